@@ -1,0 +1,64 @@
+// The records a gateway appends to its spool: `admitted` before a byte goes upstream, one `terminal` before the client can see the end.
+// They are plain JSON; money is a decimal string of pico-dollars. jobs posts them, so their shape is a contract between processes and versions.
+
+import type { ApiName } from '../models/catalog.ts';
+import type { Outcome } from '../settlement/outcome.ts';
+import type { Usage, UsageSource } from '../usage/usage.ts';
+
+/** Spec 3.1. */
+export type BillingStatus = 'final' | 'pending' | 'not_billed' | 'cancelled';
+
+/** What is known of an execution when it is admitted; repeated in the terminal record so that each record can be posted alone. */
+export interface ExecutionStart {
+  /** Execution id, UUIDv7. */
+  readonly id: string;
+  readonly admittedAtMs: number;
+  readonly organizationId: string;
+  readonly teamId: string | null;
+  readonly userId: string | null;
+  readonly apiKeyId: string;
+  /** null: the organization is not billed. */
+  readonly walletId: string | null;
+  readonly api: ApiName;
+  /** As the client wrote it: alias or virtual model. */
+  readonly requestedModel: string;
+  /** The public id that serves. */
+  readonly model: string;
+  readonly provider: string;
+  readonly providerModel: string;
+  readonly priceVersion: string | null;
+  readonly streamed: boolean;
+  readonly clientRequestId: string | null;
+  readonly tags: readonly string[];
+  /** The hold: worst-case price in pico-dollars, as a decimal string; null when not billed. Spec: authorized_amount. */
+  readonly authorizedAmount: string | null;
+  readonly requestBytes: number;
+}
+
+export interface AdmittedRecord extends ExecutionStart {
+  readonly type: 'admitted';
+}
+
+export interface TerminalRecord extends ExecutionStart {
+  readonly type: 'terminal';
+  readonly endedAtMs: number;
+  readonly outcome: Outcome;
+  /** HTTP status the client got; null when it left before one was sent. */
+  readonly status: number | null;
+  /** Refusal or provider error code, when there is one. */
+  readonly errorCode: string | null;
+  readonly usage: Usage | null;
+  readonly usageSource: UsageSource | null;
+  readonly billingStatus: BillingStatus;
+  /** Measured usage cost in pico-dollars, decimal string; null when it cannot be known. Spec: rated_cost. */
+  readonly ratedCost: string | null;
+  /** What the wallet pays, in pico-dollars, decimal string; null when not billed or not known. Spec: total_cost. */
+  readonly charge: string | null;
+  /** Rated cost that exceeded the hold or could not be trusted: posted to suspense, never to the wallet. Decimal string, "0" normally. */
+  readonly suspense: string;
+  readonly latencyMs: number;
+  readonly ttftMs: number | null;
+  readonly responseBytes: number;
+}
+
+export type ExecutionRecord = AdmittedRecord | TerminalRecord;

@@ -1,0 +1,64 @@
+// What the catalog knows of providers and models, as plain data: the shape that storage loads and every gateway holds in memory.
+
+import type { PicoUsd } from '../money/pico-usd.ts';
+
+/** One upstream API; the catalog says which of them a provider serves for a model. */
+export type ApiName = 'chat_completions' | 'responses' | 'messages' | 'count_tokens' | 'images' | 'systemone';
+
+export type ModelKind = 'text' | 'image' | 'evaluation';
+
+export interface Provider {
+  readonly id: string;
+  /** Origin and optional path prefix; the dialect's path is appended. No trailing slash. */
+  readonly baseUrl: string;
+  /** The credential in clear, held in memory only; never logged. */
+  readonly apiKey: string;
+  readonly auth: 'bearer' | 'x-api-key';
+  /** What becomes of the upstream call when the client leaves: cut it, or read on (bounded) for its usage. */
+  readonly onDisconnect: 'cancel' | 'drain';
+}
+
+/** Prices in pico-dollars per token (per image for `image`); null where the provider has no such price. */
+export interface Price {
+  readonly version: string;
+  readonly input: PicoUsd | null;
+  readonly cachedInput: PicoUsd | null;
+  readonly cacheWrite: PicoUsd | null;
+  readonly output: PicoUsd | null;
+  readonly image: PicoUsd | null;
+}
+
+/** One provider's offer of a model. */
+export interface ServedBy {
+  readonly provider: Provider;
+  readonly providerModel: string;
+  readonly apis: readonly ApiName[];
+  /** null: no catalog price; such a model serves only organizations that are not billed. */
+  readonly price: Price | null;
+}
+
+export interface Model {
+  /** Public id; a request through an alias is recorded under this id (spec 2.3). */
+  readonly id: string;
+  readonly displayName: string;
+  readonly kind: ModelKind;
+  readonly aliases: readonly string[];
+  readonly contextLength: number | null;
+  readonly maxOutputTokens: number | null;
+  /** Makes a missing output limit boundable (spec 7.8). */
+  readonly maxCompletionTokensCap: number | null;
+  /** Most input tokens one attachment can cost; null means up to the whole context. */
+  readonly attachmentTokensMax: number | null;
+  readonly tokenizer: string;
+  readonly active: boolean;
+  readonly createdAtMs: number;
+  readonly servedBy: readonly ServedBy[];
+}
+
+/** A consistent snapshot; `version` grows with every applied change. */
+export interface Catalog {
+  readonly version: number;
+  readonly models: readonly Model[];
+  /** Model by public id and by every alias. Inactive models are absent. */
+  readonly byName: ReadonlyMap<string, Model>;
+}

@@ -1,0 +1,26 @@
+// How an execution can end: the rows of the outcome matrix (DESIGN 4).
+
+/** One name for each way an admitted execution ends. A refusal before admission makes no record and is not listed. */
+export type Outcome =
+  /** The provider's reply ended cleanly with usage. */
+  | 'completed'
+  /** The provider's reply ended cleanly and reported no usage. */
+  | 'completed_without_usage'
+  /** No connection to any provider could be made; no byte was sent. */
+  | 'connect_failed'
+  /** The provider answered 4xx. */
+  | 'provider_refused'
+  /** The provider answered 5xx. */
+  | 'provider_failed'
+  /** The bytes were sent and the provider neither answered nor refused in time, or its socket died before a reply byte. */
+  | 'no_reply'
+  /** The client left before the provider's first reply byte. */
+  | 'aborted_before_first_byte'
+  /** The client left while the reply was being relayed; no usage was seen. */
+  | 'aborted_mid_stream'
+  /** The provider's reply was cut; no usage was seen. */
+  | 'cut_mid_stream'
+  /** Usage had been reported, then the client left or the provider's reply was cut. */
+  | 'usage_then_cut'
+  /** The gateway process died with the execution open; written by reconciliation, never by a gateway. */
+  | 'process_killed';

@@ -1,0 +1,19 @@
+// Token usage of one execution in one shape for all dialects. A count that the provider did not give is null, never 0 (spec 2.1).
+
+export interface Usage {
+  /** All input tokens, cached ones and cache writes included. */
+  readonly inputTokens: number | null;
+  /** The part of `inputTokens` read from the provider's prompt cache. */
+  readonly cachedInputTokens: number | null;
+  /** The part of `inputTokens` written to the provider's prompt cache. */
+  readonly cacheWriteTokens: number | null;
+  /** All output tokens, reasoning included. */
+  readonly outputTokens: number | null;
+  /** The part of `outputTokens` spent on hidden reasoning. */
+  readonly reasoningTokens: number | null;
+  /** Images made, for models priced per image. */
+  readonly images: number | null;
+}
+
+/** Where the counts come from: the provider's report, or our own count of what was relayed (DESIGN 4). */
+export type UsageSource = 'reported' | 'counted';

@@ -1,0 +1,9 @@
+// Asserts for what cannot be: a failed one is a bug of ours, thrown as a fault and never shown to a client (STYLE 3.6).
+
+export class AssertionFault extends Error {
+  override readonly name = 'AssertionFault';
+}
+
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new AssertionFault(message);
+}

@@ -1,0 +1,283 @@
+// One HTTP request and its response. The only file that touches a uWebSockets.js response, so its rules are kept here once:
+// - `HttpRequest` dies when the route handler returns: everything is copied in the constructor.
+// - `onAborted` must be attached before the handler returns; after an abort the response must not be touched.
+// - an `onData` chunk is emptied when the callback returns: a sink copies what it keeps.
+// - writes outside a uWS callback go through `cork`, or each costs a packet and a syscall.
+// - `write` returning false means: stop reading the source until `onWritable`; uWS buffers without limit otherwise.
+
+import { renderRefusal, type RefusalContext } from '../domain/refusals/render.ts';
+import type { Refusal } from '../domain/refusals/refusal.ts';
+import { statusLine } from '../domain/refusals/status-line.ts';
+import type { HttpRequest, HttpResponse } from './native-server.ts';
+import type { Route } from './route.ts';
+
+/** Receives a request body. `bytes` is a view on memory that dies when the call returns. */
+export type BodySink = (bytes: Uint8Array, isLast: boolean) => void;
+
+/** Header names and values, alternating; names in lower case. */
+export type HeaderList = readonly string[];
+
+const FORBIDDEN_IN_HEADER = /[\r\n\0]/;
+
+export class Exchange {
+  readonly route: Route;
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly headers: string[] = [];
+  /** First path parameter, when the route has one. */
+  readonly parameter: string | undefined;
+  /** The request declared a transfer-encoding: its framing cannot be trusted (frame-guard.ts). */
+  transferEncoded = false;
+  /** Name of a header that must not repeat and did. */
+  repeatedHeader: string | null = null;
+  /** Declared body length; -1 when the header is absent or no plain number. */
+  contentLength = -1;
+  authorization = '';
+  contentType = '';
+  /** Set once the response is complete or the connection is gone; nothing may be written afterwards. */
+  closed = false;
+  /** The client left before the response was complete. */
+  aborted = false;
+  /** Response bytes handed to the socket, body only. */
+  responseBytes = 0;
+  /** HTTP status written, 0 before. */
+  status = 0;
+
+  private readonly response: HttpResponse;
+  private readonly context: ExchangeContext;
+  private abortListener: (() => void) | null = null;
+  private writableListener: (() => void) | null = null;
+  private watchingWritable = false;
+
+  constructor(response: HttpResponse, request: HttpRequest, route: Route, context: ExchangeContext) {
+    this.response = response;
+    this.route = route;
+    this.context = context;
+    this.method = request.getMethod();
+    this.path = request.getUrl();
+    this.query = request.getQuery();
+    this.parameter = route.path.includes(':') ? request.getParameter(0) : undefined;
+    request.forEach((name, value) => this.readHeader(name, value));
+    response.onAborted(() => this.abort());
+    context.onOpen();
+  }
+
+  private readHeader(name: string, value: string): void {
+    this.headers.push(name, value);
+    switch (name) {
+      case 'transfer-encoding':
+        this.transferEncoded = true;
+        break;
+      case 'content-length':
+        if (this.contentLength !== -1) this.repeatedHeader = name;
+        this.contentLength = /^\d{1,15}$/.test(value) ? Number(value) : -1;
+        break;
+      case 'authorization':
+        if (this.authorization !== '') this.repeatedHeader = name;
+        this.authorization = value;
+        break;
+      case 'content-type':
+        if (this.contentType !== '') this.repeatedHeader = name;
+        this.contentType = value;
+        break;
+      case 'host':
+        if (this.hostSeen) this.repeatedHeader = name;
+        this.hostSeen = true;
+        break;
+      default:
+    }
+  }
+  private hostSeen = false;
+
+  /** Value of the first header with this lower-case name, or null. */
+  header(name: string): string | null {
+    const headers = this.headers;
+    for (let index = 0; index < headers.length; index += 2) {
+      if (headers[index] === name) return headers[index + 1] as string;
+    }
+    return null;
+  }
+
+  /** All values of a header that may repeat. */
+  headerValues(name: string): string[] {
+    const values: string[] = [];
+    for (let index = 0; index < this.headers.length; index += 2) {
+      if (this.headers[index] === name) values.push(this.headers[index + 1] as string);
+    }
+    return values;
+  }
+
+  /** Attaches the body reader; only valid before the route handler returns. The sink is not called after an abort. */
+  receiveBody(sink: BodySink): void {
+    this.response.onData((chunk, isLast) => {
+      if (this.closed) return;
+      try {
+        sink(new Uint8Array(chunk), isLast);
+      } catch (fault) {
+        this.fail(fault);
+      }
+    });
+  }
+
+  /** One listener; replaces an earlier one. Called at once if the client has already left. */
+  onAbort(listener: (() => void) | null): void {
+    this.abortListener = listener;
+    if (this.aborted && listener !== null) listener();
+  }
+
+  /** Runs `write` with all its writes gathered into as few packets as possible. */
+  cork(write: () => void): void {
+    if (!this.closed) this.response.cork(write);
+  }
+
+  /** Writes status and headers; call inside `cork`. */
+  begin(status: number, headers: HeaderList): void {
+    this.status = status;
+    this.response.writeStatus(statusLine(status));
+    for (let index = 0; index < headers.length; index += 2) {
+      const value = headers[index + 1] as string;
+      // uWebSockets.js does not check: response splitting is ours to prevent (DESIGN 3).
+      if (FORBIDDEN_IN_HEADER.test(value)) continue;
+      this.response.writeHeader(headers[index] as string, value);
+    }
+  }
+
+  /** Writes body bytes with chunked framing; false asks the caller to wait for `onWritable`. Call inside `cork`. */
+  write(chunk: Uint8Array): boolean {
+    this.responseBytes += chunk.byteLength;
+    return this.response.write(chunk);
+  }
+
+  /** Writes body bytes of a response whose whole length is declared; false asks the caller to wait for `onWritable`. */
+  writeOfTotal(chunk: Uint8Array, totalBytes: number): boolean {
+    const offset = this.response.getWriteOffset();
+    const [taken, complete] = this.response.tryEnd(chunk, totalBytes);
+    this.responseBytes += chunk.byteLength;
+    if (complete) {
+      this.close();
+      return true;
+    }
+    if (taken) return true;
+    // uWS does not keep what the socket did not take: the rest is sent from here when the socket drains.
+    const unsent = chunk.subarray(this.response.getWriteOffset() - offset);
+    this.unsent = { bytes: unsent, totalBytes };
+    this.watchWritable();
+    return false;
+  }
+  private unsent: { bytes: Uint8Array; totalBytes: number } | null = null;
+
+  /** Called once after a write returned false, when the socket has room again. */
+  onWritable(listener: () => void): void {
+    this.writableListener = listener;
+    this.watchWritable();
+  }
+
+  private watchWritable(): void {
+    if (this.watchingWritable) return;
+    this.watchingWritable = true;
+    this.response.onWritable(() => {
+      if (this.closed) return true;
+      const unsent = this.unsent;
+      if (unsent !== null) {
+        this.unsent = null;
+        const offset = this.response.getWriteOffset();
+        const [taken, complete] = this.response.tryEnd(unsent.bytes, unsent.totalBytes);
+        if (complete) {
+          this.close();
+          return true;
+        }
+        if (!taken) {
+          this.unsent = { bytes: unsent.bytes.subarray(this.response.getWriteOffset() - offset), totalBytes: unsent.totalBytes };
+          return false;
+        }
+      }
+      const listener = this.writableListener;
+      this.writableListener = null;
+      listener?.();
+      return true;
+    });
+  }
+
+  /** Ends a chunked response, or answers whole with a Content-Length when nothing was written before. Call inside `cork`. */
+  end(body?: Uint8Array | string): void {
+    if (body !== undefined) this.responseBytes += body.length;
+    // The response is marked closed first: uWS may call back into us while it ends.
+    this.close();
+    if (body === undefined) this.response.end(undefined, this.context.closing());
+    else this.response.end(body, this.context.closing());
+  }
+
+  /** Cuts the connection: the client must not take what it has for a complete response (DESIGN 3). */
+  cut(): void {
+    if (this.closed) return;
+    this.close();
+    this.response.close();
+  }
+
+  /** Answers with a complete response of ours. */
+  answer(status: number, headers: HeaderList, body: string, closeConnection = false): void {
+    if (this.closed) return;
+    this.response.cork(() => {
+      this.begin(status, headers);
+      this.responseBytes += Buffer.byteLength(body);
+      this.close();
+      this.response.end(body, closeConnection || this.context.closing());
+    });
+  }
+
+  /** Answers with a JSON value of ours; the text is written as given. */
+  answerJson(status: number, json: string): void {
+    this.answer(status, JSON_HEADERS, json);
+  }
+
+  /** Renders a refusal in this route's envelope; the one way a refusal leaves the product. */
+  refuse(refusal: Refusal, extraHeaders: HeaderList = [], closeConnection = false): void {
+    if (this.closed) return;
+    const rendered = renderRefusal(refusal, this.route.envelope, this.context.refusalContext);
+    this.context.onRefusal(refusal.kind);
+    const headers = rendered.headers.flatMap(([name, value]) => [name, value]);
+    headers.push(...extraHeaders);
+    this.answer(rendered.status, headers, rendered.body, closeConnection);
+  }
+
+  /** A fault (bug or lost dependency) ends this exchange: answered if nothing was sent yet, cut otherwise. */
+  fail(fault: unknown): void {
+    this.context.onFault(fault, this);
+    if (this.closed) return;
+    if (this.status === 0) this.refuse({ kind: 'internal_error' });
+    else this.cut();
+  }
+
+  private abort(): void {
+    if (this.closed) return;
+    this.aborted = true;
+    this.close();
+    const listener = this.abortListener;
+    this.abortListener = null;
+    try {
+      listener?.();
+    } catch (fault) {
+      this.context.onFault(fault, this);
+    }
+  }
+
+  private close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.context.onClose();
+  }
+}
+
+const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];
+
+/** What an exchange asks of the server that made it. */
+export interface ExchangeContext {
+  readonly refusalContext: RefusalContext;
+  /** True while draining: the connection ends with the response. */
+  closing(): boolean;
+  onOpen(): void;
+  onClose(): void;
+  onRefusal(kind: Refusal['kind']): void;
+  onFault(fault: unknown, exchange: Exchange): void;
+}

@@ -1,0 +1,13 @@
+// Refuses requests whose framing cannot be trusted, before any handler sees them (DESIGN 3).
+// The pinned uWebSockets.js reads a chunk extension as part of the size and skips unchecked bytes after the last chunk, and takes the first
+// of two Content-Lengths: a client or a careless proxy could make two requests of one. None of that is served.
+
+import type { Refusal } from '../domain/refusals/refusal.ts';
+import type { Exchange } from './exchange.ts';
+
+/** The refusal for a request whose framing is ambiguous, or null. The connection must close after it. */
+export function guardFrame(exchange: Exchange): Refusal | null {
+  if (exchange.transferEncoded) return { kind: 'transfer_encoding_refused' };
+  if (exchange.repeatedHeader !== null) return { kind: 'repeated_header', name: exchange.repeatedHeader };
+  return null;
+}

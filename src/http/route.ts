@@ -1,0 +1,17 @@
+// The shape of one row of the route table (src/routes.ts): what the HTTP front needs to know of a route.
+
+import type { EnvelopeName } from '../domain/refusals/render.ts';
+import type { Exchange } from './exchange.ts';
+
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** uWebSockets.js pattern: literal segments and `:name`. */
+  readonly path: string;
+  /** How refusals on this route are written (spec 7). */
+  readonly envelope: EnvelopeName;
+  /**
+   * Called synchronously with the request's head; must attach a body reader (`exchange.receiveBody`) before it returns if it wants the body.
+   * May throw or reject: the exchange is then answered with `internal_error`.
+   */
+  readonly handle: (exchange: Exchange) => void | Promise<void>;
+}

@@ -1,0 +1,30 @@
+// Which envelope a refusal wears: the route's own, except for the families that bring theirs. The only place that knows the exceptions.
+
+import type { RefusalFamily } from './refusal.ts';
+
+/** The envelope of a route, named in the route table. provider-keys (7.4) and systemone (7.5) join with the routes that need them. */
+export type EnvelopeName = 'gateway' | 'platform' | 'openai' | 'messages';
+
+/** The operator's switch per route (spec 7.4). */
+export type AdmissionForm = 'flat' | 'dialect';
+
+export type ChosenEnvelope = EnvelopeName | 'admission_flat' | 'admission_openai' | 'admission_messages';
+
+export function chooseEnvelope(family: RefusalFamily, routeEnvelope: EnvelopeName, admissionForm: AdmissionForm): ChosenEnvelope {
+  switch (family) {
+    // Spec 7.6: raised before the request reaches its route, whichever it is.
+    case 'gateway': return 'gateway';
+    case 'credit':
+    case 'traffic': return admissionForm === 'flat' ? 'admission_flat' : DIALECT_FORMS[routeEnvelope];
+    case 'request':
+    case 'service': return routeEnvelope;
+  }
+}
+
+/** Routes without a dialect of their own have nothing to switch to. */
+const DIALECT_FORMS: Readonly<Record<EnvelopeName, ChosenEnvelope>> = {
+  gateway: 'admission_flat',
+  platform: 'admission_flat',
+  openai: 'admission_openai',
+  messages: 'admission_messages',
+};

@@ -1,0 +1,58 @@
+// A refusal with its rule applied: everything an envelope needs, and no more; envelopes never ask for the kind.
+
+import { type LimitResult, type Refusal, type RefusalFamily, ruleOf } from './refusal.ts';
+
+export interface RefusalDescription {
+  readonly kind: Refusal['kind'];
+  readonly status: number;
+  readonly code: string;
+  readonly family: RefusalFamily;
+  /** What was wrong. */
+  readonly summary: string;
+  /** What to do about it. */
+  readonly advice: string | null;
+  /** Both in one text, for envelopes with a single message. */
+  readonly message: string;
+  readonly param: string | null;
+  readonly retryable: boolean;
+  /** How long to wait; null when waiting does not help or nobody knows how long. */
+  readonly retryAfterMs: number | null;
+  readonly result: LimitResult | null;
+  readonly allow: readonly string[] | null;
+  readonly closesConnection: boolean;
+}
+
+/** A field name can be as long as the body that carried it; the reply is not. */
+const PARAM_CHARACTERS_MAX = 120;
+
+export function describeRefusal(refusal: Refusal): RefusalDescription {
+  const rule = ruleOf(refusal);
+  const summary = say(rule.summary, refusal) as string;
+  const advice = say(rule.advice, refusal);
+  const retryAfterMs = ('retryAfterMs' in refusal ? refusal.retryAfterMs : undefined) ?? rule.retryAfterMs ?? null;
+  return {
+    kind: refusal.kind,
+    status: rule.status,
+    code: rule.code,
+    family: rule.family,
+    summary,
+    advice,
+    message: advice === null ? summary : `${summary} ${advice}`,
+    param: say(rule.param, refusal)?.slice(0, PARAM_CHARACTERS_MAX) ?? null,
+    retryable: rule.retryable,
+    retryAfterMs,
+    result: ('result' in refusal ? refusal.result : undefined) ?? null,
+    allow: refusal.kind === 'method_not_allowed' ? (refusal.allow ?? []) : null,
+    closesConnection: rule.closesConnection === true,
+  };
+}
+
+function say(words: string | ((refusal: Refusal) => string) | undefined, refusal: Refusal): string | null {
+  if (words === undefined) return null;
+  return typeof words === 'string' ? words : words(refusal);
+}
+
+/** Whole seconds of the Retry-After header and of `retry_after_seconds`: rounded up, so that a client never comes too early, and at least 1. */
+export function retryAfterSeconds(retryAfterMs: number): number {
+  return Math.max(1, Math.ceil(retryAfterMs / 1000));
+}

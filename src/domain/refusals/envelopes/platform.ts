@@ -1,0 +1,29 @@
+// The platform envelope (spec 7.1): `code` is an opaque call-site identifier that nobody may branch on, so it does not read like a name.
+
+import type { RefusalDescription } from '../description.ts';
+import { REFUSAL_RULES } from '../refusal.ts';
+
+export interface PlatformEnvelope {
+  readonly code: string;
+  readonly error: string;
+  readonly message?: string;
+  readonly request_id?: string;
+}
+
+const OPAQUE_CODES: ReadonlyMap<string, string> = new Map(Object.keys(REFUSAL_RULES).map((kind) => [kind, opaqueCode(kind)]));
+
+export function platformEnvelope(refusal: RefusalDescription, requestId: string | null): PlatformEnvelope {
+  return {
+    code: OPAQUE_CODES.get(refusal.kind) ?? opaqueCode(refusal.kind),
+    error: refusal.summary,
+    ...(refusal.advice === null ? {} : { message: refusal.advice }),
+    ...(requestId === null ? {} : { request_id: requestId }),
+  };
+}
+
+/** FNV-1a of the kind: the same for a kind in every version, so that a report of it can be traced, and of no other meaning. */
+function opaqueCode(kind: string): string {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < kind.length; index++) hash = Math.imul(hash ^ kind.charCodeAt(index), 0x01000193) >>> 0;
+  return hash.toString(16).padStart(8, '0');
+}

@@ -1,0 +1,55 @@
+// Which headers pass, in both directions: an allowlist (DESIGN 3). Credentials, cookies, hop-by-hop fields, brand headers and client labels
+// are not on it, so they never reach a provider, and no provider credential or account name comes back.
+
+import type { Provider } from '../../domain/models/catalog.ts';
+import type { ReplyHeaders } from './upstream.ts';
+
+const REQUEST_NAMES = new Set(['accept', 'accept-language', 'content-type', 'user-agent', 'idempotency-key']);
+const REQUEST_PREFIXES = ['openai-', 'anthropic-', 'x-stainless-'];
+// These choose an account of the caller's own credential, which is not the one the provider sees.
+const REQUEST_NAMES_REFUSED = new Set(['openai-organization', 'openai-project']);
+
+const REPLY_NAMES = new Set([
+  'content-type', 'content-disposition', 'content-language', 'cache-control', 'retry-after', 'retry-after-ms', 'x-should-retry',
+  'request-id', 'x-request-id', 'cf-ray',
+]);
+const REPLY_PREFIXES = ['openai-', 'anthropic-', 'x-ratelimit-', 'ratelimit'];
+// These name the provider account of the operator.
+const REPLY_NAMES_REFUSED = new Set(['openai-organization', 'openai-project', 'anthropic-organization-id']);
+
+/** Decisions by header name: there are few names in all traffic, and a Map look-up is cheaper than six comparisons. Bounded. */
+const requestDecisions = new Map<string, boolean>();
+const replyDecisions = new Map<string, boolean>();
+const DECISIONS_MAX = 1_000;
+
+function decide(name: string, decisions: Map<string, boolean>, names: Set<string>, prefixes: readonly string[], refused: Set<string>): boolean {
+  const known = decisions.get(name);
+  if (known !== undefined) return known;
+  const passes = !refused.has(name) && (names.has(name) || prefixes.some((prefix) => name.startsWith(prefix)));
+  if (decisions.size < DECISIONS_MAX) decisions.set(name, passes);
+  return passes;
+}
+
+/** Headers of the upstream request: the allowed ones of the client's, the provider's credential, no compression. */
+export function upstreamHeaders(clientHeaders: readonly string[], provider: Provider): string[] {
+  const headers: string[] = ['accept-encoding', 'identity'];
+  if (provider.auth === 'bearer') headers.push('authorization', `Bearer ${provider.apiKey}`);
+  else headers.push('x-api-key', provider.apiKey);
+  for (let index = 0; index < clientHeaders.length; index += 2) {
+    const name = clientHeaders[index] as string;
+    if (decide(name, requestDecisions, REQUEST_NAMES, REQUEST_PREFIXES, REQUEST_NAMES_REFUSED)) headers.push(name, clientHeaders[index + 1] as string);
+  }
+  return headers;
+}
+
+/** Headers of the client's response: the allowed ones of the provider's reply, and ours. */
+export function replyHeaders(providerHeaders: ReplyHeaders, own: readonly string[]): string[] {
+  const headers = [...own];
+  for (const name in providerHeaders) {
+    if (!decide(name, replyDecisions, REPLY_NAMES, REPLY_PREFIXES, REPLY_NAMES_REFUSED)) continue;
+    const value = providerHeaders[name];
+    if (typeof value === 'string') headers.push(name, value);
+    else if (value !== undefined) for (const one of value) headers.push(name, one);
+  }
+  return headers;
+}

@@ -1,0 +1,176 @@
+// A whole installation for a test, black box: `bin/tollgate.js start` with its own data, ports and configuration, embedded databases included.
+// One installation is shared by the tests of a file; stopping it proves that no process is left.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { embeddedPostgresUrl } from '../../src/storage/postgres/embedded-postgres.ts';
+import { httpCall } from './http-call.ts';
+import { isRunning, listDescendants, type ProcessEntry } from './process-table.ts';
+import { pause, waitFor } from './waiting.ts';
+
+const START_TIMEOUT_MS = 120_000;
+const STOP_TIMEOUT_MS = 60_000;
+const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
+
+export interface TollgateOptions {
+  readonly configurationYaml: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly gatewayProcesses?: number;
+}
+
+export interface Tollgate {
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly postgresUrl: string;
+  readonly dataDir: string;
+  /** The supervisor. */
+  readonly pid: number;
+  gatewayPids(): number[];
+  jobsPid(): number;
+  /** Everything it printed so far. */
+  output(): string;
+  /** Ends it by SIGTERM; throws when a process of it is left. */
+  stop(): Promise<void>;
+}
+
+export async function startTollgate(options: TollgateOptions): Promise<Tollgate> {
+  const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
+  const configurationPath = join(directory, 'tollgate.yaml');
+  const dataDir = join(directory, 'data');
+  writeFileSync(configurationPath, options.configurationYaml);
+  const [port, adminPort] = await freePorts(2);
+  const installation = new Installation({ directory, dataDir, port: port ?? 0, adminPort: adminPort ?? 0 });
+  const env = {
+    ...process.env,
+    DATA_DIR: dataDir,
+    HOST: '127.0.0.1',
+    PORT: String(port),
+    ADMIN_PORT: String(adminPort),
+    GATEWAY_PROCESSES: String(options.gatewayProcesses ?? 1),
+    LOG_LEVEL: 'warn',
+    ...options.env,
+  };
+  installation.launch(['start', '--config', configurationPath], env);
+  try {
+    await installation.becomeReady();
+  } catch (fault) {
+    await installation.stop().catch(() => undefined);
+    throw fault;
+  }
+  return installation;
+}
+
+class Installation implements Tollgate {
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly dataDir: string;
+  readonly #directory: string;
+  #child: ChildProcess | null = null;
+  #printed = '';
+
+  constructor(places: { directory: string; dataDir: string; port: number; adminPort: number }) {
+    this.url = `http://127.0.0.1:${places.port}`;
+    this.adminUrl = `http://127.0.0.1:${places.adminPort}`;
+    this.dataDir = places.dataDir;
+    this.#directory = places.directory;
+  }
+
+  get postgresUrl(): string {
+    return embeddedPostgresUrl(this.dataDir);
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  launch(args: readonly string[], env: NodeJS.ProcessEnv): void {
+    const child = spawn(process.execPath, [COMMAND, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#child = child;
+    child.stdout.on('data', (chunk: Buffer) => this.#print(chunk));
+    child.stderr.on('data', (chunk: Buffer) => this.#print(chunk));
+  }
+
+  #print(chunk: Buffer): void {
+    this.#printed = (this.#printed + chunk.toString('utf8')).slice(-1_000_000);
+    if (process.env.TOLLGATE_TEST_OUTPUT !== undefined) process.stderr.write(chunk);
+  }
+
+  output(): string {
+    return this.#printed;
+  }
+
+  async becomeReady(): Promise<void> {
+    await waitFor(
+      'the installation to be ready',
+      async () => {
+        if (this.#ended()) throw new Error(`the installation ended before it was ready:\n${this.#printed}`);
+        const answer = await httpCall(`${this.adminUrl}/readyz`).catch(() => null);
+        return answer?.status ?? this.#printed;
+      },
+      (status) => status === 200,
+      START_TIMEOUT_MS,
+    );
+  }
+
+  gatewayPids(): number[] {
+    return this.#childPids('gateway');
+  }
+
+  jobsPid(): number {
+    return this.#childPids('jobs')[0] ?? 0;
+  }
+
+  #childPids(command: string): number[] {
+    const pattern = new RegExp(`main\\.ts ${command}\\b`);
+    return listDescendants(this.pid).filter((entry) => pattern.test(entry.command)).map((entry) => entry.pid);
+  }
+
+  async stop(): Promise<void> {
+    const child = this.#child;
+    if (child?.pid === undefined) return;
+    const descendants = listDescendants(child.pid);
+    if (!this.#ended()) {
+      const ended = new Promise<boolean>((resolve) => child.once('exit', () => resolve(true)));
+      child.kill('SIGTERM');
+      if (!(await Promise.race([ended, pause(STOP_TIMEOUT_MS).then(() => false)]))) child.kill('SIGKILL');
+    }
+    const left = await waitForEnd(descendants);
+    for (const entry of left) process.kill(entry.pid, 'SIGKILL');
+    rmSync(this.#directory, { recursive: true, force: true });
+    if (left.length > 0) throw new Error(`processes were left behind: ${left.map((entry) => entry.command).join(', ')}\n${this.#printed}`);
+  }
+
+  #ended(): boolean {
+    return this.#child !== null && (this.#child.exitCode !== null || this.#child.signalCode !== null);
+  }
+}
+
+/** The processes that still run after a moment's grace. */
+async function waitForEnd(entries: readonly ProcessEntry[]): Promise<ProcessEntry[]> {
+  let left = entries.filter(isRunning);
+  for (let round = 0; round < 50 && left.length > 0; round += 1) {
+    await pause(100);
+    left = left.filter(isRunning);
+  }
+  return left;
+}
+
+/** Ports that were free a moment ago, all different. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, () => {
+      const server = createServer();
+      return new Promise<typeof server>((resolve, reject) => {
+        server.once('error', reject);
+        server.listen(0, '127.0.0.1', () => resolve(server));
+      });
+    }),
+  );
+  const ports = servers.map((server) => (server.address() as { port: number }).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}

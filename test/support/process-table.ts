@@ -1,0 +1,57 @@
+// The processes of this machine as a parent-to-child table, so that a test can find its own installation's processes and no others.
+
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+
+export interface ProcessEntry {
+  readonly pid: number;
+  readonly parentPid: number;
+  readonly command: string;
+  /** Tells a process from a later one that got its number; empty where the system does not say. */
+  readonly startedAt: string;
+}
+
+/** `pid`'s descendants, children before grandchildren. */
+export function listDescendants(pid: number): ProcessEntry[] {
+  const all = existsSync('/proc/self/stat') ? readProcFolder() : readPs();
+  const found: ProcessEntry[] = [];
+  let parents = new Set([pid]);
+  while (parents.size > 0) {
+    const children = all.filter((entry) => parents.has(entry.parentPid));
+    found.push(...children);
+    parents = new Set(children.map((entry) => entry.pid));
+  }
+  return found;
+}
+
+/** Whether that same process still runs; a zombie does not. */
+export function isRunning(entry: ProcessEntry): boolean {
+  if (!existsSync('/proc/self/stat')) return readPs().some((other) => other.pid === entry.pid && other.command === entry.command);
+  return readProc(entry.pid)?.startedAt === entry.startedAt;
+}
+
+function readProcFolder(): ProcessEntry[] {
+  const names = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return names.map((name) => readProc(Number(name))).filter((entry): entry is ProcessEntry => entry !== null);
+}
+
+function readProc(pid: number): ProcessEntry | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The second field is the name in parentheses and may hold anything, so fields are counted from its end.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (fields[0] === 'Z') return null;
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+    return { pid, parentPid: Number(fields[1]), command, startedAt: fields[19] ?? '' };
+  } catch {
+    return null; // It ended while we looked.
+  }
+}
+
+function readPs(): ProcessEntry[] {
+  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,command='], { encoding: 'utf8' }).split('\n');
+  return lines.flatMap((line) => {
+    const match = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line);
+    return match === null ? [] : [{ pid: Number(match[1]), parentPid: Number(match[2]), command: match[3] ?? '', startedAt: '' }];
+  });
+}

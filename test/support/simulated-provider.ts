@@ -1,0 +1,54 @@
+// Runs the simulated provider as its own process for a test and reads back the log of what it served.
+
+import { type ChildProcess, fork } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { CallEnd, CallStart } from '../../simulator/call-log.ts';
+
+export interface SimulatedProvider {
+  readonly url: string;
+  /** Calls that began, in order. */
+  starts(): CallStart[];
+  /** Calls that ended, in order of their ends. */
+  ends(): CallEnd[];
+  stop(): Promise<void>;
+}
+
+export async function startSimulatedProvider(options: { delayMs?: number } = {}): Promise<SimulatedProvider> {
+  const directory = mkdtempSync(join(tmpdir(), 'tollgate-simulator-'));
+  const logPath = join(directory, 'calls.jsonl');
+  const main = fileURLToPath(new URL('../../simulator/main.ts', import.meta.url));
+  const child = fork(main, ['--port', '0', '--log', logPath, '--delay-ms', String(options.delayMs ?? 0)], {
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+  });
+  const url = await listeningUrl(child);
+  const lines = (): (CallStart | CallEnd)[] => (existsSync(logPath) ? parseLines(readFileSync(logPath, 'utf8')) : []);
+  return {
+    url,
+    starts: () => lines().filter((line) => line.type === 'start'),
+    ends: () => lines().filter((line) => line.type === 'end'),
+    async stop() {
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGTERM');
+        await ended;
+      }
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function listeningUrl(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`the simulated provider ended with ${code} before it listened`)));
+    child.once('message', (message) => resolve((message as { url: string }).url));
+  });
+}
+
+function parseLines(text: string): (CallStart | CallEnd)[] {
+  // A line that is still being written has no end yet.
+  const whole = text.slice(0, text.lastIndexOf('\n') + 1);
+  return whole.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as CallStart | CallEnd);
+}

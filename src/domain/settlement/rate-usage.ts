@@ -1,0 +1,31 @@
+// The price of a usage, exactly: whole tokens times whole pico-dollars, so nothing is ever rounded.
+
+import type { Price } from '../models/catalog.ts';
+import { type PicoUsd, picoUsd } from '../money/pico-usd.ts';
+import type { Usage } from '../usage/usage.ts';
+
+/**
+ * Rates a usage that has been checked. null when a count that costs something was not reported, or has no price: unknown is never zero.
+ * Free output (spec 8, evaluation) is written as a price of 0, not left out.
+ */
+export function rateUsage(usage: Usage, price: Price): PicoUsd | null {
+  // Spec 8: images are billed per image; their tokens are for analytics.
+  if (price.image !== null) return usage.images === null ? null : picoUsd(BigInt(usage.images) * price.image);
+  const input = rateInput(usage, price);
+  const output = rateCount(usage.outputTokens, price.output);
+  return input === null || output === null ? null : picoUsd(input + output);
+}
+
+/** Cached tokens and cache writes cost the plain input price where the provider has no other; a split that was not reported is all plain. */
+function rateInput(usage: Usage, price: Price): bigint | null {
+  if (price.input === null || usage.inputTokens === null) return price.input === 0n ? 0n : null;
+  const cached = usage.cachedInputTokens ?? 0;
+  const cacheWrite = usage.cacheWriteTokens ?? 0;
+  const plain = usage.inputTokens - cached - cacheWrite;
+  return BigInt(plain) * price.input + BigInt(cached) * (price.cachedInput ?? price.input) + BigInt(cacheWrite) * (price.cacheWrite ?? price.input);
+}
+
+function rateCount(count: number | null, price: PicoUsd | null): bigint | null {
+  if (price === 0n || (price === null && count === 0)) return 0n;
+  return price === null || count === null ? null : BigInt(count) * price;
+}

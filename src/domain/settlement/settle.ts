@@ -1,0 +1,67 @@
+// Turns an ended execution into money, by the outcome matrix: what the usage is worth, what the wallet pays, what goes to suspense.
+
+import { assert } from '../../platform/assert.ts';
+import type { BillingStatus } from '../executions/execution-record.ts';
+import type { Price } from '../models/catalog.ts';
+import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../money/pico-usd.ts';
+import type { Usage, UsageSource } from '../usage/usage.ts';
+import type { Outcome } from './outcome.ts';
+import { OUTCOME_MATRIX } from './outcome-matrix.ts';
+import { rateUsage } from './rate-usage.ts';
+
+export interface SettlementInput {
+  readonly outcome: Outcome;
+  /** The usage to charge by: the provider's report when it passed checkUsage, else our count; null when there is neither. */
+  readonly usage: Usage | null;
+  /** Where `usage` came from; null exactly when it is null. */
+  readonly usageSource: UsageSource | null;
+  readonly price: Price | null;
+  /** Whether the organization is billed. */
+  readonly billed: boolean;
+  /** The hold. Required when billed; without it nothing may be charged. */
+  readonly authorizedAmount: PicoUsd | null;
+  /** What a report that failed checkUsage claimed (`claimed`), when it did. */
+  readonly claimedUsage?: Usage | null;
+}
+
+export interface Settlement {
+  readonly billingStatus: Exclude<BillingStatus, 'pending'>;
+  /** Measured cost of `usage`; null when it cannot be known. Spec: rated_cost. */
+  readonly ratedCost: PicoUsd | null;
+  /** What the wallet pays: null when not billed, else from 0 to the hold. Spec: total_cost. */
+  readonly charge: PicoUsd | null;
+  /** Cost beyond the charge: above the hold, or claimed by a report that cannot be trusted. Never negative, never the wallet's. */
+  readonly suspense: PicoUsd;
+}
+
+export function settle(input: SettlementInput): Settlement {
+  const rule = OUTCOME_MATRIX[input.outcome];
+  assert((input.usage === null) === (input.usageSource === null), 'settle: a usage has a source and no usage has none');
+  if (!input.billed) return { billingStatus: 'not_billed', ratedCost: rate(input.usage, input.price), charge: null, suspense: ZERO_PICO_USD };
+  assert(input.authorizedAmount !== null && input.authorizedAmount >= 0n, 'settle: a billed execution has a hold');
+
+  if (rule.chargeRule === 'nothing') {
+    // A cancelled execution is known to cost 0; one that is not billed has no charge at all.
+    const charge = rule.billingStatus === 'cancelled' ? ZERO_PICO_USD : null;
+    return { billingStatus: rule.billingStatus, ratedCost: null, charge, suspense: ZERO_PICO_USD };
+  }
+
+  const ratedCost = rate(input.usage, input.price);
+  // With nothing to charge by, the customer is charged nothing: the doubt is ours.
+  const cost = ratedCost ?? ZERO_PICO_USD;
+  const charge = least(cost, input.authorizedAmount);
+  const claimedCost = rate(input.claimedUsage ?? null, input.price) ?? ZERO_PICO_USD;
+  return { billingStatus: rule.billingStatus, ratedCost, charge, suspense: picoUsd(greatest(cost, claimedCost) - charge) };
+}
+
+function rate(usage: Usage | null, price: Price | null): PicoUsd | null {
+  return usage === null || price === null ? null : rateUsage(usage, price);
+}
+
+function least(one: PicoUsd, other: PicoUsd): PicoUsd {
+  return one < other ? one : other;
+}
+
+function greatest(one: PicoUsd, other: PicoUsd): PicoUsd {
+  return one > other ? one : other;
+}

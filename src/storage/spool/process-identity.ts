@@ -1,0 +1,60 @@
+// Which process owns a spool, and whether it still lives: a local fact (pid, start time, boot), never a timeout (DESIGN 4, epochs).
+//
+// The fact is only as good as the view of /proc: whoever reads spools must share the writers' pid namespace
+// (in Kubernetes: one pod with shareProcessNamespace).
+
+import { readFileSync } from 'node:fs';
+
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Clock ticks from boot to the process's start, which tells a process from a later one with its pid; null where the system does not say. */
+  readonly processStart: string | null;
+  /** Changes at every boot; null where the system does not say. */
+  readonly bootId: string | null;
+}
+
+export function readProcessIdentity(pid: number = process.pid): ProcessIdentity {
+  return { pid, processStart: readProcessStat(pid)?.start ?? null, bootId: readBootId() };
+}
+
+export function isAlive(owner: ProcessIdentity): boolean {
+  const bootId = readBootId();
+  if (bootId !== null && owner.bootId !== null && bootId !== owner.bootId) return false;
+  if (owner.processStart === null || bootId === null) return answersSignals(owner.pid);
+  const stat = readProcessStat(owner.pid);
+  // A killed process stays as a zombie until its parent asks for it; it will not write again.
+  if (stat === null || stat.state === 'Z' || stat.state === 'X') return false;
+  return stat.start === owner.processStart;
+}
+
+function answersSignals(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: it exists and belongs to someone else.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function readProcessStat(pid: number): { state: string; start: string } | null {
+  const text = readText(`/proc/${pid}/stat`);
+  if (text === null) return null;
+  // The second field is the command in parentheses and may itself hold spaces and parentheses. proc(5): 3 is the state, 22 the start.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const state = fields[0];
+  const start = fields[19];
+  return state === undefined || start === undefined ? null : { state, start };
+}
+
+function readBootId(): string | null {
+  return readText('/proc/sys/kernel/random/boot_id')?.trim() ?? null;
+}
+
+function readText(path: string): string | null {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,103 @@
+// The spools on this machine as a reader finds them: epochs with their owners, segments in order, quarantine, and removal when all is shipped.
+
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeDirectoryDurably, syncDirectory, writeFileDurably } from './durable-file.ts';
+import { isAlive, type ProcessIdentity } from './process-identity.ts';
+
+export interface SpoolOwner extends ProcessIdentity {
+  readonly epoch: number;
+  readonly openedAtMs: number;
+}
+
+/** One process's spool. `ended` means that nothing will be appended to it any more. */
+export interface EpochSpool {
+  readonly epoch: number;
+  readonly directory: string;
+  readonly ended: boolean;
+  /** Ascending; each but the last is complete. */
+  readonly segments: readonly number[];
+}
+
+export const OWNER_FILE = 'owner.json';
+export const CLOSED_FILE = 'closed';
+export const QUARANTINE_DIRECTORY = 'quarantine';
+const SEGMENT_NAME = /^(\d{8,})\.spool$/;
+const EPOCH_NAME = /^\d+$/;
+const UNNAMED = /^\d+\.partial-\d+$/;
+
+export function segmentFileName(segment: number): string {
+  return `${String(segment).padStart(8, '0')}.spool`;
+}
+
+/** Epochs with a spool here, oldest first. */
+export function listEpochs(spoolDirectory: string): number[] {
+  return namesIn(spoolDirectory)
+    .filter((name) => EPOCH_NAME.test(name))
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+/** Whether the owner is done is read before the segments are: what it wrote last is then among them. */
+export function readEpochSpool(spoolDirectory: string, epoch: number): EpochSpool {
+  const directory = join(spoolDirectory, String(epoch));
+  const ended = existsSync(join(directory, CLOSED_FILE)) || !isAlive(readOwner(directory));
+  return { epoch, directory, ended, segments: listSegments(directory) };
+}
+
+export function listSegments(directory: string): number[] {
+  return namesIn(directory)
+    .flatMap((name) => SEGMENT_NAME.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+function readOwner(directory: string): SpoolOwner {
+  // The directory got its name together with its owner file, so a spool without a readable owner is damage, to be reported and not guessed at.
+  return JSON.parse(readFileSync(join(directory, OWNER_FILE), 'utf8')) as SpoolOwner;
+}
+
+export function removeSegment(directory: string, segment: number): void {
+  unlinkSync(join(directory, segmentFileName(segment)));
+  syncDirectory(directory);
+}
+
+/** Only for an ended spool whose every record is posted and whose epoch is closed. */
+export function removeEpochSpool(spoolDirectory: string, epoch: number): void {
+  // It loses its name first: an interrupted removal leaves a directory that nobody takes for a spool without an owner.
+  const unnamed = join(spoolDirectory, `${epoch}.partial-${process.pid}`);
+  renameSync(join(spoolDirectory, String(epoch)), unnamed);
+  syncDirectory(spoolDirectory);
+  rmSync(unnamed, { recursive: true, force: true });
+}
+
+/** What a process left that died while making or removing a spool; neither kind holds anything that is still needed. */
+export function removeUnnamedSpools(spoolDirectory: string): void {
+  for (const name of namesIn(spoolDirectory)) {
+    if (!UNNAMED.test(name)) continue;
+    const pid = Number(name.slice(name.lastIndexOf('-') + 1));
+    if (!isAlive({ pid, processStart: null, bootId: null })) rmSync(join(spoolDirectory, name), { recursive: true, force: true });
+  }
+}
+
+/** Sets bytes aside that could not be read as records; they are never thrown away. Running twice writes the same file again. */
+export function quarantine(spoolDirectory: string, place: { epoch: number; segment: number; offset: number }, bytes: Uint8Array): string {
+  const directory = join(spoolDirectory, QUARANTINE_DIRECTORY);
+  makeDirectoryDurably(directory);
+  const path = join(directory, `${place.epoch}-${segmentFileName(place.segment)}-${place.offset}.bad`);
+  writeFileDurably(path, bytes);
+  return path;
+}
+
+export function listQuarantine(spoolDirectory: string): string[] {
+  return namesIn(join(spoolDirectory, QUARANTINE_DIRECTORY)).filter((name) => name.endsWith('.bad'));
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}

@@ -1,0 +1,66 @@
+// How a record lies in a spool segment, and how a reader tells a record from damage.
+//
+//   | u32 length | u32 crc32 of the payload | payload: JSON, UTF-8 |     both numbers little-endian, length counts the payload alone
+//
+// A length is below 2^24, so every header has a zero byte, and JSON text never has one (control characters are escaped): the
+// bytes of a payload can never be taken for a header. That is why a reader can find the next record after damaged bytes.
+
+import { crc32 } from 'node:zlib';
+
+export const HEADER_BYTES = 8;
+/** Far above any real record (about 700 bytes). A longer length in a header is damage, not a record. */
+export const RECORD_BYTES_MAX = 1 << 20;
+
+/** Writes one framed record into `target` at `offset`; returns the offset after it, or -1 when `target` is too small. */
+export function writeFrame(target: Buffer, offset: number, payload: string): number {
+  const start = offset + HEADER_BYTES;
+  // A UTF-16 unit becomes at most three bytes; only when that bound does not fit is the exact length worth counting.
+  if (start + payload.length * 3 > target.length && start + Buffer.byteLength(payload) > target.length) return -1;
+  const length = target.write(payload, start);
+  target.writeUInt32LE(length, offset);
+  target.writeUInt32LE(crc32(target.subarray(start, start + length)), offset + 4);
+  return start + length;
+}
+
+/** What stands at an offset: a whole record that matches its checksum, the beginning of one that the buffer ends in, or damage. */
+export type Frame = { readonly kind: 'record'; readonly payloadStart: number; readonly end: number } | { readonly kind: 'torn' | 'corrupt' };
+
+const TORN: Frame = { kind: 'torn' };
+const CORRUPT: Frame = { kind: 'corrupt' };
+
+export function readFrame(buffer: Buffer, offset: number): Frame {
+  const payloadStart = offset + HEADER_BYTES;
+  if (payloadStart > buffer.length) return TORN;
+  const length = buffer.readUInt32LE(offset);
+  if (length === 0 || length > RECORD_BYTES_MAX) return CORRUPT;
+  const end = payloadStart + length;
+  if (end > buffer.length) return TORN;
+  if (crc32(buffer.subarray(payloadStart, end)) !== buffer.readUInt32LE(offset + 4)) return CORRUPT;
+  return { kind: 'record', payloadStart, end };
+}
+
+/** The offset of the first whole record after `offset`; -1 when there is none in the buffer. */
+export function findNextFrame(buffer: Buffer, offset: number): number {
+  for (let candidate = offset + 1; candidate + HEADER_BYTES < buffer.length; candidate++) {
+    if (readFrame(buffer, candidate).kind === 'record') return candidate;
+  }
+  return -1;
+}
+
+/**
+ * Whether the bytes from `offset` to the end are what an interrupted write or a power cut leaves: part of one record, or zeros.
+ * Anything else is damage to bytes that had been written, and must not pass for a torn tail.
+ */
+export function isTornTail(buffer: Buffer, offset: number): boolean {
+  if (isZero(buffer, offset)) return true;
+  if (readFrame(buffer, offset).kind !== 'torn') return false;
+  if (offset + HEADER_BYTES > buffer.length) return true;
+  // A damaged length can reach past the end as a torn record does; then the payload is all there and matches, or whole records follow.
+  if (crc32(buffer.subarray(offset + HEADER_BYTES)) === buffer.readUInt32LE(offset + 4)) return false;
+  return findNextFrame(buffer, offset) === -1;
+}
+
+function isZero(buffer: Buffer, offset: number): boolean {
+  for (let index = offset; index < buffer.length; index++) if (buffer[index] !== 0) return false;
+  return true;
+}

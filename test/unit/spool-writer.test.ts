@@ -1,0 +1,219 @@
+// The spool writer: what it wrote is readable at once, rotation, group commit, and every fault of the file system.
+
+import assert from 'node:assert/strict';
+import { existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { createLog } from '../../src/platform/log.ts';
+import { CLOSED_FILE, readEpochSpool, removeEpochSpool, listEpochs, segmentFileName } from '../../src/storage/spool/spool-directory.ts';
+import { nodeFileSystem, type SpoolFileSystem } from '../../src/storage/spool/spool-file-system.ts';
+import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
+import { SpoolFault, SpoolWriter, type SpoolWriterOptions } from '../../src/storage/spool/spool-writer.ts';
+import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const LIMITS = { recordsMax: 10_000, bytesMax: 1 << 20 };
+const EPOCH = 7;
+
+function openWriter(directory: string, overrides: Partial<SpoolWriterOptions> = {}): SpoolWriter {
+  const log = createLog({ level: 'silent', process: 'test' });
+  return SpoolWriter.open({ directory, epoch: EPOCH, segmentBytesMax: 1 << 20, fsyncIntervalMs: 1, log, clock: systemClock, ...overrides });
+}
+
+function readAll(directory: string): ExecutionRecord[] {
+  const spool = readEpochSpool(directory, EPOCH);
+  const reader = new SpoolReader();
+  return spool.segments.flatMap((segment) => reader.readBatch(spool.directory, segment, 0, LIMITS).records);
+}
+
+/** The disk takes this many more bytes; then a write is short, and the next one fails. */
+function fullDisk(bytesLeft: number): SpoolFileSystem {
+  let left = bytesLeft;
+  return {
+    ...nodeFileSystem,
+    write: (fd, buffer, offset, length) => {
+      if (left === 0) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
+      const count = Math.min(left, length);
+      left -= count;
+      return nodeFileSystem.write(fd, buffer, offset, count);
+    },
+  };
+}
+
+describe('spool writer', () => {
+  test('a record is readable as soon as append returns, and after close too', async (context) => {
+    const directory = temporaryDirectory(context);
+    const writer = openWriter(directory);
+    const start = executionStart();
+    const written = [admittedRecord(start), terminalRecord(start, { errorCode: 'ключ' })];
+    for (const [index, record] of written.entries()) {
+      writer.append(record);
+      assert.deepEqual(readAll(directory), written.slice(0, index + 1));
+    }
+    assert.equal(readEpochSpool(directory, EPOCH).ended, false);
+    await writer.close();
+    await writer.close();
+    assert.equal(readEpochSpool(directory, EPOCH).ended, true);
+    assert.deepEqual(readAll(directory), written);
+    assert.throws(() => writer.append(admittedRecord()), /append after close/);
+  });
+
+  test('segments rotate at their limit, in order, and none is longer', async (context) => {
+    const directory = temporaryDirectory(context);
+    const writer = openWriter(directory, { segmentBytesMax: 2000 });
+    const written = Array.from({ length: 40 }, () => admittedRecord());
+    for (const record of written.slice(0, 20)) writer.append(record);
+    for (let index = 20; index < 40; index += 2) writer.appendMany(written.slice(index, index + 2));
+    assert.deepEqual(readAll(directory), written);
+    const spool = readEpochSpool(directory, EPOCH);
+    assert.ok(spool.segments.length >= 10);
+    for (const segment of spool.segments) assert.ok(statSync(join(spool.directory, segmentFileName(segment))).size <= 2000);
+    await writer.close();
+  });
+
+  test('a record larger than the buffer and the segment limit still fits', async (context) => {
+    const directory = temporaryDirectory(context);
+    const writer = openWriter(directory, { segmentBytesMax: 2000 });
+    const large = admittedRecord(executionStart({ tags: ['x'.repeat(200_000)] }));
+    const written = [admittedRecord(), large, admittedRecord()];
+    writer.appendMany(written);
+    const limits = { recordsMax: 10, bytesMax: 1000 };
+    const reader = new SpoolReader();
+    const spool = readEpochSpool(directory, EPOCH);
+    const read: ExecutionRecord[] = [];
+    let batch = reader.readBatch(spool.directory, 1, 0, limits);
+    while (batch.records.length > 0) {
+      read.push(...batch.records);
+      batch = reader.readBatch(spool.directory, 1, batch.toOffset, limits);
+    }
+    assert.equal(batch.stopped, 'end');
+    assert.deepEqual(read, written);
+    await writer.close();
+  });
+
+  test('an epoch has one spool', async (context) => {
+    const directory = temporaryDirectory(context);
+    const writer = openWriter(directory);
+    assert.throws(() => openWriter(directory), /has a spool already/);
+    await writer.close();
+  });
+
+  test('a removed spool is gone, whatever it held', async (context) => {
+    const directory = temporaryDirectory(context);
+    const writer = openWriter(directory);
+    writer.append(admittedRecord());
+    await writer.close();
+    removeEpochSpool(directory, EPOCH);
+    assert.deepEqual(listEpochs(directory), []);
+  });
+
+  test('the disk fills up at every byte of an append: the torn record is cut off and no more is taken', async (context) => {
+    const record = admittedRecord();
+    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 8;
+    for (let room = 0; room < frameBytes; room += 13) {
+      const directory = temporaryDirectory(context);
+      const writer = openWriter(directory, { fileSystem: fullDisk(frameBytes + room) });
+      writer.append(record);
+      assert.throws(() => writer.append(record), (error) => error instanceof SpoolFault && error.recordsWritten === 0);
+      assert.equal(writer.healthy, false);
+      assert.throws(() => writer.append(record), SpoolFault);
+      assert.deepEqual(readAll(directory), [record]);
+      assert.equal(statSync(join(directory, '7', segmentFileName(1))).size, frameBytes);
+      await writer.close();
+    }
+  });
+
+  test('the disk fills up inside a write of several: whole records stay and are counted', async (context) => {
+    const directory = temporaryDirectory(context);
+    const batch = [admittedRecord(), admittedRecord(), admittedRecord()];
+    const frameBytes = Buffer.byteLength(JSON.stringify(batch[0])) + 8;
+    const writer = openWriter(directory, { fileSystem: fullDisk(frameBytes * 2 + 5) });
+    assert.throws(() => writer.appendMany(batch), (error) => error instanceof SpoolFault && error.recordsWritten === 2);
+    assert.deepEqual(readAll(directory), batch.slice(0, 2));
+    await writer.close();
+  });
+
+  test('a torn record that cannot be cut off stays as a torn tail', async (context) => {
+    const directory = temporaryDirectory(context);
+    const record = admittedRecord();
+    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 8;
+    const fileSystem = { ...fullDisk(frameBytes + 100), ftruncate: () => { throw new Error('EIO'); } };
+    const writer = openWriter(directory, { fileSystem });
+    writer.append(record);
+    assert.throws(() => writer.append(record), SpoolFault);
+    const batch = new SpoolReader().readBatch(join(directory, '7'), 1, 0, LIMITS);
+    assert.deepEqual([batch.records, batch.stopped], [[record], 'torn']);
+    await writer.close();
+  });
+
+  test('a failed background sync makes the writer unhealthy and is not tried again', async (context) => {
+    const directory = temporaryDirectory(context);
+    let calls = 0;
+    const failed = Promise.withResolvers<void>();
+    const fileSystem: SpoolFileSystem = {
+      ...nodeFileSystem,
+      fdatasync: (_fd, done) => {
+        calls++;
+        done(new Error('EIO: i/o error'));
+        failed.resolve();
+      },
+    };
+    const writer = openWriter(directory, { fileSystem });
+    writer.append(admittedRecord());
+    await failed.promise;
+    assert.equal(writer.healthy, false);
+    assert.throws(() => writer.append(admittedRecord()), SpoolFault);
+    await writer.close();
+    assert.equal(calls, 1);
+    assert.ok(existsSync(join(directory, '7', CLOSED_FILE)));
+  });
+
+  test('one background sync covers many appends, and the next begins only after it ended', async (context) => {
+    const directory = temporaryDirectory(context);
+    const started: (() => void)[] = [];
+    let waiting = Promise.withResolvers<void>();
+    const fileSystem: SpoolFileSystem = {
+      ...nodeFileSystem,
+      fdatasync: (_fd, done) => {
+        started.push(() => done(null));
+        waiting.resolve();
+      },
+    };
+    const writer = openWriter(directory, { fileSystem, segmentBytesMax: 1200 });
+    for (let index = 0; index < 10; index++) writer.append(admittedRecord());
+    await waiting.promise;
+    waiting = Promise.withResolvers();
+    // Rotations while a sync is running must not close the descriptor under it.
+    for (let index = 0; index < 10; index++) writer.append(admittedRecord());
+    assert.equal(started.length, 1);
+    started[0]?.();
+    await waiting.promise;
+    assert.equal(started.length, 2);
+    const closed = writer.close();
+    started[1]?.();
+    await closed;
+    assert.equal(readAll(directory).length, 20);
+    assert.equal(writer.healthy, true);
+  });
+
+  test('a segment that cannot be begun is a fault', async (context) => {
+    const directory = temporaryDirectory(context);
+    let opened = 0;
+    const fileSystem: SpoolFileSystem = {
+      ...nodeFileSystem,
+      open: (path) => {
+        if (++opened > 1) throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' });
+        return nodeFileSystem.open(path);
+      },
+    };
+    const writer = openWriter(directory, { fileSystem, segmentBytesMax: 700 });
+    const record = admittedRecord();
+    writer.append(record);
+    assert.throws(() => writer.append(record), SpoolFault);
+    assert.equal(writer.healthy, false);
+    assert.deepEqual(readAll(directory), [record]);
+    await writer.close();
+  });
+});

@@ -1,0 +1,156 @@
+// Where an installation's embedded Postgres lives, and the record in the data directory by which other commands find and enter it.
+
+import { createHash, randomBytes } from 'node:crypto';
+import { chmodSync, chownSync, existsSync, linkSync, lstatSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { chooseServerUser, type ServerUser } from './server-user.ts';
+
+/** When we are root the database must be where the user it drops to can reach it, whatever directory the checkout is in. */
+const ROOT_HOMES_DIRECTORY = '/var/lib/tollgate';
+const RECORD_FILE = 'postgres.json';
+const SOCKET_FILE = '.s.PGSQL.5432';
+/** sun_path is 104 bytes on macOS and 108 on Linux, with the closing NUL. */
+const SOCKET_PATH_BYTES_MAX = 103;
+const DATABASE = 'tollgate';
+export const DATABASE_USER = 'tollgate';
+
+export interface PostgresHome {
+  readonly directory: string;
+  readonly dataDirectory: string;
+  readonly socketDirectory: string;
+  readonly password: string;
+  readonly user: ServerUser;
+}
+
+/** The contents of `<dataDir>/postgres.json`, readable by its owner only: it holds the password. */
+interface HomeRecord {
+  readonly home: string;
+  readonly socketDirectory: string;
+  readonly password: string;
+}
+
+/** Finds the home recorded in the data directory, or chooses and records one; makes its directories with the owners they need. */
+export function openPostgresHome(dataDir: string): PostgresHome {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const record = readRecord(dataDir) ?? createRecord(dataDir);
+  const directory = path.resolve(dataDir, record.home);
+  const dataDirectory = path.join(directory, 'data');
+  const user = chooseServerUser(dataDirectory);
+  makeHomeDirectory(directory, user);
+  const socketDirectory = chooseSocketDirectory(directory, user);
+  if (socketDirectory !== record.socketDirectory) replaceRecord(dataDir, { ...record, socketDirectory });
+  return { directory, dataDirectory, socketDirectory, password: record.password, user };
+}
+
+/** The address of the data directory's embedded Postgres, for commands that run beside the server. */
+export function embeddedPostgresUrl(dataDir: string): string {
+  const record = readRecord(dataDir);
+  if (record === null) throw new Error(`no embedded database has been started in ${path.resolve(dataDir)} (set DATABASE_URL or DATA_DIR, or run "tollgate start")`);
+  return postgresUrl(record, DATABASE);
+}
+
+/** Every setting that the environment (PGPORT, PGSSLMODE, ...) could otherwise change stands in the address. */
+export function postgresUrl(home: { socketDirectory: string; password: string }, database: string = DATABASE): string {
+  return `postgres://${DATABASE_USER}:${home.password}@/${database}?host=${encodeURIComponent(home.socketDirectory)}&port=5432&sslmode=disable`;
+}
+
+function readRecord(dataDir: string): HomeRecord | null {
+  const file = path.join(dataDir, RECORD_FILE);
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw new Error(`cannot read ${file}`, { cause: error });
+  }
+  const { home, socketDirectory, password } = JSON.parse(text) as Partial<HomeRecord>;
+  if (typeof home !== 'string' || typeof socketDirectory !== 'string' || typeof password !== 'string') throw new Error(`${file} is damaged`);
+  return { home, socketDirectory, password };
+}
+
+/** Of two starts that race here one wins and both use the winner's record. */
+function createRecord(dataDir: string): HomeRecord {
+  const home = process.getuid?.() === 0 ? chooseRootHome(dataDir) : 'postgres';
+  if (existsSync(path.resolve(dataDir, home, 'data'))) {
+    throw new Error(`${path.join(dataDir, RECORD_FILE)} is missing, and with it the password of the database in ${path.resolve(dataDir, home)}; restore it from a backup`);
+  }
+  const record = { home, socketDirectory: '', password: randomBytes(24).toString('base64url') };
+  const draft = writeDraft(dataDir, record);
+  try {
+    linkSync(draft, path.join(dataDir, RECORD_FILE));
+    return record;
+  } catch (error) {
+    const winner = readRecord(dataDir);
+    if (winner === null) throw error;
+    return winner;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function replaceRecord(dataDir: string, record: HomeRecord): void {
+  renameSync(writeDraft(dataDir, record), path.join(dataDir, RECORD_FILE));
+}
+
+function writeDraft(dataDir: string, record: HomeRecord): string {
+  const draft = path.join(dataDir, `${RECORD_FILE}.${randomBytes(6).toString('hex')}`);
+  writeFileSync(draft, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
+  return draft;
+}
+
+/** A data directory that was deleted and made again is a new installation: it never takes over the database of the old one. */
+function chooseRootHome(dataDir: string): string {
+  const name = createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 12);
+  for (let attempt = 1; ; attempt += 1) {
+    const home = path.join(ROOT_HOMES_DIRECTORY, attempt === 1 ? name : `${name}-${attempt}`);
+    if (!existsSync(home)) return home;
+  }
+}
+
+function makeHomeDirectory(directory: string, user: ServerUser): void {
+  if (user.dropsPrivileges && path.dirname(directory) === ROOT_HOMES_DIRECTORY) {
+    mkdirSync(ROOT_HOMES_DIRECTORY, { recursive: true });
+    chmodSync(ROOT_HOMES_DIRECTORY, 0o755); // mkdir's mode is cut by the umask
+  }
+  mkdirSync(directory, { recursive: true });
+  // As root we write here ourselves (log, binaries), so the server's user may pass through but not plant anything.
+  chmodSync(directory, user.dropsPrivileges ? 0o711 : 0o700);
+}
+
+/** A directory that only the server's user (and root) may enter. */
+export function makePrivateDirectory(directory: string, user: ServerUser): void {
+  mkdirSync(directory, { recursive: true });
+  chmodSync(directory, 0o700);
+  if (user.dropsPrivileges) chownSync(directory, user.uid, user.gid);
+}
+
+function chooseSocketDirectory(directory: string, user: ServerUser): string {
+  const near = path.join(directory, 'run');
+  if (fitsSocketPath(near)) {
+    makePrivateDirectory(near, user);
+    return near;
+  }
+  const name = `tollgate-${createHash('sha256').update(directory).digest('hex').slice(0, 16)}`;
+  const far = [path.join(tmpdir(), name), path.join('/tmp', name)].find(fitsSocketPath) ?? path.join('/tmp', name);
+  makeSharedParentDirectory(far, user);
+  return far;
+}
+
+function fitsSocketPath(directory: string): boolean {
+  return Buffer.byteLength(path.join(directory, SOCKET_FILE)) <= SOCKET_PATH_BYTES_MAX;
+}
+
+/** Below a directory where anyone may write, somebody else could have made ours first: then it is not ours and we refuse it. */
+function makeSharedParentDirectory(directory: string, user: ServerUser): void {
+  try {
+    mkdirSync(directory, { mode: 0o700 });
+    if (user.dropsPrivileges) chownSync(directory, user.uid, user.gid);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  const found = lstatSync(directory);
+  if (!found.isDirectory() || found.uid !== user.uid || (found.mode & 0o077) !== 0) {
+    throw new Error(`${directory} exists and does not belong to this installation; remove it or use a shorter DATA_DIR`);
+  }
+}

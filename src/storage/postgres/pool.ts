@@ -1,0 +1,93 @@
+// Connections to Postgres: one pool per process with time limits on every statement, and transactions that are retried when Postgres asks for it.
+
+import pg from 'pg';
+import type { Log } from '../../platform/log.ts';
+
+/** A statement as text, or with a name under which each connection prepares it once: for the few that run all the time. */
+export type Statement = string | { readonly name: string; readonly text: string };
+
+/** What runs statements: the pool, or one connection inside a transaction. */
+export interface PostgresClient {
+  query<Row extends object = Record<string, unknown>>(statement: Statement, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }>;
+}
+
+export interface Postgres extends PostgresClient {
+  /** Runs `work` in one transaction. It may run more than once (serialization failure, deadlock): no effects outside the database. */
+  transaction<T>(work: (client: PostgresClient) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+const CONNECTIONS_MAX = 10;
+const CONNECT_TIMEOUT_MS = 5_000;
+const STATEMENT_TIMEOUT_MS = 30_000;
+const LOCK_TIMEOUT_MS = 10_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
+const IDLE_CONNECTION_TIMEOUT_MS = 60_000;
+const TRANSACTION_ATTEMPTS_MAX = 5;
+const RETRIED_SQLSTATES = new Set(['40001', '40P01']);
+
+export function createPostgres(options: { url: string; log: Log; max?: number; statementTimeoutMs?: number }): Postgres {
+  const { url, log, max = CONNECTIONS_MAX, statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options;
+  const pool = new pg.Pool({
+    connectionString: url,
+    max,
+    application_name: 'tollgate',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: IDLE_CONNECTION_TIMEOUT_MS,
+    statement_timeout: statementTimeoutMs,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    // Detects a server that vanished without closing the socket; statement_timeout is the server's own and dies with it.
+    query_timeout: statementTimeoutMs + 5_000,
+    keepAlive: true,
+  });
+  // An idle connection that breaks is an event of the pool; without a listener it would end the process.
+  pool.on('error', (error) => log.warn({ err: error }, 'an idle Postgres connection broke'));
+  // A connection in use reports through its query; the event is only kept from being unhandled.
+  pool.on('connect', (client) => client.on('error', () => {}));
+  let closing: Promise<void> | null = null;
+  return {
+    query: (statement, values) => run(pool, statement, values),
+    transaction: (work) => runTransaction(pool, work),
+    close: () => (closing ??= pool.end()),
+  };
+}
+
+async function run<Row extends object>(
+  executor: pg.Pool | pg.PoolClient,
+  statement: Statement,
+  values: readonly unknown[] = [],
+): Promise<{ rows: Row[]; rowCount: number }> {
+  const query = typeof statement === 'string' ? { text: statement } : statement;
+  const result = await executor.query<Row>({ ...query, values: values as unknown[] });
+  return { rows: result.rows, rowCount: result.rowCount ?? 0 };
+}
+
+async function runTransaction<T>(pool: pg.Pool, work: (client: PostgresClient) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await runTransactionOnce(pool, work);
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (attempt === TRANSACTION_ATTEMPTS_MAX || code === undefined || !RETRIED_SQLSTATES.has(code)) throw error;
+    }
+  }
+}
+
+async function runTransactionOnce<T>(pool: pg.Pool, work: (client: PostgresClient) => Promise<T>): Promise<T> {
+  const connection = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await connection.query('BEGIN');
+    const result = await work({ query: (statement, values) => run(connection, statement, values) });
+    await connection.query('COMMIT');
+    return result;
+  } catch (error) {
+    await connection.query('ROLLBACK').catch((rollbackError: Error) => {
+      broken = rollbackError;
+    });
+    throw error;
+  } finally {
+    connection.release(broken);
+  }
+}

@@ -1,0 +1,73 @@
+// A real Postgres for tests: one embedded server per test process, a fresh migrated database per test, nothing left behind.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createLog } from '../../src/platform/log.ts';
+import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
+import { migratePostgres } from '../../src/storage/postgres/migrate.ts';
+import { createPostgres } from '../../src/storage/postgres/pool.ts';
+
+export interface TestPostgres {
+  /** An address of the server; its database is for making others. */
+  readonly url: string;
+  /** Makes a database with the current schema and returns its address. */
+  createDatabase(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../deploy/postgres', import.meta.url));
+export const silentLog = createLog({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent', process: 'test' });
+
+/** Starts a server in a new temporary directory, or uses the one that the test runner started for all (TEST_POSTGRES_URL). */
+export async function startTestPostgres(): Promise<TestPostgres> {
+  const shared = process.env['TEST_POSTGRES_URL'];
+  if (shared !== undefined) return serveDatabases(shared, null);
+  const directory = mkdtempSync(path.join(tmpdir(), 'tollgate-test-'));
+  const server = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
+  return serveDatabases(server.url, async () => {
+    await server.stop();
+    removeInstallation(directory);
+  });
+}
+
+/** Removes a data directory together with the database home that root keeps elsewhere. */
+export function removeInstallation(dataDir: string): void {
+  const { home } = JSON.parse(readFileSync(path.join(dataDir, 'postgres.json'), 'utf8')) as { home: string };
+  rmSync(path.resolve(dataDir, home), { recursive: true, force: true });
+  rmSync(dataDir, { recursive: true, force: true });
+}
+
+/** The same server, another database. */
+export function withDatabase(url: string, database: string): string {
+  return url.replace(/(@[^/]*\/)[^?]*/, `$1${database}`);
+}
+
+async function serveDatabases(url: string, stopServer: (() => Promise<void>) | null): Promise<TestPostgres> {
+  const owner = createPostgres({ url, log: silentLog, max: 1 });
+  const prefix = `test_${randomBytes(6).toString('hex')}`;
+  const made: string[] = [];
+  const create = async (from: string | null): Promise<string> => {
+    const name = `${prefix}_${made.length}`;
+    made.push(name);
+    await owner.query(`CREATE DATABASE ${name}${from === null ? '' : ` TEMPLATE ${from}`}`);
+    return name;
+  };
+  // The schema is applied once; each test's database is a copy of that one.
+  const template = await create(null);
+  const migrator = createPostgres({ url: withDatabase(url, template), log: silentLog, max: 1 });
+  await migratePostgres(migrator, MIGRATIONS_DIRECTORY);
+  await migrator.close();
+  return {
+    url,
+    createDatabase: async () => withDatabase(url, await create(template)),
+    async stop() {
+      // A server of our own goes with everything in it.
+      for (const name of stopServer === null ? made : []) await owner.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+      await owner.close();
+      await stopServer?.();
+    },
+  };
+}

@@ -1,7 +1,7 @@
 // A provider for tests on a real socket: it keeps every request as it was on the wire and answers by script, byte by byte if asked,
 // or stalls, cuts and resets. It decides nothing by itself; for a provider that behaves, see simulator/.
 
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { type SplitPlan, splitBytes } from './byte-splits.ts';
 import { ByteSource, type ReceivedRequest, readRequest } from './request-reader.ts';
 

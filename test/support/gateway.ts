@@ -126,7 +126,9 @@ class Installation implements Tollgate {
 
   #childPids(command: string): number[] {
     const pattern = new RegExp(`main\\.ts ${command}\\b`);
-    return listDescendants(this.pid).filter((entry) => pattern.test(entry.command)).map((entry) => entry.pid);
+    return listDescendants(this.pid)
+      .filter((entry) => pattern.test(entry.command))
+      .map((entry) => entry.pid);
   }
 
   async stop(): Promise<void> {

@@ -1,6 +1,6 @@
 // One HTTP request by a test on a connection of its own, with the response's bytes exactly as they came and whether they came whole.
 
-import { type IncomingHttpHeaders, request as httpRequest } from 'node:http';
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 
 export interface HttpCall {
   readonly method?: string;
@@ -25,8 +25,7 @@ export function httpCall(url: string, call: HttpCall = {}): Promise<HttpAnswer> 
     request.on('error', reject);
     request.on('response', (response) => {
       const chunks: Buffer[] = [];
-      const done = (complete: boolean): void =>
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks), complete });
+      const done = (complete: boolean): void => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks), complete });
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('end', () => done(response.complete));
       response.on('error', () => done(false));

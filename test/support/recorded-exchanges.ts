@@ -46,7 +46,9 @@ interface IndexLine {
 /** A folder of cassettes: `index.jsonl` names the files of each exchange. */
 function loadIndexed(folder: string, folderName: string): RecordedExchange[] {
   if (!readdirSync(folder).includes('index.jsonl')) return [];
-  const lines = readFileSync(join(folder, 'index.jsonl'), 'utf8').split('\n').filter((line) => line !== '');
+  const lines = readFileSync(join(folder, 'index.jsonl'), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '');
   const exchanges = lines.map((line) => JSON.parse(line) as IndexLine).filter((line) => line.api === 'chat');
   return exchanges.map((line) => {
     const responseBody = readFileSync(join(folder, line.resp));
@@ -92,7 +94,10 @@ function listFiles(folder: string): string[] {
 }
 
 function frame(lines: Buffer): Buffer {
-  const events = lines.toString('utf8').split(/\r?\n/).filter((line) => line.trim() !== '');
+  const events = lines
+    .toString('utf8')
+    .split(/\r?\n/)
+    .filter((line) => line.trim() !== '');
   if (events.at(-1) !== '[DONE]') events.push('[DONE]');
   return Buffer.from(events.map((event) => `data: ${event}\n\n`).join(''));
 }

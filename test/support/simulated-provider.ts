@@ -50,5 +50,8 @@ function listeningUrl(child: ChildProcess): Promise<string> {
 function parseLines(text: string): (CallStart | CallEnd)[] {
   // A line that is still being written has no end yet.
   const whole = text.slice(0, text.lastIndexOf('\n') + 1);
-  return whole.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as CallStart | CallEnd);
+  return whole
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as CallStart | CallEnd);
 }

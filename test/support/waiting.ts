@@ -3,12 +3,7 @@
 const POLL_MS = 20;
 
 /** Polls `read` until `accept` holds; throws naming `what` and the last value after `timeoutMs`, which is a backstop and not a promise. */
-export async function waitFor<T>(
-  what: string,
-  read: () => T | Promise<T>,
-  accept: (value: T) => boolean,
-  timeoutMs = 30_000,
-): Promise<T> {
+export async function waitFor<T>(what: string, read: () => T | Promise<T>, accept: (value: T) => boolean, timeoutMs = 30_000): Promise<T> {
   const startedMs = performance.now();
   for (;;) {
     const value = await read();

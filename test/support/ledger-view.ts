@@ -1,0 +1,43 @@
+// What a test reads of an installation's money directly in Postgres: wallets, leases, postings, generations. It writes nothing.
+
+import pg from 'pg';
+
+export interface WalletView {
+  readonly balance: bigint;
+  readonly leased: bigint;
+}
+
+export interface LedgerView {
+  /** The wallet of an organization. */
+  wallet(organizationSlug: string): Promise<WalletView>;
+  generationCount(): Promise<number>;
+  query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>;
+  close(): Promise<void>;
+}
+
+export function openLedgerView(postgresUrl: string): LedgerView {
+  const pool = new pg.Pool({ connectionString: postgresUrl, max: 2 });
+  pool.on('error', () => undefined); // The server may stop before the test closes its view.
+  const query = async (text: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> =>
+    (await pool.query<Record<string, unknown>>(text, [...values])).rows;
+  return {
+    query,
+    async wallet(organizationSlug) {
+      const [row] = await query(
+        `SELECT wallets.balance::text AS balance, wallets.leased::text AS leased
+         FROM wallets JOIN organizations ON organizations.id = wallets.organization_id
+         WHERE organizations.slug = $1 AND wallets.user_id IS NULL`,
+        [organizationSlug],
+      );
+      if (row === undefined) throw new Error(`organization ${organizationSlug} has no wallet`);
+      return { balance: BigInt(String(row.balance)), leased: BigInt(String(row.leased)) };
+    },
+    async generationCount() {
+      const [row] = await query('SELECT count(*)::int AS count FROM generations');
+      return Number(row?.count);
+    },
+    async close() {
+      await pool.end();
+    },
+  };
+}

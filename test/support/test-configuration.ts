@@ -1,0 +1,111 @@
+// The configuration file that whole-installation tests run with: one provider, a few models, organizations rich, poor and not billed.
+
+export interface TestModel {
+  readonly id: string;
+  readonly providerModel: string;
+  readonly aliases?: readonly string[];
+  /** null: a missing output limit stays unbounded. */
+  readonly outputCap: number | null;
+  readonly active?: boolean;
+}
+
+/** Pico-dollars per token of `TEST_PRICE`: expected charges are computed from these, not by the gateway's code. */
+export const PICO_PER_TOKEN = { input: 1_250_000n, cachedInput: 125_000n, cacheWrite: 1_500_000n, output: 10_000_000n } as const;
+const TEST_PRICE = '{ input: "1.25", cached_input: "0.125", cache_write: "1.5", output: "10.00" }';
+
+export const KEYS = {
+  /** Prepaid, far more than any test spends. */
+  acme: `tg-test-acme-${'a'.repeat(32)}`,
+  /** A second key of the same organization and payer. */
+  acmeSecond: `tg-test-acme-second-${'b'.repeat(25)}`,
+  /** Prepaid with a millionth of a dollar. */
+  poor: `tg-test-poor-${'c'.repeat(32)}`,
+  /** Not billed. */
+  free: `tg-test-free-${'d'.repeat(32)}`,
+  /** Another organization altogether. */
+  other: `tg-test-other-${'e'.repeat(31)}`,
+} as const;
+
+export const OPENING_CREDIT_PICO = 1_000_000n * 10n ** 12n;
+
+export const STANDARD_MODELS: readonly TestModel[] = [
+  { id: 'sim/small', providerModel: 'sim-small', aliases: ['sim/small-latest', 'sim/small[1m]'], outputCap: 16_384 },
+  { id: 'sim/uncapped', providerModel: 'sim-large', outputCap: null },
+  { id: 'sim/retired', providerModel: 'sim-mini', outputCap: 16_384, active: false },
+];
+
+/** The provider credential: a test that finds it outside the provider's own requests has found a leak. */
+export const PROVIDER_KEY = 'sk-provider-canary-0123456789';
+
+export function testConfiguration(options: { upstreamUrl: string; models?: readonly TestModel[]; onDisconnect?: 'cancel' | 'drain' }): string {
+  const models = options.models ?? STANDARD_MODELS;
+  return `providers:
+  - id: upstream
+    base_url: ${options.upstreamUrl}
+    api_key: ${PROVIDER_KEY}
+    auth: bearer
+    on_disconnect: ${options.onDisconnect ?? 'cancel'}
+models:
+${models.map(renderModel).join('')}organizations:
+  - slug: acme
+    billing: prepaid
+    opening_credit: "1000000.00"
+    teams: [{ slug: research }]
+    users: [{ email: a@acme.test, role: owner, teams: [research] }]
+    keys:
+      - { name: ci, user: a@acme.test, secret: ${KEYS.acme} }
+      - { name: second, user: a@acme.test, secret: ${KEYS.acmeSecond} }
+  - slug: poor
+    billing: prepaid
+    opening_credit: "0.000001"
+    users: [{ email: p@poor.test, role: owner }]
+    keys: [{ name: only, user: p@poor.test, secret: ${KEYS.poor} }]
+  - slug: free
+    billing: none
+    users: [{ email: f@free.test, role: owner }]
+    keys: [{ name: only, user: f@free.test, secret: ${KEYS.free} }]
+  - slug: other
+    billing: prepaid
+    opening_credit: "5.00"
+    users: [{ email: o@other.test, role: owner }]
+    keys: [{ name: only, user: o@other.test, secret: ${KEYS.other} }]
+`;
+}
+
+function renderModel(model: TestModel): string {
+  const cap = model.outputCap === null ? '' : `    max_completion_tokens_cap: ${model.outputCap}\n`;
+  const aliases = (model.aliases ?? []).map((alias) => JSON.stringify(alias)).join(', ');
+  return `  - id: ${JSON.stringify(model.id)}
+    display_name: ${JSON.stringify(`Test ${model.id}`)}
+    kind: text
+    aliases: [${aliases}]
+    active: ${model.active ?? true}
+    context_length: 1000000
+    max_output_tokens: 128000
+${cap}    tokenizer: o200k_base
+    served_by:
+      - provider: upstream
+        model: ${JSON.stringify(model.providerModel)}
+        apis: [chat_completions]
+        price: ${TEST_PRICE}
+`;
+}
+
+export interface TokenCounts {
+  readonly input: number;
+  readonly cached: number;
+  readonly output: number;
+}
+
+/** What `counts` cost at `TEST_PRICE`, in pico-dollars. */
+export function expectedCostPico(counts: TokenCounts): bigint {
+  const uncached = BigInt(counts.input - counts.cached) * PICO_PER_TOKEN.input;
+  return uncached + BigInt(counts.cached) * PICO_PER_TOKEN.cachedInput + BigInt(counts.output) * PICO_PER_TOKEN.output;
+}
+
+/** Pico-dollars as the shortest decimal, by string arithmetic alone. */
+export function decimalOfPico(pico: bigint): string {
+  const digits = pico.toString().padStart(13, '0');
+  const fraction = digits.slice(-12).replace(/0+$/, '');
+  return fraction === '' ? digits.slice(0, -12) : `${digits.slice(0, -12)}.${fraction}`;
+}

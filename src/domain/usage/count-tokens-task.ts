@@ -1,0 +1,20 @@
+// What goes to and comes from the worker task count-tokens: the contract between whoever meters and workers/count-tokens.ts.
+
+export interface CountTokensInput {
+  readonly api: 'chat_completions';
+  /** Name of the encoding; an unknown one is counted as o200k_base. */
+  readonly encoding: string;
+  readonly request: Uint8Array;
+  /** The reply as relayed, or the beginning of it. */
+  readonly response: Uint8Array;
+  readonly responseIsStream: boolean;
+  /** All bytes of the reply; more than `response.byteLength` when only a prefix was kept, and the count is then scaled up. */
+  readonly responseBytesTotal: number;
+  readonly count: { readonly input: boolean; readonly output: boolean };
+}
+
+/** null: not asked for, or not countable. Unknown is never 0. */
+export interface CountTokensOutput {
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+}

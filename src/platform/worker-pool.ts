@@ -1,0 +1,135 @@
+// Worker threads for work above half a millisecond. A result is a value, never a rejection: the pool may be full, a task may run out of time
+// or take its thread down, and callers must have an answer for each.
+//
+// What is bounded: the bytes and the number of tasks waiting or running, the time from `run` to the result (waiting included; at the deadline
+// the thread is killed, since a busy thread cannot be asked to stop), and the memory of a thread. Threads start with the first task and
+// stop when idle.
+
+import { fileURLToPath } from 'node:url';
+import { Piscina } from 'piscina';
+import { assert } from './assert.ts';
+import { type Clock, systemClock } from './clock.ts';
+import type { Log } from './log.ts';
+import type { Counter, Gauge, Histogram, MetricsRegistry } from './metrics.ts';
+
+/** The tasks of the product: a file of this name in workers/ each. */
+export type WorkerTask = 'count-tokens';
+
+export type WorkerResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly reason: WorkerFailure };
+export type WorkerFailure = 'queue_full' | 'deadline' | 'crashed';
+
+export interface WorkerTaskOptions {
+  /** What the task holds in memory, for the queue's cap. */
+  readonly bytes: number;
+  readonly deadlineMs: number;
+  /** Buffers given away to the thread; the caller must not touch them again. */
+  readonly transfer?: readonly ArrayBuffer[];
+}
+
+export interface WorkerPoolOptions {
+  readonly threads: number;
+  readonly queueBytesMax: number;
+  readonly log: Log;
+  readonly metrics: MetricsRegistry;
+  readonly clock?: Clock;
+  /** Where the task files are; tests bring their own. */
+  readonly directory?: URL;
+  readonly idleTimeoutMs?: number;
+}
+
+const WORKERS_DIRECTORY = new URL('../../workers/', import.meta.url);
+/** An encoding's tables take seconds of traffic to pay for themselves; half a minute keeps them through pauses and frees them at night. */
+const IDLE_TIMEOUT_MS = 30_000;
+/** Small tasks must not pile up either: each holds a promise, a timer and a place in the queue. */
+const TASKS_MAX = 4096;
+/** One encoding is about 110 MB; a body and its text come on top. */
+const THREAD_MEMORY = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 };
+const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+export class WorkerPool<Task extends string = WorkerTask> {
+  readonly #piscina: Piscina;
+  readonly #directory: URL;
+  readonly #queueBytesMax: number;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #queueBytes: Gauge;
+  readonly #tasksOpen: Gauge;
+  readonly #results: Counter<readonly ['task', 'result']>;
+  readonly #seconds: Histogram<readonly ['task']>;
+  #bytes = 0;
+  #tasks = 0;
+  #closed = false;
+
+  constructor(options: WorkerPoolOptions) {
+    assert(options.threads >= 1, 'worker pool: at least one thread');
+    this.#directory = options.directory ?? WORKERS_DIRECTORY;
+    this.#queueBytesMax = options.queueBytesMax;
+    this.#log = options.log;
+    this.#clock = options.clock ?? systemClock;
+    this.#queueBytes = options.metrics.gauge('tollgate_worker_queue_bytes', 'Bytes held by worker tasks that wait or run.');
+    this.#tasksOpen = options.metrics.gauge('tollgate_worker_tasks_open', 'Worker tasks that wait or run.');
+    this.#results = options.metrics.counter('tollgate_worker_tasks_total', 'Worker tasks by result; a deadline kills a thread.', ['task', 'result']);
+    this.#seconds = options.metrics.histogram('tollgate_worker_task_seconds', 'Time from handing a task over to its result.', DURATION_BUCKETS_SECONDS, ['task']);
+    this.#piscina = new Piscina({
+      minThreads: 0,
+      maxThreads: options.threads,
+      idleTimeout: options.idleTimeoutMs ?? IDLE_TIMEOUT_MS,
+      maxQueue: TASKS_MAX,
+      resourceLimits: THREAD_MEMORY,
+      // A task is a pure function of its input; the process's settings hold secrets.
+      env: {},
+      recordTiming: false,
+    });
+    // A thread that dies while idle is reported here and not to a task; unheard, the event would end the process.
+    this.#piscina.on('error', (error: unknown) => this.#log.error({ err: error }, 'a worker thread failed'));
+  }
+
+  async run<T>(task: Task, input: unknown, options: WorkerTaskOptions): Promise<WorkerResult<T>> {
+    if (this.#closed) return this.#finish(task, { ok: false, reason: 'crashed' });
+    const isFull = this.#tasks >= TASKS_MAX || this.#bytes + options.bytes > this.#queueBytesMax;
+    if (isFull) return this.#finish(task, { ok: false, reason: 'queue_full' });
+
+    const startMs = this.#clock.monotonicMs();
+    this.#hold(options.bytes, 1);
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(), options.deadlineMs);
+    try {
+      const value: T = await this.#piscina.run(input, {
+        filename: fileURLToPath(new URL(`${task}.ts`, this.#directory)),
+        signal: deadline.signal,
+        transferList: [...(options.transfer ?? [])],
+      });
+      return this.#finish(task, { ok: true, value });
+    } catch (error) {
+      if (deadline.signal.aborted) {
+        this.#log.warn({ task, deadlineMs: options.deadlineMs }, 'a worker task ran out of time');
+        return this.#finish(task, { ok: false, reason: 'deadline' });
+      }
+      if (!this.#closed) this.#log.error({ task, err: error }, 'a worker task failed');
+      return this.#finish(task, { ok: false, reason: 'crashed' });
+    } finally {
+      clearTimeout(timer);
+      this.#hold(-options.bytes, -1);
+      this.#seconds.labels(task).observe((this.#clock.monotonicMs() - startMs) / 1000);
+    }
+  }
+
+  /** Ends the threads. Tasks that wait or run end as `crashed`; whoever needs their results awaits them first. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#piscina.destroy();
+  }
+
+  #hold(bytes: number, tasks: number): void {
+    this.#bytes += bytes;
+    this.#tasks += tasks;
+    this.#queueBytes.set(this.#bytes);
+    this.#tasksOpen.set(this.#tasks);
+  }
+
+  #finish<T>(task: Task, result: WorkerResult<T>): WorkerResult<T> {
+    this.#results.labels(task, result.ok ? 'ok' : result.reason).increment();
+    return result;
+  }
+}

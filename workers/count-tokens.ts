@@ -1,0 +1,67 @@
+// Worker task: counts the tokens of a request and of its reply with the model's tokenizer, where the provider reported no usage (DESIGN 4).
+// It runs off the event loop because a tokenizer takes 100 ms to load and milliseconds to run. It never throws: what cannot be counted is null.
+
+import { type CountableText, requestText, responseText, streamText } from '../src/domain/usage/chat-completions-text.ts';
+import type { CountTokensInput, CountTokensOutput } from '../src/domain/usage/count-tokens-task.ts';
+import { cutLongRuns } from '../src/domain/usage/long-runs.ts';
+
+export type { CountTokensInput, CountTokensOutput };
+
+type CountTokens = (text: string) => number;
+type CountWith = (text: string, options: { readonly disallowedSpecial: Set<string> }) => number;
+
+/** Loaded when first asked for: an encoding takes about 125 ms and 100 MB. */
+const ENCODINGS: Readonly<Record<string, () => Promise<{ countTokens: CountWith }>>> = {
+  o200k_base: () => import('gpt-tokenizer/encoding/o200k_base'),
+  cl100k_base: () => import('gpt-tokenizer/encoding/cl100k_base'),
+  p50k_base: () => import('gpt-tokenizer/encoding/p50k_base'),
+  r50k_base: () => import('gpt-tokenizer/encoding/r50k_base'),
+};
+const DEFAULT_ENCODING = 'o200k_base';
+
+/** Text that spells a special token, such as <|endoftext|>, is text: a caller writing it must be neither refused nor undercounted. */
+const AS_PLAIN_TEXT = { disallowedSpecial: new Set<string>() };
+
+export default async function countTokens(input: CountTokensInput): Promise<CountTokensOutput> {
+  const count = await loadEncoding(input.encoding);
+  return {
+    inputTokens: input.count.input ? attempt(() => countText(requestText(decode(input.request)), count)) : null,
+    outputTokens: input.count.output ? attempt(() => countResponse(input, count)) : null,
+  };
+}
+
+/** The count of one text in an encoding, exact unless it has a run longer than a slice. */
+export async function loadEncoding(encoding: string): Promise<CountTokens> {
+  const name = Object.hasOwn(ENCODINGS, encoding) ? encoding : DEFAULT_ENCODING;
+  const load = ENCODINGS[name] as () => Promise<{ countTokens: CountWith }>;
+  const { countTokens: countWith } = await load();
+  return (text) => {
+    let tokens = 0;
+    for (const slice of cutLongRuns(text)) tokens += countWith(slice, AS_PLAIN_TEXT);
+    return tokens;
+  };
+}
+
+function countResponse(input: CountTokensInput, count: CountTokens): number | null {
+  const body = decode(input.response);
+  const tokens = countText(input.responseIsStream ? streamText(body) : responseText(body), count);
+  const isPrefix = input.responseBytesTotal > input.response.byteLength && input.response.byteLength > 0;
+  return tokens === null || !isPrefix ? tokens : Math.round(tokens * (input.responseBytesTotal / input.response.byteLength));
+}
+
+function countText(text: CountableText | null, count: CountTokens): number | null {
+  return text === null ? null : text.texts.reduce((tokens, part) => tokens + count(part), text.formatTokens);
+}
+
+/** A reply can be cut inside a character; what is left of it decodes to a replacement character. */
+function decode(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}
+
+function attempt(count: () => number | null): number | null {
+  try {
+    return count();
+  } catch {
+    return null;
+  }
+}

@@ -1,4 +1,4 @@
-// A real Postgres of our own: installed from its npm package, started with the supervisor, kept alive, stopped with it (DESIGN 1).
+// A real Postgres of our own: installed from its npm package, started and stopped by one process (DESIGN 1).
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -12,15 +12,15 @@ export { embeddedPostgresUrl } from './embedded/home.ts';
 
 export interface EmbeddedPostgres {
   readonly url: string;
-  /** The server's process id now; it changes when the server had to be restarted. */
   readonly pid: number;
+  /** Settles when the server is gone, with how it went. One that went by itself is started again by starting anew. */
+  readonly exited: Promise<string>;
   stop(): Promise<void>;
 }
 
 /** Backends of a killed server hold its shared memory until they notice; each start that meets them fails at once and is tried again. */
 const START_ATTEMPTS_MAX = 8;
 const START_RETRY_MS = 250;
-const RESTART_DELAY_MS = 500;
 const READY_POLL_MS = 20;
 /** Recovery after a crash replays at most max_wal_size; minutes only on a very slow disk. */
 const READY_WAIT_MS = 300_000;
@@ -38,40 +38,16 @@ export async function startEmbeddedPostgres(options: { dataDir: string; log: Log
   await ensureCluster(home, runtime);
   await clearStalePostmaster(home, log);
 
-  let postmaster = await startUntilReady(home, runtime);
-  let stopping = false;
+  const postmaster = await startUntilReady(home, runtime);
   const endWithUs = (): void => {
     if (!postmaster.hasExited()) sendSignal(postmaster.pid, 'SIGINT');
   };
   process.on('exit', endWithUs);
-
-  const keepAlive = async (): Promise<void> => {
-    for (;;) {
-      const how = await postmaster.exited;
-      if (stopping) return;
-      log.error({ postgresPid: postmaster.pid }, `the embedded Postgres ${how}; it is started again`);
-      await sleep(RESTART_DELAY_MS);
-      if (stopping) return;
-      try {
-        await clearStalePostmaster(home, log);
-        postmaster = await startUntilReady(home, runtime);
-      } catch (error) {
-        log.error({ err: error }, 'the embedded Postgres could not be started again');
-      }
-    }
-  };
-  const kept = keepAlive();
-
   return {
     url: postgresUrl(home),
-    get pid() {
-      return postmaster.pid;
-    },
+    pid: postmaster.pid,
+    exited: postmaster.exited,
     async stop() {
-      stopping = true;
-      await stopPostmaster(postmaster.pid, () => !postmaster.hasExited(), log);
-      await kept;
-      // A restart may have been on its way when we were asked to stop.
       await stopPostmaster(postmaster.pid, () => !postmaster.hasExited(), log);
       process.off('exit', endWithUs);
     },

@@ -18,6 +18,7 @@ const STOP_STAGES = [
   { signal: 'SIGKILL', waitMs: 5_000 },
 ] as const;
 const POLL_MS = 20;
+const OWNER_WAIT_MS = 15_000;
 
 export interface Postmaster {
   readonly pid: number;
@@ -94,12 +95,19 @@ export async function clearStalePostmaster(home: PostgresHome, log: Log): Promis
     rmSync(lockFile, { force: true });
     return;
   }
-  const supervisor = readSupervisorPid(home);
-  if (supervisor !== process.pid && readParentPid(pid) === supervisor) {
-    throw new Error(`another Tollgate (process ${supervisor}) is running on this data directory (${home.directory})`);
-  }
+  await waitForOwner(pid, home, log);
   log.warn({ postgresPid: pid }, 'stopping the embedded Postgres that an earlier supervisor left behind');
   await stopPostmaster(pid, () => isPostmasterOf(pid, home.dataDirectory), log);
+}
+
+/** An owner whose own supervisor was killed is about to stop the server; one that keeps it is another running installation. */
+async function waitForOwner(pid: number, home: PostgresHome, log: Log): Promise<void> {
+  const owner = readSupervisorPid(home);
+  for (let waitedMs = 0; owner !== null && owner !== process.pid && readParentPid(pid) === owner; waitedMs += POLL_MS) {
+    if (waitedMs === 0) log.info({ ownerPid: owner }, 'another process runs the embedded Postgres of this data directory; waiting for it to end');
+    if (waitedMs >= OWNER_WAIT_MS) throw new Error(`another Tollgate (process ${owner}) is running on this data directory (${home.directory})`);
+    await sleep(POLL_MS);
+  }
 }
 
 /** Lies beside the data directory, where only the supervisor and the server's user can write. */

@@ -1,0 +1,29 @@
+// The one way to a ClickHouse: a server by its URL, or the embedded engine by its directory. Everything after is the same client and the same SQL.
+
+import { type ClickHouseClient, createClient } from '@clickhouse/client';
+import type { Clock } from '../../platform/clock.ts';
+import { openEmbeddedClickHouse } from './embedded-clickhouse.ts';
+
+export type { ClickHouseClient } from '@clickhouse/client';
+
+export type ClickHouseLocation = { readonly url: string } | { readonly directory: string };
+
+const REQUEST_TIMEOUT_MS = 30_000;
+
+export async function createClickHouse(location: ClickHouseLocation, clock: Clock): Promise<ClickHouseClient> {
+  if ('directory' in location) return openEmbeddedClickHouse({ directory: location.directory, clock });
+  return createClient({
+    url: location.url,
+    application: 'tollgate',
+    request_timeout: REQUEST_TIMEOUT_MS,
+    compression: { request: true, response: true },
+    // A server closes idle connections after some seconds; ours must go first, or an insert meets a dead socket.
+    keep_alive: { enabled: true, idle_socket_ttl: 2_500 },
+  });
+}
+
+/** Rows of a query, whose values in JSON are as the server writes them: 64-bit integers and decimals are asked for as text. */
+export async function selectRows<Row>(client: ClickHouseClient, query: string, parameters: Record<string, unknown> = {}): Promise<Row[]> {
+  const result = await client.query({ query, query_params: parameters, format: 'JSONEachRow' });
+  return result.json<Row>();
+}

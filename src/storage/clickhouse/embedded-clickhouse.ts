@@ -1,0 +1,48 @@
+// ClickHouse inside this process (chdb), behind the same client as a server. A data directory belongs to one process: only jobs opens it.
+
+import { mkdirSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ClickHouseClient, createClient, type ClickHouseClientConfigOptions } from '@clickhouse/client';
+import { createChdbConnection, type ChdbConnection } from 'chdb/connection';
+import type { Clock } from '../../platform/clock.ts';
+
+/** A killed predecessor holds the kernel's lock on the directory until all its memory is gone, which takes a moment. */
+const LOCK_WAIT_MS = 10_000;
+const LOCK_RETRY_MS = 100;
+
+/** The engine sizes itself for a machine of its own; here it shares one with gateways, so a query may use little, and spill rather than fail. */
+const SESSION_SETTINGS: Readonly<Record<string, number>> = {
+  max_threads: 2,
+  max_insert_threads: 1,
+  max_memory_usage: 1_500_000_000,
+  max_bytes_before_external_group_by: 700_000_000,
+  max_bytes_before_external_sort: 700_000_000,
+};
+
+/** The same interface by two copies of its types, which differ under exactOptionalPropertyTypes. */
+type ClientConnection = NonNullable<ClickHouseClientConfigOptions['connection']>;
+
+export async function openEmbeddedClickHouse(options: { directory: string; clock: Clock }): Promise<ClickHouseClient> {
+  const path = resolve(options.directory);
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const connection = await openLocked(path, options.clock);
+  const client = createClient({ connection: connection as unknown as ClientConnection });
+  for (const [name, value] of Object.entries(SESSION_SETTINGS)) await client.command({ query: `SET ${name} = ${value}` });
+  return client;
+}
+
+/** The engine locks its directory itself and reports a taken lock only on stderr; any failed opening is therefore tried again for a while. */
+async function openLocked(path: string, clock: Clock): Promise<ChdbConnection> {
+  const deadlineMs = clock.monotonicMs() + LOCK_WAIT_MS;
+  for (;;) {
+    try {
+      return createChdbConnection({ path });
+    } catch (error) {
+      if (clock.monotonicMs() >= deadlineMs) {
+        throw new Error(`the ClickHouse data directory ${path} cannot be opened; another process may be using it`, { cause: error });
+      }
+      await sleep(LOCK_RETRY_MS);
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// Request facts: how they are written (idempotent by execution id) and how many there are per hour.
+
+import type { TerminalRecord } from '../../domain/executions/execution-record.ts';
+import { type ClickHouseClient, selectRows } from './clickhouse.ts';
+
+/** A terminal record's facts. A corrected execution is inserted again with a higher version, and then only that one counts. */
+export interface RequestFact extends Omit<TerminalRecord, 'type' | 'latencyMs'> {
+  readonly version: number;
+  readonly latencyMs: number | null;
+}
+
+/** Versions of a fact that comes straight from the spool: a later correction (pending, then final) is above either. */
+export const PENDING_FACT_VERSION = 1;
+export const SETTLED_FACT_VERSION = 2;
+
+export function factOf(record: TerminalRecord): RequestFact {
+  return { ...record, version: record.billingStatus === 'pending' ? PENDING_FACT_VERSION : SETTLED_FACT_VERSION };
+}
+
+type Column = readonly [name: string, value: (fact: RequestFact) => unknown];
+
+/** The table's columns in the order of an inserted row. */
+const COLUMNS: readonly Column[] = [
+  ['id', (fact) => fact.id],
+  ['version', (fact) => fact.version],
+  ['organization_id', (fact) => fact.organizationId],
+  ['team_id', (fact) => fact.teamId],
+  ['user_id', (fact) => fact.userId],
+  ['api_key_id', (fact) => fact.apiKeyId],
+  ['wallet_id', (fact) => fact.walletId],
+  ['api', (fact) => fact.api],
+  ['requested_model', (fact) => fact.requestedModel.toWellFormed()],
+  ['model', (fact) => fact.model],
+  ['provider', (fact) => fact.provider],
+  ['provider_model', (fact) => fact.providerModel],
+  ['price_version', (fact) => fact.priceVersion],
+  ['streamed', (fact) => fact.streamed],
+  ['client_request_id', (fact) => fact.clientRequestId?.toWellFormed() ?? null],
+  ['tags', (fact) => fact.tags.map((tag) => tag.toWellFormed())],
+  ['admitted_at', (fact) => fact.admittedAtMs],
+  ['ended_at', (fact) => fact.endedAtMs],
+  ['latency_ms', (fact) => wholeOrNull(fact.latencyMs)],
+  ['ttft_ms', (fact) => wholeOrNull(fact.ttftMs)],
+  ['request_bytes', (fact) => fact.requestBytes],
+  ['response_bytes', (fact) => fact.responseBytes],
+  ['outcome', (fact) => fact.outcome],
+  ['status', (fact) => fact.status],
+  ['error_code', (fact) => fact.errorCode?.toWellFormed() ?? null],
+  ['tokens_prompt', (fact) => fact.usage?.inputTokens ?? null],
+  ['tokens_cached', (fact) => fact.usage?.cachedInputTokens ?? null],
+  ['tokens_cache_write', (fact) => fact.usage?.cacheWriteTokens ?? null],
+  ['tokens_completion', (fact) => fact.usage?.outputTokens ?? null],
+  ['tokens_reasoning', (fact) => fact.usage?.reasoningTokens ?? null],
+  ['images', (fact) => fact.usage?.images ?? null],
+  ['usage_source', (fact) => fact.usageSource],
+  ['billing_status', (fact) => fact.billingStatus],
+  ['authorized_amount', (fact) => dollarsOrNull(fact.authorizedAmount)],
+  ['rated_cost', (fact) => dollarsOrNull(fact.ratedCost)],
+  ['total_cost', (fact) => dollarsOrNull(fact.charge)],
+  ['suspense', (fact) => dollars(fact.suspense)],
+];
+const COLUMN_NAMES = COLUMNS.map(([name]) => name).join(', ');
+
+/**
+ * Inserts facts; inserting them again changes nothing. `batch` names exactly these facts and is the insert's deduplication token.
+ * Arrays of values instead of objects, in one statement with the rows behind it: measured at two thirds of JSONEachRow's cost.
+ */
+export async function insertFacts(client: ClickHouseClient, facts: readonly RequestFact[], batch: string): Promise<void> {
+  if (facts.length === 0) return;
+  let rows = '';
+  for (const fact of facts) rows += `${JSON.stringify(COLUMNS.map(([, value]) => value(fact)))}\n`;
+  await client.command({
+    query: `INSERT INTO request_facts (${COLUMN_NAMES}) SETTINGS async_insert = 0, insert_deduplicate = 1, insert_deduplication_token = '${checkedToken(batch)}' FORMAT JSONCompactEachRow\n${rows}`,
+  });
+}
+
+/** What facts say of an hour. Amounts are decimal text in US dollars. */
+export interface FactHour {
+  /** Beginning of the hour, epoch milliseconds. */
+  readonly hourMs: number;
+  readonly executions: number;
+  readonly pending: number;
+  readonly totalCost: string;
+}
+
+/** Hours with facts between two instants, first to last. Each execution counts once, as its last version has it. */
+export async function countFactsPerHour(client: ClickHouseClient, range: { fromMs: number; untilMs: number }): Promise<FactHour[]> {
+  const rows = await selectRows<{ hour_ms: string; executions: string; pending: string; total_cost: string }>(
+    client,
+    `SELECT toString(toUnixTimestamp(toStartOfHour(admitted_at)) * 1000) AS hour_ms,
+            toString(count()) AS executions,
+            toString(countIf(billing_status = 'pending')) AS pending,
+            toString(sum(total_cost)) AS total_cost
+     FROM request_facts FINAL
+     WHERE admitted_at >= fromUnixTimestamp64Milli({from_ms: Int64}, 'UTC') AND admitted_at < fromUnixTimestamp64Milli({until_ms: Int64}, 'UTC')
+     GROUP BY hour_ms ORDER BY min(admitted_at)`,
+    { from_ms: range.fromMs, until_ms: range.untilMs },
+  );
+  return rows.map((row) => ({ hourMs: Number(row.hour_ms), executions: Number(row.executions), pending: Number(row.pending), totalCost: row.total_cost }));
+}
+
+function wholeOrNull(value: number | null): number | null {
+  return value === null ? null : Math.round(value);
+}
+
+/** Pico-dollars as text become dollars as text by placing the point: no number in between. */
+function dollars(pico: string): string {
+  const digits = pico.padStart(13, '0');
+  return `${digits.slice(0, -12)}.${digits.slice(-12)}`;
+}
+
+function dollarsOrNull(pico: string | null): string | null {
+  return pico === null ? null : dollars(pico);
+}
+
+/** Tokens are made of numbers and names of ours and stand in the statement's text. */
+function checkedToken(batch: string): string {
+  if (!/^[A-Za-z0-9:,._-]+$/.test(batch)) throw new Error(`not a batch name: ${batch}`);
+  return batch;
+}

@@ -1,0 +1,61 @@
+// Brings a ClickHouse to the schema of this version: numbered SQL files, checksummed and recorded, like those of Postgres.
+//
+// ClickHouse has no transactions and no lock to hold: statements are written so that they can run twice (IF NOT EXISTS), a file counts as
+// applied when its last statement has run, and the caller sees to it that one process migrates at a time.
+
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ClickHouseClient, selectRows } from './clickhouse.ts';
+
+const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
+
+/** Applies what is missing; returns the names of what was applied. */
+export async function migrateClickHouse(client: ClickHouseClient, directory: string): Promise<string[]> {
+  await client.command({
+    query: `
+      CREATE TABLE IF NOT EXISTS applied_migrations (number UInt32, name String, checksum String, applied_at DateTime64(3, 'UTC') DEFAULT now64(3))
+      ENGINE = ReplacingMergeTree ORDER BY number`,
+  });
+  const rows = await selectRows<{ name: string; checksum: string }>(client, 'SELECT name, checksum FROM applied_migrations FINAL');
+  const known = new Map(rows.map((row) => [row.name, row.checksum]));
+  const applied: string[] = [];
+  for (const migration of readMigrations(directory)) {
+    const checksum = known.get(migration.name);
+    if (checksum !== undefined && checksum !== migration.checksum) {
+      throw new Error(`ClickHouse migration ${migration.name} was changed after it was applied; write a new one instead`);
+    }
+    if (checksum !== undefined) continue;
+    for (const statement of migration.statements) await client.command({ query: statement });
+    await client.insert({ table: 'applied_migrations', values: [pickRecorded(migration)], format: 'JSONEachRow' });
+    applied.push(migration.name);
+  }
+  return applied;
+}
+
+interface Migration {
+  readonly number: number;
+  readonly name: string;
+  readonly checksum: string;
+  readonly statements: readonly string[];
+}
+
+function pickRecorded({ number, name, checksum }: Migration): { number: number; name: string; checksum: string } {
+  return { number, name, checksum };
+}
+
+function readMigrations(directory: string): Migration[] {
+  const names = readdirSync(directory).filter((file) => file.endsWith('.sql')).sort();
+  return names.map((file, index) => {
+    const number = Number(FILE_NAME.exec(file)?.[1] ?? Number.NaN);
+    if (number !== index + 1) throw new Error(`${join(directory, file)} is not named NNNN-what-it-does.sql with the next number, ${index + 1}`);
+    const sql = readFileSync(join(directory, file), 'utf8');
+    return { number, name: file.slice(0, -'.sql'.length), checksum: createHash('sha256').update(sql).digest('hex'), statements: splitStatements(sql) };
+  });
+}
+
+/** The engine takes one statement at a time. A statement ends with a semicolon at the end of a line. */
+function splitStatements(sql: string): string[] {
+  const withoutComments = sql.replace(/^\s*--.*$/gm, '');
+  return withoutComments.split(/;[ \t]*$/m).map((statement) => statement.trim()).filter((statement) => statement !== '');
+}

@@ -1,0 +1,35 @@
+// A ClickHouse for tests: the embedded engine with the product's schema. A process has one engine, so a test file shares one of these.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../src/platform/clock.ts';
+import { type ClickHouseClient, createClickHouse } from '../../src/storage/clickhouse/clickhouse.ts';
+import { migrateClickHouse } from '../../src/storage/clickhouse/migrate.ts';
+
+export const CLICKHOUSE_MIGRATIONS = join(import.meta.dirname, '../../deploy/clickhouse');
+
+export interface TestClickHouse {
+  readonly client: ClickHouseClient;
+  readonly directory: string;
+  /** Forgets all facts, for the next test. */
+  clear(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openTestClickHouse(): Promise<TestClickHouse> {
+  const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-clickhouse-'));
+  const client = await createClickHouse({ directory }, systemClock);
+  await migrateClickHouse(client, CLICKHOUSE_MIGRATIONS);
+  return {
+    client,
+    directory,
+    clear: async () => {
+      await client.command({ query: 'TRUNCATE TABLE request_facts' });
+    },
+    close: async () => {
+      await client.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,78 @@
+// CPU time of processes by the kernel's own accounting: nanoseconds on the CPU, summed over all threads.
+
+import { readdirSync, readFileSync } from 'node:fs';
+
+const TICKS_PER_SECOND = 100;
+
+/** CPU nanoseconds that the process has used so far. /proc/<pid>/stat has the same figure in ticks of 10 ms, dead threads included. */
+export function cpuNs(pid: number): number {
+  let total = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    try {
+      total += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')[0]);
+    } catch {
+      // The thread ended between the listing and the reading.
+    }
+  }
+  return total;
+}
+
+/** The same from /proc/<pid>/stat: coarse, but it keeps what ended threads used. */
+export function cpuNsOfAllThreadsEver(pid: number): number {
+  const fields = statFields(pid);
+  return ((Number(fields[11]) + Number(fields[12])) * 1e9) / TICKS_PER_SECOND;
+}
+
+export function cpuNsOf(pids: readonly number[]): number {
+  let total = 0;
+  for (const pid of pids) total += cpuNs(pid);
+  return total;
+}
+
+/** The fields of /proc/<pid>/stat after the command's name, which may itself hold spaces: state first. */
+function statFields(pid: number): string[] {
+  const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  return text.slice(text.lastIndexOf(')') + 2).split(' ');
+}
+
+export function parentOf(pid: number): number {
+  return Number(statFields(pid)[1]);
+}
+
+/** Processes started by `pid`, directly or not. */
+export function descendantsOf(pid: number): number[] {
+  const childrenOf = new Map<number, number[]>();
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const parent = parentOf(Number(name));
+      childrenOf.set(parent, [...(childrenOf.get(parent) ?? []), Number(name)]);
+    } catch {
+      // The process ended between the listing and the reading.
+    }
+  }
+  const found: number[] = [];
+  const open = [pid];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const children = childrenOf.get(next) ?? [];
+    found.push(...children);
+    open.push(...children);
+  }
+  return found;
+}
+
+export function commandLineOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+}
+
+export interface Memory {
+  readonly residentBytes: number;
+  /** Shared pages divided among those who share them. */
+  readonly proportionalBytes: number;
+}
+
+export function memoryOf(pid: number): Memory {
+  const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1');
+  const kilobytes = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
+  return { residentBytes: kilobytes('Rss') * 1024, proportionalBytes: kilobytes('Pss') * 1024 };
+}

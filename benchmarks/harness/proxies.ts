@@ -1,0 +1,114 @@
+// The proxies of a run: how each is started in front of the stub, which of its processes count, and how a request is addressed to it.
+
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { startNodeServer, stopChild } from './child-server.ts';
+import { onCore, PROXY_CORE } from './cores.ts';
+import { descendantsOf } from './cpu-time.ts';
+
+/** What the stub can be asked for: the prefix of the request's path (see stub/provider-stub.ts). */
+export const STUB_REPLIES = ['json/1024', 'events/200/1/5', 'events/400/16/16', 'events/1000/1/30000'] as const;
+
+export type StubReply = (typeof STUB_REPLIES)[number];
+
+export interface Proxy {
+  readonly name: string;
+  readonly port: number;
+  /** The processes whose CPU and memory are the proxy's. */
+  readonly pids: readonly number[];
+  /** Where and how to ask for that reply; `exactBytes` is false for a proxy that rewrites bodies. */
+  address(reply: StubReply): { readonly path: string; readonly headers: Readonly<Record<string, string>>; readonly model: string };
+  readonly exactBytes: boolean;
+  stop(): Promise<void>;
+}
+
+/** What a client sends to every proxy alike. */
+export const CLIENT_HEADERS: Readonly<Record<string, string>> = {
+  authorization: 'Bearer tg-benchmark-0123456789abcdefghijklmnopqrstuvwxyz',
+  'user-agent': 'OpenAI/JS 6.0.0',
+};
+
+export function modelOf(reply: StubReply): string {
+  return `bench/${reply.replaceAll('/', '-')}`;
+}
+
+function plainAddress(reply: StubReply): ReturnType<Proxy['address']> {
+  return { path: `/${reply}/v1/chat/completions`, headers: CLIENT_HEADERS, model: modelOf(reply) };
+}
+
+/** No proxy at all: what the machine, the stub and the load generator cost by themselves. */
+export function direct(stubPort: number): Proxy {
+  return { name: 'direct', port: stubPort, pids: [], address: plainAddress, exactBytes: true, stop: () => Promise.resolve() };
+}
+
+const BARE_RELAY = fileURLToPath(new URL('../peers/bare-relay.ts', import.meta.url));
+
+export async function startBareRelay(stubPort: number): Promise<Proxy> {
+  const server = await startNodeServer(PROXY_CORE, BARE_RELAY, [`http://127.0.0.1:${stubPort}`]);
+  return { name: 'bare', port: server.port, pids: [server.pid], address: plainAddress, exactBytes: true, stop: () => server.stop() };
+}
+
+const NGINX_PATHS = ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin/nginx', '/opt/homebrew/bin/nginx'];
+const NGINX_CONF = fileURLToPath(new URL('../peers/nginx.conf', import.meta.url));
+
+/** null: nginx is not installed on this machine. */
+export async function startNginx(stubPort: number): Promise<Proxy | null> {
+  const nginx = NGINX_PATHS.find((path) => existsSync(path));
+  if (nginx === undefined) return null;
+  const directory = mkdtempSync(join(tmpdir(), 'tollgate-nginx-'));
+  const port = await freePort();
+  const user = process.getuid?.() === 0 ? 'user root;' : '';
+  const values: Record<string, string> = { DIRECTORY: directory, PORT: String(port), UPSTREAM_PORT: String(stubPort), USER: user };
+  const conf = readFileSync(NGINX_CONF, 'utf8').replaceAll(/@([A-Z_]+)@/g, (whole, name: string) => values[name] ?? whole);
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(join(directory, 'nginx.conf'), conf);
+  const [command, args] = onCore(PROXY_CORE, nginx, ['-p', directory, '-c', join(directory, 'nginx.conf')]);
+  const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+  await untilListening(port);
+  const master = child.pid as number;
+  return {
+    name: 'nginx',
+    port,
+    pids: [master, ...descendantsOf(master)],
+    address: plainAddress,
+    exactBytes: true,
+    stop: async () => {
+      await stopChild(child);
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no free port');
+  return address.port;
+}
+
+const LISTEN_TIMEOUT_MS = 30_000;
+
+export async function untilListening(port: number): Promise<void> {
+  const deadlineMs = performance.now() + LISTEN_TIMEOUT_MS;
+  while (performance.now() < deadlineMs) {
+    const open = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, '127.0.0.1');
+      socket.once('connect', () => {
+        socket.destroy();
+        resolve(true);
+      });
+      socket.once('error', () => resolve(false));
+    });
+    if (open) return;
+    await sleep(50);
+  }
+  throw new Error(`nothing listens on port ${port}`);
+}

@@ -66,10 +66,15 @@ function countOf(value: unknown): number | null {
 const DONE = Buffer.from('[DONE]');
 
 /** The stream's last event is `data: [DONE]`; line ends vary. */
-function endsStream(end: Buffer): boolean {
-  let at = end.length - 1;
+function endsStream(end: Buffer, length: number): boolean {
+  let at = length - 1;
   while (at >= 0 && (end[at] === 0x0a || end[at] === 0x0d || end[at] === 0x20)) at -= 1;
+  if (at < 0) return false;
+  // Nearly every chunk of a stream ends with its JSON object.
+  if (end[at] === 0x7d) return false;
   if (end[at] === 0x5d) return at >= 5 && end.compare(DONE, 0, 6, at - 5, at + 1) === 0;
-  // Nearly every chunk of a stream ends with its JSON object. One that ends otherwise may carry something after [DONE].
-  return end[at] !== 0x7d && at > 0 && end.subarray(Math.max(0, at - 4_096)).includes(DONE);
+  // One that ends otherwise may carry a comment after [DONE].
+  return end.subarray(Math.max(0, at - COMMENT_BYTES_MAX), at).includes(DONE);
 }
+
+const COMMENT_BYTES_MAX = 4_096;

@@ -27,6 +27,6 @@ export interface Dialect {
    * Counts are as written, unchecked: `checkUsage` decides whether they can be used.
    */
   readUsage(end: Buffer): Usage | null;
-  /** Whether these last bytes of a stream are its end as clients of this dialect understand it. */
-  endsStream(end: Buffer): boolean;
+  /** Whether a stream that so far ends with the first `length` bytes of `end` is over, as clients of this dialect understand it. Asked for every flush. */
+  endsStream(end: Buffer, length: number): boolean;
 }

@@ -15,7 +15,7 @@ export function lastUsageObject(bytes: Buffer): Record<string, unknown> | null {
     const start = objectStart(bytes, key + USAGE_KEY.length);
     if (start !== -1) {
       const end = objectEnd(bytes, start);
-      if (end !== -1) return parseObject(bytes.latin1Slice(start, end));
+      if (end !== -1) return parseObject(bytes.toString('latin1', start, end));
     }
     from = key - 1;
     if (key === 0) return null;

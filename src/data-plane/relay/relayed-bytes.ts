@@ -65,10 +65,18 @@ export class RelayedBytes {
     this.tailLength += chunk.length;
   }
 
+  /** Where the end of the reply lies, for a look at its last bytes without making a view: valid up to `endLength`. */
+  get endBuffer(): Buffer {
+    return this.tail ?? this.head ?? EMPTY;
+  }
+
+  get endLength(): number {
+    return this.tail === null ? this.headLength : this.tailLength;
+  }
+
   /** The end of the reply, contiguous: all of it while it is short. */
   end(): Buffer {
-    if (this.tail !== null) return this.tail.subarray(0, this.tailLength);
-    return this.head === null ? EMPTY : this.head.subarray(0, this.headLength);
+    return this.endBuffer.subarray(0, this.endLength);
   }
 
   /** The beginning of the reply, contiguous: all of it while it is short. */

@@ -1,0 +1,26 @@
+// GET /v1/generations?client_request_id=: the executions that carried a correlation value; always an array (spec 4.5).
+
+import type { Principal } from '../../domain/identity/principal.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { type Generation, renderGeneration } from './render-generation.ts';
+
+export interface GenerationsQuestion {
+  readonly clientRequestId: string;
+  readonly organizationId: string;
+  readonly walletId: string | null;
+}
+
+/** Newest first; storage bounds how many. */
+export type FindGenerations = (question: GenerationsQuestion) => Promise<readonly Generation[]>;
+
+export function listGenerations(findGenerations: FindGenerations): (exchange: Exchange, principal: Principal) => Promise<void> {
+  return async (exchange, principal) => {
+    const clientRequestId = new URLSearchParams(exchange.query).get('client_request_id');
+    if (clientRequestId === null || clientRequestId === '') {
+      return exchange.refuse({ kind: 'invalid_field', field: 'client_request_id', reason: 'the query must name the value sent in X-Client-Request-Id' });
+    }
+    const { organizationId, walletId } = principal;
+    const found = await findGenerations({ clientRequestId, organizationId, walletId });
+    exchange.answerJson(200, `{"data":[${found.map(renderGeneration).join(',')}]}`);
+  };
+}

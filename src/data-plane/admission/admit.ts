@@ -1,0 +1,48 @@
+// The one gate before a provider: what a request can cost is bounded and held, or the request is refused (spec 7.4; DESIGN 4).
+
+import type { Principal } from '../../domain/identity/principal.ts';
+import type { ApiName } from '../../domain/models/catalog.ts';
+import { picoUsd, type PicoUsd } from '../../domain/money/pico-usd.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { ServedModel } from '../catalog/serving-catalog.ts';
+import type { RequestBounds } from '../dialects/dialect.ts';
+import type { HoldFailure, WalletLeases } from './wallet-leases.ts';
+import { boundTokens, type TokenBounds, worstCasePrice } from './worst-case-price.ts';
+
+/** What admission grants: the bounds it relied on and, for a billed organization, the hold. */
+export interface Admission {
+  /** null when the organization is not billed and the request has no bound. */
+  readonly tokenBounds: TokenBounds | null;
+  readonly walletId: string | null;
+  /** Taken from the wallet's lease until the execution is settled; null when not billed. Spec: authorized_amount. */
+  readonly hold: PicoUsd | null;
+}
+
+export interface AdmissionQuestion {
+  readonly principal: Principal;
+  readonly served: ServedModel;
+  readonly api: ApiName;
+  readonly bounds: RequestBounds;
+  readonly bodyBytes: number;
+  readonly attachments: number;
+  readonly outputLimitField: string;
+}
+
+/** Synchronous on a warm lease; a promise only when credit must be borrowed first. */
+export function admit(question: AdmissionQuestion, leases: WalletLeases): Admission | Refusal | Promise<Admission | Refusal> {
+  const { principal, served, bounds } = question;
+  const tokenBounds = boundTokens(served.model, bounds, question.bodyBytes, question.attachments);
+  if (!principal.billed) return { tokenBounds, walletId: null, hold: null };
+  if (principal.walletId === null) return { kind: 'principal_provisioning' };
+  if (tokenBounds === null) return { kind: 'not_safely_billable', field: question.outputLimitField };
+  const price = served.worstPrice.get(question.api) ?? null;
+  if (price === null) return { kind: 'not_safely_billable', field: 'model', reason: 'This model has no catalog price, so its cost has no upper bound.' };
+  const hold = picoUsd(worstCasePrice(tokenBounds, price));
+  const admission: Admission = { tokenBounds, walletId: principal.walletId, hold };
+  if (leases.tryHold(principal.walletId, hold)) return admission;
+  return leases.hold(principal.walletId, hold).then((failure) => (failure === null ? admission : refuseHold(failure, hold)));
+}
+
+function refuseHold(failure: HoldFailure, hold: PicoUsd): Refusal {
+  return failure === 'insufficient_credit' ? { kind: failure, authorizedAmount: hold } : { kind: failure };
+}

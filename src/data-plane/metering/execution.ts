@@ -1,0 +1,129 @@
+// One admitted execution: what is recorded when it starts and, exactly once, when it ends.
+
+import type { AdmittedRecord, ExecutionStart, TerminalRecord } from '../../domain/executions/execution-record.ts';
+import type { Outcome } from '../../domain/settlement/outcome.ts';
+import { settle } from '../../domain/settlement/settle.ts';
+import type { Usage, UsageSource } from '../../domain/usage/usage.ts';
+import { assert } from '../../platform/assert.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Admission } from '../admission/admit.ts';
+import type { WalletLeases } from '../admission/wallet-leases.ts';
+import type { Offer } from '../catalog/serving-catalog.ts';
+import type { GenerationMetrics } from './generation-metrics.ts';
+
+/** Where execution records go; a record that is appended survives the death of this process. */
+export interface RecordSink {
+  append(record: AdmittedRecord | TerminalRecord): void;
+}
+
+export interface Metering {
+  readonly records: RecordSink;
+  readonly leases: WalletLeases;
+  readonly clock: Clock;
+  readonly metrics: GenerationMetrics;
+  /** The spool did not take a record: an alarm. */
+  onRecordFault(fault: unknown): void;
+}
+
+/** The usage to charge by, and where it comes from. */
+export interface MeasuredUsage {
+  readonly usage: Usage | null;
+  /** null exactly when there is no usage. */
+  readonly source: UsageSource | null;
+  /** What a report that could not be trusted claimed; goes to suspense, never to the wallet. */
+  readonly claimed: Usage | null;
+  /** Why the provider's report was set aside; null when it was not. */
+  readonly distrust: string | null;
+}
+
+export const NO_USAGE: MeasuredUsage = { usage: null, source: null, claimed: null, distrust: null };
+
+/** How an execution ended, as far as the relay saw it. */
+export interface Ending {
+  readonly outcome: Outcome;
+  readonly status: number | null;
+  readonly errorCode: string | null;
+  readonly measured: MeasuredUsage;
+  readonly responseBytes: number;
+}
+
+export class Execution {
+  readonly admission: Admission;
+  readonly receivedAtMs: number;
+  /** Monotonic time of the provider's first reply byte; null before it. */
+  firstByteAtMs: number | null = null;
+  settled = false;
+  private start: ExecutionStart;
+  private offer: Offer;
+  private readonly metering: Metering;
+
+  /** Records the execution as admitted, before a byte goes upstream. null when it cannot be recorded: its hold is given back and nothing may be sent. */
+  static begin(start: ExecutionStart, offer: Offer, admission: Admission, receivedAtMs: number, metering: Metering): Execution | null {
+    try {
+      metering.records.append({ type: 'admitted', ...start });
+    } catch (fault) {
+      metering.onRecordFault(fault);
+      if (admission.hold !== null && admission.walletId !== null) metering.leases.settle(admission.walletId, admission.hold, 0n);
+      return null;
+    }
+    return new Execution(start, offer, admission, receivedAtMs, metering);
+  }
+
+  private constructor(start: ExecutionStart, offer: Offer, admission: Admission, receivedAtMs: number, metering: Metering) {
+    this.start = start;
+    this.offer = offer;
+    this.admission = admission;
+    this.receivedAtMs = receivedAtMs;
+    this.metering = metering;
+  }
+
+  get id(): string {
+    return this.start.id;
+  }
+
+  /** Another offer serves after the first could not be reached. */
+  moveTo(offer: Offer): void {
+    this.offer = offer;
+    this.start = { ...this.start, provider: offer.provider.id, providerModel: offer.providerModel, priceVersion: offer.price?.version ?? null };
+  }
+
+  /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). */
+  end(ending: Ending): void {
+    assert(!this.settled, 'an execution ends once');
+    this.settled = true;
+    const { metering, admission, start } = this;
+    const { usage, source, claimed, distrust } = ending.measured;
+    const settlement = settle({
+      outcome: ending.outcome,
+      usage,
+      usageSource: source,
+      claimedUsage: claimed,
+      price: this.offer.price,
+      billed: admission.hold !== null,
+      authorizedAmount: admission.hold,
+    });
+    const endedAtMs = metering.clock.monotonicMs();
+    const latencyMs = Math.max(0, Math.round(endedAtMs - this.receivedAtMs));
+    const ttftMs = this.firstByteAtMs === null ? null : Math.max(0, Math.round(this.firstByteAtMs - this.receivedAtMs));
+    metering.records.append({
+      type: 'terminal',
+      ...start,
+      endedAtMs: metering.clock.nowMs(),
+      outcome: ending.outcome,
+      status: ending.status,
+      errorCode: distrust ?? ending.errorCode,
+      usage,
+      usageSource: source,
+      billingStatus: settlement.billingStatus,
+      ratedCost: settlement.ratedCost === null ? null : settlement.ratedCost.toString(),
+      charge: settlement.charge === null ? null : settlement.charge.toString(),
+      suspense: settlement.suspense.toString(),
+      latencyMs,
+      ttftMs,
+      responseBytes: ending.responseBytes,
+    });
+    // Only after the record is written: money that is free again may be lent or spent at once.
+    if (admission.hold !== null && admission.walletId !== null) metering.leases.settle(admission.walletId, admission.hold, settlement.charge ?? 0n);
+    metering.metrics.ended(start.api, ending, settlement, latencyMs, ttftMs);
+  }
+}

@@ -1,0 +1,407 @@
+// Relays one admitted request to a provider and its reply to the client, byte for byte, and sees that the execution ends exactly once.
+//
+//   waiting --reply--> relaying --end or [DONE]--> settled --last bytes--> closed
+//      |                  |                           ^
+//      |                  +--cut / client left--------+   (usage as reported, else counted in the worker pool)
+//      +--fault: next attempt, or a refusal-----------+
+//
+// The terminal record is written before the bytes that show the client the end: what it saw complete survives our death (DESIGN 4).
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Outcome } from '../../domain/settlement/outcome.ts';
+import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
+import type { Provider } from '../../domain/models/catalog.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { Offer } from '../catalog/serving-catalog.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import { spliceModel } from '../dialects/model-splice.ts';
+import { type Execution, type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
+import { countUsage, reportedUsage } from '../metering/measure-usage.ts';
+import { replyHeaders, upstreamHeaders } from './header-policy.ts';
+import type { ReceivedRequest } from './receive-request.ts';
+import { RelayedBytes } from './relayed-bytes.ts';
+import type { SlabPool } from './slab-pool.ts';
+import type { ReplyHeaders, ReplyListener, UpstreamCall, UpstreamFault, UpstreamOrigin } from './upstream.ts';
+
+export interface RelayContext {
+  readonly slabs: SlabPool;
+  readonly workers: WorkerPool;
+  readonly clock: Clock;
+  /** Relays that have not ended; the coarse clock looks through them for those out of time. */
+  readonly open: Set<Relay>;
+  originOf(provider: Provider): UpstreamOrigin;
+  /** Path prefix of a provider's base URL, without a trailing slash. */
+  pathPrefixOf(provider: Provider): string;
+  onUpstreamFault(provider: Provider, fault: UpstreamFault): void;
+}
+
+export interface RelayQuestion {
+  readonly exchange: Exchange;
+  readonly dialect: Dialect;
+  readonly request: ReceivedRequest;
+  readonly execution: Execution;
+  /** First to last; the next one serves when one cannot be reached. */
+  readonly offers: readonly Offer[];
+  readonly tokenizer: string;
+  /** Headers of ours on the response, names and values alternating. */
+  readonly ownHeaders: readonly string[];
+}
+
+/** The whole of a call, reply included. */
+const TOTAL_TIMEOUT_MS = 3_600_000;
+/** How long a reply is read on for its usage after the client left, where the provider's setting says so. */
+const DRAIN_TIMEOUT_MS = 120_000;
+/** A connection that turned out dead is tried once more per offer; the new connection is fresh. */
+const STALE_RETRIES_MAX = 2;
+
+type HowItEnded = 'clean' | 'cut' | 'client_left';
+
+/** Takes over an admitted request; sees to its end by itself. */
+export function relay(question: RelayQuestion, context: RelayContext): void {
+  new Relay(question, context).begin();
+}
+
+export class Relay implements ReplyListener {
+  private readonly question: RelayQuestion;
+  private readonly context: RelayContext;
+  private readonly relayed = new RelayedBytes();
+  private readonly startedAtMs: number;
+  private call: UpstreamCall | null = null;
+  private offerIndex = 0;
+  private staleRetries = 0;
+  /** The request as it is sent, the provider's model spliced in. */
+  private body: Buffer;
+  /** Of the model value within the body. */
+  private readonly modelOffset: number;
+  private modelLength: number;
+
+  private providerStatus = 0;
+  private headers: string[] = [];
+  private isStream = false;
+  /** Declared length of the reply's body; -1 when it is chunked. */
+  private totalBytes = -1;
+  private pending: Buffer[] = [];
+  private pendingBytes = 0;
+  private begun = false;
+  private upstreamEnded = false;
+  private cut = false;
+  private flushScheduled = false;
+  private clientBlocked = false;
+  /** The last bytes wait until the execution is settled. */
+  private settling = false;
+  private drainUntilMs = 0;
+  private requestWritten = false;
+  private closed = false;
+
+  constructor(question: RelayQuestion, context: RelayContext) {
+    this.question = question;
+    this.context = context;
+    this.startedAtMs = context.clock.monotonicMs();
+    const { body, scanned } = question.request;
+    const model = scanned.valueOf('model');
+    this.body = body;
+    this.modelOffset = model?.start ?? 0;
+    this.modelLength = (model?.end ?? 0) - this.modelOffset;
+  }
+
+  begin(): void {
+    this.context.open.add(this);
+    try {
+      this.question.exchange.onAbort(() => this.clientLeft());
+      // The client may have left while credit was borrowed; then nothing is sent.
+      if (!this.closed) this.attempt();
+    } catch (fault) {
+      this.fail(fault);
+    }
+  }
+
+  private get offer(): Offer {
+    return this.question.offers[this.offerIndex] as Offer;
+  }
+
+  /** Sends the request to the present offer: the client's bytes with only the model value exchanged. */
+  private attempt(): void {
+    const { slab } = this.question.request;
+    const { provider, modelJson } = this.offer;
+    const modelStart = this.bodyStart + this.modelOffset;
+    const spliced = spliceModel(slab, this.bodyStart, this.bodyEnd, modelStart, modelStart + this.modelLength, modelJson);
+    this.bodyStart = spliced.start;
+    this.bodyEnd = spliced.end;
+    this.modelLength = modelJson.length;
+    this.call = this.context.originOf(provider).call(
+      {
+        path: this.context.pathPrefixOf(provider) + this.question.dialect.upstreamPath,
+        headers: upstreamHeaders(this.question.exchange.headers, provider),
+        body: spliced.buffer.subarray(spliced.start, spliced.end),
+      },
+      this,
+    );
+  }
+
+  onReplyStart(status: number, headers: ReplyHeaders): void {
+    this.providerStatus = status;
+    this.headers = replyHeaders(headers, this.question.ownHeaders);
+    const length = headers['content-length'];
+    if (typeof length === 'string') this.totalBytes = Number(length);
+    const type = headers['content-type'];
+    this.isStream = typeof type === 'string' && type.startsWith('text/event-stream');
+    this.scheduleFlush();
+  }
+
+  onReplyData(chunk: Buffer): void {
+    const { execution } = this.question;
+    if (execution.firstByteAtMs === null) execution.firstByteAtMs = this.context.clock.monotonicMs();
+    this.relayed.append(chunk);
+    if (this.question.exchange.closed) return;
+    this.pending.push(chunk);
+    this.pendingBytes += chunk.length;
+    this.scheduleFlush();
+  }
+
+  onReplyEnd(requestWritten: boolean): void {
+    this.upstreamEnded = true;
+    this.requestWritten = requestWritten;
+    this.scheduleFlush();
+  }
+
+  onReplyFault(fault: UpstreamFault): void {
+    this.context.onUpstreamFault(this.offer.provider, fault);
+    if (fault === 'cut') {
+      this.cut = true;
+      this.scheduleFlush();
+      return;
+    }
+    try {
+      if (!this.question.exchange.closed && this.moveOn(fault)) this.attempt();
+      else this.refuseFault(fault);
+    } catch (thrown) {
+      this.fail(thrown);
+    }
+  }
+
+  private refuseFault(fault: UpstreamFault): void {
+    this.endWithoutReply(fault === 'connect_failed' ? 'connect_failed' : 'no_reply', fault);
+    const refusal: Refusal = fault === 'first_byte_timeout' ? { kind: 'upstream_timeout' } : { kind: 'upstream_unreachable' };
+    this.question.exchange.refuse(refusal, this.question.ownHeaders);
+    this.close();
+  }
+
+  /** Whether another attempt may be made: only when no byte was sent, or a kept connection turned out dead (DESIGN 3). */
+  private moveOn(fault: UpstreamFault): boolean {
+    if (fault === 'stale_connection' && this.staleRetries < STALE_RETRIES_MAX) {
+      this.staleRetries += 1;
+      return true;
+    }
+    if (fault !== 'connect_failed' || this.offerIndex + 1 >= this.question.offers.length) return false;
+    this.offerIndex += 1;
+    this.question.execution.moveTo(this.offer);
+    return true;
+  }
+
+  private endWithoutReply(outcome: Outcome, errorCode: string): void {
+    const status = outcome === 'aborted_before_first_byte' ? null : 502;
+    this.question.execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0 });
+  }
+
+  /** All that one read of the provider's socket brought goes out together: chunks of one tick are one write (PERFORMANCE 4). */
+  private scheduleFlush(): void {
+    if (this.flushScheduled) return;
+    this.flushScheduled = true;
+    queueMicrotask(this.flush);
+  }
+
+  private readonly flush = (): void => {
+    this.flushScheduled = false;
+    if (this.closed) return;
+    try {
+      this.flushNow();
+    } catch (fault) {
+      this.fail(fault);
+    }
+  };
+
+  private flushNow(): void {
+    const { exchange, execution } = this.question;
+    if (!execution.settled && this.isOver() && !this.settle(this.howItEnded())) return;
+    if (exchange.closed) {
+      if (this.upstreamEnded || this.cut) this.close();
+      return;
+    }
+    if (this.clientBlocked) return;
+    exchange.cork(this.writeOut);
+    if (this.cut && !this.clientBlocked) exchange.cut();
+    if (exchange.closed) this.close();
+  }
+
+  private isOver(): boolean {
+    if (this.upstreamEnded || this.cut) return true;
+    return this.isStream && this.providerStatus < 400 && this.question.dialect.endsStream(this.relayed.endBuffer, this.relayed.endLength);
+  }
+
+  private howItEnded(): HowItEnded {
+    if (this.cut) return 'cut';
+    return this.question.exchange.aborted ? 'client_left' : 'clean';
+  }
+
+  private readonly writeOut = (): void => {
+    const { exchange } = this.question;
+    if (!this.begun) {
+      this.begun = true;
+      exchange.begin(this.providerStatus, this.headers);
+      if (this.upstreamEnded && (this.totalBytes === -1 || this.totalBytes === this.pendingBytes)) {
+        exchange.end(this.takePending());
+        return;
+      }
+    }
+    if (this.pendingBytes > 0) {
+      const bytes = this.takePending();
+      const room = this.totalBytes === -1 ? exchange.write(bytes) : exchange.writeOfTotal(bytes, this.totalBytes);
+      if (exchange.closed) return;
+      if (!room) {
+        this.waitForClient();
+        return;
+      }
+    }
+    if (this.upstreamEnded) exchange.end();
+  };
+
+  private takePending(): Buffer {
+    const bytes = this.pending.length === 1 ? (this.pending[0] as Buffer) : Buffer.concat(this.pending, this.pendingBytes);
+    this.pending = [];
+    this.pendingBytes = 0;
+    return bytes;
+  }
+
+  /** Backpressure: the provider is not read while the client's socket is full. */
+  private waitForClient(): void {
+    this.clientBlocked = true;
+    this.call?.pause();
+    this.question.exchange.onWritable(() => {
+      this.clientBlocked = false;
+      this.call?.resume();
+      this.scheduleFlush();
+    });
+  }
+
+  /** Ends the execution; false when its tokens must be counted first, and then `flush` is scheduled again. */
+  private settle(how: HowItEnded): boolean {
+    if (this.settling) return false;
+    const failed = this.providerStatus >= 300;
+    const report = failed ? NO_USAGE : reportedUsage(this.question.dialect, this.relayed);
+    const outcome = this.outcomeOf(how, report);
+    const rule = OUTCOME_MATRIX[outcome].chargeRule;
+    if (rule === 'nothing' || report.usage !== null) {
+      this.end(outcome, rule === 'nothing' ? NO_USAGE : report);
+      return true;
+    }
+    this.settling = true;
+    void this.countThenEnd(outcome, report);
+    return false;
+  }
+
+  private outcomeOf(how: HowItEnded, report: MeasuredUsage): Outcome {
+    if (this.providerStatus >= 500) return 'provider_failed';
+    if (this.providerStatus >= 300) return 'provider_refused';
+    if (how === 'clean') return report.usage === null && report.distrust === null ? 'completed_without_usage' : 'completed';
+    if (report.usage !== null) return 'usage_then_cut';
+    if (how === 'cut') return 'cut_mid_stream';
+    return this.relayed.totalBytes === 0 ? 'aborted_before_first_byte' : 'aborted_mid_stream';
+  }
+
+  private async countThenEnd(outcome: Outcome, report: MeasuredUsage): Promise<void> {
+    try {
+      const { execution, request, tokenizer } = this.question;
+      const bounds = execution.admission.tokenBounds;
+      const measured = await countUsage(
+        {
+          encoding: tokenizer,
+          request: request.body,
+          relayed: this.relayed,
+          responseIsStream: this.isStream,
+          inputTokensMax: bounds?.inputTokensMax ?? request.body.length,
+          outputTokensMax: bounds?.outputTokensMax ?? this.relayed.totalBytes,
+        },
+        this.context.workers,
+        report,
+      );
+      this.end(outcome, measured);
+      this.settling = false;
+      this.scheduleFlush();
+    } catch (fault) {
+      this.fail(fault);
+    }
+  }
+
+  private end(outcome: Outcome, measured: MeasuredUsage): void {
+    const { execution, exchange } = this.question;
+    const status = this.begun || !exchange.aborted ? this.providerStatus : null;
+    const errorCode = this.providerStatus >= 300 ? `provider_${this.providerStatus}` : null;
+    execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes });
+  }
+
+  /** The client is gone: the call is cut, or read on for its usage where the provider's setting says so. */
+  private clientLeft(): void {
+    this.pending = [];
+    this.pendingBytes = 0;
+    if (this.settling) {
+      // The count goes on; `flush` then finds nothing more to wait for.
+      this.call?.abort();
+      this.upstreamEnded = true;
+      return;
+    }
+    if (this.question.execution.settled) {
+      this.call?.abort();
+      this.close();
+      return;
+    }
+    if (this.offer.provider.onDisconnect === 'drain' && this.call !== null && this.drainUntilMs === 0) {
+      this.drainUntilMs = this.context.clock.monotonicMs() + DRAIN_TIMEOUT_MS;
+      this.clientBlocked = false;
+      this.call.resume();
+      return;
+    }
+    this.leave();
+  }
+
+  private leave(): void {
+    this.call?.abort();
+    if (this.providerStatus === 0) {
+      this.endWithoutReply('aborted_before_first_byte', 'client_left');
+      this.close();
+    } else if (this.settle('client_left')) {
+      this.close();
+    } else {
+      // Counting goes on; `flush` then finds nothing more to wait for.
+      this.upstreamEnded = true;
+    }
+  }
+
+  /** Called from the coarse clock: ends what is out of time. */
+  checkTime(nowMs: number): void {
+    if (this.closed || this.settling) return;
+    if (this.drainUntilMs !== 0 && nowMs > this.drainUntilMs) {
+      this.leave();
+    } else if (nowMs - this.startedAtMs > TOTAL_TIMEOUT_MS) {
+      this.call?.abort();
+      this.onReplyFault(this.providerStatus === 0 ? 'no_reply' : 'cut');
+    }
+  }
+
+  /** A fault of ours (the spool does not take records, a bug): the client must not take what it has for complete. */
+  private fail(fault: unknown): void {
+    this.call?.abort();
+    this.question.exchange.fail(fault);
+    this.close();
+  }
+
+  private close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.context.open.delete(this);
+    this.question.exchange.onAbort(null);
+    // A slab whose bytes a socket may still be sending must not be used again: it is left to the garbage collector.
+    if (this.requestWritten) this.context.slabs.release(this.question.request.slab);
+  }
+}

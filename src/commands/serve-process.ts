@@ -1,0 +1,57 @@
+// Runs one serving process, gateway or jobs: under the supervisor, which speaks to it over its channel, or alone, with an admin server of its own.
+
+import { type CompleteConfig, readConfig } from '../config.ts';
+import { type Clock, systemClock } from '../platform/clock.ts';
+import { createLog, type Log } from '../platform/log.ts';
+import { MetricsRegistry } from '../platform/metrics.ts';
+import { startAdminServer } from '../supervisor/admin-server.ts';
+import { completeConfig } from '../supervisor/complete-config.ts';
+import { logToStderr } from '../supervisor/log-destination.ts';
+import { ProcessLifecycle, type Serving } from '../supervisor/process-lifecycle.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import { type CommandContext, expectPositionals, parseArguments } from './command.ts';
+
+export interface ProcessParts {
+  readonly config: CompleteConfig;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
+}
+
+export interface ServingProcess {
+  readonly name: 'gateway' | 'jobs';
+  readonly outlastsGateways: boolean;
+  readonly start: (parts: ProcessParts) => Promise<Serving>;
+}
+
+/** Never resolves: the process ends by its lifecycle. */
+export async function serveProcess({ name, outlastsGateways, start }: ServingProcess, args: readonly string[], context: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, { supervised: { type: 'boolean', default: false } });
+  expectPositionals(positionals, []);
+  const { supervised } = values;
+  const config = completeConfig(readConfig(context.environment));
+  const log = createLog({ level: config.logLevel, process: name, destination: logToStderr() });
+  const metrics = new MetricsRegistry();
+  const lifecycle = new ProcessLifecycle({ log, metrics, supervised, outlastsGateways, drainLimitMs: config.drainSeconds * 1000 });
+  let isReady = false;
+  const admin = supervised
+    ? null
+    : await startAdminServer({
+        port: config.adminPort,
+        orNext: !config.given.has('ADMIN_PORT'),
+        metrics: async () => metrics.render(),
+        notReady: () => (isReady ? [] : [name]),
+      });
+  if (admin === null && !supervised) throw new StartFault(`ADMIN_PORT: port ${config.adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);
+  const serving = await start({ config, log, clock: systemClock, metrics });
+  lifecycle.drainsWith({
+    async drain(limitMs) {
+      isReady = false;
+      await serving.drain(limitMs);
+    },
+  });
+  isReady = true;
+  lifecycle.ready();
+  if (admin !== null) context.print(`tollgate ${name} is ready; http://127.0.0.1:${admin.port} has /metrics, /healthz, /readyz`);
+  return new Promise(() => undefined);
+}

@@ -1,0 +1,174 @@
+// The settings: read once from the environment, checked, frozen. No other file reads the environment.
+
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The environment as it was at the start; also what `${NAME}` in a configuration file reads. */
+export const processEnvironment: Environment = Object.freeze({ ...process.env });
+
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+export const MASTER_KEY_BYTES = 32;
+
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  readonly adminPort: number;
+  readonly gatewayProcesses: number;
+  /** Worker threads of one process; they start when there is work. */
+  readonly workerThreads: number;
+  /** Absolute. */
+  readonly dataDirectory: string;
+  /** null: the embedded Postgres of `dataDirectory`. */
+  readonly databaseUrl: string | null;
+  /** null: the embedded ClickHouse of `dataDirectory`. */
+  readonly clickhouseUrl: string | null;
+  /** Header brand; its lower case is the prefix of virtual models. */
+  readonly brand: string;
+  /** Where clients reach the gateway, without a trailing slash. */
+  readonly publicUrl: string;
+  readonly masterKey: Buffer | null;
+  readonly adminToken: string | null;
+  readonly delegationKey: Buffer | null;
+  readonly bodyLimitBytes: number;
+  readonly drainSeconds: number;
+  readonly logLevel: (typeof LOG_LEVELS)[number];
+  /** Absolute path of the configuration file; null: none named. */
+  readonly configurationFile: string | null;
+  /** Names of the settings that were given, not defaulted. */
+  readonly given: ReadonlySet<string>;
+}
+
+/** A Config whose secrets and database are known: what a process that serves is started with. */
+export interface CompleteConfig extends Config {
+  readonly databaseUrl: string;
+  readonly masterKey: Buffer;
+  readonly delegationKey: Buffer;
+}
+
+/** Wrong settings, all of them: one line each. The command prints the lines and nothing else. */
+export class ConfigFault extends Error {
+  override readonly name = 'ConfigFault';
+  readonly lines: readonly string[];
+  constructor(lines: readonly string[]) {
+    super(lines.join('\n'));
+    this.lines = lines;
+  }
+}
+
+/** A setting that must be a whole number; `mustBe` is what the operator is told. */
+function wholeNumber(min: number, max: number) {
+  const mustBe = `must be an integer from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, mustBe)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, mustBe)
+    .optional();
+}
+
+function text(pattern: RegExp, mustBe: string) {
+  return z.string().regex(pattern, mustBe).optional();
+}
+
+function address(protocols: readonly string[]) {
+  return z
+    .string()
+    .refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol), `must be a URL starting with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`)
+    .optional();
+}
+
+const GIBIBYTE = 1024 ** 3;
+
+const SETTINGS = z.object({
+  HOST: text(/^[A-Za-z0-9.:_-]{1,253}$/, 'must be an IP address or a host name'),
+  PORT: wholeNumber(1, 65_535),
+  ADMIN_PORT: wholeNumber(1, 65_535),
+  GATEWAY_PROCESSES: wholeNumber(1, 256),
+  WORKER_THREADS: wholeNumber(1, 256),
+  DATA_DIR: text(/^[^\0]+$/, 'must be a directory path'),
+  // Not checked as a URL: an address that names a socket directory has no host, which the URL standard does not allow.
+  DATABASE_URL: text(/^postgres(ql)?:\/\/\S+$/, 'must be a URL starting with postgres:// or postgresql://'),
+  CLICKHOUSE_URL: address(['http:', 'https:']),
+  // It becomes part of header names and, in lower case, of model ids.
+  BRAND: text(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, 'must be 1 to 32 letters, digits or hyphens, the first a letter'),
+  PUBLIC_URL: address(['http:', 'https:']),
+  MASTER_KEY: z
+    .string()
+    .refine((value) => /^[A-Za-z0-9+/]{43}=$/.test(value) && Buffer.from(value, 'base64').length === MASTER_KEY_BYTES, 'must be 32 bytes in base64 (44 characters; `openssl rand -base64 32` makes one)')
+    .optional(),
+  ADMIN_TOKEN: text(/^[\x21-\x7e]{16,512}$/, 'must be 16 to 512 visible ASCII characters'),
+  DELEGATION_KEY: text(/^[\x21-\x7e]{32,512}$/, 'must be 32 to 512 visible ASCII characters'),
+  BODY_LIMIT_BYTES: wholeNumber(1024, GIBIBYTE),
+  DRAIN_SECONDS: wholeNumber(0, 3600),
+  LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).optional(),
+  TOLLGATE_CONFIG: text(/^[^\0]+$/, 'must be a file path'),
+});
+
+export const SETTING_NAMES: readonly string[] = Object.keys(SETTINGS.shape);
+
+/** Values of these are never repeated, not even to the operator who mistyped them. */
+const SECRET_SETTINGS: ReadonlySet<string> = new Set(['DATABASE_URL', 'CLICKHOUSE_URL', 'MASTER_KEY', 'ADMIN_TOKEN', 'DELEGATION_KEY']);
+
+/** Reads the settings; throws one ConfigFault that names every wrong one. An empty value counts as not given. */
+export function readConfig(environment: Environment, workingDirectory: string = process.cwd()): Config {
+  const given = Object.fromEntries(SETTING_NAMES.map((name) => [name, environment[name]]).filter(([, value]) => value !== undefined && value !== ''));
+  const result = SETTINGS.safeParse(given);
+  if (!result.success) throw new ConfigFault(describeIssues(result.error.issues, given));
+  const settings = result.data;
+  const across = crossChecks(settings);
+  if (across.length > 0) throw new ConfigFault(across);
+
+  const cores = availableParallelism();
+  const host = settings.HOST ?? '127.0.0.1';
+  const port = settings.PORT ?? 8080;
+  const gatewayProcesses = settings.GATEWAY_PROCESSES ?? cores;
+  return Object.freeze({
+    host,
+    port,
+    adminPort: settings.ADMIN_PORT ?? 8081,
+    gatewayProcesses,
+    workerThreads: settings.WORKER_THREADS ?? Math.max(1, Math.floor(cores / gatewayProcesses)),
+    dataDirectory: resolve(workingDirectory, settings.DATA_DIR ?? '.tollgate'),
+    databaseUrl: settings.DATABASE_URL ?? null,
+    clickhouseUrl: settings.CLICKHOUSE_URL ?? null,
+    brand: settings.BRAND ?? 'Service',
+    publicUrl: settings.PUBLIC_URL?.replace(/\/+$/, '') ?? localUrl(host, port),
+    masterKey: settings.MASTER_KEY === undefined ? null : Buffer.from(settings.MASTER_KEY, 'base64'),
+    adminToken: settings.ADMIN_TOKEN ?? null,
+    delegationKey: settings.DELEGATION_KEY === undefined ? null : Buffer.from(settings.DELEGATION_KEY, 'utf8'),
+    bodyLimitBytes: settings.BODY_LIMIT_BYTES ?? 33_554_432,
+    drainSeconds: settings.DRAIN_SECONDS ?? 30,
+    logLevel: settings.LOG_LEVEL ?? 'info',
+    configurationFile: settings.TOLLGATE_CONFIG === undefined ? null : resolve(workingDirectory, settings.TOLLGATE_CONFIG),
+    given: new Set(Object.keys(given)),
+  });
+}
+
+function describeIssues(issues: readonly z.core.$ZodIssue[], given: Environment): string[] {
+  const lines = new Map<string, string>();
+  for (const issue of issues) {
+    const name = String(issue.path[0]);
+    const got = SECRET_SETTINGS.has(name) ? '' : `, got ${JSON.stringify(given[name])}`;
+    if (!lines.has(name)) lines.set(name, `${name}: ${issue.message}${got}`);
+  }
+  return [...lines.values()];
+}
+
+function crossChecks(settings: z.infer<typeof SETTINGS>): string[] {
+  const lines: string[] = [];
+  if (settings.DATABASE_URL !== undefined && settings.MASTER_KEY === undefined) {
+    lines.push('MASTER_KEY: must be given when DATABASE_URL is: every machine on one database needs the same 32 bytes in base64 (`openssl rand -base64 32` makes them)');
+  }
+  if (settings.PORT !== undefined && settings.PORT === settings.ADMIN_PORT) lines.push(`ADMIN_PORT: must differ from PORT, got "${settings.PORT}" for both`);
+  return lines;
+}
+
+/** The address to show for a listening host and port; a wildcard host is reached through loopback. */
+export function localUrl(host: string, port: number): string {
+  if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
+  if (host === '::') return `http://[::1]:${port}`;
+  return host.includes(':') ? `http://[${host}]:${port}` : `http://${host}:${port}`;
+}

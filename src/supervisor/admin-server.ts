@@ -1,0 +1,78 @@
+// The operator's address, on loopback: /metrics, /healthz (this process lives), /readyz (all that should serve, serves).
+
+import { createServer, type Server } from 'node:http';
+import { finished } from 'node:stream/promises';
+
+export interface AdminServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+export interface AdminServerOptions {
+  readonly port: number;
+  /** When the port is taken, take the next free one. */
+  readonly orNext: boolean;
+  readonly metrics: () => Promise<string>;
+  /** What is not ready, by name; empty when all is. */
+  readonly notReady: () => readonly string[];
+}
+
+const ADMIN_HOST = '127.0.0.1';
+const PORTS_TRIED_MAX = 100;
+const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** null: the port is taken. */
+export async function startAdminServer(options: AdminServerOptions): Promise<AdminServer | null> {
+  const last = options.orNext ? Math.min(options.port + PORTS_TRIED_MAX, 65_536) : options.port + 1;
+  for (let port = options.port; port < last; port++) {
+    const server = createServer((request, response) => {
+      void answer(request.url ?? '/', options).then(
+        ({ status, contentType, body }) => {
+          response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' }).end(body);
+        },
+        () => response.writeHead(500).end(),
+      );
+      // Whatever a caller sends is not read on; a broken connection is the caller's affair.
+      finished(response).catch(() => undefined);
+    });
+    server.requestTimeout = 5_000;
+    if (await listen(server, port)) return { port, close: () => close(server) };
+  }
+  return null;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+async function answer(url: string, options: AdminServerOptions): Promise<Answer> {
+  const [path] = url.split('?');
+  if (path === '/healthz') return text(200, 'ok\n');
+  if (path === '/metrics') return { status: 200, contentType: METRICS_CONTENT_TYPE, body: await options.metrics() };
+  if (path === '/readyz') {
+    const missing = options.notReady();
+    return missing.length === 0 ? text(200, 'ready\n') : text(503, `not ready: ${missing.join(', ')}\n`);
+  }
+  return text(404, 'not found: /metrics, /healthz, /readyz are here\n');
+}
+
+function text(status: number, body: string): Answer {
+  return { status, contentType: 'text/plain; charset=utf-8', body };
+}
+
+async function listen(server: Server, port: number): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(false) : reject(error)));
+    server.listen({ host: ADMIN_HOST, port, exclusive: true }, () => {
+      server.removeAllListeners('error');
+      resolve(true);
+    });
+  });
+}
+
+async function close(server: Server): Promise<void> {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+}

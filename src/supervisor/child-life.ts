@@ -1,0 +1,106 @@
+// One life of one forked process, seen from the supervisor: ready, metrics, drain, exit.
+
+import type { ChildProcess } from 'node:child_process';
+import type { MetricsSnapshot } from '../platform/metrics.ts';
+import type { ProcessMessage, SupervisorMessage } from './messages.ts';
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface ReadyReport {
+  /** Where the process listens, if it says so. */
+  readonly url: string | null;
+}
+
+/** A drain that overruns its limit by this much is no drain any more: the process is killed. */
+const KILL_AFTER_MS = 3_000;
+
+export class ChildLife {
+  readonly pid: number | undefined;
+  /** null when it ended without ever being ready. */
+  readonly ready: Promise<ReadyReport | null>;
+  readonly exited: Promise<Exit>;
+  isReady = false;
+  hasExited = false;
+  /** The newest figures that the process gave; what is left of it when it dies. */
+  lastSnapshot: MetricsSnapshot = [];
+  readonly #child: ChildProcess;
+  readonly #waiting = new Map<number, (snapshot: MetricsSnapshot | null) => void>();
+  #nextRequest = 0;
+  #drained: Promise<Exit> | null = null;
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    this.pid = child.pid;
+    this.exited = new Promise((resolve) => {
+      // A process that cannot even be started reports 'error' and no 'exit'.
+      child.on('error', () => this.pid === undefined && this.#gone(resolve, { code: null, signal: null }));
+      child.on('exit', (code, signal) => this.#gone(resolve, { code, signal }));
+    });
+    this.ready = new Promise((resolve) => {
+      child.on('message', (message: ProcessMessage) => {
+        if (message.type === 'metrics') this.#hearMetrics(message.id, message.snapshot);
+        else {
+          this.isReady = true;
+          resolve({ url: message.type === 'listening' ? message.url : null });
+        }
+      });
+      void this.exited.then(() => resolve(null));
+    });
+  }
+
+  /** The process's figures, or null when it does not answer in time. */
+  async metrics(limitMs: number): Promise<MetricsSnapshot | null> {
+    if (this.hasExited || !this.#child.connected) return null;
+    const id = this.#nextRequest++;
+    return new Promise((resolve) => {
+      const answer = (snapshot: MetricsSnapshot | null) => {
+        clearTimeout(timer);
+        this.#waiting.delete(id);
+        resolve(snapshot);
+      };
+      const timer = setTimeout(answer, limitMs, null);
+      this.#waiting.set(id, answer);
+      this.#send({ type: 'metrics', id });
+    });
+  }
+
+  /** Asks the process to finish and end; kills it when it overruns. Asking twice is asking once. */
+  drain(limitMs: number): Promise<Exit> {
+    this.#drained ??= this.#drain(limitMs);
+    return this.#drained;
+  }
+
+  kill(): void {
+    if (!this.hasExited) this.#child.kill('SIGKILL');
+  }
+
+  async #drain(limitMs: number): Promise<Exit> {
+    if (this.#child.connected) this.#send({ type: 'drain', limitMs });
+    const timer = setTimeout(() => this.kill(), limitMs + KILL_AFTER_MS);
+    try {
+      return await this.exited;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Errors are left to 'exit', which follows a broken channel. */
+  #send(message: SupervisorMessage): void {
+    this.#child.send(message, () => undefined);
+  }
+
+  #hearMetrics(id: number | null, snapshot: MetricsSnapshot): void {
+    this.lastSnapshot = snapshot;
+    if (id !== null) this.#waiting.get(id)?.(snapshot);
+  }
+
+  #gone(resolve: (exit: Exit) => void, exit: Exit): void {
+    this.isReady = false;
+    this.hasExited = true;
+    for (const answer of [...this.#waiting.values()]) answer(null);
+    resolve(exit);
+  }
+}

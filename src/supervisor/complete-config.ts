@@ -1,0 +1,27 @@
+// Fills in what the settings leave to the data directory: the embedded database's address and the installation's secrets.
+
+import type { CompleteConfig, Config } from '../config.ts';
+import { embeddedPostgresUrl } from '../storage/postgres/embedded-postgres.ts';
+import { loadSecrets, type Secrets } from './secrets.ts';
+import { StartFault } from './start-fault.ts';
+
+/** For commands and processes beside a supervisor; they make nothing themselves. */
+export function completeConfig(config: Config): CompleteConfig {
+  const secrets = loadSecrets(config, { create: false });
+  if (secrets === null) {
+    throw new StartFault(`MASTER_KEY is not given, and ${config.dataDirectory} holds no secrets: give it, or start the installation once with "tollgate start"`);
+  }
+  return withSecrets(config, secrets, config.databaseUrl ?? findEmbeddedUrl(config));
+}
+
+export function withSecrets(config: Config, secrets: Secrets, databaseUrl: string): CompleteConfig {
+  return Object.freeze({ ...config, ...secrets, databaseUrl });
+}
+
+function findEmbeddedUrl(config: Config): string {
+  try {
+    return embeddedPostgresUrl(config.dataDirectory);
+  } catch (error) {
+    throw new StartFault(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}

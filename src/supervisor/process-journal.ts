@@ -1,0 +1,58 @@
+// The processes that a supervisor started, on disk: should it be killed, its successor knows whom to wait for before it starts its own.
+
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { Log } from '../platform/log.ts';
+import { isAlive, type ProcessIdentity, readProcessIdentity } from '../storage/spool/process-identity.ts';
+
+const JOURNAL = z.array(z.object({ name: z.string(), pid: z.number().int().positive(), processStart: z.string().nullable(), bootId: z.string().nullable() }));
+
+interface Entry extends ProcessIdentity {
+  readonly name: string;
+}
+
+const POLL_MS = 50;
+
+export class ProcessJournal {
+  readonly #path: string;
+  #entries: readonly Entry[] = [];
+
+  constructor(dataDirectory: string) {
+    this.#path = join(dataDirectory, 'processes.json');
+  }
+
+  /** Replaces the list by what runs now. */
+  record(processes: readonly { name: string; pid: number | undefined }[]): void {
+    const known = new Map(this.#entries.map((entry) => [entry.pid, entry]));
+    this.#entries = processes.flatMap(({ name, pid }) => (pid === undefined ? [] : [known.get(pid) ?? { name, ...readProcessIdentity(pid) }]));
+    const draft = `${this.#path}.draft`;
+    writeFileSync(draft, JSON.stringify(this.#entries), { mode: 0o600 });
+    renameSync(draft, this.#path);
+  }
+
+  /** Processes of a killed supervisor end by themselves when they notice; one that does not within the limit is killed. */
+  async waitForPredecessors(limitMs: number, log: Log): Promise<void> {
+    let left = this.#read().filter(isAlive);
+    if (left.length > 0) log.warn({ processes: left.map(({ name, pid }) => ({ name, childPid: pid })) }, 'waiting for the processes of an earlier start to end');
+    for (let waitedMs = 0; left.length > 0 && waitedMs < limitMs; waitedMs += POLL_MS) {
+      await sleep(POLL_MS);
+      left = left.filter(isAlive);
+    }
+    for (const { name, pid } of left) {
+      log.warn({ name, childPid: pid }, 'killing a process of an earlier start that does not end');
+      process.kill(pid, 'SIGKILL');
+    }
+    while (left.some(isAlive)) await sleep(POLL_MS);
+  }
+
+  #read(): readonly Entry[] {
+    try {
+      return JOURNAL.parse(JSON.parse(readFileSync(this.#path, 'utf8')));
+    } catch {
+      // Absent at the first start, or cut short by a full disk: then nothing is known, and the lock still guards.
+      return [];
+    }
+  }
+}

@@ -1,0 +1,108 @@
+// How a serving process lives and ends, seen from inside: it reports ready, answers for its metrics, drains when it is told to,
+// when it is signalled, and when whoever started it is gone. Which of them applies depends on who started it.
+
+import type { Log } from '../platform/log.ts';
+import type { MetricsRegistry } from '../platform/metrics.ts';
+import type { ProcessMessage, SupervisorMessage } from './messages.ts';
+
+/** What a process does, once it serves. `limitMs` is how long it may take; what is not done by then is cut. */
+export interface Serving {
+  drain(limitMs: number): Promise<void>;
+}
+
+export interface LifecycleOptions {
+  readonly log: Log;
+  readonly metrics: MetricsRegistry;
+  /** Started by our supervisor, which alone decides about the end; otherwise by hand, systemd, a container. */
+  readonly supervised: boolean;
+  readonly drainLimitMs: number;
+  /** A service manager may signal every process at once: what must outlast the gateways leaves SIGTERM to the supervisor too. */
+  readonly outlastsGateways?: boolean;
+  /** Once its supervisor is dead, a process has this long: the next supervisor waits for it. */
+  readonly orphanLimitMs?: number;
+}
+
+const ORPHAN_LIMIT_MS = 3_000;
+/** Beyond its limit a drain gets this long to cut what is left and write it down. */
+const CUT_LIMIT_MS = 1_000;
+
+export class ProcessLifecycle {
+  readonly #options: LifecycleOptions;
+  #serving: Serving | null = null;
+  #ending = false;
+
+  constructor(options: LifecycleOptions) {
+    this.#options = options;
+    const { drainLimitMs, supervised, outlastsGateways = false } = options;
+    process.on('uncaughtException', (error) => this.#crash(error));
+    process.on('SIGTERM', () => {
+      if (!(supervised && outlastsGateways)) void this.#end(drainLimitMs, 'SIGTERM');
+    });
+    if (supervised) {
+      // A terminal's Ctrl-C and hang-up reach the whole process group; the supervisor drains in order and says when.
+      process.on('SIGINT', () => undefined);
+      process.on('SIGHUP', () => undefined);
+      process.on('message', (message: SupervisorMessage) => this.#hear(message));
+    } else {
+      process.on('SIGINT', () => void this.#end(drainLimitMs, 'SIGINT'));
+    }
+    if (process.send !== undefined) {
+      const orphanLimitMs = options.orphanLimitMs ?? ORPHAN_LIMIT_MS;
+      process.on('disconnect', () => void this.#end(orphanLimitMs, 'the parent process is gone'));
+      if (!process.connected) void this.#end(orphanLimitMs, 'the parent process is gone');
+    }
+  }
+
+  /** From here on there is something to drain, even while it is still starting. */
+  drainsWith(serving: Serving): void {
+    this.#serving = serving;
+  }
+
+  ready(): void {
+    if (this.#options.supervised) this.#tell({ type: 'ready' });
+  }
+
+  #hear(message: SupervisorMessage): void {
+    if (message.type === 'drain') void this.#end(message.limitMs, 'the supervisor said so');
+    else this.#tell({ type: 'metrics', id: message.id, snapshot: this.#options.metrics.snapshot() });
+  }
+
+  /** A process that does not serve yet has nothing to finish: it ends at once. */
+  async #end(limitMs: number, why: string): Promise<void> {
+    if (this.#ending) return;
+    this.#ending = true;
+    const { log, metrics, supervised } = this.#options;
+    log.info({ why, limitMs }, 'draining');
+    let exitCode = 0;
+    try {
+      if (this.#serving !== null) await withLimit(this.#serving.drain(limitMs), limitMs + CUT_LIMIT_MS);
+    } catch (error) {
+      log.error({ err: error }, 'drain failed');
+      exitCode = 1;
+    }
+    if (supervised && process.connected) await new Promise((resolve) => process.send?.({ type: 'metrics', id: null, snapshot: metrics.snapshot() }, undefined, {}, resolve));
+    process.exit(exitCode);
+  }
+
+  #crash(error: unknown): void {
+    this.#options.log.fatal({ err: error }, 'fault outside any request: the process ends and is started anew');
+    process.exit(1);
+  }
+
+  #tell(message: ProcessMessage): void {
+    // A channel that broke in this moment shows as 'disconnect', which ends the process.
+    if (process.connected) process.send?.(message, undefined, {}, () => undefined);
+  }
+}
+
+async function withLimit(work: Promise<void>, limitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not drained after ${limitMs} ms`)), limitMs);
+  });
+  try {
+    await Promise.race([work, limit]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,153 @@
+// A place that always holds one running process: what dies there is started again, later and later if it keeps dying.
+
+import type { ChildProcess } from 'node:child_process';
+import type { Clock } from '../platform/clock.ts';
+import type { Log } from '../platform/log.ts';
+import type { MetricsSnapshot } from '../platform/metrics.ts';
+import { ChildLife, type Exit, type ReadyReport } from './child-life.ts';
+
+export type ProcessRole = 'gateway' | 'jobs' | 'postgres' | 'simulated-provider';
+
+export interface SlotOptions {
+  readonly role: ProcessRole;
+  readonly name: string;
+  readonly fork: () => ChildProcess;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** After every start and end of a process here. */
+  readonly onChange: () => void;
+  /** The last figures of a process that ended. */
+  readonly onRetired: (snapshot: MetricsSnapshot) => void;
+}
+
+const BACKOFF_MS_MIN = 100;
+const BACKOFF_MS_MAX = 5_000;
+/** A process that was up this long did not fail for a lasting reason. */
+const STEADY_AFTER_MS = 10_000;
+/** At the first start, this many deaths in a row mean that waiting will not help. */
+const FIRST_STARTS_MAX = 5;
+const REPLACEMENT_READY_LIMIT_MS = 60_000;
+
+export class ProcessSlot {
+  readonly role: ProcessRole;
+  readonly name: string;
+  restarts = 0;
+  readonly #options: SlotOptions;
+  #life: ChildLife | null = null;
+  /** A replacement on its way in, or its predecessor on its way out. */
+  readonly #passing = new Set<ChildLife>();
+  #failuresInRow = 0;
+  #restartTimer: NodeJS.Timeout | null = null;
+  #stopping = false;
+  #onFirstFailure: (() => void) | null = null;
+
+  constructor(options: SlotOptions) {
+    this.#options = options;
+    this.role = options.role;
+    this.name = options.name;
+  }
+
+  get isReady(): boolean {
+    return this.#life?.isReady ?? false;
+  }
+
+  get lives(): readonly ChildLife[] {
+    return [...(this.#life === null ? [] : [this.#life]), ...this.#passing].filter((life) => !life.hasExited);
+  }
+
+  /** Starts the first process and waits for it. null: it died again and again, or the slot was stopped meanwhile. */
+  async start(): Promise<ReadyReport | null> {
+    const gaveUp = new Promise<null>((resolve) => {
+      this.#onFirstFailure = () => resolve(null);
+    });
+    const report = await Promise.race([this.#launch(), gaveUp]);
+    this.#onFirstFailure = null;
+    return report;
+  }
+
+  /** Puts a new process in the place of the present one, which drains only once the new one is ready. false: the present one stays. */
+  async replace(drainLimitMs: number): Promise<boolean> {
+    const present = this.#life;
+    if (this.#stopping) return false;
+    const next = this.#fork();
+    this.#passing.add(next);
+    const timer = setTimeout(() => next.kill(), REPLACEMENT_READY_LIMIT_MS);
+    const report = await next.ready;
+    clearTimeout(timer);
+    this.#passing.delete(next);
+    if (report === null || this.#stopping || this.#life !== present) {
+      next.kill();
+      return false;
+    }
+    this.#adopt(next);
+    if (present === null) return true;
+    this.#passing.add(present);
+    await present.drain(drainLimitMs);
+    this.#passing.delete(present);
+    return true;
+  }
+
+  /** Drains what runs here and starts nothing more. */
+  async stop(limitMs: number): Promise<void> {
+    this.#stopping = true;
+    if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
+    this.#onFirstFailure?.();
+    await Promise.all(this.lives.map((life) => life.drain(limitMs)));
+  }
+
+  kill(): void {
+    this.#stopping = true;
+    for (const life of this.lives) life.kill();
+  }
+
+  /** Resolves with the report of the first process that gets ready, however many it takes. */
+  async #launch(): Promise<ReadyReport> {
+    return new Promise((resolve) => {
+      const launchOne = () => {
+        const life = this.#fork();
+        this.#adopt(life, launchOne);
+        void life.ready.then((report) => report !== null && resolve(report));
+      };
+      launchOne();
+    });
+  }
+
+  #fork(): ChildLife {
+    const life = new ChildLife(this.#options.fork());
+    const { log, onChange, onRetired } = this.#options;
+    log.debug({ name: this.name, childPid: life.pid }, 'process started');
+    onChange();
+    void life.ready.then(onChange);
+    void life.exited.then(() => {
+      onRetired(life.lastSnapshot);
+      onChange();
+    });
+    return life;
+  }
+
+  #adopt(life: ChildLife, launchNext: () => void = () => this.#adopt(this.#fork())): void {
+    const { clock } = this.#options;
+    const startedMs = clock.monotonicMs();
+    this.#life = life;
+    if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
+    void life.exited.then((exit) => {
+      // One that was replaced, or told to end, owes nobody a successor.
+      if (this.#life !== life || this.#stopping) return;
+      this.#restartLater(exit, clock.monotonicMs() - startedMs, launchNext);
+    });
+  }
+
+  #restartLater(exit: Exit, upMs: number, launchNext: () => void): void {
+    if (upMs >= STEADY_AFTER_MS) this.#failuresInRow = 0;
+    const delayMs = Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** this.#failuresInRow);
+    this.#failuresInRow += 1;
+    this.restarts += 1;
+    this.#options.log.warn({ name: this.name, exitCode: exit.code, signal: exit.signal, upMs: Math.round(upMs), delayMs }, 'process ended unasked; starting it again');
+    if (this.#onFirstFailure !== null && this.#failuresInRow >= FIRST_STARTS_MAX) {
+      this.#stopping = true;
+      this.#onFirstFailure();
+      return;
+    }
+    this.#restartTimer = setTimeout(launchNext, delayMs);
+  }
+}

@@ -1,0 +1,89 @@
+// The installation's own secrets: given by the environment, or made once and kept in the data directory for its owner's eyes only.
+
+import { hkdfSync, randomBytes } from 'node:crypto';
+import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { Config } from '../config.ts';
+import { MASTER_KEY_BYTES } from '../config.ts';
+
+export interface Secrets {
+  readonly masterKey: Buffer;
+  readonly delegationKey: Buffer;
+  /** null: no bootstrap administrator (a shared database without ADMIN_TOKEN). */
+  readonly adminToken: string | null;
+}
+
+const SECRETS_FILE = z.object({ master_key: z.base64(), admin_token: z.string().min(16) });
+
+/** Takes what the settings give; without a shared database the rest comes from DATA_DIR/secrets.json, which `create` lets it make. */
+export function loadSecrets(config: Config, options: { create: boolean }): Secrets | null {
+  const kept = config.databaseUrl === null && (config.masterKey === null || config.adminToken === null) ? keepSecrets(config.dataDirectory, options) : null;
+  const masterKey = config.masterKey ?? (kept === null ? null : Buffer.from(kept.master_key, 'base64'));
+  if (masterKey === null) return null;
+  return {
+    masterKey,
+    // Every machine of one installation must agree on it, and they already share the master key.
+    delegationKey: config.delegationKey ?? deriveDelegationKey(masterKey),
+    adminToken: config.adminToken ?? kept?.admin_token ?? null,
+  };
+}
+
+/** As the text that DELEGATION_KEY would be, so that it can be handed on as that setting. */
+function deriveDelegationKey(masterKey: Buffer): Buffer {
+  const derived = Buffer.from(hkdfSync('sha256', masterKey, '', 'tollgate delegation key', 32));
+  return Buffer.from(derived.toString('base64url'), 'utf8');
+}
+
+function keepSecrets(dataDirectory: string, { create }: { create: boolean }): z.infer<typeof SECRETS_FILE> | null {
+  const path = join(dataDirectory, 'secrets.json');
+  const known = readKept(path);
+  if (known !== null || !create) return known;
+  const fresh = { master_key: randomBytes(MASTER_KEY_BYTES).toString('base64'), admin_token: `tga-${randomBytes(24).toString('base64url')}` };
+  writeOnce(path, `${JSON.stringify(fresh, null, 2)}\n`);
+  return readKept(path);
+}
+
+function readKept(path: string): z.infer<typeof SECRETS_FILE> | null {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+  const parsed = SECRETS_FILE.safeParse(parseJson(text));
+  // Making new ones would orphan everything encrypted or hashed with the old: better not to start.
+  if (!parsed.success || Buffer.from(parsed.data.master_key, 'base64').length !== MASTER_KEY_BYTES) {
+    throw new Error(`${path} is damaged: restore it from a backup (without its master key existing keys cannot be checked)`);
+  }
+  return parsed.data;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Whole and on disk, or not there; the first writer wins. */
+export function writeOnce(path: string, content: string): void {
+  const draft = `${path}.${process.pid}.draft`;
+  const file = openSync(draft, 'w', 0o600);
+  try {
+    writeSync(file, content);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  } finally {
+    unlinkSync(draft);
+  }
+}
+

@@ -1,0 +1,48 @@
+// What the outside tells a supervisor: stop, stop now, roll. A terminal that is gone means stop too.
+
+import { closeSync, openSync } from 'node:fs';
+import type { Clock } from '../platform/clock.ts';
+
+export interface SignalHandlers {
+  readonly onStop: (why: string) => void;
+  /** Asked again: whatever is in flight is given up. */
+  readonly onForce: () => void;
+  readonly onRoll: () => void;
+}
+
+/** One Ctrl-C may arrive twice, from the terminal and through npm or another parent that forwards it; a second press takes longer. */
+const SAME_PRESS_MS = 500;
+
+/** Returns a function that stops listening. */
+export function listenForSignals(handlers: SignalHandlers, clock: Clock): () => void {
+  const hadTerminal = hasTerminal();
+  let firstStopMs: number | null = null;
+  const stop = (why: string) => {
+    const nowMs = clock.monotonicMs();
+    if (firstStopMs === null) {
+      firstStopMs = nowMs;
+      handlers.onStop(why);
+    } else if (nowMs - firstStopMs > SAME_PRESS_MS) handlers.onForce();
+  };
+  const listeners: [NodeJS.Signals | 'disconnect', () => void][] = [
+    ['SIGINT', () => stop('SIGINT')],
+    ['SIGTERM', () => firstStopMs === null && stop('SIGTERM')],
+    // A closed terminal hangs up on its processes with the signal that otherwise asks for a rolling restart.
+    ['SIGHUP', () => (hadTerminal && !hasTerminal() ? firstStopMs === null && stop('the terminal is gone') : handlers.onRoll())],
+    ['disconnect', () => firstStopMs === null && stop('the parent process is gone')],
+  ];
+  for (const [event, listener] of listeners) process.on(event as 'SIGINT', listener);
+  if (process.send !== undefined && !process.connected) stop('the parent process is gone');
+  return () => {
+    for (const [event, listener] of listeners) process.off(event, listener);
+  };
+}
+
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r+'));
+    return true;
+  } catch {
+    return false;
+  }
+}

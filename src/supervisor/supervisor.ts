@@ -1,0 +1,220 @@
+// The supervisor of one installation: starts its processes in order, keeps them running, rolls them, and ends them in the order that
+// loses nothing. What is started is a plan handed in; where the plan comes from is the command's business.
+//
+//   start:  postgres -> simulated provider -> prepare (migrations, configuration) -> jobs + gateways -> announce
+//   stop:   gateways (finish what is in flight) -> jobs (ships what they wrote) -> simulated provider -> postgres
+
+import { fork } from 'node:child_process';
+import type { Clock } from '../platform/clock.ts';
+import type { Log } from '../platform/log.ts';
+import { MetricsRegistry, type MetricsSnapshot } from '../platform/metrics.ts';
+import { type AdminServer, startAdminServer } from './admin-server.ts';
+import { ProcessJournal } from './process-journal.ts';
+import { ProcessSlot, type ProcessRole } from './process-slot.ts';
+import { listenForSignals } from './shutdown-signals.ts';
+import { StartFault } from './start-fault.ts';
+
+export interface ProcessPlan {
+  /** Absolute path of the module to fork. */
+  readonly module: string;
+  readonly args: readonly string[];
+}
+
+export interface SupervisorPlan {
+  readonly dataDirectory: string;
+  readonly gatewayProcesses: number;
+  readonly drainLimitMs: number;
+  readonly adminPort: number;
+  readonly adminPortIsFixed: boolean;
+  readonly postgres: ProcessPlan | null;
+  readonly simulatedProvider: ProcessPlan | null;
+  readonly jobs: ProcessPlan;
+  readonly gateway: ProcessPlan;
+  /** The environment of every process; read at each start of one. */
+  readonly environment: () => Readonly<Record<string, string | undefined>>;
+  /** What has to be done once the database answers and before anything serves. */
+  readonly prepare: (addresses: { simulatedProviderUrl: string | null }) => Promise<void>;
+  /** Everything serves. */
+  readonly announce: (addresses: { adminPort: number }) => void;
+}
+
+/** After a killed supervisor its processes have this long to end by themselves. */
+const PREDECESSORS_LIMIT_MS = 15_000;
+const METRICS_LIMIT_MS = 1_000;
+const JOBS_DRAIN_LIMIT_MS = 30_000;
+const POSTGRES_STOP_LIMIT_MS = 60_000;
+
+export class Supervisor {
+  readonly #plan: SupervisorPlan;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #journal: ProcessJournal;
+  readonly #slots: ProcessSlot[] = [];
+  readonly #metrics = new MetricsRegistry();
+  readonly #restarts = this.#metrics.counter('tollgate_process_restarts_total', 'Processes that ended unasked and were started again.', ['role']);
+  readonly #running = this.#metrics.gauge('tollgate_processes_ready', 'Processes that are ready, by role.', { labelNames: ['role'] });
+  /** Counters of processes that ended: their sums stay in /metrics. */
+  #retired: MetricsSnapshot = [];
+  #state: 'starting' | 'serving' | 'stopping' = 'starting';
+  #rolling = false;
+  #stopWanted: Promise<void>;
+  #wantStop: () => void = () => undefined;
+
+  constructor(plan: SupervisorPlan, { log, clock }: { log: Log; clock: Clock }) {
+    this.#plan = plan;
+    this.#log = log;
+    this.#clock = clock;
+    this.#journal = new ProcessJournal(plan.dataDirectory);
+    this.#stopWanted = new Promise((resolve) => {
+      this.#wantStop = resolve;
+    });
+  }
+
+  /** Runs the installation until it is told to stop; throws StartFault when it cannot start. Nothing of it is left when this returns. */
+  async run({ tookOver }: { tookOver: boolean }): Promise<void> {
+    const stopListening = listenForSignals(
+      {
+        onStop: (why) => {
+          this.#log.info({ why }, 'stopping');
+          this.#wantStop();
+        },
+        onForce: () => this.#force(),
+        onRoll: () => void this.#roll(),
+      },
+      this.#clock,
+    );
+    let admin: AdminServer | null = null;
+    try {
+      if (tookOver) await this.#journal.waitForPredecessors(PREDECESSORS_LIMIT_MS, this.#log);
+      admin = await this.#startAdmin();
+      const { port } = admin;
+      // A stop during the start is honoured at once; the start itself finds its slots stopped and gives up.
+      const started = this.#start().then(() => this.#serve(port));
+      await Promise.race([this.#stopWanted, started.then(() => this.#stopWanted)]);
+    } finally {
+      await this.#stop();
+      await admin?.close();
+      stopListening();
+    }
+  }
+
+  async #start(): Promise<void> {
+    const { postgres, simulatedProvider, jobs, gateway, gatewayProcesses, prepare } = this.#plan;
+    if (postgres !== null) await this.#startOne('postgres', 'postgres', postgres);
+    const provider = simulatedProvider === null ? null : await this.#startSimulatedProvider(simulatedProvider);
+    if (this.#isStopping()) return;
+    await prepare({ simulatedProviderUrl: provider });
+    const gateways = Array.from({ length: gatewayProcesses }, (_, index) => this.#startOne('gateway', `gateway-${index + 1}`, gateway));
+    await Promise.all([this.#startOne('jobs', 'jobs', jobs), ...gateways]);
+  }
+
+  #serve(adminPort: number): void {
+    if (this.#state !== 'starting') return;
+    this.#state = 'serving';
+    this.#plan.announce({ adminPort });
+  }
+
+  /** Its port is chosen at its first start and kept through restarts, for it stands in the applied configuration. */
+  async #startSimulatedProvider(plan: ProcessPlan): Promise<string | null> {
+    let { args } = plan;
+    const url = await this.#startOne('simulated-provider', 'simulated-provider', { module: plan.module, args: () => args });
+    if (url !== null) args = [...args, '--port', new URL(url).port];
+    return url;
+  }
+
+  async #startOne(role: ProcessRole, name: string, plan: { module: string; args: readonly string[] | (() => readonly string[]) }): Promise<string | null> {
+    if (this.#isStopping()) return null;
+    let restarts = 0;
+    const slot = new ProcessSlot({
+      role,
+      name,
+      log: this.#log,
+      clock: this.#clock,
+      fork: () =>
+        fork(plan.module, typeof plan.args === 'function' ? plan.args() : plan.args, {
+          env: this.#plan.environment() as NodeJS.ProcessEnv,
+          // stdout is the supervisor's own; what a process says goes to stderr.
+          stdio: ['ignore', 2, 2, 'ipc'],
+        }),
+      onChange: () => {
+        this.#restarts.labels(role).increment(slot.restarts - restarts);
+        restarts = slot.restarts;
+        this.#recordProcesses();
+      },
+      onRetired: (snapshot) => {
+        this.#retired = MetricsRegistry.merge([this.#retired, snapshot.filter((family) => family.type !== 'gauge')]);
+      },
+    });
+    this.#slots.push(slot);
+    const report = await slot.start();
+    if (report === null && !this.#isStopping()) throw new StartFault(`${name} does not start; the log lines above say why`);
+    return report?.url ?? null;
+  }
+
+  #recordProcesses(): void {
+    for (const role of new Set(this.#slots.map((slot) => slot.role))) {
+      this.#running.labels(role).set(this.#slots.filter((slot) => slot.role === role && slot.isReady).length);
+    }
+    this.#journal.record(this.#slots.flatMap((slot) => slot.lives.map((life) => ({ name: slot.name, pid: life.pid }))));
+  }
+
+  async #startAdmin(): Promise<AdminServer> {
+    const { adminPort, adminPortIsFixed } = this.#plan;
+    const admin = await startAdminServer({
+      port: adminPort,
+      orNext: !adminPortIsFixed,
+      metrics: () => this.#renderMetrics(),
+      notReady: () => this.#listNotReady(),
+    });
+    if (admin === null) throw new StartFault(`ADMIN_PORT: port ${adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);
+    return admin;
+  }
+
+  #listNotReady(): string[] {
+    if (this.#state === 'serving') return this.#slots.filter((slot) => !slot.isReady).map((slot) => slot.name);
+    return [this.#state];
+  }
+
+  async #renderMetrics(): Promise<string> {
+    // Taken before anyone is asked: a process that dies meanwhile is then counted by its last figures once, not twice.
+    const retired = this.#retired;
+    const lives = this.#slots.flatMap((slot) => slot.lives);
+    const snapshots = await Promise.all(lives.map(async (life) => (await life.metrics(METRICS_LIMIT_MS)) ?? life.lastSnapshot));
+    return MetricsRegistry.render(MetricsRegistry.merge([this.#metrics.snapshot(), retired, ...snapshots]));
+  }
+
+  /** One gateway after the other, each replaced only once its successor serves: the port is served throughout. */
+  async #roll(): Promise<void> {
+    if (this.#state !== 'serving' || this.#rolling) return;
+    this.#rolling = true;
+    this.#log.info('rolling restart of the gateways');
+    for (const slot of this.#slots.filter(({ role }) => role === 'gateway')) {
+      if (await slot.replace(this.#plan.drainLimitMs)) continue;
+      this.#log.error({ name: slot.name }, 'rolling restart given up: the new process did not get ready, the old one goes on');
+      break;
+    }
+    this.#rolling = false;
+  }
+
+  #isStopping(): boolean {
+    return this.#state === 'stopping';
+  }
+
+  async #stop(): Promise<void> {
+    this.#state = 'stopping';
+    await this.#stopRole('gateway', this.#plan.drainLimitMs);
+    await this.#stopRole('jobs', JOBS_DRAIN_LIMIT_MS);
+    await this.#stopRole('simulated-provider', 0);
+    await this.#stopRole('postgres', POSTGRES_STOP_LIMIT_MS);
+  }
+
+  async #stopRole(role: ProcessRole, limitMs: number): Promise<void> {
+    await Promise.all(this.#slots.filter((slot) => slot.role === role).map((slot) => slot.stop(limitMs)));
+  }
+
+  /** The spool keeps what the killed ones wrote. Postgres is never killed: it stops at once when nobody is connected. */
+  #force(): void {
+    this.#log.warn('stopping at once; what is in flight is cut');
+    for (const slot of this.#slots) if (slot.role !== 'postgres') slot.kill();
+  }
+}

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Log } from '../../platform/log.ts';
 import { ensureCluster } from './embedded/cluster.ts';
-import { openPostgresHome, type PostgresHome, postgresUrl } from './embedded/home.ts';
+import { openPostgresHome, type PostgresHome, postgresUrl, removeSharedSocketDirectory } from './embedded/home.ts';
 import { clearStalePostmaster, type Postmaster, readLogTail, sendSignal, spawnPostmaster, stopPostmaster } from './embedded/postmaster.ts';
 import { installPostgresRuntime, type PostgresRuntime } from './embedded/runtime.ts';
 
@@ -49,6 +49,7 @@ export async function startEmbeddedPostgres(options: { dataDir: string; log: Log
     exited: postmaster.exited,
     async stop() {
       await stopPostmaster(postmaster.pid, () => !postmaster.hasExited(), log);
+      removeSharedSocketDirectory(home);
       process.off('exit', endWithUs);
     },
   };

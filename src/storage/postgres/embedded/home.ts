@@ -1,7 +1,7 @@
 // Where an installation's embedded Postgres lives, and the record in the data directory by which other commands find and enter it.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, existsSync, linkSync, lstatSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, linkSync, lstatSync, mkdirSync, readFileSync, realpathSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { chooseServerUser, type ServerUser } from './server-user.ts';
@@ -35,6 +35,8 @@ export function openPostgresHome(dataDir: string): PostgresHome {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const record = readRecord(dataDir) ?? createRecord(dataDir);
   const directory = path.resolve(dataDir, record.home);
+  // initdb runs the server through a shell, in double quotes.
+  if (/["$`\\\n]/.test(directory)) throw new Error(`the embedded Postgres cannot live in ${directory}: choose a DATA_DIR without quotes, $, backslashes and line breaks`);
   const dataDirectory = path.join(directory, 'data');
   const user = chooseServerUser(dataDirectory);
   makeHomeDirectory(directory, user);
@@ -135,6 +137,16 @@ function chooseSocketDirectory(directory: string, user: ServerUser): string {
   const far = [path.join(tmpdir(), name), path.join('/tmp', name)].find(fitsSocketPath) ?? path.join('/tmp', name);
   makeSharedParentDirectory(far, user);
   return far;
+}
+
+/** A socket directory outside the home goes with the server; the next start makes it again. */
+export function removeSharedSocketDirectory(home: PostgresHome): void {
+  if (path.dirname(home.socketDirectory) === home.directory) return;
+  try {
+    rmdirSync(home.socketDirectory);
+  } catch (error) {
+    if (!['ENOENT', 'ENOTEMPTY'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+  }
 }
 
 function fitsSocketPath(directory: string): boolean {

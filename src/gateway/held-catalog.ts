@@ -1,0 +1,33 @@
+// The catalog that a gateway process serves from: a snapshot in memory, exchanged whole when the catalog changes.
+
+import { prepareCatalog, type ServingCatalog } from '../data-plane/catalog/serving-catalog.ts';
+import type { Catalog } from '../domain/models/catalog.ts';
+import { loadCatalog } from '../storage/postgres/catalog-store.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+
+export class HeldCatalog {
+  present: Catalog;
+  serving: ServingCatalog;
+  private readonly postgres: Postgres;
+  private readonly masterKey: Buffer;
+
+  static async load(postgres: Postgres, masterKey: Buffer): Promise<HeldCatalog> {
+    return new HeldCatalog(postgres, masterKey, await loadCatalog(postgres, masterKey));
+  }
+
+  private constructor(postgres: Postgres, masterKey: Buffer, catalog: Catalog) {
+    this.postgres = postgres;
+    this.masterKey = masterKey;
+    this.present = catalog;
+    this.serving = prepareCatalog(catalog);
+  }
+
+  /** Loads the catalog anew; requests under way keep the snapshot they began with. */
+  async reload(): Promise<void> {
+    const catalog = await loadCatalog(this.postgres, this.masterKey);
+    // Two reloads may overtake each other.
+    if (catalog.version < this.present.version) return;
+    this.present = catalog;
+    this.serving = prepareCatalog(catalog);
+  }
+}

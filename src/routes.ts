@@ -1,0 +1,49 @@
+// THE route table (spec 4): method, path, permission, envelope, handler. A route that is not here does not exist.
+
+import { type GenerationLookup, getGeneration } from './control-plane/executions/get-generation.ts';
+import { type FindGenerations, listGenerations } from './control-plane/executions/list-generations.ts';
+import { listModels } from './control-plane/catalog/list-models.ts';
+import { type DataPlane, serveGeneration } from './data-plane/serve-generation.ts';
+import { chatCompletions } from './data-plane/dialects/chat-completions.ts';
+import type { Authenticator } from './data-plane/identity/authenticate.ts';
+import type { Permission, Principal } from './domain/identity/principal.ts';
+import type { Catalog } from './domain/models/catalog.ts';
+import type { Exchange } from './http/exchange.ts';
+import type { Route } from './http/route.ts';
+
+export interface RouteParts {
+  readonly plane: DataPlane;
+  readonly authenticator: Authenticator;
+  readonly catalog: () => Catalog;
+  readonly lookup: GenerationLookup;
+  readonly findGenerations: FindGenerations;
+  /** Names of what is not ready; empty when this process can serve. */
+  readonly notReady: () => readonly string[];
+}
+
+export function createRoutes(parts: RouteParts): readonly Route[] {
+  const allow = (permission: Permission, handle: Handle) => authorized(parts.authenticator, permission, handle);
+  return [
+    { method: 'POST', path: '/v1/chat/completions', envelope: 'openai', handle: serveGeneration(parts.plane, chatCompletions) },
+    { method: 'GET', path: '/v1/generation', envelope: 'platform', handle: allow('usage.read', getGeneration(parts.lookup)) },
+    { method: 'GET', path: '/v1/generations', envelope: 'platform', handle: allow('usage.read', listGenerations(parts.findGenerations)) },
+    { method: 'GET', path: '/v1/models', envelope: 'platform', handle: allow('inference', listModels(parts.catalog)) },
+    { method: 'GET', path: '/healthz', envelope: 'platform', handle: (exchange) => exchange.answerJson(200, '{"status":"ok"}') },
+    { method: 'GET', path: '/readyz', envelope: 'platform', handle: (exchange) => answerReadiness(exchange, parts.notReady()) },
+  ];
+}
+
+type Handle = (exchange: Exchange, principal: Principal) => void | Promise<void>;
+
+/** A control-plane route: its permission first, then its handler. */
+function authorized(authenticator: Authenticator, permission: Permission, handle: Handle): Route['handle'] {
+  return async (exchange) => {
+    const identified = await authenticator.authenticate(exchange.authorization, permission);
+    if ('kind' in identified) return exchange.refuse(identified);
+    await handle(exchange, identified);
+  };
+}
+
+function answerReadiness(exchange: Exchange, notReady: readonly string[]): void {
+  exchange.answerJson(notReady.length === 0 ? 200 : 503, JSON.stringify({ status: notReady.length === 0 ? 'ready' : 'not ready', not_ready: notReady }));
+}

@@ -14,6 +14,8 @@ interface Entry extends ProcessIdentity {
 }
 
 const POLL_MS = 50;
+/** Longer than the postgres keeper needs, which is the last to go. */
+const PREDECESSORS_LIMIT_MS = 20_000;
 
 export class ProcessJournal {
   readonly #path: string;
@@ -33,10 +35,10 @@ export class ProcessJournal {
   }
 
   /** Processes of a killed supervisor end by themselves when they notice; one that does not within the limit is killed. */
-  async waitForPredecessors(limitMs: number, log: Log): Promise<void> {
+  async waitForPredecessors(log: Log): Promise<void> {
     let left = this.#read().filter(isAlive);
     if (left.length > 0) log.warn({ processes: left.map(({ name, pid }) => ({ name, childPid: pid })) }, 'waiting for the processes of an earlier start to end');
-    for (let waitedMs = 0; left.length > 0 && waitedMs < limitMs; waitedMs += POLL_MS) {
+    for (let waitedMs = 0; left.length > 0 && waitedMs < PREDECESSORS_LIMIT_MS; waitedMs += POLL_MS) {
       await sleep(POLL_MS);
       left = left.filter(isAlive);
     }

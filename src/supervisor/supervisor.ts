@@ -38,8 +38,6 @@ export interface SupervisorPlan {
   readonly announce: (addresses: { adminPort: number }) => void;
 }
 
-/** After a killed supervisor its processes have this long to end by themselves. */
-const PREDECESSORS_LIMIT_MS = 15_000;
 const METRICS_LIMIT_MS = 1_000;
 const JOBS_DRAIN_LIMIT_MS = 30_000;
 const POSTGRES_STOP_LIMIT_MS = 60_000;
@@ -71,7 +69,7 @@ export class Supervisor {
   }
 
   /** Runs the installation until it is told to stop; throws StartFault when it cannot start. Nothing of it is left when this returns. */
-  async run({ tookOver }: { tookOver: boolean }): Promise<void> {
+  async run(): Promise<void> {
     const stopListening = listenForSignals(
       {
         onStop: (why) => {
@@ -85,7 +83,6 @@ export class Supervisor {
     );
     let admin: AdminServer | null = null;
     try {
-      if (tookOver) await this.#journal.waitForPredecessors(PREDECESSORS_LIMIT_MS, this.#log);
       admin = await this.#startAdmin();
       const { port } = admin;
       // A stop during the start is honoured at once; the start itself finds its slots stopped and gives up.

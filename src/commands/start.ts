@@ -1,0 +1,166 @@
+// `tollgate start`: one installation on this machine, from a bare checkout to a key that works.
+
+import { accessSync, constants, mkdirSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Config, type Environment, localUrl, readConfig } from '../config.ts';
+import { systemClock } from '../platform/clock.ts';
+import { createLog, type Log } from '../platform/log.ts';
+import { embeddedPostgresUrl } from '../storage/postgres/embedded-postgres.ts';
+import { migratePostgres } from '../storage/postgres/migrate.ts';
+import { createPostgres } from '../storage/postgres/pool.ts';
+import { recordAddresses } from '../supervisor/addresses.ts';
+import { renderBanner } from '../supervisor/banner.ts';
+import { keepDemoKey } from '../supervisor/demo-key.ts';
+import { type InstallationLock, type LockResult, takeInstallationLock } from '../supervisor/installation-lock.ts';
+import { logToStderr } from '../supervisor/log-destination.ts';
+import { claimNextPort, claimPort, type PortClaim } from '../supervisor/ports.ts';
+import { ProcessJournal } from '../supervisor/process-journal.ts';
+import { loadSecrets, type Secrets } from '../supervisor/secrets.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import { Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
+import { applyConfigurationText, type GeneratedKey, parseOrExplain } from './apply-configuration-text.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
+
+export const startCommand: Command = {
+  usage: ['tollgate start [--config FILE]'],
+  summary: 'Starts this installation: databases, jobs and gateways. Without a file it serves the demo.',
+  run: start,
+};
+
+const MAIN_MODULE = fileURLToPath(new URL('../main.ts', import.meta.url));
+const POSTGRES_MODULE = fileURLToPath(new URL('../supervisor/postgres-keeper.ts', import.meta.url));
+const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../../simulator/main.ts', import.meta.url));
+const DEMO_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo.yaml', import.meta.url));
+const MIGRATIONS = fileURLToPath(new URL('../../deploy/postgres', import.meta.url));
+const DEMO_MODEL = 'sim/small';
+
+interface Installation {
+  readonly config: Config;
+  readonly secrets: Secrets;
+  readonly environment: Environment;
+  readonly log: Log;
+  readonly port: number;
+  /** null: the demo. */
+  readonly configurationFile: string | null;
+}
+
+async function start(args: readonly string[], context: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, { config: { type: 'string' } });
+  expectPositionals(positionals, []);
+  const config = readConfig(context.environment);
+  const configurationFile = values.config === undefined ? config.configurationFile : resolve(values.config);
+  // Told before anything is started. Whatever the demo needs is known only later, and the demo's file is ours.
+  if (configurationFile !== null) parseOrExplain(configurationFile, context.environment);
+
+  const isDemo = configurationFile === null;
+  const logLevel = isDemo && !config.given.has('LOG_LEVEL') ? 'warn' : config.logLevel;
+  const log = createLog({ level: logLevel, process: 'supervisor', destination: logToStderr() });
+  makeDataDirectory(config.dataDirectory);
+  const lock = expectLock(takeInstallationLock(config.dataDirectory), config.dataDirectory);
+  let claim: PortClaim | null = null;
+  try {
+    const secrets = loadSecrets(config, { create: true });
+    if (secrets === null) throw new StartFault('MASTER_KEY: must be given when DATABASE_URL is');
+    // Gateways of a killed supervisor hold the port for a moment more.
+    await new ProcessJournal(config.dataDirectory).waitForPredecessors(log);
+    claim = await claimServingPort(config, isDemo);
+    const installation = { config: { ...config, logLevel }, secrets, environment: context.environment, log, configurationFile, port: claim.port };
+    await new Supervisor(planOf(installation, context.print), { log, clock: systemClock }).run();
+    return 0;
+  } finally {
+    claim?.release();
+    lock.release();
+  }
+}
+
+function makeDataDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new StartFault(`DATA_DIR: must be a directory that this user can write, got ${JSON.stringify(directory)} (${error instanceof Error ? error.message : String(error)})`);
+  }
+}
+
+function expectLock(result: LockResult, dataDirectory: string): InstallationLock {
+  if (result.ok) return result.lock;
+  throw new StartFault(`this installation is already running as process ${result.holder.pid} on ${dataDirectory}; stop that one, or give another DATA_DIR for a second installation`);
+}
+
+async function claimServingPort(config: Config, isDemo: boolean): Promise<PortClaim> {
+  const { host, port } = config;
+  const mayMove = isDemo && !config.given.has('PORT');
+  const claim = await (mayMove ? claimNextPort(host, port) : claimPort(host, port));
+  if (claim === null) throw new StartFault(`PORT: port ${port} on ${host} is in use by another program; give another PORT or stop that program`);
+  return claim;
+}
+
+function planOf(installation: Installation, print: (text: string) => void): SupervisorPlan {
+  const { config, port } = installation;
+  const isEmbedded = config.databaseUrl === null;
+  let databaseUrl = config.databaseUrl;
+  let applied: Applied | null = null;
+  return {
+    dataDirectory: config.dataDirectory,
+    gatewayProcesses: config.gatewayProcesses,
+    drainLimitMs: config.drainSeconds * 1000,
+    adminPort: config.adminPort,
+    adminPortIsFixed: config.given.has('ADMIN_PORT'),
+    postgres: isEmbedded ? { module: POSTGRES_MODULE, args: [] } : null,
+    simulatedProvider: installation.configurationFile === null ? { module: SIMULATED_PROVIDER_MODULE, args: [] } : null,
+    jobs: { module: MAIN_MODULE, args: ['jobs', '--supervised'] },
+    gateway: { module: MAIN_MODULE, args: ['gateway', '--supervised'] },
+    environment: () => childEnvironment(installation, databaseUrl),
+    async prepare({ simulatedProviderUrl }) {
+      databaseUrl ??= embeddedPostgresUrl(config.dataDirectory);
+      applied = await prepareDatabase(installation, databaseUrl, simulatedProviderUrl);
+    },
+    announce({ adminPort }) {
+      const addresses = { url: localUrl(config.host, port), adminUrl: `http://127.0.0.1:${adminPort}` };
+      recordAddresses(config.dataDirectory, addresses);
+      const moved = port === config.port ? null : config.port;
+      print(renderBanner({ ...addresses, moved, keys: applied?.keys ?? [], model: applied?.model ?? null }));
+    },
+  };
+}
+
+/** Everything that was defaulted or made here is handed on as the setting it stands for: a process reads nothing but its environment. */
+function childEnvironment({ config, secrets, environment, port }: Installation, databaseUrl: string | null): Environment {
+  return {
+    ...environment,
+    HOST: config.host,
+    PORT: String(port),
+    GATEWAY_PROCESSES: String(config.gatewayProcesses),
+    WORKER_THREADS: String(config.workerThreads),
+    DATA_DIR: config.dataDirectory,
+    DATABASE_URL: databaseUrl ?? '',
+    MASTER_KEY: secrets.masterKey.toString('base64'),
+    DELEGATION_KEY: secrets.delegationKey.toString('utf8'),
+    ADMIN_TOKEN: secrets.adminToken ?? '',
+    LOG_LEVEL: config.logLevel,
+  };
+}
+
+interface Applied {
+  readonly keys: readonly GeneratedKey[];
+  /** A model to try, when there is one. */
+  readonly model: string | null;
+}
+
+async function prepareDatabase({ config, secrets, environment, log, configurationFile }: Installation, databaseUrl: string, simulatedProviderUrl: string | null): Promise<Applied> {
+  const postgres = createPostgres({ url: databaseUrl, log, max: 2 });
+  try {
+    await migratePostgres(postgres, MIGRATIONS);
+    if (configurationFile !== null) {
+      const { generatedKeys, models } = await applyConfigurationText(postgres, parseOrExplain(configurationFile, environment), secrets);
+      return { keys: generatedKeys, model: models[0] ?? null };
+    }
+    const demoKey = keepDemoKey(config.dataDirectory);
+    const demoEnvironment = { ...environment, SIMULATED_PROVIDER_URL: simulatedProviderUrl ?? '', DEMO_KEY: demoKey };
+    await applyConfigurationText(postgres, parseOrExplain(DEMO_CONFIGURATION, demoEnvironment), secrets);
+    return { keys: [{ organization: 'demo', name: 'demo', secret: demoKey }], model: DEMO_MODEL };
+  } finally {
+    await postgres.close();
+  }
+}

@@ -1,0 +1,35 @@
+// A stand-in for any process of an installation: it serves nothing, lives by the real lifecycle, and notes in a shared file what happens to it.
+// `node fake-process.ts ROLE`; FAKE_EVENTS names the file, FAKE_DRAIN_MS how long a drain takes, FAKE_BROKEN a role that dies at once
+// while the file of that name exists.
+
+import { appendFileSync, existsSync } from 'node:fs';
+import { MetricsRegistry } from '../../src/platform/metrics.ts';
+import { ProcessLifecycle } from '../../src/supervisor/process-lifecycle.ts';
+import { silentLog } from './silent-log.ts';
+
+const [role = ''] = process.argv.slice(2);
+const { FAKE_EVENTS = '/dev/null', FAKE_DRAIN_MS = '0', FAKE_BROKEN = '' } = process.env;
+
+function note(event: string): void {
+  appendFileSync(FAKE_EVENTS, `${role} ${process.pid} ${event}\n`);
+}
+
+if (FAKE_BROKEN !== '' && existsSync(`${FAKE_BROKEN}.${role}`)) {
+  note('broken');
+  process.exit(7);
+}
+
+const metrics = new MetricsRegistry();
+metrics.counter('fake_starts_total', 'Starts of fake processes.', ['role']).labels(role).increment();
+const lifecycle = new ProcessLifecycle({ log: silentLog, metrics, supervised: true, outlastsGateways: role !== 'gateway', drainLimitMs: 5_000, orphanLimitMs: 1_000 });
+lifecycle.drainsWith({
+  async drain() {
+    note('drain');
+    await new Promise((resolve) => setTimeout(resolve, Number(FAKE_DRAIN_MS)));
+    note('drained');
+  },
+});
+lifecycle.ready();
+note('ready');
+// Something to live for, even without a channel.
+setInterval(() => undefined, 60_000);

@@ -1,0 +1,5 @@
+// A log for parts under test that say nothing.
+
+import { createLog } from '../../src/platform/log.ts';
+
+export const silentLog = createLog({ level: 'silent', process: 'test' });

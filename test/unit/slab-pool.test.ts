@@ -1,0 +1,93 @@
+// The slab pool: right sizes, no slab in two hands, bounded when idle.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { SLAB_HEADROOM_BYTES, SLAB_TAILROOM_BYTES, type Slab, SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
+
+describe('slab pool', () => {
+  test('a slab holds the body with room on both sides', () => {
+    const pool = new SlabPool();
+    for (const bytes of [0, 1, 2047, 2048, 2049, 4096, 4097, 65_536, 1 << 20, (1 << 20) + 1, 5_000_000]) {
+      const slab = pool.acquire(bytes);
+      assert.equal(slab.bodyStart, SLAB_HEADROOM_BYTES);
+      assert.ok(slab.bodyBytesMax >= bytes);
+      assert.ok(bytes <= 2048 || slab.bodyBytesMax < bytes * 2);
+      assert.equal(slab.buffer.length, slab.bodyBytesMax + SLAB_HEADROOM_BYTES + SLAB_TAILROOM_BYTES);
+      pool.release(slab);
+    }
+  });
+
+  test('a released slab serves the next body of its class', () => {
+    const pool = new SlabPool();
+    const slab = pool.acquire(3000);
+    pool.release(slab);
+    assert.notEqual(pool.acquire(2000), slab);
+    assert.notEqual(pool.acquire(5000), slab);
+    assert.equal(pool.acquire(4096), slab);
+    assert.notEqual(pool.acquire(4096), slab);
+  });
+
+  test('a second release, and a slab from elsewhere, are bugs', () => {
+    const pool = new SlabPool();
+    for (const bytes of [100, 2 << 20]) {
+      const slab = pool.acquire(bytes);
+      pool.release(slab);
+      assert.throws(() => pool.release(slab), /twice/);
+    }
+    assert.throws(() => pool.release({ buffer: Buffer.alloc(10), bodyStart: 0, bodyBytesMax: 10 }));
+    assert.throws(() => pool.acquire(-1));
+    assert.throws(() => pool.acquire(Number.NaN));
+    assert.equal(pool.lent, 0);
+  });
+
+  test('idle memory is bounded, and large bodies are not kept', () => {
+    const pool = new SlabPool({ freeBytesMax: 100_000 });
+    const slabs = Array.from({ length: 50 }, () => pool.acquire(8000));
+    for (const slab of slabs) pool.release(slab);
+    assert.ok(pool.freeBytes <= 100_000 && pool.freeBytes > 80_000);
+    pool.release(pool.acquire(3 << 20));
+    assert.ok(pool.freeBytes <= 100_000);
+  });
+
+  test('trim drops what nobody used since the last trim and keeps what was in use', () => {
+    const pool = new SlabPool();
+    const held = Array.from({ length: 10 }, () => pool.acquire(1000));
+    for (const slab of held) pool.release(slab);
+    pool.trim();
+    const bytes = pool.freeBytes;
+    const three = [pool.acquire(1), pool.acquire(1), pool.acquire(1)];
+    for (const slab of three) pool.release(slab);
+    pool.trim();
+    assert.equal(pool.freeBytes, (bytes / 10) * 3);
+    pool.trim();
+    assert.equal(pool.freeBytes, 0);
+    pool.trim();
+    assert.equal(pool.freeBytes, 0);
+  });
+
+  test('whatever the order, no slab is in two hands and the books agree', () => {
+    const step = fc.oneof(fc.record({ acquire: fc.nat(1_100_000) }), fc.record({ release: fc.nat() }), fc.constant('trim' as const));
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const pool = new SlabPool({ freeBytesMax: 4 << 20 });
+        const out: Slab[] = [];
+        for (const action of steps) {
+          if (action === 'trim') pool.trim();
+          else if ('acquire' in action) {
+            const slab = pool.acquire(action.acquire);
+            assert.ok(!out.includes(slab));
+            assert.ok(slab.bodyBytesMax >= action.acquire);
+            out.push(slab);
+          } else if (out.length > 0) {
+            const [slab] = out.splice(action.release % out.length, 1);
+            if (slab !== undefined) pool.release(slab);
+          }
+          assert.equal(pool.lent, out.length);
+          assert.ok(pool.freeBytes >= 0 && pool.freeBytes <= 4 << 20);
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+});

@@ -129,6 +129,8 @@ describe('request scanner grammar', () => {
       [`{"a":"${padding}\n"}`, 156],
       [`{"a":"${padding}\\q"}`, 157],
       [`{"a":"${padding}\\u00g0"}`, 160],
+      [`{"a":"${padding}\\q\n"}`, 157],
+      [`{"a":"${padding}\n\\q"}`, 156],
       ['{"a":1.x}', 7],
       ['[1]', 0],
       ['{"a":[1}', 7],

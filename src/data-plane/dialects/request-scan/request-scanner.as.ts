@@ -422,17 +422,18 @@ function scanLongString(from: usize, limit: usize): usize {
     }
 
     const ends = quote & ~escaped;
-    const inside = ends == 0 ? ~(<u64>0) : (ends & (0 - ends)) - 1;
+    let inside = ends == 0 ? ~(<u64>0) : (ends & (0 - ends)) - 1;
     // Signed: control characters and bytes from 0x80 at once. Plain text passes with one branch never taken.
     const low = v128.or(
       v128.or(i8x16.gt_s(spaces, a), i8x16.gt_s(spaces, b)),
       v128.or(i8x16.gt_s(spaces, c), i8x16.gt_s(spaces, d)),
     );
+    let control: u64 = 0;
     if (v128.any_true(low)) {
       const high = mask64(a, b, c, d);
-      const control = mask64(i8x16.gt_s(spaces, a), i8x16.gt_s(spaces, b), i8x16.gt_s(spaces, c), i8x16.gt_s(spaces, d)) & ~high;
       if ((high & inside) != 0) nonAscii = 1;
-      if ((control & inside) != 0) return failAt(at + <usize>ctz(control & inside));
+      control = mask64(i8x16.gt_s(spaces, a), i8x16.gt_s(spaces, b), i8x16.gt_s(spaces, c), i8x16.gt_s(spaces, d)) & ~high & inside;
+      if (control != 0) inside = (control & (0 - control)) - 1; // a bad escape before it is the first fault
     }
     const unsure = escaped & inside & ~(quote | backslash);
     if (unsure != 0) {
@@ -440,6 +441,7 @@ function scanLongString(from: usize, limit: usize): usize {
       const newline = mask64(i8x16.eq(a, letters), i8x16.eq(b, letters), i8x16.eq(c, letters), i8x16.eq(d, letters));
       if ((unsure & ~newline) != 0 && !checkEscapes(at, unsure & ~newline, limit)) return 0;
     }
+    if (control != 0) return failAt(at + <usize>ctz(control));
     if (ends != 0) {
       const end = at + <usize>ctz(ends);
       if (end >= limit && tokenState == STRING_PLAIN) tokenState = <i32>((escaped >> <u64>(limit - at)) & 1);

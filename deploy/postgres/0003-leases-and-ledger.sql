@@ -83,8 +83,7 @@ CREATE TRIGGER ledger_entries_balance AFTER INSERT ON ledger_entries
   REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION check_transfers_balance();
 
 -- Lends a process credit of a wallet: the amount wished, else what is free if that is at least the minimum, else nothing.
--- `available` is what stays free afterwards, `leased_elsewhere` what other processes hold. When money lies elsewhere that would
--- have helped, its holders are asked to hand back what they do not need.
+-- `available` is what stays free afterwards, `leased_elsewhere` what other processes hold.
 CREATE FUNCTION take_lease(
   for_epoch bigint, from_wallet uuid, wished numeric, minimum numeric,
   OUT granted numeric, OUT available numeric, OUT leased_elsewhere numeric, OUT frozen boolean
@@ -115,8 +114,6 @@ BEGIN
     INSERT INTO leases (epoch, wallet_id, outstanding) VALUES (for_epoch, from_wallet, granted)
       ON CONFLICT (epoch, wallet_id) DO UPDATE SET outstanding = leases.outstanding + excluded.outstanding;
     available := available - granted;
-  ELSIF NOT wallet.frozen AND wished > 0 AND leased_elsewhere > 0 THEN
-    PERFORM pg_notify('tollgate_lease_recall', from_wallet::text);
   END IF;
 END $$;
 

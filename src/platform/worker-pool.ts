@@ -4,6 +4,9 @@
 // What is bounded: the bytes and the number of tasks waiting or running, the time from `run` to the result (waiting included; at the deadline
 // the thread is killed, since a busy thread cannot be asked to stop), and the memory of a thread. Threads start with the first task and
 // stop when idle.
+//
+// Tasks wait here and not in piscina, which is handed one task a thread: with no minimum of threads, piscina 5.3 does not replace a killed
+// or crashed thread for the tasks in its own queue, and they would wait until their deadlines.
 
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
@@ -56,6 +59,10 @@ export class WorkerPool<Task extends string = WorkerTask> {
   readonly #tasksOpen: Gauge;
   readonly #results: Counter<readonly ['task', 'result']>;
   readonly #seconds: Histogram<readonly ['task']>;
+  readonly #threads: number;
+  /** Those whose turn has not come, longest first; called with whether it did. */
+  readonly #waiting: ((turn: boolean) => void)[] = [];
+  #threadsTaken = 0;
   #bytes = 0;
   #tasks = 0;
   #closed = false;
@@ -63,6 +70,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
   constructor(options: WorkerPoolOptions) {
     assert(options.threads >= 1, 'worker pool: at least one thread');
     this.#directory = options.directory ?? WORKERS_DIRECTORY;
+    this.#threads = options.threads;
     this.#queueBytesMax = options.queueBytesMax;
     this.#log = options.log;
     this.#clock = options.clock ?? systemClock;
@@ -80,6 +88,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
       env: {},
       recordTiming: false,
     });
+    options.metrics.gauge('tollgate_worker_threads', 'Worker threads alive.', { read: () => this.#piscina.threads.length });
     // A thread that dies while idle is reported here and not to a task; unheard, the event would end the process.
     this.#piscina.on('error', (error: unknown) => this.#log.error({ err: error }, 'a worker thread failed'));
   }
@@ -94,19 +103,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), options.deadlineMs);
     try {
-      const value: T = await this.#piscina.run(input, {
-        filename: fileURLToPath(new URL(`${task}.ts`, this.#directory)),
-        signal: deadline.signal,
-        transferList: [...(options.transfer ?? [])],
-      });
-      return this.#finish(task, { ok: true, value });
-    } catch (error) {
-      if (deadline.signal.aborted) {
-        this.#log.warn({ task, deadlineMs: options.deadlineMs }, 'a worker task ran out of time');
-        return this.#finish(task, { ok: false, reason: 'deadline' });
-      }
-      if (!this.#closed) this.#log.error({ task, err: error }, 'a worker task failed');
-      return this.#finish(task, { ok: false, reason: 'crashed' });
+      return this.#finish(task, await this.#runInTurn<T>(task, input, options, deadline.signal));
     } finally {
       clearTimeout(timer);
       this.#hold(-options.bytes, -1);
@@ -114,10 +111,55 @@ export class WorkerPool<Task extends string = WorkerTask> {
     }
   }
 
+  async #runInTurn<T>(task: Task, input: unknown, options: WorkerTaskOptions, deadline: AbortSignal): Promise<WorkerResult<T>> {
+    if (!(await this.#takeThread(deadline))) return { ok: false, reason: this.#closed ? 'crashed' : 'deadline' };
+    try {
+      // piscina starts threads again after its end, so nothing may reach it then.
+      if (this.#closed) return { ok: false, reason: 'crashed' };
+      const filename = fileURLToPath(new URL(`${task}.ts`, this.#directory));
+      const value: T = await this.#piscina.run(input, { filename, signal: deadline, transferList: [...(options.transfer ?? [])] });
+      return { ok: true, value };
+    } catch (error) {
+      if (deadline.aborted) {
+        this.#log.warn({ task, deadlineMs: options.deadlineMs }, 'a worker task ran out of time');
+        return { ok: false, reason: 'deadline' };
+      }
+      if (!this.#closed) this.#log.error({ task, err: error }, 'a worker task failed');
+      return { ok: false, reason: 'crashed' };
+    } finally {
+      this.#freeThread();
+    }
+  }
+
+  /** Waits for a thread, first come first served; false when the deadline or the end of the pool came first. */
+  async #takeThread(deadline: AbortSignal): Promise<boolean> {
+    if (this.#threadsTaken < this.#threads) {
+      this.#threadsTaken++;
+      return true;
+    }
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    this.#waiting.push(resolve);
+    const leaveQueue = (): void => {
+      const place = this.#waiting.indexOf(resolve);
+      if (place !== -1) this.#waiting.splice(place, 1);
+      resolve(false);
+    };
+    deadline.addEventListener('abort', leaveQueue, { once: true });
+    return promise;
+  }
+
+  /** Hands the thread to the task that has waited longest. */
+  #freeThread(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#threadsTaken--;
+    else next(true);
+  }
+
   /** Ends the threads. Tasks that wait or run end as `crashed`; whoever needs their results awaits them first. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    for (const next of this.#waiting.splice(0)) next(false);
     await this.#piscina.destroy();
   }
 

@@ -1,0 +1,10 @@
+// Worker task for tests: fails in the way its input names.
+
+export default async function fail(how: 'throw' | 'exit' | 'memory' | 'uncaught'): Promise<void> {
+  if (how === 'throw') throw new Error('thrown by the task');
+  if (how === 'exit') process.exit(3);
+  if (how === 'uncaught') setImmediate(() => { throw new Error('thrown by nobody'); });
+  const hoard: number[][] = [];
+  while (how === 'memory') hoard.push(new Array<number>(100_000).fill(Math.random()));
+  await new Promise(() => {});
+}

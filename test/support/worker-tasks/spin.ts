@@ -1,0 +1,5 @@
+// Worker task for tests: never ends and never yields.
+
+export default function spin(): never {
+  for (;;);
+}

@@ -33,8 +33,8 @@ export interface Tollgate {
   jobsPid(): number;
   /** Everything it printed so far. */
   output(): string;
-  /** Ends it by SIGTERM; throws when a process of it is left. */
-  stop(): Promise<void>;
+  /** Ends it by SIGTERM and removes its data, unless they are to be looked at; throws when a process of it is left. */
+  stop(options?: { keepData?: boolean }): Promise<void>;
 }
 
 export async function startTollgate(options: TollgateOptions): Promise<Tollgate> {
@@ -131,7 +131,7 @@ class Installation implements Tollgate {
       .map((entry) => entry.pid);
   }
 
-  async stop(): Promise<void> {
+  async stop(options: { keepData?: boolean } = {}): Promise<void> {
     const child = this.#child;
     if (child?.pid === undefined) return;
     const descendants = listDescendants(child.pid);
@@ -142,7 +142,7 @@ class Installation implements Tollgate {
     }
     const left = await waitForEnd(descendants);
     for (const entry of left) process.kill(entry.pid, 'SIGKILL');
-    rmSync(this.#directory, { recursive: true, force: true });
+    if (options.keepData !== true) rmSync(this.#directory, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`processes were left behind: ${left.map((entry) => entry.command).join(', ')}\n${this.#printed}`);
   }
 

@@ -40,6 +40,7 @@ const SEGMENT_BYTES_MAX = 16_777_216;
 const FSYNC_INTERVAL_MS = 20;
 const COUNT_QUEUE_BYTES_MAX = 67_108_864;
 const COARSE_INTERVAL_MS = 1_000;
+const SLOW_INTERVAL_MS = 60_000;
 
 /** Resolves once the process serves. */
 export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: number): Promise<void> }> {
@@ -104,9 +105,9 @@ export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: 
   const coarseClock = new CoarseClock(COARSE_INTERVAL_MS, log, [
     () => plane.relay.open.forEach((relay) => relay.checkTime(clock.monotonicMs())),
     () => origins.trim(),
-    () => slabs.trim(),
     () => leases.giveBackIdle(),
   ]);
+  const slowClock = new CoarseClock(SLOW_INTERVAL_MS, log, [() => slabs.trim()]);
   await server.listen(config.host, config.port);
   log.info({ epoch, host: config.host, port: config.port }, 'gateway listens');
 
@@ -114,6 +115,7 @@ export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: 
     async drain(limitMs) {
       await server.drain(limitMs);
       coarseClock.stop();
+      slowClock.stop();
       await endEverything(leases, log, [() => changes.close(), () => workers.close(), () => records.close(), () => origins.close(), () => postgres.close()]);
     },
   };

@@ -5,7 +5,7 @@
 // - writes outside a uWS callback go through `cork`, or each costs a packet and a syscall.
 // - `write` returning false means: stop reading the source until `onWritable`; uWS buffers without limit otherwise.
 
-import { renderRefusal, type RefusalContext } from '../domain/refusals/render.ts';
+import { type RenderContext, renderRefusal } from '../domain/refusals/render.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import { statusLine } from '../domain/refusals/status-line.ts';
 import type { HttpRequest, HttpResponse } from './native-server.ts';
@@ -204,8 +204,7 @@ export class Exchange {
     if (body !== undefined) this.responseBytes += body.length;
     // The response is marked closed first: uWS may call back into us while it ends.
     this.close();
-    if (body === undefined) this.response.end(undefined, this.context.closing());
-    else this.response.end(body, this.context.closing());
+    this.response.end(body, this.context.closing());
   }
 
   /** Cuts the connection: the client must not take what it has for a complete response (DESIGN 3). */
@@ -232,13 +231,13 @@ export class Exchange {
   }
 
   /** Renders a refusal in this route's envelope; the one way a refusal leaves the product. */
-  refuse(refusal: Refusal, extraHeaders: HeaderList = [], closeConnection = false): void {
+  refuse(refusal: Refusal, extraHeaders: HeaderList = []): void {
     if (this.closed) return;
-    const rendered = renderRefusal(refusal, this.route.envelope, this.context.refusalContext);
+    const rendered = renderRefusal(refusal, this.route.envelope, this.context.renderContext);
     this.context.onRefusal(refusal.kind);
     const headers = rendered.headers.flatMap(([name, value]) => [name, value]);
     headers.push(...extraHeaders);
-    this.answer(rendered.status, headers, rendered.body, closeConnection);
+    this.answer(rendered.status, headers, rendered.body, rendered.closesConnection);
   }
 
   /** A fault (bug or lost dependency) ends this exchange: answered if nothing was sent yet, cut otherwise. */
@@ -273,7 +272,7 @@ const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];
 
 /** What an exchange asks of the server that made it. */
 export interface ExchangeContext {
-  readonly refusalContext: RefusalContext;
+  readonly renderContext: RenderContext;
   /** True while draining: the connection ends with the response. */
   closing(): boolean;
   onOpen(): void;

@@ -1,6 +1,6 @@
 // The HTTP front of a gateway process: registers the route table on uWebSockets.js, guards frames, counts what is open, drains.
 
-import type { RefusalContext } from '../domain/refusals/render.ts';
+import type { RenderContext } from '../domain/refusals/render.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import { Exchange, type ExchangeContext } from './exchange.ts';
 import { guardFrame } from './frame-guard.ts';
@@ -9,7 +9,7 @@ import type { Route } from './route.ts';
 
 export interface ServerOptions {
   readonly routes: readonly Route[];
-  readonly refusalContext: RefusalContext;
+  readonly renderContext: RenderContext;
   readonly onRefusal: (kind: Refusal['kind']) => void;
   readonly onFault: (fault: unknown, exchange: Exchange) => void;
 }
@@ -25,7 +25,7 @@ export class Server {
 
   constructor(options: ServerOptions) {
     this.context = {
-      refusalContext: options.refusalContext,
+      renderContext: options.renderContext,
       closing: () => this.draining,
       onOpen: () => {
         this.openExchanges += 1;
@@ -50,7 +50,7 @@ export class Server {
     for (const path of new Set(routes.map((route) => route.path))) {
       const allowed = routes.filter((route) => route.path === path);
       const envelope = allowed[0]?.envelope ?? 'platform';
-      const refusal: Refusal = { kind: 'method_not_allowed', allowed: allowed.map((route) => route.method) };
+      const refusal: Refusal = { kind: 'method_not_allowed', allow: allowed.map((route) => route.method) };
       const wrongMethod: Route = { method: 'GET', path, envelope, handle: (exchange) => exchange.refuse(refusal) };
       this.app.any(path, (response, request) => this.accept(response, request, wrongMethod));
     }
@@ -70,7 +70,9 @@ export class Server {
     try {
       const refusal = guardFrame(exchange);
       if (refusal !== null) {
-        exchange.refuse(refusal, [], true);
+        // Not from within the handler: once it is answered, uWebSockets.js would go on to read what follows in the same packet as a next request.
+        // While the answer is pending, a "next request" makes it close the connection without calling a handler.
+        setImmediate(() => exchange.refuse(refusal));
         return;
       }
       const done = route.handle(exchange);

@@ -2,6 +2,7 @@
 
 import type { ApiName, Catalog, Model, Price, Provider } from '../../domain/models/catalog.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
+import { jsonModelId } from '../dialects/model-splice.ts';
 
 /** One provider's offer of a model on one API, ready to be called. */
 export interface Offer {
@@ -55,7 +56,7 @@ function prepareModel(model: Model): ServedModel {
     const offer: Offer = {
       provider: served.provider,
       providerModel: served.providerModel,
-      modelJson: Buffer.from(JSON.stringify(served.providerModel)),
+      modelJson: jsonModelId(served.providerModel),
       price: served.price,
     };
     for (const api of served.apis) {

@@ -11,6 +11,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
 import type { Provider } from '../../domain/models/catalog.ts';
+import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -71,11 +72,13 @@ export class Relay implements ReplyListener {
   private call: UpstreamCall | null = null;
   private offerIndex = 0;
   private staleRetries = 0;
-  /** The request as it is sent, the provider's model spliced in. */
-  private body: Buffer;
+  /** Where the request lies, with the provider's model spliced in once an attempt was made. */
+  private room: { readonly buffer: Buffer };
+  private bodyStart: number;
+  private bodyEnd: number;
   /** Of the model value within the body. */
-  private readonly modelOffset: number;
-  private modelLength: number;
+  private readonly modelStart: number;
+  private modelEnd: number;
 
   private providerStatus = 0;
   private headers: string[] = [];
@@ -99,11 +102,14 @@ export class Relay implements ReplyListener {
     this.question = question;
     this.context = context;
     this.startedAtMs = context.clock.monotonicMs();
-    const { body, scanned } = question.request;
+    const { slab, body, scanned } = question.request;
     const model = scanned.valueOf('model');
-    this.body = body;
-    this.modelOffset = model?.start ?? 0;
-    this.modelLength = (model?.end ?? 0) - this.modelOffset;
+    assert(model !== null, 'a relayed request names its model');
+    this.room = slab;
+    this.bodyStart = slab.bodyStart;
+    this.bodyEnd = slab.bodyStart + body.length;
+    this.modelStart = model.start;
+    this.modelEnd = model.end;
   }
 
   begin(): void {
@@ -117,24 +123,27 @@ export class Relay implements ReplyListener {
     }
   }
 
+  private get body(): Buffer {
+    return this.room.buffer.subarray(this.bodyStart, this.bodyEnd);
+  }
+
   private get offer(): Offer {
     return this.question.offers[this.offerIndex] as Offer;
   }
 
   /** Sends the request to the present offer: the client's bytes with only the model value exchanged. */
   private attempt(): void {
-    const { slab } = this.question.request;
     const { provider, modelJson } = this.offer;
-    const modelStart = this.bodyStart + this.modelOffset;
-    const spliced = spliceModel(slab, this.bodyStart, this.bodyEnd, modelStart, modelStart + this.modelLength, modelJson);
+    const spliced = spliceModel(this.room, this.bodyStart, this.bodyEnd, this.modelStart, this.modelEnd, modelJson);
+    this.room = spliced;
     this.bodyStart = spliced.start;
     this.bodyEnd = spliced.end;
-    this.modelLength = modelJson.length;
+    this.modelEnd = this.modelStart + modelJson.length;
     this.call = this.context.originOf(provider).call(
       {
         path: this.context.pathPrefixOf(provider) + this.question.dialect.upstreamPath,
         headers: upstreamHeaders(this.question.exchange.headers, provider),
-        body: spliced.buffer.subarray(spliced.start, spliced.end),
+        body: this.body,
       },
       this,
     );
@@ -312,15 +321,15 @@ export class Relay implements ReplyListener {
 
   private async countThenEnd(outcome: Outcome, report: MeasuredUsage): Promise<void> {
     try {
-      const { execution, request, tokenizer } = this.question;
+      const { execution, tokenizer } = this.question;
       const bounds = execution.admission.tokenBounds;
       const measured = await countUsage(
         {
           encoding: tokenizer,
-          request: request.body,
+          request: this.body,
           relayed: this.relayed,
           responseIsStream: this.isStream,
-          inputTokensMax: bounds?.inputTokensMax ?? request.body.length,
+          inputTokensMax: bounds?.inputTokensMax ?? this.body.length,
           outputTokensMax: bounds?.outputTokensMax ?? this.relayed.totalBytes,
         },
         this.context.workers,
@@ -402,6 +411,8 @@ export class Relay implements ReplyListener {
     this.context.open.delete(this);
     this.question.exchange.onAbort(null);
     // A slab whose bytes a socket may still be sending must not be used again: it is left to the garbage collector.
-    if (this.requestWritten) this.context.slabs.release(this.question.request.slab);
+    const { slab } = this.question.request;
+    if (this.requestWritten) this.context.slabs.release(slab);
+    else this.context.slabs.discard(slab);
   }
 }

@@ -80,6 +80,13 @@ export class SlabPool {
     this.#freeBytes += bytes;
   }
 
+  /** Gives up a slab that a socket may still be reading: it is left to the garbage collector. */
+  discard(slab: Slab): void {
+    assert(slab instanceof PooledSlab && slab.lent, 'a slab is discarded that is not lent');
+    slab.lent = false;
+    this.#lent--;
+  }
+
   /** Drops what lay free all the time since the last trim. To be called every minute or so. */
   trim(): void {
     for (const list of this.#free) {

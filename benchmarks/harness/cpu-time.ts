@@ -76,3 +76,13 @@ export function memoryOf(pid: number): Memory {
   const kilobytes = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
   return { residentBytes: kilobytes('Rss') * 1024, proportionalBytes: kilobytes('Pss') * 1024 };
 }
+
+/** Nanoseconds that the threads of these processes were ready to run and waited for a core. */
+export function schedulerWaitNs(pids: readonly number[]): number {
+  let total = 0;
+  for (const pid of pids) {
+    // The main thread only: helper threads wait whenever the main one runs on the same core.
+    total += Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')[1]);
+  }
+  return total;
+}

@@ -1,0 +1,138 @@
+// The product as a proxy of a run: a whole installation of its own in a temporary directory, one gateway process, every feature on.
+
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { stopChild } from './child-server.ts';
+import { LOAD_CORE, onCore, PROXY_CORE, pinToCore } from './cores.ts';
+import { CLIENT_HEADERS, freePort, modelOf, type Proxy, STUB_REPLIES, untilListening } from './proxies.ts';
+
+const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
+const START_TIMEOUT_MS = 60_000;
+
+export interface Product extends Proxy {
+  readonly gatewayPid: number;
+  readonly jobsPid: number;
+  readonly dataDirectory: string;
+  /** The whole of /metrics. */
+  metrics(): Promise<string>;
+}
+
+/** null: this checkout has no command yet. `nodeOptions` reach every process of the installation, for profiling. */
+export async function startProduct(stubPort: number, nodeOptions = process.env.NODE_OPTIONS ?? ''): Promise<Product | null> {
+  if (!existsSync(COMMAND)) return null;
+  const directory = mkdtempSync(join(tmpdir(), 'tollgate-bench-'));
+  const dataDirectory = join(directory, 'data');
+  const file = join(directory, 'tollgate.yaml');
+  writeFileSync(file, configuration(stubPort));
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const [command, args] = onCore(LOAD_CORE, process.execPath, [COMMAND, 'start', '--config', file]);
+  const log: string[] = [];
+  const child = spawn(command, args, {
+    cwd: directory,
+    env: {
+      ...process.env,
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+      GATEWAY_PROCESSES: '1',
+      DATA_DIR: dataDirectory,
+      LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
+      BENCH_KEY: (CLIENT_HEADERS.authorization ?? '').replace('Bearer ', ''),
+      NODE_OPTIONS: nodeOptions,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => log.push(String(chunk)));
+  const stop = async (): Promise<void> => {
+    await stopChild(child);
+    if (process.env.BENCH_KEEP === undefined) rmSync(directory, { recursive: true, force: true });
+  };
+  try {
+    await untilReady(adminPort, () => child.exitCode === null);
+    await untilListening(port);
+  } catch (error) {
+    await stop();
+    throw new Error(`the product did not start:\n${log.join('')}`, { cause: error });
+  }
+  const processes = JSON.parse(readFileSync(join(dataDirectory, 'processes.json'), 'utf8')) as { name: string; pid: number }[];
+  const pidOf = (prefix: string): number => processes.find((entry) => entry.name.startsWith(prefix))?.pid ?? 0;
+  const gatewayPid = pidOf('gateway');
+  pinToCore(gatewayPid, PROXY_CORE);
+  return {
+    name: 'tollgate',
+    port,
+    pids: [gatewayPid],
+    gatewayPid,
+    jobsPid: pidOf('jobs'),
+    dataDirectory,
+    address: (reply) => ({ path: '/v1/chat/completions', headers: CLIENT_HEADERS, model: modelOf(reply) }),
+    exactBytes: true,
+    metrics: async () => {
+      const { body } = await request(adminPort, '/metrics');
+      return body;
+    },
+    stop,
+  };
+}
+
+/** One provider and model per reply of the stub; the provider's own model id differs in length, so each request is spliced. */
+function configuration(stubPort: number): string {
+  const providers = STUB_REPLIES.map(
+    (reply) => `  - { id: ${idOf(reply)}, base_url: "http://127.0.0.1:${stubPort}/${reply}", api_key: sk-stub-0123456789, auth: bearer, on_disconnect: cancel }\n`,
+  );
+  const models = STUB_REPLIES.map(
+    (reply) => `  - id: ${modelOf(reply)}
+    display_name: ${modelOf(reply)}
+    kind: text
+    context_length: 2000000
+    max_output_tokens: 16384
+    max_completion_tokens_cap: 16384
+    tokenizer: o200k_base
+    served_by:
+      - provider: ${idOf(reply)}
+        model: stub-model-2026-11-20
+        apis: [chat_completions]
+        price: { input: "1.25", cached_input: "0.125", cache_write: "1.25", output: "10.00" }
+`,
+  );
+  return `providers:
+${providers.join('')}models:
+${models.join('')}organizations:
+  - slug: bench
+    billing: prepaid
+    opening_credit: "100000000.00"
+    users: [{ email: bench@bench.test, role: owner }]
+    keys: [{ name: bench, user: bench@bench.test, secret: "\${BENCH_KEY}" }]
+`;
+}
+
+function idOf(reply: string): string {
+  return reply.replaceAll('/', '-');
+}
+
+async function untilReady(adminPort: number, isAlive: () => boolean): Promise<void> {
+  const deadlineMs = performance.now() + START_TIMEOUT_MS;
+  while (performance.now() < deadlineMs && isAlive()) {
+    const ready = await request(adminPort, '/readyz').catch(() => null);
+    if (ready?.status === 200) return;
+    await sleep(100);
+  }
+  throw new Error('it is not ready');
+}
+
+function request(port: number, path: string): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const call = httpRequest({ host: '127.0.0.1', port, path, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') }));
+    });
+    call.on('error', reject);
+    call.end();
+  });
+}

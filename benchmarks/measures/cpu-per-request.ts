@@ -1,0 +1,64 @@
+// P1 to P3, P5, P6, P9: CPU per request and requests per second of one process, each proxy driven until its core is full.
+
+import type { StubReply } from '../harness/proxies.ts';
+import { interleave, type Measure, median, medians, type Row, type Run, ratio, type Sample, subjectOf, targetOf } from './measure.ts';
+
+const REPLY: StubReply = 'json/1024';
+const REPLY_BYTES = 1024;
+/** Below this share the proxy was not the bottleneck, and an idle proxy pays for waking up: such a window is no figure of a full one. */
+const SATURATION_MIN = 0.85;
+/** Portkey answers about a thousand requests a second: more connections would only time out. */
+const PORTKEY_CONNECTIONS = 16;
+
+const SIZES = [
+  { id: 'P1', body: '1k', connections: 64 },
+  { id: 'P2', body: '16k', connections: 64 },
+  { id: 'P3', body: '256k', connections: 32 },
+] as const;
+
+const cpuUs = (sample: Sample): number => sample.cpuNs / sample.result.requests / 1000;
+
+export const cpuPerRequest: Measure = {
+  ids: ['P1', 'P2', 'P3', 'P5', 'P6', 'P9'],
+  async run(run) {
+    const rows: Row[] = [];
+    for (const size of SIZES) rows.push(...(await measureSize(run, size)));
+    return rows;
+  },
+};
+
+async function measureSize(run: Run, { id, body, connections }: (typeof SIZES)[number]): Promise<Row[]> {
+  const proxies = [...run.proxies.values()].filter((proxy) => proxy.name !== 'portkey' || id === 'P1');
+  const samples = await interleave(run, proxies, (proxy) => ({
+    kind: 'closed',
+    target: targetOf(proxy, REPLY, body, REPLY_BYTES),
+    connections: proxy.name === 'portkey' ? PORTKEY_CONNECTIONS : connections,
+    thinkMs: 0,
+    warmupMs: run.warmupMs,
+    durationMs: run.windowMs,
+  }));
+  const full = new Map([...samples].map(([name, taken]) => [name, saturated(taken)]));
+  const cpu = medians(full, cpuUs);
+  const subject = subjectOf(run);
+  const unfilled = [...full].filter(([, taken]) => median(taken.map((sample) => sample.saturation)) < SATURATION_MIN).map(([name]) => name);
+  const row: Row = { id, what: `CPU per request, ${body} request, core full`, unit: 'µs', values: cpu, figure: ratio(cpu, subject, 'nginx'), goal: 2, goalIs: 'at most' };
+  const rows: Row[] = [unfilled.length === 0 ? row : { ...row, note: `core not full: ${unfilled.join(', ')}` }];
+  if (id !== 'P1') return rows;
+  const perSecond = Object.fromEntries([...full].map(([name, taken]) => [name, Math.max(...taken.map((sample) => sample.result.requestsPerSecond))]));
+  rows.push(
+    { id: 'P5', what: 'CPU per request, Portkey ÷ ours', unit: 'µs', values: pick(cpu, [subject, 'portkey']), figure: ratio(cpu, 'portkey', subject), goal: 20, goalIs: 'at least' },
+    { id: 'P6', what: 'requests per second of one process, best round', unit: '/s', values: perSecond, figure: ratio(perSecond, subject, 'nginx'), goal: 0.5, goalIs: 'at least' },
+    { id: 'P9', what: 'CPU per request, product ÷ front and client alone', unit: 'µs', values: pick(cpu, [subject, 'bare']), figure: ratio(cpu, subject, 'bare'), goal: 1.5, goalIs: 'at most' },
+  );
+  return rows;
+}
+
+/** The windows in which the proxy's core was full; all of them when too few were. */
+function saturated(samples: readonly Sample[]): readonly Sample[] {
+  const full = samples.filter((sample) => sample.saturation >= SATURATION_MIN);
+  return full.length * 3 >= samples.length ? full : samples;
+}
+
+function pick(values: Readonly<Record<string, number>>, names: readonly string[]): Record<string, number> {
+  return Object.fromEntries(names.flatMap((name) => (values[name] === undefined ? [] : [[name, values[name]]])));
+}

@@ -1,0 +1,44 @@
+// P14: what the jobs process spends on shipping one record of the spool into Postgres and ClickHouse.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { cpuNs } from '../harness/cpu-time.ts';
+import { type Measure, targetOf } from './measure.ts';
+
+const REQUESTS_PER_SECOND = 1000;
+/** `admitted` and one terminal record. */
+const RECORDS_PER_REQUEST = 2;
+/** The jobs process has caught up when a pause costs it no more than this share of a core. */
+const IDLE_SHARE = 0.05;
+const PAUSE_MS = 1000;
+const PAUSES_MAX = 60;
+
+export const jobsCpu: Measure = {
+  ids: ['P14'],
+  async run({ load, product, windowMs, warmupMs }) {
+    if (product === null) return [];
+    await untilIdle(product.jobsPid);
+    const before = cpuNs(product.jobsPid);
+    const result = await load.run({
+      kind: 'rate',
+      target: targetOf(product, 'json/1024', '1k', 1024),
+      requestsPerSecond: REQUESTS_PER_SECOND,
+      // Warm-up requests are shipped too, so there are none.
+      warmupMs: 0,
+      durationMs: windowMs * 4 + warmupMs,
+    });
+    const idleNs = await untilIdle(product.jobsPid);
+    const us = (cpuNs(product.jobsPid) - before - idleNs) / (result.requests * RECORDS_PER_REQUEST) / 1000;
+    return [{ id: 'P14', what: 'jobs: CPU per shipped record', unit: 'µs', values: { tollgate: us }, figure: us, goal: null, goalIs: 'at most' }];
+  },
+};
+
+/** Waits until the process has nothing left to do; returns the CPU of the last, idle pause. */
+async function untilIdle(pid: number): Promise<number> {
+  for (let pause = 0; pause < PAUSES_MAX; pause++) {
+    const before = cpuNs(pid);
+    await sleep(PAUSE_MS);
+    const used = cpuNs(pid) - before;
+    if (used < IDLE_SHARE * PAUSE_MS * 1e6) return used;
+  }
+  throw new Error('the jobs process does not catch up');
+}

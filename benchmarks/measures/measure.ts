@@ -1,0 +1,114 @@
+// What a measure is: it runs interleaved rounds over the proxies of the run and reports rows of the table of goals.
+
+import { cpuNsOf, schedulerWaitNs } from '../harness/cpu-time.ts';
+import type { LoadClient } from '../harness/load-client.ts';
+import type { Product } from '../harness/product.ts';
+import type { Proxy, StubReply } from '../harness/proxies.ts';
+import type { ClosedLoopJob, FixedRateJob, JobResult, Target } from '../load/job.ts';
+
+export interface Run {
+  readonly load: LoadClient;
+  /** A second load generator, for what goes on in the background. */
+  readonly background: LoadClient;
+  readonly direct: Proxy;
+  /** By name: nginx, bare, front, tollgate, portkey; those that are part of this run. */
+  readonly proxies: ReadonlyMap<string, Proxy>;
+  readonly product: Product | null;
+  readonly rounds: number;
+  readonly windowMs: number;
+  readonly warmupMs: number;
+}
+
+/** One line of the table. */
+export interface Row {
+  readonly id: string;
+  readonly what: string;
+  readonly unit: string;
+  readonly values: Readonly<Record<string, number>>;
+  /** The figure that the goal is about: a ratio, or a plain amount. */
+  readonly figure: number | null;
+  readonly goal: number | null;
+  readonly goalIs: 'at most' | 'at least';
+  readonly note?: string;
+}
+
+export interface Measure {
+  readonly ids: readonly string[];
+  run(run: Run): Promise<readonly Row[]>;
+}
+
+export interface Sample {
+  readonly result: JobResult;
+  /** CPU of the proxy's processes while measuring. */
+  readonly cpuNs: number;
+  /** Share of the window in which the proxy ran or waited for its core: near 1 when it is the bottleneck, whatever else the machine does. */
+  readonly saturation: number;
+}
+
+type MeasuredJob = ClosedLoopJob | FixedRateJob;
+
+/** Runs one job against one proxy and reads the proxy's CPU at both ends of the measuring window. */
+export async function sample(load: LoadClient, proxy: Proxy, job: MeasuredJob): Promise<Sample> {
+  let cpuStart = 0;
+  let waitStart = 0;
+  let startedAtMs = 0;
+  const result = await load.run(job, () => {
+    cpuStart = cpuNsOf(proxy.pids);
+    waitStart = schedulerWaitNs(proxy.pids);
+    startedAtMs = performance.now();
+  });
+  const cpuNs = cpuNsOf(proxy.pids) - cpuStart;
+  const waitNs = schedulerWaitNs(proxy.pids) - waitStart;
+  return { result, cpuNs, saturation: (cpuNs + waitNs) / ((performance.now() - startedAtMs) * 1e6) };
+}
+
+/** Samples by proxy name: each round visits every proxy, and every other round in the opposite order. */
+export async function interleave(
+  run: Run,
+  proxies: readonly Proxy[],
+  makeJob: (proxy: Proxy) => MeasuredJob,
+): Promise<ReadonlyMap<string, readonly Sample[]>> {
+  const samples = new Map<string, Sample[]>(proxies.map((proxy) => [proxy.name, []]));
+  for (let round = 0; round < run.rounds; round++) {
+    for (const proxy of round % 2 === 0 ? proxies : proxies.toReversed()) {
+      const taken = await sample(run.load, proxy, makeJob(proxy));
+      reportErrors(proxy, taken.result);
+      samples.get(proxy.name)?.push(taken);
+    }
+  }
+  return samples;
+}
+
+/** A figure from requests that failed would be no figure. */
+function reportErrors(proxy: Proxy, result: JobResult): void {
+  if (result.errors === 0) return;
+  console.log(`  ! ${proxy.name}: ${result.errors} errors, first: ${result.firstErrors.join('; ')}`);
+  if (result.errors > result.requests / 100) throw new Error(`${proxy.name} fails too many requests to be measured`);
+}
+
+export function targetOf(proxy: Proxy, reply: StubReply, body: string, replyBytes: number | null): Target {
+  const { path, headers, model } = proxy.address(reply);
+  return { port: proxy.port, path, headers, body, model, replyBytes: proxy.exactBytes ? replyBytes : null };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? (sorted[middle] ?? Number.NaN) : ((sorted[middle - 1] ?? Number.NaN) + (sorted[middle] ?? Number.NaN)) / 2;
+}
+
+/** The median of one figure over each proxy's samples. */
+export function medians(samples: ReadonlyMap<string, readonly Sample[]>, figure: (sample: Sample) => number): Record<string, number> {
+  return Object.fromEntries([...samples].map(([name, taken]) => [name, median(taken.map(figure))]));
+}
+
+/** null when one of the two is not part of this run. */
+export function ratio(values: Readonly<Record<string, number>>, name: string, base: string): number | null {
+  const [value, baseValue] = [values[name], values[base]];
+  return value === undefined || baseValue === undefined ? null : value / baseValue;
+}
+
+/** The proxy that the goals are about: the product, or the bare relay as long as there is none. */
+export function subjectOf(run: Run): string {
+  return run.product === null ? 'bare' : run.product.name;
+}

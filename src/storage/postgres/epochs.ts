@@ -1,0 +1,115 @@
+// The end of a process's epoch: fenced, shipped, closed, and what it left open resolved by the written rule (DESIGN 4).
+//
+//   running ──fenceEpoch──► fenced ──(spool shipped)──► closeDeadEpoch ──► resolvePending
+//                           takes no lease               unheld money back   open executions cancelled, their holds back
+
+import type { TerminalRecord } from '../../domain/executions/execution-record.ts';
+import type { PostgresClient } from './pool.ts';
+
+/** From here on the epoch gets no lease. Waits for one that is being taken. */
+export async function fenceEpoch(client: PostgresClient, epoch: number): Promise<void> {
+  await client.query('UPDATE process_epochs SET fenced_at = coalesce(fenced_at, now()) WHERE epoch = $1', [epoch]);
+}
+
+/** Epochs of a machine that still hold money or may have something to ship. */
+export async function listOpenEpochs(postgres: PostgresClient, machine: string): Promise<{ epoch: number; kind: string; pid: number }[]> {
+  const { rows } = await postgres.query<{ epoch: string; kind: string; pid: number }>(
+    'SELECT epoch, kind, pid FROM process_epochs WHERE machine = $1 AND returned_at IS NULL ORDER BY epoch',
+    [machine],
+  );
+  return rows.map((row) => ({ epoch: Number(row.epoch), kind: row.kind, pid: row.pid }));
+}
+
+/**
+ * Returns a dead epoch's leases, except the holds of executions that are still pending. To be called in a transaction, once all of
+ * the epoch's spool is posted; a second call changes nothing. Returns what went back to the wallets.
+ */
+export async function closeDeadEpoch(client: PostgresClient, epoch: number): Promise<{ returned: bigint }> {
+  await fenceEpoch(client, epoch);
+  const { rows } = await client.query<{ returned: string; short: string | null }>(
+    `WITH locked AS MATERIALIZED (
+       SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM leases WHERE epoch = $1) ORDER BY id FOR UPDATE
+     ), holds AS (
+       SELECT wallet_id, sum(authorized_amount) AS held FROM generations
+        WHERE epoch = $1 AND billing_status = 'pending' AND wallet_id IS NOT NULL GROUP BY wallet_id
+     ), released AS MATERIALIZED (
+       SELECT leases.wallet_id, leases.outstanding - coalesce(holds.held, 0) AS amount
+         FROM leases JOIN locked ON locked.id = leases.wallet_id LEFT JOIN holds ON holds.wallet_id = leases.wallet_id
+        WHERE leases.epoch = $1
+     ), balances AS (
+       UPDATE wallets SET leased = leased - amount FROM released WHERE wallets.id = released.wallet_id
+     ), rest AS (
+       UPDATE leases SET outstanding = outstanding - amount FROM released WHERE leases.epoch = $1 AND leases.wallet_id = released.wallet_id
+     )
+     SELECT coalesce(sum(amount), 0) AS returned, string_agg(wallet_id::text, ', ') FILTER (WHERE amount < 0) AS short FROM released`,
+    [epoch],
+  );
+  const row = rows[0];
+  if (row === undefined) throw new Error('closing an epoch returned no row');
+  if (row.short !== null) throw new Error(`epoch ${epoch} has open holds above its lease of wallet ${row.short}`);
+  await client.query(
+    `UPDATE process_epochs SET shipped_at = coalesce(shipped_at, now()), returned_at = coalesce(returned_at, now()) WHERE epoch = $1`,
+    [epoch],
+  );
+  await removeEmptyLeases(client, epoch);
+  return { returned: BigInt(row.returned) };
+}
+
+interface ResolvedRow {
+  readonly record: TerminalRecord;
+  readonly epoch: string;
+}
+
+/**
+ * The written rule for an execution whose process died with it open: no terminal record means that no client saw its end, so it is
+ * `cancelled` (`not_billed` where the organization is not billed), nothing is charged and its hold returns (outcome `process_killed`).
+ * Applies to closed epochs only. To be called in a transaction. Returns the records for the facts.
+ */
+export async function resolvePending(client: PostgresClient, options: { nowMs: number; max: number }): Promise<TerminalRecord[]> {
+  const { rows } = await client.query<ResolvedRow>(RESOLVE, [options.nowMs, options.max]);
+  for (const epoch of new Set(rows.map((row) => Number(row.epoch)))) await removeEmptyLeases(client, epoch);
+  return rows.map(({ record }) => record);
+}
+
+const RESOLVE = `
+  WITH candidates AS MATERIALIZED (
+    SELECT generations.id FROM generations JOIN process_epochs USING (epoch)
+     WHERE generations.billing_status = 'pending' AND generations.ended_at IS NULL AND process_epochs.returned_at IS NOT NULL
+     ORDER BY generations.id LIMIT $2 FOR UPDATE OF generations SKIP LOCKED
+  ), resolved AS (
+    UPDATE generations SET
+      billing_status = CASE WHEN wallet_id IS NULL THEN 'not_billed' ELSE 'cancelled' END,
+      charge = CASE WHEN wallet_id IS NULL THEN NULL ELSE 0 END,
+      outcome = 'process_killed', error_code = 'process_killed', suspense = 0,
+      ended_at = to_timestamp($1::double precision / 1000),
+      latency_ms = greatest(0, $1::double precision - extract(epoch FROM admitted_at)::double precision * 1000),
+      response_bytes = 0
+    WHERE id IN (SELECT id FROM candidates)
+    RETURNING *
+  ), holds AS MATERIALIZED (
+    SELECT epoch, wallet_id, sum(authorized_amount) AS held FROM resolved
+     WHERE wallet_id IS NOT NULL AND authorized_amount IS NOT NULL GROUP BY epoch, wallet_id
+  ), locked AS MATERIALIZED (
+    SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM holds) ORDER BY id FOR UPDATE
+  ), balances AS (
+    UPDATE wallets SET leased = leased - total
+      FROM (SELECT wallet_id, sum(held) AS total FROM holds JOIN locked ON locked.id = holds.wallet_id GROUP BY wallet_id) AS sums
+     WHERE wallets.id = sums.wallet_id
+  ), rest AS (
+    UPDATE leases SET outstanding = outstanding - held FROM holds JOIN locked ON locked.id = holds.wallet_id
+     WHERE leases.epoch = holds.epoch AND leases.wallet_id = holds.wallet_id
+  )
+  SELECT epoch, json_build_object(
+    'type', 'terminal', 'id', id, 'admittedAtMs', (extract(epoch FROM admitted_at) * 1000)::bigint,
+    'organizationId', organization_id, 'teamId', team_id, 'userId', user_id, 'apiKeyId', api_key_id, 'walletId', wallet_id,
+    'api', api, 'requestedModel', requested_model, 'model', model, 'provider', provider, 'providerModel', provider_model,
+    'priceVersion', price_version, 'streamed', streamed, 'clientRequestId', client_request_id, 'tags', tags,
+    'authorizedAmount', authorized_amount::text, 'requestBytes', request_bytes,
+    'endedAtMs', $1::double precision, 'outcome', outcome, 'status', status, 'errorCode', error_code, 'usage', NULL, 'usageSource', NULL,
+    'billingStatus', billing_status, 'ratedCost', NULL, 'charge', charge::text, 'suspense', '0',
+    'latencyMs', latency_ms, 'ttftMs', NULL, 'responseBytes', response_bytes) AS record
+  FROM resolved`;
+
+async function removeEmptyLeases(client: PostgresClient, epoch: number): Promise<void> {
+  await client.query('DELETE FROM leases WHERE epoch = $1 AND outstanding = 0', [epoch]);
+}

@@ -1,0 +1,168 @@
+// Posts a batch of spool records: generation rows, ledger, wallets, leases and the spool's cursor, in the caller's transaction (DESIGN 4).
+// Each execution is posted exactly once, however often a batch comes: the cursor admits a batch once, and a row is settled only while it is open.
+
+import type { ExecutionRecord, TerminalRecord } from '../../domain/executions/execution-record.ts';
+import type { PostgresClient } from './pool.ts';
+
+/** The records of one stretch of a segment, in the order they were written; offsets in bytes. */
+export interface SpoolBatch {
+  readonly epoch: number;
+  readonly segment: number;
+  readonly fromOffset: number;
+  readonly toOffset: number;
+  readonly records: readonly ExecutionRecord[];
+}
+
+export type PostResult =
+  /** The terminal records that were posted by this call: facts are made from these. */
+  | { readonly status: 'posted'; readonly terminals: readonly TerminalRecord[] }
+  /** The cursor is not at the batch's start. Nothing was changed; read on from where it is. */
+  | { readonly status: 'already_posted'; readonly postedOffset: number };
+
+/** Makes the cursor if this is the segment's first batch, and locks it to the end of the transaction. */
+const LOCK_CURSOR = {
+  name: 'lock_spool_cursor',
+  text: `
+    INSERT INTO spool_cursors (epoch, segment) VALUES ($1, $2)
+    ON CONFLICT (epoch, segment) DO UPDATE SET updated_at = now()
+    RETURNING posted_offset`,
+};
+
+const MOVE_CURSOR = {
+  name: 'move_spool_cursor',
+  text: 'UPDATE spool_cursors SET posted_offset = $3, updated_at = now() WHERE epoch = $1 AND segment = $2',
+};
+
+/** A record's fields as columns. The names are those of ExecutionRecord. */
+const RECORD_COLUMNS = `
+  "type" text, "id" uuid, "admittedAtMs" double precision, "organizationId" uuid, "teamId" uuid, "userId" uuid, "apiKeyId" uuid, "walletId" uuid,
+  "api" text, "requestedModel" text, "model" text, "provider" text, "providerModel" text, "priceVersion" text, "streamed" boolean,
+  "clientRequestId" text, "tags" text[], "authorizedAmount" numeric, "requestBytes" bigint,
+  "endedAtMs" double precision, "outcome" text, "status" integer, "errorCode" text, "usage" json, "usageSource" text, "billingStatus" text,
+  "ratedCost" numeric, "charge" numeric, "suspense" numeric, "latencyMs" double precision, "ttftMs" double precision, "responseBytes" bigint`;
+
+const START_COLUMNS = `
+  id, epoch, organization_id, team_id, user_id, api_key_id, wallet_id, api, requested_model, model, provider, provider_model, price_version,
+  streamed, client_request_id, tags, authorized_amount, request_bytes, admitted_at`;
+
+const START_VALUES = `
+  "id", $1::bigint, "organizationId", "teamId", "userId", "apiKeyId", "walletId", "api", "requestedModel", "model", "provider", "providerModel", "priceVersion",
+  "streamed", "clientRequestId", "tags", "authorizedAmount", "requestBytes", to_timestamp("admittedAtMs" / 1000)`;
+
+const END_COLUMNS = [
+  'ended_at', 'outcome', 'status', 'error_code', 'input_tokens', 'cached_input_tokens', 'cache_write_tokens', 'output_tokens', 'reasoning_tokens', 'images',
+  'usage_source', 'billing_status', 'rated_cost', 'charge', 'suspense', 'latency_ms', 'ttft_ms', 'response_bytes',
+];
+
+/** What the terminal record knows better than the admitted one: who served may have changed on the way. */
+const CHANGED_COLUMNS = ['model', 'provider', 'provider_model', 'price_version', 'authorized_amount', ...END_COLUMNS];
+
+const END_VALUES = `
+  to_timestamp("endedAtMs" / 1000), "outcome", "status", "errorCode",
+  ("usage" ->> 'inputTokens')::bigint, ("usage" ->> 'cachedInputTokens')::bigint, ("usage" ->> 'cacheWriteTokens')::bigint,
+  ("usage" ->> 'outputTokens')::bigint, ("usage" ->> 'reasoningTokens')::bigint, ("usage" ->> 'images')::bigint,
+  "usageSource", "billingStatus", "ratedCost", "charge", "suspense", "latencyMs", "ttftMs", "responseBytes"`;
+
+/**
+ * The whole batch in one statement, whatever its size: our own process only writes the records as JSON once.
+ *
+ *   input ─► terminals ─► settled (row absent or open) ─► transfers ─► entries
+ *        └─► opened (admitted, no end in this batch)   └─► charged wallets, locked in id order ─► balances, leases
+ */
+const POST = {
+  name: 'post_executions',
+  text: `
+    WITH input AS MATERIALIZED (
+      SELECT * FROM json_to_recordset($2::json) AS record (${RECORD_COLUMNS})
+    ), terminals AS MATERIALIZED (
+      SELECT DISTINCT ON ("id") * FROM input WHERE "type" = 'terminal' ORDER BY "id"
+    ), opened AS (
+      INSERT INTO generations (${START_COLUMNS}, billing_status)
+      SELECT ${START_VALUES}, 'pending' FROM input
+       WHERE "type" = 'admitted' AND NOT EXISTS (SELECT FROM terminals WHERE terminals."id" = input."id")
+      ON CONFLICT (id) DO NOTHING
+    ), settled AS (
+      INSERT INTO generations AS stored (${START_COLUMNS}, ${END_COLUMNS.join(', ')})
+      SELECT ${START_VALUES}, ${END_VALUES} FROM terminals
+      ON CONFLICT (id) DO UPDATE SET ${CHANGED_COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}
+       WHERE stored.ended_at IS NULL AND stored.epoch = excluded.epoch
+      RETURNING id, wallet_id, charge, suspense
+    ), transfers AS (
+      INSERT INTO ledger_transfers (reference, kind, execution_id)
+      SELECT 'charge:' || id, 'charge', id FROM settled WHERE charge > 0 AND wallet_id IS NOT NULL
+      UNION ALL
+      SELECT 'suspense:' || id, 'suspense', id FROM settled WHERE suspense > 0
+      RETURNING id, kind, execution_id
+    ), entries AS (
+      INSERT INTO ledger_entries (transfer_id, account_id, amount)
+      SELECT transfers.id, side.account_id, side.amount
+        FROM transfers
+        JOIN settled ON settled.id = transfers.execution_id
+        LEFT JOIN ledger_accounts AS wallet ON wallet.wallet_id = settled.wallet_id AND transfers.kind = 'charge'
+       CROSS JOIN LATERAL (
+         SELECT wallet.id, -settled.charge WHERE transfers.kind = 'charge'
+         UNION ALL SELECT account.id, settled.charge FROM ledger_accounts AS account WHERE account.kind = 'revenue' AND transfers.kind = 'charge'
+         UNION ALL SELECT account.id, -settled.suspense FROM ledger_accounts AS account WHERE account.kind = 'unbilled_usage' AND transfers.kind = 'suspense'
+         UNION ALL SELECT account.id, settled.suspense FROM ledger_accounts AS account WHERE account.kind = 'suspense' AND transfers.kind = 'suspense'
+       ) AS side (account_id, amount)
+    ), charges AS MATERIALIZED (
+      SELECT wallet_id, sum(charge) AS total FROM settled WHERE charge > 0 AND wallet_id IS NOT NULL GROUP BY wallet_id
+    ), locked AS MATERIALIZED (
+      SELECT wallets.id, charges.total FROM wallets JOIN charges ON charges.wallet_id = wallets.id ORDER BY wallets.id FOR UPDATE OF wallets
+    ), balances AS (
+      UPDATE wallets SET balance = balance - locked.total, leased = leased - locked.total FROM locked WHERE wallets.id = locked.id
+      RETURNING wallets.id
+    ), held AS (
+      UPDATE leases SET outstanding = outstanding - locked.total FROM locked WHERE leases.epoch = $1 AND leases.wallet_id = locked.id
+      RETURNING leases.wallet_id
+    )
+    SELECT (SELECT count(*) FROM charges)::integer AS wallets_charged,
+           (SELECT count(*) FROM balances)::integer AS wallets_updated,
+           (SELECT count(*) FROM held)::integer AS leases_updated,
+           (SELECT count(*) FROM settled)::integer AS settled,
+           ARRAY(SELECT "id"::text FROM terminals EXCEPT SELECT id::text FROM settled) AS skipped`,
+};
+
+interface PostRow {
+  readonly wallets_charged: number;
+  readonly wallets_updated: number;
+  readonly leases_updated: number;
+  readonly settled: number;
+  readonly skipped: string[];
+}
+
+/** Posts the batch unless it was posted before. `client` must be inside a transaction: nothing of this holds by halves. */
+export async function postExecutions(client: PostgresClient, batch: SpoolBatch): Promise<PostResult> {
+  const { epoch, segment, fromOffset, toOffset, records } = batch;
+  const cursor = await client.query<{ posted_offset: string }>(LOCK_CURSOR, [epoch, segment]);
+  const postedOffset = Number(cursor.rows[0]?.posted_offset);
+  if (postedOffset !== fromOffset) return { status: 'already_posted', postedOffset };
+
+  const terminals = records.length === 0 ? [] : await postRecords(client, epoch, records);
+  await client.query(MOVE_CURSOR, [epoch, segment, toOffset]);
+  return { status: 'posted', terminals };
+}
+
+async function postRecords(client: PostgresClient, epoch: number, records: readonly ExecutionRecord[]): Promise<TerminalRecord[]> {
+  const { rows } = await client.query<PostRow>(POST, [epoch, recordsAsJson(records)]);
+  const row = rows[0];
+  if (row === undefined) throw new Error('posting executions returned no row');
+  // A charge without its lease would break the books: the whole batch is refused, and the alarm is this fault.
+  if (row.wallets_updated !== row.wallets_charged || row.leases_updated !== row.wallets_charged) {
+    throw new Error(`epoch ${epoch} charges ${row.wallets_charged} wallets but holds leases of ${row.leases_updated}`);
+  }
+  const terminals = records.filter((record) => record.type === 'terminal');
+  if (row.skipped.length === 0 && row.settled === terminals.length) return terminals;
+  const seen = new Set(row.skipped);
+  return terminals.filter(({ id }) => !seen.has(id.toLowerCase()) && seen.add(id.toLowerCase()));
+}
+
+/**
+ * Postgres' text holds neither NUL nor half of a surrogate pair, and one such character in a client's label would refuse its whole
+ * batch for ever. JSON.stringify writes both as escapes, so one search over the text finds them; they are rare, and become U+FFFD.
+ */
+function recordsAsJson(records: readonly ExecutionRecord[]): string {
+  const text = JSON.stringify(records);
+  if (!/\\u(?:0000|d[89a-f])/.test(text)) return text;
+  return JSON.stringify(records, (_, value: unknown) => (typeof value === 'string' ? value.toWellFormed().replaceAll('\0', '\uFFFD') : value));
+}

@@ -2,8 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 import type { AdmittedRecord, ExecutionStart, TerminalRecord } from '../../src/domain/executions/execution-record.ts';
-import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 
 const nextId = createExecutionIdSource(systemClock);
 const ORGANIZATION_ID = randomUUID();

@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createLog } from '../../src/platform/log.ts';
-import { CLOSED_FILE, readEpochSpool, removeEpochSpool, listEpochs, segmentFileName } from '../../src/storage/spool/spool-directory.ts';
+import { CLOSED_FILE, listEpochs, readEpochSpool, removeEpochSpool, segmentFileName } from '../../src/storage/spool/spool-directory.ts';
 import { nodeFileSystem, type SpoolFileSystem } from '../../src/storage/spool/spool-file-system.ts';
 import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 import { SpoolFault, SpoolWriter, type SpoolWriterOptions } from '../../src/storage/spool/spool-writer.ts';
@@ -116,7 +116,10 @@ describe('spool writer', () => {
       const directory = temporaryDirectory(context);
       const writer = openWriter(directory, { fileSystem: fullDisk(frameBytes + room) });
       writer.append(record);
-      assert.throws(() => writer.append(record), (error) => error instanceof SpoolFault && error.recordsWritten === 0);
+      assert.throws(
+        () => writer.append(record),
+        (error) => error instanceof SpoolFault && error.recordsWritten === 0,
+      );
       assert.equal(writer.healthy, false);
       assert.throws(() => writer.append(record), SpoolFault);
       assert.deepEqual(readAll(directory), [record]);
@@ -130,7 +133,10 @@ describe('spool writer', () => {
     const batch = [admittedRecord(), admittedRecord(), admittedRecord()];
     const frameBytes = Buffer.byteLength(JSON.stringify(batch[0])) + 8;
     const writer = openWriter(directory, { fileSystem: fullDisk(frameBytes * 2 + 5) });
-    assert.throws(() => writer.appendMany(batch), (error) => error instanceof SpoolFault && error.recordsWritten === 2);
+    assert.throws(
+      () => writer.appendMany(batch),
+      (error) => error instanceof SpoolFault && error.recordsWritten === 2,
+    );
     assert.deepEqual(readAll(directory), batch.slice(0, 2));
     await writer.close();
   });
@@ -139,7 +145,12 @@ describe('spool writer', () => {
     const directory = temporaryDirectory(context);
     const record = admittedRecord();
     const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 8;
-    const fileSystem = { ...fullDisk(frameBytes + 100), ftruncate: () => { throw new Error('EIO'); } };
+    const fileSystem = {
+      ...fullDisk(frameBytes + 100),
+      ftruncate: () => {
+        throw new Error('EIO');
+      },
+    };
     const writer = openWriter(directory, { fileSystem });
     writer.append(record);
     assert.throws(() => writer.append(record), SpoolFault);

@@ -45,7 +45,9 @@ function pickRecorded({ number, name, checksum }: Migration): { number: number; 
 }
 
 function readMigrations(directory: string): Migration[] {
-  const names = readdirSync(directory).filter((file) => file.endsWith('.sql')).sort();
+  const names = readdirSync(directory)
+    .filter((file) => file.endsWith('.sql'))
+    .sort();
   return names.map((file, index) => {
     const number = Number(FILE_NAME.exec(file)?.[1] ?? Number.NaN);
     if (number !== index + 1) throw new Error(`${join(directory, file)} is not named NNNN-what-it-does.sql with the next number, ${index + 1}`);
@@ -57,5 +59,8 @@ function readMigrations(directory: string): Migration[] {
 /** The engine takes one statement at a time. A statement ends with a semicolon at the end of a line. */
 function splitStatements(sql: string): string[] {
   const withoutComments = sql.replace(/^\s*--.*$/gm, '');
-  return withoutComments.split(/;[ \t]*$/m).map((statement) => statement.trim()).filter((statement) => statement !== '');
+  return withoutComments
+    .split(/;[ \t]*$/m)
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '');
 }

@@ -4,7 +4,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionRecord } from '../../domain/executions/execution-record.ts';
 import { segmentFileName } from './spool-directory.ts';
-import { findNextFrame, HEADER_BYTES, isTornTail, readFrame, RECORD_BYTES_MAX } from './spool-format.ts';
+import { findNextFrame, HEADER_BYTES, isTornTail, RECORD_BYTES_MAX, readFrame } from './spool-format.ts';
 
 export interface SegmentPrefix {
   readonly records: ExecutionRecord[];

@@ -13,7 +13,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { makeDirectoryDurably, syncDirectory, writeFileDurably } from './durable-file.ts';
 import { readProcessIdentity } from './process-identity.ts';
-import { CLOSED_FILE, OWNER_FILE, segmentFileName, type SpoolOwner } from './spool-directory.ts';
+import { CLOSED_FILE, OWNER_FILE, type SpoolOwner, segmentFileName } from './spool-directory.ts';
 import { nodeFileSystem, type SpoolFileSystem } from './spool-file-system.ts';
 import { HEADER_BYTES, RECORD_BYTES_MAX, writeFrame } from './spool-format.ts';
 

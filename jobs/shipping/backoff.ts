@@ -1,0 +1,31 @@
+// How long to wait after a failure, and how loudly to say so: the first failure and the recovery are logged, not every attempt between.
+
+import type { Log } from '../../src/platform/log.ts';
+
+const FIRST_WAIT_MS = 100;
+const WAIT_MAX_MS = 5_000;
+const REMINDER_EVERY = 60;
+
+export class Backoff {
+  readonly #name: string;
+  readonly #log: Log;
+  #failures = 0;
+
+  constructor(options: { name: string; log: Log }) {
+    this.#name = options.name;
+    this.#log = options.log;
+  }
+
+  failed(error: unknown): number {
+    this.#failures++;
+    if (this.#failures === 1 || this.#failures % REMINDER_EVERY === 0) {
+      this.#log.error({ err: error, failures: this.#failures }, `${this.#name}: failed, trying again`);
+    }
+    return Math.min(WAIT_MAX_MS, FIRST_WAIT_MS * 2 ** (this.#failures - 1));
+  }
+
+  succeeded(): void {
+    if (this.#failures > 0) this.#log.info({ failures: this.#failures }, `${this.#name}: works again`);
+    this.#failures = 0;
+  }
+}

@@ -1,0 +1,113 @@
+// The second half of shipping: facts of what is posted into ClickHouse, many spools in one insert, then the cursors that say so.
+
+import type { TerminalRecord } from '../../src/domain/executions/execution-record.ts';
+import type { Clock } from '../../src/platform/clock.ts';
+import { factOf, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { advanceFactsOffsets } from '../../src/storage/postgres/spool-cursors.ts';
+import type { FactSink, ShippingLimits } from '../ship-spool.ts';
+import type { FactRange, ShippedEpoch } from './shipped-epoch.ts';
+import type { ShippingMetrics } from './shipping-metrics.ts';
+import type { SpoolFleet } from './spool-fleet.ts';
+
+export interface FactShippingOptions {
+  readonly postgres: Postgres;
+  readonly facts: FactSink;
+  readonly clock: Clock;
+  readonly limits: ShippingLimits;
+  readonly metrics: ShippingMetrics;
+  readonly fleet: SpoolFleet;
+}
+
+/** Beyond this many, resolved executions are left to the comparison of ledger and facts, which finds and inserts what is missing. */
+const RESOLVED_KEPT_MAX = 20_000;
+
+interface Collected {
+  readonly epoch: ShippedEpoch;
+  readonly ranges: FactRange[];
+}
+
+export class FactShipping {
+  readonly #options: FactShippingOptions;
+  #resolved: RequestFact[] = [];
+  #insertedMs = Number.NEGATIVE_INFINITY;
+  #more = false;
+
+  constructor(options: FactShippingOptions) {
+    this.#options = options;
+  }
+
+  /** Facts of executions that reconciliation resolved. They stand in no spool, so a crash before their insert leaves them to the comparison job. */
+  addResolved(records: readonly TerminalRecord[]): void {
+    if (this.#resolved.length + records.length <= RESOLVED_KEPT_MAX) this.#resolved.push(...records.map(factOf));
+  }
+
+  /** Makes at most one insert; false when it was not due or there was nothing to insert. With `all` it is always due. */
+  async step(mode: { all: boolean } = { all: false }): Promise<boolean> {
+    const { clock, limits } = this.#options;
+    const elapsedMs = clock.monotonicMs() - this.#insertedMs;
+    if (!mode.all && !this.#more && elapsedMs < limits.factsIntervalMs && this.#keptCount() < limits.factsWanted) return false;
+    try {
+      return await this.#insertNext();
+    } catch (error) {
+      this.#options.metrics.factFaults.increment();
+      throw error;
+    }
+  }
+
+  async #insertNext(): Promise<boolean> {
+    const { facts: sink, postgres, clock, limits, metrics } = this.#options;
+    const resolved = this.#resolved.slice(0, limits.factsMax);
+    const collected = this.#collect(limits.factsMax - resolved.length);
+    const ranges = collected.flatMap(({ ranges: ofEpoch }) => mergeBySegment(ofEpoch));
+    const facts = [...resolved, ...ranges.flatMap((range) => range.facts)];
+    this.#insertedMs = clock.monotonicMs();
+    this.#more = facts.length >= limits.factsMax;
+    if (facts.length > 0) await sink.insert(facts, nameBatch(ranges, resolved));
+    this.#resolved.splice(0, resolved.length);
+    if (ranges.length > 0) await advanceFactsOffsets(postgres, ranges);
+    for (const { epoch, ranges: ofEpoch } of collected) for (const range of ofEpoch) epoch.factsInserted(range);
+    metrics.factsInserted.increment(facts.length);
+    return facts.length > 0 || ranges.length > 0;
+  }
+
+  #collect(factsMax: number): Collected[] {
+    const collected: Collected[] = [];
+    let left = factsMax;
+    for (const epoch of this.#options.fleet.epochs()) {
+      if (left <= 0) break;
+      const ranges = epoch.nextFacts({ recordsMax: left, bytesMax: this.#options.limits.bytesMax });
+      if (ranges.length === 0) continue;
+      collected.push({ epoch, ranges });
+      left -= ranges.reduce((count, range) => count + range.facts.length, 0);
+    }
+    return collected;
+  }
+
+  #keptCount(): number {
+    return this.#options.fleet.epochs().reduce((count, epoch) => count + epoch.keptFactsCount, 0);
+  }
+}
+
+/** Ranges of an epoch follow one another without a gap; those of one segment become one. */
+function mergeBySegment(ranges: readonly FactRange[]): FactRange[] {
+  const bySegment = new Map<number, FactRange[]>();
+  for (const range of ranges) {
+    const ofSegment = bySegment.get(range.segment);
+    if (ofSegment === undefined) bySegment.set(range.segment, [range]);
+    else ofSegment.push(range);
+  }
+  return [...bySegment.values()].map((ofSegment) => ({
+    ...(ofSegment[0] as FactRange),
+    toOffset: (ofSegment.at(-1) as FactRange).toOffset,
+    facts: ofSegment.flatMap((range) => range.facts),
+  }));
+}
+
+/** The same facts have the same name when they are sent again from the same cursors. */
+function nameBatch(ranges: readonly FactRange[], resolved: readonly RequestFact[]): string {
+  const names = ranges.map(({ epoch, segment, fromOffset, toOffset }) => `${epoch}:${segment}:${fromOffset}-${toOffset}`);
+  const [first] = resolved;
+  if (first !== undefined) names.push(`resolved:${first.id}:${resolved.length}`);
+  return names.join(',');
+}

@@ -1,0 +1,166 @@
+// The first half of shipping: one batch of a spool after another into Postgres, and the end of an epoch whose owner is gone.
+// Epochs fail on their own: one that cannot be posted is tried again later and holds nobody up.
+
+import type { Clock } from '../../src/platform/clock.ts';
+import type { Log } from '../../src/platform/log.ts';
+import { closeDeadEpoch, resolvePending } from '../../src/storage/postgres/epochs.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
+import { quarantine } from '../../src/storage/spool/spool-directory.ts';
+import type { ShippingLimits } from '../ship-spool.ts';
+import { Backoff } from './backoff.ts';
+import type { FactShipping } from './fact-shipping.ts';
+import type { PostingBatch, ShippedEpoch } from './shipped-epoch.ts';
+import type { ShippingMetrics } from './shipping-metrics.ts';
+import type { SpoolFleet } from './spool-fleet.ts';
+
+/** SQLSTATE classes that blame the values: data exception, integrity constraint violation. Such a batch fails however often it is sent. */
+const DATA_FAULT = /^(22|23)[0-9A-Z]{3}$/;
+/** One bad record is an accident. Several with no good one between are a fault of ours, and posting stops rather than set everything aside. */
+const REFUSED_IN_A_ROW_MAX = 3;
+const RESOLVED_MAX = 1_000;
+
+/** How posting an epoch has gone lately. */
+interface Attempts {
+  readonly backoff: Backoff;
+  notBeforeMs: number;
+  /** Lowered after a refused batch, to find the record that was refused. */
+  recordsMax: number;
+  refusedInARow: number;
+  waiting: { segment: number; offset: number; sinceMs: number } | null;
+}
+
+export interface PostingOptions {
+  readonly postgres: Postgres;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly limits: ShippingLimits;
+  readonly metrics: ShippingMetrics;
+  readonly fleet: SpoolFleet;
+  readonly facts: FactShipping;
+}
+
+export class PostingShipping {
+  readonly #options: PostingOptions;
+  readonly #attempts = new Map<number, Attempts>();
+
+  constructor(options: PostingOptions) {
+    this.#options = options;
+  }
+
+  /** Posts at most one batch of each epoch; false when there was nothing to post. With `all` nothing waits and faults are thrown. */
+  async step(mode: { all: boolean } = { all: false }): Promise<boolean> {
+    const { clock, fleet, metrics } = this.#options;
+    let progress = false;
+    for (const epoch of fleet.epochs()) {
+      const attempts = this.#attemptsOf(epoch.epoch);
+      if (!mode.all && clock.monotonicMs() < attempts.notBeforeMs) continue;
+      try {
+        if (await this.#postNext(epoch, attempts, mode.all)) progress = true;
+        attempts.backoff.succeeded();
+      } catch (error) {
+        metrics.postingFaults.increment();
+        // The answer may have been lost after the commit, so where the cursor stands is asked again.
+        fleet.forget(epoch);
+        if (mode.all) throw error;
+        attempts.notBeforeMs = clock.monotonicMs() + attempts.backoff.failed(error);
+      }
+    }
+    return progress;
+  }
+
+  async #postNext(epoch: ShippedEpoch, attempts: Attempts, all: boolean): Promise<boolean> {
+    const { limits } = this.#options;
+    const batch = epoch.nextPosting({ recordsMax: attempts.recordsMax, bytesMax: limits.bytesMax });
+    if (batch === null) return this.#endEpoch(epoch);
+    if (!all && this.#isWaiting(batch, attempts)) return false;
+    if (batch.damage !== null) this.#setAside(batch, batch.damage, 'damaged bytes in a spool were set aside');
+    try {
+      await this.#post(epoch, batch);
+    } catch (error) {
+      if (!isDataFault(error) || batch.records.length === 0) throw error;
+      await this.#narrowDown(epoch, attempts, batch, error);
+      return true;
+    }
+    attempts.refusedInARow = 0;
+    attempts.recordsMax = Math.min(limits.recordsMax, attempts.recordsMax * 2);
+    return true;
+  }
+
+  async #post(epoch: ShippedEpoch, batch: PostingBatch): Promise<void> {
+    const { postgres, fleet, metrics } = this.#options;
+    const result = await postgres.transaction((client) => postExecutions(client, batch));
+    if (result.status === 'already_posted') {
+      fleet.forget(epoch);
+      return;
+    }
+    epoch.posted(batch);
+    metrics.recordsPosted.increment(batch.records.length);
+  }
+
+  /** Halves a refused batch until the refused record stands alone, then sets that one aside and goes on behind it. */
+  async #narrowDown(epoch: ShippedEpoch, attempts: Attempts, batch: PostingBatch, error: unknown): Promise<void> {
+    if (batch.records.length > 1) {
+      attempts.recordsMax = Math.ceil(batch.records.length / 2);
+      return;
+    }
+    attempts.refusedInARow++;
+    if (attempts.refusedInARow > REFUSED_IN_A_ROW_MAX) throw error;
+    const bytes = this.#options.fleet.reader.readBytes(epoch.directory, batch.segment, batch.fromOffset, batch.toOffset);
+    this.#setAside(batch, bytes, 'a record that the database refused was set aside', error);
+    await this.#post(epoch, { ...batch, records: [] });
+  }
+
+  #setAside(batch: PostingBatch, bytes: Buffer, message: string, error?: unknown): void {
+    const place = { epoch: batch.epoch, segment: batch.segment, offset: batch.fromOffset };
+    const path = quarantine(this.#options.fleet.spoolDirectory, place, bytes);
+    this.#options.log.error({ err: error, ...place, bytes: bytes.length, path }, `shipping: ${message}`);
+  }
+
+  /** Nothing but admissions, and they are fresh: their terminal records may be in the next batch, and then each is posted once instead of twice. */
+  #isWaiting(batch: PostingBatch, attempts: Attempts): boolean {
+    const { clock, limits } = this.#options;
+    const nowMs = clock.monotonicMs();
+    if (batch.records.length === 0 || batch.records.length >= attempts.recordsMax || batch.records.some((record) => record.type === 'terminal')) {
+      attempts.waiting = null;
+      return false;
+    }
+    const { waiting } = attempts;
+    if (waiting === null || waiting.segment !== batch.segment || waiting.offset !== batch.fromOffset) {
+      attempts.waiting = { segment: batch.segment, offset: batch.fromOffset, sinceMs: nowMs };
+      return true;
+    }
+    return nowMs - waiting.sinceMs < limits.admittedWaitMs;
+  }
+
+  /** A dead owner's money goes back once all it wrote is posted; it does not wait for the facts. */
+  async #endEpoch(epoch: ShippedEpoch): Promise<boolean> {
+    if (!epoch.fullyPosted || epoch.settled) return false;
+    const { postgres, clock, facts, log } = this.#options;
+    const { returned } = await postgres.transaction((client) => closeDeadEpoch(client, epoch.epoch));
+    for (;;) {
+      const resolved = await postgres.transaction((client) => resolvePending(client, { nowMs: clock.nowMs(), max: RESOLVED_MAX }));
+      facts.addResolved(resolved);
+      if (resolved.length > 0) log.info({ epoch: epoch.epoch, resolved: resolved.length }, 'shipping: executions that their process left open were resolved');
+      if (resolved.length < RESOLVED_MAX) break;
+    }
+    epoch.settled = true;
+    log.info({ epoch: epoch.epoch, returnedPico: returned.toString() }, 'shipping: an ended epoch is closed');
+    return true;
+  }
+
+  #attemptsOf(epoch: number): Attempts {
+    let attempts = this.#attempts.get(epoch);
+    if (attempts === undefined) {
+      const backoff = new Backoff({ name: `posting of epoch ${epoch}`, log: this.#options.log });
+      attempts = { backoff, notBeforeMs: 0, recordsMax: this.#options.limits.recordsMax, refusedInARow: 0, waiting: null };
+      this.#attempts.set(epoch, attempts);
+    }
+    return attempts;
+  }
+}
+
+function isDataFault(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && DATA_FAULT.test(code);
+}

@@ -1,0 +1,89 @@
+// The spools of this machine, looked at anew now and then: which epochs there are, with the cursors they had when they were first seen.
+
+import type { Log } from '../../src/platform/log.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { deleteSpoolCursors, readSpoolCursors } from '../../src/storage/postgres/spool-cursors.ts';
+import { listEpochs, listQuarantine, readEpochSpool, removeEpochSpool, removeSegment, removeUnnamedSpools } from '../../src/storage/spool/spool-directory.ts';
+import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
+import { ShippedEpoch } from './shipped-epoch.ts';
+import type { ShippingMetrics } from './shipping-metrics.ts';
+
+export class SpoolFleet {
+  readonly #spoolDirectory: string;
+  readonly #postgres: Postgres;
+  readonly #log: Log;
+  readonly #metrics: ShippingMetrics;
+  readonly #epochs = new Map<number, ShippedEpoch>();
+  /** One buffer for all: records are taken out of it before anything else is read. */
+  readonly #reader = new SpoolReader();
+
+  constructor(options: { spoolDirectory: string; postgres: Postgres; log: Log; metrics: ShippingMetrics }) {
+    this.#spoolDirectory = options.spoolDirectory;
+    this.#postgres = options.postgres;
+    this.#log = options.log;
+    this.#metrics = options.metrics;
+    removeUnnamedSpools(options.spoolDirectory);
+  }
+
+  get spoolDirectory(): string {
+    return this.#spoolDirectory;
+  }
+
+  get reader(): SpoolReader {
+    return this.#reader;
+  }
+
+  /** Oldest first. */
+  epochs(): ShippedEpoch[] {
+    return [...this.#epochs.values()];
+  }
+
+  async survey(): Promise<void> {
+    for (const epoch of listEpochs(this.#spoolDirectory)) {
+      const known = this.#epochs.get(epoch);
+      if (known === undefined) {
+        const cursors = await readSpoolCursors(this.#postgres, epoch);
+        this.#epochs.set(epoch, new ShippedEpoch(readEpochSpool(this.#spoolDirectory, epoch), cursors, this.#reader));
+      } else if (!known.ended) {
+        known.refresh(readEpochSpool(this.#spoolDirectory, epoch));
+        if (known.ended) this.#log.info({ epoch }, 'shipping: the owner of a spool has ended');
+      }
+    }
+    this.#removeShippedSegments();
+    for (const epoch of this.epochs()) if (epoch.settled && epoch.factsShipped) await this.#remove(epoch);
+    this.#measure();
+  }
+
+  /** After an answer was lost nobody knows what was committed: the cursors are read again before the epoch goes on. */
+  forget(epoch: ShippedEpoch): void {
+    this.#epochs.delete(epoch.epoch);
+  }
+
+  #removeShippedSegments(): void {
+    for (const epoch of this.#epochs.values()) {
+      for (const segment of epoch.takeRemovableSegments()) removeSegment(epoch.directory, segment);
+    }
+  }
+
+  /** The directory first: cursors without a spool mean nothing, a spool without cursors would be shipped again (and change nothing). */
+  async #remove(epoch: ShippedEpoch): Promise<void> {
+    removeEpochSpool(this.#spoolDirectory, epoch.epoch);
+    this.#epochs.delete(epoch.epoch);
+    await deleteSpoolCursors(this.#postgres, epoch.epoch);
+    this.#log.info({ epoch: epoch.epoch }, 'shipping: an ended spool is shipped and removed');
+  }
+
+  #measure(): void {
+    let unposted = 0;
+    let withoutFacts = 0;
+    for (const epoch of this.#epochs.values()) {
+      const lag = epoch.lagBytes();
+      unposted += lag.unposted;
+      withoutFacts += lag.withoutFacts;
+    }
+    this.#metrics.unpostedBytes.set(unposted);
+    this.#metrics.bytesWithoutFacts.set(withoutFacts);
+    this.#metrics.epochs.set(this.#epochs.size);
+    this.#metrics.quarantinedFiles.set(listQuarantine(this.#spoolDirectory).length);
+  }
+}

@@ -1,0 +1,262 @@
+// Spools shipped into a real Postgres: exactly once, in order, past damage, through outages, and to the end of an epoch.
+
+import assert from 'node:assert/strict';
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
+import { MetricsRegistry } from '../../src/platform/metrics.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
+import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { readSpoolCursors } from '../../src/storage/postgres/spool-cursors.ts';
+import { listEpochs, listQuarantine, listSegments, segmentFileName } from '../../src/storage/spool/spool-directory.ts';
+import { admittedRecord } from '../support/execution-records.ts';
+import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import * as shipping from '../support/shipping.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { waitFor } from '../support/waiting.ts';
+
+let server: TestPostgres;
+let postgres: Postgres;
+let payer: shipping.Payer;
+let sink: shipping.MemorySink;
+
+before(async () => {
+  server = await startTestPostgres();
+});
+after(() => server.stop());
+beforeEach(async () => {
+  postgres = createPostgres({ url: await server.createDatabase(), log: silentLog, max: 3 });
+  payer = await shipping.createPayer(postgres);
+  sink = new shipping.MemorySink();
+});
+afterEach(() => postgres.close());
+
+async function assertShipped(ids: readonly string[]): Promise<void> {
+  const rows = await shipping.readGenerations(postgres);
+  assert.deepEqual(
+    rows,
+    [...ids].sort().map((id) => ({ id, billing_status: 'final', charge: shipping.CHARGE.toString() })),
+  );
+  assert.deepEqual([...sink.facts.keys()].sort(), [...ids].sort());
+  assert.equal((await shipping.readWallet(postgres, payer.walletId)).balance, shipping.DEPOSIT - shipping.CHARGE * BigInt(ids.length));
+  assert.deepEqual(await findBrokenInvariants(postgres), []);
+}
+
+async function setUp(context: TestContext, executions = 200, segmentBytesMax?: number) {
+  const spoolDirectory = temporaryDirectory(context);
+  const epoch = await shipping.createEpoch(postgres, payer, executions);
+  const writer = shipping.openSpool(spoolDirectory, epoch, segmentBytesMax);
+  return { spoolDirectory, epoch, writer, directory: writer.directory };
+}
+
+describe('shipping', () => {
+  test('a live spool is shipped while it grows, complete segments go, the current one stays', async (context) => {
+    const { spoolDirectory, writer, directory } = await setUp(context, 200, 20_000);
+    const shipper = shipping.testShipper({ spoolDirectory, postgres, facts: sink });
+    const ids: string[] = [];
+    for (let round = 0; round < 3; round++) {
+      for (let index = 0; index < 40; index++) ids.push(shipping.appendExecution(writer, payer));
+      await shipper.drainOnce();
+      await assertShipped(ids);
+    }
+    assert.equal(listSegments(directory).length, 1);
+    assert.ok((listSegments(directory)[0] as number) > 3);
+    await writer.close();
+  });
+
+  test('in small batches, and by a shipper that begins anew after each, everything is posted once', async (context) => {
+    const { spoolDirectory, writer } = await setUp(context, 200, 20_000);
+    const ids = Array.from({ length: 60 }, () => shipping.appendExecution(writer, payer));
+    const limits = { recordsMax: 7, factsMax: 11, bytesMax: 3_000 };
+    await shipping.testShipper({ spoolDirectory, postgres, facts: sink, limits }).drainOnce();
+    await assertShipped(ids);
+    ids.push(shipping.appendExecution(writer, payer));
+    await Promise.all([1, 2, 3].map(() => shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce()));
+    await assertShipped(ids);
+    await writer.close();
+  });
+
+  test('an ended spool: its lease returns, open executions are cancelled and become facts, the directory and its cursors go', async (context) => {
+    const { spoolDirectory, epoch, writer } = await setUp(context, 10);
+    const ids = [shipping.appendExecution(writer, payer), shipping.appendExecution(writer, payer)];
+    const open = shipping.billedStart(payer);
+    writer.append(admittedRecord(open));
+    await writer.close();
+    await shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce();
+    assert.deepEqual(listEpochs(spoolDirectory), []);
+    assert.deepEqual(await readSpoolCursors(postgres, epoch), []);
+    assert.deepEqual(await shipping.readWallet(postgres, payer.walletId), { balance: shipping.DEPOSIT - 2n * shipping.CHARGE, leased: 0n });
+    const rows = await shipping.readGenerations(postgres);
+    assert.deepEqual(rows.map((row) => row.billing_status).sort(), ['cancelled', 'final', 'final']);
+    assert.deepEqual([...sink.facts.keys()].sort(), [...ids, open.id].sort());
+    assert.equal(sink.facts.get(open.id)?.outcome, 'process_killed');
+    assert.deepEqual(await findBrokenInvariants(postgres), []);
+  });
+
+  test('the torn tail of an ended spool is normal: no alarm, nothing set aside', async (context) => {
+    const { spoolDirectory, writer, directory } = await setUp(context, 10);
+    const id = shipping.appendExecution(writer, payer);
+    await writer.close();
+    const path = join(directory, segmentFileName(1));
+    appendFileSync(path, readFileSync(path).subarray(0, 300));
+    await shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce();
+    await assertShipped([id]);
+    assert.deepEqual(listQuarantine(spoolDirectory), []);
+    assert.deepEqual(listEpochs(spoolDirectory), []);
+  });
+
+  test('damage in the middle is set aside with an alarm, and every whole record around it is posted', async (context) => {
+    const { spoolDirectory, writer, directory, epoch } = await setUp(context, 10);
+    const before = shipping.appendExecution(writer, payer);
+    const path = join(directory, segmentFileName(1));
+    const damageStart = readFileSync(path).length;
+    const damaged = shipping.billedStart(payer);
+    writer.append(admittedRecord(damaged));
+    const damageEnd = readFileSync(path).length;
+    const behind = shipping.appendExecution(writer, payer);
+    const bytes = readFileSync(path);
+    bytes[damageStart + 100] = (bytes[damageStart + 100] as number) ^ 0x10;
+    writeFileSync(path, bytes);
+    const metrics = new MetricsRegistry();
+    const shipper = shipping.testShipper({ spoolDirectory, postgres, facts: sink, metrics });
+    await shipper.drainOnce();
+    await assertShipped([before, behind]);
+    const [file] = listQuarantine(spoolDirectory);
+    assert.equal(file, `${epoch}-${segmentFileName(1)}-${damageStart}.bad`);
+    assert.deepEqual(readFileSync(join(spoolDirectory, 'quarantine', file)), bytes.subarray(damageStart, damageEnd));
+    assert.equal(shipping.metricValue(metrics, 'tollgate_spool_quarantined_files'), 1);
+    // The owner goes on writing behind it.
+    const later = shipping.appendExecution(writer, payer);
+    await writer.close();
+    await shipper.drainOnce();
+    await assertShipped([before, behind, later]);
+    assert.equal(listQuarantine(spoolDirectory).length, 1);
+  });
+
+  test('damage to the last record of an ended spool is set aside, not taken for a torn tail', async (context) => {
+    const { spoolDirectory, writer, directory } = await setUp(context, 10);
+    const id = shipping.appendExecution(writer, payer);
+    writer.append(admittedRecord(shipping.billedStart(payer)));
+    await writer.close();
+    const path = join(directory, segmentFileName(1));
+    const bytes = readFileSync(path);
+    bytes[bytes.length - 5] = (bytes[bytes.length - 5] as number) ^ 1;
+    writeFileSync(path, bytes);
+    await shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce();
+    await assertShipped([id]);
+    assert.equal(listQuarantine(spoolDirectory).length, 1);
+    assert.deepEqual(listEpochs(spoolDirectory), []);
+  });
+
+  test('a record that Postgres refuses is found among its batch and set aside; the others are posted', async (context) => {
+    const { spoolDirectory, writer } = await setUp(context, 100);
+    const ids = Array.from({ length: 20 }, () => shipping.appendExecution(writer, payer));
+    writer.append(admittedRecord(shipping.billedStart(payer, { apiKeyId: 'not a uuid' })));
+    ids.push(...Array.from({ length: 20 }, () => shipping.appendExecution(writer, payer)));
+    await writer.close();
+    await shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce();
+    await assertShipped(ids);
+    assert.equal(listQuarantine(spoolDirectory).length, 1);
+  });
+
+  test('when many records in a row are refused, posting stops and nothing more is set aside', async (context) => {
+    const { spoolDirectory, writer } = await setUp(context, 100);
+    for (let index = 0; index < 10; index++) writer.append(admittedRecord(shipping.billedStart(payer, { apiKeyId: 'not a uuid' })));
+    await writer.close();
+    await assert.rejects(shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce(), /invalid input syntax for type uuid/);
+    assert.equal(listQuarantine(spoolDirectory).length, 3);
+    assert.equal(listEpochs(spoolDirectory).length, 1);
+  });
+
+  test('while ClickHouse is away postings go on and leases return; facts catch up from where they were', async (context) => {
+    const { spoolDirectory, writer, directory } = await setUp(context, 300, 20_000);
+    const limits = { factsMax: 50 };
+    const shipper = shipping.testShipper({ spoolDirectory, postgres, facts: sink, limits });
+    const ids = Array.from({ length: 30 }, () => shipping.appendExecution(writer, payer));
+    await shipper.drainOnce();
+    sink.away = true;
+    ids.push(...Array.from({ length: 60 }, () => shipping.appendExecution(writer, payer)));
+    await assert.rejects(shipper.drainOnce(), /ClickHouse is away/);
+    assert.equal((await shipping.readGenerations(postgres)).length, 90);
+    assert.equal(sink.facts.size, 30);
+    const segments = listSegments(directory).length;
+    assert.ok(segments > 3);
+    await writer.close();
+    await assert.rejects(shipper.drainOnce(), /ClickHouse is away/);
+    assert.equal((await shipping.readWallet(postgres, payer.walletId)).leased, 0n);
+    assert.equal(existsSync(directory), true);
+    sink.away = false;
+    // Another process takes over: it knows only the cursors.
+    await shipping.testShipper({ spoolDirectory, postgres, facts: sink, limits }).drainOnce();
+    await assertShipped(ids);
+    assert.equal(existsSync(directory), false);
+  });
+
+  test('running by itself: records arrive while it runs, Postgres goes away and comes back', async (context) => {
+    const { spoolDirectory, writer } = await setUp(context, 300);
+    const metrics = new MetricsRegistry();
+    let away = false;
+    const flaky: Postgres = {
+      ...postgres,
+      query: (statement, values) => (away ? Promise.reject(new Error('Postgres is away')) : postgres.query(statement, values)),
+      transaction: (work) => (away ? Promise.reject(new Error('Postgres is away')) : postgres.transaction(work)),
+    };
+    const limits = { pollMs: 5, factsIntervalMs: 20 };
+    const shipper = shipping.testShipper({ spoolDirectory, postgres: flaky, facts: sink, metrics, limits });
+    shipper.start();
+    const ids = Array.from({ length: 5 }, () => shipping.appendExecution(writer, payer));
+    await waitFor(
+      'the first facts',
+      () => sink.facts.size,
+      (size) => size === 5,
+    );
+    away = true;
+    ids.push(...Array.from({ length: 5 }, () => shipping.appendExecution(writer, payer)));
+    await waitFor(
+      'a posting fault',
+      () => shipping.metricValue(metrics, 'tollgate_shipping_faults_total', 'postgres'),
+      (faults) => faults > 0,
+    );
+    away = false;
+    await waitFor(
+      'the later facts',
+      () => sink.facts.size,
+      (size) => size === 10,
+    );
+    ids.push(shipping.appendExecution(writer, payer));
+    await shipper.stop();
+    await assertShipped(ids);
+    await writer.close();
+  });
+
+  test('a start without a terminal record becomes pending after a while, and is settled when its end comes', async (context) => {
+    const { spoolDirectory, writer } = await setUp(context, 10);
+    const shipper = shipping.testShipper({ spoolDirectory, postgres, facts: sink, limits: { pollMs: 5, factsIntervalMs: 20, admittedWaitMs: 20 } });
+    shipper.start();
+    const start = shipping.billedStart(payer);
+    writer.append(admittedRecord(start));
+    await waitFor(
+      'the pending row',
+      () => shipping.readGenerations(postgres),
+      (rows) => rows[0]?.billing_status === 'pending',
+    );
+    writer.append(shipping.billedTerminal(start));
+    await waitFor(
+      'the fact',
+      () => sink.facts.size,
+      (size) => size === 1,
+    );
+    await shipper.stop();
+    await assertShipped([start.id]);
+    await writer.close();
+  });
+
+  test('what else lies in the spool directory is left alone, and half-made spools of dead processes go', async (context) => {
+    const { spoolDirectory, writer } = await setUp(context, 10);
+    writeFileSync(join(spoolDirectory, 'README'), 'x');
+    const shipper = shipping.testShipper({ spoolDirectory, postgres, facts: sink });
+    await shipper.drainOnce();
+    assert.ok(readdirSync(spoolDirectory).includes('README'));
+    await writer.close();
+  });
+});

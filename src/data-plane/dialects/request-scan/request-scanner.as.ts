@@ -375,13 +375,7 @@ function resumeString(limit: usize): usize {
 @inline
 function scanString(from: usize, limit: usize): usize {
   // Keys, roles and types end within 16 bytes: spare them the long way.
-  const bytes = v128.load(from);
-  const stops = i8x16.bitmask(
-    v128.or(
-      v128.or(i8x16.eq(bytes, i8x16.splat(0x22)), i8x16.eq(bytes, i8x16.splat(0x5c))),
-      i8x16.gt_s(i8x16.splat(0x20), bytes),
-    ),
-  );
+  const stops = i8x16.bitmask(isSpecial(v128.load(from)));
   if (stops != 0) {
     const end = from + <usize>ctz(stops);
     if (load<u8>(end) == QUOTE && end < limit) {
@@ -412,6 +406,7 @@ function scanLongString(from: usize, limit: usize): usize {
 
     // simdjson's way: in a run of backslashes every second one is escaped; the subtraction carries through the run.
     let escaped = carry;
+    let known = quote | backslash;
     if ((backslash | carry) != 0) {
       tokenEscaped = true;
       const ODD: u64 = 0xaaaaaaaaaaaaaaaa;
@@ -419,6 +414,7 @@ function scanLongString(from: usize, limit: usize): usize {
       const codes = (((starts << 1) | ODD) - starts) ^ ODD;
       escaped = codes ^ (backslash | carry);
       carry = (codes & backslash) >> 63;
+      known |= mask64(isLineLetter(a), isLineLetter(b), isLineLetter(c), isLineLetter(d));
     }
 
     const ends = quote & ~escaped;
@@ -435,11 +431,8 @@ function scanLongString(from: usize, limit: usize): usize {
       control = mask64(i8x16.gt_s(spaces, a), i8x16.gt_s(spaces, b), i8x16.gt_s(spaces, c), i8x16.gt_s(spaces, d)) & ~high & inside;
       if (control != 0) inside = (control & (0 - control)) - 1; // a bad escape before it is the first fault
     }
-    const unsure = escaped & inside & ~(quote | backslash);
-    if (unsure != 0) {
-      const rest = unsure & ~mask64(isLineLetter(a), isLineLetter(b), isLineLetter(c), isLineLetter(d));
-      if (rest != 0 && !checkEscapes(at, rest, limit)) return 0;
-    }
+    const unsure = escaped & inside & ~known;
+    if (unsure != 0 && !checkEscapes(at, unsure, limit)) return 0;
     if (control != 0) return failAt(at + <usize>ctz(control));
     if (ends != 0) {
       const end = at + <usize>ctz(ends);
@@ -447,10 +440,31 @@ function scanLongString(from: usize, limit: usize): usize {
       return end;
     }
     at += 64;
+    // One block without anything special is mostly followed by more of them: prose, base64.
+    if (backslash == 0 && !v128.any_true(low)) while (isPlain(at)) at += 64;
   }
   // Past the limit only when the sentinel's first quote was escaped by the chunk's last byte.
   if (tokenState == STRING_PLAIN && (at > limit || carry != 0)) tokenState = STRING_ESCAPE;
   return limit;
+}
+
+/** 64 bytes of printable ASCII with neither quote nor backslash. */
+// @ts-ignore: decorator
+@inline
+function isPlain(at: usize): bool {
+  const a = v128.load(at);
+  const b = v128.load(at, 16);
+  const c = v128.load(at, 32);
+  const d = v128.load(at, 48);
+  return !v128.any_true(v128.or(v128.or(isSpecial(a), isSpecial(b)), v128.or(isSpecial(c), isSpecial(d))));
+}
+
+/** A quote, a backslash, a control character or a byte from 0x80 (which are the negative ones). */
+// @ts-ignore: decorator
+@inline
+function isSpecial(bytes: v128): v128 {
+  const marks = v128.or(i8x16.eq(bytes, i8x16.splat(0x22)), i8x16.eq(bytes, i8x16.splat(0x5c)));
+  return v128.or(marks, i8x16.gt_s(i8x16.splat(0x20), bytes));
 }
 
 /** `n` or `t`: nearly all that is ever escaped in text beside quotes and backslashes. */

@@ -2,7 +2,8 @@
 
 export type SplitPlan =
   | { readonly kind: 'whole' }
-  | { readonly kind: 'each_byte' }
+  /** Everything before `from` (default 0) is one piece. */
+  | { readonly kind: 'each_byte'; readonly from?: number }
   /** Pieces of 1 to `bytesMax` bytes, small ones by far the most frequent. */
   | { readonly kind: 'random'; readonly seed: number; readonly bytesMax: number }
   /** Two pieces, the second beginning at this offset. */
@@ -26,10 +27,15 @@ export function splitBytes(bytes: Buffer, plan: SplitPlan): Buffer[] {
     case 'two':
       return [bytes.subarray(0, plan.at), bytes.subarray(plan.at)].filter((piece) => piece.length > 0);
     case 'each_byte':
-      return Array.from({ length: bytes.length }, (_, index) => bytes.subarray(index, index + 1));
+      return splitEachByte(bytes, plan.from ?? 0);
     case 'random':
       return splitAtRandom(bytes, plan.seed, plan.bytesMax);
   }
+}
+
+function splitEachByte(bytes: Buffer, from: number): Buffer[] {
+  const first = from === 0 ? [] : [bytes.subarray(0, from)];
+  return [...first, ...Array.from({ length: bytes.length - from }, (_, index) => bytes.subarray(from + index, from + index + 1))];
 }
 
 function splitAtRandom(bytes: Buffer, seed: number, bytesMax: number): Buffer[] {

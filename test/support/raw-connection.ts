@@ -5,43 +5,54 @@ import { type SplitPlan, splitBytes } from './byte-splits.ts';
 import { pause } from './waiting.ts';
 
 export interface RawExchange {
-  /** Everything the server sent. */
+  /** Everything the server had sent when it closed or had been quiet for a while. */
   readonly received: string;
-  /** The server ended the connection, by FIN or RST, before the test did. */
+  /** The server had ended the connection, by FIN or RST. */
   readonly closedByServer: boolean;
+}
+
+export interface OpenRawExchange extends RawExchange {
+  /** Resolves when the server ends the connection. */
+  readonly closed: Promise<void>;
+  destroy(): void;
 }
 
 /** How long a connection may be silent before the test takes it that nothing more comes. */
 const QUIET_MS = 400;
-const TOTAL_MS = 20_000;
 
-/** Writes `bytes`, each piece as a packet of its own, then reads until the server closes or has been quiet after answering. */
-export async function exchangeRaw(port: number, bytes: Buffer, split: SplitPlan): Promise<RawExchange> {
+/** As `exchangeRaw`, but the connection stays open for the test to watch. */
+export async function openRaw(port: number, bytes: Buffer, split: SplitPlan): Promise<OpenRawExchange> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   let received = '';
   let closedByServer = false;
   let lastByteMs = performance.now();
+  const closed = new Promise<void>((resolve) => {
+    const onEnd = (): void => {
+      closedByServer = true;
+      resolve();
+    };
+    socket.on('end', onEnd).on('error', onEnd).on('close', onEnd);
+  });
   socket.setEncoding('latin1');
-  socket.on('error', () => {
-    closedByServer = true;
-  });
-  socket.on('end', () => {
-    closedByServer = true;
-  });
   socket.on('data', (text: string) => {
     received += text;
     lastByteMs = performance.now();
   });
-  await new Promise((resolve) => socket.once('connect', resolve).once('error', resolve));
+  await Promise.race([new Promise((resolve) => socket.once('connect', resolve)), closed]);
   for (const piece of splitBytes(bytes, split)) {
-    if (closedByServer || socket.destroyed) break;
+    if (closedByServer) break;
     socket.write(piece);
     await new Promise((resolve) => setImmediate(resolve));
   }
-  const startedMs = performance.now();
-  lastByteMs = startedMs;
-  while (!closedByServer && performance.now() - startedMs < TOTAL_MS && performance.now() - lastByteMs < QUIET_MS) await pause(10);
-  socket.destroy();
+  lastByteMs = performance.now();
+  while (!closedByServer && performance.now() - lastByteMs < QUIET_MS) await pause(10);
+  return { received, closedByServer, closed, destroy: () => socket.destroy() };
+}
+
+/** Writes `bytes`, each piece as a packet of its own, then reads until the server closes or has been quiet. */
+export async function exchangeRaw(port: number, bytes: Buffer, split: SplitPlan): Promise<RawExchange> {
+  const { received, closedByServer, destroy } = await openRaw(port, bytes, split);
+  destroy();
   return { received, closedByServer };
 }
 

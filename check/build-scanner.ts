@@ -12,17 +12,37 @@ const wasmPath = join(directory, 'request-scanner.wasm');
 /** The WebAssembly module that the source gives today. */
 export async function compileScanner(): Promise<Uint8Array> {
   let wasm: Uint8Array | null = null;
-  const { error, stderr } = await asc.main(
-    [basename(sourcePath), '--outFile', 'scanner.wasm', '-O3', '--enable', 'simd', '--runtime', 'stub', '--noAssert', '--initialMemory', '16', '--maximumMemory', '1024'],
+  let messages = '';
+  const { error } = await asc.main(
+    [
+      basename(sourcePath),
+      '--outFile',
+      'scanner.wasm',
+      '-O3',
+      '--enable',
+      'simd',
+      '--runtime',
+      'stub',
+      '--noAssert',
+      '--initialMemory',
+      '16',
+      '--maximumMemory',
+      '1024',
+    ],
     {
       readFile: (name) => (name === basename(sourcePath) ? readFileSync(sourcePath, 'utf8') : null),
       writeFile: (name, contents) => {
         if (name === 'scanner.wasm' && typeof contents !== 'string') wasm = contents;
       },
       listFiles: () => [],
+      stderr: {
+        write: (text) => {
+          messages += String(text);
+        },
+      },
     },
   );
-  if (error !== null || wasm === null) throw new Error(`request-scanner.as.ts does not compile:\n${stderr.toString()}`, { cause: error });
+  if (error !== null || wasm === null) throw new Error(`request-scanner.as.ts does not compile:\n${messages}`, { cause: error });
   return wasm;
 }
 

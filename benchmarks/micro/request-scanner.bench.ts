@@ -24,11 +24,15 @@ const CODE = [
 /** A chat of several messages whose text is code, as an editor sends it. */
 function chat(bytes: number, text = CODE): string {
   const messages = [{ role: 'system', content: 'You are a careful programmer. Answer in short sentences.' }];
-  const body = () => JSON.stringify({ model: 'coder-large', stream: true, stream_options: { include_usage: true }, messages, temperature: 0.2, max_tokens: 4096 });
+  const body = () =>
+    JSON.stringify({ model: 'coder-large', stream: true, stream_options: { include_usage: true }, messages, temperature: 0.2, max_tokens: 4096 });
   const perMessage = Math.max(200, Math.min(24_000, bytes / 4));
   while (body().length < bytes) {
     const room = Math.max(20, Math.min(perMessage, bytes - body().length - 40));
-    messages.push({ role: messages.length % 2 === 1 ? 'user' : 'assistant', content: text.repeat(Math.ceil(room / text.length)).slice(0, Math.ceil(room * 0.9)) });
+    messages.push({
+      role: messages.length % 2 === 1 ? 'user' : 'assistant',
+      content: text.repeat(Math.ceil(room / text.length)).slice(0, Math.ceil(room * 0.9)),
+    });
   }
   return body();
 }
@@ -49,11 +53,39 @@ const TOKENS = ['1,', '"",', '[],', '{},', 'true,', '"ab",', '[1],', '{"a":1},',
 
 function bodies(): [string, string][] {
   const list: [string, string][] = [];
-  for (const [label, bytes] of [['1 KB', 1024], ['16 KB', 16_384], ['256 KB', 262_144], ['1 MB', MB]] as const) list.push([`chat with code ${label}`, chat(bytes)]);
+  for (const [label, bytes] of [
+    ['1 KB', 1024],
+    ['16 KB', 16_384],
+    ['256 KB', 262_144],
+    ['1 MB', MB],
+  ] as const)
+    list.push([`chat with code ${label}`, chat(bytes)]);
   list.push(['chat with prose 256 KB', chat(262_144, 'The quick brown fox jumps over the lazy dog and nobody minds. ')]);
   list.push(['chat in Chinese 256 KB', chat(87_000, '请用简短的句子回答下面的问题并给出理由。')]);
-  list.push(['image as base64 1 MB', JSON.stringify({ model: 'm', messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'iVBORw0KGgoAAAANSUhEUgAA'.repeat(MB / 24)}` } }] }] })]);
-  list.push(['tool schemas, indented 256 KB', JSON.stringify({ model: 'm', tools: Array.from({ length: 500 }, (_, index) => ({ type: 'function', function: { name: `tool_${index}`, parameters: { type: 'object', properties: { path: { type: 'string', description: 'A path' } }, required: ['path'] } } })) }, null, 2)]);
+  list.push([
+    'image as base64 1 MB',
+    JSON.stringify({
+      model: 'm',
+      messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'iVBORw0KGgoAAAANSUhEUgAA'.repeat(MB / 24)}` } }] }],
+    }),
+  ]);
+  list.push([
+    'tool schemas, indented 256 KB',
+    JSON.stringify(
+      {
+        model: 'm',
+        tools: Array.from({ length: 500 }, (_, index) => ({
+          type: 'function',
+          function: {
+            name: `tool_${index}`,
+            parameters: { type: 'object', properties: { path: { type: 'string', description: 'A path' } }, required: ['path'] },
+          },
+        })),
+      },
+      null,
+      2,
+    ),
+  ]);
   const nest = `${'['.repeat(254)}${']'.repeat(254)},`;
   list.push(['! brackets to depth 256, 1 MB', repeated(MB, '{"a":[', () => nest, '0]}')]);
   list.push(['! top-level keys, 1 MB', repeated(MB, '{', (index) => `"k${dice(index)}":1,`, '"z":1}')]);
@@ -64,7 +96,10 @@ function bodies(): [string, string][] {
   list.push(['! one number, 1 MB', `{"a":${'7'.repeat(MB)}}`]);
   list.push(['! every token, shuffled, 1 MB', repeated(MB, '{"a":[', (index) => TOKENS[dice(index) % TOKENS.length] ?? '', '0]}')]);
   list.push(['! only \\uXXXX, 1 MB', `{"a":"${'\\u00e9'.repeat(MB / 6)}"}`]);
-  list.push(['! mixed escapes, 1 MB', `{"a":"${repeated(MB, '', (index) => ['\\t', '\\u0041', 'x', '\\/', 'yz', '\\b', '\\\\'][dice(index) % 7] ?? '', '')}"}`]);
+  list.push([
+    '! mixed escapes, 1 MB',
+    `{"a":"${repeated(MB, '', (index) => ['\\t', '\\u0041', 'x', '\\/', 'yz', '\\b', '\\\\'][dice(index) % 7] ?? '', '')}"}`,
+  ]);
   list.push(['! only backslashes, 1 MB', `{"a":"${'\\\\'.repeat(MB / 2)}"}`]);
   list.push(['! empty strings, 1 MB', repeated(MB, '{"a":[', () => '"",', '0]}')]);
   list.push(['! strings of 0 to 96 bytes, 1 MB', repeated(MB, '{"a":[', (index) => `"${'s'.repeat(dice(index))}",`, '0]}')]);
@@ -73,7 +108,8 @@ function bodies(): [string, string][] {
   for (const name of agents === null ? [] : readdirSync(agents)) {
     if (!/claude-code.*turn1-req2|codex.*turn1-req2|opencode.*main|cline/.test(name) || agents === null) continue;
     const recorded: unknown = JSON.parse(readFileSync(join(agents, name), 'utf8'));
-    if (typeof recorded === 'object' && recorded !== null && 'body' in recorded) list.push([`agent ${name.replace('.json', '')}`, typeof recorded.body === 'string' ? recorded.body : JSON.stringify(recorded.body)]);
+    if (typeof recorded === 'object' && recorded !== null && 'body' in recorded)
+      list.push([`agent ${name.replace('.json', '')}`, typeof recorded.body === 'string' ? recorded.body : JSON.stringify(recorded.body)]);
   }
   return list;
 }
@@ -98,7 +134,9 @@ const list = bodies().filter(([label]) => only === undefined || label.includes(o
 const warm = Buffer.from(chat(65_536));
 for (let round = 0; round < 500; round++) scanner.scan(warm);
 
-process.stdout.write(`${'body'.padEnd(46)}${'bytes'.padStart(9)}${'scan µs'.padStart(11)}${'ns/byte'.padStart(9)}${'parse µs'.padStart(11)}${'ratio'.padStart(7)}\n`);
+process.stdout.write(
+  `${'body'.padEnd(46)}${'bytes'.padStart(9)}${'scan µs'.padStart(11)}${'ns/byte'.padStart(9)}${'parse µs'.padStart(11)}${'ratio'.padStart(7)}\n`,
+);
 for (const [label, text] of list) {
   const body = Buffer.from(text);
   const result = scanner.scan(body);

@@ -15,7 +15,10 @@ function place(body: string, headroom: number, tailroom: number): Buffer {
 
 describe('model splice', () => {
   test('moves the shorter side into its room', () => {
-    for (const [before, after] of [['{"model":', `,"x":"${'y'.repeat(50)}"}`], [`{"x":"${'y'.repeat(50)}","model":`, '}']] as const) {
+    for (const [before, after] of [
+      ['{"model":', `,"x":"${'y'.repeat(50)}"}`],
+      [`{"x":"${'y'.repeat(50)}","model":`, '}'],
+    ] as const) {
       for (const id of ['m', 'abc', 'provider/a-longer-model-id']) {
         const buffer = place(`${before}"abc"${after}`, 32, 32);
         const end = buffer.length - 32;
@@ -51,14 +54,22 @@ describe('model splice', () => {
 
   test('bytes outside the value are identical, for any value, place and room', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 80 }), fc.uint8Array({ maxLength: 80 }), fc.uint8Array({ maxLength: 40 }), fc.uint8Array({ maxLength: 60 }), fc.nat(50), fc.nat(50), (before, value, after, replacement, headroom, tailroom) => {
-        const body = Buffer.concat([before, value, after]);
-        const buffer = Buffer.concat([Buffer.alloc(headroom, FILL), body, Buffer.alloc(tailroom, FILL)]);
-        const spliced = spliceModel({ buffer }, headroom, headroom + body.length, before.length, before.length + value.length, Buffer.from(replacement));
-        const result = spliced.buffer.subarray(spliced.start, spliced.end);
-        assert.ok(spliced.start >= 0 && spliced.end <= spliced.buffer.length);
-        assert.deepEqual(result, Buffer.concat([before, replacement, after]));
-      }),
+      fc.property(
+        fc.uint8Array({ maxLength: 80 }),
+        fc.uint8Array({ maxLength: 80 }),
+        fc.uint8Array({ maxLength: 40 }),
+        fc.uint8Array({ maxLength: 60 }),
+        fc.nat(50),
+        fc.nat(50),
+        (before, value, after, replacement, headroom, tailroom) => {
+          const body = Buffer.concat([before, value, after]);
+          const buffer = Buffer.concat([Buffer.alloc(headroom, FILL), body, Buffer.alloc(tailroom, FILL)]);
+          const spliced = spliceModel({ buffer }, headroom, headroom + body.length, before.length, before.length + value.length, Buffer.from(replacement));
+          const result = spliced.buffer.subarray(spliced.start, spliced.end);
+          assert.ok(spliced.start >= 0 && spliced.end <= spliced.buffer.length);
+          assert.deepEqual(result, Buffer.concat([before, replacement, after]));
+        },
+      ),
       { numRuns: 2000 },
     );
   });
@@ -67,24 +78,31 @@ describe('model splice', () => {
     const scanner = new RequestScanner();
     const pool = new SlabPool();
     fc.assert(
-      fc.property(fc.string({ maxLength: 60 }), fc.string({ minLength: 1, maxLength: 400 }), fc.string({ unit: 'binary', maxLength: 300 }), fc.boolean(), fc.nat(500), (from, to, text, modelFirst, cut) => {
-        const model = `"model" : ${JSON.stringify(from)}`;
-        const rest = `"messages":[{"role":"user","content":${JSON.stringify(text)}}],"seed":1.0e0`;
-        const source = Buffer.from(modelFirst ? `{${model},${rest}}` : `{${rest}, ${model} }`);
-        const slab = pool.acquire(source.length);
-        source.copy(slab.buffer, slab.bodyStart);
-        const body = slab.buffer.subarray(slab.bodyStart, slab.bodyStart + source.length);
-        const scan = scanner.begin();
-        scan.feed(body.subarray(0, cut));
-        scan.feed(body.subarray(cut));
-        const value = scan.finish(body).valueOf('model');
-        assert.ok(value !== null);
-        const spliced = spliceModel(slab, slab.bodyStart, slab.bodyStart + source.length, value.start, value.end, jsonModelId(to));
-        const sent = spliced.buffer.toString('utf8', spliced.start, spliced.end);
-        const renamed = `"model" : ${JSON.stringify(to)}`;
-        assert.equal(sent, modelFirst ? `{${renamed},${rest}}` : `{${rest}, ${renamed} }`);
-        pool.release(slab);
-      }),
+      fc.property(
+        fc.string({ maxLength: 60 }),
+        fc.string({ minLength: 1, maxLength: 400 }),
+        fc.string({ unit: 'binary', maxLength: 300 }),
+        fc.boolean(),
+        fc.nat(500),
+        (from, to, text, modelFirst, cut) => {
+          const model = `"model" : ${JSON.stringify(from)}`;
+          const rest = `"messages":[{"role":"user","content":${JSON.stringify(text)}}],"seed":1.0e0`;
+          const source = Buffer.from(modelFirst ? `{${model},${rest}}` : `{${rest}, ${model} }`);
+          const slab = pool.acquire(source.length);
+          source.copy(slab.buffer, slab.bodyStart);
+          const body = slab.buffer.subarray(slab.bodyStart, slab.bodyStart + source.length);
+          const scan = scanner.begin();
+          scan.feed(body.subarray(0, cut));
+          scan.feed(body.subarray(cut));
+          const value = scan.finish(body).valueOf('model');
+          assert.ok(value !== null);
+          const spliced = spliceModel(slab, slab.bodyStart, slab.bodyStart + source.length, value.start, value.end, jsonModelId(to));
+          const sent = spliced.buffer.toString('utf8', spliced.start, spliced.end);
+          const renamed = `"model" : ${JSON.stringify(to)}`;
+          assert.equal(sent, modelFirst ? `{${renamed},${rest}}` : `{${rest}, ${renamed} }`);
+          pool.release(slab);
+        },
+      ),
       { numRuns: 1000 },
     );
     assert.equal(pool.lent, 0);

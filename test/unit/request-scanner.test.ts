@@ -68,6 +68,7 @@ function asField(text: Buffer): Buffer {
 }
 
 // One row a category of the JSON parsing suite, for clones that do not have the suite.
+// biome-ignore format: a table
 const ACCEPTED = [
   '0', '-0', '-1', '12', '1.5', '-0.1', '1e3', '1E+3', '1e-03', '0e1', '0E0', '20e1', '123.456e78', '9007199254740993', '1e400', '-1e-400',
   'true', 'false', 'null', '""', '" "', '"a"', '"\\"\\\\\\/\\b\\f\\n\\r\\t"', '"\\u0000"', '"\\u00e9"', '"\\uD83D\\uDE00"', '"\\ud800"', '"\\udc00\\ud800"',
@@ -75,6 +76,7 @@ const ACCEPTED = [
   '{}', '{ }', '{"a":1}', '{"":0}', '{"a":{"b":{}}}', '{"a":1,"a":2}', '{"a\\u0062":[]}', ' 1 ', '\t[\n1\r,\n2 ] ', '{ "a" : 1 , "b" : 2 }', `"${'x'.repeat(300)}"`,
   `"${'\\n'.repeat(100)}"`, `"${'\\\\'.repeat(100)}"`, `"x${'\\\\'.repeat(100)}"`, `"${'\\u00e9'.repeat(40)}"`,
 ];
+// biome-ignore format: a table
 const REJECTED = [
   '', ' ', '01', '-', '-01', '+1', '.5', '1.', '1.e3', '1e', '1e+', '1E-', '1ee3', '1.5.5', '0x1', '1a', '--1', '-a', '1 2', '00', 'Infinity', 'NaN', '-Infinity', '1_000',
   'tru', 'truE', 'True', 'fals', 'nul', 'nulll', 'truefalse', 'undefined', "'a'", '"', '"a', '"\\"', '"\\', '"\\a"', '"\\x41"', '"\\u"', '"\\u12"', '"\\u123"', '"\\u12g4"', '"\\uD83D\\u"',
@@ -142,7 +144,10 @@ describe('request scanner grammar', () => {
   });
 
   test('256 levels pass, 257 do not', () => {
-    for (const [open, close] of [['[', ']'], ['{"a":', '}']] as const) {
+    for (const [open, close] of [
+      ['[', ']'],
+      ['{"a":', '}'],
+    ] as const) {
       const nested = (levels: number) => Buffer.from(`{"x":${open.repeat(levels - 1)}${open === '[' ? '' : '1'}${close.repeat(levels - 1)},"model":"m"}`);
       assert.equal(scanner.scan(nested(256)).fault, null);
       assert.notEqual(scanner.scan(nested(256)).valueOf('model'), null);
@@ -234,7 +239,20 @@ describe('request scanner positions', () => {
   });
 
   test('keys that only resemble a control key are not it', () => {
-    for (const key of ['Model', 'model ', 'mode', 'models', 'mod\\u00e9l', 'model\\u0000', '\\nodel', 'modél', 'm\\\\odel', `model${'x'.repeat(200)}`, '\\u006d'.repeat(40), `${'\\u006d'.repeat(20)}x`]) {
+    for (const key of [
+      'Model',
+      'model ',
+      'mode',
+      'models',
+      'mod\\u00e9l',
+      'model\\u0000',
+      '\\nodel',
+      'modél',
+      'm\\\\odel',
+      `model${'x'.repeat(200)}`,
+      '\\u006d'.repeat(40),
+      `${'\\u006d'.repeat(20)}x`,
+    ]) {
       const body = Buffer.from(`{"${key}":1,"model":"m","${key}":2}`);
       const result = scanner.scan(body);
       assert.equal(result.fault, null, key);
@@ -294,9 +312,21 @@ describe('request scanner positions', () => {
 
 // Keys and texts that lead into every branch more often than chance would.
 const hotKey = fc.constantFrom(...CONTROL_KEYS, ...ATTACHMENT_KEYS, 'x', '', 'a'.repeat(33));
-const hotText = fc.oneof(fc.string({ unit: 'binary', maxLength: 90 }), fc.string({ unit: fc.constantFrom('\\', '"', '\n', 'a', 'é', '\u0001', '😀', '\ud800'), maxLength: 150 }));
+const hotText = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 90 }),
+  fc.string({ unit: fc.constantFrom('\\', '"', '\n', 'a', 'é', '\u0001', '😀', '\ud800'), maxLength: 150 }),
+);
 const json = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
-  value: fc.oneof({ maxDepth: 4, depthSize: 'small' }, hotText, fc.double({ noNaN: true, noDefaultInfinity: true }), fc.maxSafeInteger(), fc.boolean(), fc.constant(null), fc.array(tie('value'), { maxLength: 4 }), tie('object')),
+  value: fc.oneof(
+    { maxDepth: 4, depthSize: 'small' },
+    hotText,
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.maxSafeInteger(),
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(tie('value'), { maxLength: 4 }),
+    tie('object'),
+  ),
   object: fc.dictionary(fc.oneof(hotKey, hotText), tie('value'), { maxKeys: 6 }),
 })).object;
 const cuts = fc.array(fc.nat(1000), { maxLength: 6 });
@@ -332,7 +362,11 @@ describe('request scanner properties', () => {
   });
 
   test('after any mutation the verdict is that of JSON.parse, however it is cut', () => {
-    const mutation = fc.tuple(fc.nat(1000), fc.constantFrom('insert', 'replace', 'remove', 'cut'), fc.oneof(fc.constantFrom(...Buffer.from('"\\{}[],:0123456789.eE+-truefalsn \n\u0001')), fc.nat(255)));
+    const mutation = fc.tuple(
+      fc.nat(1000),
+      fc.constantFrom('insert', 'replace', 'remove', 'cut'),
+      fc.oneof(fc.constantFrom(...Buffer.from('"\\{}[],:0123456789.eE+-truefalsn \n\u0001')), fc.nat(255)),
+    );
     fc.assert(
       fc.property(json, fc.array(mutation, { minLength: 1, maxLength: 3 }), fc.boolean(), cuts, (value, mutations, indented, parts) => {
         let body = Buffer.from(JSON.stringify(value, null, indented ? 2 : undefined));
@@ -349,7 +383,30 @@ describe('request scanner properties', () => {
   });
 
   test('any string of tokens gets the verdict of JSON.parse', () => {
-    const token = fc.constantFrom('{', '}', '[', ']', ',', ':', '"a"', '"model"', '1', '-0', '0.5', '1e9', 'true', 'false', 'null', ' ', '\n', '""', '"\\n"', '"a":', '"b":[', '"c":{');
+    const token = fc.constantFrom(
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      '"a"',
+      '"model"',
+      '1',
+      '-0',
+      '0.5',
+      '1e9',
+      'true',
+      'false',
+      'null',
+      ' ',
+      '\n',
+      '""',
+      '"\\n"',
+      '"a":',
+      '"b":[',
+      '"c":{',
+    );
     fc.assert(
       fc.property(fc.array(token, { maxLength: 12 }), cuts, (tokens, parts) => {
         const body = Buffer.from(`{"a":${tokens.join('')}}`);
@@ -364,10 +421,13 @@ describe('request scanner properties', () => {
 describe('request scanner slots', () => {
   test('thousands of bodies can be under way at once and none disturbs another', () => {
     const own = new RequestScanner();
-    const bodies = Array.from({ length: 5000 }, (_, index) => Buffer.from(`{"model":"m${index}","x":"${'\\n'.repeat(index % 90)}","stream":${index % 2 === 0}}`));
+    const bodies = Array.from({ length: 5000 }, (_, index) =>
+      Buffer.from(`{"model":"m${index}","x":"${'\\n'.repeat(index % 90)}","stream":${index % 2 === 0}}`),
+    );
     const scans = bodies.map(() => own.begin());
     for (let step = 0; step < 20; step++) {
-      for (const [index, body] of bodies.entries()) scans[index]?.feed(body.subarray(Math.floor((body.length * step) / 20), Math.floor((body.length * (step + 1)) / 20)));
+      for (const [index, body] of bodies.entries())
+        scans[index]?.feed(body.subarray(Math.floor((body.length * step) / 20), Math.floor((body.length * (step + 1)) / 20)));
     }
     assert.equal(own.active, 5000);
     for (const [index, body] of bodies.entries()) {
@@ -417,15 +477,34 @@ describe('readers', () => {
   };
 
   test('strings are decoded, short and long, with and without escapes', () => {
-    for (const text of ['', 'gpt-5', 'é', '漢字', 'a"b\\c\n', '\u0000', 'x'.repeat(64), 'x'.repeat(65), `${'x'.repeat(100)}é`, `${'x'.repeat(100)}"`, '\ud800']) {
+    for (const text of [
+      '',
+      'gpt-5',
+      'é',
+      '漢字',
+      'a"b\\c\n',
+      '\u0000',
+      'x'.repeat(64),
+      'x'.repeat(65),
+      `${'x'.repeat(100)}é`,
+      `${'x'.repeat(100)}"`,
+      '\ud800',
+    ]) {
       assert.equal(read(JSON.stringify(text), readString), text);
     }
     assert.equal(read('"\\u0067pt\\/5"', readString), 'gpt/5');
   });
 
   test('integers are exact or null', () => {
-    for (const [text, expected] of [['0', 0], ['1', 1], ['4096', 4096], ['9007199254740991', 9007199254740991]] as const) assert.equal(read(text, readInteger), expected);
-    for (const text of ['9007199254740992', '9007199254740993', '1e3', '1.0', '-1', '-0', '12345678901234567890', '"1"', 'true', 'null', '[1]']) assert.equal(read(text, readInteger), null, text);
+    for (const [text, expected] of [
+      ['0', 0],
+      ['1', 1],
+      ['4096', 4096],
+      ['9007199254740991', 9007199254740991],
+    ] as const)
+      assert.equal(read(text, readInteger), expected);
+    for (const text of ['9007199254740992', '9007199254740993', '1e3', '1.0', '-1', '-0', '12345678901234567890', '"1"', 'true', 'null', '[1]'])
+      assert.equal(read(text, readInteger), null, text);
   });
 
   test('booleans are booleans only', () => {

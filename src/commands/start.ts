@@ -9,7 +9,7 @@ import { createLog, type Log } from '../platform/log.ts';
 import { embeddedPostgresUrl } from '../storage/postgres/embedded-postgres.ts';
 import { migratePostgres } from '../storage/postgres/migrate.ts';
 import { createPostgres } from '../storage/postgres/pool.ts';
-import { recordAddresses } from '../supervisor/addresses.ts';
+import { forgetAddresses, recordAddresses } from '../supervisor/addresses.ts';
 import { renderBanner } from '../supervisor/banner.ts';
 import { keepDemoKey } from '../supervisor/demo-key.ts';
 import { type InstallationLock, type LockResult, takeInstallationLock } from '../supervisor/installation-lock.ts';
@@ -60,6 +60,7 @@ async function start(args: readonly string[], context: CommandContext): Promise<
   const lock = expectLock(takeInstallationLock(config.dataDirectory), config.dataDirectory);
   let claim: PortClaim | null = null;
   try {
+    forgetAddresses(config.dataDirectory);
     const secrets = loadSecrets(config, { create: true });
     if (secrets === null) throw new StartFault('MASTER_KEY: must be given when DATABASE_URL is');
     // Gateways of a killed supervisor hold the port for a moment more.
@@ -70,6 +71,7 @@ async function start(args: readonly string[], context: CommandContext): Promise<
     return 0;
   } finally {
     claim?.release();
+    forgetAddresses(config.dataDirectory);
     lock.release();
   }
 }

@@ -100,7 +100,7 @@ export class ChildLife {
   #gone(resolve: (exit: Exit) => void, exit: Exit): void {
     this.isReady = false;
     this.hasExited = true;
-    for (const answer of [...this.#waiting.values()]) answer(null);
+    for (const answer of this.#waiting.values()) answer(null);
     resolve(exit);
   }
 }

@@ -1,0 +1,86 @@
+// Who may import whom: the layers of ARCHITECTURE.md as rules. test/house tries a breach of each.
+
+const PLANES = '^src/(data|control)-plane/';
+const COMPOSITION = '^src/(commands|gateway|supervisor)/|^src/(main|routes)\\.ts$';
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+module.exports = {
+  forbidden: [
+    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
+    {
+      name: 'domain-is-a-leaf',
+      comment: 'rules know neither who calls them nor where things are kept',
+      severity: 'error',
+      from: { path: '^src/domain/' },
+      to: { path: '^(src|jobs|workers)/', pathNot: '^src/(domain|platform)/' },
+    },
+    {
+      name: 'domain-does-no-io',
+      comment: 'status-line takes the table of reason phrases from node:http, and nothing that opens a socket',
+      severity: 'error',
+      from: { path: '^src/domain/', pathNot: '^src/domain/refusals/status-line\\.ts$' },
+      to: { dependencyTypes: ['core'], path: '^(node:)?(fs|net|tls|http|http2|https|dgram|dns|child_process|cluster|worker_threads)(/|$)' },
+    },
+    { name: 'platform-is-below-all', severity: 'error', from: { path: '^src/platform/' }, to: { path: '^(src|jobs)/', pathNot: '^src/platform/' } },
+    {
+      name: 'planes-apart',
+      comment: 'the data plane and the control plane never import each other',
+      severity: 'error',
+      from: { path: PLANES },
+      to: { path: PLANES, pathNot: '^src/$1-plane/' },
+    },
+    {
+      name: 'only-roots-know-the-planes',
+      comment: 'commands, gateway, supervisor, main and routes put the planes together; nothing else reaches into them',
+      severity: 'error',
+      from: { path: '^(src|jobs|workers)/', pathNot: `${PLANES}|${COMPOSITION}` },
+      to: { path: PLANES },
+    },
+    { name: 'nothing-imports-the-roots', severity: 'error', from: { path: '^(src|jobs|workers)/', pathNot: COMPOSITION }, to: { path: COMPOSITION } },
+    {
+      name: 'only-storage-talks-to-databases',
+      severity: 'error',
+      from: { pathNot: '^(src/storage|test)/' },
+      to: { path: '(^|/)(pg|@clickhouse/client|chdb)(/|$)' },
+    },
+    { name: 'storage-knows-the-domain-only', severity: 'error', from: { path: '^src/storage/' }, to: { path: '^(src|jobs)/', pathNot: '^src/(storage|domain|platform)/' } },
+    {
+      name: 'only-http-knows-uws',
+      comment: 'benchmarks measure the bare server beside ours',
+      severity: 'error',
+      from: { pathNot: '^(src/http|benchmarks)/' },
+      to: { path: 'uWebSockets\\.js' },
+    },
+    { name: 'http-knows-no-plane', severity: 'error', from: { path: '^src/http/' }, to: { path: '^(src|jobs)/', pathNot: '^src/(http|domain|platform)/' } },
+    {
+      name: 'no-analytics-on-the-data-plane',
+      comment: 'a generation never waits for ClickHouse',
+      severity: 'error',
+      from: { path: '^src/data-plane/' },
+      to: { path: '^src/storage/clickhouse/', reachable: true },
+    },
+    { name: 'workers-are-pure', severity: 'error', from: { path: '^workers/' }, to: { path: '^(src|jobs)/', pathNot: '^src/(domain|platform)/' } },
+    {
+      name: 'jobs-stand-on-storage',
+      severity: 'error',
+      from: { path: '^jobs/' },
+      to: { path: '^(src|workers)/', pathNot: '^src/(domain|storage|platform)/|^src/config\\.ts$' },
+    },
+    { name: 'simulator-stands-alone', severity: 'error', from: { path: '^simulator/' }, to: { path: '^(src|jobs|workers|test|benchmarks|check)/' } },
+    { name: 'not-to-test', severity: 'error', from: { path: '^(src|jobs|workers|bin)/' }, to: { path: '^(test|benchmarks|simulator|check)/' } },
+    {
+      name: 'no-orphans',
+      comment: 'worker tasks are found by file name',
+      severity: 'error',
+      from: { orphan: true, pathNot: '\\.d\\.ts$|^workers/|^test/support/worker-tasks/' },
+      to: {},
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '\\.as\\.ts$|^benchmarks/peers' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { extensions: ['.ts', '.js', '.cjs', '.json'] },
+  },
+};

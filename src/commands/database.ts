@@ -1,0 +1,34 @@
+// A command's own connection to the installation's database, opened for one piece of work and closed after it.
+
+import { type CompleteConfig, type Environment, readConfig } from '../config.ts';
+import { createLog } from '../platform/log.ts';
+import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
+import { completeConfig } from '../supervisor/complete-config.ts';
+import { findInstallationHolder } from '../supervisor/installation-lock.ts';
+import { logToStderr } from '../supervisor/log-destination.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+
+export async function withDatabase<T>(environment: Environment, work: (postgres: Postgres, config: CompleteConfig) => Promise<T>): Promise<T> {
+  const settings = readConfig(environment);
+  // The embedded database runs only while its installation does.
+  if (settings.databaseUrl === null && findInstallationHolder(settings.dataDirectory) === null) {
+    throw new StartFault(`no installation is running on ${settings.dataDirectory}: start it with "tollgate start", or set DATA_DIR or DATABASE_URL to reach another`);
+  }
+  const config = completeConfig(settings);
+  const log = createLog({ level: settings.given.has('LOG_LEVEL') ? settings.logLevel : 'error', process: 'command', destination: logToStderr() });
+  const postgres = createPostgres({ url: config.databaseUrl, log, max: 1 });
+  try {
+    return await work(postgres, config);
+  } catch (error) {
+    if (isUnreachable(error)) throw new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });
+    throw error;
+  } finally {
+    await postgres.close();
+  }
+}
+
+const UNREACHABLE_CODES = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ECONNRESET', '28P01', '3D000', '57P03']);
+
+function isUnreachable(error: unknown): error is Error {
+  return error instanceof Error && (('code' in error && UNREACHABLE_CODES.has(String(error.code))) || /timeout exceeded when trying to connect/.test(error.message));
+}

@@ -1,0 +1,98 @@
+// House rules about files: how they open, how long they are, what they are called, what they may not hold.
+
+import assert from 'node:assert/strict';
+import { existsSync, globSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { ALL_SOURCES, listBreaches, ROOT, type SourceFile, sourcesIn } from './sources.ts';
+
+const PRODUCT = sourcesIn('src', 'workers', 'jobs', 'simulator');
+
+const LINES_MAX = 400;
+/** Longer than 400 lines, each for its reason. */
+const LONG_FILES: Readonly<Record<string, string>> = {
+  'src/data-plane/dialects/request-scan/request-scanner.as.ts': 'one grammar, compiled to one WebAssembly module',
+};
+
+const EMPTY_NAMES = /(^|[/-])(utils?|helpers?|common|misc|managers?|services?|data|info|stuff)(\.|\/|-|$)/;
+/** `data-plane` is a term of networks. */
+const NAMED_ALL_THE_SAME = /(^|\/)data-plane\//g;
+
+describe('files', () => {
+  test('there are files to look at', () => {
+    assert.ok(PRODUCT.length > 50, `only ${PRODUCT.length} found`);
+  });
+
+  test('each opens with a sentence about what it owns', () => {
+    const breaches = listBreaches(ALL_SOURCES, ({ text }) => {
+      const comment = openingComment(text);
+      if (comment === null) return 'does not open with a comment line';
+      return /[.:?]$/.test(comment) ? null : `its opening comment is not a sentence: "${comment}"`;
+    });
+    assert.deepEqual(breaches, []);
+  });
+
+  test(`none is longer than ${LINES_MAX} lines, but for the named ones`, () => {
+    const lines = ({ text }: SourceFile) => text.split('\n').length - 1;
+    assert.deepEqual(listBreaches(PRODUCT.filter(({ path }) => !(path in LONG_FILES)), (file) => (lines(file) > LINES_MAX ? `${lines(file)} lines` : null)), []);
+    for (const path of Object.keys(LONG_FILES)) {
+      const file = PRODUCT.find((candidate) => candidate.path === path);
+      assert.ok(file !== undefined && lines(file) > LINES_MAX, `${path} no longer needs its exception`);
+    }
+  });
+
+  test('names are words of the trade, in kebab-case, and say which', () => {
+    const breaches = listBreaches(ALL_SOURCES, ({ path }) => {
+      if (/[A-Z_ ]/.test(path)) return 'is not kebab-case';
+      return EMPTY_NAMES.test(path.replace(NAMED_ALL_THE_SAME, '/')) ? 'is named after nothing in particular' : null;
+    });
+    assert.deepEqual(breaches, []);
+    assert.deepEqual(listBreaches(ALL_SOURCES, ({ path }) => (/\/index\.[jt]s$/.test(path) ? 'is a barrel: import the file that owns the thing' : null)), []);
+  });
+
+  test('nothing is left for later without saying so in an issue', () => {
+    const marks = new RegExp(`\\b(${['FIX', 'TO', 'XX', 'HA'].map((mark, index) => mark + ['ME', 'DO', 'X', 'CK'][index]).join('|')})\\b`);
+    assert.deepEqual(listBreaches(ALL_SOURCES, ({ text }) => marks.exec(text)?.[0] ?? null), []);
+  });
+
+  test('no test is skipped or singled out for good', () => {
+    const breach = ({ text }: SourceFile) => /\b(test|describe|it)\.(only|skip|todo)\(|\{\s*(only|skip|todo): true/.exec(text)?.[0] ?? null;
+    assert.deepEqual(listBreaches(sourcesIn('test').filter(({ path }) => path !== 'test/house/files.test.ts'), breach), []);
+  });
+
+  test('the machine is read in one place: time by the clock, the environment by the configuration', () => {
+    // The linter says the same; this also sees what its rule cannot, such as `new Date()` and destructuring.
+    const time = ({ text }: SourceFile) => /\bDate\.now\b|\bnew Date\(\)/.exec(text)?.[0] ?? null;
+    assert.deepEqual(listBreaches(sourcesIn('src', 'workers', 'jobs').filter(({ path }) => path !== 'src/platform/clock.ts'), time), []);
+    // uWebSockets.js reads its header limit from the environment when it is loaded.
+    const allowed = ['src/config.ts', 'src/http/native-server.ts'];
+    const environment = ({ text }: SourceFile) => /\bprocess\.env\b|\benv\b[^;]*\} = process\b/.exec(text)?.[0] ?? null;
+    assert.deepEqual(listBreaches(sourcesIn('src', 'workers', 'jobs').filter(({ path }) => !allowed.includes(path)), environment), []);
+  });
+
+  test('nothing names a place on somebody’s machine', () => {
+    const breach = ({ text }: SourceFile) => /["'`\s(](\/home\/\w+|\/Users\/\w+|\/root\b|\/work\/\w+)/.exec(text)?.[1] ?? null;
+    assert.deepEqual(listBreaches(ALL_SOURCES.filter(({ path }) => path !== 'test/house/files.test.ts'), breach), []);
+  });
+
+  test('documents and their links exist', () => {
+    for (const file of ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'LICENSE', '.ci/run']) assert.ok(existsSync(join(ROOT, file)), `${file} is missing`);
+  });
+
+  test('every spec contract file is named for its section', () => {
+    const names = globSync('test/contract/*.test.ts', { cwd: ROOT }).map((path) => path.slice('test/contract/'.length));
+    assert.deepEqual(names.filter((name) => !/^\d+(\.\d+)?-[a-z0-9-]+\.test\.ts$/.test(name)), []);
+  });
+});
+
+/** The first comment as one text; null when the file begins with anything else. */
+function openingComment(text: string): string | null {
+  const lines = text.split('\n').filter((line, index) => !(index === 0 && line.startsWith('#!')));
+  const end = lines.findIndex((line) => !line.startsWith('//'));
+  const comment = lines
+    .slice(0, end === -1 ? undefined : end)
+    .map((line) => line.slice(2).trim())
+    .join(' ');
+  // A picture or an indented list may follow the sentence.
+  return comment === '' ? null : (comment.split('  ')[0] ?? '').trim();
+}

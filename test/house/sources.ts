@@ -1,0 +1,35 @@
+// The project's own files as the house rules look at them.
+
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+const FOLDERS = ['src', 'workers', 'jobs', 'simulator', 'check', 'test', 'benchmarks', 'bin'];
+
+export interface SourceFile {
+  /** From the root of the repository. */
+  readonly path: string;
+  readonly text: string;
+}
+
+function readSources(pattern: string): SourceFile[] {
+  return globSync(pattern, { cwd: ROOT, exclude: (path) => /(^|\/)(node_modules|peers|results)(\/|$)/.test(String(path)) })
+    .sort()
+    .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
+}
+
+export const ALL_SOURCES = FOLDERS.flatMap((folder) => readSources(`${folder}/**/*.{ts,js}`));
+
+export function sourcesIn(...folders: readonly string[]): SourceFile[] {
+  return ALL_SOURCES.filter(({ path }) => folders.some((folder) => path.startsWith(`${folder}/`)));
+}
+
+/** What breaks a rule, as one message: tests show all of it at once. */
+export function listBreaches(files: readonly SourceFile[], breach: (file: SourceFile) => string | null): string[] {
+  return files.flatMap((file) => {
+    const found = breach(file);
+    return found === null ? [] : [`${file.path}: ${found}`];
+  });
+}

@@ -2,13 +2,14 @@
 // One installation is shared by the tests of a file; stopping it proves that no process is left.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { embeddedPostgresUrl } from '../../src/storage/postgres/embedded-postgres.ts';
 import { httpCall } from './http-call.ts';
+import { removeInstallation } from './postgres.ts';
 import { isRunning, listDescendants, type ProcessEntry } from './process-table.ts';
 import { pause, waitFor } from './waiting.ts';
 
@@ -142,8 +143,14 @@ class Installation implements Tollgate {
     }
     const left = await waitForEnd(descendants);
     for (const entry of left) process.kill(entry.pid, 'SIGKILL');
-    if (options.keepData !== true) rmSync(this.#directory, { recursive: true, force: true });
+    if (options.keepData !== true) this.#removeData();
     if (left.length > 0) throw new Error(`processes were left behind: ${left.map((entry) => entry.command).join(', ')}\n${this.#printed}`);
+  }
+
+  #removeData(): void {
+    // As root, the database has its home elsewhere.
+    if (existsSync(join(this.dataDir, 'postgres.json'))) removeInstallation(this.dataDir);
+    rmSync(this.#directory, { recursive: true, force: true });
   }
 
   #ended(): boolean {

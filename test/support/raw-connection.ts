@@ -51,9 +51,9 @@ export async function openRaw(port: number, bytes: Buffer, split: SplitPlan): Pr
 
 /** Writes `bytes`, each piece as a packet of its own, then reads until the server closes or has been quiet. */
 export async function exchangeRaw(port: number, bytes: Buffer, split: SplitPlan): Promise<RawExchange> {
-  const { received, closedByServer, destroy } = await openRaw(port, bytes, split);
-  destroy();
-  return { received, closedByServer };
+  const exchange = await openRaw(port, bytes, split);
+  exchange.destroy();
+  return { received: exchange.received, closedByServer: exchange.closedByServer };
 }
 
 /** Status codes of the final responses in what a server sent; interim (1xx) ones are not counted. */

@@ -9,6 +9,10 @@ const BROKEN_INVARIANTS = `
   SELECT 'every transfer sums to zero', 'transfer ' || transfer_id || ' is ' || sum(amount)
     FROM ledger_entries GROUP BY transfer_id HAVING sum(amount) <> 0
   UNION ALL
+  SELECT 'entries belong to a transfer and an account', 'transfer ' || e.transfer_id || ', account ' || e.account_id
+    FROM ledger_entries e LEFT JOIN ledger_transfers t ON t.id = e.transfer_id LEFT JOIN ledger_accounts a ON a.id = e.account_id
+   WHERE t.id IS NULL OR a.id IS NULL
+  UNION ALL
   SELECT 'balance is what the ledger says', 'wallet ' || w.id || ' has ' || w.balance || ', ledger ' || coalesce(e.total, 0)
     FROM wallets w LEFT JOIN ledger_accounts a ON a.wallet_id = w.id
     LEFT JOIN (SELECT account_id, sum(amount) AS total FROM ledger_entries GROUP BY account_id) e ON e.account_id = a.id

@@ -66,8 +66,10 @@ const END_VALUES = `
 /**
  * The whole batch in one statement, whatever its size: our own process only writes the records as JSON once.
  *
- *   input ─► terminals ─► settled (row absent or open) ─► transfers ─► entries
- *        └─► opened (admitted, no end in this batch)   └─► charged wallets, locked in id order ─► balances, leases
+ *   input ─► terminals ─► settled (row absent or open) ─► owed ─► transfers, entries
+ *        └─► opened (admitted, no end in this batch)   └─► charges per wallet, locked in id order ─► balances, leases
+ *
+ * Nothing here joins two lists of the batch: Postgres cannot know how long they are and would compare each with each.
  */
 const POST = {
   name: 'post_executions',
@@ -78,8 +80,7 @@ const POST = {
       SELECT DISTINCT ON ("id") * FROM input WHERE "type" = 'terminal' ORDER BY "id"
     ), opened AS (
       INSERT INTO generations (${START_COLUMNS}, billing_status)
-      SELECT ${START_VALUES}, 'pending' FROM input
-       WHERE "type" = 'admitted' AND NOT EXISTS (SELECT FROM terminals WHERE terminals."id" = input."id")
+      SELECT ${START_VALUES}, 'pending' FROM input WHERE "type" = 'admitted'
       ON CONFLICT (id) DO NOTHING
     ), settled AS (
       INSERT INTO generations AS stored (${START_COLUMNS}, ${END_COLUMNS.join(', ')})
@@ -87,24 +88,19 @@ const POST = {
       ON CONFLICT (id) DO UPDATE SET ${CHANGED_COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}
        WHERE stored.ended_at IS NULL AND stored.epoch = excluded.epoch
       RETURNING id, wallet_id, charge, suspense
-    ), transfers AS (
-      INSERT INTO ledger_transfers (reference, kind, execution_id)
-      SELECT 'charge:' || id, 'charge', id FROM settled WHERE charge > 0 AND wallet_id IS NOT NULL
+    ), owed AS MATERIALIZED (
+      SELECT nextval('ledger_transfers_id_seq') AS transfer_id, 'charge' AS kind, settled.id AS execution_id, charge AS amount,
+             wallet.id AS from_account, (SELECT id FROM ledger_accounts WHERE kind = 'revenue') AS to_account
+        FROM settled JOIN ledger_accounts AS wallet USING (wallet_id) WHERE charge > 0
       UNION ALL
-      SELECT 'suspense:' || id, 'suspense', id FROM settled WHERE suspense > 0
-      RETURNING id, kind, execution_id
+      SELECT nextval('ledger_transfers_id_seq'), 'suspense', id, suspense,
+             (SELECT id FROM ledger_accounts WHERE kind = 'unbilled_usage'), (SELECT id FROM ledger_accounts WHERE kind = 'suspense')
+        FROM settled WHERE suspense > 0
+    ), transfers AS (
+      INSERT INTO ledger_transfers (id, reference, kind, execution_id) SELECT transfer_id, kind || ':' || execution_id, kind, execution_id FROM owed
     ), entries AS (
       INSERT INTO ledger_entries (transfer_id, account_id, amount)
-      SELECT transfers.id, side.account_id, side.amount
-        FROM transfers
-        JOIN settled ON settled.id = transfers.execution_id
-        LEFT JOIN ledger_accounts AS wallet ON wallet.wallet_id = settled.wallet_id AND transfers.kind = 'charge'
-       CROSS JOIN LATERAL (
-         SELECT wallet.id, -settled.charge WHERE transfers.kind = 'charge'
-         UNION ALL SELECT account.id, settled.charge FROM ledger_accounts AS account WHERE account.kind = 'revenue' AND transfers.kind = 'charge'
-         UNION ALL SELECT account.id, -settled.suspense FROM ledger_accounts AS account WHERE account.kind = 'unbilled_usage' AND transfers.kind = 'suspense'
-         UNION ALL SELECT account.id, settled.suspense FROM ledger_accounts AS account WHERE account.kind = 'suspense' AND transfers.kind = 'suspense'
-       ) AS side (account_id, amount)
+      SELECT transfer_id, from_account, -amount FROM owed UNION ALL SELECT transfer_id, to_account, amount FROM owed
     ), charges AS MATERIALIZED (
       SELECT wallet_id, sum(charge) AS total FROM settled WHERE charge > 0 AND wallet_id IS NOT NULL GROUP BY wallet_id
     ), locked AS MATERIALIZED (
@@ -116,7 +112,8 @@ const POST = {
       UPDATE leases SET outstanding = outstanding - locked.total FROM locked WHERE leases.epoch = $1 AND leases.wallet_id = locked.id
       RETURNING leases.wallet_id
     )
-    SELECT (SELECT count(*) FROM charges)::integer AS wallets_charged,
+    SELECT (SELECT coalesce(sum(charge), 0) FROM settled WHERE wallet_id IS NOT NULL) = (SELECT coalesce(sum(amount), 0) FROM owed WHERE kind = 'charge') AS booked,
+           (SELECT count(*) FROM charges)::integer AS wallets_charged,
            (SELECT count(*) FROM balances)::integer AS wallets_updated,
            (SELECT count(*) FROM held)::integer AS leases_updated,
            (SELECT count(*) FROM settled)::integer AS settled,
@@ -124,6 +121,7 @@ const POST = {
 };
 
 interface PostRow {
+  readonly booked: boolean;
   readonly wallets_charged: number;
   readonly wallets_updated: number;
   readonly leases_updated: number;
@@ -144,14 +142,18 @@ export async function postExecutions(client: PostgresClient, batch: SpoolBatch):
 }
 
 async function postRecords(client: PostgresClient, epoch: number, records: readonly ExecutionRecord[]): Promise<TerminalRecord[]> {
-  const { rows } = await client.query<PostRow>(POST, [epoch, recordsAsJson(records)]);
+  const terminals = records.filter((record) => record.type === 'terminal');
+  // An admission whose end is in the same batch says nothing that the end does not repeat.
+  const ended = new Set(terminals.map(({ id }) => id));
+  const told = records.filter((record) => record.type === 'terminal' || !ended.has(record.id));
+  const { rows } = await client.query<PostRow>(POST, [epoch, recordsAsJson(told)]);
   const row = rows[0];
   if (row === undefined) throw new Error('posting executions returned no row');
+  if (!row.booked) throw new Error(`epoch ${epoch} charges a wallet that has no ledger account`);
   // A charge without its lease would break the books: the whole batch is refused, and the alarm is this fault.
   if (row.wallets_updated !== row.wallets_charged || row.leases_updated !== row.wallets_charged) {
     throw new Error(`epoch ${epoch} charges ${row.wallets_charged} wallets but holds leases of ${row.leases_updated}`);
   }
-  const terminals = records.filter((record) => record.type === 'terminal');
   if (row.skipped.length === 0 && row.settled === terminals.length) return terminals;
   const seen = new Set(row.skipped);
   return terminals.filter(({ id }) => !seen.has(id.toLowerCase()) && seen.add(id.toLowerCase()));

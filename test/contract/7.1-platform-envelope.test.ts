@@ -1,0 +1,38 @@
+// Spec 7.1: `code` is an opaque identifier, `error` a summary, `message` optional detail, `request_id` present when there is one.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Refusal, REFUSAL_RULES } from '../../src/domain/refusals/refusal.ts';
+import { renderRefusal } from '../../src/domain/refusals/render.ts';
+import { EVERY_REFUSAL } from '../support/every-refusal.ts';
+
+interface PlatformBody {
+  code: string;
+  error: string;
+  message?: string;
+  request_id?: string;
+}
+
+function render(refusal: Refusal, requestId: string | null): PlatformBody {
+  return JSON.parse(renderRefusal(refusal, 'platform', { requestId, publicUrl: 'https://gate.test' }).body) as PlatformBody;
+}
+
+const ON_PLATFORM_ROUTES = EVERY_REFUSAL.filter(({ kind }) => REFUSAL_RULES[kind].family === 'request' || REFUSAL_RULES[kind].family === 'service');
+
+test('has these fields and no others', () => {
+  assert.deepEqual(render({ kind: 'not_found' }, 'req-1'), {
+    code: render({ kind: 'not_found' }, null).code,
+    error: 'There is nothing under this id that this credential may see.',
+    message: 'Check the id, and that the key belongs to the organization and payer that made it.',
+    request_id: 'req-1',
+  });
+  assert.deepEqual(Object.keys(render({ kind: 'not_found' }, null)), ['code', 'error', 'message']);
+  assert.deepEqual(Object.keys(render({ kind: 'invalid_field', field: 'limit', reason: 'it must be a number' }, null)), ['code', 'error']);
+});
+
+test('code is the same for a kind every time, another for another kind, and names nothing', () => {
+  const codes = ON_PLATFORM_ROUTES.map((refusal) => render(refusal, null).code);
+  assert.equal(new Set(codes).size, codes.length);
+  for (const code of codes) assert.match(code, /^[0-9a-f]{8}$/);
+  assert.deepEqual(ON_PLATFORM_ROUTES.map((refusal) => render(refusal, 'other').code), codes);
+});

@@ -1,0 +1,133 @@
+// The settings: defaults, what is refused and in which words, and that secrets are never repeated.
+
+import assert from 'node:assert/strict';
+import { availableParallelism } from 'node:os';
+import { describe, test } from 'node:test';
+import { ConfigFault, type Environment, localUrl, readConfig } from '../../src/config.ts';
+
+const KEY = Buffer.alloc(32, 7).toString('base64');
+
+function refusedLines(environment: Environment): readonly string[] {
+  try {
+    readConfig(environment, '/somewhere');
+  } catch (error) {
+    assert.ok(error instanceof ConfigFault);
+    return error.lines;
+  }
+  return assert.fail('the settings were accepted');
+}
+
+describe('settings', () => {
+  test('nothing given: the defaults, frozen', () => {
+    const config = readConfig({}, '/somewhere');
+    assert.deepEqual(
+      { ...config },
+      {
+        host: '127.0.0.1',
+        port: 8080,
+        adminPort: 8081,
+        gatewayProcesses: availableParallelism(),
+        workerThreads: 1,
+        dataDirectory: '/somewhere/.tollgate',
+        databaseUrl: null,
+        clickhouseUrl: null,
+        brand: 'Service',
+        publicUrl: 'http://127.0.0.1:8080',
+        masterKey: null,
+        adminToken: null,
+        delegationKey: null,
+        bodyLimitBytes: 33_554_432,
+        drainSeconds: 30,
+        logLevel: 'info',
+        configurationFile: null,
+        given: new Set(),
+      },
+    );
+    assert.ok(Object.isFrozen(config));
+  });
+
+  test('an empty value is no value', () => {
+    const config = readConfig({ PORT: '', MASTER_KEY: '', BRAND: '', DATA_DIR: '' }, '/somewhere');
+    assert.equal(config.port, 8080);
+    assert.equal(config.given.size, 0);
+  });
+
+  test('given values', () => {
+    const config = readConfig(
+      {
+        HOST: '0.0.0.0',
+        PORT: '9000',
+        ADMIN_PORT: '9001',
+        GATEWAY_PROCESSES: '3',
+        WORKER_THREADS: '2',
+        DATA_DIR: 'data',
+        DATABASE_URL: 'postgres://u:p@/tollgate?host=%2Frun',
+        CLICKHOUSE_URL: 'http://127.0.0.1:8123',
+        BRAND: 'Acme',
+        PUBLIC_URL: 'https://gate.acme.test/',
+        MASTER_KEY: KEY,
+        ADMIN_TOKEN: 'a'.repeat(16),
+        DELEGATION_KEY: 'd'.repeat(32),
+        BODY_LIMIT_BYTES: '1024',
+        DRAIN_SECONDS: '0',
+        LOG_LEVEL: 'debug',
+        TOLLGATE_CONFIG: 'tollgate.yaml',
+        UNRELATED: 'x',
+      },
+      '/somewhere',
+    );
+    assert.equal(config.port, 9000);
+    assert.equal(config.dataDirectory, '/somewhere/data');
+    assert.equal(config.configurationFile, '/somewhere/tollgate.yaml');
+    assert.equal(config.publicUrl, 'https://gate.acme.test');
+    assert.deepEqual(config.masterKey, Buffer.alloc(32, 7));
+    assert.equal(config.drainSeconds, 0);
+    assert.ok(config.given.has('PORT') && !config.given.has('UNRELATED'));
+  });
+
+  test('every wrong setting is named, with what it must be and what it was', () => {
+    assert.deepEqual(refusedLines({ PORT: 'abc', ADMIN_PORT: '70000', BRAND: '1st', LOG_LEVEL: 'loud', GATEWAY_PROCESSES: '0', HOST: 'a b', PUBLIC_URL: 'ftp://x', DRAIN_SECONDS: '-1' }), [
+      'HOST: must be an IP address or a host name, got "a b"',
+      'PORT: must be an integer from 1 to 65535, got "abc"',
+      'ADMIN_PORT: must be an integer from 1 to 65535, got "70000"',
+      'GATEWAY_PROCESSES: must be an integer from 1 to 256, got "0"',
+      'BRAND: must be 1 to 32 letters, digits or hyphens, the first a letter, got "1st"',
+      'PUBLIC_URL: must be a URL starting with http:// or https://, got "ftp://x"',
+      'DRAIN_SECONDS: must be an integer from 0 to 3600, got "-1"',
+      'LOG_LEVEL: must be one of fatal, error, warn, info, debug, trace, silent, got "loud"',
+    ]);
+  });
+
+  const PORTS_REFUSED = ['0', '65536', '80.5', '1e3', ' 80', '0x50', '-1', '99999999999999999999'];
+  for (const port of PORTS_REFUSED) {
+    test(`PORT ${JSON.stringify(port)} is refused`, () => {
+      assert.deepEqual(refusedLines({ PORT: port }), [`PORT: must be an integer from 1 to 65535, got ${JSON.stringify(port)}`]);
+    });
+  }
+
+  test('a wrong secret is named and not repeated', () => {
+    const secret = 'hunter2-hunter2';
+    const lines = refusedLines({ MASTER_KEY: secret, ADMIN_TOKEN: 'hunter2', DELEGATION_KEY: secret, DATABASE_URL: `mysql://root:${secret}@x`, CLICKHOUSE_URL: secret });
+    assert.equal(lines.length, 5);
+    assert.ok(!lines.join('\n').includes('hunter2'));
+    assert.match(lines.join('\n'), /^MASTER_KEY: must be 32 bytes in base64/m);
+  });
+
+  test('a shared database needs a shared master key', () => {
+    const lines = refusedLines({ DATABASE_URL: 'postgres://db/tollgate' });
+    assert.equal(lines.length, 1);
+    assert.match(lines[0] ?? '', /^MASTER_KEY: must be given when DATABASE_URL is/);
+    assert.equal(readConfig({ DATABASE_URL: 'postgres://db/tollgate', MASTER_KEY: KEY }).databaseUrl, 'postgres://db/tollgate');
+  });
+
+  test('one port cannot serve both', () => {
+    assert.deepEqual(refusedLines({ PORT: '9000', ADMIN_PORT: '9000' }), ['ADMIN_PORT: must differ from PORT, got "9000" for both']);
+  });
+
+  test('a wildcard host is shown as loopback', () => {
+    assert.equal(localUrl('0.0.0.0', 1), 'http://127.0.0.1:1');
+    assert.equal(localUrl('::', 1), 'http://[::1]:1');
+    assert.equal(localUrl('::1', 1), 'http://[::1]:1');
+    assert.equal(localUrl('gate.test', 1), 'http://gate.test:1');
+  });
+});

@@ -97,7 +97,7 @@ async function admitAndRelay(
     authorizedAmount: admission.hold === null ? null : admission.hold.toString(),
     requestBytes: body.length,
   };
-  const execution = Execution.begin(start, offer, admission, receivedAtMs, plane.metering);
+  const execution = await Execution.begin(start, offer, admission, receivedAtMs, plane.metering);
   if (execution === null) return { kind: 'billing_unavailable' };
   const ownHeaders = [plane.executionIdHeader, execution.id];
   relay({ exchange, dialect, request, execution, offers, tokenizer: served.model.tokenizer, ownHeaders }, plane.relay);

@@ -6,6 +6,7 @@ import { Authenticator } from '../data-plane/identity/authenticate.ts';
 import { WalletLeases } from '../data-plane/admission/wallet-leases.ts';
 import { RequestScanner } from '../data-plane/dialects/request-scan/request-scanner.ts';
 import { GenerationMetrics } from '../data-plane/metering/generation-metrics.ts';
+import { RecordJournal } from '../data-plane/metering/record-journal.ts';
 import { SlabPool } from '../data-plane/relay/slab-pool.ts';
 import type { DataPlane } from '../data-plane/serve-generation.ts';
 import type { CompleteConfig } from '../config.ts';
@@ -36,7 +37,7 @@ export interface GatewayParts {
   readonly metrics: MetricsRegistry;
 }
 
-const SEGMENT_BYTES_MAX = 16_777_216;
+const SEGMENT_BYTES_MAX = 67_108_864;
 const FSYNC_INTERVAL_MS = 20;
 const COUNT_QUEUE_BYTES_MAX = 67_108_864;
 const COARSE_INTERVAL_MS = 1_000;
@@ -62,11 +63,10 @@ export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: 
     intake: { slabs, scanner: new RequestScanner(), bodyLimitBytes: config.bodyLimitBytes },
     leases,
     metering: {
-      records,
+      journal: new RecordJournal(records, (fault) => log.error({ err: fault }, 'records could not be written: admission stops')),
       leases,
       clock,
       metrics: new GenerationMetrics(metrics),
-      onRecordFault: (fault) => log.error({ err: fault }, 'a record could not be written: admission stops'),
     },
     relay: {
       slabs,

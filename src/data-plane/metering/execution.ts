@@ -1,6 +1,6 @@
 // One admitted execution: what is recorded when it starts and, exactly once, when it ends.
 
-import type { AdmittedRecord, ExecutionStart, TerminalRecord } from '../../domain/executions/execution-record.ts';
+import type { ExecutionStart } from '../../domain/executions/execution-record.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { settle } from '../../domain/settlement/settle.ts';
 import type { Usage, UsageSource } from '../../domain/usage/usage.ts';
@@ -10,19 +10,13 @@ import type { Admission } from '../admission/admit.ts';
 import type { WalletLeases } from '../admission/wallet-leases.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
-
-/** Where execution records go; a record that is appended survives the death of this process. */
-export interface RecordSink {
-  append(record: AdmittedRecord | TerminalRecord): void;
-}
+import type { RecordJournal } from './record-journal.ts';
 
 export interface Metering {
-  readonly records: RecordSink;
+  readonly journal: RecordJournal;
   readonly leases: WalletLeases;
   readonly clock: Clock;
   readonly metrics: GenerationMetrics;
-  /** The spool did not take a record: an alarm. */
-  onRecordFault(fault: unknown): void;
 }
 
 /** The usage to charge by, and where it comes from. */
@@ -52,17 +46,18 @@ export class Execution {
   readonly receivedAtMs: number;
   /** Monotonic time of the provider's first reply byte; null before it. */
   firstByteAtMs: number | null = null;
+  /** The end is recorded. */
   settled = false;
+  private ending = false;
   private start: ExecutionStart;
   private offer: Offer;
   private readonly metering: Metering;
 
   /** Records the execution as admitted, before a byte goes upstream. null when it cannot be recorded: its hold is given back and nothing may be sent. */
-  static begin(start: ExecutionStart, offer: Offer, admission: Admission, receivedAtMs: number, metering: Metering): Execution | null {
+  static async begin(start: ExecutionStart, offer: Offer, admission: Admission, receivedAtMs: number, metering: Metering): Promise<Execution | null> {
     try {
-      metering.records.append({ type: 'admitted', ...start });
-    } catch (fault) {
-      metering.onRecordFault(fault);
+      await metering.journal.append({ type: 'admitted', ...start });
+    } catch {
       if (admission.hold !== null && admission.walletId !== null) metering.leases.settle(admission.walletId, admission.hold, 0n);
       return null;
     }
@@ -87,10 +82,10 @@ export class Execution {
     this.start = { ...this.start, provider: offer.provider.id, providerModel: offer.providerModel, priceVersion: offer.price?.version ?? null };
   }
 
-  /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). */
-  end(ending: Ending): void {
-    assert(!this.settled, 'an execution ends once');
-    this.settled = true;
+  /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). Rejects when the end could not be recorded. */
+  async end(ending: Ending): Promise<void> {
+    assert(!this.ending, 'an execution ends once');
+    this.ending = true;
     const { metering, admission, start } = this;
     const { usage, source, claimed, distrust } = ending.measured;
     const settlement = settle({
@@ -105,7 +100,7 @@ export class Execution {
     const endedAtMs = metering.clock.monotonicMs();
     const latencyMs = Math.max(0, Math.round(endedAtMs - this.receivedAtMs));
     const ttftMs = this.firstByteAtMs === null ? null : Math.max(0, Math.round(this.firstByteAtMs - this.receivedAtMs));
-    metering.records.append({
+    await metering.journal.append({
       type: 'terminal',
       ...start,
       endedAtMs: metering.clock.nowMs(),
@@ -122,6 +117,7 @@ export class Execution {
       ttftMs,
       responseBytes: ending.responseBytes,
     });
+    this.settled = true;
     // Only after the record is written: money that is free again may be lent or spent at once.
     if (admission.hold !== null && admission.walletId !== null) metering.leases.settle(admission.walletId, admission.hold, settlement.charge ?? 0n);
     metering.metrics.ended(start.api, ending, settlement, latencyMs, ttftMs);

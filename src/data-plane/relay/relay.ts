@@ -92,7 +92,7 @@ export class Relay implements ReplyListener {
   private cut = false;
   private flushScheduled = false;
   private clientBlocked = false;
-  /** The last bytes wait until the execution is settled. */
+  /** The end is being recorded, after its tokens are counted where they must be; the last bytes wait for it. */
   private settling = false;
   private drainUntilMs = 0;
   private requestWritten = false;
@@ -191,10 +191,11 @@ export class Relay implements ReplyListener {
   }
 
   private refuseFault(fault: UpstreamFault): void {
-    this.endWithoutReply(fault === 'connect_failed' ? 'connect_failed' : 'no_reply', fault);
     const refusal: Refusal = fault === 'first_byte_timeout' ? { kind: 'upstream_timeout' } : { kind: 'upstream_unreachable' };
-    this.question.exchange.refuse(refusal, this.question.ownHeaders);
-    this.close();
+    this.endWithoutReply(fault === 'connect_failed' ? 'connect_failed' : 'no_reply', fault, () => {
+      this.question.exchange.refuse(refusal, this.question.ownHeaders);
+      this.close();
+    });
   }
 
   /** Whether another attempt may be made: only when no byte was sent, or a kept connection turned out dead (DESIGN 3). */
@@ -209,17 +210,18 @@ export class Relay implements ReplyListener {
     return true;
   }
 
-  private endWithoutReply(outcome: Outcome, errorCode: string): void {
+  private endWithoutReply(outcome: Outcome, errorCode: string, ended: () => void): void {
     const status = outcome === 'aborted_before_first_byte' ? null : 502;
-    this.question.execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0 });
+    this.settling = true;
+    this.question.execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0 }).then(ended, this.fail);
   }
 
   /** All that one read of the provider's socket brought goes out together: chunks of one tick are one write (PERFORMANCE 4). */
-  private scheduleFlush(): void {
+  private readonly scheduleFlush = (): void => {
     if (this.flushScheduled) return;
     this.flushScheduled = true;
     queueMicrotask(this.flush);
-  }
+  };
 
   private readonly flush = (): void => {
     this.flushScheduled = false;
@@ -233,7 +235,11 @@ export class Relay implements ReplyListener {
 
   private flushNow(): void {
     const { exchange, execution } = this.question;
-    if (!execution.settled && this.isOver() && !this.settle(this.howItEnded())) return;
+    if (!execution.settled && this.isOver()) {
+      // The bytes that show the client the end wait for the record of it.
+      this.settle(this.howItEnded());
+      return;
+    }
     if (exchange.closed) {
       if (this.upstreamEnded || this.cut) this.close();
       return;
@@ -294,20 +300,17 @@ export class Relay implements ReplyListener {
     });
   }
 
-  /** Ends the execution; false when its tokens must be counted first, and then `flush` is scheduled again. */
-  private settle(how: HowItEnded): boolean {
-    if (this.settling) return false;
+  /** Ends the execution: `flush` goes on once its end is recorded, after a count of its tokens where the provider reported none. */
+  private settle(how: HowItEnded): void {
+    if (this.settling) return;
+    this.settling = true;
     const failed = this.providerStatus >= 300;
     const report = failed ? NO_USAGE : reportedUsage(this.question.dialect, this.relayed);
     const outcome = this.outcomeOf(how, report);
     const rule = OUTCOME_MATRIX[outcome].chargeRule;
-    if (rule === 'nothing' || report.usage !== null) {
-      this.end(outcome, rule === 'nothing' ? NO_USAGE : report);
-      return true;
-    }
-    this.settling = true;
-    void this.countThenEnd(outcome, report);
-    return false;
+    if (rule === 'nothing') this.end(outcome, NO_USAGE);
+    else if (report.usage !== null) this.end(outcome, report);
+    else this.count(report).then((measured) => this.end(outcome, measured), this.fail);
   }
 
   private outcomeOf(how: HowItEnded, report: MeasuredUsage): Outcome {
@@ -319,35 +322,25 @@ export class Relay implements ReplyListener {
     return this.relayed.totalBytes === 0 ? 'aborted_before_first_byte' : 'aborted_mid_stream';
   }
 
-  private async countThenEnd(outcome: Outcome, report: MeasuredUsage): Promise<void> {
-    try {
-      const { execution, tokenizer } = this.question;
-      const bounds = execution.admission.tokenBounds;
-      const measured = await countUsage(
-        {
-          encoding: tokenizer,
-          request: this.body,
-          relayed: this.relayed,
-          responseIsStream: this.isStream,
-          inputTokensMax: bounds?.inputTokensMax ?? this.body.length,
-          outputTokensMax: bounds?.outputTokensMax ?? this.relayed.totalBytes,
-        },
-        this.context.workers,
-        report,
-      );
-      this.end(outcome, measured);
-      this.settling = false;
-      this.scheduleFlush();
-    } catch (fault) {
-      this.fail(fault);
-    }
+  private count(report: MeasuredUsage): Promise<MeasuredUsage> {
+    const { execution, tokenizer } = this.question;
+    const bounds = execution.admission.tokenBounds;
+    const question = {
+      encoding: tokenizer,
+      request: this.body,
+      relayed: this.relayed,
+      responseIsStream: this.isStream,
+      inputTokensMax: bounds?.inputTokensMax ?? this.body.length,
+      outputTokensMax: bounds?.outputTokensMax ?? this.relayed.totalBytes,
+    };
+    return countUsage(question, this.context.workers, report);
   }
 
   private end(outcome: Outcome, measured: MeasuredUsage): void {
     const { execution, exchange } = this.question;
     const status = this.begun || !exchange.aborted ? this.providerStatus : null;
     const errorCode = this.providerStatus >= 300 ? `provider_${this.providerStatus}` : null;
-    execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes });
+    execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes }).then(this.scheduleFlush, this.fail);
   }
 
   /** The client is gone: the call is cut, or read on for its usage where the provider's setting says so. */
@@ -355,7 +348,7 @@ export class Relay implements ReplyListener {
     this.pending = [];
     this.pendingBytes = 0;
     if (this.settling) {
-      // The count goes on; `flush` then finds nothing more to wait for.
+      // The recording goes on; `flush` then finds nothing more to wait for.
       this.call?.abort();
       this.upstreamEnded = true;
       return;
@@ -376,15 +369,10 @@ export class Relay implements ReplyListener {
 
   private leave(): void {
     this.call?.abort();
-    if (this.providerStatus === 0) {
-      this.endWithoutReply('aborted_before_first_byte', 'client_left');
-      this.close();
-    } else if (this.settle('client_left')) {
-      this.close();
-    } else {
-      // Counting goes on; `flush` then finds nothing more to wait for.
-      this.upstreamEnded = true;
-    }
+    // `flush` finds nothing more to wait for once the end is recorded.
+    this.upstreamEnded = true;
+    if (this.providerStatus === 0) this.endWithoutReply('aborted_before_first_byte', 'client_left', () => this.close());
+    else this.settle('client_left');
   }
 
   /** Called from the coarse clock: ends what is out of time. */
@@ -399,11 +387,11 @@ export class Relay implements ReplyListener {
   }
 
   /** A fault of ours (the spool does not take records, a bug): the client must not take what it has for complete. */
-  private fail(fault: unknown): void {
+  private readonly fail = (fault: unknown): void => {
     this.call?.abort();
     this.question.exchange.fail(fault);
     this.close();
-  }
+  };
 
   private close(): void {
     if (this.closed) return;

@@ -54,8 +54,6 @@ export interface RelayQuestion {
 const TOTAL_TIMEOUT_MS = 3_600_000;
 /** How long a reply is read on for its usage after the client left, where the provider's setting says so. */
 const DRAIN_TIMEOUT_MS = 120_000;
-/** A connection that turned out dead is tried once more per offer; the new connection is fresh. */
-const STALE_RETRIES_MAX = 2;
 
 type HowItEnded = 'clean' | 'cut' | 'client_left';
 
@@ -71,7 +69,8 @@ export class Relay implements ReplyListener {
   private readonly startedAtMs: number;
   private call: UpstreamCall | null = null;
   private offerIndex = 0;
-  private staleRetries = 0;
+  /** A kept connection turned out dead: the request goes once more, on a new one. */
+  private retriedStale = false;
   /** Where the request lies, with the provider's model spliced in once an attempt was made. */
   private room: { readonly buffer: Buffer };
   private bodyStart: number;
@@ -146,6 +145,7 @@ export class Relay implements ReplyListener {
         body: this.body,
       },
       this,
+      this.retriedStale,
     );
   }
 
@@ -200,8 +200,8 @@ export class Relay implements ReplyListener {
 
   /** Whether another attempt may be made: only when no byte was sent, or a kept connection turned out dead (DESIGN 3). */
   private moveOn(fault: UpstreamFault): boolean {
-    if (fault === 'stale_connection' && this.staleRetries < STALE_RETRIES_MAX) {
-      this.staleRetries += 1;
+    if (fault === 'stale_connection' && !this.retriedStale) {
+      this.retriedStale = true;
       return true;
     }
     if (fault !== 'connect_failed' || this.offerIndex + 1 >= this.question.offers.length) return false;

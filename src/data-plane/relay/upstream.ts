@@ -67,10 +67,13 @@ export class UpstreamOrigin {
     this.timeouts = timeouts;
   }
 
-  /** Starts a call. The listener hears of its end exactly once, unless the call is aborted first. */
-  call(request: UpstreamRequest, listener: ReplyListener): UpstreamCall {
+  /**
+   * Starts a call. The listener hears of its end exactly once, unless the call is aborted first.
+   * `onNewConnection`: not on a kept connection, which may be as dead as the one before it.
+   */
+  call(request: UpstreamRequest, listener: ReplyListener, onNewConnection: boolean): UpstreamCall {
     // Last in, first out: the connections in use stay few and warm, the others reach their keep-alive timeout.
-    const lane = this.free.pop() ?? this.openLane();
+    const lane = onNewConnection ? this.openLane() : (this.free.pop() ?? this.openLane());
     this.openCalls += 1;
     const call = new UpstreamCall(this, lane, listener);
     lane.client.dispatch(

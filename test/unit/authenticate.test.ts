@@ -1,0 +1,115 @@
+// Authentication from memory and store: what is remembered, for how long, and that a failing store never yields a principal.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
+import type { Principal } from '../../src/domain/identity/principal.ts';
+
+const principal: Principal = {
+  apiKeyId: 'k', organizationId: 'o', teamId: null, userId: null, walletId: 'w', billed: true, permissions: ['inference'], expiresAtMs: null,
+};
+
+class Fixture {
+  nowMs = 1_000;
+  asked = 0;
+  answer: Principal | null | Error = principal;
+  hold: Promise<void> = Promise.resolve();
+  readonly authenticator = new Authenticator(
+    async () => {
+      this.asked += 1;
+      const answer = this.answer;
+      await this.hold;
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+    { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs },
+  );
+  ask(authorization = 'Bearer tg-good') {
+    return this.authenticator.authenticate(authorization, 'inference');
+  }
+}
+
+describe('authenticate', () => {
+  for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic abc', 'tg-good', 'Bearertg-good']) {
+    test(`${JSON.stringify(authorization)} presents no credential`, async () => {
+      const fixture = new Fixture();
+      assert.deepEqual(await fixture.ask(authorization), { kind: 'authentication_required' });
+      assert.equal(fixture.asked, 0);
+    });
+  }
+
+  test('the scheme is case-insensitive', async () => assert.equal(await new Fixture().ask('bearer tg-good'), principal));
+
+  test('a known credential is answered from memory, without a promise', async () => {
+    const fixture = new Fixture();
+    assert.equal(await fixture.ask(), principal);
+    assert.equal(fixture.ask(), principal);
+    assert.equal(fixture.asked, 1);
+  });
+
+  test('many requests at once ask once', async () => {
+    const fixture = new Fixture();
+    await Promise.all(Array.from({ length: 50 }, () => fixture.ask()));
+    assert.equal(fixture.asked, 1);
+  });
+
+  test('a prefix, a longer one and another case of a known credential are other credentials', async () => {
+    const fixture = new Fixture();
+    await fixture.ask();
+    fixture.answer = null;
+    for (const other of ['Bearer tg-goo', 'Bearer tg-good1', 'Bearer TG-GOOD', 'Bearer tg-goodtg-good']) {
+      assert.deepEqual(await fixture.ask(other), { kind: 'unauthorized' });
+    }
+  });
+
+  test('a failing store never yields a principal, and is asked again', async () => {
+    const fixture = new Fixture();
+    fixture.answer = new Error('away');
+    assert.deepEqual(await fixture.ask(), { kind: 'authorization_unavailable' });
+    fixture.answer = principal;
+    assert.equal(await fixture.ask(), principal);
+  });
+
+  test('what is remembered is asked again after half a minute, and after a change at once', async () => {
+    const fixture = new Fixture();
+    await fixture.ask();
+    fixture.answer = null;
+    fixture.authenticator.forgetAll();
+    assert.deepEqual(await fixture.ask(), { kind: 'unauthorized' });
+    fixture.answer = principal;
+    await fixture.ask();
+    fixture.answer = null;
+    fixture.nowMs += 31_000;
+    assert.deepEqual(await fixture.ask(), { kind: 'unauthorized' });
+  });
+
+  test('an answer that was under way during a change is not remembered', async () => {
+    const fixture = new Fixture();
+    let release = () => {};
+    fixture.hold = new Promise((resolve) => (release = resolve));
+    const asking = fixture.ask();
+    fixture.authenticator.forgetAll();
+    release();
+    await asking;
+    fixture.answer = null;
+    assert.deepEqual(await fixture.ask(), { kind: 'unauthorized' });
+  });
+
+  test('an expired key is refused although it is remembered', async () => {
+    const fixture = new Fixture();
+    fixture.answer = { ...principal, expiresAtMs: 2_000 };
+    await fixture.ask();
+    fixture.nowMs = 2_000;
+    assert.deepEqual(await fixture.ask(), { kind: 'unauthorized' });
+  });
+
+  test('a permission that the principal lacks', async () => {
+    assert.deepEqual(await new Fixture().authenticator.authenticate('Bearer tg-good', 'org.admin'), { kind: 'permission_denied' });
+  });
+
+  test('nothing longer than a key can be is looked up', async () => {
+    const fixture = new Fixture();
+    assert.deepEqual(await fixture.ask(`Bearer ${'x'.repeat(300)}`), { kind: 'unauthorized' });
+    assert.equal(fixture.asked, 0);
+  });
+});

@@ -10,14 +10,15 @@ import { assert } from './assert.ts';
 import type { Clock } from './clock.ts';
 
 /** One call to the system's random source costs about as much as fifty ids; drawing for 512 ids at a time makes it vanish. */
-const POOL_BYTES = 512 * 16;
-const BYTES_PER_ID = 10;
+const DRAWS_PER_ID = 6;
+const POOL_DRAWS = 512 * DRAWS_PER_ID;
 const COUNTER_MAX = 0xfff;
 const COUNTER_SEED_MASK = 0x7ff;
 const TIMESTAMP_MAX = 2 ** 48 - 1;
 
-const HEX_BYTES: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
-const HEX_COUNTERS: readonly string[] = Array.from({ length: COUNTER_MAX + 1 }, (_, count) => count.toString(16).padStart(3, '0'));
+/** Ids are put together from three hexadecimal digits at a time: few joins, and a table that stays small. */
+const HEX_TRIPLES: readonly string[] = Array.from({ length: 0x1000 }, (_, bits) => bits.toString(16).padStart(3, '0'));
+const VARIANTS = ['-8', '-9', '-a', '-b'] as const;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
 /** Makes the process's id source. `fillRandom` must fill the whole array; tests pass their own. */
@@ -25,8 +26,9 @@ export function createExecutionIdSource(
   clock: Clock,
   fillRandom: (bytes: Uint8Array) => void = (bytes) => void randomFillSync(bytes),
 ): () => string {
-  const pool = new Uint8Array(POOL_BYTES);
-  let position = POOL_BYTES;
+  const pool = new Uint16Array(POOL_DRAWS);
+  const poolBytes = new Uint8Array(pool.buffer);
+  let position = POOL_DRAWS;
   let timestampMs = -1;
   let counter = 0;
   let prefix = '';
@@ -38,28 +40,25 @@ export function createExecutionIdSource(
     const hex = ms.toString(16).padStart(12, '0');
     prefix = `${hex.slice(0, 8)}-${hex.slice(8)}-7`;
   };
-  const byte = (offset: number): number => pool[offset] as number;
-  const hex = (offset: number): string => HEX_BYTES[pool[offset] as number] as string;
+  const triple = (offset: number): string => HEX_TRIPLES[(pool[offset] as number) & 0xfff] as string;
 
   return () => {
-    if (position + BYTES_PER_ID > POOL_BYTES) {
-      fillRandom(pool);
+    if (position === POOL_DRAWS) {
+      fillRandom(poolBytes);
       position = 0;
     }
     const at = position;
-    position += BYTES_PER_ID;
+    position += DRAWS_PER_ID;
 
+    const seed = pool[at] as number;
     const nowMs = Math.floor(clock.nowMs());
-    const seed = (byte(at) << 8) | byte(at + 1);
     if (nowMs > timestampMs) startMillisecond(nowMs, seed);
     else if (counter === COUNTER_MAX) startMillisecond(timestampMs + 1, seed);
     else counter++;
 
-    const variant = HEX_BYTES[(byte(at + 2) & 0x3f) | 0x80] as string;
-    return (
-      prefix + (HEX_COUNTERS[counter] as string) + '-' + variant + hex(at + 3) + '-' +
-      hex(at + 4) + hex(at + 5) + hex(at + 6) + hex(at + 7) + hex(at + 8) + hex(at + 9)
-    );
+    // The seed takes the low bits of the first draw; the variant's two random bits are its highest.
+    const variant = VARIANTS[seed >> 14] as string;
+    return prefix + HEX_TRIPLES[counter] + variant + triple(at + 1) + '-' + triple(at + 2) + triple(at + 3) + triple(at + 4) + triple(at + 5);
   };
 }
 

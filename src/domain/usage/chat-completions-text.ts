@@ -106,7 +106,8 @@ function* eventPayloads(body: string): Generator<string> {
 }
 
 function pushMessage(texts: string[], message: JsonObject): void {
-  texts.push(...textsOfContent(message['content']));
+  // Not by spreading: a list of parts can be longer than a call has room for arguments.
+  for (const text of textsOfContent(message['content'])) texts.push(text);
   pushText(texts, reasoningOf(message));
   pushText(texts, message['refusal']);
   pushCall(texts, asObject(message['function_call']));

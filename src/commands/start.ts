@@ -93,7 +93,9 @@ function expectLock(result: LockResult, dataDirectory: string): InstallationLock
 async function claimServingPort(config: Config, isDemo: boolean): Promise<PortClaim> {
   const { host, port } = config;
   const mayMove = isDemo && !config.given.has('PORT');
-  const claim = await (mayMove ? claimNextPort(host, port) : claimPort(host, port));
+  const claim = await (mayMove ? claimNextPort(host, port) : claimPort(host, port)).catch((error: Error) => {
+    throw new StartFault(`HOST, PORT: cannot listen on ${host} port ${port}: ${error.message}`, { cause: error });
+  });
   if (claim === null) throw new StartFault(`PORT: port ${port} on ${host} is in use by another program; give another PORT or stop that program`);
   return claim;
 }

@@ -22,6 +22,13 @@ describe('tables', () => {
     assert.deepEqual(breaches, []);
   });
 
+  test('every job is in the table of jobs/schedule.ts', () => {
+    const table = readFileSync(join(ROOT, 'jobs/schedule.ts'), 'utf8');
+    const jobs = sourcesIn('jobs').filter(({ text }) => /^export (async )?function \w+\([^)]*\bJobContext\b/m.test(text) && !/^export const JOBS\b/m.test(text));
+    assert.ok(jobs.length > 0);
+    assert.deepEqual(listBreaches(jobs, ({ path }) => (table.includes(`'./${path.slice('jobs/'.length)}'`) ? null : 'is in no table')), []);
+  });
+
   test('every command is in the table of src/main.ts', () => {
     const table = readFileSync(join(ROOT, 'src/main.ts'), 'utf8');
     const commands = sourcesIn('src/commands').filter(({ text }) => /export const \w+Command: Command\b/.test(text));

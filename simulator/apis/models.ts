@@ -1,10 +1,10 @@
 // The simulated provider's models: what GET /v1/models lists, and which names a call may use.
 
-export const MODEL_IDS: readonly string[] = ['sim-small', 'sim-medium', 'sim-large', 'sim-mini', 'sim-pro'];
+const MODEL_IDS: readonly string[] = ['small-2026-05-01', 'large-2026-05-01', 'sim-small', 'sim-large'];
 
-/** Every name that begins with `sim-` is served, so that a configuration may invent as many models as it needs; the rest are unknown. */
+/** Any name is served, so that a configuration may invent as many models as it needs; only those that begin with `unknown` are not. */
 export function isKnownModel(model: string): boolean {
-  return model.startsWith('sim-');
+  return !model.startsWith('unknown');
 }
 
 export function renderModels(): string {

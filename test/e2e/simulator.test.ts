@@ -71,7 +71,7 @@ describe('the simulated provider', () => {
     const limited = await ask('[[sim: status=429 retry_after=3]]');
     assert.deepEqual([limited.status, limited.headers['retry-after']], [429, '3']);
     assert.equal((await ask('[[sim: status=503]]')).status, 503);
-    assert.equal((await ask('x', { model: 'gpt-none' })).status, 404);
+    assert.equal((await ask('x', { model: 'unknown-model' })).status, 404);
     assert.equal((await httpCall(`${provider.url}/v1/models`)).status, 401, 'without a credential');
   });
 

@@ -22,10 +22,7 @@ const VARIANTS = ['-8', '-9', '-a', '-b'] as const;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
 /** Makes the process's id source. `fillRandom` must fill the whole array; tests pass their own. */
-export function createExecutionIdSource(
-  clock: Clock,
-  fillRandom: (bytes: Uint8Array) => void = (bytes) => void randomFillSync(bytes),
-): () => string {
+export function createExecutionIdSource(clock: Clock, fillRandom: (bytes: Uint8Array) => void = (bytes) => void randomFillSync(bytes)): () => string {
   const pool = new Uint16Array(POOL_DRAWS);
   const poolBytes = new Uint8Array(pool.buffer);
   let position = POOL_DRAWS;

@@ -7,8 +7,23 @@ export type Log = Logger;
 
 /** Keys whose value is a credential wherever it stands; covered to the depth that a log call's object has in practice. */
 const SECRET_KEYS = [
-  'authorization', 'Authorization', 'proxy-authorization', 'x-api-key', 'X-Api-Key', 'apiKey', 'api_key', 'secret', 'password',
-  'cookie', 'set-cookie', 'token', 'adminToken', 'masterKey', 'delegationKey', 'databaseUrl', 'connectionString',
+  'authorization',
+  'Authorization',
+  'proxy-authorization',
+  'x-api-key',
+  'X-Api-Key',
+  'apiKey',
+  'api_key',
+  'secret',
+  'password',
+  'cookie',
+  'set-cookie',
+  'token',
+  'adminToken',
+  'masterKey',
+  'delegationKey',
+  'databaseUrl',
+  'connectionString',
 ] as const;
 
 const REDACTED_PATHS = SECRET_KEYS.flatMap((key) => {

@@ -140,7 +140,10 @@ export class Gauge<L extends readonly string[] = readonly []> extends Family<Gau
 export class Histogram<L extends readonly string[] = readonly []> extends Family<HistogramCell, L> {
   readonly buckets: readonly number[];
   constructor(name: string, help: string, buckets: readonly number[], labelNames: L) {
-    assert(buckets.every((bound, index) => Number.isFinite(bound) && (index === 0 || bound > (buckets[index - 1] as number))), `buckets of ${name} must grow`);
+    assert(
+      buckets.every((bound, index) => Number.isFinite(bound) && (index === 0 || bound > (buckets[index - 1] as number))),
+      `buckets of ${name} must grow`,
+    );
     super(name, help, labelNames, () => new HistogramCell(buckets));
     this.buckets = buckets;
   }

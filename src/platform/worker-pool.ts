@@ -77,7 +77,9 @@ export class WorkerPool<Task extends string = WorkerTask> {
     this.#queueBytes = options.metrics.gauge('tollgate_worker_queue_bytes', 'Bytes held by worker tasks that wait or run.');
     this.#tasksOpen = options.metrics.gauge('tollgate_worker_tasks_open', 'Worker tasks that wait or run.');
     this.#results = options.metrics.counter('tollgate_worker_tasks_total', 'Worker tasks by result; a deadline kills a thread.', ['task', 'result']);
-    this.#seconds = options.metrics.histogram('tollgate_worker_task_seconds', 'Time from handing a task over to its result.', DURATION_BUCKETS_SECONDS, ['task']);
+    this.#seconds = options.metrics.histogram('tollgate_worker_task_seconds', 'Time from handing a task over to its result.', DURATION_BUCKETS_SECONDS, [
+      'task',
+    ]);
     this.#piscina = new Piscina({
       minThreads: 0,
       maxThreads: options.threads,

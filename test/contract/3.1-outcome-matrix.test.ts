@@ -13,7 +13,15 @@ const USAGE = { inputTokens: 100, cachedInputTokens: null, cacheWriteTokens: nul
 const COST = 500n;
 
 // Columns: charge and rated cost with usage, charge and rated cost without any, status.
-type Row = readonly [outcome: Outcome, source: UsageSource, charge: bigint | null, rated: bigint | null, chargeWithout: bigint | null, ratedWithout: bigint | null, status: string];
+type Row = readonly [
+  outcome: Outcome,
+  source: UsageSource,
+  charge: bigint | null,
+  rated: bigint | null,
+  chargeWithout: bigint | null,
+  ratedWithout: bigint | null,
+  status: string,
+];
 
 const ROWS: readonly Row[] = [
   ['completed', 'reported', COST, COST, 0n, null, 'final'],

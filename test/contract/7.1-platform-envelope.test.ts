@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Refusal, REFUSAL_RULES } from '../../src/domain/refusals/refusal.ts';
+import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { REFUSAL_RULES } from '../../src/domain/refusals/refusal-rules.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
 import { EVERY_REFUSAL } from '../support/every-refusal.ts';
 
@@ -34,5 +35,8 @@ test('code is the same for a kind every time, another for another kind, and name
   const codes = ON_PLATFORM_ROUTES.map((refusal) => render(refusal, null).code);
   assert.equal(new Set(codes).size, codes.length);
   for (const code of codes) assert.match(code, /^[0-9a-f]{8}$/);
-  assert.deepEqual(ON_PLATFORM_ROUTES.map((refusal) => render(refusal, 'other').code), codes);
+  assert.deepEqual(
+    ON_PLATFORM_ROUTES.map((refusal) => render(refusal, 'other').code),
+    codes,
+  );
 });

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { openaiErrorType } from '../../src/domain/refusals/envelopes/openai.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
-import { openaiErrorType } from '../../src/domain/refusals/envelopes/openai.ts';
 
 const CONTEXT = { requestId: null, publicUrl: 'https://gate.test' };
 

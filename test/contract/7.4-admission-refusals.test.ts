@@ -19,7 +19,14 @@ const RESULT = { scope: 'organization', kind: 'budget', window: 'month', limit: 
 
 function credit(refusal: Refusal, status: number, retryable: boolean, retryAfter?: string): Row {
   const urls = { balance_url: 'https://gate.test/v1/billing/credits', top_up_url: 'https://gate.test/v1/billing/deposits' };
-  return { refusal, status, openaiType: 'billing_error', messagesType: 'billing_error', fields: { billing: { code: refusal.kind, retryable, ...urls } }, retryAfter };
+  return {
+    refusal,
+    status,
+    openaiType: 'billing_error',
+    messagesType: 'billing_error',
+    fields: { billing: { code: refusal.kind, retryable, ...urls } },
+    retryAfter,
+  };
 }
 
 const ROWS: readonly Row[] = [
@@ -30,33 +37,67 @@ const ROWS: readonly Row[] = [
   credit({ kind: 'principal_provisioning' }, 503, true, '2'),
   {
     refusal: { kind: 'usage_limit_exceeded', retryAfterMs: 90_500, result: RESULT },
-    status: 429, openaiType: 'rate_limit_error', messagesType: 'rate_limit_error',
-    fields: { retryable: false, retry_after_seconds: 91, result: RESULT }, retryAfter: '91',
+    status: 429,
+    openaiType: 'rate_limit_error',
+    messagesType: 'rate_limit_error',
+    fields: { retryable: false, retry_after_seconds: 91, result: RESULT },
+    retryAfter: '91',
   },
-  { refusal: { kind: 'usage_limit_exceeded' }, status: 429, openaiType: 'rate_limit_error', messagesType: 'rate_limit_error', fields: { retryable: false }, retryAfter: undefined },
+  {
+    refusal: { kind: 'usage_limit_exceeded' },
+    status: 429,
+    openaiType: 'rate_limit_error',
+    messagesType: 'rate_limit_error',
+    fields: { retryable: false },
+    retryAfter: undefined,
+  },
   {
     refusal: { kind: 'rate_limit', retryAfterMs: 1500 },
-    status: 429, openaiType: 'rate_limit_error', messagesType: 'rate_limit_error', fields: { retryable: true, retry_after_seconds: 2 }, retryAfter: '2',
+    status: 429,
+    openaiType: 'rate_limit_error',
+    messagesType: 'rate_limit_error',
+    fields: { retryable: true, retry_after_seconds: 2 },
+    retryAfter: '2',
   },
   {
     refusal: { kind: 'concurrency_limit' },
-    status: 429, openaiType: 'rate_limit_error', messagesType: 'rate_limit_error', fields: { retryable: true, retry_after_seconds: 1 }, retryAfter: '1',
+    status: 429,
+    openaiType: 'rate_limit_error',
+    messagesType: 'rate_limit_error',
+    fields: { retryable: true, retry_after_seconds: 1 },
+    retryAfter: '1',
   },
   {
     refusal: { kind: 'upstream_cooldown', retryAfterMs: 30_000 },
-    status: 429, openaiType: 'rate_limit_error', messagesType: 'rate_limit_error', fields: { retryable: true, retry_after_seconds: 30 }, retryAfter: '30',
+    status: 429,
+    openaiType: 'rate_limit_error',
+    messagesType: 'rate_limit_error',
+    fields: { retryable: true, retry_after_seconds: 30 },
+    retryAfter: '30',
   },
   {
     refusal: { kind: 'traffic_token_bound_required', field: 'max_tokens' },
-    status: 422, openaiType: 'invalid_request_error', messagesType: 'invalid_request_error', fields: { retryable: false }, retryAfter: undefined,
+    status: 422,
+    openaiType: 'invalid_request_error',
+    messagesType: 'invalid_request_error',
+    fields: { retryable: false },
+    retryAfter: undefined,
   },
   {
     refusal: { kind: 'traffic_capacity_unavailable' },
-    status: 503, openaiType: 'server_error', messagesType: 'api_error', fields: { retryable: true, retry_after_seconds: 2 }, retryAfter: '2',
+    status: 503,
+    openaiType: 'server_error',
+    messagesType: 'api_error',
+    fields: { retryable: true, retry_after_seconds: 2 },
+    retryAfter: '2',
   },
 ];
 
-function render(refusal: Refusal, envelope: EnvelopeName, admissionForm?: 'flat' | 'dialect'): { status: number; retryAfter: string | undefined; body: Record<string, unknown> } {
+function render(
+  refusal: Refusal,
+  envelope: EnvelopeName,
+  admissionForm?: 'flat' | 'dialect',
+): { status: number; retryAfter: string | undefined; body: Record<string, unknown> } {
   const context = { requestId: 'r', publicUrl: 'https://gate.test', ...(admissionForm === undefined ? {} : { admissionForm }) };
   const rendered = renderRefusal(refusal, envelope, context);
   const retryAfter = rendered.headers.find(([name]) => name === 'retry-after')?.[1];

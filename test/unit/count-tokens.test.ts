@@ -14,14 +14,27 @@ const NOTHING = new Uint8Array();
 
 function countRequest(request: unknown, encoding = 'o200k_base'): Promise<CountTokensOutput> {
   const bytes = typeof request === 'string' ? encoder.encode(request) : encoder.encode(JSON.stringify(request));
-  return countTokens({ api: 'chat_completions', encoding, request: bytes, response: NOTHING, responseIsStream: false, responseBytesTotal: 0, count: { input: true, output: false } });
+  return countTokens({
+    api: 'chat_completions',
+    encoding,
+    request: bytes,
+    response: NOTHING,
+    responseIsStream: false,
+    responseBytesTotal: 0,
+    count: { input: true, output: false },
+  });
 }
 
 async function countResponse(response: string | Uint8Array, options: { stream?: boolean; bytesTotal?: number } = {}): Promise<number | null> {
   const bytes = typeof response === 'string' ? encoder.encode(response) : response;
   const input: CountTokensInput = {
-    api: 'chat_completions', encoding: 'o200k_base', request: NOTHING, response: bytes, responseIsStream: options.stream ?? false,
-    responseBytesTotal: options.bytesTotal ?? bytes.byteLength, count: { input: false, output: true },
+    api: 'chat_completions',
+    encoding: 'o200k_base',
+    request: NOTHING,
+    response: bytes,
+    responseIsStream: options.stream ?? false,
+    responseBytesTotal: options.bytesTotal ?? bytes.byteLength,
+    count: { input: false, output: true },
   };
   return (await countTokens(input)).outputTokens;
 }
@@ -45,7 +58,9 @@ describe('encodings', () => {
   const plans = sharedAssets('gpt-tokenizer', 'TestPlans.txt');
   test('agree with the published test plans', { skip: plans === null && 'the recorded vectors are not here' }, async () => {
     let checked = 0;
-    for (const [, encoding = '', sample = '', encoded = ''] of readFileSync(plans as string, 'utf8').matchAll(/EncodingName: (\S+)\nSample: ([^]*?)\nEncoded: \[([^\]]*)\]/g)) {
+    for (const [, encoding = '', sample = '', encoded = ''] of readFileSync(plans as string, 'utf8').matchAll(
+      /EncodingName: (\S+)\nSample: ([^]*?)\nEncoded: \[([^\]]*)\]/g,
+    )) {
       if (encoding === 'p50k_edit') continue;
       const tokens = encoded.trim() === '' ? 0 : encoded.split(',').length;
       assert.equal((await loadEncoding(encoding))(sample), tokens, `${encoding}: ${sample}`);
@@ -96,7 +111,13 @@ describe('a request', () => {
 describe('a JSON reply', () => {
   test('is its content, refusal, reasoning and calls', async () => {
     assert.equal(await countResponse('{"choices":[{"message":{"role":"assistant","content":"hello world"}}]}'), 2);
-    const message = { content: 'hello', reasoning_content: 'hello', reasoning: 'hello', refusal: 'hello', tool_calls: [{ function: { name: 'hello', arguments: 'hello' } }] };
+    const message = {
+      content: 'hello',
+      reasoning_content: 'hello',
+      reasoning: 'hello',
+      refusal: 'hello',
+      tool_calls: [{ function: { name: 'hello', arguments: 'hello' } }],
+    };
     assert.equal(await countResponse(JSON.stringify({ choices: [{ message }, { message: { content: 'hello' } }] })), 6);
     assert.equal(await countResponse('{"choices":[]}'), 0);
   });
@@ -118,18 +139,34 @@ describe('a JSON reply', () => {
 
 describe('a stream', () => {
   const event = (delta: object, index = 0): string => `data: ${JSON.stringify({ choices: [{ index, delta }] })}\n\n`;
-  const count = (body: string, bytesTotal?: number): Promise<number | null> => countResponse(body, { stream: true, ...(bytesTotal === undefined ? {} : { bytesTotal }) });
+  const count = (body: string, bytesTotal?: number): Promise<number | null> =>
+    countResponse(body, { stream: true, ...(bytesTotal === undefined ? {} : { bytesTotal }) });
 
   test('is its deltas joined, whatever they were split into', async () => {
-    assert.equal(await count(`${event({ role: 'assistant', content: '' })}${event({ content: 'hel' })}${event({ content: 'lo wor' })}${event({ content: 'ld' })}data: [DONE]\n\n`), 2);
-    const calls = [{ index: 0, function: { name: 'hello', arguments: '' } }, { index: 0, function: { arguments: 'hel' } }, { index: 0, function: { arguments: 'lo' } }, { index: 1, function: { name: 'hello', arguments: 'hello' } }];
+    assert.equal(
+      await count(
+        `${event({ role: 'assistant', content: '' })}${event({ content: 'hel' })}${event({ content: 'lo wor' })}${event({ content: 'ld' })}data: [DONE]\n\n`,
+      ),
+      2,
+    );
+    const calls = [
+      { index: 0, function: { name: 'hello', arguments: '' } },
+      { index: 0, function: { arguments: 'hel' } },
+      { index: 0, function: { arguments: 'lo' } },
+      { index: 1, function: { name: 'hello', arguments: 'hello' } },
+    ];
     assert.equal(await count(calls.map((call) => event({ tool_calls: [call] })).join('')), 4);
     assert.equal(await count(`${event({ reasoning_content: 'hel' })}${event({ reasoning_content: 'lo' })}${event({ refusal: 'hello' })}`), 2);
     assert.equal(await count(`${event({ content: 'hel' }, 0)}${event({ content: 'hello' }, 1)}${event({ content: 'lo' }, 0)}`), 2);
   });
   test('counts the same with every line end, with comments, ids and data on several lines', async () => {
     for (const end of ['\n', '\r\n', '\r']) {
-      assert.equal(await count(`: keep-alive\n\nid: 1\nevent: x\n${event({ content: 'hello' })}data:{"choices":\ndata: [{"delta":{"content":" world"}}]}\n\n`.replaceAll('\n', end)), 2);
+      assert.equal(
+        await count(
+          `: keep-alive\n\nid: 1\nevent: x\n${event({ content: 'hello' })}data:{"choices":\ndata: [{"delta":{"content":" world"}}]}\n\n`.replaceAll('\n', end),
+        ),
+        2,
+      );
     }
   });
   test('that was cut counts its complete events only', async () => {
@@ -154,20 +191,46 @@ describe('a stream', () => {
 describe('hostile input', () => {
   test('never throws', async () => {
     const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
-    for (const body of [deep, `{"messages":${deep}}`, `{"messages":[{"content":${deep}}]}`, '{"messages":[null,1,"x",[],{"content":{"text":1}},{"tool_calls":[null,{"function":3}]}]}']) await countRequest(body);
+    for (const body of [
+      deep,
+      `{"messages":${deep}}`,
+      `{"messages":[{"content":${deep}}]}`,
+      '{"messages":[null,1,"x",[],{"content":{"text":1}},{"tool_calls":[null,{"function":3}]}]}',
+    ])
+      await countRequest(body);
     await fc.assert(
       fc.asyncProperty(fc.json(), fc.boolean(), async (json, stream) => {
         const body = encoder.encode(stream ? `data: {"choices":[${json}]}\n\n` : `{"choices":[${json}],"messages":[${json}]}`);
-        await countTokens({ api: 'chat_completions', encoding: 'o200k_base', request: body, response: body, responseIsStream: stream, responseBytesTotal: 9, count: { input: true, output: true } });
+        await countTokens({
+          api: 'chat_completions',
+          encoding: 'o200k_base',
+          request: body,
+          response: body,
+          responseIsStream: stream,
+          responseBytesTotal: 9,
+          count: { input: true, output: true },
+        });
       }),
       { numRuns: 300 },
     );
-    await fc.assert(fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => void (await countResponse(bytes))), { numRuns: 200 });
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => void (await countResponse(bytes))),
+      { numRuns: 200 },
+    );
   });
 
   // A megabyte of one run takes minutes to hours uncut; the suite's time limit is what fails then.
   const megabyte = (unit: string): string => unit.repeat(Math.ceil(1_000_000 / encoder.encode(unit).byteLength));
-  const runs = [['a', megabyte('a'), 100_000], ['_', megabyte('_'), 5_000], ['spaces', megabyte(' '), 2_000], ['CJK', megabyte('語言模型'), 100_000], ['emoji', megabyte('😺'), 100_000], ['signs and marks', megabyte('_\u0301'), 100_000], ['slashes and line ends', megabyte('/\n'), 1_000], ['signs and emoji', megabyte('_😺'), 100_000]] as const;
+  const runs = [
+    ['a', megabyte('a'), 100_000],
+    ['_', megabyte('_'), 5_000],
+    ['spaces', megabyte(' '), 2_000],
+    ['CJK', megabyte('語言模型'), 100_000],
+    ['emoji', megabyte('😺'), 100_000],
+    ['signs and marks', megabyte('_\u0301'), 100_000],
+    ['slashes and line ends', megabyte('/\n'), 1_000],
+    ['signs and emoji', megabyte('_😺'), 100_000],
+  ] as const;
   for (const [name, text, atLeast] of runs) {
     test(`a megabyte of ${name} is counted`, { timeout: 60_000 }, async () => {
       const { inputTokens } = await countRequest({ messages: [{ role: 'user', content: text }] });
@@ -179,11 +242,18 @@ describe('hostile input', () => {
 describe('cutLongRuns', () => {
   // The pieces that the tokenizers themselves split text into; their length is what work grows with.
   const longestPiece = (text: string): number =>
-    Math.max(0, ...[R50K_TOKEN_SPLIT_REGEX, CL100K_TOKEN_SPLIT_REGEX, O200K_TOKEN_SPLIT_REGEX].flatMap((split) => [...text.matchAll(split)].map(([piece]) => piece.length)));
+    Math.max(
+      0,
+      ...[R50K_TOKEN_SPLIT_REGEX, CL100K_TOKEN_SPLIT_REGEX, O200K_TOKEN_SPLIT_REGEX].flatMap((split) =>
+        [...text.matchAll(split)].map(([piece]) => piece.length),
+      ),
+    );
   const UNITS = ['a', 'Z', '语', 'é', '1', '٣', '_', '/', ' ', '\n', '\r', '😺', '\u0301', '。', '𝔘', '𝟘', '\ud800', '\udc00', '\u00a0'];
 
   test('loses nothing, splits no character, and leaves no piece of more than two runs', () => {
-    const stretch = fc.tuple(fc.array(fc.constantFrom(...UNITS), { minLength: 1, maxLength: 3 }), fc.nat({ max: 60 })).map(([units, times]) => units.join('').repeat(times));
+    const stretch = fc
+      .tuple(fc.array(fc.constantFrom(...UNITS), { minLength: 1, maxLength: 3 }), fc.nat({ max: 60 }))
+      .map(([units, times]) => units.join('').repeat(times));
     fc.assert(
       fc.property(fc.array(stretch, { maxLength: 8 }), (stretches) => {
         const text = stretches.join('');

@@ -9,7 +9,13 @@ const LAYOUT = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]
 
 function clockAt(nowMs: number): { nowMs(): number; monotonicMs(): number; set(ms: number): void } {
   let now = nowMs;
-  return { nowMs: () => now, monotonicMs: () => now, set: (ms) => { now = ms; } };
+  return {
+    nowMs: () => now,
+    monotonicMs: () => now,
+    set: (ms) => {
+      now = ms;
+    },
+  };
 }
 
 describe('createExecutionIdSource', () => {
@@ -62,9 +68,16 @@ describe('executionIdTimeMs', () => {
     assert.equal(executionIdTimeMs('017F22E2-79B0-7CC3-98C4-DC0C0C07398F'), 0x017f22e279b0);
   });
   const others = [
-    '', 'x', '017f22e279b07cc398c4dc0c0c07398f', '017f22e2-79b0-4cc3-98c4-dc0c0c07398f', '017f22e2-79b0-7cc3-18c4-dc0c0c07398f',
-    '017f22e2-79b0-7cc3-98c4-dc0c0c07398f\n', ' 017f22e2-79b0-7cc3-98c4-dc0c0c07398', '{017f22e2-79b0-7cc3-98c4-dc0c0c07398f}',
-    "017f22e2-79b0-7cc3-98c4-dc0c0c07398'", 'a'.repeat(100_000),
+    '',
+    'x',
+    '017f22e279b07cc398c4dc0c0c07398f',
+    '017f22e2-79b0-4cc3-98c4-dc0c0c07398f',
+    '017f22e2-79b0-7cc3-18c4-dc0c0c07398f',
+    '017f22e2-79b0-7cc3-98c4-dc0c0c07398f\n',
+    ' 017f22e2-79b0-7cc3-98c4-dc0c0c07398',
+    '{017f22e2-79b0-7cc3-98c4-dc0c0c07398f}',
+    "017f22e2-79b0-7cc3-98c4-dc0c0c07398'",
+    'a'.repeat(100_000),
   ];
   for (const id of others) test(`takes ${JSON.stringify(id.slice(0, 40))} for no execution`, () => assert.equal(executionIdTimeMs(id), null));
 });

@@ -24,7 +24,15 @@ test('a line says when, how grave, and which process', () => {
 
 test('credentials are redacted wherever they stand', () => {
   const { lines, log } = capture();
-  log.info({ secret: 'hush', headers: { authorization: 'Bearer hush', 'x-api-key': 'hush' }, providers: [{ id: 'p', apiKey: 'hush' }], deep: { er: { config: { apiKey: 'hush' } } } }, 'x');
+  log.info(
+    {
+      secret: 'hush',
+      headers: { authorization: 'Bearer hush', 'x-api-key': 'hush' },
+      providers: [{ id: 'p', apiKey: 'hush' }],
+      deep: { er: { config: { apiKey: 'hush' } } },
+    },
+    'x',
+  );
   log.child({ request: { headers: { Authorization: 'hush' } } }).warn('y');
   assert.equal(lines.length, 2);
   for (const line of lines) assert.doesNotMatch(line, /hush/);
@@ -33,12 +41,20 @@ test('credentials are redacted wherever they stand', () => {
 
 test('an error is told with its causes, and without what drivers hang on it', () => {
   const { lines, log } = capture();
-  const driverError = Object.assign(new Error('duplicate key'), { code: '23505', constraint: 'generations_pkey', detail: 'Key (email)=(a@b)', headers: { authorization: 'hush' } });
+  const driverError = Object.assign(new Error('duplicate key'), {
+    code: '23505',
+    constraint: 'generations_pkey',
+    detail: 'Key (email)=(a@b)',
+    headers: { authorization: 'hush' },
+  });
   log.error({ err: new Error('could not post', { cause: new AggregateError([driverError, 'text'], 'all failed') }) }, 'posting failed');
   const { err } = JSON.parse(lines[0] as string) as { err: { message: string; stack: string; cause: { errors: Record<string, unknown>[] } } };
   assert.equal(err.message, 'could not post');
   assert.match(err.stack, /log\.test/);
-  assert.deepEqual({ ...err.cause.errors[0], stack: '' }, { type: 'Error', message: 'duplicate key', stack: '', code: '23505', constraint: 'generations_pkey' });
+  assert.deepEqual(
+    { ...err.cause.errors[0], stack: '' },
+    { type: 'Error', message: 'duplicate key', stack: '', code: '23505', constraint: 'generations_pkey' },
+  );
   assert.deepEqual(err.cause.errors[1], { type: 'string', message: 'text' });
 });
 

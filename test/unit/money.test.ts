@@ -23,8 +23,31 @@ describe('parseUsd', () => {
   for (const [text, amount] of read) test(`reads ${text}`, () => assert.equal(parseUsd(text), amount));
 
   const refused = [
-    '', ' ', '.', '.5', '5.', '-1', '+1', '-0', '01', '00', '1e3', '1E3', '0x10', '1,5', '1_000', ' 1', '1 ', '1\n', 'NaN', 'Infinity', '١',
-    '0.0000000000001', '1.0000000000000', '100000000000000000000000000', '1'.repeat(10_000),
+    '',
+    ' ',
+    '.',
+    '.5',
+    '5.',
+    '-1',
+    '+1',
+    '-0',
+    '01',
+    '00',
+    '1e3',
+    '1E3',
+    '0x10',
+    '1,5',
+    '1_000',
+    ' 1',
+    '1 ',
+    '1\n',
+    'NaN',
+    'Infinity',
+    '١',
+    '0.0000000000001',
+    '1.0000000000000',
+    '100000000000000000000000000',
+    '1'.repeat(10_000),
   ];
   for (const text of refused) test(`refuses ${JSON.stringify(text.slice(0, 40))}`, () => assert.equal(parseUsd(text), null));
 
@@ -43,7 +66,12 @@ describe('parseUsd', () => {
   });
 
   test('never throws', () => {
-    fc.assert(fc.property(fc.string(), (text) => { parseUsd(text); parsePricePerMillion(text); }));
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        parseUsd(text);
+        parsePricePerMillion(text);
+      }),
+    );
   });
 });
 

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
-import { REFUSAL_RULES, type Refusal, type RefusalRule } from '../../src/domain/refusals/refusal.ts';
+import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { REFUSAL_RULES, type RefusalRule } from '../../src/domain/refusals/refusal-rules.ts';
 import { type EnvelopeName, renderRefusal } from '../../src/domain/refusals/render.ts';
 import { statusLine } from '../../src/domain/refusals/status-line.ts';
 import { EVERY_REFUSAL } from '../support/every-refusal.ts';
@@ -19,7 +20,9 @@ function headersOf(refusal: Refusal): Record<string, string> {
 describe('every refusal, in every envelope and form', () => {
   for (const refusal of EVERY_REFUSAL) {
     test(refusal.kind, () => {
-      const rendered = ENVELOPES.flatMap((envelope) => (['flat', 'dialect'] as const).map((admissionForm) => renderRefusal(refusal, envelope, { ...CONTEXT, admissionForm })));
+      const rendered = ENVELOPES.flatMap((envelope) =>
+        (['flat', 'dialect'] as const).map((admissionForm) => renderRefusal(refusal, envelope, { ...CONTEXT, admissionForm })),
+      );
       for (const { status, headers, body, closesConnection } of rendered) {
         assert.equal(status, REFUSAL_RULES[refusal.kind].status);
         assert.equal(closesConnection, REFUSAL_RULES[refusal.kind].closesConnection ?? false);
@@ -86,11 +89,16 @@ describe('texts', () => {
   test('show what a caller wrote in short, and escaped', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 2000 }), (text) => {
-        for (const refusal of [{ kind: 'unknown_model', model: text }, { kind: 'duplicate_key', key: text }, { kind: 'unknown_path', path: text }, { kind: 'invalid_field', field: text, reason: 'r' }] as const) {
+        for (const refusal of [
+          { kind: 'unknown_model', model: text },
+          { kind: 'duplicate_key', key: text },
+          { kind: 'unknown_path', path: text },
+          { kind: 'invalid_field', field: text, reason: 'r' },
+        ] as const) {
           const { body } = renderRefusal(refusal, 'openai', CONTEXT);
           assert.ok(body.length < 3000);
           const { error } = JSON.parse(body) as { error: { message: string } };
-          assert.doesNotMatch(error.message, /[\u0000-\u001f]/);
+          assert.ok(Array.from(error.message).every((character) => character >= ' '));
         }
       }),
     );
@@ -112,7 +120,18 @@ describe('texts', () => {
 });
 
 describe('statusLine', () => {
-  for (const [status, line] of [[200, '200 OK'], [402, '402 Payment Required'], [413, '413 Payload Too Large'], [422, '422 Unprocessable Entity'], [426, '426 Upgrade Required'], [429, '429 Too Many Requests'], [502, '502 Bad Gateway'], [529, '529 Overloaded'], [599, '599 Server Error'], [999, '999 Unknown']] as const) {
+  for (const [status, line] of [
+    [200, '200 OK'],
+    [402, '402 Payment Required'],
+    [413, '413 Payload Too Large'],
+    [422, '422 Unprocessable Entity'],
+    [426, '426 Upgrade Required'],
+    [429, '429 Too Many Requests'],
+    [502, '502 Bad Gateway'],
+    [529, '529 Overloaded'],
+    [599, '599 Server Error'],
+    [999, '999 Unknown'],
+  ] as const) {
     test(line, () => assert.equal(statusLine(status), line));
   }
   test('is legal for every three-digit status', () => {

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Price } from '../../src/domain/models/catalog.ts';
-import { parsePricePerMillion } from '../../src/domain/money/parse-usd.ts';
 import { formatUsdString } from '../../src/domain/money/format.ts';
+import { parsePricePerMillion } from '../../src/domain/money/parse-usd.ts';
 import { type PicoUsd, picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Outcome } from '../../src/domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../src/domain/settlement/outcome-matrix.ts';
@@ -29,14 +29,29 @@ describe('rateUsage', () => {
     ['one token each', FULL, { inputTokens: 1, outputTokens: 1 }, '0.00001125'],
     ['cached input at its price', FULL, { inputTokens: 1000, cachedInputTokens: 800, outputTokens: 0 }, '0.00035'],
     ['cache writes at theirs', FULL, { inputTokens: 1000, cachedInputTokens: 100, cacheWriteTokens: 900, outputTokens: 0 }, '0.00141875'],
-    ['cached input without a price of its own at the plain one', price({ input: '2', output: '4' }), { inputTokens: 10, cachedInputTokens: 10, outputTokens: 0 }, '0.00002'],
-    ['cache writes without a price of their own at the plain one', price({ input: '2', output: '4' }), { inputTokens: 10, cacheWriteTokens: 10, outputTokens: 0 }, '0.00002'],
+    [
+      'cached input without a price of its own at the plain one',
+      price({ input: '2', output: '4' }),
+      { inputTokens: 10, cachedInputTokens: 10, outputTokens: 0 },
+      '0.00002',
+    ],
+    [
+      'cache writes without a price of their own at the plain one',
+      price({ input: '2', output: '4' }),
+      { inputTokens: 10, cacheWriteTokens: 10, outputTokens: 0 },
+      '0.00002',
+    ],
     ['reasoning as the output it is', FULL, { inputTokens: 0, outputTokens: 100, reasoningTokens: 90 }, '0.001'],
     ['nothing used', FULL, { inputTokens: 0, outputTokens: 0 }, '0'],
     ['free output, which need not be reported', price({ input: '0.042', output: '0' }), { inputTokens: 300 }, '0.0000126'],
     ['no output and no price for it', price({ input: '1' }), { inputTokens: 3, outputTokens: 0 }, '0.000003'],
     ['images, whatever tokens are reported', { ...NO_PRICE, image: picoUsd(40_000_000_000n) }, { images: 3, inputTokens: 50, outputTokens: 4000 }, '0.12'],
-    ['counts beyond what a float could price', price({ input: '999999.999999', output: '1' }), { inputTokens: Number.MAX_SAFE_INTEGER, outputTokens: 0 }, '9007199254731983.800745259009'],
+    [
+      'counts beyond what a float could price',
+      price({ input: '999999.999999', output: '1' }),
+      { inputTokens: Number.MAX_SAFE_INTEGER, outputTokens: 0 },
+      '9007199254731983.800745259009',
+    ],
     ['unknown: no input count', FULL, { outputTokens: 1 }, null],
     ['unknown: no output count', FULL, { inputTokens: 1 }, null],
     ['unknown: no input price', price({ output: '1' }), { inputTokens: 1, outputTokens: 1 }, null],
@@ -100,19 +115,36 @@ describe('settle', () => {
 
   test('for every execution: 0 <= charge <= hold, suspense >= 0, and what was rated is charged or in suspense', () => {
     const tokens = fc.option(fc.nat({ max: 10_000_000 }));
-    const usages = fc.option(fc.record({ inputTokens: tokens, cachedInputTokens: fc.constant(null), cacheWriteTokens: fc.constant(null), outputTokens: tokens, reasoningTokens: fc.constant(null), images: fc.constant(null) }));
+    const usages = fc.option(
+      fc.record({
+        inputTokens: tokens,
+        cachedInputTokens: fc.constant(null),
+        cacheWriteTokens: fc.constant(null),
+        outputTokens: tokens,
+        reasoningTokens: fc.constant(null),
+        images: fc.constant(null),
+      }),
+    );
     const outcome = fc.constantFrom(...(Object.keys(OUTCOME_MATRIX) as Outcome[]));
     const hold = fc.bigInt({ min: 0n, max: 10n ** 14n }).map(picoUsd);
     fc.assert(
-      fc.property(outcome, usages, usages, hold, fc.boolean(), fc.constantFrom(FULL, NO_PRICE, null), (outcome, usage, claimedUsage, authorizedAmount, billed, price) => {
-        const usageSource = usage === null ? null : 'counted';
-        const settled = settle({ outcome, usage, usageSource, claimedUsage, price, billed, authorizedAmount: billed ? authorizedAmount : null });
-        assert.ok(settled.suspense >= 0n);
-        if (!billed) assert.deepEqual([settled.charge, settled.billingStatus, settled.suspense], [null, 'not_billed', 0n]);
-        if (settled.charge === null) assert.equal(settled.billingStatus, 'not_billed');
-        else assert.ok(settled.charge >= 0n && settled.charge <= authorizedAmount);
-        if (settled.charge !== null && settled.ratedCost !== null) assert.ok(settled.charge + settled.suspense >= settled.ratedCost);
-      }),
+      fc.property(
+        outcome,
+        usages,
+        usages,
+        hold,
+        fc.boolean(),
+        fc.constantFrom(FULL, NO_PRICE, null),
+        (outcome, usage, claimedUsage, authorizedAmount, billed, price) => {
+          const usageSource = usage === null ? null : 'counted';
+          const settled = settle({ outcome, usage, usageSource, claimedUsage, price, billed, authorizedAmount: billed ? authorizedAmount : null });
+          assert.ok(settled.suspense >= 0n);
+          if (!billed) assert.deepEqual([settled.charge, settled.billingStatus, settled.suspense], [null, 'not_billed', 0n]);
+          if (settled.charge === null) assert.equal(settled.billingStatus, 'not_billed');
+          else assert.ok(settled.charge >= 0n && settled.charge <= authorizedAmount);
+          if (settled.charge !== null && settled.ratedCost !== null) assert.ok(settled.charge + settled.suspense >= settled.ratedCost);
+        },
+      ),
     );
   });
 });

@@ -15,7 +15,11 @@ describe('checkUsage accepts', () => {
     ['zeroes, the negative one too', { inputTokens: 0, outputTokens: -0 }, { inputTokens: 0, outputTokens: 0 }],
     ['absent and null as unknown', { inputTokens: null, outputTokens: 5 }, { outputTokens: 5 }],
     ['an empty report', {}, {}],
-    ['cache reads and writes that fill the input', { inputTokens: 10, cachedInputTokens: 6, cacheWriteTokens: 4, outputTokens: 1 }, { inputTokens: 10, cachedInputTokens: 6, cacheWriteTokens: 4, outputTokens: 1 }],
+    [
+      'cache reads and writes that fill the input',
+      { inputTokens: 10, cachedInputTokens: 6, cacheWriteTokens: 4, outputTokens: 1 },
+      { inputTokens: 10, cachedInputTokens: 6, cacheWriteTokens: 4, outputTokens: 1 },
+    ],
     ['reasoning inside the output', { outputTokens: 5, reasoningTokens: 5 }, { outputTokens: 5, reasoningTokens: 5 }],
     ['reasoning counted beside the output, as unknown', { outputTokens: 5, reasoningTokens: 6 }, { outputTokens: 5 }],
   ];
@@ -51,7 +55,17 @@ describe('checkUsage refuses', () => {
 });
 
 test('checkUsage never lets through what is not a count, whatever is thrown at it', () => {
-  const anything = fc.record({ inputTokens: fc.anything(), cachedInputTokens: fc.anything(), cacheWriteTokens: fc.anything(), outputTokens: fc.anything(), reasoningTokens: fc.anything(), images: fc.anything() }, { requiredKeys: [] });
+  const anything = fc.record(
+    {
+      inputTokens: fc.anything(),
+      cachedInputTokens: fc.anything(),
+      cacheWriteTokens: fc.anything(),
+      outputTokens: fc.anything(),
+      reasoningTokens: fc.anything(),
+      images: fc.anything(),
+    },
+    { requiredKeys: [] },
+  );
   fc.assert(
     fc.property(anything, (raw) => {
       const check = checkUsage(raw, NO_USAGE_BOUNDS);

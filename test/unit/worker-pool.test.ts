@@ -12,10 +12,20 @@ const SOON = { bytes: 1, deadlineMs: 300 };
 
 type TestTask = 'echo' | 'spin' | 'fail';
 
-function startPool(context: TestContext, options: { threads?: number; queueBytesMax?: number; idleTimeoutMs?: number } = {}): { pool: WorkerPool<TestTask>; metrics: MetricsRegistry } {
+function startPool(
+  context: TestContext,
+  options: { threads?: number; queueBytesMax?: number; idleTimeoutMs?: number } = {},
+): { pool: WorkerPool<TestTask>; metrics: MetricsRegistry } {
   const metrics = new MetricsRegistry();
   const log = createLog({ level: 'silent', process: 'test' });
-  const pool = new WorkerPool<TestTask>({ threads: options.threads ?? 1, queueBytesMax: options.queueBytesMax ?? 1000, log, metrics, directory, idleTimeoutMs: options.idleTimeoutMs ?? 60_000 });
+  const pool = new WorkerPool<TestTask>({
+    threads: options.threads ?? 1,
+    queueBytesMax: options.queueBytesMax ?? 1000,
+    log,
+    metrics,
+    directory,
+    idleTimeoutMs: options.idleTimeoutMs ?? 60_000,
+  });
   context.after(() => pool.close());
   return { pool, metrics };
 }
@@ -53,7 +63,10 @@ describe('WorkerPool', () => {
   test('counts waiting against the deadline', async (context) => {
     const { pool } = startPool(context);
     const results = await Promise.all([pool.run('spin', null, { bytes: 1, deadlineMs: 900 }), pool.run('echo', 'late', SOON)]);
-    assert.deepEqual(results, [{ ok: false, reason: 'deadline' }, { ok: false, reason: 'deadline' }]);
+    assert.deepEqual(results, [
+      { ok: false, reason: 'deadline' },
+      { ok: false, reason: 'deadline' },
+    ]);
   });
 
   test('turns away what does not fit its bytes, and takes more when they are free', async (context) => {
@@ -61,7 +74,10 @@ describe('WorkerPool', () => {
     const first = pool.run('echo', 1, { ...GENEROUS, bytes: 60 });
     assert.deepEqual(await pool.run('echo', 2, { ...GENEROUS, bytes: 41 }), { ok: false, reason: 'queue_full' });
     const third = pool.run('echo', 3, { ...GENEROUS, bytes: 40 });
-    assert.deepEqual(await Promise.all([first, third]), [{ ok: true, value: 1 }, { ok: true, value: 3 }]);
+    assert.deepEqual(await Promise.all([first, third]), [
+      { ok: true, value: 1 },
+      { ok: true, value: 3 },
+    ]);
     assert.deepEqual(await pool.run('echo', 4, { ...GENEROUS, bytes: 100 }), { ok: true, value: 4 });
     assert.deepEqual(await pool.run('echo', 5, { ...GENEROUS, bytes: 101 }), { ok: false, reason: 'queue_full' });
   });
@@ -88,7 +104,10 @@ describe('WorkerPool', () => {
       if (result.ok) order.push(result.value);
     });
     await Promise.all(tasks);
-    assert.deepEqual(order, Array.from({ length: 100 }, (_, index) => index));
+    assert.deepEqual(
+      order,
+      Array.from({ length: 100 }, (_, index) => index),
+    );
   });
 
   test('lets idle threads go and starts new ones', { timeout: 30_000 }, async (context) => {
@@ -108,7 +127,10 @@ describe('WorkerPool', () => {
     await new Promise((resolve) => setTimeout(resolve, 200));
     await pool.close();
     await pool.close();
-    assert.deepEqual(await Promise.all(open), [{ ok: false, reason: 'crashed' }, { ok: false, reason: 'crashed' }]);
+    assert.deepEqual(await Promise.all(open), [
+      { ok: false, reason: 'crashed' },
+      { ok: false, reason: 'crashed' },
+    ]);
     assert.deepEqual(await pool.run('echo', 2, GENEROUS), { ok: false, reason: 'crashed' });
     assert.equal(threadsOf(metrics), 0);
   });

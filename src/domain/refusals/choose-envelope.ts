@@ -1,6 +1,6 @@
 // Which envelope a refusal wears: the route's own, except for the families that bring theirs. The only place that knows the exceptions.
 
-import type { RefusalFamily } from './refusal.ts';
+import type { RefusalFamily } from './refusal-rules.ts';
 
 /** The envelope of a route, named in the route table. provider-keys (7.4) and systemone (7.5) join with the routes that need them. */
 export type EnvelopeName = 'gateway' | 'platform' | 'openai' | 'messages';
@@ -13,11 +13,14 @@ export type ChosenEnvelope = EnvelopeName | 'admission_flat' | 'admission_openai
 export function chooseEnvelope(family: RefusalFamily, routeEnvelope: EnvelopeName, admissionForm: AdmissionForm): ChosenEnvelope {
   switch (family) {
     // Spec 7.6: raised before the request reaches its route, whichever it is.
-    case 'gateway': return 'gateway';
+    case 'gateway':
+      return 'gateway';
     case 'credit':
-    case 'traffic': return admissionForm === 'flat' ? 'admission_flat' : DIALECT_FORMS[routeEnvelope];
+    case 'traffic':
+      return admissionForm === 'flat' ? 'admission_flat' : DIALECT_FORMS[routeEnvelope];
     case 'request':
-    case 'service': return routeEnvelope;
+    case 'service':
+      return routeEnvelope;
   }
 }
 

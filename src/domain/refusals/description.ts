@@ -1,6 +1,7 @@
 // A refusal with its rule applied: everything an envelope needs, and no more; envelopes never ask for the kind.
 
-import { type LimitResult, type Refusal, type RefusalFamily, ruleOf } from './refusal.ts';
+import type { LimitResult, Refusal } from './refusal.ts';
+import { type RefusalFamily, ruleOf } from './refusal-rules.ts';
 
 export interface RefusalDescription {
   readonly kind: Refusal['kind'];
@@ -33,7 +34,7 @@ export function describeRefusal(refusal: Refusal): RefusalDescription {
   return {
     kind: refusal.kind,
     status: rule.status,
-    code: rule.code,
+    code: rule.code ?? refusal.kind,
     family: rule.family,
     summary,
     advice,

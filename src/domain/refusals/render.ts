@@ -46,13 +46,20 @@ export function renderRefusal(refusal: Refusal, envelope: EnvelopeName, context:
 
 function envelopeOf(refusal: RefusalDescription, chosen: ChosenEnvelope, context: RenderContext): object {
   switch (chosen) {
-    case 'gateway': return gatewayEnvelope(refusal);
-    case 'platform': return platformEnvelope(refusal, context.requestId);
-    case 'openai': return openaiEnvelope(refusal);
-    case 'messages': return messagesEnvelope(refusal);
-    case 'admission_flat': return flatAdmissionEnvelope(refusal, billingUrls(context.publicUrl));
-    case 'admission_openai': return dialectAdmissionEnvelope(refusal, billingUrls(context.publicUrl), 'openai');
-    case 'admission_messages': return dialectAdmissionEnvelope(refusal, billingUrls(context.publicUrl), 'messages');
+    case 'gateway':
+      return gatewayEnvelope(refusal);
+    case 'platform':
+      return platformEnvelope(refusal, context.requestId);
+    case 'openai':
+      return openaiEnvelope(refusal);
+    case 'messages':
+      return messagesEnvelope(refusal);
+    case 'admission_flat':
+      return flatAdmissionEnvelope(refusal, billingUrls(context.publicUrl));
+    case 'admission_openai':
+      return dialectAdmissionEnvelope(refusal, billingUrls(context.publicUrl), 'openai');
+    case 'admission_messages':
+      return dialectAdmissionEnvelope(refusal, billingUrls(context.publicUrl), 'messages');
   }
 }
 

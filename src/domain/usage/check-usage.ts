@@ -25,7 +25,14 @@ export type UsageCheck =
       readonly claimed: Usage | null;
     };
 
-const COUNTS = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'outputTokens', 'reasoningTokens', 'images'] as const satisfies readonly (keyof Usage)[];
+const COUNTS = [
+  'inputTokens',
+  'cachedInputTokens',
+  'cacheWriteTokens',
+  'outputTokens',
+  'reasoningTokens',
+  'images',
+] as const satisfies readonly (keyof Usage)[];
 
 export function checkUsage(raw: RawUsage, bounds: UsageBounds): UsageCheck {
   for (const name of COUNTS) {

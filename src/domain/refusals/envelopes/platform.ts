@@ -1,7 +1,7 @@
 // The platform envelope (spec 7.1): `code` is an opaque call-site identifier that nobody may branch on, so it does not read like a name.
 
 import type { RefusalDescription } from '../description.ts';
-import { REFUSAL_RULES } from '../refusal.ts';
+import { REFUSAL_RULES } from '../refusal-rules.ts';
 
 export interface PlatformEnvelope {
   readonly code: string;

@@ -1,0 +1,347 @@
+// One row a kind of refusal: its status, code, retry rule and words. A new kind without a row does not compile (STYLE 3.6).
+
+import { formatUsdString } from '../money/format.ts';
+import type { Refusal, RefusalKind } from './refusal.ts';
+
+type RefusalOf<K extends RefusalKind> = Extract<Refusal, { readonly kind: K }>;
+
+/** Families decide the envelope: `gateway` (7.6) and `credit`/`traffic` (7.4) have their own, `request` and `service` use the route's. */
+export type RefusalFamily = 'gateway' | 'request' | 'credit' | 'traffic' | 'service';
+
+export interface RefusalRule<R extends Refusal = Refusal> {
+  readonly status: number;
+  /** Stable symbolic code, where it is not the kind's own name. */
+  readonly code?: string;
+  readonly family: RefusalFamily;
+  /** Whether the same request can succeed later without anyone changing anything. */
+  readonly retryable: boolean;
+  /** The wait to propose when the refusal does not say; present exactly when `retryable`. */
+  readonly retryAfterMs?: number;
+  /** The connection ends with the reply: the rest of the request cannot be told from a next one, or we are leaving. */
+  readonly closesConnection?: true;
+  /** What was wrong: a sentence. For the `gateway` family, the exact string of spec 7.6. */
+  readonly summary: string | ((refusal: R) => string);
+  /** What to do about it: a sentence. */
+  readonly advice?: string | ((refusal: R) => string);
+  /** The request field at fault (`error.param`, spec 7.3). */
+  readonly param?: string | ((refusal: R) => string);
+}
+
+const SECOND_MS = 1000;
+const RETRY_LATER = 'Try again after the time in the Retry-After header.';
+/** The depth of DESIGN 3; the scanner that counts it may state another. */
+const BODY_DEPTH_MAX = 256;
+
+/** Shows a caller's own text back to it: quoted, control characters escaped, and short whatever was sent. */
+export function quoteShort(text: string): string {
+  const characters = text.length > 120 ? `${text.slice(0, 120)}...` : text;
+  return JSON.stringify(characters);
+}
+
+export const REFUSAL_RULES: { readonly [K in RefusalKind]: RefusalRule<RefusalOf<K>> } = {
+  authentication_required: { status: 401, family: 'gateway', retryable: false, summary: 'authentication required' },
+  unauthorized: { status: 401, family: 'gateway', retryable: false, summary: 'unauthorized' },
+  scope_required: { status: 400, family: 'gateway', retryable: false, summary: 'authorization scope required' },
+  permission_denied: { status: 403, family: 'gateway', retryable: false, summary: 'permission denied' },
+  authorization_unavailable: {
+    status: 502,
+    family: 'gateway',
+    retryable: true,
+    retryAfterMs: 2 * SECOND_MS,
+    summary: 'authorization unavailable',
+  },
+  delegation_token_unavailable: {
+    status: 502,
+    family: 'gateway',
+    retryable: true,
+    retryAfterMs: 2 * SECOND_MS,
+    summary: 'delegation token unavailable',
+  },
+
+  length_required: {
+    status: 411,
+    family: 'request',
+    retryable: false,
+    closesConnection: true,
+    summary: 'The request has no Content-Length header.',
+    advice: 'Send the body with its length.',
+  },
+  transfer_encoding_refused: {
+    status: 411,
+    family: 'request',
+    retryable: false,
+    closesConnection: true,
+    summary: 'Requests with a Transfer-Encoding header are not accepted.',
+    advice: 'Send the whole body with a Content-Length header instead of in chunks.',
+  },
+  repeated_header: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    closesConnection: true,
+    summary: ({ name }) => `The header ${quoteShort(name)} appears more than once.`,
+    advice: 'Send it once.',
+  },
+  body_too_large: {
+    status: 413,
+    family: 'request',
+    retryable: false,
+    closesConnection: true,
+    summary: ({ limitBytes }) => `The request body is larger than the limit of ${limitBytes} bytes.`,
+    advice: 'Send a smaller body.',
+  },
+  request_timeout: {
+    status: 408,
+    family: 'request',
+    retryable: true,
+    retryAfterMs: SECOND_MS,
+    closesConnection: true,
+    summary: 'The request body did not arrive in time.',
+    advice: 'Send the request again over a connection that can carry it.',
+  },
+  unsupported_media_type: {
+    status: 415,
+    family: 'request',
+    retryable: false,
+    summary: ({ expected }) => `The Content-Type of the request is not ${expected ?? 'application/json'}.`,
+    advice: ({ expected }) => `Send the body as ${expected ?? 'application/json'}, without a Content-Encoding.`,
+  },
+  unknown_path: {
+    status: 404,
+    family: 'request',
+    retryable: false,
+    summary: ({ path }) => `There is no endpoint at ${quoteShort(path)}.`,
+    advice: ({ hint }) => hint ?? 'Check the path and the base URL of your client.',
+  },
+  method_not_allowed: {
+    status: 405,
+    family: 'request',
+    retryable: false,
+    summary: 'This endpoint does not accept the request method.',
+    advice: ({ allow }) => (allow === undefined || allow.length === 0 ? 'Check the method of the request.' : `Use ${allow.join(' or ')}.`),
+  },
+  not_found: {
+    status: 404,
+    family: 'request',
+    retryable: false,
+    summary: 'There is nothing under this id that this credential may see.',
+    advice: 'Check the id, and that the key belongs to the organization and payer that made it.',
+  },
+  websocket_not_supported: {
+    status: 426,
+    family: 'request',
+    retryable: false,
+    summary: 'WebSocket connections are not supported.',
+    advice: 'Use POST over HTTPS; it is the only supported transport.',
+  },
+
+  invalid_json: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    summary: ({ offset }) => `The request body is not valid JSON${offset === undefined ? '' : ` (at byte ${offset})`}.`,
+    advice: 'Send one JSON object.',
+  },
+  invalid_utf8: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    summary: 'The request body is not valid UTF-8.',
+    advice: 'Encode the JSON as UTF-8.',
+  },
+  body_not_an_object: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    summary: 'The request body is not a JSON object.',
+    advice: 'Send one JSON object.',
+  },
+  body_too_deep: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    summary: ({ depthMax }) => `The JSON of the request body is nested more than ${depthMax ?? BODY_DEPTH_MAX} levels deep.`,
+    advice: 'Flatten the structure, or send it as a string.',
+  },
+  duplicate_key: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    summary: ({ key }) => `The field ${quoteShort(key)} appears more than once in the request body.`,
+    advice: 'Send it once.',
+    param: ({ key }) => key,
+  },
+  missing_model: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    param: 'model',
+    summary: 'The request body has no "model" field.',
+    advice: 'Name a model; GET /v1/models lists those you can use.',
+  },
+  model_not_a_string: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    param: 'model',
+    summary: 'The field "model" is not a string.',
+    advice: 'Send the id of a model as a string; GET /v1/models lists those you can use.',
+  },
+  invalid_field: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    summary: ({ field, reason }) => `The field ${quoteShort(field)} is not valid: ${reason}.`,
+    param: ({ field }) => field,
+  },
+  unknown_model: {
+    // OpenAI's own code, so that clients which know it say the right thing.
+    status: 404,
+    code: 'model_not_found',
+    family: 'request',
+    retryable: false,
+    param: 'model',
+    summary: ({ model }) => `The model ${quoteShort(model)} does not exist or is not available to you.`,
+    advice: 'GET /v1/models lists the models you can use.',
+  },
+  api_not_supported: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    param: 'model',
+    summary: ({ model, api }) => `The model ${quoteShort(model)} is not served on this endpoint (${api}).`,
+    advice: 'Use another model, or an endpoint that serves this one.',
+  },
+
+  insufficient_credit: {
+    status: 402,
+    family: 'credit',
+    retryable: false,
+    summary: ({ authorizedAmount, available }) =>
+      authorizedAmount === undefined
+        ? 'The balance does not cover what this request could cost.'
+        : `The balance does not cover what this request could cost: up to ${formatUsdString(authorizedAmount)} USD` +
+          `${available === undefined ? '' : `, with ${formatUsdString(available)} USD available`}.`,
+    advice: 'Add credit, or lower the output limit of the request.',
+  },
+  billing_frozen: {
+    status: 403,
+    family: 'credit',
+    retryable: false,
+    summary: 'Billing of this account is frozen.',
+    advice: 'Ask the owner of the organization to have it released.',
+  },
+  not_safely_billable: {
+    status: 422,
+    family: 'credit',
+    retryable: false,
+    summary: ({ reason }) => reason ?? 'The cost of this request has no upper bound.',
+    advice: ({ field }) => `Set ${quoteShort(field)} to a whole number within the limits of the model.`,
+    param: ({ field }) => field,
+  },
+  billing_unavailable: {
+    status: 503,
+    family: 'credit',
+    retryable: true,
+    retryAfterMs: 2 * SECOND_MS,
+    summary: 'Credit cannot be checked at the moment, so the request was not sent to a provider.',
+    advice: RETRY_LATER,
+  },
+  principal_provisioning: {
+    status: 503,
+    family: 'credit',
+    retryable: true,
+    retryAfterMs: 2 * SECOND_MS,
+    summary: 'The account is still being set up.',
+    advice: RETRY_LATER,
+  },
+
+  usage_limit_exceeded: {
+    // A budget comes back with its window, not within a client's patience, so clients are told not to retry on their own.
+    status: 429,
+    family: 'traffic',
+    retryable: false,
+    summary: 'A usage limit has been reached.',
+    advice: 'GET /v1/usage/limits/current shows the limits and when they reset.',
+  },
+  rate_limit: {
+    status: 429,
+    family: 'traffic',
+    retryable: true,
+    retryAfterMs: SECOND_MS,
+    summary: 'The rate limit has been reached.',
+    advice: RETRY_LATER,
+  },
+  concurrency_limit: {
+    status: 429,
+    family: 'traffic',
+    retryable: true,
+    retryAfterMs: SECOND_MS,
+    summary: 'Too many requests are open at the same time.',
+    advice: 'Wait for one to finish, or try again after the time in the Retry-After header.',
+  },
+  upstream_cooldown: {
+    status: 429,
+    family: 'traffic',
+    retryable: true,
+    retryAfterMs: SECOND_MS,
+    summary: 'Every provider of this model has asked for a pause.',
+    advice: RETRY_LATER,
+  },
+  traffic_token_bound_required: {
+    status: 422,
+    family: 'traffic',
+    retryable: false,
+    summary: 'A limit on tokens per minute applies, and the tokens of this request have no upper bound.',
+    advice: ({ field }) => `Set ${quoteShort(field)}.`,
+    param: ({ field }) => field,
+  },
+  traffic_capacity_unavailable: {
+    status: 503,
+    family: 'traffic',
+    retryable: true,
+    retryAfterMs: 2 * SECOND_MS,
+    summary: 'Traffic limits cannot be checked or served at the moment, so the request was not sent to a provider.',
+    advice: RETRY_LATER,
+  },
+
+  upstream_unreachable: {
+    status: 502,
+    family: 'service',
+    retryable: true,
+    retryAfterMs: SECOND_MS,
+    summary: 'No provider of this model could be reached.',
+    advice: RETRY_LATER,
+  },
+  upstream_timeout: {
+    // Spec 7.8: an upstream provider failure is 502, also when the failure is silence.
+    status: 502,
+    family: 'service',
+    retryable: true,
+    retryAfterMs: SECOND_MS,
+    summary: 'The provider did not answer in time.',
+    advice: RETRY_LATER,
+  },
+  internal_error: {
+    // A bug: the same request most likely meets it again, and may have reached a provider before. Not for clients to repeat by themselves.
+    status: 500,
+    family: 'service',
+    retryable: false,
+    summary: 'The service failed to handle this request.',
+    advice: 'The failure has been logged; report the time of the request if it persists.',
+  },
+  draining: {
+    status: 503,
+    family: 'service',
+    retryable: true,
+    retryAfterMs: SECOND_MS,
+    closesConnection: true,
+    summary: 'This server is shutting down.',
+    advice: 'Send the request again.',
+  },
+};
+
+/** The row of a refusal, with the refusal's own type forgotten on both sides; the one place where that is needed. */
+export function ruleOf(refusal: Refusal): RefusalRule {
+  return REFUSAL_RULES[refusal.kind] as RefusalRule;
+}

@@ -1,0 +1,200 @@
+// The shape of the configuration file: every key it may have, and how each becomes the plain data of configuration.ts.
+
+import { z } from 'zod';
+import type { PicoUsd } from '../money/pico-usd.ts';
+import { ZERO_PICO_USD } from '../money/pico-usd.ts';
+import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
+import type { Configuration, ConfiguredModel, ConfiguredOrganization, RoutingPolicy } from './configuration.ts';
+import type { Provider } from '../models/catalog.ts';
+
+const name = (pattern: RegExp, mustBe: string) => z.string().regex(pattern, mustBe);
+
+const slug = name(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be 1 to 63 lower-case letters, digits, hyphens or underscores');
+const label = name(/^\P{C}{1,200}$/u, 'must be 1 to 200 characters');
+/** Also used in URLs, logs and reports: no spaces, no control characters. */
+const modelName = name(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters without spaces');
+const email = name(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address');
+/** It becomes part of a header, and whoever presents it writes it in one. */
+const headerValue = name(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces');
+const keySecret = name(/^[\x21-\x7e]{1,256}$/, 'must be 1 to 256 visible ASCII characters without spaces');
+const tokens = z.int('must be a whole number').min(1, 'must be at least 1');
+const share = z.number('must be a number').min(0, 'must be from 0 to 1').max(1, 'must be from 0 to 1');
+
+function money(parse: (text: string) => PicoUsd | null, mustBe: string) {
+  return z.string(mustBe).transform((text, context): PicoUsd => {
+    const amount = parse(text);
+    if (amount !== null) return amount;
+    context.issues.push({ code: 'custom', message: mustBe, input: text });
+    return z.NEVER;
+  });
+}
+
+const pricePerMillion = money(parsePricePerMillion, 'must be USD per million tokens as a decimal string in quotes with at most 6 decimals, such as "1.25"');
+const usd = money(parseUsd, 'must be USD as a decimal string in quotes, such as "25.00"');
+
+/** Origin and optional path; the dialects' paths are appended, so it ends without a slash. */
+const baseUrl = z.string().transform((text, context): string => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url !== null && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '' && url.username === '') return text.replace(/\/+$/, '');
+  context.issues.push({ code: 'custom', message: 'must be an http:// or https:// address without query, fragment or credentials', input: text });
+  return z.NEVER;
+});
+
+const provider = z
+  .strictObject({
+    id: slug,
+    base_url: baseUrl,
+    api_key: headerValue,
+    auth: z.enum(['bearer', 'x-api-key']).default('bearer'),
+    on_disconnect: z.enum(['cancel', 'drain']).default('cancel'),
+  })
+  .transform((found): Provider => ({ id: found.id, baseUrl: found.base_url, apiKey: found.api_key, auth: found.auth, onDisconnect: found.on_disconnect }));
+
+const price = z.strictObject({
+  input: pricePerMillion.optional(),
+  cached_input: pricePerMillion.optional(),
+  cache_write: pricePerMillion.optional(),
+  output: pricePerMillion.optional(),
+  image: usd.optional(),
+});
+
+const offer = z.strictObject({
+  provider: z.string(),
+  model: modelName,
+  apis: z.array(z.enum(['chat_completions', 'responses', 'messages', 'count_tokens', 'images', 'systemone'])).min(1, 'must name at least one API'),
+  price: price.optional(),
+});
+
+const APIS_BY_KIND = {
+  text: ['chat_completions', 'responses', 'messages', 'count_tokens'],
+  image: ['images'],
+  evaluation: ['systemone'],
+} as const satisfies Record<ConfiguredModel['kind'], readonly string[]>;
+
+/** Without these a usage of the kind cannot be rated. Evaluation output is free (spec 2.3). */
+const NEEDED_PRICES = { text: ['input', 'output'], image: ['image'], evaluation: ['input'] } as const;
+
+const model = z
+  .strictObject({
+    id: modelName,
+    display_name: label.optional(),
+    kind: z.enum(['text', 'image', 'evaluation']).default('text'),
+    aliases: z.array(modelName).default([]),
+    context_length: tokens.optional(),
+    max_output_tokens: tokens.optional(),
+    max_completion_tokens_cap: tokens.optional(),
+    attachment_tokens_max: z.int('must be a whole number').min(0, 'must not be negative').optional(),
+    tokenizer: z.enum(['o200k_base', 'cl100k_base', 'p50k_base', 'r50k_base']).default('o200k_base'),
+    active: z.boolean().default(true),
+    served_by: z.array(offer).min(1, 'must name at least one provider'),
+  })
+  .check((context) => {
+    const { kind, served_by, max_completion_tokens_cap: cap, max_output_tokens: most } = context.value;
+    const complain = (path: (string | number)[], message: string) => context.issues.push({ code: 'custom', path, message, input: context.value });
+    if (cap !== undefined && most !== undefined && cap > most) complain(['max_completion_tokens_cap'], 'must not be above max_output_tokens');
+    for (const [index, found] of served_by.entries()) {
+      const strange = found.apis.find((api) => !(APIS_BY_KIND[kind] as readonly string[]).includes(api));
+      if (strange !== undefined) complain(['served_by', index, 'apis'], `a model of kind ${kind} is not served on ${strange}`);
+      for (const needed of found.price === undefined ? [] : NEEDED_PRICES[kind]) {
+        if (found.price?.[needed] === undefined) complain(['served_by', index, 'price'], `a model of kind ${kind} needs the price "${needed}"`);
+      }
+    }
+  })
+  .transform(
+    (found): ConfiguredModel => ({
+      id: found.id,
+      displayName: found.display_name ?? found.id,
+      kind: found.kind,
+      aliases: found.aliases,
+      contextLength: found.context_length ?? null,
+      maxOutputTokens: found.max_output_tokens ?? null,
+      maxCompletionTokensCap: found.max_completion_tokens_cap ?? null,
+      attachmentTokensMax: found.attachment_tokens_max ?? null,
+      tokenizer: found.tokenizer,
+      active: found.active,
+      servedBy: found.served_by.map((entry) => ({
+        provider: entry.provider,
+        providerModel: entry.model,
+        apis: entry.apis,
+        price:
+          entry.price === undefined
+            ? null
+            : {
+                input: entry.price.input ?? null,
+                cachedInput: entry.price.cached_input ?? null,
+                cacheWrite: entry.price.cache_write ?? null,
+                output: entry.price.output ?? (found.kind === 'evaluation' ? ZERO_PICO_USD : null),
+                image: entry.price.image ?? null,
+              },
+      })),
+    }),
+  );
+
+const routingPolicy = z
+  .strictObject({
+    name: slug,
+    classifier: z.strictObject({ model: modelName, timeout_ms: tokens.optional(), confidence_floor: share.optional() }),
+    tiers: z
+      .array(
+        z.strictObject({
+          name: slug,
+          description: z.string(),
+          models: z.array(z.strictObject({ id: modelName, strengths: z.array(slug).optional() })).min(1, 'must name at least one model'),
+        }),
+      )
+      .min(1, 'must have at least one tier'),
+    fallback_tier: z.string().optional(),
+    kinds: z.record(slug, z.string()).optional(),
+    follow_up: z.strictObject({ corrections: z.boolean(), threshold: share.optional() }).optional(),
+    sticky: z.strictObject({ min_tokens: tokens }).optional(),
+    prefer_native_api: z.boolean().optional(),
+  })
+  .transform(({ name: policyName, ...definition }): RoutingPolicy => ({ name: policyName, definition }));
+
+const limit = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.enum(['requests_per_minute', 'tokens_per_minute', 'concurrent_requests']),
+    limit: z.int('must be a whole number').min(0, 'must not be negative').transform(BigInt),
+  }),
+  z.strictObject({ kind: z.literal('budget'), window: z.enum(['hour', 'day', 'week', 'month']), limit: usd }),
+]);
+
+const organization = z
+  .strictObject({
+    slug,
+    display_name: label.optional(),
+    billing: z.enum(['prepaid', 'none']),
+    opening_credit: usd.optional(),
+    auto_routing: z.strictObject({ policy: z.string() }).optional(),
+    limits: z.array(limit).default([]),
+    teams: z.array(z.strictObject({ slug })).default([]),
+    users: z.array(z.strictObject({ email, role: z.enum(['owner', 'admin', 'member']).default('member'), teams: z.array(z.string()).default([]) })).default([]),
+    keys: z.array(z.strictObject({ name: label, team: z.string().optional(), user: z.string().optional(), secret: keySecret.optional() })).default([]),
+  })
+  .check((context) => {
+    if (context.value.billing === 'none' && context.value.opening_credit !== undefined) {
+      context.issues.push({ code: 'custom', path: ['opening_credit'], message: 'needs billing: prepaid', input: context.value });
+    }
+  })
+  .transform(
+    (found): ConfiguredOrganization => ({
+      slug: found.slug,
+      displayName: found.display_name ?? found.slug,
+      billing: found.billing,
+      openingCredit: found.opening_credit ?? null,
+      autoRoutingPolicy: found.auto_routing?.policy ?? null,
+      limits: found.limits,
+      teams: found.teams.map((team) => team.slug),
+      users: found.users,
+      keys: found.keys.map((key) => ({ name: key.name, team: key.team ?? null, userEmail: key.user ?? null, secret: key.secret ?? null })),
+    }),
+  );
+
+export const configurationSchema = z
+  .strictObject({
+    providers: z.array(provider).default([]),
+    models: z.array(model).default([]),
+    routing_policies: z.array(routingPolicy).default([]),
+    organizations: z.array(organization).default([]),
+  })
+  .transform((found): Configuration => ({ providers: found.providers, models: found.models, routingPolicies: found.routing_policies, organizations: found.organizations }));

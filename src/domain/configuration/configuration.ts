@@ -1,0 +1,78 @@
+// The configuration file as plain data, once it is known to be right: what `tollgate apply` writes to the database (DESIGN 2).
+
+import type { ApiName, ModelKind, Provider } from '../models/catalog.ts';
+import type { PicoUsd } from '../money/pico-usd.ts';
+import type { Role } from '../identity/roles.ts';
+
+export interface Configuration {
+  readonly providers: readonly Provider[];
+  readonly models: readonly ConfiguredModel[];
+  readonly routingPolicies: readonly RoutingPolicy[];
+  readonly organizations: readonly ConfiguredOrganization[];
+}
+
+export interface ConfiguredModel {
+  readonly id: string;
+  readonly displayName: string;
+  readonly kind: ModelKind;
+  readonly aliases: readonly string[];
+  readonly contextLength: number | null;
+  readonly maxOutputTokens: number | null;
+  readonly maxCompletionTokensCap: number | null;
+  readonly attachmentTokensMax: number | null;
+  readonly tokenizer: string;
+  readonly active: boolean;
+  readonly servedBy: readonly ConfiguredOffer[];
+}
+
+export interface ConfiguredOffer {
+  readonly provider: string;
+  readonly providerModel: string;
+  readonly apis: readonly ApiName[];
+  readonly price: ConfiguredPrice | null;
+}
+
+/** In pico-dollars per token, and per image. */
+export interface ConfiguredPrice {
+  readonly input: PicoUsd | null;
+  readonly cachedInput: PicoUsd | null;
+  readonly cacheWrite: PicoUsd | null;
+  readonly output: PicoUsd | null;
+  readonly image: PicoUsd | null;
+}
+
+/** Kept as the file has it, for the router (DESIGN 7). */
+export interface RoutingPolicy {
+  readonly name: string;
+  readonly definition: Readonly<Record<string, unknown>>;
+}
+
+export interface ConfiguredOrganization {
+  readonly slug: string;
+  readonly displayName: string;
+  readonly billing: 'prepaid' | 'none';
+  readonly openingCredit: PicoUsd | null;
+  readonly autoRoutingPolicy: string | null;
+  readonly limits: readonly UsageLimit[];
+  readonly teams: readonly string[];
+  readonly users: readonly ConfiguredUser[];
+  readonly keys: readonly ConfiguredKey[];
+}
+
+export type UsageLimit =
+  | { readonly kind: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests'; readonly limit: bigint }
+  | { readonly kind: 'budget'; readonly window: 'hour' | 'day' | 'week' | 'month'; readonly limit: PicoUsd };
+
+export interface ConfiguredUser {
+  readonly email: string;
+  readonly role: Role;
+  readonly teams: readonly string[];
+}
+
+export interface ConfiguredKey {
+  readonly name: string;
+  readonly team: string | null;
+  readonly userEmail: string | null;
+  /** null: one is generated when the key is first applied. */
+  readonly secret: string | null;
+}

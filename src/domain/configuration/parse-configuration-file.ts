@@ -1,0 +1,110 @@
+// Reads a configuration file (DESIGN 2): all that is wrong with it at once, each mistake with its line, or the plain data.
+
+import { type Document, isMap, isScalar, LineCounter, type Node, type Pair, parseDocument, type Scalar, visit } from 'yaml';
+import type { z } from 'zod';
+import { checkReferences } from './check-references.ts';
+import type { Configuration } from './configuration.ts';
+import { configurationSchema } from './configuration-schema.ts';
+import { containsVeil, interpolate, unveil, veilReferences } from './interpolation.ts';
+import type { Place, Problem } from './problem.ts';
+
+export type ParsedConfiguration = { readonly ok: true; readonly configuration: Configuration } | { readonly ok: false; readonly errors: readonly string[] };
+
+interface Complaint {
+  readonly offset: number;
+  readonly text: string;
+}
+
+/** `fileName` is what the errors call the file. An empty file is an empty configuration. */
+export function parseConfigurationFile(text: string, environment: Readonly<Record<string, string | undefined>>, fileName = 'tollgate.yaml'): ParsedConfiguration {
+  if (containsVeil(text)) return { ok: false, errors: [`${fileName}: holds characters of the private use area (U+E000 to U+E002)`] };
+  const lines = new LineCounter();
+  const document = parseDocument(veilReferences(text), { lineCounter: lines, prettyErrors: false });
+  const complaints: Complaint[] = document.errors.map((error) => ({ offset: error.pos[0], text: unveil(error.message) }));
+  if (complaints.length === 0) {
+    const unset = interpolateValues(document, environment);
+    for (const [node, names] of unset) complaints.push(...names.map((name) => ({ offset: node.range?.[0] ?? 0, text: `the environment variable ${name} is not set` })));
+    const result = readDocument(document, unset);
+    if (result.ok && complaints.length === 0) return result;
+    if (!result.ok) complaints.push(...result.complaints);
+  }
+  return { ok: false, errors: print(complaints, lines, fileName) };
+}
+
+/** Puts the environment's values into the document; returns the values for which variables are missing, with their names. */
+function interpolateValues(document: Document, environment: Readonly<Record<string, string | undefined>>): Map<Scalar, string[]> {
+  const unset = new Map<Scalar, string[]>();
+  visit(document, {
+    Scalar(key, node) {
+      if (key === 'key' || typeof node.value !== 'string') return;
+      const { text, missing } = interpolate(node.value, environment);
+      node.value = text;
+      if (missing.length > 0) unset.set(node, missing);
+    },
+  });
+  return unset;
+}
+
+/** A value whose variable is not set has been complained of; that it is also not what it should be says nothing new. */
+function readDocument(document: Document, unset: ReadonlyMap<unknown, unknown>): { ok: true; configuration: Configuration } | { ok: false; complaints: Complaint[] } {
+  let root: unknown;
+  try {
+    root = document.toJS() ?? {};
+  } catch (error) {
+    // Anchors that unfold to too much.
+    return { ok: false, complaints: [{ offset: 0, text: (error as Error).message }] };
+  }
+  const shape = configurationSchema.safeParse(root);
+  const shapeProblems = shape.success ? [] : shape.error.issues.flatMap((issue) => describeIssue(issue, root));
+  const problems = [...shapeProblems, ...checkReferences(root)].filter(({ place }) => !unset.has(document.getIn(place, true)));
+  if (shape.success && problems.length === 0) return { ok: true, configuration: shape.data };
+  return { ok: false, complaints: problems.map((problem) => ({ offset: offsetOf(document, problem.place), text: describe(problem) })) };
+}
+
+/** Zod's issues in the file's own words. No value is quoted: it may be a secret. */
+function describeIssue(issue: z.core.$ZodIssue, root: unknown): Problem[] {
+  const place = issue.path as Place;
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => ({ place: [...place, key], message: 'unknown key' }));
+  if (valueAt(root, place) === undefined) return [{ place, message: 'is missing' }];
+  if (issue.code === 'invalid_value') return [{ place, message: `must be ${issue.values.map(String).join(' or ')}` }];
+  if (issue.code === 'invalid_union') return [{ place, message: 'has a kind that does not exist' }];
+  if (issue.code === 'invalid_key') return [{ place, message: 'has a key that is not a name' }];
+  if (issue.code === 'invalid_type' && issue.message.startsWith('Invalid input')) return [{ place, message: `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}` }];
+  return [{ place, message: issue.message }];
+}
+
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  string: 'text (in quotes where it looks like a number)',
+  array: 'a list',
+  object: 'a mapping of keys to values',
+  record: 'a mapping of keys to values',
+  boolean: 'true or false',
+};
+
+function describe({ place, message }: Problem): string {
+  const path = place.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
+  return path === '' ? message : `${path}: ${message}`;
+}
+
+function valueAt(root: unknown, place: Place): unknown {
+  let value = root;
+  for (const step of place) value = typeof value === 'object' && value !== null ? (value as Record<string | number, unknown>)[step] : undefined;
+  return value;
+}
+
+/** Where a place is in the text: its key, or as near as the file has it. */
+function offsetOf(document: Document, place: Place): number {
+  for (let length = place.length; length > 0; length -= 1) {
+    const parent = document.getIn(place.slice(0, length - 1), true);
+    const key = place[length - 1];
+    const pair = isMap(parent) ? parent.items.find((item: Pair) => isScalar(item.key) && item.key.value === key) : undefined;
+    const node = isScalar(pair?.key) ? pair.key : (document.getIn(place.slice(0, length), true) as Node | undefined);
+    if (node?.range != null) return node.range[0];
+  }
+  return document.contents?.range?.[0] ?? 0;
+}
+
+function print(complaints: readonly Complaint[], lines: LineCounter, fileName: string): string[] {
+  const sorted = [...complaints].sort((a, b) => a.offset - b.offset);
+  return [...new Set(sorted.map(({ offset, text }) => `${fileName}:${Math.max(1, lines.linePos(offset).line)}: ${text}`))];
+}

@@ -1,0 +1,8 @@
+// Something wrong with a configuration file, and the place in it.
+
+export type Place = readonly (string | number)[];
+
+export interface Problem {
+  readonly place: Place;
+  readonly message: string;
+}

@@ -1,0 +1,196 @@
+// The configuration file: what it becomes, and how each mistake is reported with its line (DESIGN 2).
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import type { Configuration } from '../../src/domain/configuration/configuration.ts';
+import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
+
+/** The example of DESIGN 2, as it stands there. */
+const EXAMPLE = `providers:
+  - id: openai
+    base_url: https://api.openai.com          # paths of the dialects are appended to it
+    api_key: \${OPENAI_API_KEY}
+    auth: bearer                               # bearer | x-api-key
+    on_disconnect: cancel                      # cancel | drain
+models:
+  - id: openai/gpt-x                           # public id
+    display_name: GPT X
+    kind: text                                 # text | image | evaluation
+    aliases: ["openai/gpt-x[1m]"]
+    context_length: 400000
+    max_output_tokens: 128000                  # what the model can produce
+    max_completion_tokens_cap: 128000          # optional: makes a missing output limit boundable
+    tokenizer: o200k_base
+    served_by:                                 # first to last; the next one on failure before the first byte
+      - provider: openai
+        model: gpt-x-2026-05-01                # the provider's own id
+        apis: [chat_completions, responses]    # + messages, count_tokens, images, systemone
+        price: { input: "1.25", cached_input: "0.125", cache_write: "1.25", output: "10.00" }  # USD per million tokens
+  - id: openai/image-x
+    kind: image
+    served_by: [{ provider: openai, model: image-x, apis: [images], price: { image: "0.04" } }]
+organizations:
+  - slug: acme
+    billing: prepaid                           # prepaid = "billed organization" | none
+    opening_credit: "25.00"
+    limits: [{ kind: requests_per_minute, limit: 600 }, { kind: budget, window: month, limit: "100.00" }]
+    teams: [{ slug: research }]
+    users: [{ email: a@acme.test, role: owner, teams: [research] }]
+    keys: [{ name: ci, user: a@acme.test, secret: \${ACME_KEY} }]   # without secret: generated, printed once
+`;
+const ENVIRONMENT = { OPENAI_API_KEY: 'sk-"quoted", {odd}: #value', ACME_KEY: 'tg-acme' };
+
+function parse(text: string, environment: Record<string, string> = ENVIRONMENT): Configuration {
+  const result = parseConfigurationFile(text, environment);
+  assert.deepEqual(result.ok ? [] : result.errors, []);
+  assert.ok(result.ok);
+  return result.configuration;
+}
+
+function errorsOf(text: string, environment: Record<string, string> = {}): readonly string[] {
+  const result = parseConfigurationFile(text, environment);
+  return result.ok ? [] : result.errors;
+}
+
+describe('a right file', () => {
+  test('becomes plain data with exact prices', () => {
+    const { providers, models, organizations } = parse(EXAMPLE, { ...ENVIRONMENT, OPENAI_API_KEY: 'sk-1' });
+    assert.deepEqual(providers, [{ id: 'openai', baseUrl: 'https://api.openai.com', apiKey: 'sk-1', auth: 'bearer', onDisconnect: 'cancel' }]);
+    assert.deepEqual(models[0]?.servedBy[0], {
+      provider: 'openai',
+      providerModel: 'gpt-x-2026-05-01',
+      apis: ['chat_completions', 'responses'],
+      price: { input: 1_250_000n, cachedInput: 125_000n, cacheWrite: 1_250_000n, output: 10_000_000n, image: null },
+    });
+    assert.deepEqual(models[0]?.aliases, ['openai/gpt-x[1m]']);
+    assert.equal(models[1]?.servedBy[0]?.price?.image, 40_000_000_000n);
+    assert.equal(models[1]?.displayName, 'openai/image-x');
+    const [acme] = organizations;
+    assert.equal(acme?.openingCredit, 25_000_000_000_000n);
+    assert.deepEqual(acme?.limits, [{ kind: 'requests_per_minute', limit: 600n }, { kind: 'budget', window: 'month', limit: 100_000_000_000_000n }]);
+    assert.deepEqual(acme?.keys, [{ name: 'ci', team: null, userEmail: 'a@acme.test', secret: 'tg-acme' }]);
+  });
+
+  test('the shape of routing policies is accepted and kept', () => {
+    const policy = `
+      - name: default
+        classifier: { model: openai/gpt-x, timeout_ms: 800, confidence_floor: 0.6 }
+        tiers:
+          - { name: light, description: "easy", models: [{ id: openai/gpt-x }, { id: "openai/gpt-x[1m]", strengths: [code] }] }
+        fallback_tier: light
+        kinds: { code: "writing or repairing code" }
+        follow_up: { corrections: true, threshold: 0.7 }
+        sticky: { min_tokens: 20000 }
+        prefer_native_api: true
+`;
+    const text = EXAMPLE.replace('organizations:', `routing_policies:${policy}organizations:`).replace('    limits:', '    auto_routing: { policy: default }\n    limits:');
+    const { routingPolicies, organizations } = parse(text, { ...ENVIRONMENT, OPENAI_API_KEY: 'k' });
+    assert.equal(routingPolicies[0]?.name, 'default');
+    assert.deepEqual(routingPolicies[0]?.definition['sticky'], { min_tokens: 20000 });
+    assert.equal(organizations[0]?.autoRoutingPolicy, 'default');
+  });
+
+  test('an empty file is an empty configuration', () => {
+    assert.deepEqual(parse(''), { providers: [], models: [], routingPolicies: [], organizations: [] });
+  });
+
+  test('the demo file is right', () => {
+    const demo = readFileSync(new URL('../../deploy/demo.yaml', import.meta.url), 'utf8');
+    const { models, organizations } = parse(demo, { SIMULATED_PROVIDER_URL: 'http://127.0.0.1:9/' });
+    assert.ok(models.some(({ aliases }) => aliases.includes('sim/large[1m]')));
+    assert.equal(organizations[0]?.keys[0]?.secret, null);
+  });
+});
+
+describe('the environment', () => {
+  test('a variable that is not set is named with its line', () => {
+    assert.deepEqual(errorsOf(EXAMPLE, { ACME_KEY: '' }), [
+      'tollgate.yaml:4: the environment variable OPENAI_API_KEY is not set',
+      'tollgate.yaml:31: the environment variable ACME_KEY is not set',
+    ]);
+  });
+
+  test('what a variable holds is a value, never YAML, and is not repeated in an error', () => {
+    const errors = errorsOf(EXAMPLE, ENVIRONMENT);
+    assert.deepEqual(errors, ['tollgate.yaml:4: providers[0].api_key: must be visible ASCII characters without spaces']);
+    const { providers } = parse('providers: [{ id: a, base_url: "http://${HOST}:${PORT}/v1/", api_key: "${KEY}" }]', { HOST: 'h', PORT: '1', KEY: "},#'\"" });
+    assert.deepEqual([providers[0]?.baseUrl, providers[0]?.apiKey], ['http://h:1/v1', `},#'"`]);
+  });
+
+  test('a variable in a comment is not asked for', () => {
+    assert.deepEqual(errorsOf('# ${NOWHERE}\nproviders: []\n'), []);
+  });
+});
+
+describe('a wrong file', () => {
+  test('all mistakes are reported at once, in the order of the file', () => {
+    const text = `providers:
+  - { id: one, base_url: "ftp://x", api_key: k, colour: red }
+  - { id: one, base_url: "http://x", auth: basic, api_key: "\${NOT_SET}" }
+models:
+  - id: a
+    aliases: [b, a]
+    context_length: many
+    served_by:
+      - { provider: two, model: m, apis: [images], price: { input: 1.25, output: "1.0000001" } }
+  - id: b
+    served_by: []
+organizations:
+  - slug: Acme Inc
+    billing: none
+    opening_credit: "1.00"
+    auto_routing: { policy: missing }
+    limits: [{ kind: budget, limit: "1" }, { kind: wishes, limit: 3 }]
+    users: [{ email: a@x.test, teams: [nowhere] }, { email: A@x.test }]
+    keys: [{ name: k, user: b@x.test, secret: s }, { name: k, secret: s }]
+`;
+    assert.deepEqual(errorsOf(text), [
+      'tollgate.yaml:2: providers[0].base_url: must be an http:// or https:// address without query, fragment or credentials',
+      'tollgate.yaml:2: providers[0].colour: unknown key',
+      'tollgate.yaml:3: providers[1].id: the provider "one" stands twice',
+      'tollgate.yaml:3: providers[1].auth: must be bearer or x-api-key',
+      'tollgate.yaml:3: the environment variable NOT_SET is not set',
+      'tollgate.yaml:6: models[0].aliases[1]: the model or alias "a" stands twice',
+      'tollgate.yaml:7: models[0].context_length: must be a whole number',
+      'tollgate.yaml:9: models[0].served_by[0].provider: there is no provider "two" in this file',
+      'tollgate.yaml:9: models[0].served_by[0].price.input: must be USD per million tokens as a decimal string in quotes with at most 6 decimals, such as "1.25"',
+      'tollgate.yaml:9: models[0].served_by[0].price.output: must be USD per million tokens as a decimal string in quotes with at most 6 decimals, such as "1.25"',
+      'tollgate.yaml:10: models[1].id: the model or alias "b" stands twice',
+      'tollgate.yaml:11: models[1].served_by: must name at least one provider',
+      'tollgate.yaml:13: organizations[0].slug: must be 1 to 63 lower-case letters, digits, hyphens or underscores',
+      'tollgate.yaml:16: organizations[0].auto_routing.policy: there is no routing policy "missing" in this file',
+      'tollgate.yaml:17: organizations[0].limits[0].window: is missing',
+      'tollgate.yaml:17: organizations[0].limits[1].kind: has a kind that does not exist',
+      'tollgate.yaml:18: organizations[0].users[0].teams[0]: there is no team "nowhere" in this file',
+      'tollgate.yaml:18: organizations[0].users[1].email: the user "a@x.test" stands twice',
+      'tollgate.yaml:19: organizations[0].keys[0].user: there is no user "b@x.test" in this file',
+      'tollgate.yaml:19: organizations[0].keys[1].name: the key "k" stands twice',
+      'tollgate.yaml:19: organizations[0].keys[1].secret: another key has the same secret',
+    ]);
+  });
+
+  const cases: [string, string, RegExp][] = [
+    ['a misspelt top-level key', 'providers: []\nmodles: []\n', /^tollgate\.yaml:2: modles: unknown key$/],
+    ['broken YAML', 'providers: []\nmodels: [\n', /^tollgate\.yaml:[23]: /],
+    ['a key that stands twice', 'providers: []\nproviders: []\n', /^tollgate\.yaml:2: .*unique/],
+    ['a list where a mapping belongs', '- providers\n', /^tollgate\.yaml:1: must be a mapping/],
+    ['a missing key, at its owner', 'providers:\n\n  - id: a\n    api_key: k\n', /^tollgate\.yaml:3: providers\[0\]\.base_url: is missing$/],
+    ['an API that the kind has not', 'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [images] }] }\n', /^tollgate\.yaml:3: .*apis: a model of kind text is not served on images$/],
+    ['a price that cannot rate the kind', 'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [responses], price: { input: "1" } }] }\n', /^tollgate\.yaml:3: .*price: a model of kind text needs the price "output"$/],
+    ['a cap above what the model can do', 'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - id: m\n    max_output_tokens: 5\n    max_completion_tokens_cap: 6\n    served_by: [{ provider: a, model: m, apis: [responses] }]\n', /^tollgate\.yaml:5: models\[0\]\.max_completion_tokens_cap: must not be above/],
+    ['opening credit without billing', 'organizations:\n  - slug: a\n    billing: none\n    opening_credit: "1"\n', /^tollgate\.yaml:4: organizations\[0\]\.opening_credit: needs billing: prepaid$/],
+  ];
+  for (const [title, text, expected] of cases) {
+    test(title, () => {
+      const errors = errorsOf(text);
+      assert.equal(errors.length, 1, errors.join('\n'));
+      assert.match(errors[0] ?? '', expected);
+    });
+  }
+
+  test('an alias bomb is refused', () => {
+    const bomb = ['a: &a [x,x,x,x,x,x,x,x,x,x]', ...'bcdefgh'.split('').map((name, index) => `${name}: &${name} [${`*${'abcdefg'[index]},`.repeat(10)}]`)].join('\n');
+    assert.ok(errorsOf(bomb).length > 0);
+  });
+});

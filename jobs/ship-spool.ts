@@ -74,7 +74,7 @@ export function createShipper(options: ShipperOptions): Shipper {
   const metrics = createShippingMetrics(options.metrics);
   const fleet = new SpoolFleet({ ...options, metrics });
   const facts = new FactShipping({ ...options, limits, metrics, fleet });
-  const posting = new PostingShipping({ ...options, limits, metrics, fleet, facts });
+  const posting = new PostingShipping({ ...options, limits, metrics, fleet });
   let stopping = false;
   const sleeps = new Set<StoppableSleep>();
   let loops: Promise<unknown> | null = null;

@@ -1,8 +1,8 @@
 // The second half of shipping: facts of what is posted into ClickHouse, many spools in one insert, then the cursors that say so.
 
-import type { TerminalRecord } from '../../src/domain/executions/execution-record.ts';
 import type { Clock } from '../../src/platform/clock.ts';
-import { factOf, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
+import { factOf } from '../../src/storage/clickhouse/facts.ts';
+import { readKilledExecutions } from '../../src/storage/postgres/generation-facts.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { advanceFactsOffsets } from '../../src/storage/postgres/spool-cursors.ts';
 import type { FactSink, ShippingLimits } from '../ship-spool.ts';
@@ -19,9 +19,6 @@ export interface FactShippingOptions {
   readonly fleet: SpoolFleet;
 }
 
-/** Beyond this many, resolved executions are left to the comparison of ledger and facts, which finds and inserts what is missing. */
-const RESOLVED_KEPT_MAX = 20_000;
-
 interface Collected {
   readonly epoch: ShippedEpoch;
   readonly ranges: FactRange[];
@@ -29,17 +26,11 @@ interface Collected {
 
 export class FactShipping {
   readonly #options: FactShippingOptions;
-  #resolved: RequestFact[] = [];
   #insertedMs = Number.NEGATIVE_INFINITY;
   #more = false;
 
   constructor(options: FactShippingOptions) {
     this.#options = options;
-  }
-
-  /** Facts of executions that reconciliation resolved. They stand in no spool, so a crash before their insert leaves them to the comparison job. */
-  addResolved(records: readonly TerminalRecord[]): void {
-    if (this.#resolved.length + records.length <= RESOLVED_KEPT_MAX) this.#resolved.push(...records.map(factOf));
   }
 
   /** Makes at most one insert; false when it was not due or there was nothing to insert. With `all` it is always due. */
@@ -57,18 +48,30 @@ export class FactShipping {
 
   async #insertNext(): Promise<boolean> {
     const { facts: sink, postgres, clock, limits, metrics } = this.#options;
-    const resolved = this.#resolved.slice(0, limits.factsMax);
-    const collected = this.#collect(limits.factsMax - resolved.length);
+    const collected = this.#collect(limits.factsMax);
     const ranges = collected.flatMap(({ ranges: ofEpoch }) => mergeBySegment(ofEpoch));
-    const facts = [...resolved, ...ranges.flatMap((range) => range.facts)];
+    const facts = ranges.flatMap((range) => range.facts);
     this.#insertedMs = clock.monotonicMs();
     this.#more = facts.length >= limits.factsMax;
-    if (facts.length > 0) await sink.insert(facts, nameBatch(ranges, resolved));
-    this.#resolved.splice(0, resolved.length);
+    if (facts.length > 0) await sink.insert(facts, nameBatch(ranges));
     if (ranges.length > 0) await advanceFactsOffsets(postgres, ranges);
     for (const { epoch, ranges: ofEpoch } of collected) for (const range of ofEpoch) epoch.factsInserted(range);
     metrics.factsInserted.increment(facts.length);
-    return facts.length > 0 || ranges.length > 0;
+    const ended = await this.#endEpochs();
+    return ranges.length > 0 || ended;
+  }
+
+  /** What was resolved of an ended epoch stands in no spool; it is read from the ledger, so that a crash in between loses none of it. */
+  async #endEpochs(): Promise<boolean> {
+    const { facts: sink, postgres, fleet, metrics } = this.#options;
+    const ending = fleet.epochs().filter((epoch) => epoch.settled && epoch.factsShipped && !epoch.resolvedFactsShipped);
+    for (const epoch of ending) {
+      const killed = await readKilledExecutions(postgres, epoch.epoch, epoch.openedAtMs);
+      if (killed.length > 0) await sink.insert(killed.map(factOf), `${epoch.epoch}:killed:${killed.length}`);
+      metrics.factsInserted.increment(killed.length);
+      epoch.resolvedFactsShipped = true;
+    }
+    return ending.length > 0;
   }
 
   #collect(factsMax: number): Collected[] {
@@ -105,9 +108,6 @@ function mergeBySegment(ranges: readonly FactRange[]): FactRange[] {
 }
 
 /** The same facts have the same name when they are sent again from the same cursors. */
-function nameBatch(ranges: readonly FactRange[], resolved: readonly RequestFact[]): string {
-  const names = ranges.map(({ epoch, segment, fromOffset, toOffset }) => `${epoch}:${segment}:${fromOffset}-${toOffset}`);
-  const [first] = resolved;
-  if (first !== undefined) names.push(`resolved:${first.id}:${resolved.length}`);
-  return names.join(',');
+function nameBatch(ranges: readonly FactRange[]): string {
+  return ranges.map(({ epoch, segment, fromOffset, toOffset }) => `${epoch}:${segment}:${fromOffset}-${toOffset}`).join(',');
 }

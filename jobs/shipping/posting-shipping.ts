@@ -9,7 +9,6 @@ import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
 import { quarantine } from '../../src/storage/spool/spool-directory.ts';
 import type { ShippingLimits } from '../ship-spool.ts';
 import { Backoff } from './backoff.ts';
-import type { FactShipping } from './fact-shipping.ts';
 import type { PostingBatch, ShippedEpoch } from './shipped-epoch.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';
 import type { SpoolFleet } from './spool-fleet.ts';
@@ -37,7 +36,6 @@ export interface PostingOptions {
   readonly limits: ShippingLimits;
   readonly metrics: ShippingMetrics;
   readonly fleet: SpoolFleet;
-  readonly facts: FactShipping;
 }
 
 export class PostingShipping {
@@ -136,11 +134,10 @@ export class PostingShipping {
   /** A dead owner's money goes back once all it wrote is posted; it does not wait for the facts. */
   async #endEpoch(epoch: ShippedEpoch): Promise<boolean> {
     if (!epoch.fullyPosted || epoch.settled) return false;
-    const { postgres, clock, facts, log } = this.#options;
+    const { postgres, clock, log } = this.#options;
     const { returned } = await postgres.transaction((client) => closeDeadEpoch(client, epoch.epoch));
     for (;;) {
       const resolved = await postgres.transaction((client) => resolvePending(client, { nowMs: clock.nowMs(), max: RESOLVED_MAX }));
-      facts.addResolved(resolved);
       if (resolved.length > 0) log.info({ epoch: epoch.epoch, resolved: resolved.length }, 'shipping: executions that their process left open were resolved');
       if (resolved.length < RESOLVED_MAX) break;
     }

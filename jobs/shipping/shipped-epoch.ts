@@ -42,6 +42,7 @@ const KEPT_RANGE_FACTS = 1_000;
 export class ShippedEpoch {
   readonly epoch: number;
   readonly directory: string;
+  readonly openedAtMs: number;
   readonly #reader: SpoolReader;
   readonly #cursors = new Map<number, Cursor>();
   /** Complete segments that are posted to their end, and their size. */
@@ -54,10 +55,13 @@ export class ShippedEpoch {
   #lastKeptIsTaken = false;
   /** The epoch's leases have returned and its pending executions are resolved. */
   settled = false;
+  /** What was resolved is in the facts too: nothing of this epoch is left to do. */
+  resolvedFactsShipped = false;
 
   constructor(spool: EpochSpool, cursors: readonly SpoolCursor[], reader: SpoolReader) {
     this.epoch = spool.epoch;
     this.directory = spool.directory;
+    this.openedAtMs = spool.openedAtMs;
     this.#reader = reader;
     for (const cursor of cursors) this.#cursors.set(cursor.segment, { posted: cursor.postedOffset, facts: cursor.factsOffset });
     this.refresh(spool);

@@ -50,7 +50,7 @@ export class SpoolFleet {
       }
     }
     this.#removeShippedSegments();
-    for (const epoch of this.epochs()) if (epoch.settled && epoch.factsShipped) await this.#remove(epoch);
+    for (const epoch of this.epochs()) if (epoch.resolvedFactsShipped) await this.#remove(epoch);
     this.#measure();
   }
 

@@ -96,10 +96,11 @@ describe('request facts', () => {
     const records = [at(HOUR, '1'), at(HOUR + HOUR_MS - 1, null), at(HOUR + HOUR_MS, '2000000000000'), at(HOUR + 2 * HOUR_MS, '4')];
     await insertFacts(clickhouse.client, records, 'a');
     await insertFacts(clickhouse.client, records.slice(1), 'b');
-    assert.deepEqual(await countFactsPerHour(clickhouse.client, { fromMs: HOUR, untilMs: HOUR + 2 * HOUR_MS }), [
-      { hourMs: HOUR, executions: 2, pending: 1, totalCost: '0.000000000001' },
-      { hourMs: HOUR + HOUR_MS, executions: 1, pending: 0, totalCost: '2' },
+    assert.deepEqual(await countFactsPerHour(clickhouse.client, { fromMs: HOUR, untilMs: HOUR + 2 * HOUR_MS, endedBeforeMs: HOUR + 9 * HOUR_MS }), [
+      { hourMs: HOUR, executions: 2, pending: 1, charged: 1n },
+      { hourMs: HOUR + HOUR_MS, executions: 1, pending: 0, charged: 2_000_000_000_000n },
     ]);
+    assert.deepEqual(await countFactsPerHour(clickhouse.client, { fromMs: HOUR, untilMs: HOUR + 2 * HOUR_MS, endedBeforeMs: HOUR }), []);
   });
 });
 

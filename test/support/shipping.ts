@@ -6,7 +6,7 @@ import type { ExecutionStart, TerminalRecord } from '../../src/domain/executions
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { type ClickHouseClient, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
-import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
+import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/wallets.ts';
 import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
@@ -14,7 +14,7 @@ import { admittedRecord, executionStart, terminalRecord } from './execution-reco
 import { silentLog } from './postgres.ts';
 
 export const DEPOSIT = 10n ** 15n;
-export const HOLD = 1_000_000n;
+const HOLD = 1_000_000n;
 export const CHARGE = 427_500n;
 
 export interface Payer {
@@ -60,10 +60,6 @@ export function appendExecution(writer: SpoolWriter, payer: Payer): string {
   writer.append(admittedRecord(start));
   writer.append(billedTerminal(start));
   return start.id;
-}
-
-export function clickHouseSink(client: ClickHouseClient): FactSink {
-  return { insert: (facts, batch) => insertFacts(client, facts, batch) };
 }
 
 /** Keeps facts in memory by id, and can be away. */

@@ -1,8 +1,7 @@
 // The one way to a ClickHouse: a server by its URL, or the embedded engine by its directory. Everything after is the same client and the same SQL.
 
-import { type ClickHouseClient, createClient } from '@clickhouse/client';
+import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client';
 import type { Clock } from '../../platform/clock.ts';
-import { openEmbeddedClickHouse } from './embedded-clickhouse.ts';
 
 export type { ClickHouseClient } from '@clickhouse/client';
 
@@ -11,10 +10,16 @@ export type ClickHouseLocation = { readonly url: string } | { readonly directory
 const REQUEST_TIMEOUT_MS = 30_000;
 
 export async function createClickHouse(location: ClickHouseLocation, clock: Clock): Promise<ClickHouseClient> {
-  if ('directory' in location) return openEmbeddedClickHouse({ directory: location.directory, clock });
+  if ('directory' in location) {
+    // The engine is a library of several hundred megabytes, loaded only where it is used.
+    const { openEmbeddedClickHouse } = await import('./embedded-clickhouse.ts');
+    return openEmbeddedClickHouse({ directory: location.directory, clock });
+  }
   return createClient({
     url: location.url,
     application: 'tollgate',
+    // Its failures are thrown and logged by us; left to itself the library prints them as well, headers included.
+    log: { level: ClickHouseLogLevel.OFF },
     request_timeout: REQUEST_TIMEOUT_MS,
     compression: { request: true, response: true },
     // A server closes idle connections after some seconds; ours must go first, or an insert meets a dead socket.

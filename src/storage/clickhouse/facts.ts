@@ -10,7 +10,7 @@ export interface RequestFact extends Omit<TerminalRecord, 'type' | 'latencyMs'> 
 }
 
 /** Versions of a fact that comes straight from the spool: a later correction (pending, then final) is above either. */
-export const PENDING_FACT_VERSION = 1;
+const PENDING_FACT_VERSION = 1;
 export const SETTLED_FACT_VERSION = 2;
 
 export function factOf(record: TerminalRecord): RequestFact {
@@ -69,34 +69,76 @@ export async function insertFacts(client: ClickHouseClient, facts: readonly Requ
   if (facts.length === 0) return;
   let rows = '';
   for (const fact of facts) rows += `${JSON.stringify(COLUMNS.map(([, value]) => value(fact)))}\n`;
-  await client.command({
-    query: `INSERT INTO request_facts (${COLUMN_NAMES}) SETTINGS async_insert = 0, insert_deduplicate = 1, insert_deduplication_token = '${checkedToken(batch)}' FORMAT JSONCompactEachRow\n${rows}`,
-  });
+  const statement = `
+    INSERT INTO request_facts (${COLUMN_NAMES})
+    SETTINGS async_insert = 0, insert_deduplicate = 1, insert_deduplication_token = '${checkedToken(batch)}'
+    FORMAT JSONCompactEachRow\n`;
+  await client.command({ query: statement + rows });
 }
 
-/** What facts say of an hour. Amounts are decimal text in US dollars. */
-export interface FactHour {
+/** A stretch of time by admission, and only what had ended before an instant: what ended just now may still be on its way. */
+export interface FactWindow {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly endedBeforeMs: number;
+}
+
+/** What one store says of the executions admitted in an hour. Money in pico-dollars. */
+export interface ExecutionHour {
   /** Beginning of the hour, epoch milliseconds. */
   readonly hourMs: number;
   readonly executions: number;
   readonly pending: number;
-  readonly totalCost: string;
+  readonly charged: bigint;
 }
 
-/** Hours with facts between two instants, first to last. Each execution counts once, as its last version has it. */
-export async function countFactsPerHour(client: ClickHouseClient, range: { fromMs: number; untilMs: number }): Promise<FactHour[]> {
-  const rows = await selectRows<{ hour_ms: string; executions: string; pending: string; total_cost: string }>(
+const IN_WINDOW = `admitted_at >= fromUnixTimestamp64Milli({from_ms: Int64}, 'UTC') AND admitted_at < fromUnixTimestamp64Milli({until_ms: Int64}, 'UTC')
+  AND ended_at < fromUnixTimestamp64Milli({ended_before_ms: Int64}, 'UTC')`;
+
+function windowParameters(window: FactWindow): Record<string, number> {
+  return { from_ms: window.fromMs, until_ms: window.untilMs, ended_before_ms: window.endedBeforeMs };
+}
+
+/** Hours with facts, first to last. Each execution counts once, as its last version has it. */
+export async function countFactsPerHour(client: ClickHouseClient, window: FactWindow): Promise<ExecutionHour[]> {
+  const rows = await selectRows<{ hour_ms: string; executions: string; pending: string; charged: string }>(
     client,
     `SELECT toString(toUnixTimestamp(toStartOfHour(admitted_at)) * 1000) AS hour_ms,
             toString(count()) AS executions,
             toString(countIf(billing_status = 'pending')) AS pending,
-            toString(sum(total_cost)) AS total_cost
+            toString(sum(ifNull(total_cost, 0))) AS charged
      FROM request_facts FINAL
-     WHERE admitted_at >= fromUnixTimestamp64Milli({from_ms: Int64}, 'UTC') AND admitted_at < fromUnixTimestamp64Milli({until_ms: Int64}, 'UTC')
+     WHERE ${IN_WINDOW}
      GROUP BY hour_ms ORDER BY min(admitted_at)`,
-    { from_ms: range.fromMs, until_ms: range.untilMs },
+    windowParameters(window),
   );
-  return rows.map((row) => ({ hourMs: Number(row.hour_ms), executions: Number(row.executions), pending: Number(row.pending), totalCost: row.total_cost }));
+  return rows.map((row) => ({
+    hourMs: Number(row.hour_ms),
+    executions: Number(row.executions),
+    pending: Number(row.pending),
+    charged: picoOf(row.charged),
+  }));
+}
+
+/** What must be equal in the ledger and in the facts of one execution. */
+export interface ExecutionState {
+  readonly billingStatus: string;
+  readonly charge: bigint | null;
+}
+
+export async function readFactStates(client: ClickHouseClient, window: FactWindow): Promise<Map<string, ExecutionState>> {
+  const rows = await selectRows<{ id: string; billing_status: string; total_cost: string | null }>(
+    client,
+    `SELECT toString(id) AS id, billing_status, toString(total_cost) AS total_cost FROM request_facts FINAL WHERE ${IN_WINDOW}`,
+    windowParameters(window),
+  );
+  return new Map(rows.map((row) => [row.id, { billingStatus: row.billing_status, charge: row.total_cost === null ? null : picoOf(row.total_cost) }]));
+}
+
+/** The server writes decimals without trailing zeros: "0.5", "12". */
+function picoOf(dollarText: string): bigint {
+  const [whole = '0', fraction = ''] = dollarText.split('.');
+  return BigInt(whole + fraction.padEnd(12, '0'));
 }
 
 function wholeOrNull(value: number | null): number | null {

@@ -61,6 +61,18 @@ const AS_RECORD = `json_build_object(
 
 /** The window must be short enough for its executions to be held in memory. */
 export async function readEndedExecutions(postgres: PostgresClient, window: GenerationWindow): Promise<TerminalRecord[]> {
-  const { rows } = await postgres.query<{ record: TerminalRecord }>(`SELECT ${AS_RECORD} AS record FROM generations WHERE ${IN_WINDOW} ORDER BY id`, windowValues(window));
+  const { rows } = await postgres.query<{ record: TerminalRecord }>(
+    `SELECT ${AS_RECORD} AS record FROM generations WHERE ${IN_WINDOW} ORDER BY id`,
+    windowValues(window),
+  );
+  return rows.map((row) => row.record);
+}
+
+/** What reconciliation resolved of an epoch that began at `sinceMs`: these executions have no terminal record in any spool. */
+export async function readKilledExecutions(postgres: PostgresClient, epoch: number, sinceMs: number): Promise<TerminalRecord[]> {
+  const { rows } = await postgres.query<{ record: TerminalRecord }>(
+    `SELECT ${AS_RECORD} AS record FROM generations WHERE id >= $1 AND epoch = $2 AND outcome = 'process_killed' ORDER BY id`,
+    [lowestId(sinceMs - ID_MARGIN_MS), epoch],
+  );
   return rows.map((row) => row.record);
 }

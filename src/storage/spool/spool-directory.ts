@@ -14,6 +14,8 @@ export interface SpoolOwner extends ProcessIdentity {
 export interface EpochSpool {
   readonly epoch: number;
   readonly directory: string;
+  /** When its owner began to write. */
+  readonly openedAtMs: number;
   readonly ended: boolean;
   /** Ascending; each but the last is complete. */
   readonly segments: readonly number[];
@@ -21,7 +23,7 @@ export interface EpochSpool {
 
 export const OWNER_FILE = 'owner.json';
 export const CLOSED_FILE = 'closed';
-export const QUARANTINE_DIRECTORY = 'quarantine';
+const QUARANTINE_DIRECTORY = 'quarantine';
 const SEGMENT_NAME = /^(\d{8,})\.spool$/;
 const EPOCH_NAME = /^\d+$/;
 const UNNAMED = /^\d+\.partial-\d+$/;
@@ -41,8 +43,9 @@ export function listEpochs(spoolDirectory: string): number[] {
 /** Whether the owner is done is read before the segments are: what it wrote last is then among them. */
 export function readEpochSpool(spoolDirectory: string, epoch: number): EpochSpool {
   const directory = join(spoolDirectory, String(epoch));
-  const ended = existsSync(join(directory, CLOSED_FILE)) || !isAlive(readOwner(directory));
-  return { epoch, directory, ended, segments: listSegments(directory) };
+  const owner = readOwner(directory);
+  const ended = existsSync(join(directory, CLOSED_FILE)) || !isAlive(owner);
+  return { epoch, directory, openedAtMs: owner.openedAtMs, ended, segments: listSegments(directory) };
 }
 
 export function listSegments(directory: string): number[] {

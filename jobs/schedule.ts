@@ -1,0 +1,102 @@
+// THE table of scheduled jobs: name, when, what, and who else may run it; and the clockwork that runs each once per due time and records it.
+
+import { createTask, type ScheduledTask } from 'node-cron';
+import { claimJobRun, finishJobRun } from '../src/storage/postgres/job-runs.ts';
+import { checkLedger } from './check-ledger.ts';
+import { compareFacts } from './compare-facts.ts';
+import { forgetOldJobRuns } from './forget-job-runs.ts';
+import type { JobContext, JobResult } from './job.ts';
+import { resolvePendingExecutions } from './resolve-pending.ts';
+
+interface Job {
+  readonly name: string;
+  /** In UTC. */
+  readonly cron: string;
+  readonly run: (context: JobContext) => Promise<JobResult>;
+  /** `cluster`: whoever claims the due time first runs it, everybody else passes. */
+  readonly lock: 'cluster';
+}
+
+export const JOBS: readonly Job[] = [
+  { name: 'resolve-pending', cron: '* * * * *', run: resolvePendingExecutions, lock: 'cluster' },
+  { name: 'check-ledger', cron: '*/5 * * * *', run: checkLedger, lock: 'cluster' },
+  { name: 'compare-facts', cron: '3-59/10 * * * *', run: (context) => compareFacts(context, { hours: 2 }), lock: 'cluster' },
+  { name: 'compare-facts-daily', cron: '41 3 * * *', run: (context) => compareFacts(context, { hours: 72 }), lock: 'cluster' },
+  { name: 'forget-job-runs', cron: '17 4 * * *', run: forgetOldJobRuns, lock: 'cluster' },
+];
+
+export interface Schedule {
+  /** No run begins after this; one that is running is waited for. */
+  stop(): Promise<void>;
+}
+
+export function startSchedule(context: JobContext, machine: string, jobs: readonly Job[] = JOBS): Schedule {
+  const running = new Set<Promise<unknown>>();
+  const tasks: ScheduledTask[] = jobs.map((job) => {
+    const run = async (dueAtMs: number): Promise<void> => {
+      const finished = runDueJob(context, job, { dueAtMs, machine });
+      running.add(finished);
+      await finished.finally(() => running.delete(finished));
+    };
+    return createTask(job.cron, ({ date }) => run(date.getTime()), {
+      name: job.name,
+      timezone: 'UTC',
+      noOverlap: true,
+      suppressMissedWarning: true,
+      logger: quiet(context),
+    });
+  });
+  for (const task of tasks) void task.start();
+  return {
+    async stop() {
+      for (const task of tasks) await task.destroy();
+      await Promise.all(running);
+    },
+  };
+}
+
+/** Runs a job for a due time, unless someone else has it. Never throws: a failed run is a record and a log line. */
+export async function runDueJob(
+  context: JobContext,
+  job: Job,
+  due: { dueAtMs: number; machine: string },
+): Promise<'ran' | 'failed' | 'claimed_elsewhere' | 'not_claimed'> {
+  const { postgres, clock } = context;
+  const log = context.log.child({ job: job.name });
+  const startedMs = clock.monotonicMs();
+  let id: string | null;
+  try {
+    // The cron second itself, so that machines whose timers fire a little apart claim the same one.
+    id = await claimJobRun(postgres, { name: job.name, dueAtMs: Math.floor(due.dueAtMs / 1000) * 1000, machine: due.machine });
+  } catch (error) {
+    log.error({ err: error }, 'job: could not be claimed');
+    return 'not_claimed';
+  }
+  if (id === null) return 'claimed_elsewhere';
+  let details: JobResult | null = null;
+  let failure: string | null = null;
+  try {
+    details = await job.run({ ...context, log });
+  } catch (error) {
+    failure = error instanceof Error ? error.message : 'failed without an error';
+    log.error({ err: error }, 'job: failed');
+  }
+  const durationMs = Math.round(clock.monotonicMs() - startedMs);
+  try {
+    await finishJobRun(postgres, { id, error: failure, details: { ...details, durationMs } });
+  } catch (error) {
+    log.error({ err: error }, 'job: its end could not be recorded');
+  }
+  return failure === null ? 'ran' : 'failed';
+}
+
+/** The library's own messages, as our log lines. */
+function quiet({ log }: JobContext) {
+  const text = (message: string | Error): string => (message instanceof Error ? message.message : message);
+  return {
+    debug: () => {},
+    info: () => {},
+    warn: (message: string) => log.warn(message),
+    error: (message: string | Error, error?: Error) => log.error({ err: error ?? message }, text(message)),
+  };
+}

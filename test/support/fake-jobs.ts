@@ -1,0 +1,10 @@
+// The jobs process alone, quiet, until it is killed or told to end. Arguments: data directory, Postgres URL.
+
+import { runJobs } from '../../jobs/run-jobs.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { MetricsRegistry } from '../../src/platform/metrics.ts';
+import { silentLog } from './postgres.ts';
+
+const [dataDirectory = '', databaseUrl = ''] = process.argv.slice(2);
+const jobs = await runJobs({ config: { dataDirectory, databaseUrl, clickhouseUrl: null }, log: silentLog, clock: systemClock, metrics: new MetricsRegistry() });
+process.once('SIGTERM', () => void jobs.drain(5_000).then(() => process.exit(0)));

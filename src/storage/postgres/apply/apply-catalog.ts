@@ -1,0 +1,148 @@
+// Upserts providers, models, their offers with prices, and routing policies. A price that is different becomes a new version.
+
+import type { ConfiguredModel, ConfiguredOffer, RoutingPolicy } from '../../../domain/configuration/configuration.ts';
+import type { Provider } from '../../../domain/models/catalog.ts';
+import { providerSecretName } from '../catalog-store.ts';
+import { type Application, ConfigurationConflict } from './application.ts';
+
+export async function applyProvider(application: Application, provider: Provider): Promise<void> {
+  const { client, box } = application;
+  const { rows } = await client.query<{ api_key_sealed: Buffer }>('SELECT api_key_sealed FROM providers WHERE id = $1', [provider.id]);
+  const stored = rows[0]?.api_key_sealed;
+  // Sealing the same key again gives other bytes, so an unchanged one is left as it lies.
+  const sealed = stored !== undefined && opensTo(application, stored, provider) ? stored : box.seal(provider.apiKey, providerSecretName(provider.id));
+  const { rowCount } = await client.query(
+    `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT (id) DO UPDATE
+        SET base_url = excluded.base_url, api_key_sealed = excluded.api_key_sealed, auth = excluded.auth, on_disconnect = excluded.on_disconnect
+      WHERE (p.base_url, p.api_key_sealed, p.auth, p.on_disconnect) IS DISTINCT FROM (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect)`,
+    [provider.id, provider.baseUrl, sealed, provider.auth, provider.onDisconnect],
+  );
+  if (rowCount > 0) application.catalogChanged = true;
+}
+
+/** A key sealed under another master key cannot be opened: it is sealed anew. */
+function opensTo({ box }: Application, sealed: Buffer, provider: Provider): boolean {
+  try {
+    return box.open(sealed, providerSecretName(provider.id)) === provider.apiKey;
+  } catch {
+    return false;
+  }
+}
+
+export async function applyModels(application: Application, models: readonly ConfiguredModel[]): Promise<void> {
+  for (const model of models) await applyModel(application, model);
+  await applyAliases(application, models);
+  for (const model of models) await applyOffers(application, model);
+}
+
+async function applyModel(application: Application, model: ConfiguredModel): Promise<void> {
+  const { rowCount } = await application.client.query(
+    `INSERT INTO models AS m (id, display_name, kind, context_length, max_output_tokens, max_completion_tokens_cap, attachment_tokens_max, tokenizer, active)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+     ON CONFLICT (id) DO UPDATE
+        SET (display_name, kind, context_length, max_output_tokens, max_completion_tokens_cap, attachment_tokens_max, tokenizer, active)
+          = (excluded.display_name, excluded.kind, excluded.context_length, excluded.max_output_tokens, excluded.max_completion_tokens_cap,
+             excluded.attachment_tokens_max, excluded.tokenizer, excluded.active)
+      WHERE (m.display_name, m.kind, m.context_length, m.max_output_tokens, m.max_completion_tokens_cap, m.attachment_tokens_max, m.tokenizer, m.active)
+            IS DISTINCT FROM
+            (excluded.display_name, excluded.kind, excluded.context_length, excluded.max_output_tokens, excluded.max_completion_tokens_cap,
+             excluded.attachment_tokens_max, excluded.tokenizer, excluded.active)`,
+    [
+      model.id,
+      model.displayName,
+      model.kind,
+      model.contextLength,
+      model.maxOutputTokens,
+      model.maxCompletionTokensCap,
+      model.attachmentTokensMax,
+      model.tokenizer,
+      model.active,
+    ],
+  );
+  if (rowCount > 0) application.catalogChanged = true;
+}
+
+/** All of the file's models give up their aliases before any takes its own: an alias may move from one to another. */
+async function applyAliases(application: Application, models: readonly ConfiguredModel[]): Promise<void> {
+  const { client } = application;
+  const ids = models.map(({ id }) => id);
+  const { rows } = await client.query<{ alias: string; model_id: string }>('SELECT alias, model_id FROM model_aliases WHERE model_id = ANY ($1) ORDER BY model_id, position', [ids]);
+  const stored = new Map(ids.map((id) => [id, rows.filter((row) => row.model_id === id).map((row) => row.alias)]));
+  const changed = models.filter(({ id, aliases }) => JSON.stringify(stored.get(id)) !== JSON.stringify(aliases));
+  if (changed.length > 0) {
+    application.catalogChanged = true;
+    await client.query('DELETE FROM model_aliases WHERE model_id = ANY ($1)', [changed.map(({ id }) => id)]);
+    for (const { id, aliases } of changed) {
+      for (const [position, alias] of aliases.entries()) {
+        const { rowCount } = await client.query('INSERT INTO model_aliases (alias, model_id, position) VALUES ($1, $2, $3) ON CONFLICT (alias) DO NOTHING', [alias, id, position]);
+        if (rowCount === 0) throw new ConfigurationConflict(`the alias "${alias}" of model "${id}" belongs to another model, which was applied before and is not in this file`);
+      }
+    }
+  }
+  const clashes = await client.query<{ alias: string; model_id: string }>('SELECT alias, model_id FROM model_aliases WHERE alias IN (SELECT id FROM models)');
+  const clash = clashes.rows[0];
+  if (clash !== undefined) throw new ConfigurationConflict(`"${clash.alias}" is the id of one model and an alias of another ("${clash.model_id}")`);
+}
+
+interface StoredOffer {
+  readonly provider_id: string;
+  readonly provider_model: string;
+  readonly apis: string[];
+  readonly price_version: string | null;
+  readonly price: string | null;
+}
+
+async function applyOffers(application: Application, model: ConfiguredModel): Promise<void> {
+  const { client } = application;
+  const { rows: stored } = await client.query<StoredOffer>(
+    `SELECT s.provider_id, s.provider_model, s.apis, s.price_version,
+            CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text, p.cache_write::text, p.output::text, p.image::text)::jsonb::text END AS price
+       FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = $1 ORDER BY s.position`,
+    [model.id],
+  );
+  const describeStored = (offer: StoredOffer): string => JSON.stringify([offer.provider_id, offer.provider_model, offer.apis, offer.price === null ? null : JSON.parse(offer.price)]);
+  const describeWanted = (offer: ConfiguredOffer): string => JSON.stringify([offer.provider, offer.providerModel, offer.apis, amountsOf(offer)]);
+  if (stored.map(describeStored).join() === model.servedBy.map(describeWanted).join()) return;
+
+  application.catalogChanged = true;
+  await client.query('DELETE FROM served_by WHERE model_id = $1', [model.id]);
+  for (const [position, offer] of model.servedBy.entries()) {
+    const price = JSON.stringify(amountsOf(offer));
+    const same = stored.find((known) => known.provider_id === offer.provider && known.provider_model === offer.providerModel && known.price !== null && JSON.stringify(JSON.parse(known.price)) === price);
+    const version = offer.price === null ? null : (same?.price_version ?? (await insertPrice(application, model.id, offer)));
+    await client.query('INSERT INTO served_by (model_id, position, provider_id, provider_model, apis, price_version) VALUES ($1, $2, $3, $4, $5, $6)', [
+      model.id,
+      position,
+      offer.provider,
+      offer.providerModel,
+      offer.apis,
+      version,
+    ]);
+  }
+}
+
+function amountsOf({ price }: ConfiguredOffer): (string | null)[] | null {
+  if (price === null) return null;
+  return [price.input, price.cachedInput, price.cacheWrite, price.output, price.image].map((amount) => amount?.toString() ?? null);
+}
+
+async function insertPrice({ client }: Application, modelId: string, offer: ConfiguredOffer): Promise<string | null> {
+  const { rows } = await client.query<{ version: string }>(
+    `INSERT INTO prices (model_id, provider_id, provider_model, input, cached_input, cache_write, output, image)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING version`,
+    [modelId, offer.provider, offer.providerModel, ...(amountsOf(offer) ?? [])],
+  );
+  return rows[0]?.version ?? null;
+}
+
+/** A definition that is different from the newest version becomes the next one. */
+export async function applyRoutingPolicy(application: Application, policy: RoutingPolicy): Promise<void> {
+  const { rowCount } = await application.client.query(
+    `INSERT INTO routing_policies (name, version, definition)
+     SELECT $1, coalesce(max(version), 0) + 1, $2::jsonb FROM routing_policies WHERE name = $1
+     HAVING (SELECT definition FROM routing_policies WHERE name = $1 ORDER BY version DESC LIMIT 1) IS DISTINCT FROM $2::jsonb`,
+    [policy.name, JSON.stringify(policy.definition)],
+  );
+  if (rowCount > 0) application.catalogChanged = true;
+}

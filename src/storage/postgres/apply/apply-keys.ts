@@ -1,0 +1,85 @@
+// Upserts the inference keys of an organization. A key is known by its name; a different secret under the same name is a different key,
+// which replaces the old one. A key that was revoked stays revoked, whatever the file says of it.
+
+import type { ConfiguredKey } from '../../../domain/configuration/configuration.ts';
+import { hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
+import { generateKey } from '../keys.ts';
+import { type Application, ConfigurationConflict } from './application.ts';
+
+interface Owner {
+  readonly id: string;
+  readonly slug: string;
+}
+
+interface Bindings {
+  readonly teamId: string | null;
+  readonly userId: string | null;
+}
+
+export async function applyKeys(application: Application, organization: Owner, keys: readonly ConfiguredKey[]): Promise<void> {
+  for (const key of keys) {
+    const bindings = await findBindings(application, organization, key);
+    if (key.secret === null) await generateOnce(application, organization, key, bindings);
+    else await upsertKey(application, organization, { name: key.name, secret: key.secret }, bindings);
+  }
+}
+
+async function findBindings({ client }: Application, organization: Owner, key: ConfiguredKey): Promise<Bindings> {
+  const { rows } = await client.query<{ team_id: string | null; user_id: string | null }>(
+    `SELECT (SELECT id FROM teams WHERE organization_id = $1 AND slug = $2) AS team_id, (SELECT id FROM users WHERE lower(email) = lower($3)) AS user_id`,
+    [organization.id, key.team, key.userEmail],
+  );
+  return { teamId: rows[0]?.team_id ?? null, userId: rows[0]?.user_id ?? null };
+}
+
+/** The database cannot show the key again, so one that was ever made for this name is left alone. */
+async function generateOnce(application: Application, organization: Owner, key: ConfiguredKey, bindings: Bindings): Promise<void> {
+  const { client, changedKeyHashes } = application;
+  const { rows } = await client.query<{ id: string; key_hash: Buffer }>(
+    'SELECT id, key_hash FROM api_keys WHERE organization_id = $1 AND name = $2 ORDER BY revoked_at DESC NULLS FIRST LIMIT 1',
+    [organization.id, key.name],
+  );
+  const known = rows[0];
+  if (known !== undefined) {
+    if (await bind(application, known.id, bindings)) changedKeyHashes.push(known.key_hash);
+    return;
+  }
+  const secret = generateKey();
+  await insertKey(application, organization, { name: key.name, secret }, bindings);
+  application.generatedKeys.push({ organization: organization.slug, name: key.name, secret });
+}
+
+async function upsertKey(application: Application, organization: Owner, key: { name: string; secret: string }, bindings: Bindings): Promise<void> {
+  const { client, pepper, changedKeyHashes } = application;
+  const hash = hashCredential(pepper, key.secret);
+  const { rows } = await client.query<{ id: string; organization_id: string; name: string }>('SELECT id, organization_id, name FROM api_keys WHERE key_hash = $1', [hash]);
+  const known = rows[0];
+  if (known === undefined) return insertKey(application, organization, key, bindings);
+  if (known.organization_id !== organization.id || known.name !== key.name) {
+    throw new ConfigurationConflict(`the secret of key "${key.name}" of organization "${organization.slug}" is already in use by another key ("${known.name}")`);
+  }
+  await client.query('UPDATE api_keys SET from_configuration = true WHERE id = $1 AND NOT from_configuration', [known.id]);
+  if (await bind(application, known.id, bindings)) changedKeyHashes.push(hash);
+}
+
+async function insertKey({ client, pepper, changedKeyHashes }: Application, organization: Owner, key: { name: string; secret: string }, bindings: Bindings): Promise<void> {
+  const replaced = await client.query<{ key_hash: Buffer }>(
+    'UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND name = $2 AND revoked_at IS NULL RETURNING key_hash',
+    [organization.id, key.name],
+  );
+  const hash = hashCredential(pepper, key.secret);
+  await client.query(
+    `INSERT INTO api_keys (organization_id, team_id, user_id, name, key_hash, key_prefix, from_configuration) VALUES ($1, $2, $3, $4, $5, $6, true)`,
+    [organization.id, bindings.teamId, bindings.userId, key.name, hash, keyPrefix(key.secret)],
+  );
+  changedKeyHashes.push(...replaced.rows.map((row) => row.key_hash), hash);
+}
+
+async function bind({ client }: Application, keyId: string, { teamId, userId }: Bindings): Promise<boolean> {
+  const { rowCount } = await client.query('UPDATE api_keys SET team_id = $2, user_id = $3 WHERE id = $1 AND (team_id, user_id) IS DISTINCT FROM ($2::uuid, $3::uuid)', [
+    keyId,
+    teamId,
+    userId,
+  ]);
+  return rowCount > 0;
+}

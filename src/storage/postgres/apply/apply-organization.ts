@@ -1,0 +1,82 @@
+// Upserts an organization with its wallet, opening credit, limits, teams and users. Its keys are apply-keys.ts'.
+
+import type { ConfiguredOrganization, ConfiguredUser, UsageLimit } from '../../../domain/configuration/configuration.ts';
+import { deposit } from '../credits.ts';
+import type { Application } from './application.ts';
+import { applyKeys } from './apply-keys.ts';
+
+/** An opening credit counts once in the life of an organization, whatever the file says later; more credit is a deposit. */
+const OPENING_CREDIT_REFERENCE = 'opening credit';
+
+export async function applyOrganization(application: Application, organization: ConfiguredOrganization): Promise<void> {
+  const id = await upsertOrganization(application, organization);
+  const walletId = await ensureWallet(application, id);
+  if (organization.openingCredit !== null && organization.openingCredit > 0n) {
+    // A conflict means that it was posted once with another amount.
+    await deposit(application.client, { walletId, amount: organization.openingCredit, reference: OPENING_CREDIT_REFERENCE });
+  }
+  await replaceLimits(application, id, organization.limits);
+  for (const slug of organization.teams) {
+    await application.client.query('INSERT INTO teams (organization_id, slug) VALUES ($1, $2) ON CONFLICT (organization_id, slug) DO NOTHING', [id, slug]);
+  }
+  for (const user of organization.users) await applyUser(application, id, user);
+  await applyKeys(application, { id, slug: organization.slug }, organization.keys);
+}
+
+async function upsertOrganization({ client, changedKeyHashes }: Application, organization: ConfiguredOrganization): Promise<string> {
+  const { slug, displayName, billing, autoRoutingPolicy } = organization;
+  const before = await client.query<{ billing: string }>('SELECT billing FROM organizations WHERE slug = $1 FOR UPDATE', [slug]);
+  const { rows } = await client.query<{ id: string }>(
+    `INSERT INTO organizations (slug, display_name, billing, auto_routing_policy) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (slug) DO UPDATE SET display_name = excluded.display_name, billing = excluded.billing, auto_routing_policy = excluded.auto_routing_policy
+     RETURNING id`,
+    [slug, displayName, billing, autoRoutingPolicy],
+  );
+  const id = rows[0]?.id;
+  if (id === undefined) throw new Error(`the organization ${slug} was not stored`);
+  if (before.rows[0] !== undefined && before.rows[0].billing !== billing) {
+    // Who pays is part of what gateways remember of every key.
+    const keys = await client.query<{ key_hash: Buffer }>('SELECT key_hash FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL', [id]);
+    changedKeyHashes.push(...keys.rows.map((row) => row.key_hash));
+  }
+  return id;
+}
+
+/** Every organization has one, billed or not, so that its billing can be switched on. */
+async function ensureWallet({ client }: Application, organizationId: string): Promise<string> {
+  await client.query('INSERT INTO wallets (organization_id) VALUES ($1) ON CONFLICT (organization_id) WHERE user_id IS NULL DO NOTHING', [organizationId]);
+  const { rows } = await client.query<{ id: string }>('SELECT id FROM wallets WHERE organization_id = $1 AND user_id IS NULL', [organizationId]);
+  const id = rows[0]?.id;
+  if (id === undefined) throw new Error('an organization has no wallet');
+  return id;
+}
+
+/** The organization's own limits are as the file has them; those of teams, users and keys are not the file's. */
+async function replaceLimits({ client }: Application, organizationId: string, limits: readonly UsageLimit[]): Promise<void> {
+  const own = 'organization_id = $1 AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL';
+  const { rows } = await client.query<{ kind: string; time_window: string | null; amount: string }>(`SELECT kind, time_window, amount FROM usage_limits WHERE ${own}`, [organizationId]);
+  const wanted = limits.map((limit) => ({ kind: limit.kind, time_window: limit.kind === 'budget' ? limit.window : null, amount: limit.limit.toString() }));
+  const describe = (list: typeof rows): string => list.map(({ kind, time_window, amount }) => `${kind} ${time_window} ${amount}`).sort().join();
+  if (describe(rows) === describe(wanted)) return;
+  await client.query(`DELETE FROM usage_limits WHERE ${own}`, [organizationId]);
+  for (const limit of wanted) {
+    await client.query('INSERT INTO usage_limits (organization_id, kind, time_window, amount) VALUES ($1, $2, $3, $4)', [organizationId, limit.kind, limit.time_window, limit.amount]);
+  }
+}
+
+async function applyUser({ client }: Application, organizationId: string, user: ConfiguredUser): Promise<void> {
+  await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [user.email]);
+  const values = [organizationId, user.email, user.role];
+  await client.query(
+    `INSERT INTO memberships (organization_id, user_id, role) SELECT $1, id, $3 FROM users WHERE lower(email) = lower($2)
+     ON CONFLICT (organization_id, user_id) WHERE team_id IS NULL DO UPDATE SET role = excluded.role`,
+    values,
+  );
+  await client.query(
+    `INSERT INTO memberships (organization_id, team_id, user_id, role)
+     SELECT $1, teams.id, users.id, 'member' FROM users, teams
+      WHERE lower(users.email) = lower($2) AND teams.organization_id = $1 AND teams.slug = ANY ($3)
+     ON CONFLICT (team_id, user_id) WHERE team_id IS NOT NULL DO NOTHING`,
+    [organizationId, user.email, user.teams],
+  );
+}

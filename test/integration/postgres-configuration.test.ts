@@ -1,0 +1,256 @@
+// A configuration file in the database: applied whole or not at all, twice like once, and followed by whoever listens.
+
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import type { Configuration } from '../../src/domain/configuration/configuration.ts';
+import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
+import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
+import type { Principal } from '../../src/domain/identity/principal.ts';
+import { applyConfiguration, type AppliedConfiguration } from '../../src/storage/postgres/apply-configuration.ts';
+import { loadCatalog } from '../../src/storage/postgres/catalog-store.ts';
+import { findPrincipalByKeyHash } from '../../src/storage/postgres/credentials.ts';
+import { createKey, revokeKey } from '../../src/storage/postgres/keys.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
+import { createListener, type Listener } from '../../src/storage/postgres/listen.ts';
+import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+
+const masterKey = randomBytes(32);
+const pepper = derivePepper(masterKey);
+let server: TestPostgres;
+let postgres: Postgres;
+let url: string;
+before(async () => {
+  server = await startTestPostgres();
+});
+after(async () => {
+  await server.stop();
+});
+beforeEach(async () => {
+  url = await server.createDatabase();
+  postgres = createPostgres({ url, log: silentLog });
+});
+afterEach(async () => {
+  await postgres.close();
+});
+
+const FILE = `
+providers:
+  - { id: sim, base_url: "http://127.0.0.1:1/", api_key: sim-key }
+  - { id: other, base_url: "https://other.test/api", api_key: other-key, auth: x-api-key, on_disconnect: drain }
+models:
+  - id: sim/large
+    aliases: ["sim/large[1m]", "sim/latest"]
+    context_length: 1000000
+    max_output_tokens: 128000
+    max_completion_tokens_cap: 32000
+    served_by:
+      - { provider: sim, model: large, apis: [chat_completions], price: { input: "1.25", output: "10.00" } }
+      - { provider: other, model: large-2, apis: [chat_completions, responses] }
+  - { id: sim/image, kind: image, active: false, served_by: [{ provider: sim, model: image, apis: [images], price: { image: "0.04" } }] }
+organizations:
+  - slug: acme
+    billing: prepaid
+    opening_credit: "25.00"
+    limits: [{ kind: requests_per_minute, limit: 600 }, { kind: budget, window: month, limit: "100.00" }]
+    teams: [{ slug: research }]
+    users: [{ email: a@acme.test, role: owner, teams: [research] }]
+    keys: [{ name: ci, user: a@acme.test, team: research, secret: tg-known }, { name: made }]
+`;
+
+function read(text: string): Configuration {
+  const parsed = parseConfigurationFile(text, {});
+  assert.deepEqual(parsed.ok ? [] : parsed.errors, []);
+  assert.ok(parsed.ok);
+  return parsed.configuration;
+}
+
+const apply = (text: string): Promise<AppliedConfiguration> => applyConfiguration(postgres, read(text), { masterKey });
+const principalOf = (secret: string): Promise<Principal | null> => findPrincipalByKeyHash(postgres, hashCredential(pepper, secret));
+
+/** Every row of every table a file writes, but for what may differ by time. */
+async function dump(): Promise<unknown> {
+  const tables = ['providers', 'models', 'model_aliases', 'prices', 'served_by', 'routing_policies', 'organizations', 'teams', 'users', 'memberships', 'wallets', 'api_keys', 'usage_limits', 'ledger_entries', 'catalog_version'];
+  const rows = await Promise.all(tables.map((table) => postgres.query(`SELECT to_jsonb(t) AS row FROM ${table} t ORDER BY to_jsonb(t)::text`)));
+  return rows.map((result) => result.rows);
+}
+
+describe('applying a file', () => {
+  test('the catalog is what the file says', async () => {
+    const { catalogVersion } = await apply(FILE);
+    const catalog = await loadCatalog(postgres, masterKey);
+    assert.equal(catalog.version, catalogVersion);
+    assert.deepEqual([...catalog.byName.keys()], ['sim/large', 'sim/large[1m]', 'sim/latest']);
+    const [large, image] = catalog.models;
+    assert.deepEqual(large?.servedBy[0], {
+      provider: { id: 'sim', baseUrl: 'http://127.0.0.1:1', apiKey: 'sim-key', auth: 'bearer', onDisconnect: 'cancel' },
+      providerModel: 'large',
+      apis: ['chat_completions'],
+      price: { version: '1', input: 1_250_000n, cachedInput: null, cacheWrite: null, output: 10_000_000n, image: null },
+    });
+    assert.equal(large?.servedBy[1]?.price, null);
+    assert.equal(large?.contextLength, 1_000_000);
+    assert.equal(image?.active, false);
+  });
+
+  test('no provider key lies in clear in the database, and another master key does not open it', async () => {
+    await apply(FILE);
+    const { rows } = await postgres.query<{ text: string }>(`SELECT string_agg(encode(api_key_sealed, 'escape'), ' ') AS text FROM providers`);
+    assert.doesNotMatch(rows[0]?.text ?? 'sim-key', /sim-key|other-key/);
+    await assert.rejects(loadCatalog(postgres, randomBytes(32)), /another MASTER_KEY/);
+    // A sealed key moved to another provider's row does not open there.
+    await postgres.query(`UPDATE providers SET api_key_sealed = (SELECT api_key_sealed FROM providers WHERE id = 'sim') WHERE id = 'other'`);
+    await assert.rejects(loadCatalog(postgres, masterKey), /sealed secret of provider other is damaged/);
+  });
+
+  test('applied twice is applied once: same rows, no new key, no second credit, nothing told', async () => {
+    const first = await apply(FILE);
+    assert.equal(first.catalogChanged, true);
+    assert.deepEqual(first.generatedKeys.map(({ organization, name }) => [organization, name]), [['acme', 'made']]);
+    assert.match(first.generatedKeys[0]?.secret ?? '', /^tg-[A-Za-z0-9_-]{43}$/);
+    const before = await dump();
+    const heard: string[] = [];
+    const listener = await listen(heard);
+    const second = await apply(FILE);
+    assert.deepEqual(second, { ...first, generatedKeys: [], catalogChanged: false });
+    assert.deepEqual(await dump(), before);
+    await heardNext(heard, () => postgres.query(`SELECT pg_notify('tollgate_changed', 'end')`));
+    assert.deepEqual(heard, ['end']);
+    await listener.close();
+    assert.deepEqual(await findBrokenInvariants(postgres), []);
+  });
+
+  test('several at once take turns', async () => {
+    const results = await Promise.all([1, 2, 3, 4].map(() => apply(FILE)));
+    assert.equal(results.flatMap(({ generatedKeys }) => generatedKeys).length, 1);
+    assert.deepEqual(results.map(({ catalogVersion }) => catalogVersion), [1, 1, 1, 1]);
+    const { rows } = await postgres.query('SELECT balance, leased FROM wallets');
+    assert.deepEqual(rows, [{ balance: '25000000000000', leased: '0' }]);
+  });
+
+  test('another price is another version; the opening credit stays what it was; what the file has not stays', async () => {
+    await apply(FILE);
+    const changed = await apply(FILE.replace('"10.00"', '"12.00"').replace('"25.00"', '"99.00"').replace(/ {2}- \{ id: sim\/image.*\n/, ''));
+    assert.equal(changed.catalogVersion, 2);
+    const { models } = await loadCatalog(postgres, masterKey);
+    assert.deepEqual(models.map(({ id }) => id), ['sim/large', 'sim/image']);
+    assert.notEqual(models[0]?.servedBy[0]?.price?.version, '1');
+    assert.equal(models[0]?.servedBy[0]?.price?.output, 12_000_000n);
+    const { rows } = await postgres.query('SELECT balance FROM wallets');
+    assert.deepEqual(rows, [{ balance: '25000000000000' }]);
+    const old = await postgres.query(`SELECT output FROM prices WHERE version = 1`);
+    assert.deepEqual(old.rows, [{ output: '10000000' }]);
+  });
+
+  test('an alias can move between models of the file, but not away from a model that is not in it', async () => {
+    await apply(FILE);
+    const providers = FILE.slice(0, FILE.indexOf('models:'));
+    const offer = 'served_by: [{ provider: sim, model: x, apis: [chat_completions] }]';
+    await apply(`${providers}models:\n  - { id: sim/large, ${offer} }\n  - { id: sim/new, aliases: [sim/latest], ${offer} }\n`);
+    assert.equal((await loadCatalog(postgres, masterKey)).byName.get('sim/latest')?.id, 'sim/new');
+    await assert.rejects(apply(`${providers}models:\n  - { id: sim/third, aliases: [sim/latest], ${offer} }\n`), { name: 'ConfigurationConflict' });
+    await assert.rejects(apply(`${providers}models:\n  - { id: sim/latest, ${offer} }\n`), { name: 'ConfigurationConflict' });
+    assert.equal((await loadCatalog(postgres, masterKey)).byName.get('sim/latest')?.id, 'sim/new');
+  });
+
+  test('routing policies get a version for each change', async () => {
+    const policy = (floor: string): string => `${FILE}routing_policies:
+  - { name: default, classifier: { model: sim/large, confidence_floor: ${floor} }, tiers: [{ name: only, description: d, models: [{ id: sim/large }] }] }\n`;
+    for (const floor of ['0.5', '0.5', '0.6', '0.5']) await apply(policy(floor));
+    const { rows } = await postgres.query(`SELECT version, definition -> 'classifier' ->> 'confidence_floor' AS floor FROM routing_policies ORDER BY version`);
+    assert.deepEqual(rows, [{ version: 1, floor: '0.5' }, { version: 2, floor: '0.6' }, { version: 3, floor: '0.5' }]);
+  });
+});
+
+describe('keys', () => {
+  test('a key stands for its organization, team, user, payer and permissions', async () => {
+    const { generatedKeys } = await apply(FILE);
+    const principal = await principalOf('tg-known');
+    assert.ok(principal);
+    const { rows } = await postgres.query(
+      `SELECT (SELECT id FROM api_keys WHERE name = 'ci') AS key, o.id AS organization, t.id AS team, u.id AS "user", w.id AS wallet
+         FROM organizations o, teams t, users u, wallets w`,
+    );
+    assert.deepEqual(rows[0], { key: principal.apiKeyId, organization: principal.organizationId, team: principal.teamId, user: principal.userId, wallet: principal.walletId });
+    assert.equal(principal.billed, true);
+    assert.equal(principal.expiresAtMs, null);
+    assert.ok(principal.permissions.includes('org.usage.read'));
+    assert.deepEqual((await principalOf(generatedKeys[0]?.secret ?? ''))?.permissions, ['inference', 'usage.read']);
+    assert.equal(await principalOf('tg-unknown'), null);
+
+    await apply(FILE.replace('billing: prepaid', 'billing: none').replace(/ +opening_credit.*\n/, ''));
+    const unbilled = await principalOf('tg-known');
+    assert.deepEqual([unbilled?.billed, unbilled?.walletId], [false, null]);
+  });
+
+  test('another secret under the same name replaces the key; a revoked key stays revoked', async () => {
+    await apply(FILE);
+    await apply(FILE.replace('tg-known', 'tg-rotated'));
+    assert.equal(await principalOf('tg-known'), null);
+    assert.ok(await principalOf('tg-rotated'));
+    await apply(FILE);
+    assert.equal(await principalOf('tg-known'), null);
+    assert.equal(await revokeKey(postgres, { organization: 'acme', name: 'ci' }), true);
+    assert.equal(await revokeKey(postgres, { organization: 'acme', name: 'ci' }), false);
+    await apply(FILE.replace('tg-known', 'tg-rotated'));
+    assert.equal(await principalOf('tg-rotated'), null);
+  });
+
+  test('keys are made by command, with an expiry; a taken name or an unknown owner is a refusal', async () => {
+    await apply(FILE);
+    const made = await createKey(postgres, { masterKey }, { organization: 'acme', name: 'shell', team: 'research', userEmail: 'A@acme.test', expiresAtMs: 1_900_000_000_123 });
+    assert.ok(made.ok);
+    const principal = await principalOf(made.secret);
+    assert.equal(principal?.apiKeyId, made.id);
+    assert.equal(principal?.expiresAtMs, 1_900_000_000_123);
+    const refused = async (order: Parameters<typeof createKey>[2]): Promise<string> => {
+      const result = await createKey(postgres, { masterKey }, order);
+      return result.ok ? 'made' : result.reason;
+    };
+    assert.equal(await refused({ organization: 'acme', name: 'shell' }), 'name_taken');
+    assert.equal(await refused({ organization: 'nobody', name: 'x' }), 'unknown_organization');
+    assert.equal(await refused({ organization: 'acme', name: 'x', team: 'nowhere' }), 'unknown_team');
+    assert.equal(await refused({ organization: 'acme', name: 'x', userEmail: 'b@acme.test' }), 'unknown_user');
+  });
+});
+
+describe('listening', () => {
+  test('a change is told with its key hash or as a catalog change', async () => {
+    const heard: string[] = [];
+    const listener = await listen(heard);
+    await heardNext(heard, () => apply(FILE), 3);
+    const known = `key:${hashCredential(pepper, 'tg-known').toString('hex')}`;
+    assert.ok(heard.includes('catalog') && heard.includes(known));
+    await heardNext(heard, () => revokeKey(postgres, { organization: 'acme', name: 'ci' }));
+    assert.equal(heard.at(-1), known);
+    await listener.close();
+  });
+
+  test('a broken connection is replaced, and the owner is told that something may have been missed', async () => {
+    const heard: string[] = [];
+    let reconnected = (): void => {};
+    const again = new Promise<void>((resolve) => {
+      reconnected = resolve;
+    });
+    const listener = await listen(heard, () => reconnected());
+    await postgres.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tollgate listener' AND datname = current_database()`);
+    await again;
+    await heardNext(heard, () => postgres.query(`SELECT pg_notify('tollgate_changed', 'after')`));
+    assert.deepEqual(heard, ['after']);
+    await listener.close();
+  });
+});
+
+async function listen(heard: string[], onReconnect: () => void = () => {}): Promise<Listener> {
+  const listener = createListener({ url, log: silentLog, channels: { tollgate_changed: (payload) => void heard.push(payload) }, onReconnect });
+  await listener.listening;
+  return listener;
+}
+
+/** Does something and waits until that many more notifications were heard. */
+async function heardNext(heard: string[], act: () => Promise<unknown>, count = 1): Promise<void> {
+  const wanted = heard.length + count;
+  await act();
+  while (heard.length < wanted) await new Promise((resolve) => setTimeout(resolve, 5));
+}

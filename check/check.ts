@@ -18,7 +18,11 @@ const STEPS: readonly Step[] = [
   { name: 'types', command: join(BIN, 'tsc'), args: [] },
   { name: 'lint', command: join(BIN, 'oxlint'), args: [] },
   { name: 'format', command: join(BIN, 'biome'), args: ['check', '.'] },
-  { name: 'layers', command: join(BIN, 'depcruise'), args: ['src', 'workers', 'jobs', 'simulator', 'bin', 'benchmarks', 'check', 'test', '--config', '.dependency-cruiser.cjs'] },
+  {
+    name: 'layers',
+    command: join(BIN, 'depcruise'),
+    args: ['src', 'workers', 'jobs', 'simulator', 'bin', 'benchmarks', 'check', 'test', '--config', '.dependency-cruiser.cjs'],
+  },
   { name: 'dead code', command: join(BIN, 'knip'), args: [] },
   { name: 'house', command: process.execPath, args: ['--test', 'test/house/*.test.ts'] },
   { name: 'scanner', command: process.execPath, args: ['check/build-scanner.ts', '--check'] },
@@ -34,7 +38,11 @@ async function run({ command, args }: Step): Promise<Outcome> {
   const startedMs = performance.now();
   return new Promise((resolve) => {
     // Tools are scripts that ask for `node`: it is to be the pinned one.
-    const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, PATH: `${BIN}:${process.env.PATH ?? ''}`, FORCE_COLOR: '0' } });
+    const child = spawn(command, args, {
+      cwd: ROOT,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, PATH: `${BIN}:${process.env.PATH ?? ''}`, FORCE_COLOR: '0' },
+    });
     let output = '';
     const end = (ok: boolean) => resolve({ ok, seconds: (performance.now() - startedMs) / 1000, output });
     child.stdout.on('data', (chunk: Buffer) => {
@@ -61,5 +69,7 @@ const outcomes = await Promise.all(
   }),
 );
 const failed = outcomes.filter((ok) => !ok).length;
-console.log(`${failed === 0 ? 'all checks passed' : `${failed} of ${outcomes.length} checks failed`} in ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
+console.log(
+  `${failed === 0 ? 'all checks passed' : `${failed} of ${outcomes.length} checks failed`} in ${((performance.now() - startedMs) / 1000).toFixed(1)} s`,
+);
 process.exit(failed === 0 ? 0 : 1);

@@ -76,7 +76,10 @@ function text(pattern: RegExp, mustBe: string) {
 function address(protocols: readonly string[]) {
   return z
     .string()
-    .refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol), `must be a URL starting with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`)
+    .refine(
+      (value) => URL.canParse(value) && protocols.includes(new URL(value).protocol),
+      `must be a URL starting with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
+    )
     .optional();
 }
 
@@ -97,7 +100,10 @@ const SETTINGS = z.object({
   PUBLIC_URL: address(['http:', 'https:']),
   MASTER_KEY: z
     .string()
-    .refine((value) => /^[A-Za-z0-9+/]{43}=$/.test(value) && Buffer.from(value, 'base64').length === MASTER_KEY_BYTES, 'must be 32 bytes in base64 (44 characters; `openssl rand -base64 32` makes one)')
+    .refine(
+      (value) => /^[A-Za-z0-9+/]{43}=$/.test(value) && Buffer.from(value, 'base64').length === MASTER_KEY_BYTES,
+      'must be 32 bytes in base64 (44 characters; `openssl rand -base64 32` makes one)',
+    )
     .optional(),
   ADMIN_TOKEN: text(/^[\x21-\x7e]{16,512}$/, 'must be 16 to 512 visible ASCII characters'),
   DELEGATION_KEY: text(/^[\x21-\x7e]{32,512}$/, 'must be 32 to 512 visible ASCII characters'),
@@ -160,7 +166,9 @@ function describeIssues(issues: readonly z.core.$ZodIssue[], given: Environment)
 function crossChecks(settings: z.infer<typeof SETTINGS>): string[] {
   const lines: string[] = [];
   if (settings.DATABASE_URL !== undefined && settings.MASTER_KEY === undefined) {
-    lines.push('MASTER_KEY: must be given when DATABASE_URL is: every machine on one database needs the same 32 bytes in base64 (`openssl rand -base64 32` makes them)');
+    lines.push(
+      'MASTER_KEY: must be given when DATABASE_URL is: every machine on one database needs the same 32 bytes in base64 (`openssl rand -base64 32` makes them)',
+    );
   }
   if (settings.PORT !== undefined && settings.PORT === settings.ADMIN_PORT) lines.push(`ADMIN_PORT: must differ from PORT, got "${settings.PORT}" for both`);
   return lines;

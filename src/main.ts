@@ -64,5 +64,12 @@ function readVersion(): string {
 async function renderHelp(): Promise<string> {
   const commands = await Promise.all(Object.values(COMMANDS).map((load) => load()));
   const lines = commands.flatMap((command) => [...command.usage.map((usage) => `  ${usage}`), `      ${command.summary}`, '']);
-  return ['Tollgate, an inference gateway.', '', ...lines, '  tollgate --help, tollgate --version, tollgate COMMAND --help', '', 'Settings come from the environment; README.md lists them.'].join('\n');
+  return [
+    'Tollgate, an inference gateway.',
+    '',
+    ...lines,
+    '  tollgate --help, tollgate --version, tollgate COMMAND --help',
+    '',
+    'Settings come from the environment; README.md lists them.',
+  ].join('\n');
 }

@@ -1,6 +1,6 @@
 // What a command of the command line is: how it is called, what it says about itself, and how it runs.
 
-import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { Environment } from '../config.ts';
 
 export interface CommandContext {

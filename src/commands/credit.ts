@@ -30,6 +30,8 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     return deposit(postgres, { walletId, amount, reference });
   });
   if (!result.ok) throw new StartFault(`the reference "${reference}" was used before for another amount; nothing was posted`);
-  print(`${result.repeated ? 'posted before, nothing changed' : `${formatUsdString(amount)} USD posted`}; balance of "${organization}": ${formatUsdString(result.balance)} USD`);
+  print(
+    `${result.repeated ? 'posted before, nothing changed' : `${formatUsdString(amount)} USD posted`}; balance of "${organization}": ${formatUsdString(result.balance)} USD`,
+  );
   return 0;
 }

@@ -12,7 +12,9 @@ export async function withDatabase<T>(environment: Environment, work: (postgres:
   const settings = readConfig(environment);
   // The embedded database runs only while its installation does.
   if (settings.databaseUrl === null && findInstallationHolder(settings.dataDirectory) === null) {
-    throw new StartFault(`no installation is running on ${settings.dataDirectory}: start it with "tollgate start", or set DATA_DIR or DATABASE_URL to reach another`);
+    throw new StartFault(
+      `no installation is running on ${settings.dataDirectory}: start it with "tollgate start", or set DATA_DIR or DATABASE_URL to reach another`,
+    );
   }
   const config = completeConfig(settings);
   const log = createLog({ level: settings.given.has('LOG_LEVEL') ? settings.logLevel : 'error', process: 'command', destination: logToStderr() });
@@ -30,5 +32,7 @@ export async function withDatabase<T>(environment: Environment, work: (postgres:
 const UNREACHABLE_CODES = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ECONNRESET', '28P01', '3D000', '57P03']);
 
 function isUnreachable(error: unknown): error is Error {
-  return error instanceof Error && (('code' in error && UNREACHABLE_CODES.has(String(error.code))) || /timeout exceeded when trying to connect/.test(error.message));
+  return (
+    error instanceof Error && (('code' in error && UNREACHABLE_CODES.has(String(error.code))) || /timeout exceeded when trying to connect/.test(error.message))
+  );
 }

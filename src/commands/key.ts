@@ -51,11 +51,15 @@ async function run(args: readonly string[], { environment, print }: CommandConte
 /** A date is the end of that day in UTC; an instant is itself. */
 function parseExpiry(text: string): number {
   const instant = Date.parse(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T23:59:59.999Z` : text);
-  if (!/^\d{4}-\d{2}-\d{2}/.test(text) || Number.isNaN(instant)) throw new UsageFault(`--expires: must be a date such as 2027-01-31 or 2027-01-31T12:00:00Z, got "${text}"`);
+  if (!/^\d{4}-\d{2}-\d{2}/.test(text) || Number.isNaN(instant))
+    throw new UsageFault(`--expires: must be a date such as 2027-01-31 or 2027-01-31T12:00:00Z, got "${text}"`);
   return instant;
 }
 
-function explain(reason: 'unknown_organization' | 'unknown_team' | 'unknown_user' | 'name_taken', order: { organization: string; name: string; team?: string; userEmail?: string }): string {
+function explain(
+  reason: 'unknown_organization' | 'unknown_team' | 'unknown_user' | 'name_taken',
+  order: { organization: string; name: string; team?: string; userEmail?: string },
+): string {
   switch (reason) {
     case 'unknown_organization':
       return `there is no organization "${order.organization}"`;

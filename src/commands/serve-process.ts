@@ -42,7 +42,8 @@ export async function serveProcess({ name, outlastsGateways, start }: ServingPro
         metrics: async () => metrics.render(),
         notReady: () => (isReady ? [] : [name]),
       });
-  if (admin === null && !supervised) throw new StartFault(`ADMIN_PORT: port ${config.adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);
+  if (admin === null && !supervised)
+    throw new StartFault(`ADMIN_PORT: port ${config.adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);
   const serving = await start({ config, log, clock: systemClock, metrics });
   lifecycle.drainsWith({
     async drain(limitMs) {

@@ -4,13 +4,14 @@ import { accessSync, constants, mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, type Environment, localUrl, readConfig } from '../config.ts';
+import type { Configuration } from '../domain/configuration/configuration.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
 import { embeddedPostgresUrl } from '../storage/postgres/embedded-postgres.ts';
 import { migratePostgres } from '../storage/postgres/migrate.ts';
-import { createPostgres } from '../storage/postgres/pool.ts';
+import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { forgetAddresses, recordAddresses } from '../supervisor/addresses.ts';
-import { renderBanner } from '../supervisor/banner.ts';
+import { renderBanner, type ShownKey } from '../supervisor/banner.ts';
 import { keepDemoKey } from '../supervisor/demo-key.ts';
 import { type InstallationLock, type LockResult, takeInstallationLock } from '../supervisor/installation-lock.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
@@ -19,8 +20,8 @@ import { ProcessJournal } from '../supervisor/process-journal.ts';
 import { loadSecrets, type Secrets } from '../supervisor/secrets.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
-import { applyConfigurationText, type GeneratedKey, parseOrExplain } from './apply-configuration-text.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
+import { applyOrExplain, readConfigurationFile, renderGeneratedKeys } from './configuration-file.ts';
 
 export const startCommand: Command = {
   usage: ['tollgate start [--config FILE]'],
@@ -33,7 +34,6 @@ const POSTGRES_MODULE = fileURLToPath(new URL('../supervisor/postgres-keeper.ts'
 const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../../simulator/main.ts', import.meta.url));
 const DEMO_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo.yaml', import.meta.url));
 const MIGRATIONS = fileURLToPath(new URL('../../deploy/postgres', import.meta.url));
-const DEMO_MODEL = 'sim/small';
 
 interface Installation {
   readonly config: Config;
@@ -51,7 +51,7 @@ async function start(args: readonly string[], context: CommandContext): Promise<
   const config = readConfig(context.environment);
   const configurationFile = values.config === undefined ? config.configurationFile : resolve(values.config);
   // Told before anything is started. Whatever the demo needs is known only later, and the demo's file is ours.
-  if (configurationFile !== null) parseOrExplain(configurationFile, context.environment);
+  if (configurationFile !== null) readConfigurationFile(configurationFile, context.environment);
 
   const isDemo = configurationFile === null;
   const logLevel = isDemo && !config.given.has('LOG_LEVEL') ? 'warn' : config.logLevel;
@@ -81,13 +81,17 @@ function makeDataDirectory(directory: string): void {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new StartFault(`DATA_DIR: must be a directory that this user can write, got ${JSON.stringify(directory)} (${error instanceof Error ? error.message : String(error)})`);
+    throw new StartFault(
+      `DATA_DIR: must be a directory that this user can write, got ${JSON.stringify(directory)} (${error instanceof Error ? error.message : String(error)})`,
+    );
   }
 }
 
 function expectLock(result: LockResult, dataDirectory: string): InstallationLock {
   if (result.ok) return result.lock;
-  throw new StartFault(`this installation is already running as process ${result.holder.pid} on ${dataDirectory}; stop that one, or give another DATA_DIR for a second installation`);
+  throw new StartFault(
+    `this installation is already running as process ${result.holder.pid} on ${dataDirectory}; stop that one, or give another DATA_DIR for a second installation`,
+  );
 }
 
 async function claimServingPort(config: Config, isDemo: boolean): Promise<PortClaim> {
@@ -118,13 +122,13 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
     environment: () => childEnvironment(installation, databaseUrl),
     async prepare({ simulatedProviderUrl }) {
       databaseUrl ??= embeddedPostgresUrl(config.dataDirectory);
-      applied = await prepareDatabase(installation, databaseUrl, simulatedProviderUrl);
+      applied = await prepareDatabase(installation, { databaseUrl, simulatedProviderUrl, print });
     },
     announce({ adminPort }) {
       const addresses = { url: localUrl(config.host, port), adminUrl: `http://127.0.0.1:${adminPort}` };
       recordAddresses(config.dataDirectory, addresses);
       const moved = port === config.port ? null : config.port;
-      print(renderBanner({ ...addresses, moved, keys: applied?.keys ?? [], model: applied?.model ?? null }));
+      print(renderBanner({ ...addresses, moved, key: applied?.key ?? null, model: applied?.model ?? null }));
     },
   };
 }
@@ -147,24 +151,51 @@ function childEnvironment({ config, secrets, environment, port }: Installation, 
 }
 
 interface Applied {
-  readonly keys: readonly GeneratedKey[];
+  /** One to try it with. */
+  readonly key: ShownKey | null;
   /** A model to try, when there is one. */
   readonly model: string | null;
 }
 
-async function prepareDatabase({ config, secrets, environment, log, configurationFile }: Installation, databaseUrl: string, simulatedProviderUrl: string | null): Promise<Applied> {
+interface Preparation {
+  readonly databaseUrl: string;
+  readonly simulatedProviderUrl: string | null;
+  readonly print: (text: string) => void;
+}
+
+async function prepareDatabase(installation: Installation, { databaseUrl, simulatedProviderUrl, print }: Preparation): Promise<Applied> {
+  const { secrets, environment, log, configurationFile } = installation;
   const postgres = createPostgres({ url: databaseUrl, log, max: 2 });
   try {
     await migratePostgres(postgres, MIGRATIONS);
-    if (configurationFile !== null) {
-      const { generatedKeys, models } = await applyConfigurationText(postgres, parseOrExplain(configurationFile, environment), secrets);
-      return { keys: generatedKeys, model: models[0] ?? null };
-    }
-    const demoKey = keepDemoKey(config.dataDirectory);
-    const demoEnvironment = { ...environment, SIMULATED_PROVIDER_URL: simulatedProviderUrl ?? '', DEMO_KEY: demoKey };
-    await applyConfigurationText(postgres, parseOrExplain(DEMO_CONFIGURATION, demoEnvironment), secrets);
-    return { keys: [{ organization: 'demo', name: 'demo', secret: demoKey }], model: DEMO_MODEL };
+    if (configurationFile === null) return await applyDemo(postgres, installation, simulatedProviderUrl ?? '');
+    const configuration = readConfigurationFile(configurationFile, environment);
+    const { generatedKeys } = await applyOrExplain(postgres, configuration, secrets);
+    if (generatedKeys.length > 0) print(renderGeneratedKeys(generatedKeys));
+    return { key: generatedKeys[0] ?? null, model: findTriable(configuration) };
   } finally {
     await postgres.close();
   }
+}
+
+/** The key that the file leaves open is this installation's own, the same at every start. */
+async function applyDemo(postgres: Postgres, { config, secrets, environment }: Installation, simulatedProviderUrl: string): Promise<Applied> {
+  const configuration = readConfigurationFile(DEMO_CONFIGURATION, { ...environment, SIMULATED_PROVIDER_URL: simulatedProviderUrl });
+  const secret = keepDemoKey(config.dataDirectory);
+  const organizations = configuration.organizations.map((organization) => ({
+    ...organization,
+    keys: organization.keys.map((key) => ({ ...key, secret: key.secret ?? secret })),
+  }));
+  await applyOrExplain(postgres, { ...configuration, organizations }, secrets);
+  const [demo] = organizations;
+  return { key: demo === undefined ? null : { organization: demo.slug, name: demo.keys[0]?.name ?? '', secret }, model: findTriable(configuration) };
+}
+
+/** The line to paste sets no output limit. */
+function findTriable({ models }: Configuration): string | null {
+  const model = models.find(
+    ({ active, maxCompletionTokensCap, servedBy }) =>
+      active && maxCompletionTokensCap !== null && servedBy.some((offer) => offer.apis.includes('chat_completions') && offer.price !== null),
+  );
+  return model?.id ?? null;
 }

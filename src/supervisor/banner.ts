@@ -1,20 +1,26 @@
 // What `tollgate start` prints once everything serves: addresses, keys that were made, and a line to paste.
 
+export interface ShownKey {
+  readonly organization: string;
+  readonly name: string;
+  readonly secret: string;
+}
+
 export interface BannerFacts {
   readonly url: string;
   readonly adminUrl: string;
   /** The default port, when it was taken and another is served. */
   readonly moved: number | null;
-  readonly keys: readonly { organization: string; name: string; secret: string }[];
+  /** The key to try it with, when it is known in clear. */
+  readonly key: ShownKey | null;
   readonly model: string | null;
 }
 
-export function renderBanner({ url, adminUrl, moved, keys, model }: BannerFacts): string {
+export function renderBanner({ url, adminUrl, moved, key, model }: BannerFacts): string {
   const lines = ['', `Tollgate serves ${url}`, `        admin ${adminUrl} (/metrics, /healthz, /readyz)`];
   if (moved !== null) lines.push(`  (port ${moved} is in use by another program)`);
-  for (const key of keys) lines.push(`          key ${key.secret}   (${key.organization}, ${key.name})`);
-  const [first] = keys;
-  if (first !== undefined && model !== null) lines.push('', 'Try it:', '', renderCurl(url, first.secret, model));
+  if (key !== null) lines.push(`          key ${key.secret}   (${key.organization}, ${key.name})`);
+  if (key !== null && model !== null) lines.push('', 'Try it:', '', renderCurl(url, key.secret, model));
   return `${lines.join('\n')}\n`;
 }
 

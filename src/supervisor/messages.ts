@@ -4,8 +4,7 @@ import type { MetricsSnapshot } from '../platform/metrics.ts';
 
 export type SupervisorMessage =
   /** Finish what is in flight, for at most so long, and end. */
-  | { readonly type: 'drain'; readonly limitMs: number }
-  | { readonly type: 'metrics'; readonly id: number };
+  { readonly type: 'drain'; readonly limitMs: number } | { readonly type: 'metrics'; readonly id: number };
 
 export type ProcessMessage =
   | { readonly type: 'ready' }

@@ -37,7 +37,8 @@ export class ProcessJournal {
   /** Processes of a killed supervisor end by themselves when they notice; one that does not within the limit is killed. */
   async waitForPredecessors(log: Log): Promise<void> {
     let left = this.#read().filter(isAlive);
-    if (left.length > 0) log.warn({ processes: left.map(({ name, pid }) => ({ name, childPid: pid })) }, 'waiting for the processes of an earlier start to end');
+    if (left.length > 0)
+      log.warn({ processes: left.map(({ name, pid }) => ({ name, childPid: pid })) }, 'waiting for the processes of an earlier start to end');
     for (let waitedMs = 0; left.length > 0 && waitedMs < PREDECESSORS_LIMIT_MS; waitedMs += POLL_MS) {
       await sleep(POLL_MS);
       left = left.filter(isAlive);

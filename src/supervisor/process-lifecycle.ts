@@ -80,7 +80,8 @@ export class ProcessLifecycle {
       log.error({ err: error }, 'drain failed');
       exitCode = 1;
     }
-    if (supervised && process.connected) await new Promise((resolve) => process.send?.({ type: 'metrics', id: null, snapshot: metrics.snapshot() }, undefined, {}, resolve));
+    if (supervised && process.connected)
+      await new Promise((resolve) => process.send?.({ type: 'metrics', id: null, snapshot: metrics.snapshot() }, undefined, {}, resolve));
     process.exit(exitCode);
   }
 

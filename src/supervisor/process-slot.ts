@@ -142,7 +142,10 @@ export class ProcessSlot {
     const delayMs = Math.min(BACKOFF_MS_MAX, BACKOFF_MS_MIN * 2 ** this.#failuresInRow);
     this.#failuresInRow += 1;
     this.restarts += 1;
-    this.#options.log.warn({ name: this.name, exitCode: exit.code, signal: exit.signal, upMs: Math.round(upMs), delayMs }, 'process ended unasked; starting it again');
+    this.#options.log.warn(
+      { name: this.name, exitCode: exit.code, signal: exit.signal, upMs: Math.round(upMs), delayMs },
+      'process ended unasked; starting it again',
+    );
     if (this.#onFirstFailure !== null && this.#failuresInRow >= FIRST_STARTS_MAX) {
       this.#stopping = true;
       this.#onFirstFailure();

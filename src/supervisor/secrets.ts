@@ -86,4 +86,3 @@ export function writeOnce(path: string, content: string): void {
     unlinkSync(draft);
   }
 }
-

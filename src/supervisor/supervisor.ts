@@ -10,7 +10,7 @@ import type { Log } from '../platform/log.ts';
 import { MetricsRegistry, type MetricsSnapshot } from '../platform/metrics.ts';
 import { type AdminServer, startAdminServer } from './admin-server.ts';
 import { ProcessJournal } from './process-journal.ts';
-import { ProcessSlot, type ProcessRole } from './process-slot.ts';
+import { type ProcessRole, ProcessSlot } from './process-slot.ts';
 import { listenForSignals } from './shutdown-signals.ts';
 import { StartFault } from './start-fault.ts';
 
@@ -163,7 +163,8 @@ export class Supervisor {
       metrics: () => this.#renderMetrics(),
       notReady: () => this.#listNotReady(),
     });
-    if (admin === null) throw new StartFault(`ADMIN_PORT: port ${adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);
+    if (admin === null)
+      throw new StartFault(`ADMIN_PORT: port ${adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);
     return admin;
   }
 

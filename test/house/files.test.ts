@@ -34,7 +34,13 @@ describe('files', () => {
 
   test(`none is longer than ${LINES_MAX} lines, but for the named ones`, () => {
     const lines = ({ text }: SourceFile) => text.split('\n').length - 1;
-    assert.deepEqual(listBreaches(PRODUCT.filter(({ path }) => !(path in LONG_FILES)), (file) => (lines(file) > LINES_MAX ? `${lines(file)} lines` : null)), []);
+    assert.deepEqual(
+      listBreaches(
+        PRODUCT.filter(({ path }) => !(path in LONG_FILES)),
+        (file) => (lines(file) > LINES_MAX ? `${lines(file)} lines` : null),
+      ),
+      [],
+    );
     for (const path of Object.keys(LONG_FILES)) {
       const file = PRODUCT.find((candidate) => candidate.path === path);
       assert.ok(file !== undefined && lines(file) > LINES_MAX, `${path} no longer needs its exception`);
@@ -47,32 +53,62 @@ describe('files', () => {
       return EMPTY_NAMES.test(path.replace(NAMED_ALL_THE_SAME, '/')) ? 'is named after nothing in particular' : null;
     });
     assert.deepEqual(breaches, []);
-    assert.deepEqual(listBreaches(ALL_SOURCES, ({ path }) => (/\/index\.[jt]s$/.test(path) ? 'is a barrel: import the file that owns the thing' : null)), []);
+    assert.deepEqual(
+      listBreaches(ALL_SOURCES, ({ path }) => (/\/index\.[jt]s$/.test(path) ? 'is a barrel: import the file that owns the thing' : null)),
+      [],
+    );
   });
 
   test('nothing is left for later without saying so in an issue', () => {
     const marks = new RegExp(`\\b(${['FIX', 'TO', 'XX', 'HA'].map((mark, index) => mark + ['ME', 'DO', 'X', 'CK'][index]).join('|')})\\b`);
-    assert.deepEqual(listBreaches(ALL_SOURCES, ({ text }) => marks.exec(text)?.[0] ?? null), []);
+    assert.deepEqual(
+      listBreaches(ALL_SOURCES, ({ text }) => marks.exec(text)?.[0] ?? null),
+      [],
+    );
   });
 
   test('no test is skipped or singled out for good', () => {
     const breach = ({ text }: SourceFile) => /\b(test|describe|it)\.(only|skip|todo)\(|\{\s*(only|skip|todo): true/.exec(text)?.[0] ?? null;
-    assert.deepEqual(listBreaches(sourcesIn('test').filter(({ path }) => path !== 'test/house/files.test.ts'), breach), []);
+    assert.deepEqual(
+      listBreaches(
+        sourcesIn('test').filter(({ path }) => path !== 'test/house/files.test.ts'),
+        breach,
+      ),
+      [],
+    );
   });
 
   test('the machine is read in one place: time by the clock, the environment by the configuration', () => {
     // The linter says the same; this also sees what its rule cannot, such as `new Date()` and destructuring.
     const time = ({ text }: SourceFile) => /\bDate\.now\b|\bnew Date\(\)/.exec(text)?.[0] ?? null;
-    assert.deepEqual(listBreaches(sourcesIn('src', 'workers', 'jobs').filter(({ path }) => path !== 'src/platform/clock.ts'), time), []);
+    assert.deepEqual(
+      listBreaches(
+        sourcesIn('src', 'workers', 'jobs').filter(({ path }) => path !== 'src/platform/clock.ts'),
+        time,
+      ),
+      [],
+    );
     // uWebSockets.js reads its header limit from the environment when it is loaded.
     const allowed = ['src/config.ts', 'src/http/native-server.ts'];
     const environment = ({ text }: SourceFile) => /\bprocess\.env\b|\benv\b[^;]*\} = process\b/.exec(text)?.[0] ?? null;
-    assert.deepEqual(listBreaches(sourcesIn('src', 'workers', 'jobs').filter(({ path }) => !allowed.includes(path)), environment), []);
+    assert.deepEqual(
+      listBreaches(
+        sourcesIn('src', 'workers', 'jobs').filter(({ path }) => !allowed.includes(path)),
+        environment,
+      ),
+      [],
+    );
   });
 
   test('nothing names a place on somebody’s machine', () => {
     const breach = ({ text }: SourceFile) => /["'`\s(](\/home\/\w+|\/Users\/\w+|\/root\b|\/work\/\w+)/.exec(text)?.[1] ?? null;
-    assert.deepEqual(listBreaches(ALL_SOURCES.filter(({ path }) => path !== 'test/house/files.test.ts'), breach), []);
+    assert.deepEqual(
+      listBreaches(
+        ALL_SOURCES.filter(({ path }) => path !== 'test/house/files.test.ts'),
+        breach,
+      ),
+      [],
+    );
   });
 
   test('documents and their links exist', () => {
@@ -81,7 +117,10 @@ describe('files', () => {
 
   test('every spec contract file is named for its section', () => {
     const names = globSync('test/contract/*.test.ts', { cwd: ROOT }).map((path) => path.slice('test/contract/'.length));
-    assert.deepEqual(names.filter((name) => !/^\d+(\.\d+)?-[a-z0-9-]+\.test\.ts$/.test(name)), []);
+    assert.deepEqual(
+      names.filter((name) => !/^\d+(\.\d+)?-[a-z0-9-]+\.test\.ts$/.test(name)),
+      [],
+    );
   });
 });
 

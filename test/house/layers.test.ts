@@ -1,8 +1,8 @@
 // The layer rules are only worth what they catch: the cruise sees modules, and a breach of each rule is found.
 
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { cruise, type ICruiseOptions, type ICruiseResult } from 'dependency-cruiser';
@@ -62,14 +62,16 @@ describe('layers', () => {
       writeFileSync(join(directory, path), text);
     };
     for (const path of BYSTANDERS) write(path, 'export const value = 1;\n');
-    for (const { path, imports } of Object.values(BREACHES)) write(path, imports === '' ? 'export const value = 1;\n' : `import * as found from '${imports}';\nexport const value = found;\n`);
+    for (const { path, imports } of Object.values(BREACHES))
+      write(path, imports === '' ? 'export const value = 1;\n' : `import * as found from '${imports}';\nexport const value = found;\n`);
     write('src/platform/ring.ts', `import * as found from './ring-back.ts';\nexport const value = found;\n`);
     symlinkSync(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
 
     const { summary } = await cruiseIn(directory, ['src', 'jobs', 'workers', 'simulator', 'test']);
     const caught = new Set(summary.violations.map(({ rule, from }) => `${rule.name} ${from}`));
     assert.deepEqual(forbidden.map(({ name }) => name).sort(), Object.keys(BREACHES).sort());
-    for (const [rule, { path }] of Object.entries(BREACHES)) assert.ok(caught.has(`${rule} ${path}`), `${rule} does not catch ${path}; caught: ${[...caught].join(', ')}`);
+    for (const [rule, { path }] of Object.entries(BREACHES))
+      assert.ok(caught.has(`${rule} ${path}`), `${rule} does not catch ${path}; caught: ${[...caught].join(', ')}`);
   });
 
   test('the cruise of our own tree sees our modules', async () => {

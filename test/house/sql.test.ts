@@ -19,7 +19,10 @@ describe('SQL', () => {
 
   test('statements stand in src/storage and nowhere else', () => {
     const elsewhere = sourcesIn('src', 'jobs', 'workers', 'simulator').filter(({ path }) => !path.startsWith('src/storage/'));
-    assert.deepEqual(listBreaches(elsewhere, ({ text }) => STATEMENT.exec(text)?.[0] ?? null), []);
+    assert.deepEqual(
+      listBreaches(elsewhere, ({ text }) => STATEMENT.exec(text)?.[0] ?? null),
+      [],
+    );
   });
 
   test('a value is a parameter: only names in capitals or through a quoting or checking function are put into a statement', () => {

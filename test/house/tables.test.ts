@@ -13,34 +13,49 @@ interface LockEntry {
 
 describe('tables', () => {
   test('every worker task is a default export, and is run by name somewhere in src', () => {
-    const source = sourcesIn('src').map(({ text }) => text).join('\n');
-    const breaches = listBreaches(sourcesIn('workers').filter(({ path }) => /^workers\/[^/]+\.ts$/.test(path)), ({ path, text }) => {
-      const task = path.slice('workers/'.length, -'.ts'.length);
-      if (!/^export default /m.test(text)) return 'has no default export';
-      return source.includes(`'${task}'`) ? null : 'is run by nobody';
-    });
+    const source = sourcesIn('src')
+      .map(({ text }) => text)
+      .join('\n');
+    const breaches = listBreaches(
+      sourcesIn('workers').filter(({ path }) => /^workers\/[^/]+\.ts$/.test(path)),
+      ({ path, text }) => {
+        const task = path.slice('workers/'.length, -'.ts'.length);
+        if (!/^export default /m.test(text)) return 'has no default export';
+        return source.includes(`'${task}'`) ? null : 'is run by nobody';
+      },
+    );
     assert.deepEqual(breaches, []);
   });
 
   test('every job is in the table of jobs/schedule.ts', () => {
     const table = readFileSync(join(ROOT, 'jobs/schedule.ts'), 'utf8');
-    const jobs = sourcesIn('jobs').filter(({ text }) => /^export (async )?function \w+\([^)]*\bJobContext\b/m.test(text) && !/^export const JOBS\b/m.test(text));
+    const jobs = sourcesIn('jobs').filter(
+      ({ text }) => /^export (async )?function \w+\([^)]*\bJobContext\b/m.test(text) && !/^export const JOBS\b/m.test(text),
+    );
     assert.ok(jobs.length > 0);
-    assert.deepEqual(listBreaches(jobs, ({ path }) => (table.includes(`'./${path.slice('jobs/'.length)}'`) ? null : 'is in no table')), []);
+    assert.deepEqual(
+      listBreaches(jobs, ({ path }) => (table.includes(`'./${path.slice('jobs/'.length)}'`) ? null : 'is in no table')),
+      [],
+    );
   });
 
   test('every command is in the table of src/main.ts', () => {
     const table = readFileSync(join(ROOT, 'src/main.ts'), 'utf8');
     const commands = sourcesIn('src/commands').filter(({ text }) => /export const \w+Command: Command\b/.test(text));
     assert.ok(commands.length >= 5);
-    assert.deepEqual(listBreaches(commands, ({ path }) => (table.includes(`./commands/${path.slice('src/commands/'.length)}`) ? null : 'is in no table')), []);
+    assert.deepEqual(
+      listBreaches(commands, ({ path }) => (table.includes(`./commands/${path.slice('src/commands/'.length)}`) ? null : 'is in no table')),
+      [],
+    );
   });
 
   test('the lock file names the optional packages of every platform, not only of the one it was made on', () => {
     // Otherwise `npm ci` refuses it: "Missing: ... from lock file".
     const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as { packages: Record<string, LockEntry> };
     const missing = Object.entries(packages).flatMap(([path, entry]) =>
-      Object.keys(entry.optionalDependencies ?? {}).filter((name) => packages[`${path}/node_modules/${name}`] === undefined && packages[`node_modules/${name}`] === undefined),
+      Object.keys(entry.optionalDependencies ?? {}).filter(
+        (name) => packages[`${path}/node_modules/${name}`] === undefined && packages[`node_modules/${name}`] === undefined,
+      ),
     );
     assert.deepEqual(missing, []);
   });

@@ -20,9 +20,9 @@ interface FakeInstallation {
   readonly adminUrl: string;
   readonly child: ChildProcess;
   readonly ended: Promise<readonly [number | null, NodeJS.Signals | null]>;
-  printed(): string;
-  events(): string[];
-  processes(): ProcessEntry[];
+  readonly printed: () => string;
+  readonly events: () => string[];
+  readonly processes: () => ProcessEntry[];
 }
 
 async function freePort(): Promise<number> {
@@ -34,7 +34,10 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function startFake(context: TestContext, options: { gateways?: number; env?: Record<string, string>; directory?: string } = {}): Promise<FakeInstallation> {
+async function startFake(
+  context: TestContext,
+  options: { gateways?: number; env?: Record<string, string>; directory?: string } = {},
+): Promise<FakeInstallation> {
   const directory = options.directory ?? temporaryDirectory(context);
   const adminPort = await freePort();
   const eventsFile = join(directory, 'events');
@@ -57,7 +60,11 @@ async function startFake(context: TestContext, options: { gateways?: number; env
     child,
     ended,
     printed: () => printed,
-    events: () => readFileSync(eventsFile, 'utf8').trim().split('\n').filter((line) => line !== ''),
+    events: () =>
+      readFileSync(eventsFile, 'utf8')
+        .trim()
+        .split('\n')
+        .filter((line) => line !== ''),
     processes: () => listDescendants(child.pid ?? 0),
   };
 }
@@ -67,7 +74,12 @@ async function untilAnnounced(fake: FakeInstallation): Promise<void> {
 }
 
 async function assertNothingLeft(entries: readonly ProcessEntry[]): Promise<void> {
-  await waitFor('every process to be gone', () => entries.filter(isRunning).map((entry) => entry.command), (left) => left.length === 0, 15_000);
+  await waitFor(
+    'every process to be gone',
+    () => entries.filter(isRunning).map((entry) => entry.command),
+    (left) => left.length === 0,
+    15_000,
+  );
 }
 
 function pidOf(fake: FakeInstallation, role: string): number {
@@ -87,8 +99,20 @@ describe('supervisor', () => {
       fake.child.kill(signal);
       assert.deepEqual(await fake.ended, [0, null]);
       assert.deepEqual(entries.filter(isRunning), []);
-      const ends = fake.events().filter((event) => / drain(ed)?$/.test(event)).map((event) => event.replace(/ \d+/, ''));
-      assert.deepEqual(ends, ['gateway drain', 'gateway drain', 'gateway drained', 'gateway drained', 'jobs drain', 'jobs drained', 'postgres drain', 'postgres drained']);
+      const ends = fake
+        .events()
+        .filter((event) => / drain(ed)?$/.test(event))
+        .map((event) => event.replace(/ \d+/, ''));
+      assert.deepEqual(ends, [
+        'gateway drain',
+        'gateway drain',
+        'gateway drained',
+        'gateway drained',
+        'jobs drain',
+        'jobs drained',
+        'postgres drain',
+        'postgres drained',
+      ]);
     });
   }
 
@@ -114,7 +138,10 @@ describe('supervisor', () => {
     fake.child.kill('SIGINT');
     await fake.ended;
     assert.deepEqual(entries.filter(isRunning), []);
-    assert.equal(fake.events().some((event) => event.startsWith('gateway') && event.endsWith('drained')), false);
+    assert.equal(
+      fake.events().some((event) => event.startsWith('gateway') && event.endsWith('drained')),
+      false,
+    );
   });
 
   test('what is killed is started again, and /readyz and /metrics say so', async (context) => {
@@ -124,9 +151,17 @@ describe('supervisor', () => {
     for (const role of ['gateway', 'jobs', 'postgres']) {
       const pid = pidOf(fake, role);
       process.kill(pid, 'SIGKILL');
-      await waitFor(`a new ${role}`, () => fake.processes(), (entries) => entries.length === 4 && !entries.some((entry) => entry.pid === pid));
+      await waitFor(
+        `a new ${role}`,
+        () => fake.processes(),
+        (entries) => entries.length === 4 && !entries.some((entry) => entry.pid === pid),
+      );
     }
-    await waitFor('readiness', async () => (await httpCall(`${fake.adminUrl}/readyz`)).status, (status) => status === 200);
+    await waitFor(
+      'readiness',
+      async () => (await httpCall(`${fake.adminUrl}/readyz`)).status,
+      (status) => status === 200,
+    );
     const metrics = (await httpCall(`${fake.adminUrl}/metrics`)).body.toString();
     assert.match(metrics, /^tollgate_process_restarts_total\{role="gateway"\} 1$/m);
     assert.match(metrics, /^tollgate_processes_ready\{role="gateway"\} 2$/m);
@@ -153,8 +188,16 @@ describe('supervisor', () => {
     const before = fake.processes().filter((entry) => entry.command.endsWith('gateway'));
     fake.child.kill('SIGHUP');
     await assertNothingLeft(before);
-    await waitFor('two new gateways', () => fake.processes().filter((entry) => entry.command.endsWith('gateway')).length, (count) => count === 2);
-    const order = fake.events().filter((event) => event.startsWith('gateway')).slice(2).map((event) => event.split(' ')[2]);
+    await waitFor(
+      'two new gateways',
+      () => fake.processes().filter((entry) => entry.command.endsWith('gateway')).length,
+      (count) => count === 2,
+    );
+    const order = fake
+      .events()
+      .filter((event) => event.startsWith('gateway'))
+      .slice(2)
+      .map((event) => event.split(' ')[2]);
     assert.deepEqual(order, ['ready', 'drain', 'drained', 'ready', 'drain', 'drained']);
     fake.child.kill('SIGTERM');
     assert.deepEqual(await fake.ended, [0, null]);

@@ -21,7 +21,14 @@ if (FAKE_BROKEN !== '' && existsSync(`${FAKE_BROKEN}.${role}`)) {
 
 const metrics = new MetricsRegistry();
 metrics.counter('fake_starts_total', 'Starts of fake processes.', ['role']).labels(role).increment();
-const lifecycle = new ProcessLifecycle({ log: silentLog, metrics, supervised: true, outlastsGateways: role !== 'gateway', drainLimitMs: 5_000, orphanLimitMs: 1_000 });
+const lifecycle = new ProcessLifecycle({
+  log: silentLog,
+  metrics,
+  supervised: true,
+  outlastsGateways: role !== 'gateway',
+  drainLimitMs: 5_000,
+  orphanLimitMs: 1_000,
+});
 lifecycle.drainsWith({
   async drain() {
     note('drain');

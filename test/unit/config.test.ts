@@ -86,16 +86,28 @@ describe('settings', () => {
   });
 
   test('every wrong setting is named, with what it must be and what it was', () => {
-    assert.deepEqual(refusedLines({ PORT: 'abc', ADMIN_PORT: '70000', BRAND: '1st', LOG_LEVEL: 'loud', GATEWAY_PROCESSES: '0', HOST: 'a b', PUBLIC_URL: 'ftp://x', DRAIN_SECONDS: '-1' }), [
-      'HOST: must be an IP address or a host name, got "a b"',
-      'PORT: must be an integer from 1 to 65535, got "abc"',
-      'ADMIN_PORT: must be an integer from 1 to 65535, got "70000"',
-      'GATEWAY_PROCESSES: must be an integer from 1 to 256, got "0"',
-      'BRAND: must be 1 to 32 letters, digits or hyphens, the first a letter, got "1st"',
-      'PUBLIC_URL: must be a URL starting with http:// or https://, got "ftp://x"',
-      'DRAIN_SECONDS: must be an integer from 0 to 3600, got "-1"',
-      'LOG_LEVEL: must be one of fatal, error, warn, info, debug, trace, silent, got "loud"',
-    ]);
+    assert.deepEqual(
+      refusedLines({
+        PORT: 'abc',
+        ADMIN_PORT: '70000',
+        BRAND: '1st',
+        LOG_LEVEL: 'loud',
+        GATEWAY_PROCESSES: '0',
+        HOST: 'a b',
+        PUBLIC_URL: 'ftp://x',
+        DRAIN_SECONDS: '-1',
+      }),
+      [
+        'HOST: must be an IP address or a host name, got "a b"',
+        'PORT: must be an integer from 1 to 65535, got "abc"',
+        'ADMIN_PORT: must be an integer from 1 to 65535, got "70000"',
+        'GATEWAY_PROCESSES: must be an integer from 1 to 256, got "0"',
+        'BRAND: must be 1 to 32 letters, digits or hyphens, the first a letter, got "1st"',
+        'PUBLIC_URL: must be a URL starting with http:// or https://, got "ftp://x"',
+        'DRAIN_SECONDS: must be an integer from 0 to 3600, got "-1"',
+        'LOG_LEVEL: must be one of fatal, error, warn, info, debug, trace, silent, got "loud"',
+      ],
+    );
   });
 
   const PORTS_REFUSED = ['0', '65536', '80.5', '1e3', ' 80', '0x50', '-1', '99999999999999999999'];
@@ -107,7 +119,13 @@ describe('settings', () => {
 
   test('a wrong secret is named and not repeated', () => {
     const secret = 'hunter2-hunter2';
-    const lines = refusedLines({ MASTER_KEY: secret, ADMIN_TOKEN: 'hunter2', DELEGATION_KEY: secret, DATABASE_URL: `mysql://root:${secret}@x`, CLICKHOUSE_URL: secret });
+    const lines = refusedLines({
+      MASTER_KEY: secret,
+      ADMIN_TOKEN: 'hunter2',
+      DELEGATION_KEY: secret,
+      DATABASE_URL: `mysql://root:${secret}@x`,
+      CLICKHOUSE_URL: secret,
+    });
     assert.equal(lines.length, 5);
     assert.ok(!lines.join('\n').includes('hunter2'));
     assert.match(lines.join('\n'), /^MASTER_KEY: must be 32 bytes in base64/m);

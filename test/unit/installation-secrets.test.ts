@@ -33,7 +33,8 @@ describe('secrets', () => {
   });
 
   test('the delegation key follows from the master key, so that machines agree', () => {
-    const derive = (masterKey: Buffer) => loadSecrets(readConfig({ DATABASE_URL: 'postgres://db/x', MASTER_KEY: masterKey.toString('base64') }), { create: false })?.delegationKey;
+    const derive = (masterKey: Buffer) =>
+      loadSecrets(readConfig({ DATABASE_URL: 'postgres://db/x', MASTER_KEY: masterKey.toString('base64') }), { create: false })?.delegationKey;
     assert.deepEqual(derive(KEY), derive(KEY));
     assert.notDeepEqual(derive(KEY), derive(Buffer.alloc(32, 8)));
     // It is handed to processes as DELEGATION_KEY, so it must be one.

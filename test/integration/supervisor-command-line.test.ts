@@ -1,0 +1,145 @@
+// The command as people call it: from any directory, with any Node, wrongly and rightly.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
+/** Without type stripping this Node is one that cannot run the source: the command has to find the pinned one. */
+const FOREIGN_NODE = ['--no-experimental-strip-types'];
+
+interface Answer {
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function call(
+  context: TestContext,
+  args: readonly string[],
+  options: { env?: Record<string, string>; node?: readonly string[]; signal?: NodeJS.Signals } = {},
+): Promise<Answer> {
+  const child = spawn(process.execPath, [...(options.node ?? []), COMMAND, ...args], {
+    cwd: temporaryDirectory(context),
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  const [exitCode, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+  return { exitCode, signal, stdout, stderr };
+}
+
+describe('command line', () => {
+  for (const [name, node] of [
+    ['the pinned Node', []],
+    ['another Node', FOREIGN_NODE],
+  ] as const) {
+    test(`with ${name}: --version, --help, exit codes`, async (context) => {
+      assert.match((await call(context, ['--version'], { node })).stdout, /^\d+\.\d+\.\d+\n$/);
+      const help = await call(context, ['--help'], { node });
+      assert.equal(help.exitCode, 0);
+      for (const command of ['start', 'apply', 'status', 'key create', 'key revoke', 'credit add', 'gateway', 'jobs'])
+        assert.match(help.stdout, new RegExp(`^ {2}tollgate ${command}`, 'm'));
+      const unknown = await call(context, ['strat'], { node });
+      assert.deepEqual([unknown.exitCode, unknown.stderr], [2, 'tollgate: unknown command "strat"; "tollgate --help" lists the commands\n']);
+    });
+  }
+
+  test('wrong settings: each in one line, exit code 2, no stack, nothing started', async (context) => {
+    const answer = await call(context, ['start'], { env: { PORT: 'abc', BRAND: '1', DRAIN_SECONDS: 'soon' } });
+    assert.deepEqual(answer, {
+      exitCode: 2,
+      signal: null,
+      stdout: '',
+      stderr: [
+        'tollgate: PORT: must be an integer from 1 to 65535, got "abc"',
+        'tollgate: BRAND: must be 1 to 32 letters, digits or hyphens, the first a letter, got "1"',
+        'tollgate: DRAIN_SECONDS: must be an integer from 0 to 3600, got "soon"',
+        '',
+      ].join('\n'),
+    });
+  });
+
+  test('a wrong call is answered with the usage', async (context) => {
+    for (const [args, complaint] of [
+      [['key', 'create', '--name', 'x'], '--organization is missing'],
+      [['key'], 'create or revoke is missing'],
+      [['key', 'forget', '--organization', 'a', '--name', 'x'], 'unknown action "forget"'],
+      [
+        ['credit', 'add', '--organization', 'a', '--reference', 'r', '--amount', '-1'],
+        '--amount: must be dollars as a decimal above 0, such as 25.00, got "-1"',
+      ],
+      [['apply'], 'FILE is missing'],
+      [['start', 'x'], 'unexpected argument "x"'],
+      [['start', '--wrong'], "Unknown option '--wrong'"],
+    ] as const) {
+      const answer = await call(context, args);
+      assert.equal(answer.exitCode, 2, args.join(' '));
+      assert.ok(answer.stderr.startsWith(`tollgate: ${complaint}`), answer.stderr);
+      assert.match(answer.stderr, /^tollgate: usage: tollgate /m);
+      assert.doesNotMatch(answer.stderr, /\n {4}at /);
+    }
+  });
+
+  test('commands of an installation that does not run say so', async (context) => {
+    for (const args of [
+      ['key', 'revoke', '--organization', 'a', '--name', 'x'],
+      ['credit', 'add', '--organization', 'a', '--amount', '1', '--reference', 'r'],
+    ]) {
+      const answer = await call(context, args);
+      assert.equal(answer.exitCode, 1);
+      assert.match(answer.stderr, /^tollgate: no installation is running on .*\.tollgate: start it with "tollgate start"/);
+    }
+    const status = await call(context, ['status']);
+    assert.equal(status.exitCode, 1);
+    assert.match(status.stdout, /^not running \(.*\.tollgate\)\n$/);
+  });
+
+  test('a configuration file that is not there, and a data directory that cannot be, are one line', async (context) => {
+    const file = await call(context, ['start', '--config', 'nowhere.yaml']);
+    assert.equal(file.exitCode, 1);
+    assert.match(file.stderr, /^tollgate: cannot read the configuration file .*nowhere\.yaml: ENOENT[^\n]*\n$/);
+    const blocked = join(mkdtempSync(join(temporaryDirectory(context), 'x-')), 'file');
+    writeFileSync(blocked, '');
+    const directory = await call(context, ['start'], { env: { DATA_DIR: blocked } });
+    assert.equal(directory.exitCode, 1);
+    assert.match(directory.stderr, /^tollgate: DATA_DIR: must be a directory that this user can write, got "[^\n]*\n$/);
+  });
+
+  test('a port that is taken is named, before anything is started', async (context) => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    context.after(() => server.close());
+    const { port } = server.address() as { port: number };
+    const data = temporaryDirectory(context);
+    const answer = await call(context, ['start'], { env: { PORT: String(port), DATA_DIR: data } });
+    assert.deepEqual(
+      [answer.exitCode, answer.stderr],
+      [1, `tollgate: PORT: port ${port} on 127.0.0.1 is in use by another program; give another PORT or stop that program\n`],
+    );
+    assert.equal(existsSync(join(data, 'postgres.json')), false);
+    const host = await call(context, ['start'], { env: { HOST: '192.0.2.1', PORT: String(port), DATA_DIR: data } });
+    assert.equal(host.exitCode, 1);
+    assert.match(host.stderr, /^tollgate: HOST, PORT: cannot listen on 192\.0\.2\.1 port \d+: [^\n]*EADDRNOTAVAIL[^\n]*\n$/);
+  });
+
+  test('a gateway alone, without a database or secrets to find, says what is missing', async (context) => {
+    const answer = await call(context, ['gateway']);
+    assert.equal(answer.exitCode, 1);
+    assert.match(answer.stderr, /^tollgate: MASTER_KEY is not given, and .* holds no secrets/);
+  });
+});

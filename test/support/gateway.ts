@@ -137,9 +137,11 @@ class Installation implements Tollgate {
     if (child?.pid === undefined) return;
     const descendants = listDescendants(child.pid);
     if (!this.#ended()) {
-      const ended = new Promise<boolean>((resolve) => child.once('exit', () => resolve(true)));
+      const ended = new Promise((resolve) => child.once('exit', resolve));
       child.kill('SIGTERM');
-      if (!(await Promise.race([ended, pause(STOP_TIMEOUT_MS).then(() => false)]))) child.kill('SIGKILL');
+      const backstop = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+      await ended;
+      clearTimeout(backstop);
     }
     const left = await waitForEnd(descendants);
     for (const entry of left) process.kill(entry.pid, 'SIGKILL');

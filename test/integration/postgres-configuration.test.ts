@@ -7,7 +7,7 @@ import type { Configuration } from '../../src/domain/configuration/configuration
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
-import { applyConfiguration, type AppliedConfiguration } from '../../src/storage/postgres/apply-configuration.ts';
+import { type AppliedConfiguration, applyConfiguration } from '../../src/storage/postgres/apply-configuration.ts';
 import { loadCatalog } from '../../src/storage/postgres/catalog-store.ts';
 import { findPrincipalByKeyHash } from '../../src/storage/postgres/credentials.ts';
 import { createKey, revokeKey } from '../../src/storage/postgres/keys.ts';
@@ -71,7 +71,23 @@ const principalOf = (secret: string): Promise<Principal | null> => findPrincipal
 
 /** Every row of every table a file writes, but for what may differ by time. */
 async function dump(): Promise<unknown> {
-  const tables = ['providers', 'models', 'model_aliases', 'prices', 'served_by', 'routing_policies', 'organizations', 'teams', 'users', 'memberships', 'wallets', 'api_keys', 'usage_limits', 'ledger_entries', 'catalog_version'];
+  const tables = [
+    'providers',
+    'models',
+    'model_aliases',
+    'prices',
+    'served_by',
+    'routing_policies',
+    'organizations',
+    'teams',
+    'users',
+    'memberships',
+    'wallets',
+    'api_keys',
+    'usage_limits',
+    'ledger_entries',
+    'catalog_version',
+  ];
   const rows = await Promise.all(tables.map((table) => postgres.query(`SELECT to_jsonb(t) AS row FROM ${table} t ORDER BY to_jsonb(t)::text`)));
   return rows.map((result) => result.rows);
 }
@@ -107,7 +123,10 @@ describe('applying a file', () => {
   test('applied twice is applied once: same rows, no new key, no second credit, nothing told', async () => {
     const first = await apply(FILE);
     assert.equal(first.catalogChanged, true);
-    assert.deepEqual(first.generatedKeys.map(({ organization, name }) => [organization, name]), [['acme', 'made']]);
+    assert.deepEqual(
+      first.generatedKeys.map(({ organization, name }) => [organization, name]),
+      [['acme', 'made']],
+    );
     assert.match(first.generatedKeys[0]?.secret ?? '', /^tg-[A-Za-z0-9_-]{43}$/);
     const before = await dump();
     const heard: string[] = [];
@@ -124,17 +143,27 @@ describe('applying a file', () => {
   test('several at once take turns', async () => {
     const results = await Promise.all([1, 2, 3, 4].map(() => apply(FILE)));
     assert.equal(results.flatMap(({ generatedKeys }) => generatedKeys).length, 1);
-    assert.deepEqual(results.map(({ catalogVersion }) => catalogVersion), [1, 1, 1, 1]);
+    assert.deepEqual(
+      results.map(({ catalogVersion }) => catalogVersion),
+      [1, 1, 1, 1],
+    );
     const { rows } = await postgres.query('SELECT balance, leased FROM wallets');
     assert.deepEqual(rows, [{ balance: '25000000000000', leased: '0' }]);
   });
 
   test('another price is another version; the opening credit stays what it was; what the file has not stays', async () => {
     await apply(FILE);
-    const changed = await apply(FILE.replace('"10.00"', '"12.00"').replace('"25.00"', '"99.00"').replace(/ {2}- \{ id: sim\/image.*\n/, ''));
+    const changed = await apply(
+      FILE.replace('"10.00"', '"12.00"')
+        .replace('"25.00"', '"99.00"')
+        .replace(/ {2}- \{ id: sim\/image.*\n/, ''),
+    );
     assert.equal(changed.catalogVersion, 2);
     const { models } = await loadCatalog(postgres, masterKey);
-    assert.deepEqual(models.map(({ id }) => id), ['sim/large', 'sim/image']);
+    assert.deepEqual(
+      models.map(({ id }) => id),
+      ['sim/large', 'sim/image'],
+    );
     assert.notEqual(models[0]?.servedBy[0]?.price?.version, '1');
     assert.equal(models[0]?.servedBy[0]?.price?.output, 12_000_000n);
     const { rows } = await postgres.query('SELECT balance FROM wallets');
@@ -159,7 +188,11 @@ describe('applying a file', () => {
   - { name: default, classifier: { model: sim/large, confidence_floor: ${floor} }, tiers: [{ name: only, description: d, models: [{ id: sim/large }] }] }\n`;
     for (const floor of ['0.5', '0.5', '0.6', '0.5']) await apply(policy(floor));
     const { rows } = await postgres.query(`SELECT version, definition -> 'classifier' ->> 'confidence_floor' AS floor FROM routing_policies ORDER BY version`);
-    assert.deepEqual(rows, [{ version: 1, floor: '0.5' }, { version: 2, floor: '0.6' }, { version: 3, floor: '0.5' }]);
+    assert.deepEqual(rows, [
+      { version: 1, floor: '0.5' },
+      { version: 2, floor: '0.6' },
+      { version: 3, floor: '0.5' },
+    ]);
   });
 });
 
@@ -172,7 +205,13 @@ describe('keys', () => {
       `SELECT (SELECT id FROM api_keys WHERE name = 'ci') AS key, o.id AS organization, t.id AS team, u.id AS "user", w.id AS wallet
          FROM organizations o, teams t, users u, wallets w`,
     );
-    assert.deepEqual(rows[0], { key: principal.apiKeyId, organization: principal.organizationId, team: principal.teamId, user: principal.userId, wallet: principal.walletId });
+    assert.deepEqual(rows[0], {
+      key: principal.apiKeyId,
+      organization: principal.organizationId,
+      team: principal.teamId,
+      user: principal.userId,
+      wallet: principal.walletId,
+    });
     assert.equal(principal.billed, true);
     assert.equal(principal.expiresAtMs, null);
     assert.ok(principal.permissions.includes('org.usage.read'));
@@ -199,7 +238,11 @@ describe('keys', () => {
 
   test('keys are made by command, with an expiry; a taken name or an unknown owner is a refusal', async () => {
     await apply(FILE);
-    const made = await createKey(postgres, { masterKey }, { organization: 'acme', name: 'shell', team: 'research', userEmail: 'A@acme.test', expiresAtMs: 1_900_000_000_123 });
+    const made = await createKey(
+      postgres,
+      { masterKey },
+      { organization: 'acme', name: 'shell', team: 'research', userEmail: 'A@acme.test', expiresAtMs: 1_900_000_000_123 },
+    );
     assert.ok(made.ok);
     const principal = await principalOf(made.secret);
     assert.equal(principal?.apiKeyId, made.id);
@@ -234,7 +277,9 @@ describe('listening', () => {
       reconnected = resolve;
     });
     const listener = await listen(heard, () => reconnected());
-    await postgres.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tollgate listener' AND datname = current_database()`);
+    await postgres.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tollgate listener' AND datname = current_database()`,
+    );
     await again;
     await heardNext(heard, () => postgres.query(`SELECT pg_notify('tollgate_changed', 'after')`));
     assert.deepEqual(heard, ['after']);

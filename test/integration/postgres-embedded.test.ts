@@ -40,7 +40,7 @@ function homeOf(dataDir: string): string {
 }
 
 test('data is found again by a second start, in a path with spaces, and after kill -9 of the server', async () => {
-  const dataDir = newDataDir('a path, with spaces, it\'s (50%) and ümlauts');
+  const dataDir = newDataDir("a path, with spaces, it's (50%) and ümlauts");
   const first = await startEmbeddedPostgres({ dataDir, log: silentLog });
   assert.equal(embeddedPostgresUrl(dataDir), first.url);
   await queryOnce(first.url, 'CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)');

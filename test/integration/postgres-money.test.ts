@@ -45,9 +45,24 @@ describe('leases', () => {
     const { walletId } = await fundOrganization(postgres, 100n);
     const epoch = await newEpoch();
     const other = await newEpoch();
-    assert.deepEqual(await takeLease(postgres, { epoch, walletId, amount: 60n, minimum: 1n }), { granted: 60n, available: 40n, leasedElsewhere: 0n, frozen: false });
-    assert.deepEqual(await takeLease(postgres, { epoch: other, walletId, amount: 60n, minimum: 41n }), { granted: 0n, available: 40n, leasedElsewhere: 60n, frozen: false });
-    assert.deepEqual(await takeLease(postgres, { epoch: other, walletId, amount: 60n, minimum: 40n }), { granted: 40n, available: 0n, leasedElsewhere: 60n, frozen: false });
+    assert.deepEqual(await takeLease(postgres, { epoch, walletId, amount: 60n, minimum: 1n }), {
+      granted: 60n,
+      available: 40n,
+      leasedElsewhere: 0n,
+      frozen: false,
+    });
+    assert.deepEqual(await takeLease(postgres, { epoch: other, walletId, amount: 60n, minimum: 41n }), {
+      granted: 0n,
+      available: 40n,
+      leasedElsewhere: 60n,
+      frozen: false,
+    });
+    assert.deepEqual(await takeLease(postgres, { epoch: other, walletId, amount: 60n, minimum: 40n }), {
+      granted: 40n,
+      available: 0n,
+      leasedElsewhere: 60n,
+      frozen: false,
+    });
     await returnLease(postgres, { epoch, walletId, amount: 25n });
     await assert.rejects(returnLease(postgres, { epoch, walletId, amount: 36n }), /violates check constraint/);
     assert.deepEqual(await readWallet(walletId), { balance: 100n, leased: 75n });
@@ -60,7 +75,10 @@ describe('leases', () => {
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, index) => takeLease(postgres, { epoch: epochs[index % epochs.length] ?? 0, walletId, amount: 97n, minimum: 1n })),
     );
-    assert.equal(answers.reduce((sum, { granted }) => sum + granted, 0n), 10_000n);
+    assert.equal(
+      answers.reduce((sum, { granted }) => sum + granted, 0n),
+      10_000n,
+    );
     assert.deepEqual(await readWallet(walletId), { balance: 10_000n, leased: 10_000n });
     await assertBooksAgree();
   });
@@ -69,7 +87,12 @@ describe('leases', () => {
     const { walletId } = await fundOrganization(postgres, 100n);
     const epoch = await newEpoch();
     await postgres.query('UPDATE wallets SET frozen = true WHERE id = $1', [walletId]);
-    assert.deepEqual(await takeLease(postgres, { epoch, walletId, amount: 5n, minimum: 5n }), { granted: 0n, available: 100n, leasedElsewhere: 0n, frozen: true });
+    assert.deepEqual(await takeLease(postgres, { epoch, walletId, amount: 5n, minimum: 5n }), {
+      granted: 0n,
+      available: 100n,
+      leasedElsewhere: 0n,
+      frozen: true,
+    });
     await postgres.query('UPDATE wallets SET frozen = false WHERE id = $1', [walletId]);
     await fenceEpoch(postgres, epoch);
     await assert.rejects(takeLease(postgres, { epoch, walletId, amount: 5n, minimum: 5n }), { code: 'TG001' });
@@ -105,13 +128,25 @@ describe('posting', () => {
     assert.deepEqual(await readWallet(owner.walletId), { balance: 999_300n, leased: 4_300n });
 
     assert.deepEqual(await findGeneration(postgres, { id: first.id, ...owner }), {
-      id: first.id, model: 'sim/large', requestedModel: 'sim/large[1m]', streamed: true, inputTokens: 10, outputTokens: 20,
-      billingStatus: 'final', charge: 700n, currency: 'USD', ratedCost: 700n, authorizedAmount: 1000n,
+      id: first.id,
+      model: 'sim/large',
+      requestedModel: 'sim/large[1m]',
+      streamed: true,
+      inputTokens: 10,
+      outputTokens: 20,
+      billingStatus: 'final',
+      charge: 700n,
+      currency: 'USD',
+      ratedCost: 700n,
+      authorizedAmount: 1000n,
     });
     assert.equal((await findGeneration(postgres, { id: second.id, ...owner }))?.billingStatus, 'pending');
     assert.equal(await findGeneration(postgres, { id: first.id, organizationId: owner.organizationId, walletId: null }), null);
     assert.equal(await findGeneration(postgres, { id: first.id, organizationId: first.apiKeyId, walletId: owner.walletId }), null);
-    assert.deepEqual((await listGenerationsByClientRequestId(postgres, { clientRequestId: 'posted-once', ...owner })).map(({ id }) => id), [first.id]);
+    assert.deepEqual(
+      (await listGenerationsByClientRequestId(postgres, { clientRequestId: 'posted-once', ...owner })).map(({ id }) => id),
+      [first.id],
+    );
 
     assert.equal((await post(epoch, 300, 400, [terminalRecord(second, { charge: '0', ratedCost: '0', suspense: '55' })])).status, 'posted');
     assert.deepEqual(await readWallet(owner.walletId), { balance: 999_300n, leased: 4_300n });
@@ -172,7 +207,12 @@ describe('posting', () => {
     await Promise.all(
       epochs.flatMap(async (epoch) => {
         for (let offset = 0; offset < 10; offset += 1) {
-          await post(epoch, offset, offset + 1, [...owners, ...owners].reverse().map((owner) => terminalRecord(admittedRecord(owner))));
+          await post(
+            epoch,
+            offset,
+            offset + 1,
+            [...owners, ...owners].reverse().map((owner) => terminalRecord(admittedRecord(owner))),
+          );
         }
       }),
     );
@@ -193,7 +233,12 @@ describe('posting', () => {
     const owner = await fundOrganization(postgres, 10_000n);
     const epoch = await newEpoch();
     const odd = terminalRecord(admittedRecord(owner, { walletId: null, authorizedAmount: null, clientRequestId: 'a\0b\ud800c', requestedModel: 'C:\\u0000' }), {
-      billingStatus: 'not_billed', charge: null, usage: null, usageSource: null, outcome: 'provider_refused', errorCode: '\udfff',
+      billingStatus: 'not_billed',
+      charge: null,
+      usage: null,
+      usageSource: null,
+      outcome: 'provider_refused',
+      errorCode: '\udfff',
     });
     assert.equal((await post(epoch, 0, 100, [odd])).status, 'posted');
     const wanted = { organizationId: owner.organizationId, walletId: null };
@@ -229,18 +274,37 @@ describe('a dead epoch', () => {
 
     // An epoch that lives keeps what is its own.
     assert.deepEqual(await postgres.transaction((client) => resolvePending(client, { nowMs: 1_790_000_009_000, max: 100 })), []);
-    assert.deepEqual((await listOpenEpochs(postgres, 'm')).some((found) => found.epoch === epoch), true);
+    assert.deepEqual(
+      (await listOpenEpochs(postgres, 'm')).some((found) => found.epoch === epoch),
+      true,
+    );
     assert.deepEqual(await postgres.transaction((client) => closeDeadEpoch(client, epoch)), { returned: 2_800n });
     assert.deepEqual(await postgres.transaction((client) => closeDeadEpoch(client, epoch)), { returned: 0n });
     assert.deepEqual(await readWallet(owner.walletId), { balance: 9_300n, leased: 1_500n });
-    assert.deepEqual((await listOpenEpochs(postgres, 'm')).some((found) => found.epoch === epoch), false);
+    assert.deepEqual(
+      (await listOpenEpochs(postgres, 'm')).some((found) => found.epoch === epoch),
+      false,
+    );
 
     const resolved = await postgres.transaction((client) => resolvePending(client, { nowMs: 1_790_000_009_000, max: 100 }));
     const byId = new Map(resolved.map((record) => [record.id, record]));
     assert.equal(byId.size, 2);
     assert.deepEqual(byId.get(open.id), {
-      ...open, type: 'terminal', endedAtMs: 1_790_000_009_000, outcome: 'process_killed', status: null, errorCode: 'process_killed', usage: null, usageSource: null,
-      billingStatus: 'cancelled', ratedCost: null, charge: '0', suspense: '0', latencyMs: 9_000, ttftMs: null, responseBytes: 0,
+      ...open,
+      type: 'terminal',
+      endedAtMs: 1_790_000_009_000,
+      outcome: 'process_killed',
+      status: null,
+      errorCode: 'process_killed',
+      usage: null,
+      usageSource: null,
+      billingStatus: 'cancelled',
+      ratedCost: null,
+      charge: '0',
+      suspense: '0',
+      latencyMs: 9_000,
+      ttftMs: null,
+      responseBytes: 0,
     });
     assert.equal(byId.get(unbilled.id)?.billingStatus, 'not_billed');
     assert.deepEqual(await readWallet(owner.walletId), { balance: 9_300n, leased: 0n });

@@ -68,7 +68,10 @@ describe('a right file', () => {
     assert.equal(models[1]?.displayName, 'openai/image-x');
     const [acme] = organizations;
     assert.equal(acme?.openingCredit, 25_000_000_000_000n);
-    assert.deepEqual(acme?.limits, [{ kind: 'requests_per_minute', limit: 600n }, { kind: 'budget', window: 'month', limit: 100_000_000_000_000n }]);
+    assert.deepEqual(acme?.limits, [
+      { kind: 'requests_per_minute', limit: 600n },
+      { kind: 'budget', window: 'month', limit: 100_000_000_000_000n },
+    ]);
     assert.deepEqual(acme?.keys, [{ name: 'ci', team: null, userEmail: 'a@acme.test', secret: 'tg-acme' }]);
   });
 
@@ -84,7 +87,10 @@ describe('a right file', () => {
         sticky: { min_tokens: 20000 }
         prefer_native_api: true
 `;
-    const text = EXAMPLE.replace('organizations:', `routing_policies:${policy}organizations:`).replace('    limits:', '    auto_routing: { policy: default }\n    limits:');
+    const text = EXAMPLE.replace('organizations:', `routing_policies:${policy}organizations:`).replace(
+      '    limits:',
+      '    auto_routing: { policy: default }\n    limits:',
+    );
     const { routingPolicies, organizations } = parse(text, { ...ENVIRONMENT, OPENAI_API_KEY: 'k' });
     assert.equal(routingPolicies[0]?.name, 'default');
     assert.deepEqual(routingPolicies[0]?.definition['sticky'], { min_tokens: 20000 });
@@ -114,7 +120,7 @@ describe('the environment', () => {
   test('what a variable holds is a value, never YAML, and is not repeated in an error', () => {
     const errors = errorsOf(EXAMPLE, ENVIRONMENT);
     assert.deepEqual(errors, ['tollgate.yaml:4: providers[0].api_key: must be visible ASCII characters without spaces']);
-    const { providers } = parse('providers: [{ id: a, base_url: "http://${HOST}:${PORT}/v1/", api_key: "${KEY}" }]', { HOST: 'h', PORT: '1', KEY: "},#'\"" });
+    const { providers } = parse('providers: [{ id: a, base_url: "http://${HOST}:${PORT}/v1/", api_key: "${KEY}" }]', { HOST: 'h', PORT: '1', KEY: '},#\'"' });
     assert.deepEqual([providers[0]?.baseUrl, providers[0]?.apiKey], ['http://h:1/v1', `},#'"`]);
   });
 
@@ -176,10 +182,26 @@ organizations:
     ['a key that stands twice', 'providers: []\nproviders: []\n', /^tollgate\.yaml:2: .*unique/],
     ['a list where a mapping belongs', '- providers\n', /^tollgate\.yaml:1: must be a mapping/],
     ['a missing key, at its owner', 'providers:\n\n  - id: a\n    api_key: k\n', /^tollgate\.yaml:3: providers\[0\]\.base_url: is missing$/],
-    ['an API that the kind has not', 'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [images] }] }\n', /^tollgate\.yaml:3: .*apis: a model of kind text is not served on images$/],
-    ['a price that cannot rate the kind', 'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [responses], price: { input: "1" } }] }\n', /^tollgate\.yaml:3: .*price: a model of kind text needs the price "output"$/],
-    ['a cap above what the model can do', 'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - id: m\n    max_output_tokens: 5\n    max_completion_tokens_cap: 6\n    served_by: [{ provider: a, model: m, apis: [responses] }]\n', /^tollgate\.yaml:5: models\[0\]\.max_completion_tokens_cap: must not be above/],
-    ['opening credit without billing', 'organizations:\n  - slug: a\n    billing: none\n    opening_credit: "1"\n', /^tollgate\.yaml:4: organizations\[0\]\.opening_credit: needs billing: prepaid$/],
+    [
+      'an API that the kind has not',
+      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [images] }] }\n',
+      /^tollgate\.yaml:3: .*apis: a model of kind text is not served on images$/,
+    ],
+    [
+      'a price that cannot rate the kind',
+      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [responses], price: { input: "1" } }] }\n',
+      /^tollgate\.yaml:3: .*price: a model of kind text needs the price "output"$/,
+    ],
+    [
+      'a cap above what the model can do',
+      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - id: m\n    max_output_tokens: 5\n    max_completion_tokens_cap: 6\n    served_by: [{ provider: a, model: m, apis: [responses] }]\n',
+      /^tollgate\.yaml:5: models\[0\]\.max_completion_tokens_cap: must not be above/,
+    ],
+    [
+      'opening credit without billing',
+      'organizations:\n  - slug: a\n    billing: none\n    opening_credit: "1"\n',
+      /^tollgate\.yaml:4: organizations\[0\]\.opening_credit: needs billing: prepaid$/,
+    ],
   ];
   for (const [title, text, expected] of cases) {
     test(title, () => {
@@ -190,7 +212,9 @@ organizations:
   }
 
   test('an alias bomb is refused', () => {
-    const bomb = ['a: &a [x,x,x,x,x,x,x,x,x,x]', ...'bcdefgh'.split('').map((name, index) => `${name}: &${name} [${`*${'abcdefg'[index]},`.repeat(10)}]`)].join('\n');
+    const bomb = ['a: &a [x,x,x,x,x,x,x,x,x,x]', ...'bcdefgh'.split('').map((name, index) => `${name}: &${name} [${`*${'abcdefg'[index]},`.repeat(10)}]`)].join(
+      '\n',
+    );
     assert.ok(errorsOf(bomb).length > 0);
   });
 });

@@ -25,9 +25,20 @@ export function checkReferences(root: unknown): Problem[] {
     ...findDuplicates(modelNames, 'model or alias'),
     ...findDuplicates(texts(policies, 'name'), 'routing policy'),
     ...findDuplicates(texts(organizations, 'slug'), 'organization'),
-    ...findUnknown(models.flatMap((model) => texts(entries(model, 'served_by'), 'provider')), texts(providers, 'id'), 'provider'),
+    ...findUnknown(
+      models.flatMap((model) => texts(entries(model, 'served_by'), 'provider')),
+      texts(providers, 'id'),
+      'provider',
+    ),
     ...policies.flatMap((policy) => checkPolicy(policy, modelNames)),
-    ...findUnknown(texts(organizations.flatMap((organization) => entry(organization, 'auto_routing')), 'policy'), texts(policies, 'name'), 'routing policy'),
+    ...findUnknown(
+      texts(
+        organizations.flatMap((organization) => entry(organization, 'auto_routing')),
+        'policy',
+      ),
+      texts(policies, 'name'),
+      'routing policy',
+    ),
     ...organizations.flatMap(checkOrganization),
     ...findSharedSecrets(organizations),
   ];
@@ -42,7 +53,11 @@ function checkPolicy(policy: Entry, modelNames: readonly Named[]): Problem[] {
     ...findUnknown(texts([policy], 'fallback_tier'), texts(tiers, 'name'), 'tier'),
     ...findUnknown(texts(entry(policy, 'classifier'), 'model'), modelNames, 'model'),
     ...findUnknown(texts(candidates, 'id'), modelNames, 'model'),
-    ...findUnknown(candidates.flatMap((candidate) => items(candidate, 'strengths')), kinds, 'kind'),
+    ...findUnknown(
+      candidates.flatMap((candidate) => items(candidate, 'strengths')),
+      kinds,
+      'kind',
+    ),
   ];
 }
 
@@ -56,7 +71,11 @@ function checkOrganization(organization: Entry): Problem[] {
     ...findDuplicates(teams, 'team'),
     ...findDuplicates(emails, 'user'),
     ...findDuplicates(texts(keys, 'name'), 'key'),
-    ...findUnknown(users.flatMap((user) => items(user, 'teams')), teams, 'team'),
+    ...findUnknown(
+      users.flatMap((user) => items(user, 'teams')),
+      teams,
+      'team',
+    ),
     ...findUnknown(texts(keys, 'team'), teams, 'team'),
     ...findUnknown(texts(keys, 'user').map(lowerCase), emails, 'user'),
   ];

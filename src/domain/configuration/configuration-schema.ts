@@ -1,11 +1,11 @@
 // The shape of the configuration file: every key it may have, and how each becomes the plain data of configuration.ts.
 
 import { z } from 'zod';
+import type { Provider } from '../models/catalog.ts';
+import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import { ZERO_PICO_USD } from '../money/pico-usd.ts';
-import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
 import type { Configuration, ConfiguredModel, ConfiguredOrganization, RoutingPolicy } from './configuration.ts';
-import type { Provider } from '../models/catalog.ts';
 
 const name = (pattern: RegExp, mustBe: string) => z.string().regex(pattern, mustBe);
 
@@ -197,4 +197,11 @@ export const configurationSchema = z
     routing_policies: z.array(routingPolicy).default([]),
     organizations: z.array(organization).default([]),
   })
-  .transform((found): Configuration => ({ providers: found.providers, models: found.models, routingPolicies: found.routing_policies, organizations: found.organizations }));
+  .transform(
+    (found): Configuration => ({
+      providers: found.providers,
+      models: found.models,
+      routingPolicies: found.routing_policies,
+      organizations: found.organizations,
+    }),
+  );

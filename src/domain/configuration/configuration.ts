@@ -1,8 +1,8 @@
 // The configuration file as plain data, once it is known to be right: what `tollgate apply` writes to the database (DESIGN 2).
 
+import type { Role } from '../identity/roles.ts';
 import type { ApiName, ModelKind, Provider } from '../models/catalog.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
-import type { Role } from '../identity/roles.ts';
 
 export interface Configuration {
   readonly providers: readonly Provider[];

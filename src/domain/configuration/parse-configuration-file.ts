@@ -16,14 +16,19 @@ interface Complaint {
 }
 
 /** `fileName` is what the errors call the file. An empty file is an empty configuration. */
-export function parseConfigurationFile(text: string, environment: Readonly<Record<string, string | undefined>>, fileName = 'tollgate.yaml'): ParsedConfiguration {
+export function parseConfigurationFile(
+  text: string,
+  environment: Readonly<Record<string, string | undefined>>,
+  fileName = 'tollgate.yaml',
+): ParsedConfiguration {
   if (containsVeil(text)) return { ok: false, errors: [`${fileName}: holds characters of the private use area (U+E000 to U+E002)`] };
   const lines = new LineCounter();
   const document = parseDocument(veilReferences(text), { lineCounter: lines, prettyErrors: false });
   const complaints: Complaint[] = document.errors.map((error) => ({ offset: error.pos[0], text: unveil(error.message) }));
   if (complaints.length === 0) {
     const unset = interpolateValues(document, environment);
-    for (const [node, names] of unset) complaints.push(...names.map((name) => ({ offset: node.range?.[0] ?? 0, text: `the environment variable ${name} is not set` })));
+    for (const [node, names] of unset)
+      complaints.push(...names.map((name) => ({ offset: node.range?.[0] ?? 0, text: `the environment variable ${name} is not set` })));
     const result = readDocument(document, unset);
     if (result.ok && complaints.length === 0) return result;
     if (!result.ok) complaints.push(...result.complaints);
@@ -46,7 +51,10 @@ function interpolateValues(document: Document, environment: Readonly<Record<stri
 }
 
 /** A value whose variable is not set has been complained of; that it is also not what it should be says nothing new. */
-function readDocument(document: Document, unset: ReadonlyMap<unknown, unknown>): { ok: true; configuration: Configuration } | { ok: false; complaints: Complaint[] } {
+function readDocument(
+  document: Document,
+  unset: ReadonlyMap<unknown, unknown>,
+): { ok: true; configuration: Configuration } | { ok: false; complaints: Complaint[] } {
   let root: unknown;
   try {
     root = document.toJS() ?? {};
@@ -69,7 +77,8 @@ function describeIssue(issue: z.core.$ZodIssue, root: unknown): Problem[] {
   if (issue.code === 'invalid_value') return [{ place, message: `must be ${issue.values.map(String).join(' or ')}` }];
   if (issue.code === 'invalid_union') return [{ place, message: 'has a kind that does not exist' }];
   if (issue.code === 'invalid_key') return [{ place, message: 'has a key that is not a name' }];
-  if (issue.code === 'invalid_type' && issue.message.startsWith('Invalid input')) return [{ place, message: `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}` }];
+  if (issue.code === 'invalid_type' && issue.message.startsWith('Invalid input'))
+    return [{ place, message: `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}` }];
   return [{ place, message: issue.message }];
 }
 

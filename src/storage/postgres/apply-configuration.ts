@@ -18,7 +18,11 @@ export interface AppliedConfiguration {
 }
 
 /** Throws a ConfigurationConflict (apply/application.ts), having changed nothing, where the file contradicts what was applied before. */
-export async function applyConfiguration(postgres: Postgres, configuration: Configuration, secrets: { readonly masterKey: Buffer }): Promise<AppliedConfiguration> {
+export async function applyConfiguration(
+  postgres: Postgres,
+  configuration: Configuration,
+  secrets: { readonly masterKey: Buffer },
+): Promise<AppliedConfiguration> {
   const box = createSecretBox(secrets.masterKey);
   const pepper = derivePepper(secrets.masterKey);
   return postgres.transaction(async (client) => {
@@ -30,7 +34,9 @@ export async function applyConfiguration(postgres: Postgres, configuration: Conf
     for (const policy of configuration.routingPolicies) await applyRoutingPolicy(application, policy);
     for (const organization of configuration.organizations) await applyOrganization(application, organization);
 
-    const { rows } = await client.query<{ version: string }>('UPDATE catalog_version SET version = version + $1 RETURNING version', [application.catalogChanged ? 1 : 0]);
+    const { rows } = await client.query<{ version: string }>('UPDATE catalog_version SET version = version + $1 RETURNING version', [
+      application.catalogChanged ? 1 : 0,
+    ]);
     if (application.catalogChanged) await notifyCatalogChanged(client);
     await notifyKeysChanged(client, application.changedKeyHashes);
     return {

@@ -17,7 +17,7 @@ interface OfferRow {
   readonly provider_id: string;
   readonly provider_model: string;
   readonly apis: ApiName[];
-  readonly price: { version: string } & Readonly<Record<'input' | 'cached_input' | 'cache_write' | 'output' | 'image', string | null>> | null;
+  readonly price: ({ version: string } & Readonly<Record<'input' | 'cached_input' | 'cache_write' | 'output' | 'image', string | null>>) | null;
 }
 
 interface ModelRow {
@@ -56,7 +56,10 @@ export async function loadCatalog(postgres: Postgres, masterKey: Buffer): Promis
     const providers = await client.query<ProviderRow>('SELECT id, base_url, api_key_sealed, auth, on_disconnect FROM providers');
     const models = await client.query<ModelRow>(MODELS);
     const providersById = new Map(providers.rows.map((row) => [row.id, toProvider(row, box)]));
-    return makeCatalog(Number(version.rows[0]?.version), models.rows.map((row) => toModel(row, providersById)));
+    return makeCatalog(
+      Number(version.rows[0]?.version),
+      models.rows.map((row) => toModel(row, providersById)),
+    );
   });
 }
 
@@ -70,7 +73,13 @@ function makeCatalog(version: number, models: readonly Model[]): Catalog {
 }
 
 function toProvider(row: ProviderRow, box: SecretBox): Provider {
-  return { id: row.id, baseUrl: row.base_url, apiKey: box.open(row.api_key_sealed, providerSecretName(row.id)), auth: row.auth, onDisconnect: row.on_disconnect };
+  return {
+    id: row.id,
+    baseUrl: row.base_url,
+    apiKey: box.open(row.api_key_sealed, providerSecretName(row.id)),
+    auth: row.auth,
+    onDisconnect: row.on_disconnect,
+  };
 }
 
 /** What a provider's sealed key is bound to. */

@@ -2,7 +2,7 @@
 
 import type { PostgresClient } from './pool.ts';
 
-export const CHANGES_CHANNEL = 'tollgate_changed';
+const CHANGES_CHANNEL = 'tollgate_changed';
 
 /** The catalog has a new version. */
 export async function notifyCatalogChanged(client: PostgresClient): Promise<void> {

@@ -11,11 +11,10 @@ export type DepositResult =
 
 /** Posts a deposit; the reference makes it idempotent within its wallet. */
 export async function deposit(postgres: PostgresClient, order: { walletId: string; amount: PicoUsd; reference: string }): Promise<DepositResult> {
-  const { rows } = await postgres.query<{ posted: boolean; conflict: boolean; balance: string }>('SELECT posted, conflict, balance FROM post_deposit($1, $2, $3)', [
-    order.walletId,
-    order.amount.toString(),
-    order.reference,
-  ]);
+  const { rows } = await postgres.query<{ posted: boolean; conflict: boolean; balance: string }>(
+    'SELECT posted, conflict, balance FROM post_deposit($1, $2, $3)',
+    [order.walletId, order.amount.toString(), order.reference],
+  );
   const row = rows[0];
   if (row === undefined) throw new Error('post_deposit returned no row');
   if (row.conflict) return { ok: false, reason: 'reference_conflict' };

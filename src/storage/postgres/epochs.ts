@@ -47,10 +47,9 @@ export async function closeDeadEpoch(client: PostgresClient, epoch: number): Pro
   const row = rows[0];
   if (row === undefined) throw new Error('closing an epoch returned no row');
   if (row.short !== null) throw new Error(`epoch ${epoch} has open holds above its lease of wallet ${row.short}`);
-  await client.query(
-    `UPDATE process_epochs SET shipped_at = coalesce(shipped_at, now()), returned_at = coalesce(returned_at, now()) WHERE epoch = $1`,
-    [epoch],
-  );
+  await client.query(`UPDATE process_epochs SET shipped_at = coalesce(shipped_at, now()), returned_at = coalesce(returned_at, now()) WHERE epoch = $1`, [
+    epoch,
+  ]);
   await removeEmptyLeases(client, epoch);
   return { returned: BigInt(row.returned) };
 }

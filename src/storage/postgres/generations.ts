@@ -37,7 +37,10 @@ const COLUMNS = 'id, model, requested_model, streamed, input_tokens, output_toke
 const LISTED_MAX = 100;
 
 /** `id` must be a UUID: Postgres refuses anything else as a fault. */
-export async function findGeneration(postgres: PostgresClient, wanted: { id: string; organizationId: string; walletId: string | null }): Promise<Generation | null> {
+export async function findGeneration(
+  postgres: PostgresClient,
+  wanted: { id: string; organizationId: string; walletId: string | null },
+): Promise<Generation | null> {
   const { rows } = await postgres.query<GenerationRow>(
     { name: 'find_generation', text: `SELECT ${COLUMNS} FROM generations WHERE id = $1 AND organization_id = $2 AND wallet_id IS NOT DISTINCT FROM $3` },
     [wanted.id, wanted.organizationId, wanted.walletId],

@@ -63,7 +63,10 @@ export async function revokeKey(postgres: Postgres, key: { organization: string;
         RETURNING key_hash`,
       [key.organization, key.name],
     );
-    await notifyKeysChanged(client, rows.map((row) => row.key_hash));
+    await notifyKeysChanged(
+      client,
+      rows.map((row) => row.key_hash),
+    );
     return rows.length > 0;
   });
 }

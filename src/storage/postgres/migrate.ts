@@ -39,7 +39,9 @@ export async function migratePostgres(postgres: Postgres, directory: string): Pr
 }
 
 async function applyMigration(client: PostgresClient, migration: Migration): Promise<boolean> {
-  const { rows } = await client.query<{ name: string; checksum: string }>('SELECT name, checksum FROM applied_migrations WHERE number = $1', [migration.number]);
+  const { rows } = await client.query<{ name: string; checksum: string }>('SELECT name, checksum FROM applied_migrations WHERE number = $1', [
+    migration.number,
+  ]);
   const found = rows[0];
   if (found !== undefined) {
     if (found.checksum === migration.checksum) return false;

@@ -50,8 +50,24 @@ const START_VALUES = `
   "streamed", "clientRequestId", "tags", "authorizedAmount", "requestBytes", to_timestamp("admittedAtMs" / 1000)`;
 
 const END_COLUMNS = [
-  'ended_at', 'outcome', 'status', 'error_code', 'input_tokens', 'cached_input_tokens', 'cache_write_tokens', 'output_tokens', 'reasoning_tokens', 'images',
-  'usage_source', 'billing_status', 'rated_cost', 'charge', 'suspense', 'latency_ms', 'ttft_ms', 'response_bytes',
+  'ended_at',
+  'outcome',
+  'status',
+  'error_code',
+  'input_tokens',
+  'cached_input_tokens',
+  'cache_write_tokens',
+  'output_tokens',
+  'reasoning_tokens',
+  'images',
+  'usage_source',
+  'billing_status',
+  'rated_cost',
+  'charge',
+  'suspense',
+  'latency_ms',
+  'ttft_ms',
+  'response_bytes',
 ];
 
 /** What the terminal record knows better than the admitted one: who served may have changed on the way. */

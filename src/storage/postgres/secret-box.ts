@@ -31,7 +31,8 @@ export function createSecretBox(masterKey: Buffer): SecretBox {
     open(sealed, bindTo) {
       const head = sealed.subarray(0, HEAD_BYTES);
       if (sealed.length < HEAD_BYTES + NONCE_BYTES + TAG_BYTES || head[0] !== FORMAT) throw new Error(`the sealed secret of ${bindTo} is damaged`);
-      if (!head.subarray(1).equals(keyId)) throw new Error(`the secret of ${bindTo} was encrypted with another MASTER_KEY; start with that one, or apply the configuration again`);
+      if (!head.subarray(1).equals(keyId))
+        throw new Error(`the secret of ${bindTo} was encrypted with another MASTER_KEY; start with that one, or apply the configuration again`);
       const nonce = sealed.subarray(HEAD_BYTES, HEAD_BYTES + NONCE_BYTES);
       const tag = sealed.subarray(HEAD_BYTES + NONCE_BYTES, HEAD_BYTES + NONCE_BYTES + TAG_BYTES);
       const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });

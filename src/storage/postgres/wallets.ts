@@ -2,7 +2,7 @@
 
 import type { PostgresClient } from './pool.ts';
 
-export const LEASE_RECALL_CHANNEL = 'tollgate_lease_recall';
+const LEASE_RECALL_CHANNEL = 'tollgate_lease_recall';
 
 /** Gives a new process its epoch: the name under which it holds leases and writes its spool. */
 export async function registerEpoch(postgres: PostgresClient, process: { machine: string; pid: number; kind: string }): Promise<number> {

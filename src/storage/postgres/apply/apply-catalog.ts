@@ -67,7 +67,10 @@ async function applyModel(application: Application, model: ConfiguredModel): Pro
 async function applyAliases(application: Application, models: readonly ConfiguredModel[]): Promise<void> {
   const { client } = application;
   const ids = models.map(({ id }) => id);
-  const { rows } = await client.query<{ alias: string; model_id: string }>('SELECT alias, model_id FROM model_aliases WHERE model_id = ANY ($1) ORDER BY model_id, position', [ids]);
+  const { rows } = await client.query<{ alias: string; model_id: string }>(
+    'SELECT alias, model_id FROM model_aliases WHERE model_id = ANY ($1) ORDER BY model_id, position',
+    [ids],
+  );
   const stored = new Map(ids.map((id) => [id, rows.filter((row) => row.model_id === id).map((row) => row.alias)]));
   const changed = models.filter(({ id, aliases }) => JSON.stringify(stored.get(id)) !== JSON.stringify(aliases));
   if (changed.length > 0) {
@@ -75,8 +78,13 @@ async function applyAliases(application: Application, models: readonly Configure
     await client.query('DELETE FROM model_aliases WHERE model_id = ANY ($1)', [changed.map(({ id }) => id)]);
     for (const { id, aliases } of changed) {
       for (const [position, alias] of aliases.entries()) {
-        const { rowCount } = await client.query('INSERT INTO model_aliases (alias, model_id, position) VALUES ($1, $2, $3) ON CONFLICT (alias) DO NOTHING', [alias, id, position]);
-        if (rowCount === 0) throw new ConfigurationConflict(`the alias "${alias}" of model "${id}" belongs to another model, which was applied before and is not in this file`);
+        const { rowCount } = await client.query('INSERT INTO model_aliases (alias, model_id, position) VALUES ($1, $2, $3) ON CONFLICT (alias) DO NOTHING', [
+          alias,
+          id,
+          position,
+        ]);
+        if (rowCount === 0)
+          throw new ConfigurationConflict(`the alias "${alias}" of model "${id}" belongs to another model, which was applied before and is not in this file`);
       }
     }
   }
@@ -101,7 +109,8 @@ async function applyOffers(application: Application, model: ConfiguredModel): Pr
        FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = $1 ORDER BY s.position`,
     [model.id],
   );
-  const describeStored = (offer: StoredOffer): string => JSON.stringify([offer.provider_id, offer.provider_model, offer.apis, offer.price === null ? null : JSON.parse(offer.price)]);
+  const describeStored = (offer: StoredOffer): string =>
+    JSON.stringify([offer.provider_id, offer.provider_model, offer.apis, offer.price === null ? null : JSON.parse(offer.price)]);
   const describeWanted = (offer: ConfiguredOffer): string => JSON.stringify([offer.provider, offer.providerModel, offer.apis, amountsOf(offer)]);
   if (stored.map(describeStored).join() === model.servedBy.map(describeWanted).join()) return;
 
@@ -109,7 +118,13 @@ async function applyOffers(application: Application, model: ConfiguredModel): Pr
   await client.query('DELETE FROM served_by WHERE model_id = $1', [model.id]);
   for (const [position, offer] of model.servedBy.entries()) {
     const price = JSON.stringify(amountsOf(offer));
-    const same = stored.find((known) => known.provider_id === offer.provider && known.provider_model === offer.providerModel && known.price !== null && JSON.stringify(JSON.parse(known.price)) === price);
+    const same = stored.find(
+      (known) =>
+        known.provider_id === offer.provider &&
+        known.provider_model === offer.providerModel &&
+        known.price !== null &&
+        JSON.stringify(JSON.parse(known.price)) === price,
+    );
     const version = offer.price === null ? null : (same?.price_version ?? (await insertPrice(application, model.id, offer)));
     await client.query('INSERT INTO served_by (model_id, position, provider_id, provider_model, apis, price_version) VALUES ($1, $2, $3, $4, $5, $6)', [
       model.id,

@@ -52,17 +52,27 @@ async function generateOnce(application: Application, organization: Owner, key: 
 async function upsertKey(application: Application, organization: Owner, key: { name: string; secret: string }, bindings: Bindings): Promise<void> {
   const { client, pepper, changedKeyHashes } = application;
   const hash = hashCredential(pepper, key.secret);
-  const { rows } = await client.query<{ id: string; organization_id: string; name: string }>('SELECT id, organization_id, name FROM api_keys WHERE key_hash = $1', [hash]);
+  const { rows } = await client.query<{ id: string; organization_id: string; name: string }>(
+    'SELECT id, organization_id, name FROM api_keys WHERE key_hash = $1',
+    [hash],
+  );
   const known = rows[0];
   if (known === undefined) return insertKey(application, organization, key, bindings);
   if (known.organization_id !== organization.id || known.name !== key.name) {
-    throw new ConfigurationConflict(`the secret of key "${key.name}" of organization "${organization.slug}" is already in use by another key ("${known.name}")`);
+    throw new ConfigurationConflict(
+      `the secret of key "${key.name}" of organization "${organization.slug}" is already in use by another key ("${known.name}")`,
+    );
   }
   await client.query('UPDATE api_keys SET from_configuration = true WHERE id = $1 AND NOT from_configuration', [known.id]);
   if (await bind(application, known.id, bindings)) changedKeyHashes.push(hash);
 }
 
-async function insertKey({ client, pepper, changedKeyHashes }: Application, organization: Owner, key: { name: string; secret: string }, bindings: Bindings): Promise<void> {
+async function insertKey(
+  { client, pepper, changedKeyHashes }: Application,
+  organization: Owner,
+  key: { name: string; secret: string },
+  bindings: Bindings,
+): Promise<void> {
   const replaced = await client.query<{ key_hash: Buffer }>(
     'UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND name = $2 AND revoked_at IS NULL RETURNING key_hash',
     [organization.id, key.name],
@@ -76,10 +86,9 @@ async function insertKey({ client, pepper, changedKeyHashes }: Application, orga
 }
 
 async function bind({ client }: Application, keyId: string, { teamId, userId }: Bindings): Promise<boolean> {
-  const { rowCount } = await client.query('UPDATE api_keys SET team_id = $2, user_id = $3 WHERE id = $1 AND (team_id, user_id) IS DISTINCT FROM ($2::uuid, $3::uuid)', [
-    keyId,
-    teamId,
-    userId,
-  ]);
+  const { rowCount } = await client.query(
+    'UPDATE api_keys SET team_id = $2, user_id = $3 WHERE id = $1 AND (team_id, user_id) IS DISTINCT FROM ($2::uuid, $3::uuid)',
+    [keyId, teamId, userId],
+  );
   return rowCount > 0;
 }

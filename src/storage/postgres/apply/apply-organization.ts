@@ -54,13 +54,25 @@ async function ensureWallet({ client }: Application, organizationId: string): Pr
 /** The organization's own limits are as the file has them; those of teams, users and keys are not the file's. */
 async function replaceLimits({ client }: Application, organizationId: string, limits: readonly UsageLimit[]): Promise<void> {
   const own = 'organization_id = $1 AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL';
-  const { rows } = await client.query<{ kind: string; time_window: string | null; amount: string }>(`SELECT kind, time_window, amount FROM usage_limits WHERE ${own}`, [organizationId]);
+  const { rows } = await client.query<{ kind: string; time_window: string | null; amount: string }>(
+    `SELECT kind, time_window, amount FROM usage_limits WHERE ${own}`,
+    [organizationId],
+  );
   const wanted = limits.map((limit) => ({ kind: limit.kind, time_window: limit.kind === 'budget' ? limit.window : null, amount: limit.limit.toString() }));
-  const describe = (list: typeof rows): string => list.map(({ kind, time_window, amount }) => `${kind} ${time_window} ${amount}`).sort().join();
+  const describe = (list: typeof rows): string =>
+    list
+      .map(({ kind, time_window, amount }) => `${kind} ${time_window} ${amount}`)
+      .sort()
+      .join();
   if (describe(rows) === describe(wanted)) return;
   await client.query(`DELETE FROM usage_limits WHERE ${own}`, [organizationId]);
   for (const limit of wanted) {
-    await client.query('INSERT INTO usage_limits (organization_id, kind, time_window, amount) VALUES ($1, $2, $3, $4)', [organizationId, limit.kind, limit.time_window, limit.amount]);
+    await client.query('INSERT INTO usage_limits (organization_id, kind, time_window, amount) VALUES ($1, $2, $3, $4)', [
+      organizationId,
+      limit.kind,
+      limit.time_window,
+      limit.amount,
+    ]);
   }
 }
 

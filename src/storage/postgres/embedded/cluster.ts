@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, fsyncSync, openSync, closeSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, closeSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { DATABASE_USER, makePrivateDirectory, type PostgresHome } from './home.ts';
@@ -26,7 +26,18 @@ export async function ensureCluster(home: PostgresHome, runtime: PostgresRuntime
   try {
     await run(
       runtime.initdb,
-      ['-D', draft, '-U', DATABASE_USER, `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '--encoding=UTF8', '--no-locale', '--data-checksums', '--no-instructions'],
+      [
+        '-D',
+        draft,
+        '-U',
+        DATABASE_USER,
+        `--pwfile=${passwordFile}`,
+        '--auth=scram-sha-256',
+        '--encoding=UTF8',
+        '--no-locale',
+        '--data-checksums',
+        '--no-instructions',
+      ],
       { ...spawnAs(home.user), cwd: home.directory, env: SERVER_ENVIRONMENT },
     );
   } catch (error) {
@@ -42,7 +53,9 @@ export async function ensureCluster(home: PostgresHome, runtime: PostgresRuntime
 function checkMajorVersion(home: PostgresHome, runtime: PostgresRuntime): void {
   const found = readFileSync(path.join(home.dataDirectory, 'PG_VERSION'), 'utf8').trim();
   if (found !== runtime.majorVersion) {
-    throw new Error(`${home.dataDirectory} was written by Postgres ${found} and this version runs Postgres ${runtime.majorVersion}; move it with pg_upgrade or pg_dump`);
+    throw new Error(
+      `${home.dataDirectory} was written by Postgres ${found} and this version runs Postgres ${runtime.majorVersion}; move it with pg_upgrade or pg_dump`,
+    );
   }
 }
 
@@ -71,7 +84,7 @@ export function serverArguments(home: PostgresHome): string[] {
     fsync: 'on',
     full_page_writes: 'on',
     synchronous_commit: 'on',
-    max_connections: '100',
+    max_connections: '400',
     shared_buffers: '64MB',
     huge_pages: 'off',
     io_method: 'sync',

@@ -1,7 +1,20 @@
 // Where an installation's embedded Postgres lives, and the record in the data directory by which other commands find and enter it.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, existsSync, linkSync, lstatSync, mkdirSync, readFileSync, realpathSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { chooseServerUser, type ServerUser } from './server-user.ts';
@@ -36,7 +49,8 @@ export function openPostgresHome(dataDir: string): PostgresHome {
   const record = readRecord(dataDir) ?? createRecord(dataDir);
   const directory = path.resolve(dataDir, record.home);
   // initdb runs the server through a shell, in double quotes.
-  if (/["$`\\\n]/.test(directory)) throw new Error(`the embedded Postgres cannot live in ${directory}: choose a DATA_DIR without quotes, $, backslashes and line breaks`);
+  if (/["$`\\\n]/.test(directory))
+    throw new Error(`the embedded Postgres cannot live in ${directory}: choose a DATA_DIR without quotes, $, backslashes and line breaks`);
   const dataDirectory = path.join(directory, 'data');
   const user = chooseServerUser(dataDirectory);
   makeHomeDirectory(directory, user);
@@ -48,7 +62,8 @@ export function openPostgresHome(dataDir: string): PostgresHome {
 /** The address of the data directory's embedded Postgres, for commands that run beside the server. */
 export function embeddedPostgresUrl(dataDir: string): string {
   const record = readRecord(dataDir);
-  if (record === null) throw new Error(`no embedded database has been started in ${path.resolve(dataDir)} (set DATABASE_URL or DATA_DIR, or run "tollgate start")`);
+  if (record === null)
+    throw new Error(`no embedded database has been started in ${path.resolve(dataDir)} (set DATABASE_URL or DATA_DIR, or run "tollgate start")`);
   return postgresUrl(record, DATABASE);
 }
 
@@ -75,7 +90,9 @@ function readRecord(dataDir: string): HomeRecord | null {
 function createRecord(dataDir: string): HomeRecord {
   const home = process.getuid?.() === 0 ? chooseRootHome(dataDir) : 'postgres';
   if (existsSync(path.resolve(dataDir, home, 'data'))) {
-    throw new Error(`${path.join(dataDir, RECORD_FILE)} is missing, and with it the password of the database in ${path.resolve(dataDir, home)}; restore it from a backup`);
+    throw new Error(
+      `${path.join(dataDir, RECORD_FILE)} is missing, and with it the password of the database in ${path.resolve(dataDir, home)}; restore it from a backup`,
+    );
   }
   const record = { home, socketDirectory: '', password: randomBytes(24).toString('base64url') };
   const draft = writeDraft(dataDir, record);

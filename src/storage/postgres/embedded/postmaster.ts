@@ -5,7 +5,7 @@ import { closeSync, existsSync, fchownSync, openSync, readFileSync, renameSync, 
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../../platform/log.ts';
-import { serverArguments, SERVER_ENVIRONMENT } from './cluster.ts';
+import { SERVER_ENVIRONMENT, serverArguments } from './cluster.ts';
 import type { PostgresHome } from './home.ts';
 import type { PostgresRuntime } from './runtime.ts';
 import { spawnAs } from './server-user.ts';
@@ -121,7 +121,7 @@ function readSupervisorPid(home: PostgresHome): number | null {
 }
 
 /** True while `pid` is a Postgres started on this data directory. A zombie has no arguments left and is none. */
-export function isPostmasterOf(pid: number, dataDirectory: string): boolean {
+function isPostmasterOf(pid: number, dataDirectory: string): boolean {
   if (!Number.isInteger(pid) || pid <= 1) return false;
   return readProcess(`/proc/${pid}/cmdline`, pid, 'command').replaceAll('\0', ' ').includes(` -D ${dataDirectory} `);
 }
@@ -129,7 +129,15 @@ export function isPostmasterOf(pid: number, dataDirectory: string): boolean {
 function readParentPid(pid: number): number {
   const text = readProcess(`/proc/${pid}/stat`, pid, 'ppid');
   // The name in /proc's line may hold spaces and brackets; what follows its last bracket is state and parent.
-  return Number.parseInt(process.platform === 'linux' ? (text.slice(text.lastIndexOf(')') + 1).trim().split(' ')[1] ?? '') : text, 10);
+  return Number.parseInt(
+    process.platform === 'linux'
+      ? (text
+          .slice(text.lastIndexOf(')') + 1)
+          .trim()
+          .split(' ')[1] ?? '')
+      : text,
+    10,
+  );
 }
 
 function readProcess(procFile: string, pid: number, psColumn: string): string {

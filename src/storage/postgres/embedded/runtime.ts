@@ -33,7 +33,9 @@ function findPlatformPackage(): { directory: string; version: string } {
   try {
     entry = fileURLToPath(import.meta.resolve(name));
   } catch (error) {
-    throw new Error(`the package ${name} is not installed, so there is no embedded Postgres here; set DATABASE_URL to use a server of your own`, { cause: error });
+    throw new Error(`the package ${name} is not installed, so there is no embedded Postgres here; set DATABASE_URL to use a server of your own`, {
+      cause: error,
+    });
   }
   const directory = path.resolve(path.dirname(entry), '..');
   const { version } = JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8')) as { version: string };

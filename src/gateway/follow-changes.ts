@@ -21,7 +21,7 @@ export async function followChanges({ url, log, catalog, authenticator, leases }
     authenticator.forgetAll();
     catalog.reload().catch((fault: unknown) => log.warn({ err: fault }, 'the catalog could not be loaded anew; the present one stays'));
   };
-  return createListener({
+  const listener = createListener({
     url,
     log,
     channels: {
@@ -33,4 +33,6 @@ export async function followChanges({ url, log, catalog, authenticator, leases }
     // Notifications sent while the connection was away are lost: everything they could have said is looked up.
     onReconnect: reload,
   });
+  await listener.listening;
+  return listener;
 }

@@ -10,10 +10,19 @@ export type HoldFailure = 'insufficient_credit' | 'billing_frozen' | 'billing_un
 /** The wallet's side of a lease, in Postgres. All amounts are pico-dollars. */
 export interface LeaseStore {
   /** Lends `amount` if the wallet has it, else what it has if that is at least `minimum`, else nothing. */
-  takeLease(walletId: string, amount: bigint, minimum: bigint): Promise<{ granted: bigint; available: bigint; frozen: boolean }>;
+  takeLease(walletId: string, amount: bigint, minimum: bigint): Promise<LeaseAnswer>;
   returnLease(walletId: string, amount: bigint): Promise<void>;
   /** Asks every process to hand back what it has free of this wallet. */
   recall(walletId: string): Promise<void>;
+}
+
+export interface LeaseAnswer {
+  readonly granted: bigint;
+  /** What the wallet has left to lend after this. */
+  readonly available: bigint;
+  /** What other processes hold of the wallet: only that can be recalled. */
+  readonly leasedElsewhere: bigint;
+  readonly frozen: boolean;
 }
 
 interface WalletLease {
@@ -22,6 +31,8 @@ interface WalletLease {
   held: bigint;
   /** How much to borrow next; follows what the wallet has left. */
   chunk: bigint;
+  /** At the last borrowing other processes held some of the wallet. */
+  recallable: boolean;
   refill: Promise<HoldFailure | null> | null;
   recall: Promise<void> | null;
   lastUsedMs: number;
@@ -69,7 +80,7 @@ export class WalletLeases {
       }
       const failure = await this.refill(wallet, amount, amount - wallet.free);
       if (failure === null) continue;
-      if (failure !== 'insufficient_credit' || rounds === RECALL_ROUNDS) return failure;
+      if (failure !== 'insufficient_credit' || rounds === RECALL_ROUNDS || !wallet.recallable) return failure;
       rounds += 1;
       await this.recallOnce(wallet);
     }
@@ -78,7 +89,7 @@ export class WalletLeases {
   private walletOf(walletId: string): WalletLease {
     let wallet = this.wallets.get(walletId);
     if (wallet === undefined) {
-      wallet = { walletId, free: 0n, held: 0n, chunk: 0n, refill: null, recall: null, lastUsedMs: this.nowMs() };
+      wallet = { walletId, free: 0n, held: 0n, chunk: 0n, recallable: false, refill: null, recall: null, lastUsedMs: this.nowMs() };
       this.wallets.set(walletId, wallet);
     }
     return wallet;
@@ -98,8 +109,9 @@ export class WalletLeases {
     const ceiling = wallet.chunk === 0n ? aim : wallet.chunk;
     const amount = biggest(minimum, aim < ceiling ? aim : ceiling);
     try {
-      const { granted, available, frozen } = await this.store.takeLease(wallet.walletId, amount, minimum);
+      const { granted, available, leasedElsewhere, frozen } = await this.store.takeLease(wallet.walletId, amount, minimum);
       wallet.free += granted;
+      wallet.recallable = leasedElsewhere > 0n;
       const part = available / PART_OF_AVAILABLE;
       wallet.chunk = biggest(hold, aim < part ? aim : part);
       if (frozen) return 'billing_frozen';

@@ -42,7 +42,7 @@ const CASES: readonly Case[] = [
   { name: 'a model that is a number', body: '{"model":5,"messages":[]}', status: 400, envelope: 'openai', code: 'model_not_a_string' },
   { name: 'a model that is null', body: '{"model":null,"messages":[]}', status: 400, envelope: 'openai' },
   { name: 'a model that is an object', body: '{"model":{"id":"sim/small"},"messages":[]}', status: 400, envelope: 'openai' },
-  { name: 'an empty model', body: '{"model":"","messages":[]}', status: 404, envelope: 'openai', code: 'model_not_found' },
+  { name: 'an empty model', body: '{"model":"","messages":[]}', status: 400, envelope: 'openai', code: 'missing_model' },
   { name: 'an unknown model', body: '{"model":"sim/none","messages":[]}', status: 404, envelope: 'openai', code: 'model_not_found' },
   { name: 'a hostile model name', body: '{"model":"__proto__","messages":[]}', status: 404, envelope: 'openai', code: 'model_not_found' },
   { name: 'a model name with line ends', body: '{"model":"a\\r\\nX-Evil: 1","messages":[]}', status: 404, envelope: 'openai', code: 'model_not_found' },

@@ -94,6 +94,16 @@ export const FRAMING_ATTACKS: readonly FramingAttack[] = [
   { name: 'Authorization twice', bytes: intendedPost({ headers: ['Authorization: Bearer tg-other'] }), ...REFUSED },
   { name: 'an empty Authorization, then one', bytes: intendedPost().replace(AUTHORIZATION, `Authorization:\r\n${AUTHORIZATION}`), ...REFUSED },
   { name: 'Content-Type twice', bytes: intendedPost({ headers: ['Content-Type: text/plain'] }), ...REFUSED },
+  {
+    name: 'a GET with Host twice, then a request on the connection that closes',
+    bytes: `GET /v1/models HTTP/1.1\r\nHost: gateway\r\nHost: other\r\n${AUTHORIZATION}\r\n\r\n${SMUGGLED}`,
+    ...REFUSED,
+  },
+  {
+    name: 'a POST without a length, then a request on the connection that closes',
+    bytes: intendedPost({ length: false, body: '' }) + SMUGGLED,
+    ...REFUSED,
+  },
   { name: 'no Host', bytes: intendedPost().replace('Host: gateway\r\n', ''), ...REFUSED },
   { name: 'a folded header', bytes: intendedPost({ headers: ['X-Folded: a', ' b: c'] }), ...REFUSED },
   { name: 'a folded Content-Length', bytes: intendedPost({ headers: ['X-Folded: a', ' Content-Length: 5'] }), ...REFUSED },

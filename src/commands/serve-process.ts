@@ -44,7 +44,11 @@ export async function serveProcess({ name, outlastsGateways, start }: ServingPro
       });
   if (admin === null && !supervised)
     throw new StartFault(`ADMIN_PORT: port ${config.adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);
-  const serving = await start({ config, log, clock: systemClock, metrics });
+  const serving = await start({ config, log, clock: systemClock, metrics }).catch((error: unknown) => {
+    log.fatal({ err: error }, 'cannot start');
+    return null;
+  });
+  if (serving === null) return 1;
   lifecycle.drainsWith({
     async drain(limitMs) {
       isReady = false;

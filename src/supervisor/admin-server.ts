@@ -2,6 +2,7 @@
 
 import { createServer, type Server } from 'node:http';
 import { finished } from 'node:stream/promises';
+import { claimPort } from './ports.ts';
 
 export interface AdminServer {
   readonly port: number;
@@ -25,6 +26,8 @@ const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 export async function startAdminServer(options: AdminServerOptions): Promise<AdminServer | null> {
   const last = options.orNext ? Math.min(options.port + PORTS_TRIED_MAX, 65_536) : options.port + 1;
   for (let port = options.port; port < last; port++) {
+    const claim = await claimPort(ADMIN_HOST, port);
+    if (claim === null) continue;
     const server = createServer((request, response) => {
       void answer(request.url ?? '/', options).then(
         ({ status, contentType, body }) => {
@@ -36,7 +39,8 @@ export async function startAdminServer(options: AdminServerOptions): Promise<Adm
       finished(response).catch(() => undefined);
     });
     server.requestTimeout = 5_000;
-    if (await listen(server, port)) return { port, close: () => close(server) };
+    if (await listen(server, port)) return { port, close: () => close(server).finally(() => claim.release()) };
+    claim.release();
   }
   return null;
 }

@@ -29,6 +29,8 @@ export class ChildLife {
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, (snapshot: MetricsSnapshot | null) => void>();
   #nextRequest = 0;
+  /** The simulated provider is nobody's part: it knows signals, not our messages. */
+  #endsBySignal = false;
   #drained: Promise<Exit> | null = null;
 
   constructor(child: ChildProcess) {
@@ -44,6 +46,7 @@ export class ChildLife {
         if (message.type === 'metrics') this.#hearMetrics(message.id, message.snapshot);
         else {
           this.isReady = true;
+          this.#endsBySignal = message.type === 'listening';
           resolve({ url: message.type === 'listening' ? message.url : null });
         }
       });
@@ -53,7 +56,7 @@ export class ChildLife {
 
   /** The process's figures, or null when it does not answer in time. */
   async metrics(limitMs: number): Promise<MetricsSnapshot | null> {
-    if (this.hasExited || !this.#child.connected) return null;
+    if (this.hasExited || this.#endsBySignal || !this.#child.connected) return null;
     const id = this.#nextRequest++;
     return new Promise((resolve) => {
       const answer = (snapshot: MetricsSnapshot | null) => {
@@ -78,7 +81,8 @@ export class ChildLife {
   }
 
   async #drain(limitMs: number): Promise<Exit> {
-    if (this.#child.connected) this.#send({ type: 'drain', limitMs });
+    if (this.#endsBySignal) this.#child.kill('SIGTERM');
+    else if (this.#child.connected) this.#send({ type: 'drain', limitMs });
     const timer = setTimeout(() => this.kill(), limitMs + KILL_AFTER_MS);
     try {
       return await this.exited;

@@ -76,6 +76,7 @@ export class ProcessLifecycle {
     let exitCode = 0;
     try {
       if (this.#serving !== null) await withLimit(this.#serving.drain(limitMs), limitMs + CUT_LIMIT_MS);
+      log.debug('drained');
     } catch (error) {
       log.error({ err: error }, 'drain failed');
       exitCode = 1;

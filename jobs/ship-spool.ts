@@ -49,9 +49,9 @@ export interface ShippingLimits {
 export const DEFAULT_LIMITS: ShippingLimits = {
   recordsMax: 2_000,
   bytesMax: 1 << 20,
-  pollMs: 40,
+  pollMs: 60,
   admittedWaitMs: 1_000,
-  factsIntervalMs: 1_000,
+  factsIntervalMs: 2_000,
   factsWanted: 4_000,
   factsMax: 10_000,
 };
@@ -67,6 +67,8 @@ export interface Shipper {
 const STOP_LIMIT_MS = 5_000;
 /** How often directories are listed, owners asked for, and gauges set. */
 const SURVEY_MS = 500;
+/** How often it is asked whether facts are due. */
+const FACTS_REST_MS = 200;
 
 export function createShipper(options: ShipperOptions): Shipper {
   const { clock, log } = options;
@@ -116,7 +118,7 @@ export function createShipper(options: ShipperOptions): Shipper {
 
   return {
     start() {
-      loops ??= Promise.all([loop('posting', postStep, limits.pollMs), loop('facts', () => facts.step(), limits.pollMs)]);
+      loops ??= Promise.all([loop('posting', postStep, limits.pollMs), loop('facts', () => facts.step(), Math.min(FACTS_REST_MS, limits.factsIntervalMs))]);
     },
     async stop(limitMs = STOP_LIMIT_MS) {
       const deadlineMs = clock.monotonicMs() + limitMs;

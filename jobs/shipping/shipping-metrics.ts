@@ -10,6 +10,8 @@ export interface ShippingMetrics {
   readonly unpostedBytes: GaugeCell;
   readonly bytesWithoutFacts: GaugeCell;
   readonly epochs: GaugeCell;
+  /** Above zero is an alarm: a spool that nobody can say the owner of is not shipped. */
+  readonly unreadableSpools: GaugeCell;
   /** Above zero is an alarm: acknowledged bytes could not be posted and wait for a person. */
   readonly quarantinedFiles: GaugeCell;
 }
@@ -25,6 +27,7 @@ export function createShippingMetrics(metrics: MetricsRegistry): ShippingMetrics
     unpostedBytes: lag.labels('postgres'),
     bytesWithoutFacts: lag.labels('clickhouse'),
     epochs: metrics.gauge('tollgate_spool_epochs', 'Process epochs with a spool on this machine.').labels(),
+    unreadableSpools: metrics.gauge('tollgate_spool_unreadable', 'Spools that cannot be read and are not shipped; above zero is an alarm.').labels(),
     quarantinedFiles: metrics.gauge('tollgate_spool_quarantined_files', 'Files of spooled bytes that could not be posted; above zero is an alarm.').labels(),
   };
 }

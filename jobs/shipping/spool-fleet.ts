@@ -3,7 +3,15 @@
 import type { Log } from '../../src/platform/log.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { deleteSpoolCursors, readSpoolCursors } from '../../src/storage/postgres/spool-cursors.ts';
-import { listEpochs, listQuarantine, readEpochSpool, removeEpochSpool, removeSegment, removeUnnamedSpools } from '../../src/storage/spool/spool-directory.ts';
+import {
+  type EpochSpool,
+  listEpochs,
+  listQuarantine,
+  readEpochSpool,
+  removeEpochSpool,
+  removeSegment,
+  removeUnnamedSpools,
+} from '../../src/storage/spool/spool-directory.ts';
 import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 import { ShippedEpoch } from './shipped-epoch.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';
@@ -14,6 +22,7 @@ export class SpoolFleet {
   readonly #log: Log;
   readonly #metrics: ShippingMetrics;
   readonly #epochs = new Map<number, ShippedEpoch>();
+  readonly #unreadable = new Set<number>();
   /** One buffer for all: records are taken out of it before anything else is read. */
   readonly #reader = new SpoolReader();
 
@@ -41,17 +50,29 @@ export class SpoolFleet {
   async survey(): Promise<void> {
     for (const epoch of listEpochs(this.#spoolDirectory)) {
       const known = this.#epochs.get(epoch);
-      if (known === undefined) {
-        const cursors = await readSpoolCursors(this.#postgres, epoch);
-        this.#epochs.set(epoch, new ShippedEpoch(readEpochSpool(this.#spoolDirectory, epoch), cursors, this.#reader));
-      } else if (!known.ended) {
-        known.refresh(readEpochSpool(this.#spoolDirectory, epoch));
-        if (known.ended) this.#log.info({ epoch }, 'shipping: the owner of a spool has ended');
-      }
+      if (known?.ended === true) continue;
+      const spool = this.#readSpool(epoch);
+      if (spool === null) continue;
+      if (known === undefined) this.#epochs.set(epoch, new ShippedEpoch(spool, await readSpoolCursors(this.#postgres, epoch), this.#reader));
+      else known.refresh(spool);
+      if (spool.ended) this.#log.info({ epoch }, 'shipping: the owner of a spool has ended');
     }
     this.#removeShippedSegments();
     for (const epoch of this.epochs()) if (epoch.resolvedFactsShipped) await this.#remove(epoch);
     this.#measure();
+  }
+
+  /** Without its owner nobody knows whether a spool has ended: it waits for a person, and the others go on. */
+  #readSpool(epoch: number): EpochSpool | null {
+    try {
+      const spool = readEpochSpool(this.#spoolDirectory, epoch);
+      this.#unreadable.delete(epoch);
+      return spool;
+    } catch (error) {
+      if (!this.#unreadable.has(epoch)) this.#log.error({ err: error, epoch }, 'shipping: a spool cannot be read');
+      this.#unreadable.add(epoch);
+      return null;
+    }
   }
 
   /** After an answer was lost nobody knows what was committed: the cursors are read again before the epoch goes on. */
@@ -84,6 +105,7 @@ export class SpoolFleet {
     this.#metrics.unpostedBytes.set(unposted);
     this.#metrics.bytesWithoutFacts.set(withoutFacts);
     this.#metrics.epochs.set(this.#epochs.size);
+    this.#metrics.unreadableSpools.set(this.#unreadable.size);
     this.#metrics.quarantinedFiles.set(listQuarantine(this.#spoolDirectory).length);
   }
 }

@@ -251,6 +251,20 @@ describe('shipping', () => {
     await writer.close();
   });
 
+  test('a spool whose owner cannot be read is an alarm, and the others go on', async (context) => {
+    const { spoolDirectory, writer, directory } = await setUp(context, 10);
+    const other = shipping.openSpool(spoolDirectory, await shipping.createEpoch(postgres, payer, 10));
+    writeFileSync(join(directory, 'owner.json'), 'not JSON');
+    shipping.appendExecution(writer, payer);
+    const id = shipping.appendExecution(other, payer);
+    const metrics = new MetricsRegistry();
+    const shipper = shipping.testShipper({ spoolDirectory, postgres, facts: sink, metrics });
+    await shipper.drainOnce();
+    await assertShipped([id]);
+    assert.equal(shipping.metricValue(metrics, 'tollgate_spool_unreadable'), 1);
+    await Promise.all([writer.close(), other.close()]);
+  });
+
   test('what else lies in the spool directory is left alone, and half-made spools of dead processes go', async (context) => {
     const { spoolDirectory, writer } = await setUp(context, 10);
     writeFileSync(join(spoolDirectory, 'README'), 'x');

@@ -1,0 +1,113 @@
+// Which facts are next, when more wait than are kept in memory: every posted fact once, in order, across segments and restarts.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type FactRange, ShippedEpoch } from '../../jobs/shipping/shipped-epoch.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { createLog } from '../../src/platform/log.ts';
+import { readEpochSpool } from '../../src/storage/spool/spool-directory.ts';
+import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
+import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
+import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const LIMITS = { recordsMax: 500, bytesMax: 1 << 20 };
+
+function openSpool(directory: string): SpoolWriter {
+  const log = createLog({ level: 'silent', process: 'test' });
+  return SpoolWriter.open({ directory, epoch: 1, segmentBytesMax: 1_000_000, fsyncIntervalMs: 50, log, clock: systemClock });
+}
+
+function appendExecutions(writer: SpoolWriter, count: number): string[] {
+  const starts = Array.from({ length: count }, () => executionStart());
+  for (let index = 0; index < count; index += 100) {
+    writer.appendMany(starts.slice(index, index + 100).flatMap((start) => [admittedRecord(start), terminalRecord(start)]));
+  }
+  return starts.map((start) => start.id);
+}
+
+function postAll(epoch: ShippedEpoch): void {
+  for (let batch = epoch.nextPosting(LIMITS); batch !== null; batch = epoch.nextPosting(LIMITS)) epoch.posted(batch);
+}
+
+/** Takes facts as an insert would, at most `insertsMax` times. */
+function takeFacts(epoch: ShippedEpoch, recordsMax: number, insertsMax = Number.POSITIVE_INFINITY): string[] {
+  const ids: string[] = [];
+  for (let count = 0; count < insertsMax; count++) {
+    const ranges: FactRange[] = epoch.nextFacts({ ...LIMITS, recordsMax });
+    if (ranges.length === 0) break;
+    ids.push(...ranges.flatMap((range) => range.facts.map((fact) => fact.id)));
+    for (const range of ranges) epoch.factsInserted(range);
+  }
+  return ids;
+}
+
+describe('facts of a spool', () => {
+  test('none is lost or taken twice while some are kept, some are read again, and more arrive', async (context) => {
+    const directory = temporaryDirectory(context);
+    const writer = openSpool(directory);
+    const epoch = new ShippedEpoch(readEpochSpool(directory, 1), [], new SpoolReader());
+    const ids = appendExecutions(writer, 22_000);
+    postAll(epoch);
+    assert.ok(epoch.keptFactsCount < 22_000, 'not everything is kept');
+    const taken = takeFacts(epoch, 3_000, 3);
+    ids.push(...appendExecutions(writer, 500));
+    postAll(epoch);
+    taken.push(...takeFacts(epoch, 3_000, 5));
+    ids.push(...appendExecutions(writer, 500));
+    postAll(epoch);
+    taken.push(...takeFacts(epoch, 3_000));
+    assert.deepEqual(taken, ids);
+    assert.ok(epoch.factsShipped);
+    ids.push(...appendExecutions(writer, 300));
+    postAll(epoch);
+    assert.equal(epoch.keptFactsCount, 300, 'once caught up, facts are kept again');
+    assert.deepEqual(takeFacts(epoch, 100), ids.slice(-300));
+    await writer.close();
+  });
+
+  test('what arrives while an insert runs is not taken for inserted', async (context) => {
+    const directory = temporaryDirectory(context);
+    const writer = openSpool(directory);
+    const epoch = new ShippedEpoch(readEpochSpool(directory, 1), [], new SpoolReader());
+    const first = appendExecutions(writer, 10);
+    postAll(epoch);
+    const inserting = epoch.nextFacts(LIMITS);
+    const second = appendExecutions(writer, 10);
+    postAll(epoch);
+    for (const range of inserting) epoch.factsInserted(range);
+    assert.deepEqual(
+      inserting.flatMap((range) => range.facts.map((fact) => fact.id)),
+      first,
+    );
+    assert.deepEqual(takeFacts(epoch, 100), second);
+    await writer.close();
+  });
+
+  test('begun anew from its cursors it goes on where it was', async (context) => {
+    const directory = temporaryDirectory(context);
+    const writer = openSpool(directory);
+    const ids = appendExecutions(writer, 3_000);
+    const before = new ShippedEpoch(readEpochSpool(directory, 1), [], new SpoolReader());
+    postAll(before);
+    const segments = readEpochSpool(directory, 1).segments;
+    assert.ok(segments.length > 2);
+    const [ranges, taken] = [before.nextFacts({ ...LIMITS, recordsMax: 700 }), [] as string[]];
+    const factsOffsets = new Map<number, number>();
+    for (const range of ranges) {
+      taken.push(...range.facts.map((fact) => fact.id));
+      factsOffsets.set(range.segment, range.toOffset);
+    }
+    const reader = new SpoolReader();
+    const cursors = segments.map((segment) => ({
+      segment,
+      postedOffset: reader.segmentBytes(writer.directory, segment),
+      factsOffset: factsOffsets.get(segment) ?? 0,
+    }));
+    const after = new ShippedEpoch(readEpochSpool(directory, 1), cursors, reader);
+    postAll(after);
+    taken.push(...takeFacts(after, 450));
+    assert.deepEqual(taken, ids);
+    await writer.close();
+  });
+});

@@ -71,6 +71,8 @@ export async function startNginx(stubPort: number): Promise<Proxy | null> {
   const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit'] });
   await untilListening(port);
   const master = child.pid as number;
+  // The master listens before it has forked the worker, whose CPU is what counts.
+  while (descendantsOf(master).length === 0) await sleep(10);
   return {
     name: 'nginx',
     port,

@@ -1,0 +1,120 @@
+// Our own HTTP front and upstream client with every feature of the product off: what P9 divides by. No keys, no scan, no splice, no metering.
+// Run: node benchmarks/peers/front-only.ts <upstream origin> [port]. It prints the port it listens on and ends when its parent does.
+
+import { type ReplyHeaders, type ReplyListener, type UpstreamCall, UpstreamOrigin } from '../../src/data-plane/relay/upstream.ts';
+import { type Slab, SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { Server } from '../../src/http/server.ts';
+import { endWithParent } from '../harness/end-with-parent.ts';
+import { freePort } from '../harness/proxies.ts';
+
+const origin = new UpstreamOrigin(process.argv[2] ?? 'http://127.0.0.1:9');
+const slabs = new SlabPool();
+
+class PlainRelay implements ReplyListener {
+  readonly #exchange: Exchange;
+  readonly #slab: Slab;
+  #call: UpstreamCall | null = null;
+  #status = 0;
+  #headers: string[] = [];
+  #knownLength = false;
+  #begun = false;
+  #ended = false;
+  #blocked = false;
+  #flushScheduled = false;
+  #pending: Buffer[] = [];
+
+  constructor(exchange: Exchange, slab: Slab) {
+    this.#exchange = exchange;
+    this.#slab = slab;
+  }
+
+  send(bodyBytes: number): void {
+    const exchange = this.#exchange;
+    exchange.onAbort(() => this.#call?.abort());
+    const headers = ['content-type', exchange.contentType, 'authorization', exchange.authorization];
+    const body = this.#slab.buffer.subarray(this.#slab.bodyStart, this.#slab.bodyStart + bodyBytes);
+    this.#call = origin.call({ path: exchange.path, headers, body }, this);
+  }
+
+  onReplyStart(status: number, headers: ReplyHeaders): void {
+    this.#status = status;
+    this.#knownLength = headers['content-length'] !== undefined;
+    this.#headers = ['content-type', String(headers['content-type']), 'x-request-id', String(headers['x-request-id'])];
+  }
+
+  onReplyData(chunk: Buffer): void {
+    this.#pending.push(chunk);
+    // A reply of known length leaves whole, from onReplyEnd.
+    if (!this.#knownLength) this.#scheduleFlush();
+  }
+
+  onReplyEnd(requestWritten: boolean): void {
+    this.#ended = true;
+    if (requestWritten) slabs.release(this.#slab);
+    else slabs.discard(this.#slab);
+    this.#scheduleFlush();
+  }
+
+  onReplyFault(): void {
+    slabs.discard(this.#slab);
+    if (this.#begun) this.#exchange.cut();
+    else this.#exchange.refuse({ kind: 'upstream_unreachable' });
+  }
+
+  #scheduleFlush(): void {
+    if (this.#flushScheduled) return;
+    this.#flushScheduled = true;
+    queueMicrotask(this.#flush);
+  }
+
+  readonly #flush = (): void => {
+    this.#flushScheduled = false;
+    if (!this.#blocked) this.#exchange.cork(this.#writeOut);
+  };
+
+  readonly #writeOut = (): void => {
+    const exchange = this.#exchange;
+    if (!this.#begun) {
+      this.#begun = true;
+      exchange.begin(this.#status, this.#headers);
+    }
+    const bytes = this.#pending.length === 1 ? (this.#pending[0] as Buffer) : Buffer.concat(this.#pending);
+    this.#pending = [];
+    if (this.#ended) {
+      if (bytes.length > 0) exchange.end(bytes);
+      else exchange.end();
+    } else if (!exchange.write(bytes)) {
+      this.#blocked = true;
+      this.#call?.pause();
+      exchange.onWritable(() => {
+        this.#blocked = false;
+        this.#call?.resume();
+        this.#scheduleFlush();
+      });
+    }
+  };
+}
+
+function handle(exchange: Exchange): void {
+  const slab = slabs.acquire(exchange.contentLength);
+  const relay = new PlainRelay(exchange, slab);
+  let received = 0;
+  exchange.receiveBody((bytes, isLast) => {
+    slab.buffer.set(bytes, slab.bodyStart + received);
+    received += bytes.length;
+    if (isLast) relay.send(received);
+  });
+}
+
+const server = new Server({
+  routes: [{ method: 'POST', path: '/*', envelope: 'openai', handle }],
+  renderContext: { requestId: null, publicUrl: '' },
+  onRefusal: () => undefined,
+  onFault: (fault) => console.error(fault),
+});
+
+endWithParent();
+const port = Number(process.argv[3] ?? (await freePort()));
+await server.listen('127.0.0.1', port);
+console.log(`listening ${port}`);

@@ -1,11 +1,11 @@
 // THE route table (spec 4): method, path, permission, envelope, handler. A route that is not here does not exist.
 
+import { listModels } from './control-plane/catalog/list-models.ts';
 import { type GenerationLookup, getGeneration } from './control-plane/executions/get-generation.ts';
 import { type FindGenerations, listGenerations } from './control-plane/executions/list-generations.ts';
-import { listModels } from './control-plane/catalog/list-models.ts';
-import { type DataPlane, serveGeneration } from './data-plane/serve-generation.ts';
 import { chatCompletions } from './data-plane/dialects/chat-completions.ts';
 import type { Authenticator } from './data-plane/identity/authenticate.ts';
+import { type DataPlane, serveGeneration } from './data-plane/serve-generation.ts';
 import type { Permission, Principal } from './domain/identity/principal.ts';
 import type { Catalog } from './domain/models/catalog.ts';
 import type { Exchange } from './http/exchange.ts';

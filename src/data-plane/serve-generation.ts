@@ -5,8 +5,8 @@
 import type { ExecutionStart } from '../domain/executions/execution-record.ts';
 import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
-import type { Clock } from '../platform/clock.ts';
 import type { Exchange } from '../http/exchange.ts';
+import type { Clock } from '../platform/clock.ts';
 import { admit } from './admission/admit.ts';
 import type { WalletLeases } from './admission/wallet-leases.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
@@ -16,7 +16,7 @@ import type { Authenticator } from './identity/authenticate.ts';
 import { readClientRequestId, readTags } from './metering/client-labels.ts';
 import { Execution, type Metering } from './metering/execution.ts';
 import { type Intake, type ReceivedRequest, receiveRequest } from './relay/receive-request.ts';
-import { relay, type RelayContext } from './relay/relay.ts';
+import { type RelayContext, relay } from './relay/relay.ts';
 
 /** What the data plane of one process is made of; built once by the gateway. */
 export interface DataPlane {
@@ -71,7 +71,15 @@ async function admitAndRelay(
   if (!plane.canRecord()) return { kind: 'billing_unavailable' };
 
   const { served, offers, requestedModel } = resolved;
-  const question = { principal, served, api: dialect.api, bounds, bodyBytes: body.length, attachments: scanned.attachments, outputLimitField: dialect.outputLimitField };
+  const question = {
+    principal,
+    served,
+    api: dialect.api,
+    bounds,
+    bodyBytes: body.length,
+    attachments: scanned.attachments,
+    outputLimitField: dialect.outputLimitField,
+  };
   const admitting = admit(question, plane.leases);
   const admission = admitting instanceof Promise ? await admitting : admitting;
   if ('kind' in admission) return admission;

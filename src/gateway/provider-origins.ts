@@ -1,7 +1,7 @@
 // The upstream origins of a gateway process: one free list of connections for each provider's address.
 
+import { type UpstreamFault, UpstreamOrigin } from '../data-plane/relay/upstream.ts';
 import type { Provider } from '../domain/models/catalog.ts';
-import { UpstreamOrigin, type UpstreamFault } from '../data-plane/relay/upstream.ts';
 import type { Counter, MetricsRegistry } from '../platform/metrics.ts';
 
 interface Address {

@@ -2,14 +2,14 @@
 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { Authenticator } from '../data-plane/identity/authenticate.ts';
+import type { CompleteConfig } from '../config.ts';
 import { WalletLeases } from '../data-plane/admission/wallet-leases.ts';
 import { RequestScanner } from '../data-plane/dialects/request-scan/request-scanner.ts';
+import { Authenticator } from '../data-plane/identity/authenticate.ts';
 import { GenerationMetrics } from '../data-plane/metering/generation-metrics.ts';
 import { RecordJournal } from '../data-plane/metering/record-journal.ts';
 import { SlabPool } from '../data-plane/relay/slab-pool.ts';
 import type { DataPlane } from '../data-plane/serve-generation.ts';
-import type { CompleteConfig } from '../config.ts';
 import { derivePepper, hashCredential } from '../domain/identity/key-hash.ts';
 import { Server } from '../http/server.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -20,7 +20,8 @@ import { WorkerPool } from '../platform/worker-pool.ts';
 import { createRoutes } from '../routes.ts';
 import { findPrincipalByKeyHash } from '../storage/postgres/credentials.ts';
 import { findGeneration, listGenerationsByClientRequestId } from '../storage/postgres/generations.ts';
-import { createPostgres } from '../storage/postgres/pool.ts';
+import type { Listener } from '../storage/postgres/listen.ts';
+import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { registerEpoch } from '../storage/postgres/wallets.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
 import { CoarseClock } from './coarse-clock.ts';
@@ -37,37 +38,81 @@ export interface GatewayParts {
   readonly metrics: MetricsRegistry;
 }
 
+const POSTGRES_CONNECTIONS_MAX = 4;
 const SEGMENT_BYTES_MAX = 67_108_864;
 const FSYNC_INTERVAL_MS = 20;
 const COUNT_QUEUE_BYTES_MAX = 67_108_864;
 const COARSE_INTERVAL_MS = 1_000;
 const SLOW_INTERVAL_MS = 60_000;
 
+/** What this process holds open, in the order it was opened. */
+interface Held {
+  readonly postgres: Postgres;
+  readonly epoch: number;
+  readonly records: SpoolWriter;
+  readonly leases: WalletLeases;
+  readonly catalog: HeldCatalog;
+  readonly authenticator: Authenticator;
+  readonly workers: WorkerPool;
+  readonly slabs: SlabPool;
+  readonly origins: ProviderOrigins;
+}
+
 /** Resolves once the process serves. */
 export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: number): Promise<void> }> {
-  const { config, log, clock, metrics } = parts;
-  const postgres = createPostgres({ url: config.databaseUrl, log, max: 4 });
-  const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
-  const records = SpoolWriter.open({ directory: join(config.dataDirectory, 'spool'), epoch, segmentBytesMax: SEGMENT_BYTES_MAX, fsyncIntervalMs: FSYNC_INTERVAL_MS, log, clock });
-  const leases = new WalletLeases(createLeaseStore(postgres, epoch), () => clock.monotonicMs());
-  const workers = new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics });
-  const slabs = new SlabPool();
-  const origins = new ProviderOrigins(metrics);
-  const catalog = await HeldCatalog.load(postgres, config.masterKey);
-  const pepper = derivePepper(config.masterKey);
-  const authenticator = new Authenticator((credential) => findPrincipalByKeyHash(postgres, hashCredential(pepper, credential)), clock);
+  const { config, log, clock } = parts;
+  const held = await open(parts);
+  const { leases, catalog, authenticator, origins, slabs } = held;
+  const plane = createPlane(parts, held);
+  const server = createServer(parts, held, plane);
+  const changes = await followChanges({ url: config.databaseUrl, log, catalog, authenticator, leases });
+  const clocks = [
+    new CoarseClock(COARSE_INTERVAL_MS, log, [
+      () => plane.relay.open.forEach((relay) => relay.checkTime(clock.monotonicMs())),
+      () => origins.trim(),
+      () => leases.giveBackIdle(),
+    ]),
+    new CoarseClock(SLOW_INTERVAL_MS, log, [() => slabs.trim()]),
+  ];
+  await server.listen(config.host, config.port);
+  log.info({ epoch: held.epoch, host: config.host, port: config.port }, 'gateway listens');
 
-  const plane: DataPlane = {
+  return {
+    async drain(limitMs) {
+      await server.drain(limitMs);
+      for (const coarseClock of clocks) coarseClock.stop();
+      await close(held, changes, log);
+    },
+  };
+}
+
+async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held> {
+  const postgres = createPostgres({ url: config.databaseUrl, log, max: POSTGRES_CONNECTIONS_MAX });
+  const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
+  const directory = join(config.dataDirectory, 'spool');
+  const pepper = derivePepper(config.masterKey);
+  return {
+    postgres,
+    epoch,
+    records: SpoolWriter.open({ directory, epoch, segmentBytesMax: SEGMENT_BYTES_MAX, fsyncIntervalMs: FSYNC_INTERVAL_MS, log, clock }),
+    leases: new WalletLeases(createLeaseStore(postgres, epoch), () => clock.monotonicMs()),
+    catalog: await HeldCatalog.load(postgres, config.masterKey),
+    authenticator: new Authenticator((credential) => findPrincipalByKeyHash(postgres, hashCredential(pepper, credential)), clock),
+    workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
+    slabs: new SlabPool(),
+    origins: new ProviderOrigins(metrics),
+  };
+}
+
+function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held): DataPlane {
+  const { authenticator, records, leases, catalog, slabs, workers, origins } = held;
+  const onRecordFault = (fault: unknown) => log.error({ err: fault }, 'records could not be written: admission stops');
+  return {
     authenticator,
     catalog: () => catalog.serving,
     intake: { slabs, scanner: new RequestScanner(), bodyLimitBytes: config.bodyLimitBytes },
     leases,
-    metering: {
-      journal: new RecordJournal(records, (fault) => log.error({ err: fault }, 'records could not be written: admission stops')),
-      leases,
-      clock,
-      metrics: new GenerationMetrics(metrics),
-    },
+    metering: { journal: new RecordJournal(records, onRecordFault), leases, clock, metrics: new GenerationMetrics(metrics) },
     relay: {
       slabs,
       workers,
@@ -83,7 +128,10 @@ export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: 
     executionIdHeader: `X-${config.brand}-Execution-Id`,
     tagHeader: `x-${config.brand.toLowerCase()}-tag`,
   };
+}
 
+function createServer({ config, log, clock, metrics }: GatewayParts, held: Held, plane: DataPlane): Server {
+  const { postgres, catalog, records, authenticator } = held;
   const refusals = metrics.counter('tollgate_refusals_total', 'Requests refused, by reason', ['code']);
   const server = new Server({
     routes: createRoutes({
@@ -100,35 +148,24 @@ export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: 
   });
   metrics.gauge('tollgate_inflight', 'Exchanges whose response is not complete', { read: () => server.openExchanges });
   watchEventLoop(metrics);
-
-  const changes = await followChanges({ url: config.databaseUrl, log, catalog, authenticator, leases });
-  const coarseClock = new CoarseClock(COARSE_INTERVAL_MS, log, [
-    () => plane.relay.open.forEach((relay) => relay.checkTime(clock.monotonicMs())),
-    () => origins.trim(),
-    () => leases.giveBackIdle(),
-  ]);
-  const slowClock = new CoarseClock(SLOW_INTERVAL_MS, log, [() => slabs.trim()]);
-  await server.listen(config.host, config.port);
-  log.info({ epoch, host: config.host, port: config.port }, 'gateway listens');
-
-  return {
-    async drain(limitMs) {
-      await server.drain(limitMs);
-      coarseClock.stop();
-      slowClock.stop();
-      await endEverything(leases, log, [() => changes.close(), () => workers.close(), () => records.close(), () => origins.close(), () => postgres.close()]);
-    },
-  };
+  return server;
 }
 
 /** Free credit goes back first, while the database can still be asked; what fails comes back when this epoch is closed. */
-async function endEverything(leases: WalletLeases, log: Log, closings: readonly (() => Promise<void>)[]): Promise<void> {
-  for (const close of [() => leases.giveBackAll(), ...closings]) {
+async function close({ leases, workers, records, origins, postgres }: Held, changes: Listener, log: Log): Promise<void> {
+  const closings = [
+    () => leases.giveBackAll(),
+    () => changes.close(),
+    () => workers.close(),
+    () => records.close(),
+    () => origins.close(),
+    () => postgres.close(),
+  ];
+  for (const closing of closings) {
     try {
-      await close();
+      await closing();
     } catch (fault) {
       log.warn({ err: fault }, 'not everything could be closed cleanly');
     }
   }
 }
-

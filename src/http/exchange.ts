@@ -5,8 +5,8 @@
 // - writes outside a uWS callback go through `cork`, or each costs a packet and a syscall.
 // - `write` returning false means: stop reading the source until `onWritable`; uWS buffers without limit otherwise.
 
-import { type RenderContext, renderRefusal } from '../domain/refusals/render.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
+import { type RenderContext, renderRefusal } from '../domain/refusals/render.ts';
 import { statusLine } from '../domain/refusals/status-line.ts';
 import type { HttpRequest, HttpResponse } from './native-server.ts';
 import type { Route } from './route.ts';

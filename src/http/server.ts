@@ -1,7 +1,7 @@
 // The HTTP front of a gateway process: registers the route table on uWebSockets.js, guards frames, counts what is open, drains.
 
-import type { RenderContext } from '../domain/refusals/render.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
+import type { RenderContext } from '../domain/refusals/render.ts';
 import { Exchange, type ExchangeContext } from './exchange.ts';
 import { guardFrame } from './frame-guard.ts';
 import { App, closeListenSocket, type HttpRequest, type HttpResponse, type ListenSocket, type TemplatedApp } from './native-server.ts';

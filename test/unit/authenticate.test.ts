@@ -6,7 +6,14 @@ import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 
 const principal: Principal = {
-  apiKeyId: 'k', organizationId: 'o', teamId: null, userId: null, walletId: 'w', billed: true, permissions: ['inference'], expiresAtMs: null,
+  apiKeyId: 'k',
+  organizationId: 'o',
+  teamId: null,
+  userId: null,
+  walletId: 'w',
+  billed: true,
+  permissions: ['inference'],
+  expiresAtMs: null,
 };
 
 class Fixture {
@@ -49,7 +56,7 @@ describe('authenticate', () => {
 
   test('many requests at once ask once', async () => {
     const fixture = new Fixture();
-    await Promise.all(Array.from({ length: 50 }, () => fixture.ask()));
+    await Promise.all(Array.from({ length: 50 }, async () => fixture.ask()));
     assert.equal(fixture.asked, 1);
   });
 

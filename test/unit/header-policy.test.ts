@@ -10,16 +10,58 @@ const asObject = (list: readonly string[]) => Object.fromEntries(list.flatMap((n
 
 describe('request headers', () => {
   const client = [
-    'host', 'gateway.example', 'authorization', 'Bearer tg-client', 'x-api-key', 'tg-client', 'cookie', 'a=b', 'connection', 'keep-alive, x-secret',
-    'x-secret', 'planted', 'x-client-request-id', 'correlation', 'x-service-tag', 'team-a', 'x-forwarded-for', '10.0.0.1', 'content-length', '12',
-    'openai-organization', 'org-of-the-client', 'content-type', 'application/json', 'user-agent', 'OpenAI/JS', 'openai-beta', 'assistants=v2',
-    'anthropic-version', '2023-06-01', 'x-stainless-lang', 'js', 'accept', '*/*', 'accept-encoding', 'gzip', 'expect', '100-continue', 'te', 'trailers',
+    'host',
+    'gateway.example',
+    'authorization',
+    'Bearer tg-client',
+    'x-api-key',
+    'tg-client',
+    'cookie',
+    'a=b',
+    'connection',
+    'keep-alive, x-secret',
+    'x-secret',
+    'planted',
+    'x-client-request-id',
+    'correlation',
+    'x-service-tag',
+    'team-a',
+    'x-forwarded-for',
+    '10.0.0.1',
+    'content-length',
+    '12',
+    'openai-organization',
+    'org-of-the-client',
+    'content-type',
+    'application/json',
+    'user-agent',
+    'OpenAI/JS',
+    'openai-beta',
+    'assistants=v2',
+    'anthropic-version',
+    '2023-06-01',
+    'x-stainless-lang',
+    'js',
+    'accept',
+    '*/*',
+    'accept-encoding',
+    'gzip',
+    'expect',
+    '100-continue',
+    'te',
+    'trailers',
   ];
 
   test('only the listed ones pass, with our credential', () => {
     assert.deepEqual(asObject(upstreamHeaders(client, provider)), {
-      'accept-encoding': 'identity', authorization: 'Bearer provider-secret', 'content-type': 'application/json', 'user-agent': 'OpenAI/JS',
-      'openai-beta': 'assistants=v2', 'anthropic-version': '2023-06-01', 'x-stainless-lang': 'js', accept: '*/*',
+      'accept-encoding': 'identity',
+      authorization: 'Bearer provider-secret',
+      'content-type': 'application/json',
+      'user-agent': 'OpenAI/JS',
+      'openai-beta': 'assistants=v2',
+      'anthropic-version': '2023-06-01',
+      'x-stainless-lang': 'js',
+      accept: '*/*',
     });
   });
 
@@ -32,14 +74,30 @@ describe('reply headers', () => {
   test('only the listed ones pass, after ours', () => {
     const headers = replyHeaders(
       {
-        'content-type': 'text/event-stream', 'retry-after': '3', 'x-request-id': 'req_1', 'x-ratelimit-remaining-tokens': '9', 'openai-processing-ms': '12',
-        'openai-organization': 'operator-org', 'set-cookie': ['session=1'], authorization: 'Bearer provider-secret', 'x-api-key': 'provider-secret',
-        connection: 'close', 'transfer-encoding': 'chunked', server: 'cloudflare', 'x-service-execution-id': 'forged', 'content-length': '4',
+        'content-type': 'text/event-stream',
+        'retry-after': '3',
+        'x-request-id': 'req_1',
+        'x-ratelimit-remaining-tokens': '9',
+        'openai-processing-ms': '12',
+        'openai-organization': 'operator-org',
+        'set-cookie': ['session=1'],
+        authorization: 'Bearer provider-secret',
+        'x-api-key': 'provider-secret',
+        connection: 'close',
+        'transfer-encoding': 'chunked',
+        server: 'cloudflare',
+        'x-service-execution-id': 'forged',
+        'content-length': '4',
       },
       ['X-Service-Execution-Id', 'ours'],
     );
     assert.deepEqual(asObject(headers), {
-      'X-Service-Execution-Id': 'ours', 'content-type': 'text/event-stream', 'retry-after': '3', 'x-request-id': 'req_1', 'x-ratelimit-remaining-tokens': '9', 'openai-processing-ms': '12',
+      'X-Service-Execution-Id': 'ours',
+      'content-type': 'text/event-stream',
+      'retry-after': '3',
+      'x-request-id': 'req_1',
+      'x-ratelimit-remaining-tokens': '9',
+      'openai-processing-ms': '12',
     });
   });
 });

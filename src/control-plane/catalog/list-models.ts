@@ -11,7 +11,8 @@ export function listModels(catalog: () => Catalog): (exchange: Exchange) => void
   return (exchange) => {
     const present = catalog();
     // The body changes with the catalog only, so it is written once per change.
-    if (rendered?.catalog !== present) rendered = { catalog: present, merged: renderList(mergedEntries(present)), byProvider: renderList(providerEntries(present)) };
+    if (rendered?.catalog !== present)
+      rendered = { catalog: present, merged: renderList(mergedEntries(present)), byProvider: renderList(providerEntries(present)) };
     const separate = exchange.header('x-provider-data')?.toLowerCase() === 'true';
     exchange.answerJson(200, separate ? rendered.byProvider : rendered.merged);
   };

@@ -18,11 +18,7 @@ export interface Generation {
 
 /** A count or cost that is not known is left out: missing means unavailable, not zero (spec 2.1). */
 export function renderGeneration(generation: Generation): string {
-  const fields = [
-    `"id":${JSON.stringify(generation.id)}`,
-    `"model":${JSON.stringify(generation.model)}`,
-    `"streamed":${generation.streamed}`,
-  ];
+  const fields = [`"id":${JSON.stringify(generation.id)}`, `"model":${JSON.stringify(generation.model)}`, `"streamed":${generation.streamed}`];
   if (generation.inputTokens !== null) fields.push(`"native_tokens_prompt":${generation.inputTokens}`);
   if (generation.outputTokens !== null) fields.push(`"native_tokens_completion":${generation.outputTokens}`);
   fields.push(`"billing_status":${JSON.stringify(generation.billingStatus)}`);

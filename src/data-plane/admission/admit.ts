@@ -2,7 +2,7 @@
 
 import type { Principal } from '../../domain/identity/principal.ts';
 import type { ApiName } from '../../domain/models/catalog.ts';
-import { picoUsd, type PicoUsd } from '../../domain/money/pico-usd.ts';
+import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ServedModel } from '../catalog/serving-catalog.ts';
 import type { RequestBounds } from '../dialects/dialect.ts';

@@ -1,9 +1,9 @@
 // What an execution used: the provider's report where there is a good one, else our own count of what was relayed, made in the worker pool.
 
 import { checkUsage, NO_USAGE_BOUNDS } from '../../domain/usage/check-usage.ts';
+import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
-import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { RelayedBytes } from '../relay/relayed-bytes.ts';
 import { type MeasuredUsage, NO_USAGE } from './execution.ts';

@@ -19,10 +19,12 @@ import {
   type GenerationRow,
   readGenerations,
 } from './kill-accounts.ts';
-import { type SeenResponse, startLoad } from './kill-load.ts';
+import { type Load, type SeenResponse, startLoad } from './kill-load.ts';
 
 const GATEWAY_PROCESSES = 2;
 const PARALLEL = 16;
+/** Responses that clients must have seen complete between two kills, so that a run is not all connection failures. */
+const COMPLETE_BETWEEN_KILLS = 20;
 /** One kill in four hits jobs. */
 const JOBS_SHARE = 0.25;
 
@@ -37,7 +39,10 @@ export interface KillReport {
   readonly generations: number;
   readonly facts: number;
   readonly chargedPico: bigint;
+  /** Executions by outcome and billing status. */
   readonly outcomes: Readonly<Record<string, number>>;
+  /** What clients saw, by HTTP status. */
+  readonly statuses: Readonly<Record<string, number>>;
   /** Empty when all accounts agree. */
   readonly problems: readonly string[];
 }
@@ -50,7 +55,7 @@ export async function runKills(options: { seed: number; kills: number; print?: (
     tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: provider.url }), gatewayProcesses: GATEWAY_PROCESSES });
     ledger = openLedgerView(tollgate.postgresUrl);
     const load = startLoad({ url: tollgate.url, key: KEYS.acme, seed: options.seed, parallel: PARALLEL });
-    const kills = await killAtRandom(tollgate, options, options.print ?? (() => undefined));
+    const kills = await killAtRandom(tollgate, load, options);
     await load.stop();
     const generations = await settle(ledger, load.seen, provider);
     const fromLedger = await checkLedger(ledger, generations);
@@ -75,21 +80,24 @@ export async function runKills(options: { seed: number; kills: number; print?: (
 
 async function killAtRandom(
   tollgate: Tollgate,
-  options: { seed: number; kills: number },
-  print: (line: string) => void,
+  load: Load,
+  options: { seed: number; kills: number; print?: (line: string) => void },
 ): Promise<{ gatewayKills: number; jobsKills: number }> {
+  const completeCount = (): number => load.seen.filter((response) => response.complete).length;
   const random = seededRandom(options.seed ^ 0x5eed);
   let gatewayKills = 0;
   let jobsKills = 0;
   for (let count = 1; count <= options.kills; count += 1) {
-    await pause(100 + random() * 700);
+    const completeBefore = completeCount();
+    await waitFor('the load to get through', completeCount, (complete) => complete >= completeBefore + COMPLETE_BETWEEN_KILLS);
+    await pause(random() * 500);
     const hitsJobs = random() < JOBS_SHARE;
     const pids = hitsJobs ? [tollgate.jobsPid()] : tollgate.gatewayPids();
     const pid = pids[Math.floor(random() * pids.length)] ?? 0;
     process.kill(pid, 'SIGKILL');
     if (hitsJobs) jobsKills += 1;
     else gatewayKills += 1;
-    print(`kill ${count} of ${options.kills}: ${hitsJobs ? 'jobs' : 'gateway'} ${pid}`);
+    options.print?.(`kill ${count} of ${options.kills}: ${hitsJobs ? 'jobs' : 'gateway'} ${pid}`);
     await waitFor(
       'the supervisor to replace what was killed',
       () => ({ gateways: tollgate.gatewayPids(), jobs: tollgate.jobsPid() }),
@@ -138,19 +146,21 @@ function readFacts(dataDir: string): Promise<FactRow[]> {
 }
 
 function summarize(seen: readonly SeenResponse[], generations: readonly GenerationRow[]) {
-  const outcomes: Record<string, number> = {};
-  for (const row of generations) {
-    const name = `${row.outcome ?? 'open'}/${row.billing_status}`;
-    outcomes[name] = (outcomes[name] ?? 0) + 1;
-  }
   return {
     requests: seen.length,
     complete: seen.filter((response) => response.complete).length,
     cut: seen.filter((response) => response.status === 200 && !response.complete).length,
     generations: generations.length,
     chargedPico: generations.reduce((sum, row) => sum + BigInt(row.charge ?? 0), 0n),
-    outcomes,
+    outcomes: countBy(generations, (row) => `${row.outcome ?? 'open'}/${row.billing_status}`),
+    statuses: countBy(seen, (response) => String(response.status ?? 'none')),
   };
+}
+
+function countBy<T>(items: readonly T[], nameOf: (item: T) => string): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const item of items) counts[nameOf(item)] = (counts[nameOf(item)] ?? 0) + 1;
+  return counts;
 }
 
 if (import.meta.main) {

@@ -10,8 +10,16 @@ const REQUEST_PREFIXES = ['openai-', 'anthropic-', 'x-stainless-'];
 const REQUEST_NAMES_REFUSED = new Set(['openai-organization', 'openai-project']);
 
 const REPLY_NAMES = new Set([
-  'content-type', 'content-disposition', 'content-language', 'cache-control', 'retry-after', 'retry-after-ms', 'x-should-retry',
-  'request-id', 'x-request-id', 'cf-ray',
+  'content-type',
+  'content-disposition',
+  'content-language',
+  'cache-control',
+  'retry-after',
+  'retry-after-ms',
+  'x-should-retry',
+  'request-id',
+  'x-request-id',
+  'cf-ray',
 ]);
 const REPLY_PREFIXES = ['openai-', 'anthropic-', 'x-ratelimit-', 'ratelimit'];
 // These name the provider account of the operator.

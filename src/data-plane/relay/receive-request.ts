@@ -64,11 +64,17 @@ function refuseHead(exchange: Exchange, bodyLimitBytes: number): Refusal | null 
 
 function refuseScan(scanned: ScannedRequest): Refusal | null {
   switch (scanned.fault) {
-    case null: return null;
-    case 'invalid_json': return { kind: 'invalid_json', offset: scanned.faultOffset };
-    case 'invalid_utf8': return { kind: 'invalid_utf8' };
-    case 'not_an_object': return { kind: 'body_not_an_object' };
-    case 'too_deep': return { kind: 'body_too_deep' };
-    case 'duplicate_key': return { kind: 'duplicate_key', key: scanned.faultKey ?? '' };
+    case null:
+      return null;
+    case 'invalid_json':
+      return { kind: 'invalid_json', offset: scanned.faultOffset };
+    case 'invalid_utf8':
+      return { kind: 'invalid_utf8' };
+    case 'not_an_object':
+      return { kind: 'body_not_an_object' };
+    case 'too_deep':
+      return { kind: 'body_too_deep' };
+    case 'duplicate_key':
+      return { kind: 'duplicate_key', key: scanned.faultKey ?? '' };
   }
 }

@@ -77,7 +77,14 @@ export class UpstreamOrigin {
     this.openCalls += 1;
     const call = new UpstreamCall(this, lane, listener);
     lane.client.dispatch(
-      { path: request.path, method: 'POST', headers: request.headers, body: request.body, headersTimeout: this.timeouts.firstByteTimeoutMs, bodyTimeout: this.timeouts.idleTimeoutMs },
+      {
+        path: request.path,
+        method: 'POST',
+        headers: request.headers,
+        body: request.body,
+        headersTimeout: this.timeouts.firstByteTimeoutMs,
+        bodyTimeout: this.timeouts.idleTimeoutMs,
+      },
       call,
     );
     return call;

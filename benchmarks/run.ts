@@ -9,7 +9,7 @@ import { canPin, LOAD_CORE } from './harness/cores.ts';
 import { LoadClient } from './harness/load-client.ts';
 import { startPortkey } from './harness/portkey.ts';
 import { startProduct } from './harness/product.ts';
-import { direct, type Proxy, startBareRelay, startNginx } from './harness/proxies.ts';
+import { direct, type Proxy, startBareRelay, startFrontOnly, startNginx } from './harness/proxies.ts';
 import { renderTable } from './harness/table.ts';
 import { addedLatency } from './measures/added-latency.ts';
 import { cpuPerRequest } from './measures/cpu-per-request.ts';
@@ -19,8 +19,9 @@ import { openStreams } from './measures/open-streams.ts';
 import { stalls } from './measures/stalls.ts';
 import { streamEvents } from './measures/stream-events.ts';
 
-const MEASURES: readonly Measure[] = [cpuPerRequest, streamEvents, addedLatency, openStreams, stalls, jobsCpu];
-const PEERS = ['nginx', 'bare', 'portkey'];
+/** The jobs process is measured first: afterwards it is out of the way. */
+const MEASURES: readonly Measure[] = [jobsCpu, cpuPerRequest, streamEvents, addedLatency, openStreams, stalls];
+const PEERS = ['nginx', 'bare', 'front', 'portkey'];
 const STUB = fileURLToPath(new URL('./stub/provider-stub.ts', import.meta.url));
 const RESULTS = fileURLToPath(new URL('./results/', import.meta.url));
 
@@ -81,6 +82,7 @@ async function runAll(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const measure of chosen) {
     console.log(`measuring ${measure.ids.join(', ')} ...`);
+    if (measure !== jobsCpu) product?.suspendJobs();
     const measured = await measure.run(run);
     rows.push(...measured);
     console.log(renderTable(measured));
@@ -103,6 +105,7 @@ async function startProxies(stubPort: number): Promise<Proxy[]> {
   const starters: Readonly<Record<string, () => Promise<Proxy | null>>> = {
     nginx: () => startNginx(stubPort),
     bare: () => startBareRelay(stubPort),
+    front: () => startFrontOnly(stubPort),
     portkey: () => startPortkey(stubPort),
   };
   const proxies: Proxy[] = [];

@@ -18,6 +18,11 @@ export interface Product extends Proxy {
   readonly gatewayPid: number;
   readonly jobsPid: number;
   readonly dataDirectory: string;
+  /**
+   * Stops the jobs process for the rest of the run. It would share the load generator's core, and at full load it has a backlog to ship for minutes;
+   * what the gateway itself does stays the same.
+   */
+  suspendJobs(): void;
   /** The whole of /metrics. */
   metrics(): Promise<string>;
 }
@@ -41,6 +46,7 @@ export async function startProduct(stubPort: number, nodeOptions = process.env.N
       ADMIN_PORT: String(adminPort),
       GATEWAY_PROCESSES: '1',
       DATA_DIR: dataDirectory,
+      DRAIN_SECONDS: '2',
       LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
       BENCH_KEY: (CLIENT_HEADERS.authorization ?? '').replace('Bearer ', ''),
       NODE_OPTIONS: nodeOptions,
@@ -48,7 +54,9 @@ export async function startProduct(stubPort: number, nodeOptions = process.env.N
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => log.push(String(chunk)));
+  let suspendedPid: number | null = null;
   const stop = async (): Promise<void> => {
+    if (suspendedPid !== null) process.kill(suspendedPid, 'SIGCONT');
     await stopChild(child);
     if (process.env.BENCH_KEEP === undefined) rmSync(directory, { recursive: true, force: true });
   };
@@ -62,16 +70,22 @@ export async function startProduct(stubPort: number, nodeOptions = process.env.N
   const processes = JSON.parse(readFileSync(join(dataDirectory, 'processes.json'), 'utf8')) as { name: string; pid: number }[];
   const pidOf = (prefix: string): number => processes.find((entry) => entry.name.startsWith(prefix))?.pid ?? 0;
   const gatewayPid = pidOf('gateway');
+  const jobsPid = pidOf('jobs');
   pinToCore(gatewayPid, PROXY_CORE);
   return {
     name: 'tollgate',
     port,
     pids: [gatewayPid],
     gatewayPid,
-    jobsPid: pidOf('jobs'),
+    jobsPid,
     dataDirectory,
     address: (reply) => ({ path: '/v1/chat/completions', headers: CLIENT_HEADERS, model: modelOf(reply) }),
     exactBytes: true,
+    suspendJobs: () => {
+      if (suspendedPid !== null) return;
+      suspendedPid = jobsPid;
+      process.kill(jobsPid, 'SIGSTOP');
+    },
     metrics: async () => {
       const { body } = await request(adminPort, '/metrics');
       return body;

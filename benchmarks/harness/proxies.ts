@@ -47,10 +47,19 @@ export function direct(stubPort: number): Proxy {
 }
 
 const BARE_RELAY = fileURLToPath(new URL('../peers/bare-relay.ts', import.meta.url));
+const FRONT_ONLY = fileURLToPath(new URL('../peers/front-only.ts', import.meta.url));
 
-export async function startBareRelay(stubPort: number): Promise<Proxy> {
-  const server = await startNodeServer(PROXY_CORE, BARE_RELAY, [`http://127.0.0.1:${stubPort}`]);
-  return { name: 'bare', port: server.port, pids: [server.pid], address: plainAddress, exactBytes: true, stop: () => server.stop() };
+export function startBareRelay(stubPort: number): Promise<Proxy> {
+  return startRelay('bare', BARE_RELAY, stubPort);
+}
+
+export function startFrontOnly(stubPort: number): Promise<Proxy> {
+  return startRelay('front', FRONT_ONLY, stubPort);
+}
+
+async function startRelay(name: string, file: string, stubPort: number): Promise<Proxy> {
+  const server = await startNodeServer(PROXY_CORE, file, [`http://127.0.0.1:${stubPort}`]);
+  return { name, port: server.port, pids: [server.pid], address: plainAddress, exactBytes: true, stop: () => server.stop() };
 }
 
 const NGINX_PATHS = ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin/nginx', '/opt/homebrew/bin/nginx'];

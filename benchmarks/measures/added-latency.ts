@@ -1,8 +1,10 @@
 // P7 and P8: the latency a proxy adds to a request at a rate that all of them bear easily.
 
-import { interleave, type Measure, medians, type Row, type Run, subjectOf, targetOf } from './measure.ts';
+import { interleave, type Measure, medians, type Row, type Run, ratio, type Sample, subjectOf, targetOf } from './measure.ts';
 
 const REQUESTS_PER_SECOND = 2000;
+
+const cpuUs = (sample: Sample): number => sample.cpuNs / sample.result.requests / 1000;
 
 export const addedLatency: Measure = {
   ids: ['P7', 'P8'],
@@ -15,23 +17,22 @@ export const addedLatency: Measure = {
       warmupMs: run.warmupMs,
       durationMs: run.windowMs * 2,
     }));
-    const cpu = medians(samples, (sample) => sample.cpuNs / sample.result.requests / 1000);
+    const cpu = medians(samples, cpuUs);
     delete cpu.direct;
     const subject = subjectOf(run);
-    const cpuNote = `CPU per request at this rate: ${Object.entries(cpu).map(([name, us]) => `${name} ${us.toFixed(0)}`).join(', ')} µs`;
     return [
-      latencyRow(run, 'P7', 'p50', 2, medians(samples, (sample) => sample.result.latencyUs.p50), cpuNote),
-      latencyRow(run, 'P8', 'p99', 5, medians(samples, (sample) => sample.result.latencyUs.p99), null),
-      { id: 'P7', what: `CPU per request at ${REQUESTS_PER_SECOND}/s`, unit: 'µs', values: cpu, figure: subject in cpu && 'nginx' in cpu ? (cpu[subject] ?? 0) / (cpu.nginx ?? 1) : null, goal: null, goalIs: 'at most' },
+      latencyRow(run, 'P7', 'p50', 2, medians(samples, (sample) => sample.result.latencyUs.p50)),
+      latencyRow(run, 'P8', 'p99', 5, medians(samples, (sample) => sample.result.latencyUs.p99)),
+      { id: 'P7', what: `CPU per request at ${REQUESTS_PER_SECOND}/s`, unit: 'µs', values: cpu, figure: ratio(samples, subject, 'nginx', cpuUs), goal: null, goalIs: 'at most' },
     ];
   },
 };
 
-function latencyRow(run: Run, id: string, quantile: string, goal: number, latency: Readonly<Record<string, number>>, note: string | null): Row {
+function latencyRow(run: Run, id: string, quantile: string, goal: number, latency: Readonly<Record<string, number>>): Row {
   const base = latency.direct ?? 0;
   const added = Object.fromEntries(Object.entries(latency).map(([name, us]) => [name, name === 'direct' ? us : us - base]));
   const [ours, nginx] = [added[subjectOf(run)], added.nginx];
-  const row: Row = {
+  return {
     id,
     what: `added ${quantile} at ${REQUESTS_PER_SECOND}/s (direct: its own)`,
     unit: 'µs',
@@ -40,5 +41,4 @@ function latencyRow(run: Run, id: string, quantile: string, goal: number, latenc
     goal,
     goalIs: 'at most',
   };
-  return note === null ? row : { ...row, note };
 }

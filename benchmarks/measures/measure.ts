@@ -102,10 +102,14 @@ export function medians(samples: ReadonlyMap<string, readonly Sample[]>, figure:
   return Object.fromEntries([...samples].map(([name, taken]) => [name, median(taken.map(figure))]));
 }
 
-/** null when one of the two is not part of this run. */
-export function ratio(values: Readonly<Record<string, number>>, name: string, base: string): number | null {
-  const [value, baseValue] = [values[name], values[base]];
-  return value === undefined || baseValue === undefined ? null : value / baseValue;
+/**
+ * The median of one proxy's figure over another's, round by round: what slows the machine for a while slows both halves of a pair.
+ * null when one of the two is not part of this run.
+ */
+export function ratio(samples: ReadonlyMap<string, readonly Sample[]>, name: string, base: string, figure: (sample: Sample) => number): number | null {
+  const [taken, baseTaken] = [samples.get(name), samples.get(base)];
+  if (taken === undefined || baseTaken === undefined) return null;
+  return median(taken.map((sample, round) => figure(sample) / figure(baseTaken[round] as Sample)));
 }
 
 /** The proxy that the goals are about: the product, or the bare relay as long as there is none. */

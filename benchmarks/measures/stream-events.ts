@@ -37,16 +37,17 @@ async function measureStreams(run: Run, { reply, streams, what, goal }: StreamLo
   const subject = subjectOf(run);
   const cpu = medians(samples, cpuUs);
   delete cpu.direct;
-  const rows: Row[] = [{ id: 'P4', what: `CPU per event, ${what}`, unit: 'µs', values: cpu, figure: ratio(cpu, subject, 'nginx'), goal, goalIs: 'at most' }];
+  const rows: Row[] = [{ id: 'P4', what: `CPU per event, ${what}`, unit: 'µs', values: cpu, figure: ratio(samples, subject, 'nginx', cpuUs), goal, goalIs: 'at most' }];
   if (!withLatency) return rows;
   for (const [quantile, most] of [['p50', 2], ['p99', 10]] as const) {
-    const latency = medians(samples, (sample) => sample.result.eventUs[quantile]);
+    const eventUs = (sample: Sample): number => sample.result.eventUs[quantile];
+    const latency = medians(samples, eventUs);
     rows.push({
       id: 'P13',
       what: `${quantile} from stub to client, ${what}`,
       unit: 'µs',
       values: latency,
-      figure: ratio(latency, subject, 'nginx'),
+      figure: ratio(samples, subject, 'nginx', eventUs),
       goal: most,
       goalIs: 'at most',
     });

@@ -34,7 +34,7 @@ class PlainRelay implements ReplyListener {
     exchange.onAbort(() => this.#call?.abort());
     const headers = ['content-type', exchange.contentType, 'authorization', exchange.authorization];
     const body = this.#slab.buffer.subarray(this.#slab.bodyStart, this.#slab.bodyStart + bodyBytes);
-    this.#call = origin.call({ path: exchange.path, headers, body }, this);
+    this.#call = origin.call({ path: exchange.path, headers, body }, this, false);
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {

@@ -198,7 +198,9 @@ describe('a provider that misbehaves', () => {
       const answer = await ask(`${item.name} [[sim: ${item.directives}]]`, item.stream === true ? { stream: true } : {});
       assert.equal(answer.status, item.status, answer.body.toString('utf8').slice(0, 500));
       assert.equal(answer.complete, item.complete);
-      assert.equal(provider.starts().length, callsBefore + 1, 'one call at the provider');
+      // A kept connection that dies before a reply byte may have been dead already: then the request goes once more (DESIGN 3).
+      const callsMax = item.outcome === 'no_reply' ? 2 : 1;
+      assert.ok(provider.starts().length - callsBefore <= callsMax, `${provider.starts().length - callsBefore} calls at the provider`);
       const row = await readExecution(String(answer.headers['x-service-execution-id']));
       assert.deepEqual(
         { outcome: row.outcome, billingStatus: row.billing_status, output: row.output ?? null, usageSource: row.usage_source },
@@ -234,7 +236,6 @@ describe('a provider that misbehaves', () => {
 
   test('a client that leaves before the first byte pays nothing, and the provider is left too', async () => {
     const endsBefore = provider.ends().length;
-    const rowsBefore = await ledger.generationCount();
     await leaveAfter('Never mind. [[sim: first_byte_ms=600000]]', 0);
     const [end] = await waitFor(
       'the provider to be left',
@@ -242,12 +243,12 @@ describe('a provider that misbehaves', () => {
       (ends) => ends.length === 1,
     );
     assert.equal(end?.completed, false);
-    await waitFor(
+    const [row, ...more] = await waitFor(
       'the execution to be posted',
-      () => ledger.generationCount(),
-      (count) => count === rowsBefore + 1,
+      () => ledger.query(`SELECT outcome, billing_status, charge::text AS charge FROM generations WHERE outcome = 'aborted_before_first_byte'`),
+      (rows) => rows.length > 0,
     );
-    const [row] = await ledger.query(`SELECT outcome, billing_status, charge::text AS charge FROM generations ORDER BY admitted_at DESC LIMIT 1`);
+    assert.equal(more.length, 0);
     assert.deepEqual(row, { outcome: 'aborted_before_first_byte', billing_status: 'cancelled', charge: '0' });
   });
 

@@ -157,7 +157,7 @@ describe('the openai client', () => {
 
     test("of the provider, in the provider's own words", async () => {
       const asked = [{ role: 'user' as const, content: 'Refuse. [[sim: status=429 retry_after=7]]' }];
-      const error = await refusal(client(KEYS.free).chat.completions.create({ model: 'sim/small', messages: asked }));
+      const error = await refusal(client(KEYS.free).chat.completions.create({ model: 'sim/limited', messages: asked }));
       assert.equal(error.status, 429);
       assert.equal(error.code, 'rate_limit_exceeded');
       assert.equal(error.headers?.get('retry-after'), '7');

@@ -15,6 +15,7 @@ interface Case {
   readonly name: string;
   readonly directives: string;
   readonly stream?: boolean;
+  readonly model?: string;
   readonly status: number;
   /** Whether the client may take what it got for the whole response. */
   readonly complete: boolean;
@@ -195,7 +196,10 @@ describe('a provider that misbehaves', () => {
   for (const item of CASES) {
     test(item.name, async () => {
       const callsBefore = provider.starts().length;
-      const answer = await ask(`${item.name} [[sim: ${item.directives}]]`, item.stream === true ? { stream: true } : {});
+      const answer = await ask(`${item.name} [[sim: ${item.directives}]]`, {
+        ...(item.stream === true ? { stream: true } : {}),
+        ...(item.model === undefined ? {} : { model: item.model }),
+      });
       assert.equal(answer.status, item.status, answer.body.toString('utf8').slice(0, 500));
       assert.equal(answer.complete, item.complete);
       // A kept connection that dies before a reply byte may have been dead already: then the request goes once more (DESIGN 3).

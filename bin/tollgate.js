@@ -38,6 +38,9 @@ function runAgain(node) {
     env: { ...process.env, TOLLGATE_RUN_AGAIN: '1' },
   });
   for (const signal of FORWARDED_SIGNALS) process.on(signal, () => child.kill(signal));
+  // Run by npm, it ends with npm: some shells that npm runs scripts with die of a signal without handing it on.
+  const parentPid = process.ppid;
+  if (process.env.npm_lifecycle_event !== undefined) setInterval(() => process.ppid !== parentPid && child.kill('SIGTERM'), 500);
   child.on('error', (error) => {
     console.error(`tollgate: cannot run ${node}: ${error.message}`);
     process.exit(1);

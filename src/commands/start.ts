@@ -113,6 +113,7 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
     dataDirectory: config.dataDirectory,
     gatewayProcesses: config.gatewayProcesses,
     drainLimitMs: config.drainSeconds * 1000,
+    endsWithParent: installation.environment.npm_lifecycle_event !== undefined,
     adminPort: config.adminPort,
     adminPortIsFixed: config.given.has('ADMIN_PORT'),
     postgres: isEmbedded ? { module: POSTGRES_MODULE, args: [] } : null,

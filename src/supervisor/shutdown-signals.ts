@@ -13,8 +13,11 @@ export interface SignalHandlers {
 /** One Ctrl-C may arrive twice, from the terminal and through npm or another parent that forwards it; a second press takes longer. */
 const SAME_PRESS_MS = 500;
 
-/** Returns a function that stops listening. */
-export function listenForSignals(handlers: SignalHandlers, clock: Clock): () => void {
+/** npm hands a signal to the shell it runs scripts with, and some shells die of it without telling us; npm may be killed, too. */
+const PARENT_POLL_MS = 500;
+
+/** Returns a function that stops listening. With `endsWithParent` a parent that is gone means stop, even without a channel to it. */
+export function listenForSignals(handlers: SignalHandlers, { clock, endsWithParent }: { clock: Clock; endsWithParent: boolean }): () => void {
   const hadTerminal = hasTerminal();
   let firstStopMs: number | null = null;
   const stop = (why: string) => {
@@ -33,7 +36,12 @@ export function listenForSignals(handlers: SignalHandlers, clock: Clock): () => 
   ];
   for (const [event, listener] of listeners) process.on(event as 'SIGINT', listener);
   if (process.send !== undefined && !process.connected) stop('the parent process is gone');
+  const parentPid = process.ppid;
+  const parentWatch = setInterval(() => {
+    if (endsWithParent && firstStopMs === null && process.ppid !== parentPid) stop('the parent process is gone');
+  }, PARENT_POLL_MS);
   return () => {
+    clearInterval(parentWatch);
     for (const [event, listener] of listeners) process.off(event, listener);
   };
 }

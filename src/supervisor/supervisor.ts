@@ -24,6 +24,8 @@ export interface SupervisorPlan {
   readonly dataDirectory: string;
   readonly gatewayProcesses: number;
   readonly drainLimitMs: number;
+  /** Started by npm: it is not to outlive it. */
+  readonly endsWithParent: boolean;
   readonly adminPort: number;
   readonly adminPortIsFixed: boolean;
   readonly postgres: ProcessPlan | null;
@@ -79,7 +81,7 @@ export class Supervisor {
         onForce: () => this.#force(),
         onRoll: () => void this.#roll(),
       },
-      this.#clock,
+      { clock: this.#clock, endsWithParent: this.#plan.endsWithParent },
     );
     let admin: AdminServer | null = null;
     try {

@@ -80,8 +80,8 @@ describe('command line', () => {
       [['key'], 'create or revoke is missing'],
       [['key', 'forget', '--organization', 'a', '--name', 'x'], 'unknown action "forget"'],
       [
-        ['credit', 'add', '--organization', 'a', '--reference', 'r', '--amount', '-1'],
-        '--amount: must be dollars as a decimal above 0, such as 25.00, got "-1"',
+        ['credit', 'add', '--organization', 'a', '--reference', 'r', '--amount', '0'],
+        '--amount: must be dollars as a decimal above 0, such as 25.00, got "0"',
       ],
       [['apply'], 'FILE is missing'],
       [['start', 'x'], 'unexpected argument "x"'],

@@ -217,6 +217,26 @@ describe('supervisor', () => {
     assert.deepEqual(await next.ended, [0, null]);
   });
 
+  test('started by npm, it ends with its parent, however that ends', async (context) => {
+    const directory = temporaryDirectory(context);
+    const eventsFile = join(directory, 'events');
+    writeFileSync(eventsFile, '');
+    const env = { ...process.env, FAKE_EVENTS: eventsFile, FAKE_ENDS_WITH_PARENT: '1' };
+    // The shell waits instead of turning into the command, as npm's does.
+    const script = `"${process.execPath}" "${MODULE}" "${directory}" 1 ${await freePort()}; exit 0`;
+    const shell = spawn('sh', ['-c', script], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(shell.stdout, 'data');
+    const entries = listDescendants(shell.pid ?? 0);
+    assert.equal(entries.length, 4);
+    shell.kill('SIGKILL');
+    await assertNothingLeft(entries);
+    const ends = readFileSync(eventsFile, 'utf8').match(/^\w+ \d+ drained$/gm) ?? [];
+    assert.deepEqual(
+      ends.map((event) => event.split(' ')[0]),
+      ['gateway', 'jobs', 'postgres'],
+    );
+  });
+
   test('a second start of a running installation is refused by name', async (context) => {
     const fake = await startFake(context);
     await untilAnnounced(fake);

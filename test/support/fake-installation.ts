@@ -24,6 +24,7 @@ const supervisor = new Supervisor(
     dataDirectory,
     gatewayProcesses: Number(gateways),
     drainLimitMs: 5_000,
+    endsWithParent: process.env.FAKE_ENDS_WITH_PARENT !== undefined,
     adminPort: Number(adminPort),
     adminPortIsFixed: true,
     postgres: { module, args: ['postgres'] },

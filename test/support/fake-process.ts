@@ -36,7 +36,8 @@ lifecycle.drainsWith({
     note('drained');
   },
 });
-lifecycle.ready();
+// Noted before it is said, so that notes stand in the order of the supervisor's decisions.
 note('ready');
+lifecycle.ready();
 // Something to live for, even without a channel.
 setInterval(() => undefined, 60_000);

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, unlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
 import { isRunning, listDescendants, type ProcessEntry } from '../support/process-table.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -25,21 +25,12 @@ interface FakeInstallation {
   readonly processes: () => ProcessEntry[];
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 async function startFake(
   context: TestContext,
   options: { gateways?: number; env?: Record<string, string>; directory?: string } = {},
 ): Promise<FakeInstallation> {
   const directory = options.directory ?? temporaryDirectory(context);
-  const adminPort = await freePort();
+  const adminPort = await findFreePort();
   const eventsFile = join(directory, 'events');
   writeFileSync(eventsFile, '');
   const child = spawn(process.execPath, [MODULE, directory, String(options.gateways ?? 2), String(adminPort)], {
@@ -223,7 +214,7 @@ describe('supervisor', () => {
     writeFileSync(eventsFile, '');
     const env = { ...process.env, FAKE_EVENTS: eventsFile, FAKE_ENDS_WITH_PARENT: '1' };
     // The shell waits instead of turning into the command, as npm's does.
-    const script = `"${process.execPath}" "${MODULE}" "${directory}" 1 ${await freePort()}; exit 0`;
+    const script = `"${process.execPath}" "${MODULE}" "${directory}" 1 ${await findFreePort()}; exit 0`;
     const shell = spawn('sh', ['-c', script], { env, stdio: ['ignore', 'pipe', 'inherit'] });
     await once(shell.stdout, 'data');
     const entries = listDescendants(shell.pid ?? 0);

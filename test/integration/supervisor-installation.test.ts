@@ -1,0 +1,250 @@
+// A whole installation as an operator meets it, real databases included: first start, second start, two at once, commands beside it, kills.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../support/free-port.ts';
+import { httpCall } from '../support/http-call.ts';
+import { removeInstallation } from '../support/postgres.ts';
+import { isRunning, listDescendants, type ProcessEntry } from '../support/process-table.ts';
+import { startSimulatedProvider } from '../support/simulated-provider.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { waitFor } from '../support/waiting.ts';
+
+const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
+const ENVIRONMENT = { PATH: process.env.PATH, HOME: process.env.HOME };
+
+interface Installation {
+  readonly child: ChildProcess;
+  readonly directory: string;
+  readonly printed: () => string;
+  readonly url: string;
+  readonly adminUrl: string;
+  /** As the banner shows it. */
+  readonly curl: string;
+  readonly processes: () => ProcessEntry[];
+  /** Ends it by a signal and gives its exit code, once nothing of it runs. */
+  readonly end: (signal: NodeJS.Signals) => Promise<number | null>;
+}
+
+async function start(
+  context: TestContext,
+  directory: string,
+  { args = [], env = {} }: { args?: readonly string[]; env?: Record<string, string> } = {},
+): Promise<Installation> {
+  const child = spawn(process.execPath, [COMMAND, 'start', ...args], {
+    cwd: directory,
+    env: { ...ENVIRONMENT, GATEWAY_PROCESSES: '2', LOG_LEVEL: 'warn', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  const hear = (chunk: Buffer) => {
+    printed += chunk.toString();
+  };
+  child.stdout.on('data', hear);
+  child.stderr.on('data', hear);
+  const exit = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+  context.after(async () => {
+    child.kill('SIGTERM');
+    await exit;
+  });
+  await waitFor(
+    'the banner',
+    () => {
+      if (child.exitCode !== null) throw new Error(`it ended:\n${printed}`);
+      return printed;
+    },
+    (text) => /^Tollgate serves .*\n.*admin .*\n/m.test(text) && (args.length > 0 || /^curl /m.test(text)),
+    120_000,
+  );
+  return {
+    child,
+    directory,
+    printed: () => printed,
+    url: /^Tollgate serves (\S+)/m.exec(printed)?.[1] ?? '',
+    adminUrl: /^ +admin (\S+)/m.exec(printed)?.[1] ?? '',
+    curl: /^curl .*$/m.exec(printed)?.[0] ?? '',
+    processes: () => listDescendants(child.pid ?? 0),
+    async end(signal) {
+      const entries = listDescendants(child.pid ?? 0);
+      child.kill(signal);
+      const code = await exit;
+      assert.deepEqual(entries.filter(isRunning), [], printed);
+      return code;
+    },
+  };
+}
+
+async function callCommand(directory: string, args: readonly string[]): Promise<{ exitCode: number | null; output: string }> {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [COMMAND, ...args], { cwd: directory, env: ENVIRONMENT, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    child.once('close', (exitCode) => resolve({ exitCode, output }));
+  });
+}
+
+async function runInShell(line: string): Promise<string> {
+  return new Promise((resolve) => {
+    const child = spawn('sh', ['-c', line], { stdio: ['ignore', 'pipe', 'ignore'] });
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    child.once('close', () => resolve(output));
+  });
+}
+
+function installationDirectory(context: TestContext): string {
+  const directory = temporaryDirectory(context);
+  context.after(() => {
+    const data = join(directory, '.tollgate');
+    if (existsSync(join(data, 'postgres.json'))) removeInstallation(data);
+  });
+  return directory;
+}
+
+function keyOf(installation: Installation): string {
+  return /Bearer (tg-[\w-]+)/.exec(installation.curl)?.[1] ?? '';
+}
+
+async function ask(installation: Installation, key: string, model = 'sim/small'): Promise<number> {
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] });
+  const answer = await httpCall(`${installation.url}/v1/chat/completions`, {
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body,
+  });
+  return answer.status;
+}
+
+async function findGeneration(installation: Installation, key: string, id: string): Promise<number> {
+  return (await httpCall(`${installation.url}/v1/generation?id=${id}`, { headers: { authorization: `Bearer ${key}` } })).status;
+}
+
+function configuration(upstream: string, models: readonly string[]): string {
+  const entries = models.map(
+    (id) => `  - { id: ${id}, display_name: X, kind: text, context_length: 1000, max_output_tokens: 100, max_completion_tokens_cap: 100, tokenizer: o200k_base,
+      served_by: [{ provider: p, model: m, apis: [chat_completions], price: { input: "1", output: "1" } }] }`,
+  );
+  return `providers:\n  - { id: p, base_url: ${upstream}, api_key: k, auth: bearer }\nmodels:\n${entries.join('\n')}
+organizations:\n  - { slug: acme, billing: prepaid, opening_credit: "5.00", users: [{ email: a@acme.test, role: owner }], keys: [{ name: ci, user: a@acme.test }] }\n`;
+}
+
+describe('installation', () => {
+  test('the demo: a curl line that streams as pasted; a second start finds its data; two do not collide; kills are survived', {
+    timeout: 300_000,
+  }, async (context) => {
+    const directory = installationDirectory(context);
+    const first = await start(context, directory);
+    const key = keyOf(first);
+    const streamed = await runInShell(`${first.curl.replace('curl -N', 'curl -sSN -D -')}`);
+    assert.match(streamed, /^data: \{.*"delta"/m);
+    assert.match(streamed, /^data: \[DONE\]/m);
+    const id = /^x-service-execution-id: (\S+)/im.exec(streamed)?.[1] ?? '';
+    await waitFor(
+      'the record',
+      () => findGeneration(first, key, id),
+      (status) => status === 200,
+    );
+
+    const refused = await callCommand(directory, ['start']);
+    assert.equal(refused.exitCode, 1);
+    assert.match(
+      refused.output,
+      /^tollgate: this installation is already running as process \d+ on \S+\.tollgate; stop that one, or give another DATA_DIR[^\n]*\n$/,
+    );
+
+    const other = await start(context, installationDirectory(context));
+    assert.notEqual(other.url, first.url);
+    assert.notEqual(other.adminUrl, first.adminUrl);
+    assert.equal(await ask(other, keyOf(other)), 200);
+    assert.equal(await ask(other, key), 401);
+    assert.equal(await other.end('SIGINT'), 0);
+
+    for (const command of [/main\.ts gateway/, /main\.ts jobs/, /postgres-keeper\.ts/]) {
+      const victim = first.processes().find((entry) => command.test(entry.command));
+      assert.ok(victim);
+      process.kill(victim.pid, 'SIGKILL');
+      await waitFor(
+        `a successor of ${victim.command}`,
+        () => first.processes().some((entry) => command.test(entry.command) && entry.pid !== victim.pid),
+        Boolean,
+      );
+    }
+    await waitFor(
+      'readiness',
+      async () => (await httpCall(`${first.adminUrl}/readyz`)).body.toString(),
+      (text) => text === 'ready\n',
+      60_000,
+    );
+    assert.equal(
+      await waitFor(
+        'an answer',
+        () => ask(first, key),
+        (status) => status === 200,
+      ),
+      200,
+    );
+    assert.equal(await first.end('SIGTERM'), 0);
+
+    const second = await start(context, directory);
+    assert.equal(keyOf(second), key);
+    assert.equal(await findGeneration(second, key, id), 200);
+    assert.equal(await second.end('SIGTERM'), 0);
+  });
+
+  test('with a file: keys printed once, mistakes with their lines, changes followed, keys and credit by command', { timeout: 300_000 }, async (context) => {
+    const directory = installationDirectory(context);
+    const provider = await startSimulatedProvider();
+    context.after(() => provider.stop());
+    const upstream = provider.url;
+    const file = join(directory, 'tollgate.yaml');
+    const withFile = { args: ['--config', file], env: { PORT: String(await findFreePort()) } };
+    writeFileSync(file, configuration(upstream, ['one/m']));
+    const installation = await start(context, directory, withFile);
+    const key = /shown only now: (tg-[\w-]+)/.exec(installation.printed())?.[1] ?? '';
+    assert.equal(await ask(installation, key, 'one/m'), 200);
+    assert.equal(await ask(installation, key, 'two/m'), 404);
+
+    writeFileSync(file, configuration(upstream, ['one/m', 'two/m']).replace('kind: text', 'kindness: text'));
+    const wrong = await callCommand(directory, ['apply', file]);
+    assert.equal(wrong.exitCode, 1);
+    assert.match(wrong.output, /tollgate\.yaml:4: models\[0\]\.kindness: unknown key/);
+    writeFileSync(file, configuration(upstream, ['one/m', 'two/m']));
+    const applied = await callCommand(directory, ['apply', file]);
+    assert.equal(applied.exitCode, 0, applied.output);
+    assert.match(applied.output, /^applied: 1 provider, 2 models, 1 organization; the catalog is now version \d+\n$/);
+    await waitFor(
+      'the new model',
+      () => ask(installation, key, 'two/m'),
+      (status) => status === 200,
+    );
+    assert.match((await callCommand(directory, ['apply', file])).output, /the catalog is still version/);
+
+    const created = await callCommand(directory, ['key', 'create', '--organization', 'acme', '--name', 'second']);
+    assert.match(created.output, /^tg-[\w-]{43}\n$/);
+    const second = created.output.trim();
+    assert.equal(await ask(installation, second, 'one/m'), 200);
+    assert.equal((await callCommand(directory, ['key', 'revoke', '--organization', 'acme', '--name', 'second'])).exitCode, 0);
+    await waitFor(
+      'the revocation',
+      () => ask(installation, second, 'one/m'),
+      (status) => status === 401,
+    );
+    assert.match(
+      (await callCommand(directory, ['credit', 'add', '--organization', 'acme', '--amount', '2.50', '--reference', 'r1'])).output,
+      /^2\.5 USD posted; balance of "acme": 7\.49\d* USD\n$/,
+    );
+
+    const status = await callCommand(directory, ['status']);
+    assert.equal(status.exitCode, 0);
+    assert.match(status.output, /^running as process \d+ .*\nserves http:\S+, admin http:\S+\nready\n$/);
+    assert.equal(await installation.end('SIGTERM'), 0);
+    const again = await start(context, directory, withFile);
+    assert.doesNotMatch(again.printed(), /tg-/);
+    assert.equal(await ask(again, key, 'one/m'), 200);
+    assert.equal(await again.end('SIGTERM'), 0);
+  });
+});

@@ -30,7 +30,16 @@ const NOTHING = { output: null, usageSource: null } as const;
 
 const CASES: readonly Case[] = [
   { name: 'a 400', directives: 'status=400', status: 400, complete: true, outcome: 'provider_refused', billingStatus: 'not_billed', ...NOTHING },
-  { name: 'a 429', directives: 'status=429 retry_after=2', status: 429, complete: true, outcome: 'provider_refused', billingStatus: 'not_billed', ...NOTHING },
+  {
+    name: 'a 429',
+    directives: 'status=429 retry_after=2',
+    model: 'sim/limited',
+    status: 429,
+    complete: true,
+    outcome: 'provider_refused',
+    billingStatus: 'not_billed',
+    ...NOTHING,
+  },
   { name: 'a 500', directives: 'status=500', status: 500, complete: true, outcome: 'provider_failed', billingStatus: 'not_billed', ...NOTHING },
   {
     name: 'a 503 on a stream',

@@ -43,7 +43,12 @@ module.exports = {
       from: { pathNot: '^(src/storage|test)/' },
       to: { path: '(^|/)(pg|@clickhouse/client|chdb)(/|$)' },
     },
-    { name: 'storage-knows-the-domain-only', severity: 'error', from: { path: '^src/storage/' }, to: { path: '^(src|jobs)/', pathNot: '^src/(storage|domain|platform)/' } },
+    {
+      name: 'storage-knows-the-domain-only',
+      severity: 'error',
+      from: { path: '^src/storage/' },
+      to: { path: '^(src|jobs)/', pathNot: '^src/(storage|domain|platform)/' },
+    },
     {
       name: 'only-http-knows-uws',
       comment: 'benchmarks measure the bare server beside ours',

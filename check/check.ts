@@ -15,8 +15,8 @@ interface Step {
 }
 
 const STEPS: readonly Step[] = [
-  { name: 'types', command: join(BIN, 'tsc'), args: [] },
-  { name: 'lint', command: join(BIN, 'oxlint'), args: [] },
+  { name: 'types', command: join(BIN, 'tsc'), args: ['--pretty', 'false'] },
+  { name: 'lint', command: join(BIN, 'oxlint'), args: ['--format=unix'] },
   { name: 'format', command: join(BIN, 'biome'), args: ['check', '.'] },
   {
     name: 'layers',
@@ -24,7 +24,7 @@ const STEPS: readonly Step[] = [
     args: ['src', 'workers', 'jobs', 'simulator', 'bin', 'benchmarks', 'check', 'test', '--config', '.dependency-cruiser.cjs'],
   },
   { name: 'dead code', command: join(BIN, 'knip'), args: [] },
-  { name: 'house', command: process.execPath, args: ['--test', 'test/house/*.test.ts'] },
+  { name: 'house', command: process.execPath, args: ['--test', '--test-reporter=spec', 'test/house/*.test.ts'] },
   { name: 'scanner', command: process.execPath, args: ['check/build-scanner.ts', '--check'] },
 ].filter(({ args: [file] }) => file === undefined || !file.startsWith('check/') || existsSync(join(ROOT, file)));
 

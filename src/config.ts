@@ -113,7 +113,7 @@ const SETTINGS = z.object({
   TOLLGATE_CONFIG: text(/^[^\0]+$/, 'must be a file path'),
 });
 
-export const SETTING_NAMES: readonly string[] = Object.keys(SETTINGS.shape);
+const SETTING_NAMES: readonly string[] = Object.keys(SETTINGS.shape);
 
 /** Values of these are never repeated, not even to the operator who mistyped them. */
 const SECRET_SETTINGS: ReadonlySet<string> = new Set(['DATABASE_URL', 'CLICKHOUSE_URL', 'MASTER_KEY', 'ADMIN_TOKEN', 'DELEGATION_KEY']);

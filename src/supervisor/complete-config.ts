@@ -16,7 +16,7 @@ export function completeConfig(config: Config): CompleteConfig {
   return withSecrets(config, secrets, config.databaseUrl ?? findEmbeddedUrl(config));
 }
 
-export function withSecrets(config: Config, secrets: Secrets, databaseUrl: string): CompleteConfig {
+function withSecrets(config: Config, secrets: Secrets, databaseUrl: string): CompleteConfig {
   return Object.freeze({ ...config, ...secrets, databaseUrl });
 }
 

@@ -50,7 +50,7 @@ describe('tables', () => {
   });
 
   test('the lock file names the optional packages of every platform, not only of the one it was made on', () => {
-    // Otherwise `npm ci` refuses it: "Missing: ... from lock file".
+    // Otherwise `npm ci` refuses it: "Missing: ... from lock file". `node check/complete-lock-file.ts` adds what npm left out.
     const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as { packages: Record<string, LockEntry> };
     const missing = Object.entries(packages).flatMap(([path, entry]) =>
       Object.keys(entry.optionalDependencies ?? {}).filter(

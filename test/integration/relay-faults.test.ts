@@ -6,7 +6,7 @@ import { request as httpRequest } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
-import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
+import { type LedgerRow, type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { KEYS, OPENING_CREDIT_PICO, PICO_PER_TOKEN, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
@@ -188,7 +188,7 @@ describe('a provider that misbehaves', () => {
   const ask = (content: string, fields: Record<string, unknown> = {}): Promise<HttpAnswer> =>
     httpCall(`${tollgate.url}/v1/chat/completions`, { headers, body: bodyOf(content, fields) });
 
-  async function readExecution(id: string): Promise<Record<string, unknown>> {
+  async function readExecution(id: string): Promise<LedgerRow> {
     const [row] = await waitFor(
       `execution ${id} to be posted`,
       () =>
@@ -219,7 +219,7 @@ describe('a provider that misbehaves', () => {
         { outcome: row.outcome, billingStatus: row.billing_status, output: row.output ?? null, usageSource: row.usage_source },
         { outcome: item.outcome, billingStatus: item.billingStatus, output: item.output === null ? null : String(item.output), usageSource: item.usageSource },
       );
-      const charge = BigInt(String(row.charge ?? 0));
+      const charge = BigInt(row.charge ?? 0);
       if (item.output === null) assert.equal(charge, 0n);
       else assert.ok(charge >= BigInt(item.output) * PICO_PER_TOKEN.output && charge <= BigInt(String(row.held)), `charge ${charge}`);
     });

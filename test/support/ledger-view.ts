@@ -7,19 +7,21 @@ export interface WalletView {
   readonly leased: bigint;
 }
 
+/** Queries cast what JavaScript would round to text. */
+export type LedgerRow = Readonly<Record<string, string | number | boolean | null>>;
+
 export interface LedgerView {
   /** The wallet of an organization. */
   wallet(organizationSlug: string): Promise<WalletView>;
   generationCount(): Promise<number>;
-  query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>;
+  query(text: string, values?: readonly unknown[]): Promise<LedgerRow[]>;
   close(): Promise<void>;
 }
 
 export function openLedgerView(postgresUrl: string): LedgerView {
   const pool = new pg.Pool({ connectionString: postgresUrl, max: 2 });
   pool.on('error', () => undefined); // The server may stop before the test closes its view.
-  const query = async (text: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> =>
-    (await pool.query<Record<string, unknown>>(text, [...values])).rows;
+  const query = async (text: string, values: readonly unknown[] = []): Promise<LedgerRow[]> => (await pool.query<LedgerRow>(text, [...values])).rows;
   return {
     query,
     async wallet(organizationSlug) {

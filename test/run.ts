@@ -4,7 +4,7 @@
 
 import { globSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath } from 'node:url';
@@ -52,7 +52,7 @@ function findTests(suiteOrFile: string): string[] {
   const isSuite = (SUITES as readonly string[]).includes(suiteOrFile);
   const pattern = isSuite ? `test/${suiteOrFile}/**/*.test.ts` : suiteOrFile;
   return globSync(pattern, { cwd: ROOT })
-    .map((file) => join(ROOT, file))
+    .map((file) => resolve(ROOT, file))
     .sort();
 }
 

@@ -87,11 +87,15 @@ export class ProcessSlot {
     return true;
   }
 
-  /** Drains what runs here and starts nothing more. */
-  async stop(limitMs: number): Promise<void> {
+  /** From here on nothing is started here any more; what runs goes on. */
+  retire(): void {
     this.#stopping = true;
     if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
     this.#onFirstFailure?.();
+  }
+
+  async stop(limitMs: number): Promise<void> {
+    this.retire();
     await Promise.all(this.lives.map((life) => life.drain(limitMs)));
   }
 

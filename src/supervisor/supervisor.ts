@@ -202,6 +202,8 @@ export class Supervisor {
 
   async #stop(): Promise<void> {
     this.#state = 'stopping';
+    // Whoever signals the whole process group ends some of them before we do.
+    for (const slot of this.#slots) slot.retire();
     await this.#stopRole('gateway', this.#plan.drainLimitMs);
     await this.#stopRole('jobs', JOBS_DRAIN_LIMIT_MS);
     await this.#stopRole('simulated-provider', 0);

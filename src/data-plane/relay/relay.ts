@@ -1,28 +1,31 @@
 // Relays one admitted request to a provider and its reply to the client, byte for byte, and sees that the execution ends exactly once.
 //
-//   waiting --reply--> relaying --end or [DONE]--> settled --last bytes--> closed
+//   waiting --reply--> relaying ---end of it---> settled --last bytes--> closed
 //      |                  |                           ^
 //      |                  +--cut / client left--------+   (usage as reported, else counted in the worker pool)
 //      +--fault: next attempt, or a refusal-----------+
 //
 // The terminal record is written before the bytes that show the client the end: what it saw complete survives our death (DESIGN 4).
 
+import type { Provider } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
-import type { Provider } from '../../domain/models/catalog.ts';
+import type { Exchange } from '../../http/exchange.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
-import type { Exchange } from '../../http/exchange.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import { spliceModel } from '../dialects/model-splice.ts';
+import type { StreamEnd, StreamProgress } from '../dialects/stream-end.ts';
 import { type Execution, type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
 import { countUsage, reportedUsage } from '../metering/measure-usage.ts';
 import { replyHeaders, upstreamHeaders } from './header-policy.ts';
+import { HeldBytes } from './held-bytes.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { RelayedBytes } from './relayed-bytes.ts';
+import { CHUNKED, ReplyWriter } from './reply-writer.ts';
 import type { SlabPool } from './slab-pool.ts';
 import type { ReplyHeaders, ReplyListener, UpstreamCall, UpstreamFault, UpstreamOrigin } from './upstream.ts';
 
@@ -66,6 +69,7 @@ export class Relay implements ReplyListener {
   private readonly question: RelayQuestion;
   private readonly context: RelayContext;
   private readonly relayed = new RelayedBytes();
+  private readonly writer: ReplyWriter;
   private readonly startedAtMs: number;
   private call: UpstreamCall | null = null;
   private offerIndex = 0;
@@ -80,17 +84,13 @@ export class Relay implements ReplyListener {
   private modelEnd: number;
 
   private providerStatus = 0;
-  private headers: string[] = [];
   private isStream = false;
-  /** Declared length of the reply's body; -1 when it is chunked. */
-  private totalBytes = -1;
-  private pending: Buffer[] = [];
-  private pendingBytes = 0;
-  private begun = false;
+  private streamEnd: StreamEnd | null = null;
+  private streamProgress: StreamProgress = 'open';
+  private readonly held = new HeldBytes();
   private upstreamEnded = false;
   private cut = false;
   private flushScheduled = false;
-  private clientBlocked = false;
   /** The end is being recorded, after its tokens are counted where they must be; the last bytes wait for it. */
   private settling = false;
   private drainUntilMs = 0;
@@ -101,6 +101,7 @@ export class Relay implements ReplyListener {
     this.question = question;
     this.context = context;
     this.startedAtMs = context.clock.monotonicMs();
+    this.writer = new ReplyWriter(question.exchange, this.goOn);
     const { slab, body, scanned } = question.request;
     const model = scanned.valueOf('model');
     assert(model !== null, 'a relayed request names its model');
@@ -151,11 +152,11 @@ export class Relay implements ReplyListener {
 
   onReplyStart(status: number, headers: ReplyHeaders): void {
     this.providerStatus = status;
-    this.headers = replyHeaders(headers, this.question.ownHeaders);
     const length = headers['content-length'];
-    if (typeof length === 'string') this.totalBytes = Number(length);
+    this.writer.start(status, replyHeaders(headers, this.question.ownHeaders), typeof length === 'string' ? Number(length) : CHUNKED);
     const type = headers['content-type'];
     this.isStream = typeof type === 'string' && type.startsWith('text/event-stream');
+    if (this.isStream && status < 400) this.streamEnd = this.question.dialect.watchStreamEnd();
     this.scheduleFlush();
   }
 
@@ -163,9 +164,10 @@ export class Relay implements ReplyListener {
     const { execution } = this.question;
     if (execution.firstByteAtMs === null) execution.firstByteAtMs = this.context.clock.monotonicMs();
     this.relayed.append(chunk);
+    if (this.streamEnd !== null) this.streamProgress = this.streamEnd.feed(chunk);
     if (this.question.exchange.closed) return;
-    this.pending.push(chunk);
-    this.pendingBytes += chunk.length;
+    if (this.streamProgress === 'open') this.writer.push(chunk);
+    else this.held.hold(chunk, this.writer);
     this.scheduleFlush();
   }
 
@@ -244,15 +246,21 @@ export class Relay implements ReplyListener {
       if (this.upstreamEnded || this.cut) this.close();
       return;
     }
-    if (this.clientBlocked) return;
-    exchange.cork(this.writeOut);
-    if (this.cut && !this.clientBlocked) exchange.cut();
+    if (execution.settled) this.held.release(this.writer);
+    this.writer.flush(this.upstreamEnded);
+    // Backpressure: the provider is not read while the client's socket is full.
+    if (this.writer.blocked) this.call?.pause();
+    else if (this.cut) exchange.cut();
     if (exchange.closed) this.close();
   }
 
+  private readonly goOn = (): void => {
+    this.call?.resume();
+    this.scheduleFlush();
+  };
+
   private isOver(): boolean {
-    if (this.upstreamEnded || this.cut) return true;
-    return this.isStream && this.providerStatus < 400 && this.question.dialect.endsStream(this.relayed.endBuffer, this.relayed.endLength);
+    return this.upstreamEnded || this.cut || this.streamProgress === 'ended';
   }
 
   private howItEnded(): HowItEnded {
@@ -260,52 +268,12 @@ export class Relay implements ReplyListener {
     return this.question.exchange.aborted ? 'client_left' : 'clean';
   }
 
-  private readonly writeOut = (): void => {
-    const { exchange } = this.question;
-    if (!this.begun) {
-      this.begun = true;
-      exchange.begin(this.providerStatus, this.headers);
-      if (this.upstreamEnded && (this.totalBytes === -1 || this.totalBytes === this.pendingBytes)) {
-        exchange.end(this.takePending());
-        return;
-      }
-    }
-    if (this.pendingBytes > 0) {
-      const bytes = this.takePending();
-      const room = this.totalBytes === -1 ? exchange.write(bytes) : exchange.writeOfTotal(bytes, this.totalBytes);
-      if (exchange.closed) return;
-      if (!room) {
-        this.waitForClient();
-        return;
-      }
-    }
-    if (this.upstreamEnded) exchange.end();
-  };
-
-  private takePending(): Buffer {
-    const bytes = this.pending.length === 1 ? (this.pending[0] as Buffer) : Buffer.concat(this.pending, this.pendingBytes);
-    this.pending = [];
-    this.pendingBytes = 0;
-    return bytes;
-  }
-
-  /** Backpressure: the provider is not read while the client's socket is full. */
-  private waitForClient(): void {
-    this.clientBlocked = true;
-    this.call?.pause();
-    this.question.exchange.onWritable(() => {
-      this.clientBlocked = false;
-      this.call?.resume();
-      this.scheduleFlush();
-    });
-  }
-
   /** Ends the execution: `flush` goes on once its end is recorded, after a count of its tokens where the provider reported none. */
   private settle(how: HowItEnded): void {
     if (this.settling) return;
     this.settling = true;
     const failed = this.providerStatus >= 300;
-    const report = failed ? NO_USAGE : reportedUsage(this.question.dialect, this.relayed);
+    const report = failed ? NO_USAGE : reportedUsage(this.question.dialect, this.relayed, how !== 'clean');
     const outcome = this.outcomeOf(how, report);
     const rule = OUTCOME_MATRIX[outcome].chargeRule;
     if (rule === 'nothing') this.end(outcome, NO_USAGE);
@@ -338,15 +306,14 @@ export class Relay implements ReplyListener {
 
   private end(outcome: Outcome, measured: MeasuredUsage): void {
     const { execution, exchange } = this.question;
-    const status = this.begun || !exchange.aborted ? this.providerStatus : null;
+    const status = this.writer.begun || !exchange.aborted ? this.providerStatus : null;
     const errorCode = this.providerStatus >= 300 ? `provider_${this.providerStatus}` : null;
     execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes }).then(this.scheduleFlush, this.fail);
   }
 
   /** The client is gone: the call is cut, or read on for its usage where the provider's setting says so. */
   private clientLeft(): void {
-    this.pending = [];
-    this.pendingBytes = 0;
+    this.writer.drop();
     if (this.settling) {
       // The recording goes on; `flush` then finds nothing more to wait for.
       this.call?.abort();
@@ -360,7 +327,6 @@ export class Relay implements ReplyListener {
     }
     if (this.offer.provider.onDisconnect === 'drain' && this.call !== null && this.drainUntilMs === 0) {
       this.drainUntilMs = this.context.clock.monotonicMs() + DRAIN_TIMEOUT_MS;
-      this.clientBlocked = false;
       this.call.resume();
       return;
     }

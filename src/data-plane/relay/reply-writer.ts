@@ -1,0 +1,91 @@
+// The client's side of a relay: gathers what the provider sent, writes it in as few packets as possible, and says when the client is full.
+
+import type { Exchange } from '../../http/exchange.ts';
+
+/** A reply's length when the provider sent it in chunks. */
+export const CHUNKED = -1;
+
+export class ReplyWriter {
+  /** The client's socket is full: nothing is written, and the provider should not be read, until `onRoom`. */
+  blocked = false;
+  /** Status and headers have gone out. */
+  begun = false;
+  private readonly exchange: Exchange;
+  private readonly onRoom: () => void;
+  private status = 0;
+  private headers: readonly string[] = [];
+  private totalBytes = CHUNKED;
+  private pending: Buffer[] = [];
+  private pendingBytes = 0;
+  /** The reply is whole: the next flush ends the response. */
+  private ending = false;
+
+  constructor(exchange: Exchange, onRoom: () => void) {
+    this.exchange = exchange;
+    this.onRoom = onRoom;
+  }
+
+  /** `totalBytes`: the declared length of the body, or CHUNKED. */
+  start(status: number, headers: readonly string[], totalBytes: number): void {
+    this.status = status;
+    this.headers = headers;
+    this.totalBytes = totalBytes;
+  }
+
+  push(chunk: Buffer): void {
+    this.pending.push(chunk);
+    this.pendingBytes += chunk.length;
+  }
+
+  /** Forgets what was not written: the client is gone. */
+  drop(): void {
+    this.pending = [];
+    this.pendingBytes = 0;
+    this.blocked = false;
+  }
+
+  /** Writes what there is; `whole` ends the response with it. */
+  flush(whole: boolean): void {
+    if (this.blocked) return;
+    this.ending = whole;
+    this.exchange.cork(this.writeOut);
+  }
+
+  private readonly writeOut = (): void => {
+    const { exchange } = this;
+    if (!this.begun) {
+      this.begun = true;
+      exchange.begin(this.status, this.headers);
+      // A reply that is whole already goes out with its length, in one piece.
+      if (this.ending && (this.totalBytes === CHUNKED || this.totalBytes === this.pendingBytes)) {
+        exchange.end(this.takePending());
+        return;
+      }
+    }
+    if (this.pendingBytes > 0) {
+      const bytes = this.takePending();
+      const room = this.totalBytes === CHUNKED ? exchange.write(bytes) : exchange.writeOfTotal(bytes, this.totalBytes);
+      if (exchange.closed) return;
+      if (!room) {
+        this.waitForRoom();
+        return;
+      }
+    }
+    if (this.ending) exchange.end();
+  };
+
+  private takePending(): Buffer {
+    const bytes = this.pending.length === 1 ? (this.pending[0] as Buffer) : Buffer.concat(this.pending, this.pendingBytes);
+    this.pending = [];
+    this.pendingBytes = 0;
+    return bytes;
+  }
+
+  private waitForRoom(): void {
+    this.blocked = true;
+    this.exchange.onWritable(() => {
+      this.blocked = false;
+      this.onRoom();
+    });
+  }
+}

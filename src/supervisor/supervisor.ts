@@ -190,6 +190,7 @@ export class Supervisor {
     this.#log.info('rolling restart of the gateways');
     for (const slot of this.#slots.filter(({ role }) => role === 'gateway')) {
       if (await slot.replace(this.#plan.drainLimitMs)) continue;
+      if (this.#isStopping()) return;
       this.#log.error({ name: slot.name }, 'rolling restart given up: the new process did not get ready, the old one goes on');
       break;
     }

@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
 import { RelayedBytes } from '../../src/data-plane/relay/relayed-bytes.ts';
+import { keptReply } from '../support/kept-replies.ts';
 
-const usageOf = (text: string) => chatCompletions.readUsage(Buffer.from(text));
+const usageOf = (text: string) => chatCompletions.readUsage(keptReply(text));
 
 describe('usage of a chat reply', () => {
   test('tokens, cached and reasoning', () => {
@@ -16,7 +17,9 @@ describe('usage of a chat reply', () => {
   });
 
   test('the last one that is not null', () => {
-    const usage = usageOf('data: {"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\ndata: {"usage":null}\n\ndata: {"usage" : { "prompt_tokens":7,"completion_tokens":2 } }\n\ndata: {"usage":null}\n\n');
+    const usage = usageOf(
+      'data: {"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\ndata: {"usage":null}\n\ndata: {"usage" : { "prompt_tokens":7,"completion_tokens":2 } }\n\ndata: {"usage":null}\n\n',
+    );
     assert.equal(usage?.inputTokens, 7);
   });
 
@@ -32,7 +35,7 @@ describe('usage of a chat reply', () => {
 });
 
 describe('end of a chat stream', () => {
-  const ends = (text: string) => chatCompletions.endsStream(Buffer.from(text), Buffer.byteLength(text));
+  const ends = (text: string) => chatCompletions.watchStreamEnd().feed(Buffer.from(text)) === 'ended';
   for (const text of ['data: [DONE]\n\n', 'data: [DONE]', 'data:[DONE]\r\n\r\n', 'data: {"a":1}\n\ndata: [DONE]\n\n: bye\n\n']) {
     test(`${JSON.stringify(text)} is one`, () => assert.equal(ends(text), true));
   }

@@ -2,24 +2,26 @@
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
-import type { Dialect, RequestBounds } from './dialect.ts';
-import { readInteger, type ControlKey, type ScannedRequest } from './request-scan/request-scanner.ts';
-import { lastUsageObject } from './usage-window.ts';
+import { ChatStreamEnd } from './chat-stream-end.ts';
+import type { Dialect, KeptReply, RequestBounds } from './dialect.ts';
+import { countOf, inclusiveUsage, objectOf, type UsageObject } from './reported-counts.ts';
+import { readCount, readFlag } from './request-fields.ts';
+import type { ScannedRequest } from './request-scan/request-scanner.ts';
+import { documentUsage, type EventLine, isDocument, lastEventUsage } from './usage-window.ts';
 
 export const chatCompletions: Dialect = {
   api: 'chat_completions',
   upstreamPath: '/v1/chat/completions',
   outputLimitField: 'max_tokens',
+  charged: true,
   readBounds,
   readUsage,
-  endsStream,
+  watchStreamEnd: () => new ChatStreamEnd(),
 };
 
 function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal {
-  const stream = scanned.valueOf('stream');
-  if (stream !== null && stream.kind !== 'true' && stream.kind !== 'false' && stream.kind !== 'null') {
-    return { kind: 'invalid_field', field: 'stream', reason: 'must be true or false' };
-  }
+  const streamed = readFlag(scanned, 'stream');
+  if (typeof streamed === 'object') return streamed;
   const maxTokens = readCount(scanned, body, 'max_tokens');
   if (typeof maxTokens === 'object' && maxTokens !== null) return maxTokens;
   const maxCompletionTokens = readCount(scanned, body, 'max_completion_tokens');
@@ -28,53 +30,37 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   if (typeof answers === 'object' && answers !== null) return answers;
   // Where a client sets both, the provider may honour either: the bound is the larger one.
   const outputTokensMax = maxTokens === null ? maxCompletionTokens : Math.max(maxTokens, maxCompletionTokens ?? 0);
-  return { streamed: stream !== null && stream.kind === 'true', outputTokensMax, answers: Math.max(1, answers ?? 1) };
+  return { streamed, outputTokensMax, answers: Math.max(1, answers ?? 1) };
 }
 
-/** A whole non-negative number, null when absent or null, a refusal otherwise. */
-function readCount(scanned: ScannedRequest, body: Buffer, field: ControlKey): number | null | Refusal {
-  const value = scanned.valueOf(field);
-  if (value === null || value.kind === 'null') return null;
-  return readInteger(body, value) ?? { kind: 'invalid_field', field, reason: 'must be a whole number' };
-}
-
-function readUsage(end: Buffer): Usage | null {
-  const usage = lastUsageObject(end);
+function readUsage(reply: KeptReply): Usage | null {
+  const usage = isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, usageOfEvent);
   if (usage === null) return null;
-  const promptDetails = objectOf(usage['prompt_tokens_details']);
-  const completionDetails = objectOf(usage['completion_tokens_details']);
-  return {
-    inputTokens: countOf(usage['prompt_tokens']),
-    cachedInputTokens: countOf(promptDetails['cached_tokens'] ?? usage['prompt_cache_hit_tokens']),
-    cacheWriteTokens: countOf(promptDetails['cache_write_tokens']),
-    outputTokens: countOf(usage['completion_tokens']),
-    reasoningTokens: countOf(completionDetails['reasoning_tokens']),
-    images: null,
-  };
+  const input = objectOf(usage['prompt_tokens_details']);
+  const output = objectOf(usage['completion_tokens_details']);
+  return inclusiveUsage({
+    input: countOf(usage['prompt_tokens']),
+    // Beside OpenAI's own name: DeepSeek's, Moonshot's, and that of gateways which pass Anthropic's on.
+    cached: countOf(input['cached_tokens'] ?? usage['prompt_cache_hit_tokens'] ?? usage['cached_tokens'] ?? usage['cache_read_input_tokens']),
+    // OpenRouter's, Alibaba's, and again Anthropic's.
+    cacheWrite: countOf(input['cache_write_tokens'] ?? input['cache_creation_input_tokens'] ?? usage['cache_creation_input_tokens']),
+    output: countOf(usage['completion_tokens']),
+    reasoning: countOf(output['reasoning_tokens']),
+    total: countOf(usage['total_tokens']),
+  });
 }
 
-function objectOf(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+/** Of an event of the stream: at the top, or where Groq and Moonshot put it. */
+function usageOfEvent(event: EventLine): UsageObject | null {
+  const usage = event.usageAt(1);
+  if (usage !== null) return hasCounts(usage) ? usage : null;
+  const data = event.json();
+  if (data === null) return null;
+  const choices = data['choices'];
+  const inside = [objectOf(data['x_groq'])['usage'], objectOf(Array.isArray(choices) ? choices[0] : null)['usage']];
+  return inside.map(objectOf).find(hasCounts) ?? null;
 }
 
-/** A count as reported. A value that is present but no number becomes NaN, which `checkUsage` refuses: it must not pass as "not reported". */
-function countOf(value: unknown): number | null {
-  if (value === undefined || value === null) return null;
-  return typeof value === 'number' ? value : Number.NaN;
+function hasCounts(usage: UsageObject): boolean {
+  return 'prompt_tokens' in usage || 'completion_tokens' in usage;
 }
-
-const DONE = Buffer.from('[DONE]');
-
-/** The stream's last event is `data: [DONE]`; line ends vary. */
-function endsStream(end: Buffer, length: number): boolean {
-  let at = length - 1;
-  while (at >= 0 && (end[at] === 0x0a || end[at] === 0x0d || end[at] === 0x20)) at -= 1;
-  if (at < 0) return false;
-  // Nearly every chunk of a stream ends with its JSON object.
-  if (end[at] === 0x7d) return false;
-  if (end[at] === 0x5d) return at >= 5 && end.compare(DONE, 0, 6, at - 5, at + 1) === 0;
-  // One that ends otherwise may carry a comment after [DONE].
-  return end.subarray(Math.max(0, at - COMMENT_BYTES_MAX), at).includes(DONE);
-}
-
-const COMMENT_BYTES_MAX = 4_096;

@@ -11,9 +11,9 @@ import { type MeasuredUsage, NO_USAGE } from './execution.ts';
 /** Loading a tokenizer takes 125 ms the first time; past this the bound is used instead of the count. */
 const COUNT_DEADLINE_MS = 2_000;
 
-/** The provider's report in this reply, checked; `usage` is null when there is none that can be charged by. */
-export function reportedUsage(dialect: Dialect, relayed: RelayedBytes): MeasuredUsage {
-  const raw = dialect.readUsage(relayed.end());
+/** The provider's report in this reply, checked; `usage` is null when there is none that can be charged by. `cut`: the reply broke off. */
+export function reportedUsage(dialect: Dialect, relayed: RelayedBytes, cut: boolean): MeasuredUsage {
+  const raw = dialect.readUsage({ beginning: relayed.beginning(), end: relayed.end(), cut });
   if (raw === null) return NO_USAGE;
   // A report above what was held is not refused here: the charge stops at the hold and the rest goes to suspense.
   const checked = checkUsage(raw, NO_USAGE_BOUNDS);

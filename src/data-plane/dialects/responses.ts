@@ -1,0 +1,73 @@
+// The Responses dialect: its control fields, its usage object, the events that end its stream (spec 4.1, 4.2).
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Usage } from '../../domain/usage/usage.ts';
+import type { Dialect, KeptReply, RequestBounds, SavedResponseFields } from './dialect.ts';
+import { countOf, inclusiveUsage, objectOf, type UsageObject } from './reported-counts.ts';
+import { readCount, readFlag, readText } from './request-fields.ts';
+import type { ScannedRequest } from './request-scan/request-scanner.ts';
+import { EventStreamEnd } from './stream-end.ts';
+import { TerminalEvents } from './terminal-events.ts';
+import { documentUsage, type EventLine, isDocument, lastEventUsage } from './usage-window.ts';
+
+const TERMINAL_EVENTS = new TerminalEvents(['response.completed', 'response.incomplete', 'response.failed', 'error']);
+
+export const responses: Dialect = {
+  api: 'responses',
+  upstreamPath: '/v1/responses',
+  outputLimitField: 'max_output_tokens',
+  charged: true,
+  readBounds,
+  readUsage,
+  watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
+};
+
+function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal {
+  const streamed = readFlag(scanned, 'stream');
+  if (typeof streamed === 'object') return streamed;
+  const outputTokensMax = readCount(scanned, body, 'max_output_tokens');
+  if (typeof outputTokensMax === 'object' && outputTokensMax !== null) return outputTokensMax;
+  return { streamed, outputTokensMax, answers: 1, saved: readSavedFields(scanned, body) };
+}
+
+function readSavedFields(scanned: ScannedRequest, body: Buffer): SavedResponseFields {
+  const store = scanned.valueOf('store')?.kind;
+  return {
+    background: scanned.valueOf('background')?.kind === 'true',
+    store: store === 'true' ? true : store === 'false' ? false : null,
+    previousResponseId: readText(scanned, body, 'previous_response_id'),
+    conversationId: readText(scanned, body, 'conversation') ?? readConversationObject(scanned, body),
+  };
+}
+
+const CONVERSATION_BYTES_MAX = 1024;
+
+/** `conversation` is an id, or an object that holds one. */
+function readConversationObject(scanned: ScannedRequest, body: Buffer): string | null {
+  const value = scanned.valueOf('conversation');
+  if (value === null || value.kind !== 'object' || value.end - value.start > CONVERSATION_BYTES_MAX) return null;
+  const id = objectOf(JSON.parse(body.toString('utf8', value.start, value.end)))['id'];
+  return typeof id === 'string' ? id : null;
+}
+
+function readUsage(reply: KeptReply): Usage | null {
+  const usage = isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, usageOfEvent);
+  if (usage === null) return null;
+  const input = objectOf(usage['input_tokens_details']);
+  return inclusiveUsage({
+    input: countOf(usage['input_tokens']),
+    cached: countOf(input['cached_tokens']),
+    cacheWrite: countOf(input['cache_write_tokens']),
+    output: countOf(usage['output_tokens']),
+    reasoning: countOf(objectOf(usage['output_tokens_details'])['reasoning_tokens']),
+    total: countOf(usage['total_tokens']),
+  });
+}
+
+/** Of a terminal event, whose `response` has it: other events carry items, and these carry what tools and callers have written. */
+function usageOfEvent(event: EventLine): UsageObject | null {
+  const { type } = event;
+  if (type !== null && !TERMINAL_EVENTS.names.includes(type)) return null;
+  const usage = event.usageAt(2) ?? event.usageAt(1);
+  return usage !== null && ('input_tokens' in usage || 'output_tokens' in usage) ? usage : null;
+}

@@ -1,0 +1,16 @@
+// Replies as the relay would have kept them when their end is reached.
+
+import type { KeptReply } from '../../src/data-plane/dialects/dialect.ts';
+import { RelayedBytes } from '../../src/data-plane/relay/relayed-bytes.ts';
+import { type SplitPlan, splitBytes } from './byte-splits.ts';
+
+export function keptReply(body: Buffer | string, split: SplitPlan = { kind: 'whole' }, cut = false): KeptReply {
+  const kept = new RelayedBytes();
+  for (const chunk of splitBytes(Buffer.from(body), split)) kept.append(chunk);
+  return { beginning: kept.beginning(), end: kept.end(), cut };
+}
+
+/** A stream that broke off after these bytes. */
+export function cutReply(body: Buffer | string): KeptReply {
+  return keptReply(body, { kind: 'whole' }, true);
+}

@@ -1,0 +1,200 @@
+// Every recorded exchange of the text formats, fed in pieces: the usage is what parsing all of it finds, the stream ends exactly where its last
+// event does, and the bounds of each request are read as plain JSON parsing reads them.
+
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
+import { countTokens } from '../../src/data-plane/dialects/count-tokens.ts';
+import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
+import { messages } from '../../src/data-plane/dialects/messages.ts';
+import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
+import { readResponseId } from '../../src/data-plane/dialects/response-id.ts';
+import { responses } from '../../src/data-plane/dialects/responses.ts';
+import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
+import { keptReply } from '../support/kept-replies.ts';
+import { loadRecordedExchanges, type RecordedExchange } from '../support/recorded-exchanges.ts';
+import { parseDocument, readDocuments } from '../support/recorded-usage.ts';
+import { sharedAssets } from '../support/shared-assets.ts';
+
+const SEED = Number(process.env.TEST_SEED ?? 20_261_120);
+const SKIP = sharedAssets() === null ? 'no recordings beside the repository' : false;
+
+interface Format {
+  readonly dialect: Dialect;
+  readonly terminalTypes: readonly string[];
+  readonly exchanges: readonly RecordedExchange[];
+}
+
+const FORMATS: readonly Format[] = [
+  { dialect: chatCompletions, terminalTypes: ['[DONE]'], exchanges: loadRecordedExchanges('chat') },
+  {
+    dialect: responses,
+    terminalTypes: ['response.completed', 'response.incomplete', 'response.failed', 'error'],
+    exchanges: loadRecordedExchanges('responses'),
+  },
+  { dialect: messages, terminalTypes: ['message_stop', 'error'], exchanges: loadRecordedExchanges('messages') },
+  { dialect: countTokens, terminalTypes: [], exchanges: loadRecordedExchanges('count_tokens') },
+];
+
+/** Pieces of every size; one byte each where the recording is not too long for it. */
+function splitsOf(body: Buffer, index: number): readonly SplitPlan[] {
+  const random = [6, 90, 1400].map((bytesMax, row): SplitPlan => ({ kind: 'random', seed: SEED + index * 7 + row, bytesMax }));
+  return [{ kind: 'whole' }, ...random, { kind: 'each_byte', from: Math.max(0, body.length - 60_000) }];
+}
+
+for (const { dialect, terminalTypes, exchanges } of FORMATS) {
+  describe(`recorded ${dialect.api} exchanges (TEST_SEED=${SEED})`, { skip: SKIP }, () => {
+    test(`usage of all ${exchanges.length} replies`, () => {
+      assert.ok(exchanges.length > 0);
+      for (const [index, exchange] of exchanges.entries()) {
+        for (const split of splitsOf(exchange.responseBody, index)) checkUsageOf(dialect, exchange, split);
+      }
+    });
+
+    test('the end of every stream', () => {
+      for (const [index, exchange] of exchanges.entries()) {
+        if (!exchange.stream) continue;
+        for (const body of [exchange.responseBody, withCrLf(exchange.responseBody), withoutEventLines(exchange.responseBody)]) {
+          for (const split of splitsOf(body, index)) checkEndOf(dialect, terminalTypes, exchange.name, body, split);
+        }
+      }
+    });
+
+    test('bounds of every request', () => {
+      for (const exchange of exchanges) {
+        if (exchange.requestBody !== null) checkBoundsOf(dialect, exchange.name, exchange.requestBody);
+      }
+    });
+  });
+}
+
+function checkUsageOf(dialect: Dialect, exchange: RecordedExchange, split: SplitPlan): void {
+  const usage = dialect.readUsage(keptReply(exchange.responseBody, split));
+  const where = `${exchange.name}, ${JSON.stringify(split)}`;
+  if (dialect === countTokens) {
+    assert.deepEqual([usage?.inputTokens, usage?.outputTokens], [0, 0], where);
+    return;
+  }
+  const found = usage && {
+    inputTokens: usage.inputTokens,
+    outputTokens: usage.outputTokens,
+    cachedTokens: usage.cachedInputTokens,
+    cacheWriteTokens: usage.cacheWriteTokens,
+    reasoningTokens: usage.reasoningTokens,
+  };
+  assert.deepEqual(found, exchange.expectedUsage, where);
+}
+
+/** Where an event begins, where its first line is over, and where it is. */
+interface Place {
+  readonly begins: number;
+  readonly named: number;
+  readonly ends: number;
+  readonly type: string;
+}
+
+function checkEndOf(dialect: Dialect, terminalTypes: readonly string[], name: string, body: Buffer, split: SplitPlan): void {
+  const place = findTerminalEvent(body, terminalTypes);
+  const watcher = dialect.watchStreamEnd();
+  let offset = 0;
+  for (const chunk of splitBytes(body, split)) {
+    offset += chunk.length;
+    const progress = watcher.feed(chunk);
+    const where = `${name} at ${offset} of ${body.length}, ${JSON.stringify(split)}, ${JSON.stringify(place)}: ${progress}`;
+    if (place === null || offset <= place.begins) assert.equal(progress, 'open', where);
+    else if (offset >= place.ends) assert.equal(progress, 'ended', where);
+    else if (offset >= place.named) assert.equal(progress, 'ending', where);
+    else assert.notEqual(progress, 'ended', where);
+  }
+  assert.equal(watcher.endedBy, place?.type ?? null, name);
+}
+
+/** The first event that ends the stream; null in a recording that breaks off. */
+function findTerminalEvent(body: Buffer, terminalTypes: readonly string[]): Place | null {
+  const text = body.toString('latin1');
+  let begins = 0;
+  while (begins < text.length) {
+    const blank = /\r?\n\r?\n/g;
+    blank.lastIndex = begins;
+    const ends = blank.exec(text) === null ? text.length : blank.lastIndex;
+    const event = text.slice(begins, ends);
+    const data = /^data: ?([^\r\n]*)/m.exec(event)?.[1] ?? '';
+    const type = data === '[DONE]' ? data : parseDocument(data)?.type;
+    // A comment may stand before the first line of the event.
+    const lead = /^(:[^\n]*\n)*/.exec(event)?.[0].length ?? 0;
+    const named = begins + lead + (event.slice(lead).match(/^[^\n]*\n?/)?.[0].length ?? 0);
+    // Clients stop at [DONE] itself.
+    if (data === '[DONE]') return { begins: begins + lead, named, ends: text.indexOf('[DONE]', begins) + 6, type: data };
+    if (type !== undefined && terminalTypes.includes(type)) return { begins: begins + lead, named, ends, type };
+    begins = ends;
+  }
+  return null;
+}
+
+function withCrLf(body: Buffer): Buffer {
+  return Buffer.from(body.toString('latin1').replace(/\r?\n/g, '\r\n'), 'latin1');
+}
+
+function withoutEventLines(body: Buffer): Buffer {
+  return Buffer.from(body.toString('latin1').replace(/^event:[^\n]*\n/gm, ''), 'latin1');
+}
+
+const scanner = new RequestScanner();
+
+function checkBoundsOf(dialect: Dialect, name: string, body: Buffer): void {
+  const request = JSON.parse(body.toString('utf8')) as Readonly<Record<string, unknown>>;
+  const scanned = scanner.scan(body);
+  assert.equal(scanned.fault, null, name);
+  const { saved, ...bounds } = dialect.readBounds(scanned, body) as Exclude<ReturnType<Dialect['readBounds']>, { kind: string }>;
+  if (dialect === countTokens) {
+    assert.deepEqual(bounds, { streamed: false, outputTokensMax: 0, answers: 1 }, name);
+    return;
+  }
+  const limits = [request['max_tokens'], request['max_completion_tokens'], request['max_output_tokens']].filter((limit) => typeof limit === 'number');
+  const outputTokensMax = limits.length === 0 ? null : Math.max(...limits);
+  assert.deepEqual(bounds, { streamed: request['stream'] === true, outputTokensMax, answers: request['n'] ?? 1 }, name);
+  if (dialect !== responses) return assert.equal(saved, undefined, name);
+  const expected = {
+    background: request['background'] === true,
+    store: request['store'] ?? null,
+    previousResponseId: request['previous_response_id'] ?? null,
+    conversationId: request['conversation'] ?? null,
+  };
+  assert.deepEqual(saved, expected, name);
+}
+
+describe('recorded responses', { skip: SKIP }, () => {
+  test('the id of every reply', () => {
+    for (const { name, responseBody, stream } of [...loadRecordedExchanges('responses'), ...loadRecordedExchanges('responses_sub')]) {
+      const [first] = readDocuments(responseBody, stream);
+      const expected = (stream ? first?.response?.id : first?.id) ?? null;
+      assert.equal(readResponseId(responseBody), expected, name);
+    }
+  });
+});
+
+const DIALECT_OF_PATH: readonly (readonly [string, Dialect])[] = [
+  ['/v1/messages/count_tokens', countTokens],
+  ['/v1/messages', messages],
+  ['/v1/responses', responses],
+  ['/v1/chat/completions', chatCompletions],
+];
+
+describe('bodies of coding agents', { skip: SKIP }, () => {
+  test('their bounds', () => {
+    const folder = sharedAssets('agents') ?? '';
+    let checked = 0;
+    for (const name of readdirSync(folder).filter((file) => file.endsWith('.json'))) {
+      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as { url?: string; body?: unknown; model?: unknown };
+      const body = file.model === undefined ? file.body : file;
+      if (body === undefined || body === null) continue;
+      const dialect = DIALECT_OF_PATH.find(([path]) => (file.url ?? '/v1/messages').startsWith(path))?.[1];
+      assert.ok(dialect, name);
+      checkBoundsOf(dialect, name, Buffer.from(JSON.stringify(body)));
+      checked += 1;
+    }
+    assert.ok(checked >= 10, `${checked} bodies`);
+  });
+});

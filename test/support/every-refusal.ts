@@ -24,6 +24,7 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   body_not_an_object: { kind: 'body_not_an_object' },
   body_too_deep: { kind: 'body_too_deep' },
   duplicate_key: { kind: 'duplicate_key', key: 'model' },
+  invalid_form: { kind: 'invalid_form', reason: 'it does not end with the closing boundary' },
   missing_model: { kind: 'missing_model' },
   model_not_a_string: { kind: 'model_not_a_string' },
   invalid_field: { kind: 'invalid_field', field: 'max_tokens', reason: 'it must be a positive whole number' },

@@ -10,7 +10,7 @@ import { type EnvelopeName, renderRefusal } from '../../src/domain/refusals/rend
 import { statusLine } from '../../src/domain/refusals/status-line.ts';
 import { EVERY_REFUSAL } from '../support/every-refusal.ts';
 
-const ENVELOPES: readonly EnvelopeName[] = ['gateway', 'platform', 'openai', 'messages'];
+const ENVELOPES: readonly EnvelopeName[] = ['gateway', 'platform', 'openai', 'messages', 'systemone'];
 const CONTEXT = { requestId: 'req-1', publicUrl: 'https://gate.test' };
 
 function headersOf(refusal: Refusal): Record<string, string> {
@@ -31,7 +31,7 @@ describe('every refusal, in every envelope and form', () => {
         assert.equal(headers.find(([name]) => name === 'content-type')?.[1], 'application/json');
         for (const [name, value] of headers) assert.match(`${name}: ${value}`, /^[a-z-]+: [ -~]+$/);
         const parsed = JSON.parse(body) as Record<string, unknown>;
-        assert.ok('error' in parsed);
+        assert.ok('error' in parsed || 'detail' in parsed);
       }
     });
   }

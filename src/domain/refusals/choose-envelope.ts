@@ -2,8 +2,8 @@
 
 import type { RefusalFamily } from './refusal-rules.ts';
 
-/** The envelope of a route, named in the route table. provider-keys (7.4) and systemone (7.5) join with the routes that need them. */
-export type EnvelopeName = 'gateway' | 'platform' | 'openai' | 'messages';
+/** The envelope of a route, named in the route table. provider-keys (7.4) joins with the routes that need it. */
+export type EnvelopeName = 'gateway' | 'platform' | 'openai' | 'messages' | 'systemone';
 
 /** The operator's switch per route (spec 7.4). */
 export type AdmissionForm = 'flat' | 'dialect';
@@ -24,10 +24,12 @@ export function chooseEnvelope(family: RefusalFamily, routeEnvelope: EnvelopeNam
   }
 }
 
-/** Routes without a dialect of their own have nothing to switch to. */
+/** Routes without an error dialect of their own have nothing to switch to. */
 const DIALECT_FORMS: Readonly<Record<EnvelopeName, ChosenEnvelope>> = {
   gateway: 'admission_flat',
   platform: 'admission_flat',
   openai: 'admission_openai',
   messages: 'admission_messages',
+  // Spec 7.5: flat, whatever the switch says.
+  systemone: 'admission_flat',
 };

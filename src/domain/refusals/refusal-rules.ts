@@ -171,6 +171,13 @@ export const REFUSAL_RULES: { readonly [K in RefusalKind]: RefusalRule<RefusalOf
     advice: 'Send it once.',
     param: ({ key }) => key,
   },
+  invalid_form: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    summary: ({ reason }) => `The multipart form in the request body cannot be read: ${reason}.`,
+    advice: 'Let an HTTP client library write the form, and its Content-Type with it.',
+  },
   missing_model: {
     status: 400,
     family: 'request',

@@ -40,6 +40,7 @@ export type Refusal =
   | { readonly kind: 'body_not_an_object' }
   | { readonly kind: 'body_too_deep'; readonly depthMax?: number }
   | { readonly kind: 'duplicate_key'; readonly key: string }
+  | { readonly kind: 'invalid_form'; readonly reason: string }
   | { readonly kind: 'missing_model' }
   | { readonly kind: 'model_not_a_string' }
   | { readonly kind: 'invalid_field'; readonly field: string; readonly reason: string }

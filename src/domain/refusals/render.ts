@@ -7,6 +7,7 @@ import { gatewayEnvelope } from './envelopes/gateway.ts';
 import { messagesEnvelope } from './envelopes/messages.ts';
 import { openaiEnvelope } from './envelopes/openai.ts';
 import { platformEnvelope } from './envelopes/platform.ts';
+import { systemoneEnvelope } from './envelopes/systemone.ts';
 import type { Refusal } from './refusal.ts';
 import { type Header, retryHeaders } from './retry-headers.ts';
 
@@ -54,6 +55,8 @@ function envelopeOf(refusal: RefusalDescription, chosen: ChosenEnvelope, context
       return openaiEnvelope(refusal);
     case 'messages':
       return messagesEnvelope(refusal);
+    case 'systemone':
+      return systemoneEnvelope(refusal);
     case 'admission_flat':
       return flatAdmissionEnvelope(refusal, billingUrls(context.publicUrl));
     case 'admission_openai':

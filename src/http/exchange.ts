@@ -19,6 +19,11 @@ export type HeaderList = readonly string[];
 
 const FORBIDDEN_IN_HEADER = /[\r\n\0]/;
 
+const SEEN_AUTHORIZATION = 1;
+const SEEN_CONTENT_TYPE = 2;
+const SEEN_HOST = 4;
+const SEEN_CONTENT_LENGTH = 8;
+
 export class Exchange {
   readonly route: Route;
   readonly method: string;
@@ -44,6 +49,8 @@ export class Exchange {
   /** HTTP status written, 0 before. */
   status = 0;
 
+  /** Headers that must not repeat and were seen; an empty one counts. */
+  private seen = 0;
   private readonly response: HttpResponse;
   private readonly context: ExchangeContext;
   private abortListener: (() => void) | null = null;
@@ -70,25 +77,28 @@ export class Exchange {
         this.transferEncoded = true;
         break;
       case 'content-length':
-        if (this.contentLength !== -1) this.repeatedHeader = name;
+        this.seeOnce(SEEN_CONTENT_LENGTH, name);
         this.contentLength = /^\d{1,15}$/.test(value) ? Number(value) : -1;
         break;
       case 'authorization':
-        if (this.authorization !== '') this.repeatedHeader = name;
+        this.seeOnce(SEEN_AUTHORIZATION, name);
         this.authorization = value;
         break;
       case 'content-type':
-        if (this.contentType !== '') this.repeatedHeader = name;
+        this.seeOnce(SEEN_CONTENT_TYPE, name);
         this.contentType = value;
         break;
       case 'host':
-        if (this.hostSeen) this.repeatedHeader = name;
-        this.hostSeen = true;
+        this.seeOnce(SEEN_HOST, name);
         break;
       default:
     }
   }
-  private hostSeen = false;
+
+  private seeOnce(bit: number, name: string): void {
+    if ((this.seen & bit) !== 0) this.repeatedHeader = name;
+    this.seen |= bit;
+  }
 
   /** Value of the first header with this lower-case name, or null. */
   header(name: string): string | null {
@@ -216,6 +226,16 @@ export class Exchange {
 
   /** Answers with a complete response of ours. */
   answer(status: number, headers: HeaderList, body: string, closeConnection = false): void {
+    if (!closeConnection) {
+      this.answerNow(status, headers, body, false);
+      return;
+    }
+    // Not from within the handler: once it is answered, uWebSockets.js would go on to read what follows in the same packet as a next request.
+    // While the answer is pending, a "next request" makes it close the connection without calling a handler.
+    setImmediate(() => this.answerNow(status, headers, body, true));
+  }
+
+  private answerNow(status: number, headers: HeaderList, body: string, closeConnection: boolean): void {
     if (this.closed) return;
     this.response.cork(() => {
       this.begin(status, headers);

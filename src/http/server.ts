@@ -70,9 +70,7 @@ export class Server {
     try {
       const refusal = guardFrame(exchange);
       if (refusal !== null) {
-        // Not from within the handler: once it is answered, uWebSockets.js would go on to read what follows in the same packet as a next request.
-        // While the answer is pending, a "next request" makes it close the connection without calling a handler.
-        setImmediate(() => exchange.refuse(refusal));
+        exchange.refuse(refusal);
         return;
       }
       const done = route.handle(exchange);

@@ -51,12 +51,17 @@ function isCount(value: unknown): value is number {
 
 function usageOfCounts(raw: RawUsage): Usage {
   const count = (name: keyof Usage): number | null => (isCount(raw[name]) ? (raw[name] as number) + 0 : null);
+  const inputTokens = count('inputTokens');
   const outputTokens = count('outputTokens');
   const reasoningTokens = count('reasoningTokens');
+  const cachedInputTokens = count('cachedInputTokens');
+  const cacheWriteTokens = count('cacheWriteTokens');
+  const cacheIsPart = inputTokens !== null && (cachedInputTokens ?? 0) + (cacheWriteTokens ?? 0) <= inputTokens;
   return {
-    inputTokens: count('inputTokens'),
-    cachedInputTokens: count('cachedInputTokens'),
-    cacheWriteTokens: count('cacheWriteTokens'),
+    inputTokens,
+    // Some providers count the cached part of a prompt that they do not show (163 of 7). Then it is not the part we promise: the input is rated whole.
+    cachedInputTokens: cacheIsPart ? cachedInputTokens : null,
+    cacheWriteTokens: cacheIsPart ? cacheWriteTokens : null,
     outputTokens,
     // Not priced by itself. Some providers count reasoning beside the output and not inside it; then it is not the part we promise, so it is unknown.
     reasoningTokens: reasoningTokens !== null && outputTokens !== null && reasoningTokens > outputTokens ? null : reasoningTokens,
@@ -66,8 +71,6 @@ function usageOfCounts(raw: RawUsage): Usage {
 
 function outOfRange(usage: Usage, bounds: UsageBounds): string | null {
   const { inputTokens, outputTokens, images } = usage;
-  const cachedTokens = (usage.cachedInputTokens ?? 0) + (usage.cacheWriteTokens ?? 0);
-  if (inputTokens !== null && cachedTokens > inputTokens) return 'cachedInputTokens and cacheWriteTokens are more than inputTokens';
   if (isAbove(inputTokens, bounds.inputTokensMax)) return `inputTokens is above the bound of ${bounds.inputTokensMax}`;
   if (isAbove(outputTokens, bounds.outputTokensMax)) return `outputTokens is above the bound of ${bounds.outputTokensMax}`;
   if (isAbove(images, bounds.imagesMax)) return `images is above the bound of ${bounds.imagesMax}`;

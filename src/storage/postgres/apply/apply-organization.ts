@@ -51,11 +51,12 @@ async function ensureWallet({ client }: Application, organizationId: string): Pr
   return id;
 }
 
+const OWN_LIMITS = 'organization_id = $1 AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL';
+
 /** The organization's own limits are as the file has them; those of teams, users and keys are not the file's. */
 async function replaceLimits({ client }: Application, organizationId: string, limits: readonly UsageLimit[]): Promise<void> {
-  const own = 'organization_id = $1 AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL';
   const { rows } = await client.query<{ kind: string; time_window: string | null; amount: string }>(
-    `SELECT kind, time_window, amount FROM usage_limits WHERE ${own}`,
+    `SELECT kind, time_window, amount FROM usage_limits WHERE ${OWN_LIMITS}`,
     [organizationId],
   );
   const wanted = limits.map((limit) => ({ kind: limit.kind, time_window: limit.kind === 'budget' ? limit.window : null, amount: limit.limit.toString() }));
@@ -65,7 +66,7 @@ async function replaceLimits({ client }: Application, organizationId: string, li
       .sort()
       .join();
   if (describe(rows) === describe(wanted)) return;
-  await client.query(`DELETE FROM usage_limits WHERE ${own}`, [organizationId]);
+  await client.query(`DELETE FROM usage_limits WHERE ${OWN_LIMITS}`, [organizationId]);
   for (const limit of wanted) {
     await client.query('INSERT INTO usage_limits (organization_id, kind, time_window, amount) VALUES ($1, $2, $3, $4)', [
       organizationId,

@@ -1,7 +1,7 @@
 // Migrations: applied once, in order, under a lock; a changed one is refused.
 
 import assert from 'node:assert/strict';
-import { cpSync, mkdtempSync, rmSync, appendFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';

@@ -79,10 +79,7 @@ describe('command line', () => {
       [['key', 'create', '--name', 'x'], '--organization is missing'],
       [['key'], 'create or revoke is missing'],
       [['key', 'forget', '--organization', 'a', '--name', 'x'], 'unknown action "forget"'],
-      [
-        ['credit', 'add', '--organization', 'a', '--reference', 'r', '--amount', '0'],
-        '--amount: must be dollars as a decimal above 0, such as 25.00, got "0"',
-      ],
+      [['credit', 'add', '--organization', 'a', '--reference', 'r', '--amount', '0'], '--amount: must be dollars as a decimal above 0, such as 25.00, got "0"'],
       [['apply'], 'FILE is missing'],
       [['start', 'x'], 'unexpected argument "x"'],
       [['start', '--wrong'], "Unknown option '--wrong'"],

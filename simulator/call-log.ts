@@ -2,6 +2,7 @@
 // so that tests can compare what was charged with what was done even when either side was killed.
 
 import { closeSync, openSync, writeSync } from 'node:fs';
+import type { ReceivedPart } from './apis/api.ts';
 
 export interface CallStart {
   readonly type: 'start';
@@ -13,6 +14,8 @@ export interface CallStart {
   readonly stream: boolean;
   readonly requestSha256: string;
   readonly requestBytes: number;
+  /** The stored response that the call is about. */
+  readonly responseId?: string;
 }
 
 export interface CallEnd {
@@ -26,8 +29,13 @@ export interface CallEnd {
   readonly status: number | null;
   readonly promptTokens: number;
   readonly cachedTokens: number;
+  readonly cacheWriteTokens: number;
   /** Tokens that were handed to the socket, and when `completed` all that the reply reports. */
   readonly completionTokens: number;
+  /** Images that were handed to the socket. */
+  readonly images: number;
+  /** The files and fields of a form, as they arrived. */
+  readonly parts?: readonly ReceivedPart[];
   /** Whether a usage object was sent. */
   readonly usageSent: boolean;
   /** The whole reply was handed to the operating system and no fault was asked for. */
@@ -36,6 +44,7 @@ export interface CallEnd {
   readonly bytesSent: number;
   readonly durationMs: number;
   readonly requestSha256: string;
+  readonly responseId?: string;
 }
 
 export interface CallLog {

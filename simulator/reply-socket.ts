@@ -3,6 +3,9 @@
 
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
+/** What a caller gets to read what has arrived before a reset. */
+const READING_MS = 50;
+
 export class ReplySocket {
   readonly #response: ServerResponse;
   readonly #splitEachByte: boolean;
@@ -73,8 +76,9 @@ export class ReplySocket {
 
   /** Closes the connection in mid-reply: with FIN, or with RST when `reset`. */
   async cut(options: { reset: boolean }): Promise<void> {
-    // What was written before the cut should arrive, so the socket gets one turn to send it.
+    // What was written before the cut should arrive, so the socket gets one turn to send it; a reset also throws away what the caller has not read yet.
     await new Promise((resolve) => setImmediate(resolve));
+    if (options.reset && this.status !== null) await this.pause(READING_MS);
     if (options.reset) this.#response.socket?.resetAndDestroy();
     else this.#response.destroy();
     await this.#left;

@@ -3,19 +3,20 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Api, CallPlan, CallTally, ProviderError } from './apis/api.ts';
-import { chatCompletions } from './apis/chat-completions.ts';
+import { type Api, type CallBody, emptyTally, type Planned, type ProviderError, type ReplyHeaders } from './apis/api.ts';
 import { renderModels } from './apis/models.ts';
+import { OPENAI_UNAUTHENTICATED, renderOpenaiError } from './apis/openai-errors.ts';
 import type { CallLog } from './call-log.ts';
-import { type Directives, readDirectives } from './directives.ts';
+import { type Directives, readDirectives, withoutFaults } from './directives.ts';
+import { isObject, type Json } from './json-fields.ts';
+import { providerHeaders } from './provider-headers.ts';
 import { ReplySocket } from './reply-socket.ts';
+import { createRoutes, findRoute } from './routes.ts';
 
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
 const CONNECTIONS_MAX = 20_000;
 /** How many distinct requests `times=` remembers; the oldest is forgotten first. */
 const REMEMBERED_REQUESTS_MAX = 10_000;
-
-const APIS: ReadonlyMap<string, Api> = new Map([['/v1/chat/completions', chatCompletions]]);
 
 export interface SimulatorOptions {
   readonly host: string;
@@ -51,6 +52,7 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
 
 class SimulatedProvider {
   readonly #options: SimulatorOptions;
+  readonly #routes = createRoutes();
   // Ids stay unique when the simulator is restarted on the same log.
   readonly #run = randomBytes(4).toString('hex');
   readonly #timesSeen = new Map<string, number>();
@@ -61,42 +63,53 @@ class SimulatedProvider {
   }
 
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = (request.url ?? '').split('?', 1)[0] ?? '';
-    const headers = this.#headers();
+    const [path = '', search = ''] = (request.url ?? '').split('?', 2);
+    const route = findRoute(this.#routes, request.method ?? '', path);
+    this.#calls += 1;
+    const callName = `sim-${this.#run}-${this.#calls}`;
+    const requestId = `req_${callName}`;
+    const headers = providerHeaders(route?.api.family ?? 'openai', requestId);
     const body = await readBody(request);
     if (body === null) {
       response.writeHead(413, { connection: 'close' }).end();
       return;
     }
-    if (!hasCredential(request)) return answer(response, 401, headers, renderError(UNAUTHENTICATED));
+    const credential = readCredential(request);
+    if (credential === null) {
+      const error = route?.api.unauthenticated ?? OPENAI_UNAUTHENTICATED;
+      return answer(response, error.status, headers, route?.api.renderError(error, requestId) ?? renderOpenaiError(error));
+    }
     if (request.method === 'GET' && path === '/v1/models') return answer(response, 200, headers, renderModels());
-    const api = APIS.get(path);
-    if (api === undefined || request.method !== 'POST') return answer(response, 404, headers, renderError(unknownUrl(request)));
-    await this.#serveCall(api, body, response, headers);
+    if (route === null) return answer(response, 404, headers, renderOpenaiError(unknownUrl(request)));
+    const { api, pathId } = route;
+    const read = api.readForm?.(body, request.headers['content-type'] ?? '');
+    const { json, parts } = read === undefined ? { json: parseObject(body), parts: null } : (read ?? { json: null, parts: null });
+    const caller = createHash('sha256').update(credential).digest('hex');
+    const call = { body, json, parts, headers: request.headers, pathId, query: new URLSearchParams(search), caller };
+    await this.#serveCall({ api, id: api.idPrefix + callName, call, response, headers, requestId });
   }
 
-  async #serveCall(api: Api, body: Buffer, response: ServerResponse, headers: Readonly<Record<string, string>>): Promise<void> {
+  async #serveCall({ api, id, call, response, headers, requestId }: ReceivedCall): Promise<void> {
     const startedMs = performance.now();
-    this.#calls += 1;
-    const id = `${api.name === 'chat_completions' ? 'chatcmpl' : api.name}-sim-${this.#run}-${this.#calls}`;
+    const { body, json, parts, pathId } = call;
     const requestSha256 = createHash('sha256').update(body).digest('hex');
-    const json = parseObject(body);
     const named = {
       id,
       api: api.name,
       model: typeof json?.model === 'string' ? json.model : null,
       stream: json?.stream === true,
       requestSha256,
+      ...(pathId === '' ? {} : { responseId: pathId }),
     };
     this.#options.log.write({ type: 'start', at: new Date().toISOString(), ...named, requestBytes: body.length });
-    const asked = readDirectives(json === null ? '' : api.readText(json));
-    const directives = this.#faultsAreOver(requestSha256, asked) ? withoutFaults(asked) : asked;
-    const planned = api.plan({ id, body, json, directives, defaultDelayMs: this.#options.delayMs });
-    const tally: CallTally = planned.ok ? planned.plan.tally : { promptTokens: 0, cachedTokens: 0, completionTokens: 0, usageSent: false };
+    const asked = readDirectives(api.readText(call), api.scopes);
+    const directives = this.#faultsAreOver(`${api.name} ${requestSha256}`, asked) ? withoutFaults(asked) : asked;
+    const planned = api.plan({ ...call, id, directives, defaultDelayMs: this.#options.delayMs });
+    const tally = planned.ok ? planned.plan.tally : emptyTally();
     const reply = new ReplySocket(response, { splitEachByte: directives.splitUtf8 });
     let completed = false;
     try {
-      completed = await sendReply(reply, api, planned, directives, headers);
+      completed = await sendReply(reply, { api, planned, directives, headers, requestId });
     } finally {
       this.#options.log.write({
         type: 'end',
@@ -104,6 +117,7 @@ class SimulatedProvider {
         ...named,
         status: reply.status,
         ...tally,
+        ...(parts === null ? {} : { parts }),
         completed,
         bytesSent: reply.bytesSent,
         durationMs: Math.round(performance.now() - startedMs),
@@ -112,40 +126,34 @@ class SimulatedProvider {
   }
 
   /** `times=N`: the faults asked for happen on the first N calls with this body. */
-  #faultsAreOver(requestSha256: string, directives: Directives): boolean {
+  #faultsAreOver(call: string, directives: Directives): boolean {
     if (directives.times === null) return false;
-    const seen = (this.#timesSeen.get(requestSha256) ?? 0) + 1;
-    this.#timesSeen.delete(requestSha256);
-    this.#timesSeen.set(requestSha256, seen);
+    const seen = (this.#timesSeen.get(call) ?? 0) + 1;
+    this.#timesSeen.delete(call);
+    this.#timesSeen.set(call, seen);
     for (const oldest of this.#timesSeen.keys()) {
       if (this.#timesSeen.size <= REMEMBERED_REQUESTS_MAX) break;
       this.#timesSeen.delete(oldest);
     }
     return seen > directives.times;
   }
-
-  /** What real providers send along; the cookie and the `x-internal` field must never reach a gateway's client. */
-  #headers(): Record<string, string> {
-    return {
-      'x-request-id': `req_sim_${this.#run}_${this.#calls + 1}`,
-      'openai-version': '2020-10-01',
-      'openai-processing-ms': '1',
-      'openai-organization': 'sim-organization',
-      'x-ratelimit-limit-requests': '10000',
-      'x-ratelimit-remaining-requests': '9999',
-      'set-cookie': '__sim=provider-cookie; Path=/; HttpOnly',
-      'x-internal': 'provider-internal',
-    };
-  }
 }
 
-async function sendReply(
-  reply: ReplySocket,
-  api: Api,
-  planned: { ok: true; plan: CallPlan } | { ok: false; error: ProviderError },
-  directives: Directives,
-  headers: Readonly<Record<string, string>>,
-): Promise<boolean> {
+interface ReceivedCall {
+  readonly api: Api;
+  readonly id: string;
+  readonly call: CallBody;
+  readonly response: ServerResponse;
+  readonly headers: ReplyHeaders;
+  readonly requestId: string;
+}
+
+interface PlannedReply extends Pick<ReceivedCall, 'api' | 'headers' | 'requestId'> {
+  readonly planned: Planned;
+  readonly directives: Directives;
+}
+
+async function sendReply(reply: ReplySocket, { api, planned, directives, headers, requestId }: PlannedReply): Promise<boolean> {
   await reply.pause(directives.firstByteMs ?? 0);
   if (directives.blackhole) await reply.stall();
   if (directives.resetBeforeReply || directives.closeBeforeReply) await reply.cut({ reset: directives.resetBeforeReply });
@@ -155,8 +163,9 @@ async function sendReply(
   if (directives.headerBytes > 0) extra['x-padding'] = 'p'.repeat(directives.headerBytes);
   const error = planned.ok ? askedError(directives) : planned.error;
   if (error === null && planned.ok) return planned.plan.send(reply, extra);
-  const body = api.renderError(error ?? UNAUTHENTICATED);
-  reply.start(error?.status ?? 401, { ...extra, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
+  const shown = error ?? api.unauthenticated;
+  const body = api.renderError(shown, requestId);
+  reply.start(shown.status, { ...extra, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
   await reply.write(body);
   await reply.end();
   return false;
@@ -164,44 +173,27 @@ async function sendReply(
 
 function askedError(directives: Directives): ProviderError | null {
   const { status } = directives;
+  const form = directives.settings.get('detail');
   if (status === null) return null;
   if (status === 429) {
-    return { status, message: 'Rate limit reached for requests.', type: 'requests', param: null, code: 'rate_limit_exceeded' };
+    return { status, message: 'Rate limit reached for requests.', type: 'requests', param: null, code: 'rate_limit_exceeded', form };
   }
   const type = status >= 500 ? 'server_error' : 'invalid_request_error';
-  return { status, message: `The simulated provider was asked to answer ${status}.`, type, param: null, code: null };
+  return { status, message: `The simulated provider was asked to answer ${status}.`, type, param: null, code: null, form };
 }
-
-/** What is left of a request's directives when `times=` has run out: its shape, none of its faults. */
-function withoutFaults(directives: Directives): Directives {
-  const { tokens, bytes, delayMs, cached, cacheWrite, reasoning, splitUtf8 } = directives;
-  return { ...readDirectives(''), tokens, bytes, delayMs, cached, cacheWrite, reasoning, splitUtf8 };
-}
-
-const UNAUTHENTICATED: ProviderError = {
-  status: 401,
-  message: "You didn't provide an API key.",
-  type: 'invalid_request_error',
-  param: null,
-  code: null,
-};
 
 function unknownUrl(request: IncomingMessage): ProviderError {
   const message = `Invalid URL (${request.method} ${request.url})`;
   return { status: 404, message, type: 'invalid_request_error', param: null, code: null };
 }
 
-function renderError(error: ProviderError): string {
-  return chatCompletions.renderError(error);
-}
-
-function hasCredential(request: IncomingMessage): boolean {
-  const { authorization } = request.headers;
+function readCredential(request: IncomingMessage): string | null {
   const key = request.headers['x-api-key'];
-  return (authorization !== undefined && /^Bearer \S+$/.test(authorization)) || (typeof key === 'string' && key.length > 0);
+  if (typeof key === 'string' && key.length > 0) return key;
+  return /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? null;
 }
 
-function answer(response: ServerResponse, status: number, headers: Readonly<Record<string, string>>, body: string): void {
+function answer(response: ServerResponse, status: number, headers: ReplyHeaders, body: string): void {
   response.writeHead(status, { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
   response.end(body);
 }
@@ -218,10 +210,10 @@ async function readBody(request: IncomingMessage): Promise<Buffer | null> {
   return Buffer.concat(chunks, bytes);
 }
 
-function parseObject(body: Buffer): Readonly<Record<string, unknown>> | null {
+function parseObject(body: Buffer): Json | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+    return isObject(value) ? value : null;
   } catch {
     return null;
   }

@@ -94,6 +94,7 @@ describe('the simulated provider', () => {
   });
 
   test('logs a start and an end for every call', async () => {
+    await provider.lastEnd();
     const before = provider.ends().length;
     const answer = JSON.parse((await ask('Log this. [[sim: tokens=9 cached=2]]')).body.toString('utf8')) as OpenAI.ChatCompletion;
     const [end] = await waitFor(

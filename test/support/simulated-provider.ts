@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { CallEnd, CallStart } from '../../simulator/call-log.ts';
+import { waitFor } from './waiting.ts';
 
 export interface SimulatedProvider {
   readonly url: string;
@@ -13,6 +14,8 @@ export interface SimulatedProvider {
   starts(): CallStart[];
   /** Calls that ended, in order of their ends. */
   ends(): CallEnd[];
+  /** Waits until no call is under way, and gives the last one's end: an end is logged a little after its reply was read. */
+  lastEnd(): Promise<CallEnd>;
   stop(): Promise<void>;
 }
 
@@ -29,6 +32,14 @@ export async function startSimulatedProvider(options: { delayMs?: number } = {})
     url,
     starts: () => lines().filter((line) => line.type === 'start'),
     ends: () => lines().filter((line) => line.type === 'end'),
+    async lastEnd() {
+      const all = await waitFor(
+        'every call to end',
+        lines,
+        (found) => found.length > 0 && found.filter(({ type }) => type === 'end').length * 2 === found.length,
+      );
+      return all.findLast((line) => line.type === 'end') as CallEnd;
+    },
     async stop() {
       const ended = new Promise((resolve) => child.once('exit', resolve));
       if (child.exitCode === null && child.signalCode === null) {

@@ -111,7 +111,7 @@ function inclusive(counts: Counts): ExpectedUsage {
     outputTokens: beside ? output + reasoning : output,
     cachedTokens: cachedBeside ? null : cached,
     cacheWriteTokens: cachedBeside ? null : cacheWrite,
-    reasoningTokens: reasoning,
+    reasoningTokens: reasoning !== null && !beside && reasoning > (output ?? 0) ? null : reasoning,
   };
 }
 

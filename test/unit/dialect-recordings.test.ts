@@ -12,6 +12,7 @@ import { messages } from '../../src/data-plane/dialects/messages.ts';
 import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
 import { readResponseId } from '../../src/data-plane/dialects/response-id.ts';
 import { responses } from '../../src/data-plane/dialects/responses.ts';
+import { checkUsage, NO_USAGE_BOUNDS } from '../../src/domain/usage/check-usage.ts';
 import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
 import { keptReply } from '../support/kept-replies.ts';
 import { loadRecordedExchanges, type RecordedExchange } from '../support/recorded-exchanges.ts';
@@ -71,7 +72,9 @@ for (const { dialect, terminalTypes, exchanges } of FORMATS) {
 }
 
 function checkUsageOf(dialect: Dialect, exchange: RecordedExchange, split: SplitPlan): void {
-  const usage = dialect.readUsage(keptReply(exchange.responseBody, split));
+  const raw = dialect.readUsage(keptReply(exchange.responseBody, split));
+  const checked = raw === null ? null : checkUsage(raw, NO_USAGE_BOUNDS);
+  const usage = checked?.ok ? checked.usage : null;
   const where = `${exchange.name}, ${JSON.stringify(split)}`;
   if (dialect === countTokens) {
     assert.deepEqual([usage?.inputTokens, usage?.outputTokens], [0, 0], where);

@@ -26,22 +26,17 @@ export interface InclusiveCounts {
 }
 
 /**
- * Providers agree on the names and not on what they include; the total, where there is one, tells by arithmetic:
- *
- * - `input + output + reasoning = total`: the reasoning stands beside the output (xAI's chat) and is added to it;
- * - `input + output = total` and more cached than input: the cached tokens stand beside the input (Azure's Grok counts a prompt of its own
- *   there). How much of the input they are is then unknown, and it costs the plain price.
- *
- * In every other case a report is taken as it stands, one that contradicts itself included: that is for `checkUsage`.
+ * Providers agree on the names and not on what they include. The total, where there is one, tells by arithmetic: when input + output + reasoning
+ * make it, the reasoning stands beside the output (xAI's chat) and is added to it. In every other case a report is taken as it stands, one that
+ * contradicts itself included: that is for `checkUsage`.
  */
 export function inclusiveUsage(counts: InclusiveCounts): Usage {
   const { input, cached, cacheWrite, output, reasoning, total } = counts;
   const reasoningIsBeside = input !== null && output !== null && reasoning !== null && reasoning > 0 && input + output + reasoning === total;
-  const cachedIsBeside = input !== null && output !== null && input + output === total && (cached ?? 0) + (cacheWrite ?? 0) > input;
   return {
     inputTokens: input,
-    cachedInputTokens: cachedIsBeside ? null : cached,
-    cacheWriteTokens: cachedIsBeside ? null : cacheWrite,
+    cachedInputTokens: cached,
+    cacheWriteTokens: cacheWrite,
     outputTokens: reasoningIsBeside ? output + reasoning : output,
     reasoningTokens: reasoning,
     images: null,

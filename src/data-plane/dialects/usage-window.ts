@@ -57,7 +57,7 @@ export function lastEventUsage(reply: KeptReply, pick: (event: EventLine) => Usa
   let key = bytes.lastIndexOf(USAGE_KEY);
   while (key !== NOT_FOUND) {
     const event = eventAround(bytes, key, reply.cut);
-    const usage = event !== null && event.usages.length > 0 ? pick(event) : null;
+    const usage = event === null ? null : pick(event);
     if (usage !== null) return usage;
     const lineStart = bytes.lastIndexOf(LINE_FEED, key) + 1;
     key = lineStart === 0 ? NOT_FOUND : bytes.lastIndexOf(USAGE_KEY, lineStart - 1);
@@ -85,8 +85,8 @@ const TYPE_BYTES_MAX = 160;
 
 /** The data line of one event. The kept bytes of a long reply may begin inside it. */
 export class EventLine {
-  /** Usage objects in this line and how deep they lie, the last one first. */
-  readonly usages: readonly { readonly start: number; readonly depth: number }[];
+  /** Whether `usageAt` has met a usage object at all. */
+  hasUsage = false;
   readonly #bytes: Buffer;
   readonly #start: number;
   readonly #end: number;
@@ -95,27 +95,23 @@ export class EventLine {
     this.#bytes = bytes;
     this.#start = start;
     this.#end = end;
-    this.usages = this.#findUsages();
   }
 
-  #findUsages(): readonly { readonly start: number; readonly depth: number }[] {
-    const bytes = this.#bytes;
-    const depths = new DepthFromEnd(bytes, this.#end);
-    const found: { start: number; depth: number }[] = [];
-    for (let key = bytes.lastIndexOf(USAGE_KEY, this.#end - 1); key >= this.#start; key = keyBefore(bytes, key)) {
-      const start = objectStart(bytes, key + USAGE_KEY.length);
+  /** The last usage object that lies no deeper than this. */
+  usageAt(deepest: number): UsageObject | null {
+    // A view of its own, since a search does not stop at the line's beginning.
+    const line = this.#bytes.subarray(this.#start, this.#end);
+    const depths = new DepthFromEnd(line, line.length);
+    for (let key = line.lastIndexOf(USAGE_KEY); key !== NOT_FOUND; key = keyBefore(line, key)) {
+      const start = objectStart(line, key + USAGE_KEY.length);
       if (start === NOT_FOUND) continue;
       const depth = depths.at(key);
-      if (depth === NO_DEPTH) break;
-      found.push({ start, depth });
+      if (depth === NO_DEPTH) return null;
+      this.hasUsage = true;
+      const usage = depth > 0 && depth <= deepest ? readObject(line, start) : null;
+      if (usage !== null) return usage;
     }
-    return found;
-  }
-
-  /** The last usage object that lies this deep. */
-  usageAt(depth: number): UsageObject | null {
-    const found = this.usages.find((usage) => usage.depth === depth);
-    return found === undefined ? null : readObject(this.#bytes, found.start);
+    return null;
   }
 
   /** What the event is called, in its own line or by the `type` its data begins with; null where neither is kept. */

@@ -4,6 +4,11 @@ import { listModels } from './control-plane/catalog/list-models.ts';
 import { type GenerationLookup, getGeneration } from './control-plane/executions/get-generation.ts';
 import { type FindGenerations, listGenerations } from './control-plane/executions/list-generations.ts';
 import { chatCompletions } from './data-plane/dialects/chat-completions.ts';
+import { countTokens } from './data-plane/dialects/count-tokens.ts';
+import { imageEdits, imageGenerations } from './data-plane/dialects/images.ts';
+import { messages } from './data-plane/dialects/messages.ts';
+import { responses } from './data-plane/dialects/responses.ts';
+import { systemone } from './data-plane/dialects/systemone.ts';
 import type { Authenticator } from './data-plane/identity/authenticate.ts';
 import { type DataPlane, serveGeneration } from './data-plane/serve-generation.ts';
 import type { Permission, Principal } from './domain/identity/principal.ts';
@@ -25,6 +30,13 @@ export function createRoutes(parts: RouteParts): readonly Route[] {
   const allow = (permission: Permission, handle: Handle) => authorized(parts.authenticator, permission, handle);
   return [
     { method: 'POST', path: '/v1/chat/completions', envelope: 'openai', handle: serveGeneration(parts.plane, chatCompletions) },
+    { method: 'POST', path: '/v1/responses', envelope: 'openai', handle: serveGeneration(parts.plane, responses) },
+    { method: 'GET', path: '/v1/responses', envelope: 'openai', handle: refuseUpgrade },
+    { method: 'POST', path: '/v1/messages', envelope: 'messages', handle: serveGeneration(parts.plane, messages) },
+    { method: 'POST', path: '/v1/messages/count_tokens', envelope: 'messages', handle: serveGeneration(parts.plane, countTokens) },
+    { method: 'POST', path: '/v1/images/generations', envelope: 'openai', handle: serveGeneration(parts.plane, imageGenerations) },
+    { method: 'POST', path: '/v1/images/edits', envelope: 'openai', handle: serveGeneration(parts.plane, imageEdits) },
+    { method: 'POST', path: '/v1/systemone', envelope: 'systemone', handle: serveGeneration(parts.plane, systemone) },
     { method: 'GET', path: '/v1/generation', envelope: 'platform', handle: allow('usage.read', getGeneration(parts.lookup)) },
     { method: 'GET', path: '/v1/generations', envelope: 'platform', handle: allow('usage.read', listGenerations(parts.findGenerations)) },
     { method: 'GET', path: '/v1/models', envelope: 'platform', handle: allow('inference', listModels(parts.catalog)) },
@@ -38,10 +50,16 @@ type Handle = (exchange: Exchange, principal: Principal) => void | Promise<void>
 /** A control-plane route: its permission first, then its handler. */
 function authorized(authenticator: Authenticator, permission: Permission, handle: Handle): Route['handle'] {
   return async (exchange) => {
-    const identified = await authenticator.authenticate(exchange.authorization, permission);
+    const identified = await authenticator.authenticate(exchange.authorization, exchange.apiKey, permission);
     if ('kind' in identified) return exchange.refuse(identified);
     await handle(exchange, identified);
   };
+}
+
+/** POST over HTTPS is the only transport; 426 is what makes clients that dial a WebSocket first fall back to it (spec 4.2). */
+function refuseUpgrade(exchange: Exchange): void {
+  if (exchange.header('upgrade')?.toLowerCase() === 'websocket') exchange.refuse({ kind: 'websocket_not_supported' });
+  else exchange.refuse({ kind: 'method_not_allowed', allow: ['POST'] });
 }
 
 function answerReadiness(exchange: Exchange, notReady: readonly string[]): void {

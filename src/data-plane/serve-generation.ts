@@ -12,6 +12,7 @@ import type { WalletLeases } from './admission/wallet-leases.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
 import type { Offer, ServingCatalog } from './catalog/serving-catalog.ts';
 import type { Dialect } from './dialects/dialect.ts';
+import { readRequest } from './dialects/read-request.ts';
 import type { Authenticator } from './identity/authenticate.ts';
 import { readClientRequestId, readTags } from './metering/client-labels.ts';
 import { Execution, type Metering } from './metering/execution.ts';
@@ -37,11 +38,11 @@ export interface DataPlane {
 export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: Exchange) => Promise<void> {
   return async (exchange) => {
     const receivedAtMs = plane.clock.monotonicMs();
-    const identified = plane.authenticator.authenticate(exchange.authorization, 'inference');
+    const identified = plane.authenticator.authenticate(exchange.authorization, exchange.apiKey, 'inference');
     // A refusal that needs no look-up is answered before a byte of the body is taken in.
     if ('kind' in identified) return exchange.refuse(identified);
 
-    const receiving = receiveRequest(exchange, plane.intake);
+    const receiving = receiveRequest(exchange, plane.intake, dialect.readForm !== undefined);
     const principal = identified instanceof Promise ? await identified : identified;
     const request = await receiving;
     if (request === null) return;
@@ -63,24 +64,20 @@ async function admitAndRelay(
   request: ReceivedRequest,
   receivedAtMs: number,
 ): Promise<Refusal | null> {
-  const { scanned, body } = request;
-  const resolved = resolveModel(plane.catalog(), dialect.api, scanned, body);
+  const read = readRequest(dialect, request);
+  if ('kind' in read) return read;
+  const resolved = resolveModel(plane.catalog(), dialect.api, read.requestedModel);
   if ('kind' in resolved) return resolved;
-  const bounds = dialect.readBounds(scanned, body);
-  if ('kind' in bounds) return bounds;
+  const offers = plane.relay.cooldowns.filter(resolved.offers, receivedAtMs);
+  if ('kind' in offers) return offers;
+  const fault = dialect.check === undefined ? null : await dialect.check(request.body, plane.relay.workers);
+  if (fault !== null) return fault;
   if (!plane.canRecord()) return { kind: 'billing_unavailable' };
 
-  const { served, offers, requestedModel } = resolved;
-  const question = {
-    principal,
-    served,
-    api: dialect.api,
-    bounds,
-    bodyBytes: body.length,
-    attachments: scanned.attachments,
-    outputLimitField: dialect.outputLimitField,
-  };
-  const admitting = admit(question, plane.leases);
+  const { served } = resolved;
+  const { bounds, requestedModel } = read;
+  const measure = { bytes: request.body.length, attachments: request.scanned?.attachments ?? 0 };
+  const admitting = admit({ principal, dialect, served, bounds, body: measure }, plane.leases);
   const admission = admitting instanceof Promise ? await admitting : admitting;
   if ('kind' in admission) return admission;
 
@@ -103,11 +100,11 @@ async function admitAndRelay(
     clientRequestId: readClientRequestId(exchange),
     tags: readTags(exchange, plane.tagHeader),
     authorizedAmount: admission.hold === null ? null : admission.hold.toString(),
-    requestBytes: body.length,
+    requestBytes: request.body.length,
   };
   const execution = await Execution.begin(start, offer, admission, receivedAtMs, plane.metering);
   if (execution === null) return { kind: 'billing_unavailable' };
   const ownHeaders = [plane.executionIdHeader, execution.id];
-  relay({ exchange, dialect, request, execution, offers, tokenizer: served.model.tokenizer, ownHeaders }, plane.relay);
+  relay({ exchange, dialect, request, read, execution, offers, tokenizer: served.model.tokenizer, ownHeaders }, plane.relay);
   return null;
 }

@@ -3,6 +3,7 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { CompleteConfig } from '../config.ts';
+import { Cooldowns } from '../data-plane/admission/cooldowns.ts';
 import { WalletLeases } from '../data-plane/admission/wallet-leases.ts';
 import { RequestScanner } from '../data-plane/dialects/request-scan/request-scanner.ts';
 import { Authenticator } from '../data-plane/identity/authenticate.ts';
@@ -70,6 +71,7 @@ export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: 
     new CoarseClock(COARSE_INTERVAL_MS, log, [
       () => plane.relay.open.forEach((relay) => relay.checkTime(clock.monotonicMs())),
       () => origins.trim(),
+      () => plane.relay.cooldowns.forgetEnded(clock.monotonicMs()),
       () => leases.giveBackIdle(),
     ]),
     new CoarseClock(SLOW_INTERVAL_MS, log, [() => slabs.trim()]),
@@ -118,6 +120,7 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
       workers,
       clock,
       open: new Set(),
+      cooldowns: new Cooldowns(),
       originOf: (provider) => origins.originOf(provider),
       pathPrefixOf: (provider) => origins.pathPrefixOf(provider),
       onUpstreamFault: (provider, fault) => origins.countFault(provider, fault),

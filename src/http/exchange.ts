@@ -23,6 +23,7 @@ const SEEN_AUTHORIZATION = 1;
 const SEEN_CONTENT_TYPE = 2;
 const SEEN_HOST = 4;
 const SEEN_CONTENT_LENGTH = 8;
+const SEEN_API_KEY = 16;
 
 export class Exchange {
   readonly route: Route;
@@ -39,6 +40,7 @@ export class Exchange {
   /** Declared body length; -1 when the header is absent or no plain number. */
   contentLength = -1;
   authorization = '';
+  apiKey: string | null = null;
   contentType = '';
   /** Set once the response is complete or the connection is gone; nothing may be written afterwards. */
   closed = false;
@@ -87,6 +89,10 @@ export class Exchange {
       case 'content-type':
         this.seeOnce(SEEN_CONTENT_TYPE, name);
         this.contentType = value;
+        break;
+      case 'x-api-key':
+        this.seeOnce(SEEN_API_KEY, name);
+        this.apiKey = value;
         break;
       case 'host':
         this.seeOnce(SEEN_HOST, name);

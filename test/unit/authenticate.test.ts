@@ -32,7 +32,7 @@ class Fixture {
     { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs },
   );
   ask(authorization = 'Bearer tg-good') {
-    return this.authenticator.authenticate(authorization, 'inference');
+    return this.authenticator.authenticate(authorization, null, 'inference');
   }
 }
 
@@ -44,6 +44,13 @@ describe('authenticate', () => {
       assert.equal(fixture.asked, 0);
     });
   }
+
+  test('x-api-key counts where there is no Authorization, and only there', async () => {
+    const fixture = new Fixture();
+    assert.equal(await fixture.authenticator.authenticate('', 'tg-good', 'inference'), principal);
+    assert.deepEqual(await fixture.authenticator.authenticate('', '', 'inference'), { kind: 'authentication_required' });
+    assert.deepEqual(await fixture.authenticator.authenticate('Basic abc', 'tg-good', 'inference'), { kind: 'authentication_required' });
+  });
 
   test('the scheme is case-insensitive', async () => assert.equal(await new Fixture().ask('bearer tg-good'), principal));
 
@@ -111,7 +118,7 @@ describe('authenticate', () => {
   });
 
   test('a permission that the principal lacks', async () => {
-    assert.deepEqual(await new Fixture().authenticator.authenticate('Bearer tg-good', 'org.admin'), { kind: 'permission_denied' });
+    assert.deepEqual(await new Fixture().authenticator.authenticate('Bearer tg-good', null, 'org.admin'), { kind: 'permission_denied' });
   });
 
   test('nothing longer than a key can be is looked up', async () => {

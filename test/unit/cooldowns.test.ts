@@ -9,6 +9,7 @@ const offer = (id: string, providerModel: string): Offer => ({
   provider: { id, baseUrl: 'http://127.0.0.1', apiKey: 'k', auth: 'bearer', onDisconnect: 'cancel' },
   providerModel,
   modelJson: Buffer.from('""'),
+  modelText: Buffer.from(''),
   price: null,
 });
 const first = offer('a', 'm');

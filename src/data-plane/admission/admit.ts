@@ -1,13 +1,12 @@
 // The one gate before a provider: what a request can cost is bounded and held, or the request is refused (spec 7.4; DESIGN 4).
 
 import type { Principal } from '../../domain/identity/principal.ts';
-import type { ApiName } from '../../domain/models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ServedModel } from '../catalog/serving-catalog.ts';
-import type { RequestBounds } from '../dialects/dialect.ts';
+import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
 import type { HoldFailure, WalletLeases } from './wallet-leases.ts';
-import { boundTokens, type TokenBounds, worstCasePrice } from './worst-case-price.ts';
+import { type BodyMeasure, boundTokens, type TokenBounds, worstCasePrice } from './worst-case-price.ts';
 
 /** What admission grants: the bounds it relied on and, for a billed organization, the hold. */
 export interface Admission {
@@ -20,27 +19,34 @@ export interface Admission {
 
 export interface AdmissionQuestion {
   readonly principal: Principal;
+  readonly dialect: Dialect;
   readonly served: ServedModel;
-  readonly api: ApiName;
   readonly bounds: RequestBounds;
-  readonly bodyBytes: number;
-  readonly attachments: number;
-  readonly outputLimitField: string;
+  readonly body: BodyMeasure;
 }
 
 /** Synchronous on a warm lease; a promise only when credit must be borrowed first. */
 export function admit(question: AdmissionQuestion, leases: WalletLeases): Admission | Refusal | Promise<Admission | Refusal> {
-  const { principal, served, bounds } = question;
-  const tokenBounds = boundTokens(served.model, bounds, question.bodyBytes, question.attachments);
-  if (!principal.billed) return { tokenBounds, walletId: null, hold: null };
+  const { principal, dialect, served, bounds } = question;
+  const tokenBounds = boundTokens(dialect, served.model, bounds, question.body);
+  if (!principal.billed || !dialect.charged) return { tokenBounds, walletId: null, hold: null };
   if (principal.walletId === null) return { kind: 'principal_provisioning' };
-  if (tokenBounds === null) return { kind: 'not_safely_billable', field: question.outputLimitField };
-  const price = served.worstPrice.get(question.api) ?? null;
-  if (price === null) return { kind: 'not_safely_billable', field: 'model', reason: 'This model has no catalog price, so its cost has no upper bound.' };
-  const hold = picoUsd(worstCasePrice(tokenBounds, price));
+  const unbillable = bounds.refusalIfBilled ?? refuseUnboundable(bounds);
+  if (unbillable !== null) return unbillable;
+  if (tokenBounds === null) return { kind: 'not_safely_billable', field: dialect.outputLimitField };
+  const price = served.worstPrice.get(dialect.api) ?? null;
+  const worst = price === null ? null : worstCasePrice(dialect, bounds, tokenBounds, price);
+  if (worst === null) return { kind: 'not_safely_billable', field: 'model', reason: 'This model has no catalog price, so its cost has no upper bound.' };
+  const hold = picoUsd(worst);
   const admission: Admission = { tokenBounds, walletId: principal.walletId, hold };
   if (leases.tryHold(principal.walletId, hold)) return admission;
   return leases.hold(principal.walletId, hold).then((failure) => (failure === null ? admission : refuseHold(failure, hold)));
+}
+
+/** A background response says what it used only to whoever fetches it later: its bill would rest on that somebody does. */
+function refuseUnboundable(bounds: RequestBounds): Refusal | null {
+  if (bounds.saved?.background !== true) return null;
+  return { kind: 'not_safely_billable', field: 'background', reason: 'A background response reports its usage after the request has ended.' };
 }
 
 function refuseHold(failure: HoldFailure, hold: PicoUsd): Refusal {

@@ -2,7 +2,14 @@
 
 import type { Model } from '../../domain/models/catalog.ts';
 import type { WorstPrice } from '../catalog/serving-catalog.ts';
-import type { RequestBounds } from '../dialects/dialect.ts';
+import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
+
+/** What of a body bears on its tokens. */
+export interface BodyMeasure {
+  readonly bytes: number;
+  /** Images and files by reference, whose size the body does not tell. */
+  readonly attachments: number;
+}
 
 export interface TokenBounds {
   readonly inputTokensMax: number;
@@ -13,10 +20,10 @@ export interface TokenBounds {
  * Bounds on the tokens of a request, or null when its output has no bound.
  * A token is at least one byte of the body, so the body's bytes bound the text; an attachment by reference costs what the model says at most.
  */
-export function boundTokens(model: Model, bounds: RequestBounds, bodyBytes: number, attachments: number): TokenBounds | null {
+export function boundTokens(dialect: Dialect, model: Model, bounds: RequestBounds, body: BodyMeasure): TokenBounds | null {
   const context = model.contextLength ?? Number.MAX_SAFE_INTEGER;
-  const attachmentTokens = attachments === 0 ? 0 : attachments * (model.attachmentTokensMax ?? context);
-  const inputTokensMax = Math.min(context, bodyBytes + attachmentTokens);
+  const attachmentTokens = body.attachments === 0 ? 0 : body.attachments * (model.attachmentTokensMax ?? context);
+  const inputTokensMax = Math.min(context, body.bytes + dialect.overheadTokens + attachmentTokens);
   if (inputTokensMax === Number.MAX_SAFE_INTEGER) return null;
   const output = bounds.outputTokensMax ?? model.maxCompletionTokensCap;
   if (output === null) return null;
@@ -26,7 +33,10 @@ export function boundTokens(model: Model, bounds: RequestBounds, bodyBytes: numb
   return Number.isSafeInteger(outputTokensMax) ? { inputTokensMax, outputTokensMax } : null;
 }
 
-/** Worst-case price in pico-dollars. */
-export function worstCasePrice(bounds: TokenBounds, price: WorstPrice): bigint {
-  return BigInt(bounds.inputTokensMax) * price.input + BigInt(bounds.outputTokensMax) * price.output;
+/** Worst-case price in pico-dollars; null when a price it needs is not in the catalog. */
+export function worstCasePrice(dialect: Dialect, bounds: RequestBounds, tokens: TokenBounds, price: WorstPrice): bigint | null {
+  // Spec 8: images are billed per image; their tokens are for analytics.
+  if (dialect.unit === 'images') return price.image === null ? null : BigInt(bounds.answers) * price.image;
+  if (price.input === null || price.output === null) return null;
+  return BigInt(tokens.inputTokensMax) * price.input + BigInt(tokens.outputTokensMax) * price.output;
 }

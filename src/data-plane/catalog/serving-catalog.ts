@@ -1,8 +1,9 @@
 // The catalog as the data plane uses it: every public name resolved, every splice value and upstream path prepared once per change, not per request.
 
-import type { ApiName, Catalog, Model, Price, Provider } from '../../domain/models/catalog.ts';
-import type { PicoUsd } from '../../domain/money/pico-usd.ts';
+import type { ApiName, Catalog, Model, Price, Provider, ServedBy } from '../../domain/models/catalog.ts';
+import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import { jsonModelId } from '../dialects/model-splice.ts';
+import { systemonePrice } from '../dialects/systemone.ts';
 
 /** One provider's offer of a model on one API, ready to be called. */
 export interface Offer {
@@ -10,6 +11,8 @@ export interface Offer {
   readonly providerModel: string;
   /** The JSON string, quotes included, that replaces the client's `model` value. */
   readonly modelJson: Buffer;
+  /** The same as the text of a form's part. */
+  readonly modelText: Buffer;
   readonly price: Price | null;
 }
 
@@ -24,9 +27,9 @@ export interface ServedModel {
 
 /** Prices per token (per image), in pico-dollars; the highest that any offer, and any way of counting an input token, may ask. */
 export interface WorstPrice {
-  readonly input: PicoUsd;
-  readonly output: PicoUsd;
-  readonly image: PicoUsd;
+  readonly input: PicoUsd | null;
+  readonly output: PicoUsd | null;
+  readonly image: PicoUsd | null;
 }
 
 export interface ServingCatalog {
@@ -53,15 +56,9 @@ export function prepareCatalog(catalog: Catalog): ServingCatalog {
 function prepareModel(model: Model): ServedModel {
   const offers = new Map<ApiName, Offer[]>();
   for (const served of model.servedBy) {
-    const offer: Offer = {
-      provider: served.provider,
-      providerModel: served.providerModel,
-      modelJson: jsonModelId(served.providerModel),
-      price: served.price,
-    };
     for (const api of served.apis) {
       const ofApi = offers.get(api) ?? [];
-      ofApi.push(offer);
+      ofApi.push(prepareOffer(served, api));
       offers.set(api, ofApi);
     }
   }
@@ -70,21 +67,37 @@ function prepareModel(model: Model): ServedModel {
   return { model, offers, worstPrice };
 }
 
-function worstOf(offers: readonly Offer[]): WorstPrice | null {
-  let input = 0n;
-  let output = 0n;
-  let image = 0n;
-  for (const { price } of offers) {
-    if (price === null) return null;
-    input = highest(input, price.input, price.cachedInput, price.cacheWrite);
-    output = highest(output, price.output);
-    image = highest(image, price.image);
-  }
-  return { input: input as PicoUsd, output: output as PicoUsd, image: image as PicoUsd };
+function prepareOffer({ provider, providerModel, price }: ServedBy, api: ApiName): Offer {
+  return {
+    provider,
+    providerModel,
+    modelJson: jsonModelId(providerModel),
+    modelText: Buffer.from(providerModel),
+    price: price !== null && api === 'systemone' ? systemonePrice(price) : price,
+  };
 }
 
-function highest(first: bigint, ...others: readonly (bigint | null)[]): bigint {
-  let result = first;
-  for (const other of others) if (other !== null && other > result) result = other;
-  return result;
+function worstOf(offers: readonly Offer[]): WorstPrice | null {
+  const prices = offers.map((offer) => offer.price);
+  if (prices.includes(null)) return null;
+  const known = prices as Price[];
+  return {
+    input: highest(
+      known.map(({ input }) => input),
+      known.flatMap(({ cachedInput, cacheWrite }) => [cachedInput, cacheWrite]),
+    ),
+    output: highest(known.map(({ output }) => output)),
+    image: highest(known.map(({ image }) => image)),
+  };
+}
+
+/** null when a needed price is missing anywhere: what has no price has no bound. */
+function highest(needed: readonly (PicoUsd | null)[], optional: readonly (PicoUsd | null)[] = []): PicoUsd | null {
+  let result = 0n;
+  for (const price of needed) {
+    if (price === null) return null;
+    if (price > result) result = price;
+  }
+  for (const price of optional) if (price !== null && price > result) result = price;
+  return picoUsd(result);
 }

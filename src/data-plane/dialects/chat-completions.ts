@@ -14,6 +14,9 @@ export const chatCompletions: Dialect = {
   upstreamPath: '/v1/chat/completions',
   outputLimitField: 'max_tokens',
   charged: true,
+  unit: 'tokens',
+  overheadTokens: 0,
+  countable: true,
   readBounds,
   readUsage,
   watchStreamEnd: () => new ChatStreamEnd(),
@@ -54,7 +57,7 @@ function readUsage(reply: KeptReply): Usage | null {
 function usageOfEvent(event: EventLine): UsageObject | null {
   const usage = event.usageAt(1);
   if (usage !== null) return hasCounts(usage) ? usage : null;
-  const data = event.json();
+  const data = event.hasUsage ? event.json() : null;
   if (data === null) return null;
   const choices = data['choices'];
   const inside = [objectOf(data['x_groq'])['usage'], objectOf(Array.isArray(choices) ? choices[0] : null)['usage']];

@@ -3,8 +3,10 @@
 import type { ApiName } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
+import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { ScannedForm } from './multipart-scan.ts';
 import type { ScannedRequest } from './request-scan/request-scanner.ts';
-import type { StreamEnd } from './stream-end.ts';
+import type { StreamEnd, StreamProgress } from './stream-end.ts';
 
 /** What a request may cost at most, as far as its own fields say. */
 export interface RequestBounds {
@@ -15,6 +17,8 @@ export interface RequestBounds {
   readonly answers: number;
   /** In the Responses dialect alone. */
   readonly saved?: SavedResponseFields;
+  /** Admission refuses a billed organization with this; for others the request is the provider's to judge. */
+  readonly refusalIfBilled?: Refusal | null;
 }
 
 /** What ties a Responses request to responses that the provider keeps (spec 4.2). Read, never judged: that is the provider's. */
@@ -35,6 +39,20 @@ export interface KeptReply {
   readonly cut: boolean;
 }
 
+/** Sees every chunk of a reply pass; for a stream it tells how far it is. */
+export interface ReplyWatch {
+  feed(chunk: Buffer): StreamProgress | undefined;
+}
+
+/** What a request names and asks for, read from whichever form its body has. */
+export interface ReadRequest {
+  /** As the client wrote it. */
+  readonly requestedModel: string;
+  /** Where the model's value lies in the body: what is exchanged. */
+  readonly modelAt: { readonly start: number; readonly end: number };
+  readonly bounds: RequestBounds;
+}
+
 export interface Dialect {
   readonly api: ApiName;
   /** Path on the provider, appended to its base URL. */
@@ -43,13 +61,25 @@ export interface Dialect {
   readonly outputLimitField: string;
   /** False where a request costs nothing: there is nothing to bound, to hold or to rate. */
   readonly charged: boolean;
+  /** What is priced: tokens, or each image of the reply (spec 8). */
+  readonly unit: 'tokens' | 'images';
+  /** Input tokens that a provider adds to what the body says; part of the hold's bound. */
+  readonly overheadTokens: number;
+  /** We can count the tokens of a reply that reported none. */
+  readonly countable: boolean;
+  /** Reads a request that came as a form; absent where only JSON is accepted. */
+  readonly readForm?: (form: ScannedForm, body: Buffer) => ReadRequest | Refusal;
+  /** A look at the body before anything is held, where the dialect checks more than its control fields. */
+  readonly check?: (body: Buffer, workers: WorkerPool) => Refusal | null | Promise<Refusal | null>;
   /** Reads the control fields; a refusal where one of them has the wrong type. */
   readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal;
   /**
    * Usage as the provider reported it; null when it reported none. Counts are as written, unchecked: `checkUsage` decides whether they can be
    * used. A count that is missing, as the output's where a Messages stream broke off, is null.
    */
-  readUsage(reply: KeptReply): Usage | null;
+  readUsage(reply: KeptReply, watch?: ReplyWatch | null, clientLeft?: boolean): Usage | null;
   /** A watcher for one stream's end, as clients of this dialect understand it. */
   watchStreamEnd(): StreamEnd;
+  /** Where more than a stream's end is to be watched: instead of `watchStreamEnd`, for whole replies too. */
+  readonly watchReply?: (isStream: boolean, answers: number) => ReplyWatch;
 }

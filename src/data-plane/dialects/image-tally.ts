@@ -40,7 +40,7 @@ export class ImageDocumentTally implements ImageTally {
   #text = '';
   #key = '';
 
-  feed(chunk: Buffer): void {
+  feed(chunk: Buffer): undefined {
     let at = 0;
     while (at < chunk.length) at = this.#insideString ? this.#passString(chunk, at) : this.#passStructure(chunk, at);
   }

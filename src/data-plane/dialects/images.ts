@@ -2,8 +2,9 @@
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
-import type { KeptReply, RequestBounds } from './dialect.ts';
-import type { ImageTally } from './image-tally.ts';
+import { assert } from '../../platform/assert.ts';
+import type { Dialect, KeptReply, ReadRequest, RequestBounds } from './dialect.ts';
+import { ImageDocumentTally, ImageStreamTally, type ImageTally } from './image-tally.ts';
 import { type FormFault, readPartText, type ScannedForm } from './multipart-scan.ts';
 import { readFlag } from './request-fields.ts';
 import { readInteger, type ScannedRequest } from './request-scan/request-scanner.ts';
@@ -14,6 +15,37 @@ export const IMAGE_PATHS = { generations: '/v1/images/generations', edits: '/v1/
 export interface ImageBounds extends RequestBounds {
   /** Admission refuses a billed organization with this; for others the request is the provider's to judge. */
   readonly refusalIfBilled: Refusal | null;
+}
+
+/** Images, made from JSON. */
+export const imageGenerations: Dialect = imageDialect(IMAGE_PATHS.generations);
+
+/** Images made from others: as a form, and from several clients as JSON with `images: [{image_url}]`. */
+export const imageEdits: Dialect = { ...imageDialect(IMAGE_PATHS.edits), readForm: readImageForm };
+
+function imageDialect(upstreamPath: string): Dialect {
+  return {
+    api: 'images',
+    upstreamPath,
+    outputLimitField: 'n',
+    charged: true,
+    unit: 'images',
+    overheadTokens: 0,
+    countable: false,
+    readBounds: readImageBounds,
+    readUsage: (reply, watch, clientLeft) => readImageUsage(reply, watch as ImageStreamTally | ImageDocumentTally, clientLeft === true),
+    watchStreamEnd: () => new ImageStreamTally(1),
+    watchReply: (isStream, answers) => (isStream ? new ImageStreamTally(answers) : new ImageDocumentTally()),
+  };
+}
+
+function readImageForm(form: ScannedForm, body: Buffer): ReadRequest | Refusal {
+  const requestedModel = readImageFormModel(form, body);
+  if (typeof requestedModel === 'object') return requestedModel;
+  const modelAt = form.valueOf('model');
+  assert(modelAt !== null, 'a form whose model was read has one');
+  const bounds = readImageFormBounds(form, body);
+  return 'kind' in bounds ? bounds : { requestedModel, modelAt, bounds };
 }
 
 /** Spec 8: n is 1 to 10 a request. */

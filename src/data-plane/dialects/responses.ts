@@ -17,6 +17,9 @@ export const responses: Dialect = {
   upstreamPath: '/v1/responses',
   outputLimitField: 'max_output_tokens',
   charged: true,
+  unit: 'tokens',
+  overheadTokens: 0,
+  countable: true,
   readBounds,
   readUsage,
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
@@ -66,8 +69,8 @@ function readUsage(reply: KeptReply): Usage | null {
 
 /** Of a terminal event, whose `response` has it: other events carry items, and these carry what tools and callers have written. */
 function usageOfEvent(event: EventLine): UsageObject | null {
+  const usage = event.usageAt(2);
+  if (usage === null || !('input_tokens' in usage || 'output_tokens' in usage)) return null;
   const { type } = event;
-  if (type !== null && !TERMINAL_EVENTS.names.includes(type)) return null;
-  const usage = event.usageAt(2) ?? event.usageAt(1);
-  return usage !== null && ('input_tokens' in usage || 'output_tokens' in usage) ? usage : null;
+  return type === null || TERMINAL_EVENTS.names.includes(type) ? usage : null;
 }

@@ -6,13 +6,24 @@ import type { Usage } from '../../domain/usage/usage.ts';
 import type { Dialect, KeptReply } from './dialect.ts';
 import { countOf } from './reported-counts.ts';
 import type { StreamEnd } from './stream-end.ts';
+import { validateQuestions } from './systemone-request.ts';
 import { documentUsage } from './usage-window.ts';
+
+/**
+ * Input tokens that a provider adds to what the body says, beyond the bytes of it: 260 to 300 were measured for a request of one question, which
+ * itself can be shorter than that. Part of the hold's bound.
+ */
+export const SYSTEMONE_OVERHEAD_TOKENS = 1_024;
 
 export const systemone: Dialect = {
   api: 'systemone',
   upstreamPath: '/v1/systemone',
   outputLimitField: 'questions',
   charged: true,
+  unit: 'tokens',
+  overheadTokens: SYSTEMONE_OVERHEAD_TOKENS,
+  countable: false,
+  check: validateQuestions,
   // Output costs nothing and so needs no bound.
   readBounds: () => ({ streamed: false, outputTokensMax: 0, answers: 1 }),
   readUsage,
@@ -21,12 +32,6 @@ export const systemone: Dialect = {
 
 /** The endpoint has no stream; should a provider answer with one, it is over when the provider ends it. */
 const NO_STREAM: StreamEnd = { feed: () => 'open', endedBy: null };
-
-/**
- * Input tokens that a provider adds to what the body says, beyond the bytes of it: 260 to 300 were measured for a request of one question, which
- * itself can be shorter than that. Part of the hold's bound.
- */
-export const SYSTEMONE_OVERHEAD_TOKENS = 1_024;
 
 /** Answers are keyed by ids of the caller's choice, `usage` among them; the report is the one at the top level. */
 function readUsage(reply: KeptReply): Usage | null {

@@ -33,9 +33,12 @@ export class Authenticator {
     this.clock = clock;
   }
 
-  /** The principal of an Authorization header's value, or the refusal; a promise only when the credential is not known yet. */
-  authenticate(authorization: string, permission: Permission): Principal | Refusal | Promise<Principal | Refusal> {
-    const credential = bearerCredential(authorization);
+  /**
+   * The principal of an Authorization header's value, or the refusal; a promise only when the credential is not known yet.
+   * `apiKey`: the x-api-key header, in which the Messages dialect's clients present it; only looked at without an Authorization.
+   */
+  authenticate(authorization: string, apiKey: string | null, permission: Permission): Principal | Refusal | Promise<Principal | Refusal> {
+    const credential = authorization === '' ? (apiKey === '' ? null : apiKey) : bearerCredential(authorization);
     if (credential === null) return { kind: 'authentication_required' };
     if (credential.length > CREDENTIAL_LENGTH_MAX) return { kind: 'unauthorized' };
     const key = hash('sha256', credential, 'base64');

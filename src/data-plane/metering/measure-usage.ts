@@ -4,28 +4,38 @@ import { checkUsage, NO_USAGE_BOUNDS } from '../../domain/usage/check-usage.ts';
 import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
-import type { Dialect } from '../dialects/dialect.ts';
+import type { Dialect, ReplyWatch } from '../dialects/dialect.ts';
 import type { RelayedBytes } from '../relay/relayed-bytes.ts';
 import { type MeasuredUsage, NO_USAGE } from './execution.ts';
 
-/** Loading a tokenizer takes 125 ms the first time; past this the bound is used instead of the count. */
-const COUNT_DEADLINE_MS = 2_000;
+/** A tokenizer takes half a second to load, more on a busy machine, and the longest text a few seconds. Past this the bound is used instead of the count. */
+const COUNT_DEADLINE_MS = 10_000;
 
-/** The provider's report in this reply, checked; `usage` is null when there is none that can be charged by. `cut`: the reply broke off. */
-export function reportedUsage(dialect: Dialect, relayed: RelayedBytes, cut: boolean): MeasuredUsage {
-  const raw = dialect.readUsage({ beginning: relayed.beginning(), end: relayed.end(), cut });
+/** What the relay kept and saw of a reply. */
+export interface SeenReply {
+  readonly relayed: RelayedBytes;
+  readonly watch: ReplyWatch | null;
+  /** The reply broke off. */
+  readonly cut: boolean;
+  /** It was the client that broke it off. */
+  readonly clientLeft: boolean;
+}
+
+/** The provider's report in this reply, checked; `usage` is null when there is none that can be charged by. */
+export function reportedUsage(dialect: Dialect, { relayed, watch, cut, clientLeft }: SeenReply): MeasuredUsage {
+  const raw = dialect.readUsage({ beginning: relayed.beginning(), end: relayed.end(), cut }, watch, clientLeft);
   if (raw === null) return NO_USAGE;
   // A report above what was held is not refused here: the charge stops at the hold and the rest goes to suspense.
   const checked = checkUsage(raw, NO_USAGE_BOUNDS);
-  if (checked.ok) {
-    // Half a report cannot be priced: what is missing would be given away.
-    if (checked.usage.inputTokens === null || checked.usage.outputTokens === null) return NO_USAGE;
-    return { usage: checked.usage, source: 'reported', claimed: null, distrust: null };
-  }
-  return { usage: null, source: null, claimed: checked.claimed, distrust: `usage_distrusted: ${checked.reason}` };
+  if (!checked.ok) return { usage: null, source: null, claimed: checked.claimed, distrust: `usage_distrusted: ${checked.reason}` };
+  const { inputTokens, outputTokens, images } = checked.usage;
+  // Half a report cannot be priced: what is missing would be given away.
+  const isWhole = dialect.unit === 'images' ? images !== null : inputTokens !== null && outputTokens !== null;
+  return isWhole ? { usage: checked.usage, source: 'reported', claimed: null, distrust: null } : NO_USAGE;
 }
 
 export interface CountQuestion {
+  readonly api: CountTokensInput['api'];
   readonly encoding: string;
   readonly request: Buffer;
   readonly relayed: RelayedBytes;
@@ -40,7 +50,7 @@ export async function countUsage(question: CountQuestion, workers: WorkerPool, r
   const request = new Uint8Array(question.request);
   const response = new Uint8Array(question.relayed.beginning());
   const input: CountTokensInput = {
-    api: 'chat_completions',
+    api: question.api,
     encoding: question.encoding,
     request,
     response,

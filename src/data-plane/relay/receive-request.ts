@@ -2,14 +2,15 @@
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { refuseImageForm } from '../dialects/images.ts';
+import { scanMultipart } from '../dialects/multipart-scan.ts';
+import type { ScannedBody } from '../dialects/read-request.ts';
 import type { RequestScanner, ScannedRequest } from '../dialects/request-scan/request-scanner.ts';
 import type { Slab, SlabPool } from './slab-pool.ts';
 
-export interface ReceivedRequest {
+/** A whole, well-formed body within its slab. */
+export interface ReceivedRequest extends ScannedBody {
   readonly slab: Slab;
-  /** The body within the slab. */
-  readonly body: Buffer;
-  readonly scanned: ScannedRequest;
 }
 
 export interface Intake {
@@ -18,54 +19,61 @@ export interface Intake {
   readonly bodyLimitBytes: number;
 }
 
-/** Attaches to the exchange at once. Resolves with null when the client left before its request was complete. */
-export function receiveRequest(exchange: Exchange, intake: Intake): Promise<ReceivedRequest | Refusal | null> {
-  const refusal = refuseHead(exchange, intake.bodyLimitBytes);
+/** Attaches to the exchange at once. Resolves with null when the client left before its request was complete. `acceptsForm`: multipart/form-data besides JSON. */
+export function receiveRequest(exchange: Exchange, intake: Intake, acceptsForm: boolean): Promise<ReceivedRequest | Refusal | null> {
+  const isForm = acceptsForm && FORM_TYPE.test(exchange.contentType);
+  const refusal = refuseHead(exchange, intake.bodyLimitBytes, isForm);
   if (refusal !== null) return Promise.resolve(refusal);
   return new Promise((resolve) => {
     const declaredBytes = exchange.contentLength;
     const slab = intake.slabs.acquire(declaredBytes);
-    const scan = intake.scanner.begin();
+    const scan = isForm ? null : intake.scanner.begin();
     let received = 0;
     exchange.onAbort(() => {
-      scan.abandon();
+      scan?.abandon();
       intake.slabs.release(slab);
       resolve(null);
     });
     exchange.receiveBody((bytes, isLast) => {
       slab.buffer.set(bytes, slab.bodyStart + received);
       received += bytes.length;
-      scan.feed(bytes);
+      scan?.feed(bytes);
       if (!isLast) return;
       exchange.onAbort(null);
       const body = slab.buffer.subarray(slab.bodyStart, slab.bodyStart + received);
-      const scanned = scan.finish(body);
-      const fault = refuseScan(scanned);
-      if (fault === null) {
-        resolve({ slab, body, scanned });
+      const read = scan === null ? readForm(body, exchange.contentType) : readScan(scan.finish(body));
+      if (!('kind' in read)) {
+        resolve({ slab, body, ...read });
         return;
       }
       intake.slabs.release(slab);
-      resolve(fault);
+      resolve(read);
     });
   });
 }
 
-function refuseHead(exchange: Exchange, bodyLimitBytes: number): Refusal | null {
+const FORM_TYPE = /^[ \t]*multipart\/form-data[ \t]*(;|$)/i;
+
+function refuseHead(exchange: Exchange, bodyLimitBytes: number, isForm: boolean): Refusal | null {
   if (exchange.contentLength === -1) return { kind: 'length_required' };
   if (exchange.contentLength > bodyLimitBytes) return { kind: 'body_too_large', limitBytes: bodyLimitBytes };
   const encoding = exchange.header('content-encoding');
   if (encoding !== null && encoding !== 'identity') return { kind: 'unsupported_media_type' };
   // A body without a Content-Type is taken for what it must be; one that says it is something else is refused.
   const type = exchange.contentType;
-  if (type !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)) return { kind: 'unsupported_media_type' };
+  if (!isForm && type !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)) return { kind: 'unsupported_media_type' };
   return null;
 }
 
-function refuseScan(scanned: ScannedRequest): Refusal | null {
+function readForm(body: Buffer, contentType: string): Omit<ScannedBody, 'body'> | Refusal {
+  const form = scanMultipart(body, contentType);
+  return 'fault' in form ? refuseImageForm(form) : { scanned: null, form };
+}
+
+function readScan(scanned: ScannedRequest): Omit<ScannedBody, 'body'> | Refusal {
   switch (scanned.fault) {
     case null:
-      return null;
+      return { scanned, form: null };
     case 'invalid_json':
       return { kind: 'invalid_json', offset: scanned.faultOffset };
     case 'invalid_utf8':

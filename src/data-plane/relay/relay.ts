@@ -15,12 +15,13 @@ import type { Exchange } from '../../http/exchange.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
-import type { Dialect } from '../dialects/dialect.ts';
+import type { Dialect, ReadRequest, ReplyWatch } from '../dialects/dialect.ts';
 import { spliceModel } from '../dialects/model-splice.ts';
 import type { StreamEnd, StreamProgress } from '../dialects/stream-end.ts';
 import { type Execution, type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
-import { countUsage, reportedUsage } from '../metering/measure-usage.ts';
+import { type CountQuestion, countUsage, reportedUsage } from '../metering/measure-usage.ts';
 import { replyHeaders, upstreamHeaders } from './header-policy.ts';
 import { HeldBytes } from './held-bytes.ts';
 import type { ReceivedRequest } from './receive-request.ts';
@@ -35,6 +36,7 @@ export interface RelayContext {
   readonly clock: Clock;
   /** Relays that have not ended; the coarse clock looks through them for those out of time. */
   readonly open: Set<Relay>;
+  readonly cooldowns: Cooldowns;
   originOf(provider: Provider): UpstreamOrigin;
   /** Path prefix of a provider's base URL, without a trailing slash. */
   pathPrefixOf(provider: Provider): string;
@@ -45,6 +47,7 @@ export interface RelayQuestion {
   readonly exchange: Exchange;
   readonly dialect: Dialect;
   readonly request: ReceivedRequest;
+  readonly read: ReadRequest;
   readonly execution: Execution;
   /** First to last; the next one serves when one cannot be reached. */
   readonly offers: readonly Offer[];
@@ -57,6 +60,11 @@ export interface RelayQuestion {
 const TOTAL_TIMEOUT_MS = 3_600_000;
 /** How long a reply is read on for its usage after the client left, where the provider's setting says so. */
 const DRAIN_TIMEOUT_MS = 120_000;
+
+/** A real provider sends Retry-After with a 200 too: only these begin a cooldown. */
+const COOLDOWN_STATUSES = new Set([429, 503]);
+/** Another provider may well serve what this one could not. 529: overloaded, in the Messages dialect. */
+const FAILOVER_STATUSES = new Set([429, 500, 502, 503, 504, 529]);
 
 type HowItEnded = 'clean' | 'cut' | 'client_left';
 
@@ -85,7 +93,7 @@ export class Relay implements ReplyListener {
 
   private providerStatus = 0;
   private isStream = false;
-  private streamEnd: StreamEnd | null = null;
+  private watch: ReplyWatch | null = null;
   private streamProgress: StreamProgress = 'open';
   private readonly held = new HeldBytes();
   private upstreamEnded = false;
@@ -102,14 +110,13 @@ export class Relay implements ReplyListener {
     this.context = context;
     this.startedAtMs = context.clock.monotonicMs();
     this.writer = new ReplyWriter(question.exchange, this.goOn);
-    const { slab, body, scanned } = question.request;
-    const model = scanned.valueOf('model');
-    assert(model !== null, 'a relayed request names its model');
+    const { slab, body } = question.request;
+    const { modelAt } = question.read;
     this.room = slab;
     this.bodyStart = slab.bodyStart;
     this.bodyEnd = slab.bodyStart + body.length;
-    this.modelStart = model.start;
-    this.modelEnd = model.end;
+    this.modelStart = modelAt.start;
+    this.modelEnd = modelAt.end;
   }
 
   begin(): void {
@@ -133,14 +140,18 @@ export class Relay implements ReplyListener {
 
   /** Sends the request to the present offer: the client's bytes with only the model value exchanged. */
   private attempt(): void {
-    const { provider, modelJson } = this.offer;
-    const spliced = spliceModel(this.room, this.bodyStart, this.bodyEnd, this.modelStart, this.modelEnd, modelJson);
+    // The first attempt's socket may still be sending from the slab: a further one has its own copy.
+    if (this.call !== null) this.copyBody();
+    const { provider, modelJson, modelText } = this.offer;
+    const model = this.question.request.form === null ? modelJson : modelText;
+    const spliced = spliceModel(this.room, this.bodyStart, this.bodyEnd, this.modelStart, this.modelEnd, model);
     this.room = spliced;
     this.bodyStart = spliced.start;
     this.bodyEnd = spliced.end;
-    this.modelEnd = this.modelStart + modelJson.length;
+    this.modelEnd = this.modelStart + model.length;
     this.call = this.context.originOf(provider).call(
       {
+        method: 'POST',
         path: this.context.pathPrefixOf(provider) + this.question.dialect.upstreamPath,
         headers: upstreamHeaders(this.question.exchange.headers, provider),
         body: this.body,
@@ -150,21 +161,41 @@ export class Relay implements ReplyListener {
     );
   }
 
+  private copyBody(): void {
+    const copy = Buffer.from(this.body);
+    this.room = { buffer: copy };
+    this.bodyStart = 0;
+    this.bodyEnd = copy.length;
+  }
+
   onReplyStart(status: number, headers: ReplyHeaders): void {
+    if (COOLDOWN_STATUSES.has(status)) this.coolDown(headers['retry-after']);
+    if (FAILOVER_STATUSES.has(status) && this.nextOffer()) {
+      // Nothing of this reply was relayed, and a provider does not bill it: the next offer serves (DESIGN 3).
+      this.call?.discard();
+      this.attempt();
+      return;
+    }
     this.providerStatus = status;
     const length = headers['content-length'];
     this.writer.start(status, replyHeaders(headers, this.question.ownHeaders), typeof length === 'string' ? Number(length) : CHUNKED);
     const type = headers['content-type'];
     this.isStream = typeof type === 'string' && type.startsWith('text/event-stream');
-    if (this.isStream && status < 400) this.streamEnd = this.question.dialect.watchStreamEnd();
+    if (status < 300) this.watch = this.watchReply();
     this.scheduleFlush();
+  }
+
+  private watchReply(): ReplyWatch | null {
+    const { dialect, read } = this.question;
+    if (dialect.watchReply !== undefined) return dialect.watchReply(this.isStream, read.bounds.answers);
+    return this.isStream ? dialect.watchStreamEnd() : null;
   }
 
   onReplyData(chunk: Buffer): void {
     const { execution } = this.question;
     if (execution.firstByteAtMs === null) execution.firstByteAtMs = this.context.clock.monotonicMs();
     this.relayed.append(chunk);
-    if (this.streamEnd !== null) this.streamProgress = this.streamEnd.feed(chunk);
+    if (this.watch !== null) this.streamProgress = this.watch.feed(chunk) ?? 'open';
     if (this.question.exchange.closed) return;
     if (this.streamProgress === 'open') this.writer.push(chunk);
     else this.held.hold(chunk, this.writer);
@@ -206,10 +237,20 @@ export class Relay implements ReplyListener {
       this.retriedStale = true;
       return true;
     }
-    if (fault !== 'connect_failed' || this.offerIndex + 1 >= this.question.offers.length) return false;
+    return fault === 'connect_failed' && this.nextOffer();
+  }
+
+  /** Goes on to the next offer; false when there is none. */
+  private nextOffer(): boolean {
+    if (this.offerIndex + 1 >= this.question.offers.length || this.question.exchange.closed) return false;
     this.offerIndex += 1;
     this.question.execution.moveTo(this.offer);
     return true;
+  }
+
+  private coolDown(retryAfter: string | string[] | undefined): void {
+    const { clock, cooldowns } = this.context;
+    cooldowns.begin(this.offer, typeof retryAfter === 'string' ? retryAfter : null, clock.monotonicMs(), clock.nowMs());
   }
 
   private endWithoutReply(outcome: Outcome, errorCode: string, ended: () => void): void {
@@ -272,12 +313,15 @@ export class Relay implements ReplyListener {
   private settle(how: HowItEnded): void {
     if (this.settling) return;
     this.settling = true;
+    const { dialect } = this.question;
     const failed = this.providerStatus >= 300;
-    const report = failed ? NO_USAGE : reportedUsage(this.question.dialect, this.relayed, how !== 'clean');
+    const report = failed
+      ? NO_USAGE
+      : reportedUsage(dialect, { relayed: this.relayed, watch: this.watch, cut: how !== 'clean', clientLeft: how === 'client_left' });
     const outcome = this.outcomeOf(how, report);
     const rule = OUTCOME_MATRIX[outcome].chargeRule;
     if (rule === 'nothing') this.end(outcome, NO_USAGE);
-    else if (report.usage !== null) this.end(outcome, report);
+    else if (report.usage !== null || !dialect.countable) this.end(outcome, report);
     else this.count(report).then((measured) => this.end(outcome, measured), this.fail);
   }
 
@@ -291,9 +335,10 @@ export class Relay implements ReplyListener {
   }
 
   private count(report: MeasuredUsage): Promise<MeasuredUsage> {
-    const { execution, tokenizer } = this.question;
+    const { dialect, execution, tokenizer } = this.question;
     const bounds = execution.admission.tokenBounds;
     const question = {
+      api: dialect.api as CountQuestion['api'],
       encoding: tokenizer,
       request: this.body,
       relayed: this.relayed,

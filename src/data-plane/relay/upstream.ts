@@ -41,10 +41,12 @@ export interface ReplyListener {
 }
 
 export interface UpstreamRequest {
+  readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   /** Names and values, alternating. */
   readonly headers: string[];
-  readonly body: Buffer;
+  /** null: the request has none. */
+  readonly body: Buffer | null;
 }
 
 /** One keep-alive connection. */
@@ -79,7 +81,7 @@ export class UpstreamOrigin {
     lane.client.dispatch(
       {
         path: request.path,
-        method: 'POST',
+        method: request.method,
         headers: request.headers,
         body: request.body,
         headersTimeout: this.timeouts.firstByteTimeoutMs,
@@ -135,6 +137,8 @@ export class UpstreamOrigin {
   }
 }
 
+const DISCARDED_BYTES_MAX = 65_536;
+
 class AbortedByGateway extends Error {}
 
 export class UpstreamCall implements Dispatcher.DispatchHandler {
@@ -144,6 +148,8 @@ export class UpstreamCall implements Dispatcher.DispatchHandler {
   private controller: DispatchController | null = null;
   private replied = false;
   private done = false;
+  private discarding = false;
+  private discardedBytes = 0;
   private readonly onKeptConnection: boolean;
 
   constructor(origin: UpstreamOrigin, lane: Lane, listener: ReplyListener) {
@@ -166,7 +172,13 @@ export class UpstreamCall implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: DispatchController, chunk: Buffer): void {
-    if (!this.done) this.listener.onReplyData(chunk);
+    if (this.done) return;
+    if (!this.discarding) {
+      this.listener.onReplyData(chunk);
+      return;
+    }
+    this.discardedBytes += chunk.length;
+    if (this.discardedBytes > DISCARDED_BYTES_MAX) this.abort();
   }
 
   onResponseEnd(): void {
@@ -175,14 +187,14 @@ export class UpstreamCall implements Dispatcher.DispatchHandler {
     this.lane.repliesOnSocket += 1;
     const requestWritten = this.lane.socket?.writableLength === 0;
     this.origin.release(this.lane);
-    this.listener.onReplyEnd(requestWritten);
+    if (!this.discarding) this.listener.onReplyEnd(requestWritten);
   }
 
   onResponseError(_controller: DispatchController, error: Error): void {
     if (this.done) return;
     this.done = true;
     this.origin.release(this.lane);
-    this.listener.onReplyFault(this.classify(error));
+    if (!this.discarding) this.listener.onReplyFault(this.classify(error));
   }
 
   private classify(error: Error): UpstreamFault {
@@ -199,6 +211,11 @@ export class UpstreamCall implements Dispatcher.DispatchHandler {
 
   resume(): void {
     this.controller?.resume();
+  }
+
+  /** Lets the reply come to its end unheard, so that the connection can be kept; a long one is cut. */
+  discard(): void {
+    this.discarding = true;
   }
 
   /** Cuts the call: the provider sees its connection close. The listener hears nothing more. */

@@ -1,0 +1,25 @@
+// What a request names and asks for, from its scanned JSON or its form: the same answer for every dialect and body.
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Dialect, ReadRequest } from './dialect.ts';
+import type { ScannedForm } from './multipart-scan.ts';
+import { readString, type ScannedRequest } from './request-scan/request-scanner.ts';
+
+/** Exactly one of `scanned` and `form` is there: what the body is. */
+export interface ScannedBody {
+  readonly body: Buffer;
+  readonly scanned: ScannedRequest | null;
+  readonly form: ScannedForm | null;
+}
+
+export function readRequest(dialect: Dialect, { body, scanned, form }: ScannedBody): ReadRequest | Refusal {
+  if (form !== null && dialect.readForm !== undefined) return dialect.readForm(form, body);
+  if (scanned === null) return { kind: 'unsupported_media_type' };
+  const modelAt = scanned.valueOf('model');
+  if (modelAt === null) return { kind: 'missing_model' };
+  if (modelAt.kind !== 'string') return { kind: 'model_not_a_string' };
+  const requestedModel = readString(body, modelAt);
+  if (requestedModel === '') return { kind: 'missing_model' };
+  const bounds = dialect.readBounds(scanned, body);
+  return 'kind' in bounds ? bounds : { requestedModel, modelAt, bounds };
+}

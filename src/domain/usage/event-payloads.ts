@@ -1,0 +1,34 @@
+// The events of a stream of server-sent events, as far as it came: what a client's parser made of it, for counting its texts.
+
+import { type JsonObject, parseObject } from './countable-text.ts';
+
+export interface EventPayload {
+  readonly text: string;
+  readonly event: JsonObject;
+}
+
+/** Each complete event whose data is a JSON object. */
+export function* readEvents(body: string): Generator<EventPayload> {
+  for (const text of eventPayloads(body)) {
+    const event = parseObject(text);
+    if (event !== null) yield { text, event };
+  }
+}
+
+/** The `data` of each complete event. Lines end in CRLF, LF or CR; the last line without an end was cut and never reached a parser. */
+function* eventPayloads(body: string): Generator<string> {
+  const lines = body.split(/\r\n|\r|\n/);
+  lines.pop();
+  let payload: string | null = null;
+  for (const line of lines) {
+    if (line.startsWith('data:')) {
+      const text = line.slice(line.charCodeAt(5) === 0x20 ? 6 : 5);
+      payload = payload === null ? text : `${payload}\n${text}`;
+    } else if (line === '' && payload !== null) {
+      yield payload;
+      payload = null;
+    }
+  }
+  // Providers exist that end the last event with a single line end; clients accept it, so it was delivered.
+  if (payload !== null) yield payload;
+}

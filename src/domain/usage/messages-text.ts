@@ -1,0 +1,135 @@
+// Which texts of a Messages request and reply make up its tokens, when the provider reported none and we must count (DESIGN 4).
+
+import {
+  asObject,
+  type CountableDialect,
+  type CountableText,
+  type JsonObject,
+  objectsOf,
+  parseObject,
+  pushJson,
+  pushText,
+  textOfReply,
+  TOKENS_OF_PRIMING,
+  TOKENS_PER_MESSAGE,
+} from './countable-text.ts';
+import { readEvents } from './event-payloads.ts';
+
+export const messagesText: CountableDialect = { requestText, responseText, streamText };
+
+function requestText(body: string): CountableText | null {
+  const request = parseObject(body);
+  if (request === null || !Array.isArray(request['messages'])) return null;
+  const messages = objectsOf(request['messages']);
+  const texts: string[] = [];
+  pushContent(texts, request['system']);
+  for (const message of messages) {
+    pushText(texts, message['role']);
+    pushContent(texts, message['content']);
+  }
+  pushJson(texts, request['tools']);
+  pushJson(texts, asObject(request['output_config'])?.['format'] ?? request['output_format']);
+  const systemTokens = texts.length > 0 && request['system'] !== undefined ? TOKENS_PER_MESSAGE : 0;
+  return { texts, formatTokens: TOKENS_OF_PRIMING + systemTokens + TOKENS_PER_MESSAGE * messages.length };
+}
+
+/** What a tool's result may print, and a search result or a document says of itself. */
+const CONTENT_FIELDS = ['text', 'thinking', 'title', 'context', 'stdout', 'stderr', 'tool_name'];
+
+/**
+ * All texts of content, which is a string, a block or a list of blocks; results and documents hold more content. Not by recursion: a client
+ * decides how deep it goes. Base64, encrypted parts and signatures have no text to count.
+ */
+function pushContent(texts: string[], content: unknown): void {
+  const pending = [content];
+  while (pending.length > 0) {
+    const next = pending.pop();
+    if (Array.isArray(next)) for (const part of next as unknown[]) pending.push(part);
+    if (pushText(texts, next)) continue;
+    const block = asObject(next);
+    if (block === null) continue;
+    for (const field of CONTENT_FIELDS) pushText(texts, block[field]);
+    pushCall(texts, block);
+    pending.push(block['content']);
+    // The source of a search result is its address; that of a document or an image is an object.
+    const source = asObject(block['source']);
+    if (source === null) pushText(texts, block['source']);
+    else if (source['type'] === 'text') pushText(texts, source['data']);
+    else if (source['type'] === 'content') pending.push(source['content']);
+  }
+}
+
+function pushCall(texts: string[], block: JsonObject): void {
+  pushText(texts, block['name']);
+  pushText(texts, inputOf(block));
+}
+
+/** As the JSON that the model wrote; a call without arguments has none. */
+function inputOf(block: JsonObject): string {
+  const input = asObject(block['input']);
+  return input === null || Object.keys(input).length === 0 ? '' : JSON.stringify(input);
+}
+
+/** Only what the model wrote: the results of a provider's own tools stand among the blocks of a reply, and are input. */
+function responseText(body: string): CountableText | null {
+  return textOfReply(body, (response) => {
+    if (!Array.isArray(response['content'])) return null;
+    const texts: string[] = [];
+    for (const block of objectsOf(response['content'])) {
+      for (const text of writtenTexts(block)) pushText(texts, text);
+      pushCall(texts, block);
+    }
+    return texts;
+  });
+}
+
+function writtenTexts(block: JsonObject): unknown[] {
+  return [block['text'], block['thinking'], block['type'] === 'compaction' ? block['content'] : null];
+}
+
+/** A block of a streamed reply: its texts grow from what it began with; the input of a call comes in pieces, or whole at its beginning. */
+interface StreamedBlock {
+  readonly name: unknown;
+  readonly parts: unknown[];
+  readonly inputParts: unknown[];
+  readonly inputAtStart: string;
+}
+
+function streamText(body: string): CountableText | null {
+  const blocks: StreamedBlock[] = [];
+  const openBlocks = new Map<unknown, StreamedBlock>();
+  const open = (index: unknown, block: JsonObject): StreamedBlock => {
+    const streamed = { name: block['name'], parts: writtenTexts(block), inputParts: [], inputAtStart: inputOf(block) };
+    openBlocks.set(index, streamed);
+    blocks.push(streamed);
+    return streamed;
+  };
+  let events = 0;
+  for (const { event } of readEvents(body)) {
+    const { type, index } = event;
+    if (type === 'content_block_start') open(index, asObject(event['content_block']) ?? {});
+    else if (type === 'content_block_delta') continueBlock(openBlocks.get(index) ?? open(index, {}), asObject(event['delta']));
+    else if (type === 'message_start') objectsOf(asObject(event['message'])?.['content']).forEach((block, place) => open(place, block));
+    else continue;
+    events++;
+  }
+  return events === 0 ? null : { texts: blocks.flatMap(textsOfBlock), formatTokens: 0 };
+}
+
+function continueBlock(block: StreamedBlock, delta: JsonObject | null): void {
+  if (delta?.['type'] === 'input_json_delta') block.inputParts.push(delta['partial_json']);
+  else block.parts.push(delta?.['text'] ?? delta?.['thinking'] ?? (delta?.['type'] === 'compaction_delta' ? delta['content'] : null));
+}
+
+/** A token can span deltas, so they are joined before they are counted. */
+function textsOfBlock({ name, parts, inputParts, inputAtStart }: StreamedBlock): string[] {
+  const texts: string[] = [];
+  pushText(texts, name);
+  pushText(texts, joinTexts(parts));
+  pushText(texts, joinTexts(inputParts) || inputAtStart);
+  return texts;
+}
+
+function joinTexts(parts: readonly unknown[]): string {
+  return parts.filter((part) => typeof part === 'string').join('');
+}

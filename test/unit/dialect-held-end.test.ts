@@ -62,7 +62,10 @@ class RelayInHand {
       fail: (fault: unknown) => assert.fail(String(fault)),
     };
     const slab = { buffer: body, bodyStart: 0 };
-    const question = { exchange, dialect, request: { slab, body, scanned: scanner.scan(body) }, execution, tokenizer: 'o200k_base', ownHeaders: [] };
+    const scanned = scanner.scan(body);
+    const modelAt = scanned.valueOf('model');
+    const read = { requestedModel: 'm', modelAt, bounds: { streamed: true, outputTokensMax: null, answers: 1 } };
+    const question = { exchange, dialect, request: { slab, body, scanned }, read, execution, tokenizer: 'o200k_base', ownHeaders: [] };
     const context = {
       slabs: { release: () => undefined, discard: () => undefined },
       clock: { nowMs: () => 0, monotonicMs: () => 0 },
@@ -71,7 +74,7 @@ class RelayInHand {
       pathPrefixOf: () => '',
       onUpstreamFault: () => undefined,
     };
-    const offers = [{ provider: { auth: 'bearer', apiKey: 'k' }, modelJson: Buffer.from('"m"') }];
+    const offers = [{ provider: { auth: 'bearer', apiKey: 'k' }, modelJson: Buffer.from('"m"'), modelText: Buffer.from('m') }];
     relay({ ...question, offers } as unknown as RelayQuestion, context as unknown as RelayContext);
     this.provider = listeners[0] as ReplyListener;
     this.provider.onReplyStart(200, { 'content-type': 'text/event-stream' });

@@ -65,7 +65,7 @@ class RelayInHand {
     const scanned = scanner.scan(body);
     const modelAt = scanned.valueOf('model');
     const read = { requestedModel: 'm', modelAt, bounds: { streamed: true, outputTokensMax: null, answers: 1 } };
-    const question = { exchange, dialect, request: { slab, body, scanned }, read, execution, tokenizer: 'o200k_base', ownHeaders: [] };
+    const question = { exchange, dialect, request: { slab, body, scanned, form: null }, read, execution, tokenizer: 'o200k_base', ownHeaders: [] };
     const context = {
       slabs: { release: () => undefined, discard: () => undefined },
       clock: { nowMs: () => 0, monotonicMs: () => 0 },

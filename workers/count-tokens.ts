@@ -1,11 +1,20 @@
 // Worker task: counts the tokens of a request and of its reply with the model's tokenizer, where the provider reported no usage (DESIGN 4).
 // It runs off the event loop because a tokenizer takes 100 ms to load and milliseconds to run. It never throws: what cannot be counted is null.
 
-import { type CountableText, requestText, responseText, streamText } from '../src/domain/usage/chat-completions-text.ts';
-import type { CountTokensInput, CountTokensOutput } from '../src/domain/usage/count-tokens-task.ts';
+import { chatCompletionsText } from '../src/domain/usage/chat-completions-text.ts';
+import type { CountableApi, CountTokensInput, CountTokensOutput } from '../src/domain/usage/count-tokens-task.ts';
+import type { CountableDialect, CountableText } from '../src/domain/usage/countable-text.ts';
 import { cutLongRuns } from '../src/domain/usage/long-runs.ts';
+import { messagesText } from '../src/domain/usage/messages-text.ts';
+import { responsesText } from '../src/domain/usage/responses-text.ts';
 
 export type { CountTokensInput, CountTokensOutput };
+
+const DIALECTS: Readonly<Record<CountableApi, CountableDialect>> = {
+  chat_completions: chatCompletionsText,
+  responses: responsesText,
+  messages: messagesText,
+};
 
 type CountTokens = (text: string) => number;
 type CountWith = (text: string, options: { readonly disallowedSpecial: Set<string> }) => number;
@@ -25,7 +34,7 @@ const AS_PLAIN_TEXT = { disallowedSpecial: new Set<string>() };
 export default async function countTokens(input: CountTokensInput): Promise<CountTokensOutput> {
   const count = await loadEncoding(input.encoding);
   return {
-    inputTokens: input.count.input ? attempt(() => countText(requestText(decode(input.request)), count)) : null,
+    inputTokens: input.count.input ? attempt(() => countText(DIALECTS[input.api].requestText(decode(input.request)), count)) : null,
     outputTokens: input.count.output ? attempt(() => countResponse(input, count)) : null,
   };
 }
@@ -44,9 +53,16 @@ export async function loadEncoding(encoding: string): Promise<CountTokens> {
 
 function countResponse(input: CountTokensInput, count: CountTokens): number | null {
   const body = decode(input.response);
-  const tokens = countText(input.responseIsStream ? streamText(body) : responseText(body), count);
-  const isPrefix = input.responseBytesTotal > input.response.byteLength && input.response.byteLength > 0;
-  return tokens === null || !isPrefix ? tokens : Math.round(tokens * (input.responseBytesTotal / input.response.byteLength));
+  const dialect = DIALECTS[input.api];
+  const text = input.responseIsStream ? dialect.streamText(body) : dialect.responseText(body);
+  const tokens = countText(text, count);
+  const keptBytes = input.response.byteLength;
+  if (tokens === null || input.responseBytesTotal <= keptBytes) return tokens;
+  // A beginning in which nothing was written yet says nothing of the rest.
+  if (tokens === 0) return null;
+  // Bytes that are no UTF-8 decode to more than they were.
+  const leadBytes = Math.min(text?.leadBytes ?? 0, keptBytes - 1);
+  return Math.round(tokens * ((input.responseBytesTotal - leadBytes) / (keptBytes - leadBytes)));
 }
 
 function countText(text: CountableText | null, count: CountTokens): number | null {

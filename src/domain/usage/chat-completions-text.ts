@@ -9,11 +9,11 @@ import {
   parseObject,
   pushJson,
   pushText,
-  textOfReply,
-  textsOfContent,
   TOKENS_OF_PRIMING,
   TOKENS_PER_MESSAGE,
   TOKENS_PER_NAME,
+  textOfReply,
+  textsOfContent,
 } from './countable-text.ts';
 import { readEvents } from './event-payloads.ts';
 

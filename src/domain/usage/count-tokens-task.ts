@@ -1,7 +1,10 @@
 // What goes to and comes from the worker task count-tokens: the contract between whoever meters and workers/count-tokens.ts.
 
+/** The dialects whose requests and replies can be counted. */
+export type CountableApi = 'chat_completions' | 'responses' | 'messages';
+
 export interface CountTokensInput {
-  readonly api: 'chat_completions';
+  readonly api: CountableApi;
   /** Name of the encoding; an unknown one is counted as o200k_base. */
   readonly encoding: string;
   readonly request: Uint8Array;

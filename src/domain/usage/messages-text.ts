@@ -9,9 +9,9 @@ import {
   parseObject,
   pushJson,
   pushText,
-  textOfReply,
   TOKENS_OF_PRIMING,
   TOKENS_PER_MESSAGE,
+  textOfReply,
 } from './countable-text.ts';
 import { readEvents } from './event-payloads.ts';
 
@@ -23,14 +23,14 @@ function requestText(body: string): CountableText | null {
   const messages = objectsOf(request['messages']);
   const texts: string[] = [];
   pushContent(texts, request['system']);
+  const wrapped = messages.length + (texts.length > 0 ? 1 : 0);
   for (const message of messages) {
     pushText(texts, message['role']);
     pushContent(texts, message['content']);
   }
   pushJson(texts, request['tools']);
   pushJson(texts, asObject(request['output_config'])?.['format'] ?? request['output_format']);
-  const systemTokens = texts.length > 0 && request['system'] !== undefined ? TOKENS_PER_MESSAGE : 0;
-  return { texts, formatTokens: TOKENS_OF_PRIMING + systemTokens + TOKENS_PER_MESSAGE * messages.length };
+  return { texts, formatTokens: TOKENS_OF_PRIMING + TOKENS_PER_MESSAGE * wrapped };
 }
 
 /** What a tool's result may print, and a search result or a document says of itself. */
@@ -72,15 +72,16 @@ function inputOf(block: JsonObject): string {
 
 /** Only what the model wrote: the results of a provider's own tools stand among the blocks of a reply, and are input. */
 function responseText(body: string): CountableText | null {
-  return textOfReply(body, (response) => {
-    if (!Array.isArray(response['content'])) return null;
-    const texts: string[] = [];
-    for (const block of objectsOf(response['content'])) {
-      for (const text of writtenTexts(block)) pushText(texts, text);
-      pushCall(texts, block);
-    }
-    return texts;
-  });
+  return textOfReply(body, (response) => (Array.isArray(response['content']) ? textsWritten(response['content']) : null));
+}
+
+function textsWritten(content: unknown): string[] {
+  const texts: string[] = [];
+  for (const block of objectsOf(content)) {
+    for (const text of writtenTexts(block)) pushText(texts, text);
+    pushCall(texts, block);
+  }
+  return texts;
 }
 
 function writtenTexts(block: JsonObject): unknown[] {
@@ -105,15 +106,17 @@ function streamText(body: string): CountableText | null {
     return streamed;
   };
   let events = 0;
+  let contentAtStart: unknown = null;
   for (const { event } of readEvents(body)) {
     const { type, index } = event;
     if (type === 'content_block_start') open(index, asObject(event['content_block']) ?? {});
     else if (type === 'content_block_delta') continueBlock(openBlocks.get(index) ?? open(index, {}), asObject(event['delta']));
-    else if (type === 'message_start') objectsOf(asObject(event['message'])?.['content']).forEach((block, place) => open(place, block));
+    else if (type === 'message_start') contentAtStart = asObject(event['message'])?.['content'];
     else continue;
     events++;
   }
-  return events === 0 ? null : { texts: blocks.flatMap(textsOfBlock), formatTokens: 0 };
+  if (events === 0) return null;
+  return { texts: blocks.length === 0 ? textsWritten(contentAtStart) : blocks.flatMap(textsOfBlock), formatTokens: 0 };
 }
 
 function continueBlock(block: StreamedBlock, delta: JsonObject | null): void {

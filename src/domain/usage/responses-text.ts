@@ -10,10 +10,10 @@ import {
   parseObject,
   pushJson,
   pushText,
-  textOfReply,
-  textsOfContent,
   TOKENS_OF_PRIMING,
   TOKENS_PER_MESSAGE,
+  textOfReply,
+  textsOfContent,
 } from './countable-text.ts';
 import { readEvents } from './event-payloads.ts';
 import { ResponsesOutput, textsOfItem } from './responses-output.ts';

@@ -59,6 +59,8 @@ export interface TerminalRecord extends ExecutionStart {
   readonly latencyMs: number;
   readonly ttftMs: number | null;
   readonly responseBytes: number;
+  /** The provider's id of a response it has saved (`resp_...`, spec 4.2); absent in records of older versions and of other dialects. */
+  readonly responseId?: string | null;
 }
 
 export type ExecutionRecord = AdmittedRecord | TerminalRecord;

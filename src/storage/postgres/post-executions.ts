@@ -1,8 +1,9 @@
-// Posts a batch of spool records: generation rows, ledger, wallets, leases and the spool's cursor, in the caller's transaction (DESIGN 4).
+// Posts a batch of spool records: generation rows, ledger, wallets, leases, saved responses and the spool's cursor, in the caller's transaction (DESIGN 4).
 // Each execution is posted exactly once, however often a batch comes: the cursor admits a batch once, and a row is settled only while it is open.
 
 import type { ExecutionRecord, TerminalRecord } from '../../domain/executions/execution-record.ts';
 import type { PostgresClient } from './pool.ts';
+import { saveResponses } from './saved-responses.ts';
 
 /** The records of one stretch of a segment, in the order they were written; offsets in bytes. */
 export interface SpoolBatch {
@@ -153,6 +154,7 @@ export async function postExecutions(client: PostgresClient, batch: SpoolBatch):
   if (postedOffset !== fromOffset) return { status: 'already_posted', postedOffset };
 
   const terminals = records.length === 0 ? [] : await postRecords(client, epoch, records);
+  await saveResponses(client, terminals);
   await client.query(MOVE_CURSOR, [epoch, segment, toOffset]);
   return { status: 'posted', terminals };
 }

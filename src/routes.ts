@@ -11,6 +11,7 @@ import { responses } from './data-plane/dialects/responses.ts';
 import { systemone } from './data-plane/dialects/systemone.ts';
 import type { Authenticator } from './data-plane/identity/authenticate.ts';
 import { type DataPlane, serveGeneration } from './data-plane/serve-generation.ts';
+import { serveSavedResponse } from './data-plane/serve-saved-response.ts';
 import type { Permission, Principal } from './domain/identity/principal.ts';
 import type { Catalog } from './domain/models/catalog.ts';
 import type { Exchange } from './http/exchange.ts';
@@ -32,6 +33,10 @@ export function createRoutes(parts: RouteParts): readonly Route[] {
     { method: 'POST', path: '/v1/chat/completions', envelope: 'openai', handle: serveGeneration(parts.plane, chatCompletions) },
     { method: 'POST', path: '/v1/responses', envelope: 'openai', handle: serveGeneration(parts.plane, responses) },
     { method: 'GET', path: '/v1/responses', envelope: 'openai', handle: refuseUpgrade },
+    { method: 'GET', path: '/v1/responses/:id', envelope: 'openai', handle: serveSavedResponse(parts.plane, '') },
+    { method: 'DELETE', path: '/v1/responses/:id', envelope: 'openai', handle: serveSavedResponse(parts.plane, '') },
+    { method: 'POST', path: '/v1/responses/:id/cancel', envelope: 'openai', handle: serveSavedResponse(parts.plane, '/cancel') },
+    { method: 'GET', path: '/v1/responses/:id/input_items', envelope: 'openai', handle: serveSavedResponse(parts.plane, '/input_items') },
     { method: 'POST', path: '/v1/messages', envelope: 'messages', handle: serveGeneration(parts.plane, messages) },
     { method: 'POST', path: '/v1/messages/count_tokens', envelope: 'messages', handle: serveGeneration(parts.plane, countTokens) },
     { method: 'POST', path: '/v1/images/generations', envelope: 'openai', handle: serveGeneration(parts.plane, imageGenerations) },

@@ -9,7 +9,9 @@ import type { Exchange } from '../http/exchange.ts';
 import type { Clock } from '../platform/clock.ts';
 import { admit } from './admission/admit.ts';
 import type { WalletLeases } from './admission/wallet-leases.ts';
+import { offersForContinuation } from './catalog/continuation.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
+import type { SavedResponses } from './catalog/saved-responses.ts';
 import type { Offer, ServingCatalog } from './catalog/serving-catalog.ts';
 import type { Dialect } from './dialects/dialect.ts';
 import { readRequest } from './dialects/read-request.ts';
@@ -25,6 +27,7 @@ export interface DataPlane {
   readonly catalog: () => ServingCatalog;
   readonly intake: Intake;
   readonly leases: WalletLeases;
+  readonly savedResponses: SavedResponses;
   readonly metering: Metering;
   readonly relay: RelayContext;
   readonly clock: Clock;
@@ -68,7 +71,9 @@ async function admitAndRelay(
   if ('kind' in read) return read;
   const resolved = resolveModel(plane.catalog(), dialect.api, read.requestedModel);
   if ('kind' in resolved) return resolved;
-  const offers = plane.relay.cooldowns.filter(resolved.offers, receivedAtMs);
+  const able = await offersForContinuation(plane, principal, read.bounds, resolved.offers);
+  if ('kind' in able) return able;
+  const offers = plane.relay.cooldowns.filter(able, receivedAtMs);
   if ('kind' in offers) return offers;
   const fault = dialect.check === undefined ? null : await dialect.check(request.body, plane.relay.workers);
   if (fault !== null) return fault;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { CompleteConfig } from '../config.ts';
 import { Cooldowns } from '../data-plane/admission/cooldowns.ts';
 import { WalletLeases } from '../data-plane/admission/wallet-leases.ts';
+import { SavedResponses } from '../data-plane/catalog/saved-responses.ts';
 import { RequestScanner } from '../data-plane/dialects/request-scan/request-scanner.ts';
 import { Authenticator } from '../data-plane/identity/authenticate.ts';
 import { GenerationMetrics } from '../data-plane/metering/generation-metrics.ts';
@@ -26,6 +27,7 @@ import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { registerEpoch } from '../storage/postgres/wallets.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
 import { CoarseClock } from './coarse-clock.ts';
+import { findSavedResponseIn } from './find-saved-response.ts';
 import { followChanges } from './follow-changes.ts';
 import { HeldCatalog } from './held-catalog.ts';
 import { createLeaseStore } from './lease-store.ts';
@@ -57,6 +59,7 @@ interface Held {
   readonly workers: WorkerPool;
   readonly slabs: SlabPool;
   readonly origins: ProviderOrigins;
+  readonly savedResponses: SavedResponses;
 }
 
 /** Resolves once the process serves. */
@@ -103,18 +106,20 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     slabs: new SlabPool(),
     origins: new ProviderOrigins(metrics),
+    savedResponses: new SavedResponses(findSavedResponseIn(postgres), clock),
   };
 }
 
 function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held): DataPlane {
-  const { authenticator, records, leases, catalog, slabs, workers, origins } = held;
+  const { authenticator, records, leases, catalog, slabs, workers, origins, savedResponses } = held;
   const onRecordFault = (fault: unknown) => log.error({ err: fault }, 'records could not be written: admission stops');
   return {
     authenticator,
     catalog: () => catalog.serving,
     intake: { slabs, scanner: new RequestScanner(), bodyLimitBytes: config.bodyLimitBytes },
     leases,
-    metering: { journal: new RecordJournal(records, onRecordFault), leases, clock, metrics: new GenerationMetrics(metrics) },
+    savedResponses,
+    metering: { journal: new RecordJournal(records, onRecordFault), leases, clock, metrics: new GenerationMetrics(metrics), savedResponses },
     relay: {
       slabs,
       workers,

@@ -36,6 +36,8 @@ export interface ServingCatalog {
   readonly version: number;
   readonly models: readonly Model[];
   readonly byName: ReadonlyMap<string, ServedModel>;
+  /** By id: those that serve some model. */
+  readonly providers: ReadonlyMap<string, Provider>;
 }
 
 /** Prepares a catalog snapshot for serving. Unpriced offers come last only if the catalog says so: order is the administrator's. */
@@ -50,7 +52,8 @@ export function prepareCatalog(catalog: Catalog): ServingCatalog {
     }
     byName.set(name, served);
   }
-  return { version: catalog.version, models: catalog.models, byName };
+  const providers = new Map(catalog.models.flatMap((model) => model.servedBy.map(({ provider }) => [provider.id, provider] as const)));
+  return { version: catalog.version, models: catalog.models, byName, providers };
 }
 
 function prepareModel(model: Model): ServedModel {

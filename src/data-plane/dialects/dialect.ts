@@ -42,6 +42,8 @@ export interface KeptReply {
 /** Sees every chunk of a reply pass; for a stream it tells how far it is. */
 export interface ReplyWatch {
   feed(chunk: Buffer): StreamProgress | undefined;
+  /** Name of the event that ended a stream. */
+  readonly endedBy?: string | null;
 }
 
 /** What a request names and asks for, read from whichever form its body has. */
@@ -78,6 +80,8 @@ export interface Dialect {
    * used. A count that is missing, as the output's where a Messages stream broke off, is null.
    */
   readUsage(reply: KeptReply, watch?: ReplyWatch | null, clientLeft?: boolean): Usage | null;
+  /** The id under which the provider keeps the reply, where the dialect has such. */
+  readonly readResponseId?: (beginning: Buffer) => string | null;
   /** A watcher for one stream's end, as clients of this dialect understand it. */
   watchStreamEnd(): StreamEnd;
   /** Where more than a stream's end is to be watched: instead of `watchStreamEnd`, for whole replies too. */

@@ -6,6 +6,7 @@ import type { Dialect, KeptReply, RequestBounds, SavedResponseFields } from './d
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './reported-counts.ts';
 import { readCount, readFlag, readText } from './request-fields.ts';
 import type { ScannedRequest } from './request-scan/request-scanner.ts';
+import { readResponseId } from './response-id.ts';
 import { EventStreamEnd } from './stream-end.ts';
 import { TerminalEvents } from './terminal-events.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage } from './usage-window.ts';
@@ -22,6 +23,7 @@ export const responses: Dialect = {
   countable: true,
   readBounds,
   readUsage,
+  readResponseId,
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
 };
 

@@ -8,6 +8,7 @@ import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Admission } from '../admission/admit.ts';
 import type { WalletLeases } from '../admission/wallet-leases.ts';
+import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
 import type { RecordJournal } from './record-journal.ts';
@@ -17,6 +18,7 @@ export interface Metering {
   readonly leases: WalletLeases;
   readonly clock: Clock;
   readonly metrics: GenerationMetrics;
+  readonly savedResponses: SavedResponses;
 }
 
 /** The usage to charge by, and where it comes from. */
@@ -28,9 +30,11 @@ export interface MeasuredUsage {
   readonly claimed: Usage | null;
   /** Why the provider's report was set aside; null when it was not. */
   readonly distrust: string | null;
+  /** A good report of the input alone: the reply broke off before its output was told. */
+  readonly inputReport: Usage | null;
 }
 
-export const NO_USAGE: MeasuredUsage = { usage: null, source: null, claimed: null, distrust: null };
+export const NO_USAGE: MeasuredUsage = { usage: null, source: null, claimed: null, distrust: null, inputReport: null };
 
 /** How an execution ended, as far as the relay saw it. */
 export interface Ending {
@@ -39,6 +43,8 @@ export interface Ending {
   readonly errorCode: string | null;
   readonly measured: MeasuredUsage;
   readonly responseBytes: number;
+  /** Under which the provider keeps the reply; null where it does not. */
+  readonly responseId: string | null;
 }
 
 export class Execution {
@@ -116,10 +122,20 @@ export class Execution {
       latencyMs,
       ttftMs,
       responseBytes: ending.responseBytes,
+      ...(ending.responseId === null ? {} : { responseId: ending.responseId }),
     });
     this.settled = true;
     // Only after the record is written: money that is free again may be lent or spent at once.
     if (admission.hold !== null && admission.walletId !== null) metering.leases.settle(admission.walletId, admission.hold, settlement.charge ?? 0n);
+    if (ending.responseId !== null) {
+      const { model, provider } = start;
+      metering.savedResponses.remember(start, ending.responseId, {
+        provider,
+        model,
+        inputTokens: usage?.inputTokens ?? null,
+        outputTokens: usage?.outputTokens ?? null,
+      });
+    }
     metering.metrics.ended(start.api, ending, settlement, latencyMs, ttftMs);
   }
 }

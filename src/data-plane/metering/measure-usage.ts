@@ -27,11 +27,12 @@ export function reportedUsage(dialect: Dialect, { relayed, watch, cut, clientLef
   if (raw === null) return NO_USAGE;
   // A report above what was held is not refused here: the charge stops at the hold and the rest goes to suspense.
   const checked = checkUsage(raw, NO_USAGE_BOUNDS);
-  if (!checked.ok) return { usage: null, source: null, claimed: checked.claimed, distrust: `usage_distrusted: ${checked.reason}` };
+  if (!checked.ok) return { ...NO_USAGE, claimed: checked.claimed, distrust: `usage_distrusted: ${checked.reason}` };
   const { inputTokens, outputTokens, images } = checked.usage;
   // Half a report cannot be priced: what is missing would be given away.
   const isWhole = dialect.unit === 'images' ? images !== null : inputTokens !== null && outputTokens !== null;
-  return isWhole ? { usage: checked.usage, source: 'reported', claimed: null, distrust: null } : NO_USAGE;
+  if (isWhole) return { ...NO_USAGE, usage: checked.usage, source: 'reported' };
+  return { ...NO_USAGE, inputReport: inputTokens === null ? null : checked.usage };
 }
 
 export interface CountQuestion {
@@ -56,18 +57,18 @@ export async function countUsage(question: CountQuestion, workers: WorkerPool, r
     response,
     responseIsStream: question.responseIsStream,
     responseBytesTotal: question.relayed.totalBytes,
-    count: { input: true, output: true },
+    count: { input: report.inputReport === null, output: true },
   };
   const bytes = request.byteLength + response.byteLength;
   const transfer = [request.buffer, response.buffer];
   const counted = await workers.run<CountTokensOutput>('count-tokens', input, { bytes, deadlineMs: COUNT_DEADLINE_MS, transfer });
   const usage: Usage = {
-    inputTokens: (counted.ok ? counted.value.inputTokens : null) ?? question.inputTokensMax,
-    cachedInputTokens: null,
-    cacheWriteTokens: null,
+    inputTokens: report.inputReport?.inputTokens ?? (counted.ok ? counted.value.inputTokens : null) ?? question.inputTokensMax,
+    cachedInputTokens: report.inputReport?.cachedInputTokens ?? null,
+    cacheWriteTokens: report.inputReport?.cacheWriteTokens ?? null,
     outputTokens: (counted.ok ? counted.value.outputTokens : null) ?? Math.min(question.outputTokensMax, question.relayed.totalBytes),
     reasoningTokens: null,
     images: null,
   };
-  return { usage, source: 'counted', claimed: report.claimed, distrust: report.distrust };
+  return { ...report, usage, source: 'counted' };
 }

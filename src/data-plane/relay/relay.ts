@@ -12,13 +12,11 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { Dialect, ReadRequest, ReplyWatch } from '../dialects/dialect.ts';
-import { spliceModel } from '../dialects/model-splice.ts';
 import type { StreamEnd, StreamProgress } from '../dialects/stream-end.ts';
 import { type Execution, type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
 import { type CountQuestion, countUsage, reportedUsage } from '../metering/measure-usage.ts';
@@ -27,6 +25,7 @@ import { HeldBytes } from './held-bytes.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { RelayedBytes } from './relayed-bytes.ts';
 import { CHUNKED, ReplyWriter } from './reply-writer.ts';
+import { RequestBytes } from './request-bytes.ts';
 import type { SlabPool } from './slab-pool.ts';
 import type { ReplyHeaders, ReplyListener, UpstreamCall, UpstreamFault, UpstreamOrigin } from './upstream.ts';
 
@@ -66,6 +65,9 @@ const COOLDOWN_STATUSES = new Set([429, 503]);
 /** Another provider may well serve what this one could not. 529: overloaded, in the Messages dialect. */
 const FAILOVER_STATUSES = new Set([429, 500, 502, 503, 504, 529]);
 
+/** Events that end a stream without an answer. */
+const FAILURES = new Set(['error', 'response.failed']);
+
 type HowItEnded = 'clean' | 'cut' | 'client_left';
 
 /** Takes over an admitted request; sees to its end by itself. */
@@ -83,13 +85,7 @@ export class Relay implements ReplyListener {
   private offerIndex = 0;
   /** A kept connection turned out dead: the request goes once more, on a new one. */
   private retriedStale = false;
-  /** Where the request lies, with the provider's model spliced in once an attempt was made. */
-  private room: { readonly buffer: Buffer };
-  private bodyStart: number;
-  private bodyEnd: number;
-  /** Of the model value within the body. */
-  private readonly modelStart: number;
-  private modelEnd: number;
+  private readonly request: RequestBytes;
 
   private providerStatus = 0;
   private isStream = false;
@@ -110,13 +106,7 @@ export class Relay implements ReplyListener {
     this.context = context;
     this.startedAtMs = context.clock.monotonicMs();
     this.writer = new ReplyWriter(question.exchange, this.goOn);
-    const { slab, body } = question.request;
-    const { modelAt } = question.read;
-    this.room = slab;
-    this.bodyStart = slab.bodyStart;
-    this.bodyEnd = slab.bodyStart + body.length;
-    this.modelStart = modelAt.start;
-    this.modelEnd = modelAt.end;
+    this.request = new RequestBytes(question.request, question.read);
   }
 
   begin(): void {
@@ -130,42 +120,23 @@ export class Relay implements ReplyListener {
     }
   }
 
-  private get body(): Buffer {
-    return this.room.buffer.subarray(this.bodyStart, this.bodyEnd);
-  }
-
   private get offer(): Offer {
     return this.question.offers[this.offerIndex] as Offer;
   }
 
   /** Sends the request to the present offer: the client's bytes with only the model value exchanged. */
   private attempt(): void {
-    // The first attempt's socket may still be sending from the slab: a further one has its own copy.
-    if (this.call !== null) this.copyBody();
-    const { provider, modelJson, modelText } = this.offer;
-    const model = this.question.request.form === null ? modelJson : modelText;
-    const spliced = spliceModel(this.room, this.bodyStart, this.bodyEnd, this.modelStart, this.modelEnd, model);
-    this.room = spliced;
-    this.bodyStart = spliced.start;
-    this.bodyEnd = spliced.end;
-    this.modelEnd = this.modelStart + model.length;
+    const { provider } = this.offer;
     this.call = this.context.originOf(provider).call(
       {
         method: 'POST',
         path: this.context.pathPrefixOf(provider) + this.question.dialect.upstreamPath,
         headers: upstreamHeaders(this.question.exchange.headers, provider),
-        body: this.body,
+        body: this.request.bodyFor(this.offer),
       },
       this,
       this.retriedStale,
     );
-  }
-
-  private copyBody(): void {
-    const copy = Buffer.from(this.body);
-    this.room = { buffer: copy };
-    this.bodyStart = 0;
-    this.bodyEnd = copy.length;
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {
@@ -256,7 +227,7 @@ export class Relay implements ReplyListener {
   private endWithoutReply(outcome: Outcome, errorCode: string, ended: () => void): void {
     const status = outcome === 'aborted_before_first_byte' ? null : 502;
     this.settling = true;
-    this.question.execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0 }).then(ended, this.fail);
+    this.question.execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0, responseId: null }).then(ended, this.fail);
   }
 
   /** All that one read of the provider's socket brought goes out together: chunks of one tick are one write (PERFORMANCE 4). */
@@ -328,6 +299,8 @@ export class Relay implements ReplyListener {
   private outcomeOf(how: HowItEnded, report: MeasuredUsage): Outcome {
     if (this.providerStatus >= 500) return 'provider_failed';
     if (this.providerStatus >= 300) return 'provider_refused';
+    // The dialect's own word for a failure, with nothing used: as good as a 5xx that came too late.
+    if (report.usage === null && this.watch?.endedBy != null && FAILURES.has(this.watch.endedBy)) return 'provider_failed';
     if (how === 'clean') return report.usage === null && report.distrust === null ? 'completed_without_usage' : 'completed';
     if (report.usage !== null) return 'usage_then_cut';
     if (how === 'cut') return 'cut_mid_stream';
@@ -340,20 +313,22 @@ export class Relay implements ReplyListener {
     const question = {
       api: dialect.api as CountQuestion['api'],
       encoding: tokenizer,
-      request: this.body,
+      request: this.request.body,
       relayed: this.relayed,
       responseIsStream: this.isStream,
-      inputTokensMax: bounds?.inputTokensMax ?? this.body.length,
+      inputTokensMax: bounds?.inputTokensMax ?? this.request.body.length,
       outputTokensMax: bounds?.outputTokensMax ?? this.relayed.totalBytes,
     };
     return countUsage(question, this.context.workers, report);
   }
 
   private end(outcome: Outcome, measured: MeasuredUsage): void {
-    const { execution, exchange } = this.question;
+    const { execution, exchange, dialect, read } = this.question;
     const status = this.writer.begun || !exchange.aborted ? this.providerStatus : null;
     const errorCode = this.providerStatus >= 300 ? `provider_${this.providerStatus}` : null;
-    execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes }).then(this.scheduleFlush, this.fail);
+    const isKept = this.providerStatus < 300 && read.bounds.saved !== undefined && read.bounds.saved.store !== false;
+    const responseId = isKept ? (dialect.readResponseId?.(this.relayed.beginning()) ?? null) : null;
+    execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes, responseId }).then(this.scheduleFlush, this.fail);
   }
 
   /** The client is gone: the call is cut, or read on for its usage where the provider's setting says so. */

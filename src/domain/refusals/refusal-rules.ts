@@ -127,6 +127,14 @@ export const REFUSAL_RULES: { readonly [K in RefusalKind]: RefusalRule<RefusalOf
     summary: 'There is nothing under this id that this credential may see.',
     advice: 'Check the id, and that the key belongs to the organization and payer that made it.',
   },
+  response_not_found: {
+    status: 404,
+    code: 'response_not_found',
+    family: 'request',
+    retryable: false,
+    summary: 'There is no saved response under this id that this credential may use.',
+    advice: 'Check the id, and that the key belongs to the organization and payer that created the response.',
+  },
   websocket_not_supported: {
     status: 426,
     family: 'request',

@@ -33,6 +33,7 @@ export type Refusal =
   | { readonly kind: 'unknown_path'; readonly path: string; readonly hint?: string | null }
   | { readonly kind: 'method_not_allowed'; readonly allow?: readonly string[] }
   | { readonly kind: 'not_found' }
+  | { readonly kind: 'response_not_found' }
   | { readonly kind: 'websocket_not_supported' }
   // The body and the model it names.
   | { readonly kind: 'invalid_json'; readonly offset?: number }

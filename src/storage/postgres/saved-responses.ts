@@ -86,6 +86,13 @@ export async function findSavedResponse(
   };
 }
 
+/** Whether any organization has a response under this id. */
+export async function isSavedResponse(postgres: PostgresClient, responseId: string): Promise<boolean> {
+  if (!RESPONSE_ID.test(responseId)) return false;
+  const { rowCount } = await postgres.query({ name: 'is_saved_response', text: 'SELECT 1 FROM saved_responses WHERE response_id = $1 LIMIT 1' }, [responseId]);
+  return rowCount > 0;
+}
+
 /** How many were forgotten: those whose execution ended before the instant. */
 export async function forgetSavedResponses(postgres: PostgresClient, before: Date): Promise<number> {
   const { rowCount } = await postgres.query('DELETE FROM saved_responses WHERE created_at < $1', [before]);

@@ -1,5 +1,5 @@
 // The texts that a model wrote in the items of a Responses output, from whole items and from the events of a stream. A stream tells the same
-// text up to four times (deltas, its own end, its item's end, the response's end); each text is counted once, from the first of these there is.
+// text up to four times (deltas, its own end, its item's end, the response's end); each text is counted once, from the longest telling there is.
 
 import { asObject, type JsonObject, objectsOf } from './countable-text.ts';
 
@@ -86,8 +86,9 @@ export class ResponsesOutput {
       for (const key of keys) {
         if (isReasoningShown && key.startsWith('summary ')) continue;
         const { deltas, whole } = item.get(key) as StreamedText;
-        // A token can span deltas, so they are joined before they are counted.
-        texts.push(deltas.length === 0 ? whole : deltas.join(''));
+        // A token can span deltas, so they are joined before they are counted. An item may begin with a part of what its deltas go on with.
+        const streamed = deltas.join('');
+        texts.push(streamed.length > whole.length ? streamed : whole);
       }
     }
     return texts;

@@ -8,7 +8,7 @@ export const encoder = new TextEncoder();
 export const NOTHING = new Uint8Array();
 export const BASE64 = 'iVBORw0KGgoAAAANSUhEUg'.repeat(100_000);
 
-export function bytesOf(body: unknown): Uint8Array {
+function bytesOf(body: unknown): Uint8Array {
   return encoder.encode(typeof body === 'string' ? body : JSON.stringify(body));
 }
 

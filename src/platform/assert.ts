@@ -1,6 +1,6 @@
 // Asserts for what cannot be: a failed one is a bug of ours, thrown as a fault and never shown to a client (STYLE 3.6).
 
-export class AssertionFault extends Error {
+class AssertionFault extends Error {
   override readonly name = 'AssertionFault';
 }
 

@@ -14,7 +14,7 @@ export const countTokens: Dialect = {
   countable: false,
   readBounds: () => ({ streamed: false, outputTokensMax: 0, answers: 1 }),
   readUsage: () => NO_TOKENS_USED,
-  watchStreamEnd: messages.watchStreamEnd,
+  watchStreamEnd: () => messages.watchStreamEnd(),
 };
 
 /** The number in the reply is what another request would use. This one used none: known, and therefore zero. */

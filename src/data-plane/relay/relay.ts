@@ -17,7 +17,7 @@ import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { Dialect, ReadRequest, ReplyWatch } from '../dialects/dialect.ts';
-import type { StreamEnd, StreamProgress } from '../dialects/stream-end.ts';
+import type { StreamProgress } from '../dialects/stream-end.ts';
 import { type Execution, type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
 import { type CountQuestion, countUsage, reportedUsage } from '../metering/measure-usage.ts';
 import { replyHeaders, upstreamHeaders } from './header-policy.ts';

@@ -6,7 +6,6 @@ declare const picoUsdBrand: unique symbol;
 export type PicoUsd = bigint & { readonly [picoUsdBrand]: true };
 
 export const ZERO_PICO_USD = 0n as PicoUsd;
-export const PICO_PER_USD = 1_000_000_000_000n;
 
 /** Marks a bigint as money; the only cast in the project. */
 export function picoUsd(amount: bigint): PicoUsd {

@@ -14,7 +14,7 @@ import { renderTable } from './harness/table.ts';
 import { addedLatency } from './measures/added-latency.ts';
 import { cpuPerRequest } from './measures/cpu-per-request.ts';
 import { jobsCpu } from './measures/jobs-cpu.ts';
-import { type Measure, type Row, type Run, targetOf } from './measures/measure.ts';
+import { type Measure, type Row, type Run, residentBytes, targetOf } from './measures/measure.ts';
 import { openStreams } from './measures/open-streams.ts';
 import { stalls } from './measures/stalls.ts';
 import { streamEvents } from './measures/stream-events.ts';
@@ -68,12 +68,14 @@ async function runAll(): Promise<Row[]> {
   const product = flags['no-product'] ? null : await startProduct(stub.port);
   if (product === null) console.log('the product is not part of this run: the bare relay stands in its place');
   else stopped.push(() => product.stop());
+  const all = [...proxies, ...(product === null ? [] : [product])];
   const run: Run = {
     load,
     background,
     direct: direct(stub.port),
-    proxies: new Map([...proxies, ...(product === null ? [] : [product])].map((proxy) => [proxy.name, proxy])),
+    proxies: new Map(all.map((proxy) => [proxy.name, proxy])),
     product,
+    idleBytes: new Map(all.map((proxy) => [proxy.name, residentBytes(proxy)])),
     rounds: Number(flags.rounds ?? (flags.quick ? 3 : 7)),
     windowMs: flags.quick ? 700 : 1500,
     warmupMs: flags.quick ? 300 : 500,

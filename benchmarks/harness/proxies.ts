@@ -46,8 +46,8 @@ export function direct(stubPort: number): Proxy {
   return { name: 'direct', port: stubPort, pids: [], address: plainAddress, exactBytes: true, stop: () => Promise.resolve() };
 }
 
-const BARE_RELAY = fileURLToPath(new URL('../peers/bare-relay.ts', import.meta.url));
-const FRONT_ONLY = fileURLToPath(new URL('../peers/front-only.ts', import.meta.url));
+const BARE_RELAY = fileURLToPath(new URL('../relays/bare-relay.ts', import.meta.url));
+const FRONT_ONLY = fileURLToPath(new URL('../relays/front-only.ts', import.meta.url));
 
 export function startBareRelay(stubPort: number): Promise<Proxy> {
   return startRelay('bare', BARE_RELAY, stubPort);

@@ -1,6 +1,6 @@
 // What a measure is: it runs interleaved rounds over the proxies of the run and reports rows of the table of goals.
 
-import { cpuNsOf, schedulerWaitNs } from '../harness/cpu-time.ts';
+import { cpuNsOf, memoryOf, schedulerWaitNs } from '../harness/cpu-time.ts';
 import type { LoadClient } from '../harness/load-client.ts';
 import type { Product } from '../harness/product.ts';
 import type { Proxy, StubReply } from '../harness/proxies.ts';
@@ -14,6 +14,8 @@ export interface Run {
   /** By name: nginx, bare, front, tollgate, portkey; those that are part of this run. */
   readonly proxies: ReadonlyMap<string, Proxy>;
   readonly product: Product | null;
+  /** Resident memory of each proxy just after its start, before any request. */
+  readonly idleBytes: ReadonlyMap<string, number>;
   readonly rounds: number;
   readonly windowMs: number;
   readonly warmupMs: number;
@@ -35,6 +37,10 @@ export interface Row {
 export interface Measure {
   readonly ids: readonly string[];
   run(run: Run): Promise<readonly Row[]>;
+}
+
+export function residentBytes(proxy: Proxy): number {
+  return proxy.pids.reduce((total, pid) => total + memoryOf(pid).residentBytes, 0);
 }
 
 export interface Sample {

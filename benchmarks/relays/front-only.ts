@@ -1,5 +1,5 @@
 // Our own HTTP front and upstream client with every feature of the product off: what P9 divides by. No keys, no scan, no splice, no metering.
-// Run: node benchmarks/peers/front-only.ts <upstream origin> [port]. It prints the port it listens on and ends when its parent does.
+// Run: node benchmarks/relays/front-only.ts <upstream origin> [port]. It prints the port it listens on and ends when its parent does.
 
 import { type ReplyHeaders, type ReplyListener, type UpstreamCall, UpstreamOrigin } from '../../src/data-plane/relay/upstream.ts';
 import { type Slab, SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
@@ -34,7 +34,7 @@ class PlainRelay implements ReplyListener {
     exchange.onAbort(() => this.#call?.abort());
     const headers = ['content-type', exchange.contentType, 'authorization', exchange.authorization];
     const body = this.#slab.buffer.subarray(this.#slab.bodyStart, this.#slab.bodyStart + bodyBytes);
-    this.#call = origin.call({ path: exchange.path, headers, body }, this, false);
+    this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body }, this, false);
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {

@@ -1,6 +1,6 @@
 // The honest floor: a relay on uWebSockets.js and undici that does nothing but relay. No keys, no scan, no metering; only what makes a relay
 // fast is here: a free list of single-connection clients, one cork for head and first bytes, and the chunks of one tick sent together.
-// Run: node benchmarks/peers/bare-relay.ts <upstream origin> [port]. It prints the port it listens on and ends when its parent does.
+// Run: node benchmarks/relays/bare-relay.ts <upstream origin> [port]. It prints the port it listens on and ends when its parent does.
 
 import { App, type HttpResponse, us_socket_local_port as localPort } from 'uWebSockets.js';
 import { Client, type Dispatcher } from 'undici';

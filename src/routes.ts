@@ -1,5 +1,6 @@
 // THE route table (spec 4): method, path, permission, envelope, handler. A route that is not here does not exist.
 
+import { listModelProviders } from './control-plane/catalog/list-model-providers.ts';
 import { listModels } from './control-plane/catalog/list-models.ts';
 import { type GenerationLookup, getGeneration } from './control-plane/executions/get-generation.ts';
 import { type FindGenerations, listGenerations } from './control-plane/executions/list-generations.ts';
@@ -45,6 +46,7 @@ export function createRoutes(parts: RouteParts): readonly Route[] {
     { method: 'GET', path: '/v1/generation', envelope: 'platform', handle: allow('usage.read', getGeneration(parts.lookup)) },
     { method: 'GET', path: '/v1/generations', envelope: 'platform', handle: allow('usage.read', listGenerations(parts.findGenerations)) },
     { method: 'GET', path: '/v1/models', envelope: 'platform', handle: allow('inference', listModels(parts.catalog)) },
+    { method: 'GET', path: '/v1/models/providers', envelope: 'platform', handle: allow('inference', listModelProviders(parts.catalog)) },
     { method: 'GET', path: '/healthz', envelope: 'platform', handle: (exchange) => exchange.answerJson(200, '{"status":"ok"}') },
     { method: 'GET', path: '/readyz', envelope: 'platform', handle: (exchange) => answerReadiness(exchange, parts.notReady()) },
   ];

@@ -1,0 +1,23 @@
+// GET /v1/models/providers: the providers that serve something in the catalog, each with what it serves (spec 4.6).
+
+import type { Catalog } from '../../domain/models/catalog.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { oncePerCatalog } from './once-per-catalog.ts';
+
+export function listModelProviders(catalog: () => Catalog): (exchange: Exchange) => void {
+  const body = oncePerCatalog(catalog, renderProviders);
+  return (exchange) => exchange.answerJson(200, body());
+}
+
+/** In the order in which the catalog first names them; models under their own ids, without aliases. */
+function renderProviders(catalog: Catalog): string {
+  const modelsByProvider = new Map<string, Set<string>>();
+  for (const model of catalog.models) {
+    if (!model.active) continue;
+    for (const { provider } of model.servedBy) {
+      const models = modelsByProvider.get(provider.id) ?? new Set();
+      modelsByProvider.set(provider.id, models.add(model.id));
+    }
+  }
+  return JSON.stringify({ object: 'list', data: [...modelsByProvider].map(([id, models]) => ({ id, models: [...models] })) });
+}

@@ -1,0 +1,188 @@
+// Spec 4.6 and 2.3: the catalog and its providers, in the shapes that clients read.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { listModelProviders } from '../../src/control-plane/catalog/list-model-providers.ts';
+import { listModels } from '../../src/control-plane/catalog/list-models.ts';
+import type { Catalog, Model, Price, Provider } from '../../src/domain/models/catalog.ts';
+import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import { httpCall } from '../support/http-call.ts';
+import { type HttpFront, startHttpFront } from '../support/http-front.ts';
+import { loadOpenapiSchemas } from '../support/openapi-schema.ts';
+
+const EAST = provider('east');
+const WEST = provider('west');
+const CREATED_AT_MS = Date.UTC(2026, 4, 1, 12, 30);
+const NO_PRICE: Price = { version: '1', input: null, cachedInput: null, cacheWrite: null, output: null, image: null };
+const TEXT_PRICE: Price = { ...NO_PRICE, input: picoUsd(1_250_000n), cachedInput: picoUsd(125_000n), output: picoUsd(10_000_000n) };
+
+const TEXT = model('acme/text', {
+  aliases: ['acme/text[1m]'],
+  contextLength: 400_000,
+  maxOutputTokens: 128_000,
+  servedBy: [
+    { provider: EAST, providerModel: 'text-2026', apis: ['chat_completions', 'responses'], price: TEXT_PRICE },
+    { provider: WEST, providerModel: 'text', apis: ['messages'], price: { ...TEXT_PRICE, output: picoUsd(11_000_000n) } },
+  ],
+});
+const IMAGE = model('acme/image', {
+  kind: 'image',
+  servedBy: [{ provider: EAST, providerModel: 'image', apis: ['images'], price: { ...NO_PRICE, image: picoUsd(40_000_000_000n) } }],
+});
+const JUDGE = model('acme/judge-latest', {
+  kind: 'evaluation',
+  servedBy: [{ provider: WEST, providerModel: 'judge', apis: ['systemone'], price: { ...NO_PRICE, input: picoUsd(42_000n), output: picoUsd(5n) } }],
+});
+const UNPRICED = model('acme/unpriced', { servedBy: [{ provider: WEST, providerModel: 'free', apis: ['messages'], price: null }] });
+const RETIRED = model('acme/retired', { active: false, servedBy: [{ provider: provider('gone'), providerModel: 'old', apis: ['messages'], price: null }] });
+
+interface Entry {
+  readonly id: string;
+  readonly [field: string]: unknown;
+}
+
+interface List {
+  readonly data: readonly Entry[];
+  readonly models: readonly { readonly name: string }[];
+  readonly [field: string]: unknown;
+}
+
+describe('the model catalog', () => {
+  let catalog: Catalog;
+  let front: HttpFront;
+  const schemas = loadOpenapiSchemas();
+
+  before(async () => {
+    front = await startHttpFront([
+      { method: 'GET', path: '/v1/models', envelope: 'platform', handle: listModels(() => catalog) },
+      { method: 'GET', path: '/v1/models/providers', envelope: 'platform', handle: listModelProviders(() => catalog) },
+    ]);
+  });
+
+  after(() => front?.stop());
+
+  async function list(path: string, headers: Readonly<Record<string, string>> = {}): Promise<List> {
+    const answer = await httpCall(`${front.url}${path}`, { headers });
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers['content-type'], 'application/json');
+    return JSON.parse(answer.body.toString('utf8')) as List;
+  }
+
+  test('is a success when it is empty', async () => {
+    catalog = catalogOf();
+    const empty = { object: 'list', data: [], first_id: null, last_id: null, has_more: false, models: [] };
+    assert.deepEqual(await list('/v1/models'), empty);
+    assert.deepEqual(await list('/v1/models', { 'x-provider-data': 'true' }), empty);
+    assert.deepEqual(await list('/v1/models/providers'), { object: 'list', data: [] });
+  });
+
+  test('has an entry for each name that can be called, of active models only', async () => {
+    catalog = catalogOf(TEXT, RETIRED, IMAGE, JUDGE, UNPRICED);
+    const { data, ...page } = await list('/v1/models');
+    const ids = ['acme/text', 'acme/text[1m]', 'acme/image', 'acme/judge-latest', 'acme/unpriced'];
+    assert.deepEqual(
+      data.map(({ id }) => id),
+      ids,
+    );
+    assert.deepEqual(data[0], {
+      id: 'acme/text',
+      object: 'model',
+      type: 'model',
+      created: CREATED_AT_MS / 1_000,
+      created_at: '2026-05-01T12:30:00.000Z',
+      display_name: 'The acme/text',
+      kind: 'text',
+      context_length: 400_000,
+      max_output_tokens: 128_000,
+      apis: ['chat_completions', 'responses', 'messages'],
+      pricing: { currency: 'USD', input: '1.25', cached_input: '0.125', output: '10' },
+      owned_by: 'east',
+    });
+    assert.deepEqual(data[1], { ...data[0], id: 'acme/text[1m]' });
+    assert.deepEqual(page, {
+      object: 'list',
+      first_id: 'acme/text',
+      last_id: 'acme/unpriced',
+      has_more: false,
+      models: ids.map((name) => ({ name, description: `The ${name.replace('[1m]', '')}`, release_date: '2026-05-01' })),
+    });
+  });
+
+  test('prices images each, and the output of evaluation models at nothing', async () => {
+    catalog = catalogOf(IMAGE, JUDGE, UNPRICED);
+    const { data } = await list('/v1/models');
+    assert.deepEqual(
+      data.map(({ pricing }) => pricing),
+      [{ currency: 'USD', image: '0.04' }, { currency: 'USD', input: '0.042', output: '0' }, null],
+    );
+  });
+
+  test('with X-PROVIDER-DATA has an entry for each provider, under the canonical id with the alias beside it', async () => {
+    catalog = catalogOf(TEXT, RETIRED, JUDGE);
+    const { data } = await list('/v1/models', { 'X-PROVIDER-DATA': 'true' });
+    assert.deepEqual(
+      data.map(({ id, alias, provider: from, apis }) => [id, alias, from, apis]),
+      [
+        ['acme/text', undefined, 'east', ['chat_completions', 'responses']],
+        ['acme/text', 'acme/text[1m]', 'east', ['chat_completions', 'responses']],
+        ['acme/text', undefined, 'west', ['messages']],
+        ['acme/text', 'acme/text[1m]', 'west', ['messages']],
+        ['acme/judge-latest', undefined, 'west', ['systemone']],
+      ],
+    );
+    assert.deepEqual(data[2]?.['pricing'], { currency: 'USD', input: '1.25', cached_input: '0.125', output: '11' }, 'of this provider');
+    assert.deepEqual(await list('/v1/models', { 'X-PROVIDER-DATA': 'false' }), await list('/v1/models'));
+  });
+
+  test('names the providers that serve something, each with what it serves', async () => {
+    catalog = catalogOf(TEXT, RETIRED, IMAGE, JUDGE);
+    assert.deepEqual((await list('/v1/models/providers')).data, [
+      { id: 'east', models: ['acme/text', 'acme/image'] },
+      { id: 'west', models: ['acme/text', 'acme/judge-latest'] },
+    ]);
+  });
+
+  test('follows a change at once', async () => {
+    catalog = catalogOf(TEXT);
+    await list('/v1/models');
+    catalog = catalogOf(IMAGE);
+    assert.deepEqual(
+      (await list('/v1/models')).data.map(({ id }) => id),
+      ['acme/image'],
+    );
+    assert.deepEqual((await list('/v1/models/providers')).data, [{ id: 'east', models: ['acme/image'] }]);
+  });
+
+  test("fits OpenAI's own description, in both forms", { skip: schemas === null && 'the description is not there' }, async () => {
+    catalog = catalogOf(TEXT, IMAGE, JUDGE, UNPRICED);
+    for (const separate of ['false', 'true']) {
+      assert.deepEqual(schemas?.problems('ListModelsResponse', await list('/v1/models', { 'x-provider-data': separate })), []);
+    }
+  });
+});
+
+function provider(id: string): Provider {
+  return { id, baseUrl: `https://${id}.test`, apiKey: 'sk-canary', auth: 'bearer', onDisconnect: 'cancel' };
+}
+
+function model(id: string, changes: Partial<Model>): Model {
+  return {
+    id,
+    displayName: `The ${id}`,
+    kind: 'text',
+    aliases: [],
+    contextLength: null,
+    maxOutputTokens: null,
+    maxCompletionTokensCap: null,
+    attachmentTokensMax: null,
+    tokenizer: 'o200k_base',
+    active: true,
+    createdAtMs: CREATED_AT_MS,
+    servedBy: [],
+    ...changes,
+  };
+}
+
+function catalogOf(...models: readonly Model[]): Catalog {
+  return { version: 1, models, byName: new Map() };
+}

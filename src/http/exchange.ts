@@ -245,9 +245,18 @@ export class Exchange {
     if (this.closed) return;
     this.response.cork(() => {
       this.begin(status, headers);
-      this.responseBytes += Buffer.byteLength(body);
+      const bytes = Buffer.byteLength(body);
+      const close = closeConnection || this.context.closing();
       this.close();
-      this.response.end(body, closeConnection || this.context.closing());
+      // uWebSockets.js would send the body of an answer to HEAD too, and the client would read it as the beginning of its next response.
+      // Its own way to report a length without a body waits for the body all the same.
+      if (this.method === 'head') {
+        if (close) this.response.end('', true);
+        else this.response.writeHeader('content-length', String(bytes)).endWithoutBody();
+        return;
+      }
+      this.responseBytes += bytes;
+      this.response.end(body, close);
     });
   }
 

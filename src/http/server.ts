@@ -6,6 +6,7 @@ import { Exchange, type ExchangeContext } from './exchange.ts';
 import { guardFrame } from './frame-guard.ts';
 import { App, closeListenSocket, type HttpRequest, type HttpResponse, type ListenSocket, type TemplatedApp } from './native-server.ts';
 import type { Route } from './route.ts';
+import { explainUnknownPath } from './unknown-path.ts';
 
 export interface ServerOptions {
   readonly routes: readonly Route[];
@@ -55,13 +56,11 @@ export class Server {
       this.app.any(path, (response, request) => this.accept(response, request, wrongMethod));
     }
     // A route that is not in the table does not exist (DESIGN 5).
-    const unknown: Route = {
-      method: 'GET',
-      path: '/*',
-      envelope: 'platform',
-      handle: (exchange) => exchange.refuse({ kind: 'unknown_path', path: exchange.path }),
-    };
-    this.app.any('/*', (response, request) => this.accept(response, request, unknown));
+    this.app.any('/*', (response, request) => {
+      const { envelope, hint } = explainUnknownPath(request.getUrl(), routes, this.context.renderContext.publicUrl);
+      const handle = (exchange: Exchange): void => exchange.refuse({ kind: 'unknown_path', path: exchange.path, hint });
+      this.accept(response, request, { method: 'GET', path: '/*', envelope, handle });
+    });
   }
 
   /** A uWebSockets.js handler must never throw and never leave a response without `onAborted`: both are seen to here. */

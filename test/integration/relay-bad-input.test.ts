@@ -63,7 +63,7 @@ const CASES: readonly Case[] = [
   { name: 'no key on a lookup', method: 'GET', path: '/v1/models', key: null, status: 401, envelope: 'gateway', code: 'authentication required' },
   { name: 'GET on the endpoint', method: 'GET', status: 405, envelope: 'openai' },
   { name: 'an unknown path', method: 'GET', path: '/v1/nothing', status: 404, envelope: 'platform' },
-  { name: 'a doubled version', body: GOOD, path: '/v1/v1/chat/completions', status: 404, envelope: 'platform' },
+  { name: 'a doubled version', body: GOOD, path: '/v1/v1/chat/completions', status: 404, envelope: 'openai', code: 'unknown_path' },
   { name: 'a lookup without an id', method: 'GET', path: '/v1/generation', status: 400, envelope: 'platform' },
   { name: 'a lookup of what is no id', method: 'GET', path: '/v1/generation?id=%27%3B--', status: 404, envelope: 'platform' },
   { name: 'a label lookup without a label', method: 'GET', path: '/v1/generations', status: 400, envelope: 'platform' },

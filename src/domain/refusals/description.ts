@@ -48,7 +48,7 @@ export function describeRefusal(refusal: Refusal): RefusalDescription {
   };
 }
 
-function say(words: string | ((refusal: Refusal) => string) | undefined, refusal: Refusal): string | null {
+function say(words: string | ((refusal: Refusal) => string | null) | undefined, refusal: Refusal): string | null {
   if (words === undefined) return null;
   return typeof words === 'string' ? words : words(refusal);
 }

@@ -22,7 +22,7 @@ export interface RefusalRule<R extends Refusal = Refusal> {
   /** What was wrong: a sentence. For the `gateway` family, the exact string of spec 7.6. */
   readonly summary: string | ((refusal: R) => string);
   /** What to do about it: a sentence. */
-  readonly advice?: string | ((refusal: R) => string);
+  readonly advice?: string | ((refusal: R) => string | null);
   /** The request field at fault (`error.param`, spec 7.3). */
   readonly param?: string | ((refusal: R) => string);
 }
@@ -110,8 +110,9 @@ export const REFUSAL_RULES: { readonly [K in RefusalKind]: RefusalRule<RefusalOf
     status: 404,
     family: 'request',
     retryable: false,
-    summary: ({ path }) => `There is no endpoint at ${quoteShort(path)}.`,
-    advice: ({ hint }) => hint ?? 'Check the path and the base URL of your client.',
+    // The hint stands with the summary: many clients show only one of the two texts.
+    summary: ({ path, hint }) => `There is no endpoint at ${quoteShort(path)}.${hint == null ? '' : ` ${hint}`}`,
+    advice: ({ hint }) => (hint == null ? 'Check the path and the base URL of your client.' : null),
   },
   method_not_allowed: {
     status: 405,

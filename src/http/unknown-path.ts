@@ -1,0 +1,58 @@
+// What to say to a path that no route has: mostly the base URL of a client was written with a `/v1` too many or without one.
+
+import { quoteShort } from '../domain/refusals/refusal-rules.ts';
+import type { EnvelopeName } from '../domain/refusals/render.ts';
+import type { Route } from './route.ts';
+
+export interface UnknownPath {
+  /** Of the endpoint that was meant, so that the client which meant it shows the hint. */
+  readonly envelope: EnvelopeName;
+  /** null: nothing better to say than that the path is unknown. */
+  readonly hint: string | null;
+}
+
+const VERSION = 'v1';
+/** A path that is longer was not made by a base URL. */
+const SEGMENTS_MAX = 16;
+
+export function explainUnknownPath(path: string, routes: readonly Route[], publicUrl: string): UnknownPath {
+  const segments = path.split('/').filter((segment) => segment !== '');
+  const meant = segments.length > SEGMENTS_MAX ? null : findMeantEndpoint(segments, routes);
+  if (meant !== null) return { envelope: meant.route.envelope, hint: hintAt(meant, publicUrl) };
+  const isBaseUrlRight = segments[0] === VERSION && segments.length > 1 && segments[1] !== VERSION;
+  return { envelope: 'platform', hint: isBaseUrlRight ? null : `Set the base URL of your client to ${bothUrls(publicUrl)}.` };
+}
+
+function hintAt({ route, before }: MeantEndpoint, publicUrl: string): string {
+  const versions = before.filter((segment) => segment === VERSION).length;
+  if (versions > 1) return `The path has "/v1" twice: set the base URL of your client to ${bothUrls(publicUrl)}.`;
+  if (versions === 0) return `The path lacks "/v1": set the base URL of your client to ${publicUrl}/v1.`;
+  if (before.length > 1) return `The path is ${quoteShort(route.path)}: set the base URL of your client to ${bothUrls(publicUrl)}.`;
+  return `The path is ${quoteShort(route.path)}, with single slashes and none at its end.`;
+}
+
+/** Clients of both habits are common, and a path does not tell them apart. */
+function bothUrls(publicUrl: string): string {
+  return `${publicUrl}/v1, or ${publicUrl} if it adds "/v1" by itself (as the Anthropic and TypeSafe clients do)`;
+}
+
+interface MeantEndpoint {
+  readonly route: Route;
+  /** What stands before the endpoint's own path, where `/v1` alone should stand. */
+  readonly before: readonly string[];
+}
+
+/** The route whose path, without its `/v1`, the given one ends with; the longest such. */
+function findMeantEndpoint(segments: readonly string[], routes: readonly Route[]): MeantEndpoint | null {
+  for (let at = 0; at < segments.length; at += 1) {
+    const rest = segments.slice(at);
+    const route = routes.find((candidate) => isRouteOf(candidate, rest));
+    if (route !== undefined) return { route, before: segments.slice(0, at) };
+  }
+  return null;
+}
+
+function isRouteOf(route: Route, segments: readonly string[]): boolean {
+  const [version, ...own] = route.path.split('/').slice(1);
+  return version === VERSION && own.length === segments.length && own.every((segment, index) => segment.startsWith(':') || segment === segments[index]);
+}

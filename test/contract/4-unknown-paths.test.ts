@@ -1,0 +1,103 @@
+// A path that no route has is a 404; where a base URL was mistyped, it says which to use, in the envelope of the endpoint that was meant.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Route } from '../../src/http/route.ts';
+import { explainUnknownPath } from '../../src/http/unknown-path.ts';
+import { httpCall } from '../support/http-call.ts';
+import { FRONT_PUBLIC_URL, type HttpFront, startHttpFront } from '../support/http-front.ts';
+
+const ROUTES: readonly Route[] = (
+  [
+    ['POST', '/v1/chat/completions', 'openai'],
+    ['POST', '/v1/responses', 'openai'],
+    ['GET', '/v1/responses/:id', 'openai'],
+    ['GET', '/v1/responses/:id/input_items', 'openai'],
+    ['POST', '/v1/messages', 'messages'],
+    ['POST', '/v1/messages/count_tokens', 'messages'],
+    ['POST', '/v1/systemone', 'systemone'],
+    ['GET', '/v1/models', 'platform'],
+    ['GET', '/healthz', 'platform'],
+  ] as const
+).map(([method, path, envelope]) => ({ method, path, envelope, handle: (exchange) => exchange.answerJson(200, '{}') }));
+
+const WITH_VERSION = 'https://gate.test/v1';
+const EITHER = 'https://gate.test/v1, or https://gate.test if it adds "/v1" by itself (as the Anthropic and TypeSafe clients do)';
+const TWICE = `The path has "/v1" twice: set the base URL of your client to ${EITHER}.`;
+const LACKING = `The path lacks "/v1": set the base URL of your client to ${WITH_VERSION}.`;
+const ELSEWHERE = (path: string) => `The path is "${path}": set the base URL of your client to ${EITHER}.`;
+const SLASHES = (path: string) => `The path is "${path}", with single slashes and none at its end.`;
+const NOWHERE = `Set the base URL of your client to ${EITHER}.`;
+
+const ROWS: readonly (readonly [path: string, envelope: Route['envelope'], hint: string | null])[] = [
+  ['/v1/v1/chat/completions', 'openai', TWICE],
+  ['/v1/v1/responses/resp_1/input_items', 'openai', TWICE],
+  ['/v1/v1/messages', 'messages', TWICE],
+  ['/v1/v1/messages/count_tokens', 'messages', TWICE],
+  ['/v1/v1/systemone', 'systemone', TWICE],
+  ['/v1/v1/models', 'platform', TWICE],
+  ['/v1/v1/v1/models', 'platform', TWICE],
+  ['/chat/completions', 'openai', LACKING],
+  ['/responses', 'openai', LACKING],
+  ['/responses/resp_1', 'openai', LACKING],
+  ['/messages', 'messages', LACKING],
+  ['/messages/count_tokens', 'messages', LACKING],
+  ['/systemone', 'systemone', LACKING],
+  ['/models', 'platform', LACKING],
+  ['/api/models', 'platform', LACKING],
+  ['/openai/v1/chat/completions', 'openai', ELSEWHERE('/v1/chat/completions')],
+  ['//v1//messages', 'messages', SLASHES('/v1/messages')],
+  ['/v1/messages/', 'messages', SLASHES('/v1/messages')],
+  ['/', 'platform', NOWHERE],
+  ['/v1', 'platform', NOWHERE],
+  ['/v1/v1/nothing', 'platform', NOWHERE],
+  ['/chat', 'platform', NOWHERE],
+  ['/v1/healthz', 'platform', null],
+  ['/v1/embeddings', 'platform', null],
+  [`/${'v1/'.repeat(5_000)}models`, 'platform', NOWHERE],
+];
+
+describe('what is said of an unknown path', () => {
+  for (const [path, envelope, hint] of ROWS) {
+    test(path.slice(0, 60), () => assert.deepEqual(explainUnknownPath(path, ROUTES, FRONT_PUBLIC_URL), { envelope, hint }));
+  }
+});
+
+describe('an unknown path', () => {
+  let front: HttpFront;
+
+  before(async () => {
+    front = await startHttpFront(ROUTES);
+  });
+
+  after(() => front?.stop());
+
+  async function answerAt(path: string): Promise<unknown> {
+    const { status, headers, body } = await httpCall(`${front.url}${path}`, { method: 'POST', body: '{}' });
+    assert.equal(status, 404);
+    assert.equal(headers['x-should-retry'], 'false');
+    return JSON.parse(body.toString('utf8'));
+  }
+
+  test('is refused with the hint where the client that meant it looks', async () => {
+    assert.deepEqual(await answerAt('/chat/completions?key=x'), {
+      error: { message: `There is no endpoint at "/chat/completions". ${LACKING}`, type: 'invalid_request_error', code: 'unknown_path', param: null },
+    });
+    assert.deepEqual(await answerAt('/v1/v1/messages'), {
+      type: 'error',
+      error: { type: 'not_found_error', message: `There is no endpoint at "/v1/v1/messages". ${TWICE}` },
+    });
+    assert.deepEqual(await answerAt('/v1/v1/systemone'), {
+      detail: { error_type: 'not_found_error', message: `There is no endpoint at "/v1/v1/systemone". ${TWICE}` },
+    });
+    const { code: _, ...models } = (await answerAt('/models')) as Record<string, unknown>;
+    assert.deepEqual(models, { error: `There is no endpoint at "/models". ${LACKING}` });
+    const { code: __, ...unknown } = (await answerAt('/v1/embeddings')) as Record<string, unknown>;
+    assert.deepEqual(unknown, { error: 'There is no endpoint at "/v1/embeddings".', message: 'Check the path and the base URL of your client.' });
+  });
+
+  test('shows a long path in short', async () => {
+    const { error } = (await answerAt(`/${'x'.repeat(2_000)}`)) as { error: string };
+    assert.ok(error.length < 500);
+  });
+});

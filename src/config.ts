@@ -11,6 +11,9 @@ export const processEnvironment: Environment = Object.freeze({ ...process.env })
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export const MASTER_KEY_BYTES = 32;
+/** Routes whose admission refusals can be written in their own dialect instead of flat (spec 7.4). */
+export const DIALECT_ROUTES = ['chat_completions', 'responses', 'messages', 'count_tokens', 'images'] as const;
+export type DialectRoute = (typeof DIALECT_ROUTES)[number];
 
 export interface Config {
   readonly host: string;
@@ -34,6 +37,7 @@ export interface Config {
   readonly delegationKey: Buffer | null;
   readonly bodyLimitBytes: number;
   readonly drainSeconds: number;
+  readonly dialectRefusals: ReadonlySet<DialectRoute>;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** Absolute path of the configuration file; null: none named. */
   readonly configurationFile: string | null;
@@ -83,6 +87,15 @@ function address(protocols: readonly string[]) {
     .optional();
 }
 
+function listOf<T extends string>(names: readonly T[], mustBe: string) {
+  const isName = (text: string): text is T => (names as readonly string[]).includes(text);
+  return z
+    .string()
+    .transform((value) => (value === 'all' ? [...names] : value.split(',').map((name) => name.trim())))
+    .refine((list): list is T[] => list.every(isName), mustBe)
+    .optional();
+}
+
 const GIBIBYTE = 1024 ** 3;
 
 const SETTINGS = z.object({
@@ -109,6 +122,7 @@ const SETTINGS = z.object({
   DELEGATION_KEY: text(/^[\x21-\x7e]{32,512}$/, 'must be 32 to 512 visible ASCII characters'),
   BODY_LIMIT_BYTES: wholeNumber(1024, GIBIBYTE),
   DRAIN_SECONDS: wholeNumber(0, 3600),
+  DIALECT_REFUSALS: listOf(DIALECT_ROUTES, `must be "all" or some of ${DIALECT_ROUTES.join(',')}, with commas between`),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).optional(),
   TOLLGATE_CONFIG: text(/^[^\0]+$/, 'must be a file path'),
 });
@@ -147,6 +161,7 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     delegationKey: settings.DELEGATION_KEY === undefined ? null : Buffer.from(settings.DELEGATION_KEY, 'utf8'),
     bodyLimitBytes: settings.BODY_LIMIT_BYTES ?? 33_554_432,
     drainSeconds: settings.DRAIN_SECONDS ?? 30,
+    dialectRefusals: new Set(settings.DIALECT_REFUSALS ?? []),
     logLevel: settings.LOG_LEVEL ?? 'info',
     configurationFile: settings.TOLLGATE_CONFIG === undefined ? null : resolve(workingDirectory, settings.TOLLGATE_CONFIG),
     given: new Set(Object.keys(given)),

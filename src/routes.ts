@@ -6,6 +6,7 @@ import { type GenerationLookup, getGeneration } from './control-plane/executions
 import { type FindGenerations, listGenerations } from './control-plane/executions/list-generations.ts';
 import { chatCompletions } from './data-plane/dialects/chat-completions.ts';
 import { countTokens } from './data-plane/dialects/count-tokens.ts';
+import type { Dialect } from './data-plane/dialects/dialect.ts';
 import { imageEdits, imageGenerations } from './data-plane/dialects/images.ts';
 import { messages } from './data-plane/dialects/messages.ts';
 import { responses } from './data-plane/dialects/responses.ts';
@@ -24,25 +25,33 @@ export interface RouteParts {
   readonly catalog: () => Catalog;
   readonly lookup: GenerationLookup;
   readonly findGenerations: FindGenerations;
+  /** APIs whose admission refusals the operator switched to their dialect. */
+  readonly dialectRefusals: ReadonlySet<string>;
   /** Names of what is not ready; empty when this process can serve. */
   readonly notReady: () => readonly string[];
 }
 
 export function createRoutes(parts: RouteParts): readonly Route[] {
   const allow = (permission: Permission, handle: Handle) => authorized(parts.authenticator, permission, handle);
+  /** What the routes of generations have in common: an envelope, an admission form, and the one path of a request. */
+  const generate = (envelope: Route['envelope'], dialect: Dialect) => ({
+    envelope,
+    admissionForm: parts.dialectRefusals.has(dialect.api) ? ('dialect' as const) : ('flat' as const),
+    handle: serveGeneration(parts.plane, dialect),
+  });
   return [
-    { method: 'POST', path: '/v1/chat/completions', envelope: 'openai', handle: serveGeneration(parts.plane, chatCompletions) },
-    { method: 'POST', path: '/v1/responses', envelope: 'openai', handle: serveGeneration(parts.plane, responses) },
+    { method: 'POST', path: '/v1/chat/completions', ...generate('openai', chatCompletions) },
+    { method: 'POST', path: '/v1/responses', ...generate('openai', responses) },
     { method: 'GET', path: '/v1/responses', envelope: 'openai', handle: refuseUpgrade },
     { method: 'GET', path: '/v1/responses/:id', envelope: 'openai', handle: serveSavedResponse(parts.plane, '') },
     { method: 'DELETE', path: '/v1/responses/:id', envelope: 'openai', handle: serveSavedResponse(parts.plane, '') },
     { method: 'POST', path: '/v1/responses/:id/cancel', envelope: 'openai', handle: serveSavedResponse(parts.plane, '/cancel') },
     { method: 'GET', path: '/v1/responses/:id/input_items', envelope: 'openai', handle: serveSavedResponse(parts.plane, '/input_items') },
-    { method: 'POST', path: '/v1/messages', envelope: 'messages', handle: serveGeneration(parts.plane, messages) },
-    { method: 'POST', path: '/v1/messages/count_tokens', envelope: 'messages', handle: serveGeneration(parts.plane, countTokens) },
-    { method: 'POST', path: '/v1/images/generations', envelope: 'openai', handle: serveGeneration(parts.plane, imageGenerations) },
-    { method: 'POST', path: '/v1/images/edits', envelope: 'openai', handle: serveGeneration(parts.plane, imageEdits) },
-    { method: 'POST', path: '/v1/systemone', envelope: 'systemone', handle: serveGeneration(parts.plane, systemone) },
+    { method: 'POST', path: '/v1/messages', ...generate('messages', messages) },
+    { method: 'POST', path: '/v1/messages/count_tokens', ...generate('messages', countTokens) },
+    { method: 'POST', path: '/v1/images/generations', ...generate('openai', imageGenerations) },
+    { method: 'POST', path: '/v1/images/edits', ...generate('openai', imageEdits) },
+    { method: 'POST', path: '/v1/systemone', ...generate('systemone', systemone) },
     { method: 'GET', path: '/v1/generation', envelope: 'platform', handle: allow('usage.read', getGeneration(parts.lookup)) },
     { method: 'GET', path: '/v1/generations', envelope: 'platform', handle: allow('usage.read', listGenerations(parts.findGenerations)) },
     { method: 'GET', path: '/v1/models', envelope: 'platform', handle: allow('inference', listModels(parts.catalog)) },

@@ -268,7 +268,8 @@ export class Exchange {
   /** Renders a refusal in this route's envelope; the one way a refusal leaves the product. */
   refuse(refusal: Refusal, extraHeaders: HeaderList = []): void {
     if (this.closed) return;
-    const rendered = renderRefusal(refusal, this.route.envelope, this.context.renderContext);
+    const { envelope, admissionForm = 'flat' } = this.route;
+    const rendered = renderRefusal(refusal, envelope, { ...this.context.renderContext, admissionForm });
     this.context.onRefusal(refusal.kind);
     const headers = rendered.headers.flatMap(([name, value]) => [name, value]);
     headers.push(...extraHeaders);

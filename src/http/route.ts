@@ -1,6 +1,6 @@
 // The shape of one row of the route table (src/routes.ts): what the HTTP front needs to know of a route.
 
-import type { EnvelopeName } from '../domain/refusals/render.ts';
+import type { AdmissionForm, EnvelopeName } from '../domain/refusals/render.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface Route {
@@ -9,6 +9,8 @@ export interface Route {
   readonly path: string;
   /** How refusals on this route are written (spec 7). */
   readonly envelope: EnvelopeName;
+  /** How admission refusals are; flat unless the operator switched the route (spec 7.4). */
+  readonly admissionForm?: AdmissionForm;
   /**
    * Called synchronously with the request's head; must attach a body reader (`exchange.receiveBody`) before it returns if it wants the body.
    * May throw or reject: the exchange is then answered with `internal_error`.

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import { describe, test } from 'node:test';
-import { ConfigFault, type Environment, localUrl, readConfig } from '../../src/config.ts';
+import { ConfigFault, DIALECT_ROUTES, type Environment, localUrl, readConfig } from '../../src/config.ts';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');
 
@@ -38,6 +38,7 @@ describe('settings', () => {
         delegationKey: null,
         bodyLimitBytes: 33_554_432,
         drainSeconds: 30,
+        dialectRefusals: new Set(),
         logLevel: 'info',
         configurationFile: null,
         given: new Set(),
@@ -70,6 +71,7 @@ describe('settings', () => {
         DELEGATION_KEY: 'd'.repeat(32),
         BODY_LIMIT_BYTES: '1024',
         DRAIN_SECONDS: '0',
+        DIALECT_REFUSALS: 'messages, chat_completions',
         LOG_LEVEL: 'debug',
         TOLLGATE_CONFIG: 'tollgate.yaml',
         UNRELATED: 'x',
@@ -82,6 +84,7 @@ describe('settings', () => {
     assert.equal(config.publicUrl, 'https://gate.acme.test');
     assert.deepEqual(config.masterKey, Buffer.alloc(32, 7));
     assert.equal(config.drainSeconds, 0);
+    assert.deepEqual(config.dialectRefusals, new Set(['messages', 'chat_completions']));
     assert.ok(config.given.has('PORT') && !config.given.has('UNRELATED'));
   });
 
@@ -96,6 +99,7 @@ describe('settings', () => {
         HOST: 'a b',
         PUBLIC_URL: 'ftp://x',
         DRAIN_SECONDS: '-1',
+        DIALECT_REFUSALS: 'messages,systemone',
       }),
       [
         'HOST: must be an IP address or a host name, got "a b"',
@@ -105,9 +109,14 @@ describe('settings', () => {
         'BRAND: must be 1 to 32 letters, digits or hyphens, the first a letter, got "1st"',
         'PUBLIC_URL: must be a URL starting with http:// or https://, got "ftp://x"',
         'DRAIN_SECONDS: must be an integer from 0 to 3600, got "-1"',
+        'DIALECT_REFUSALS: must be "all" or some of chat_completions,responses,messages,count_tokens,images, with commas between, got "messages,systemone"',
         'LOG_LEVEL: must be one of fatal, error, warn, info, debug, trace, silent, got "loud"',
       ],
     );
+  });
+
+  test('all dialects are named by one word', () => {
+    assert.deepEqual(readConfig({ DIALECT_REFUSALS: 'all' }).dialectRefusals, new Set(DIALECT_ROUTES));
   });
 
   const PORTS_REFUSED = ['0', '65536', '80.5', '1e3', ' 80', '0x50', '-1', '99999999999999999999'];

@@ -11,7 +11,7 @@ import { systemoneEnvelope } from './envelopes/systemone.ts';
 import type { Refusal } from './refusal.ts';
 import { type Header, retryHeaders } from './retry-headers.ts';
 
-export type { EnvelopeName };
+export type { AdmissionForm, EnvelopeName };
 
 export interface RenderContext {
   readonly requestId: string | null;

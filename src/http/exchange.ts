@@ -31,8 +31,8 @@ export class Exchange {
   readonly path: string;
   readonly query: string;
   readonly headers: string[] = [];
-  /** First path parameter, when the route has one. */
-  readonly parameter: string | undefined;
+  /** Path parameters in the order of the route's path, as they were sent: not decoded. */
+  readonly parameters: readonly string[];
   /** The request declared a transfer-encoding: its framing cannot be trusted (frame-guard.ts). */
   transferEncoded = false;
   /** Name of a header that must not repeat and did. */
@@ -66,7 +66,7 @@ export class Exchange {
     this.method = request.getMethod();
     this.path = request.getUrl();
     this.query = request.getQuery();
-    this.parameter = route.path.includes(':') ? request.getParameter(0) : undefined;
+    this.parameters = route.path.includes(':') ? readParameters(request, route.path) : NO_PARAMETERS;
     request.forEach((name, value) => this.readHeader(name, value));
     response.onAborted(() => this.abort());
     context.onOpen();
@@ -104,6 +104,11 @@ export class Exchange {
   private seeOnce(bit: number, name: string): void {
     if ((this.seen & bit) !== 0) this.repeatedHeader = name;
     this.seen |= bit;
+  }
+
+  /** First path parameter, when the route has one. */
+  get parameter(): string | undefined {
+    return this.parameters[0];
   }
 
   /** Value of the first header with this lower-case name, or null. */
@@ -302,6 +307,15 @@ export class Exchange {
     this.closed = true;
     this.context.onClose();
   }
+}
+
+const NO_PARAMETERS: readonly string[] = [];
+
+function readParameters(request: HttpRequest, path: string): readonly string[] {
+  return path
+    .split('/')
+    .filter((segment) => segment.startsWith(':'))
+    .map((_, index) => request.getParameter(index) ?? '');
 }
 
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];

@@ -4,7 +4,7 @@ import type { AdmissionForm, EnvelopeName } from '../domain/refusals/render.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface Route {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** uWebSockets.js pattern: literal segments and `:name`. */
   readonly path: string;
   /** How refusals on this route are written (spec 7). */

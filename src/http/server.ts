@@ -15,6 +15,8 @@ export interface ServerOptions {
   readonly onFault: (fault: unknown, exchange: Exchange) => void;
 }
 
+const NATIVE_METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const;
+
 export class Server {
   /** Exchanges whose response is not complete. */
   openExchanges = 0;
@@ -44,9 +46,7 @@ export class Server {
   private register(routes: readonly Route[]): void {
     for (const route of routes) {
       const handler = (response: HttpResponse, request: HttpRequest) => this.accept(response, request, route);
-      if (route.method === 'GET') this.app.get(route.path, handler);
-      else if (route.method === 'POST') this.app.post(route.path, handler);
-      else this.app.del(route.path, handler);
+      this.app[NATIVE_METHODS[route.method]](route.path, handler);
     }
     for (const path of new Set(routes.map((route) => route.path))) {
       const allowed = routes.filter((route) => route.path === path);

@@ -34,9 +34,15 @@ test('has these fields and no others', () => {
 test('code is the same for a kind every time, another for another kind, and names nothing', () => {
   const codes = ON_PLATFORM_ROUTES.map((refusal) => render(refusal, null).code);
   assert.equal(new Set(codes).size, codes.length);
-  for (const code of codes) assert.match(code, /^[0-9a-f]{8}$/);
+  for (const code of codes) if (code !== 'owner_floor') assert.match(code, /^[0-9a-f]{8}$/);
   assert.deepEqual(
     ON_PLATFORM_ROUTES.map((refusal) => render(refusal, 'other').code),
     codes,
   );
+});
+
+test('but for the one code that the spec publishes (spec 7.8)', () => {
+  const rendered = renderRefusal({ kind: 'owner_floor' }, 'platform', { requestId: null, publicUrl: 'https://gate.test' });
+  assert.equal(rendered.status, 409);
+  assert.equal((JSON.parse(rendered.body) as PlatformBody).code, 'owner_floor');
 });

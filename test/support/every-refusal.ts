@@ -29,6 +29,8 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   missing_model: { kind: 'missing_model' },
   model_not_a_string: { kind: 'model_not_a_string' },
   invalid_field: { kind: 'invalid_field', field: 'max_tokens', reason: 'it must be a positive whole number' },
+  conflict: { kind: 'conflict', reason: 'a team of that name exists' },
+  owner_floor: { kind: 'owner_floor' },
   unknown_model: { kind: 'unknown_model', model: 'no/such' },
   api_not_supported: { kind: 'api_not_supported', model: 'an/image-model', api: 'chat_completions' },
   insufficient_credit: { kind: 'insufficient_credit' },

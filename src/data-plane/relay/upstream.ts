@@ -41,7 +41,7 @@ export interface ReplyListener {
 }
 
 export interface UpstreamRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   /** Names and values, alternating. */
   readonly headers: string[];

@@ -12,6 +12,8 @@ export interface RefusalRule<R extends Refusal = Refusal> {
   readonly status: number;
   /** Stable symbolic code, where it is not the kind's own name. */
   readonly code?: string;
+  /** The spec names this code to clients also where codes are opaque: it is shown as it is (spec 7.8). */
+  readonly isCodePublished?: true;
   readonly family: RefusalFamily;
   /** Whether the same request can succeed later without anyone changing anything. */
   readonly retryable: boolean;
@@ -209,6 +211,20 @@ export const REFUSAL_RULES: { readonly [K in RefusalKind]: RefusalRule<RefusalOf
     retryable: false,
     summary: ({ field, reason }) => `The field ${quoteShort(field)} is not valid: ${reason}.`,
     param: ({ field }) => field,
+  },
+  conflict: {
+    status: 409,
+    family: 'request',
+    retryable: false,
+    summary: ({ reason }) => `The request contradicts what exists: ${reason}.`,
+  },
+  owner_floor: {
+    status: 409,
+    family: 'request',
+    retryable: false,
+    isCodePublished: true,
+    summary: 'This is the last owner, and an organization or team is never left without one.',
+    advice: 'Make another member an owner first.',
   },
   unknown_model: {
     // OpenAI's own code, so that clients which know it say the right thing.

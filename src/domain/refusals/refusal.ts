@@ -45,6 +45,9 @@ export type Refusal =
   | { readonly kind: 'missing_model' }
   | { readonly kind: 'model_not_a_string' }
   | { readonly kind: 'invalid_field'; readonly field: string; readonly reason: string }
+  // What exists, and would no longer hold together (spec 7.8).
+  | { readonly kind: 'conflict'; readonly reason: string }
+  | { readonly kind: 'owner_floor' }
   | { readonly kind: 'unknown_model'; readonly model: string }
   | { readonly kind: 'api_not_supported'; readonly model: string; readonly api: string }
   // Admission: credit (spec 7.4).

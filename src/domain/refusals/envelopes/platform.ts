@@ -1,7 +1,8 @@
 // The platform envelope (spec 7.1): `code` is an opaque call-site identifier that nobody may branch on, so it does not read like a name.
+// The exception is a code that the spec itself publishes (owner_floor, spec 7.8).
 
 import type { RefusalDescription } from '../description.ts';
-import { REFUSAL_RULES } from '../refusal-rules.ts';
+import { REFUSAL_RULES, type RefusalRule } from '../refusal-rules.ts';
 
 export interface PlatformEnvelope {
   readonly code: string;
@@ -10,7 +11,9 @@ export interface PlatformEnvelope {
   readonly request_id?: string;
 }
 
-const OPAQUE_CODES: ReadonlyMap<string, string> = new Map(Object.keys(REFUSAL_RULES).map((kind) => [kind, opaqueCode(kind)]));
+const OPAQUE_CODES: ReadonlyMap<string, string> = new Map(
+  Object.entries<RefusalRule<never>>(REFUSAL_RULES).map(([kind, rule]) => [kind, rule.isCodePublished === true ? kind : opaqueCode(kind)]),
+);
 
 export function platformEnvelope(refusal: RefusalDescription, requestId: string | null): PlatformEnvelope {
   return {

@@ -1,7 +1,7 @@
-// The upstream origins of a gateway process: one free list of connections for each provider's address.
+// The upstream origins of a gateway process: one free list of connections for each provider's address and timeouts.
 
-import { type UpstreamFault, UpstreamOrigin } from '../data-plane/relay/upstream.ts';
-import type { Provider } from '../domain/models/catalog.ts';
+import { UPSTREAM_TIMEOUTS, type UpstreamFault, UpstreamOrigin } from '../data-plane/relay/upstream.ts';
+import type { Provider, ProviderTimeouts } from '../domain/models/catalog.ts';
 import type { Counter, MetricsRegistry } from '../platform/metrics.ts';
 
 interface Address {
@@ -10,9 +10,10 @@ interface Address {
 }
 
 export class ProviderOrigins {
-  private readonly byOrigin = new Map<string, UpstreamOrigin>();
-  /** By base URL, so that a request does not parse it. */
-  private readonly byBaseUrl = new Map<string, Address>();
+  /** By origin and timeouts. */
+  private readonly origins = new Map<string, UpstreamOrigin>();
+  /** By the catalog's own object, so that a request parses nothing; a changed catalog has new ones. */
+  private readonly addresses = new WeakMap<Provider, Address>();
   private readonly faults: Counter<readonly ['provider', 'kind']>;
 
   constructor(metrics: MetricsRegistry) {
@@ -29,18 +30,24 @@ export class ProviderOrigins {
   }
 
   private addressOf(provider: Provider): Address {
-    let address = this.byBaseUrl.get(provider.baseUrl);
+    let address = this.addresses.get(provider);
     if (address === undefined) {
       const url = new URL(provider.baseUrl);
-      let origin = this.byOrigin.get(url.origin);
-      if (origin === undefined) {
-        origin = new UpstreamOrigin(url.origin);
-        this.byOrigin.set(url.origin, origin);
-      }
-      address = { origin, pathPrefix: url.pathname.replace(/\/+$/, '') };
-      this.byBaseUrl.set(provider.baseUrl, address);
+      address = { origin: this.sharedOrigin(url.origin, provider.timeouts), pathPrefix: url.pathname.replace(/\/+$/, '') };
+      this.addresses.set(provider, address);
     }
     return address;
+  }
+
+  private sharedOrigin(address: string, ownTimeouts: ProviderTimeouts | undefined): UpstreamOrigin {
+    const timeouts = { ...UPSTREAM_TIMEOUTS, ...ownTimeouts };
+    const key = [address, timeouts.connectMs, timeouts.firstByteMs, timeouts.idleMs, timeouts.totalMs].join(' ');
+    let origin = this.origins.get(key);
+    if (origin === undefined) {
+      origin = new UpstreamOrigin(address, timeouts);
+      this.origins.set(key, origin);
+    }
+    return origin;
   }
 
   countFault(provider: Provider, fault: UpstreamFault): void {
@@ -49,15 +56,15 @@ export class ProviderOrigins {
 
   private openCalls(): number {
     let open = 0;
-    for (const origin of this.byOrigin.values()) open += origin.openCalls;
+    for (const origin of this.origins.values()) open += origin.openCalls;
     return open;
   }
 
   trim(): void {
-    for (const origin of this.byOrigin.values()) origin.trim();
+    for (const origin of this.origins.values()) origin.trim();
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.byOrigin.values()].map((origin) => origin.close()));
+    await Promise.all([...this.origins.values()].map((origin) => origin.close()));
   }
 }

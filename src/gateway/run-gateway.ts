@@ -10,6 +10,7 @@ import { RequestScanner } from '../data-plane/dialects/request-scan/request-scan
 import { Authenticator } from '../data-plane/identity/authenticate.ts';
 import { GenerationMetrics } from '../data-plane/metering/generation-metrics.ts';
 import { RecordJournal } from '../data-plane/metering/record-journal.ts';
+import { OpenRelays } from '../data-plane/relay/open-relays.ts';
 import { SlabPool } from '../data-plane/relay/slab-pool.ts';
 import type { DataPlane } from '../data-plane/serve-generation.ts';
 import { derivePepper, hashCredential } from '../domain/identity/key-hash.ts';
@@ -47,6 +48,7 @@ const FSYNC_INTERVAL_MS = 20;
 const COUNT_QUEUE_BYTES_MAX = 67_108_864;
 const COARSE_INTERVAL_MS = 1_000;
 const SLOW_INTERVAL_MS = 60_000;
+const PICO_USD_PER_USD = 1e12;
 
 /** What this process holds open, in the order it was opened. */
 interface Held {
@@ -69,10 +71,11 @@ export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: 
   const { leases, catalog, authenticator, origins, slabs } = held;
   const plane = createPlane(parts, held);
   const server = createServer(parts, held, plane);
+  registerGauges(parts.metrics, held, plane);
   const changes = await followChanges({ url: config.databaseUrl, log, catalog, authenticator, leases });
   const clocks = [
     new CoarseClock(COARSE_INTERVAL_MS, log, [
-      () => plane.relay.open.forEach((relay) => relay.checkTime(clock.monotonicMs())),
+      () => plane.relay.open.checkTime(clock.monotonicMs()),
       () => origins.trim(),
       () => plane.relay.cooldowns.forgetEnded(clock.monotonicMs()),
       () => leases.giveBackIdle(),
@@ -124,7 +127,7 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
       slabs,
       workers,
       clock,
-      open: new Set(),
+      open: new OpenRelays(),
       cooldowns: new Cooldowns(),
       originOf: (provider) => origins.originOf(provider),
       pathPrefixOf: (provider) => origins.pathPrefixOf(provider),
@@ -158,6 +161,13 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
   metrics.gauge('tollgate_inflight', 'Exchanges whose response is not complete', { read: () => server.openExchanges });
   watchEventLoop(metrics);
   return server;
+}
+
+/** What must come back to where it was once nothing is under way. */
+function registerGauges(metrics: MetricsRegistry, { leases }: Held, { relay }: DataPlane): void {
+  metrics.gauge('tollgate_relays_open', 'Requests handed to the relay whose end is not complete', { read: () => relay.open.size });
+  metrics.gauge('tollgate_lease_free_usd', 'Credit borrowed from wallets that no request holds', { read: () => Number(leases.totals().free) / PICO_USD_PER_USD });
+  metrics.gauge('tollgate_lease_held_usd', 'Credit held for requests under way', { read: () => Number(leases.totals().held) / PICO_USD_PER_USD });
 }
 
 /** Free credit goes back first, while the database can still be asked; what fails comes back when this epoch is closed. */

@@ -1,5 +1,7 @@
 // The configuration file that whole-installation tests run with: one provider, a few models, organizations rich, poor and not billed.
 
+import type { ApiName, ModelKind } from '../../src/domain/models/catalog.ts';
+
 export interface TestModel {
   readonly id: string;
   readonly providerModel: string;
@@ -7,11 +9,18 @@ export interface TestModel {
   /** null: a missing output limit stays unbounded. */
   readonly outputCap: number | null;
   readonly active?: boolean;
+  readonly kind?: ModelKind;
+  /** Chat Completions alone when not given. */
+  readonly apis?: readonly ApiName[];
 }
 
-/** Pico-dollars per token of `TEST_PRICE`: expected charges are computed from these, not by the gateway's code. */
+/** Pico-dollars per token of `TEST_PRICES.text`: expected charges are computed from these, not by the gateway's code. */
 export const PICO_PER_TOKEN = { input: 1_250_000n, cachedInput: 125_000n, cacheWrite: 1_500_000n, output: 10_000_000n } as const;
-const TEST_PRICE = '{ input: "1.25", cached_input: "0.125", cache_write: "1.5", output: "10.00" }';
+const TEST_PRICES: Readonly<Record<ModelKind, string>> = {
+  text: '{ input: "1.25", cached_input: "0.125", cache_write: "1.5", output: "10.00" }',
+  image: '{ image: "0.04" }',
+  evaluation: '{ input: "0.042" }',
+};
 
 export const KEYS = {
   /** Prepaid, far more than any test spends. */
@@ -20,6 +29,8 @@ export const KEYS = {
   acmeSecond: `tg-test-acme-second-${'b'.repeat(25)}`,
   /** Prepaid with a millionth of a dollar. */
   poor: `tg-test-poor-${'c'.repeat(32)}`,
+  /** Prepaid, and nothing was paid. */
+  broke: `tg-test-broke-${'f'.repeat(31)}`,
   /** Not billed. */
   free: `tg-test-free-${'d'.repeat(32)}`,
   /** Another organization altogether. */
@@ -62,6 +73,11 @@ ${models.map(renderModel).join('')}organizations:
     opening_credit: "0.000001"
     users: [{ email: p@poor.test, role: owner }]
     keys: [{ name: only, user: p@poor.test, secret: ${KEYS.poor} }]
+  - slug: broke
+    billing: prepaid
+    opening_credit: "0"
+    users: [{ email: b@broke.test, role: owner }]
+    keys: [{ name: only, user: b@broke.test, secret: ${KEYS.broke} }]
   - slug: free
     billing: none
     users: [{ email: f@free.test, role: owner }]
@@ -76,10 +92,11 @@ ${models.map(renderModel).join('')}organizations:
 
 function renderModel(model: TestModel): string {
   const cap = model.outputCap === null ? '' : `    max_completion_tokens_cap: ${model.outputCap}\n`;
+  const kind = model.kind ?? 'text';
   const aliases = (model.aliases ?? []).map((alias) => JSON.stringify(alias)).join(', ');
   return `  - id: ${JSON.stringify(model.id)}
     display_name: ${JSON.stringify(`Test ${model.id}`)}
-    kind: text
+    kind: ${kind}
     aliases: [${aliases}]
     active: ${model.active ?? true}
     context_length: 1000000
@@ -88,8 +105,8 @@ ${cap}    tokenizer: o200k_base
     served_by:
       - provider: upstream
         model: ${JSON.stringify(model.providerModel)}
-        apis: [chat_completions]
-        price: ${TEST_PRICE}
+        apis: [${(model.apis ?? ['chat_completions']).join(', ')}]
+        price: ${TEST_PRICES[kind]}
 `;
 }
 
@@ -99,7 +116,7 @@ export interface TokenCounts {
   readonly output: number;
 }
 
-/** What `counts` cost at `TEST_PRICE`, in pico-dollars. */
+/** What `counts` cost at `TEST_PRICES.text`, in pico-dollars. */
 export function expectedCostPico(counts: TokenCounts): bigint {
   const uncached = BigInt(counts.input - counts.cached) * PICO_PER_TOKEN.input;
   return uncached + BigInt(counts.cached) * PICO_PER_TOKEN.cachedInput + BigInt(counts.output) * PICO_PER_TOKEN.output;

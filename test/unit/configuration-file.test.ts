@@ -54,6 +54,14 @@ function errorsOf(text: string, environment: Record<string, string> = {}): reado
 }
 
 describe('a right file', () => {
+  test('keeps the timeouts that a provider sets, and no others', () => {
+    const provider = 'providers: [{ id: p, base_url: "http://p", api_key: k, timeouts: { first_byte_ms: 300000, total_ms: 600000 } }]';
+    assert.deepEqual(parse(provider).providers[0]?.timeouts, { firstByteMs: 300_000, totalMs: 600_000 });
+    const wrong = 'providers:\n  - { id: p, base_url: "http://p", api_key: k, timeouts: { idle_ms: 0, first: 1 } }';
+    assert.match(errorsOf(wrong).join('\n'), /idle_ms: must be at least 1/);
+    assert.match(errorsOf(wrong).join('\n'), /first/);
+  });
+
   test('becomes plain data with exact prices', () => {
     const { providers, models, organizations } = parse(EXAMPLE, { ...ENVIRONMENT, OPENAI_API_KEY: 'sk-1' });
     assert.deepEqual(providers, [{ id: 'openai', baseUrl: 'https://api.openai.com', apiKey: 'sk-1', auth: 'bearer', onDisconnect: 'cancel' }]);

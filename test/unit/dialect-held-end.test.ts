@@ -9,6 +9,7 @@ import { RequestScanner } from '../../src/data-plane/dialects/request-scan/reque
 import { responses } from '../../src/data-plane/dialects/responses.ts';
 import type { Ending } from '../../src/data-plane/metering/execution.ts';
 import { HeldBytes } from '../../src/data-plane/relay/held-bytes.ts';
+import { OpenRelays } from '../../src/data-plane/relay/open-relays.ts';
 import { type RelayContext, type RelayQuestion, relay } from '../../src/data-plane/relay/relay.ts';
 import type { ReplyListener } from '../../src/data-plane/relay/upstream.ts';
 import { splitBytes } from '../support/byte-splits.ts';
@@ -69,7 +70,7 @@ class RelayInHand {
     const context = {
       slabs: { release: () => undefined, discard: () => undefined },
       clock: { nowMs: () => 0, monotonicMs: () => 0 },
-      open: new Set(),
+      open: new OpenRelays(),
       originOf: () => ({ call: (_request: unknown, listener: ReplyListener) => listeners.push(listener) }),
       pathPrefixOf: () => '',
       onUpstreamFault: () => undefined,

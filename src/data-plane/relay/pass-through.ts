@@ -2,11 +2,16 @@
 
 import type { Provider } from '../../domain/models/catalog.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { replyHeaders, upstreamHeaders } from './header-policy.ts';
+import type { OpenRelay, OpenRelays } from './open-relays.ts';
 import { CHUNKED, ReplyWriter } from './reply-writer.ts';
 import type { ReplyHeaders, ReplyListener, UpstreamCall, UpstreamFault, UpstreamOrigin } from './upstream.ts';
 
 export interface PassThroughContext {
+  readonly clock: Clock;
+  /** The coarse clock looks through them for those out of time. */
+  readonly open: OpenRelays;
   originOf(provider: Provider): UpstreamOrigin;
   pathPrefixOf(provider: Provider): string;
   onUpstreamFault(provider: Provider, fault: UpstreamFault): void;
@@ -17,7 +22,8 @@ export function passThrough(exchange: Exchange, provider: Provider, path: string
   new PassThrough(exchange, provider, context).send(path);
 }
 
-class PassThrough implements ReplyListener {
+class PassThrough implements ReplyListener, OpenRelay {
+  openIndex = -1;
   private readonly exchange: Exchange;
   private readonly provider: Provider;
   private readonly context: PassThroughContext;
@@ -27,12 +33,17 @@ class PassThrough implements ReplyListener {
   private flushScheduled = false;
   private retriedStale = false;
   private path = '';
+  private readonly startedAtMs: number;
+  /** Since when the client has taken nothing of what waits for it; 0: nothing waits. */
+  private blockedAtMs = 0;
 
   constructor(exchange: Exchange, provider: Provider, context: PassThroughContext) {
     this.exchange = exchange;
     this.provider = provider;
     this.context = context;
+    this.startedAtMs = context.clock.monotonicMs();
     this.writer = new ReplyWriter(exchange, () => {
+      this.blockedAtMs = 0;
       this.call?.resume();
       this.scheduleFlush();
     });
@@ -41,7 +52,23 @@ class PassThrough implements ReplyListener {
   send(path: string): void {
     this.path = path;
     this.exchange.onAbort(() => this.call?.abort());
-    if (!this.exchange.closed) this.attempt();
+    if (this.exchange.closed) return;
+    this.context.open.add(this);
+    this.attempt();
+  }
+
+  checkTime(nowMs: number): void {
+    const { exchange, context } = this;
+    if (exchange.closed) {
+      context.open.remove(this);
+      return;
+    }
+    const { idleMs, totalMs } = context.originOf(this.provider).timeouts;
+    const stuck = this.blockedAtMs !== 0 && nowMs - this.blockedAtMs > idleMs;
+    if (!stuck && nowMs - this.startedAtMs <= totalMs) return;
+    this.call?.abort();
+    if (this.writer.begun) exchange.cut();
+    else exchange.refuse({ kind: 'upstream_timeout' });
   }
 
   private attempt(): void {
@@ -98,6 +125,8 @@ class PassThrough implements ReplyListener {
   private flush(): void {
     if (this.exchange.closed) return;
     this.writer.flush(this.upstreamEnded);
-    if (this.writer.blocked) this.call?.pause();
+    if (!this.writer.blocked) return;
+    this.call?.pause();
+    if (this.blockedAtMs === 0) this.blockedAtMs = this.context.clock.monotonicMs();
   }
 }

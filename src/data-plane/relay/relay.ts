@@ -22,8 +22,10 @@ import { type Execution, type MeasuredUsage, NO_USAGE } from '../metering/execut
 import { type CountQuestion, countUsage, reportedUsage } from '../metering/measure-usage.ts';
 import { replyHeaders, upstreamHeaders } from './header-policy.ts';
 import { HeldBytes } from './held-bytes.ts';
+import type { OpenRelay, OpenRelays } from './open-relays.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { RelayedBytes } from './relayed-bytes.ts';
+import { type HowItEnded, outcomeOfReply } from './reply-outcome.ts';
 import { CHUNKED, ReplyWriter } from './reply-writer.ts';
 import { RequestBytes } from './request-bytes.ts';
 import type { SlabPool } from './slab-pool.ts';
@@ -34,7 +36,7 @@ export interface RelayContext {
   readonly workers: WorkerPool;
   readonly clock: Clock;
   /** Relays that have not ended; the coarse clock looks through them for those out of time. */
-  readonly open: Set<Relay>;
+  readonly open: OpenRelays;
   readonly cooldowns: Cooldowns;
   originOf(provider: Provider): UpstreamOrigin;
   /** Path prefix of a provider's base URL, without a trailing slash. */
@@ -55,8 +57,6 @@ export interface RelayQuestion {
   readonly ownHeaders: readonly string[];
 }
 
-/** The whole of a call, reply included. */
-const TOTAL_TIMEOUT_MS = 3_600_000;
 /** How long a reply is read on for its usage after the client left, where the provider's setting says so. */
 const DRAIN_TIMEOUT_MS = 120_000;
 
@@ -65,17 +65,13 @@ const COOLDOWN_STATUSES = new Set([429, 503]);
 /** Another provider may well serve what this one could not. 529: overloaded, in the Messages dialect. */
 const FAILOVER_STATUSES = new Set([429, 500, 502, 503, 504, 529]);
 
-/** Events that end a stream without an answer. */
-const FAILURES = new Set(['error', 'response.failed']);
-
-type HowItEnded = 'clean' | 'cut' | 'client_left';
-
 /** Takes over an admitted request; sees to its end by itself. */
 export function relay(question: RelayQuestion, context: RelayContext): void {
   new Relay(question, context).begin();
 }
 
-export class Relay implements ReplyListener {
+class Relay implements ReplyListener, OpenRelay {
+  openIndex = -1;
   private readonly question: RelayQuestion;
   private readonly context: RelayContext;
   private readonly relayed = new RelayedBytes();
@@ -98,7 +94,11 @@ export class Relay implements ReplyListener {
   /** The end is being recorded, after its tokens are counted where they must be; the last bytes wait for it. */
   private settling = false;
   private drainUntilMs = 0;
+  /** Since when the client has taken nothing of what waits for it; 0: nothing waits. */
+  private blockedAtMs = 0;
   private requestWritten = false;
+  /** The client left before it had everything, or took nothing for so long that it was cut off. */
+  private clientGone = false;
   private closed = false;
 
   constructor(question: RelayQuestion, context: RelayContext) {
@@ -261,12 +261,18 @@ export class Relay implements ReplyListener {
     if (execution.settled) this.held.release(this.writer);
     this.writer.flush(this.upstreamEnded);
     // Backpressure: the provider is not read while the client's socket is full.
-    if (this.writer.blocked) this.call?.pause();
+    if (this.writer.blocked) this.waitForClient();
     else if (this.cut) exchange.cut();
     if (exchange.closed) this.close();
   }
 
+  private waitForClient(): void {
+    this.call?.pause();
+    if (this.blockedAtMs === 0) this.blockedAtMs = this.context.clock.monotonicMs();
+  }
+
   private readonly goOn = (): void => {
+    this.blockedAtMs = 0;
     this.call?.resume();
     this.scheduleFlush();
   };
@@ -277,7 +283,7 @@ export class Relay implements ReplyListener {
 
   private howItEnded(): HowItEnded {
     if (this.cut) return 'cut';
-    return this.question.exchange.aborted ? 'client_left' : 'clean';
+    return this.clientGone ? 'client_left' : 'clean';
   }
 
   /** Ends the execution: `flush` goes on once its end is recorded, after a count of its tokens where the provider reported none. */
@@ -289,22 +295,12 @@ export class Relay implements ReplyListener {
     const report = failed
       ? NO_USAGE
       : reportedUsage(dialect, { relayed: this.relayed, watch: this.watch, cut: how !== 'clean', clientLeft: how === 'client_left' });
-    const outcome = this.outcomeOf(how, report);
+    const { providerStatus } = this;
+    const outcome = outcomeOfReply({ providerStatus, how, report, endedBy: this.watch?.endedBy ?? null, relayedBytes: this.relayed.totalBytes });
     const rule = OUTCOME_MATRIX[outcome].chargeRule;
     if (rule === 'nothing') this.end(outcome, NO_USAGE);
     else if (report.usage !== null || !dialect.countable) this.end(outcome, report);
     else this.count(report).then((measured) => this.end(outcome, measured), this.fail);
-  }
-
-  private outcomeOf(how: HowItEnded, report: MeasuredUsage): Outcome {
-    if (this.providerStatus >= 500) return 'provider_failed';
-    if (this.providerStatus >= 300) return 'provider_refused';
-    // The dialect's own word for a failure, with nothing used: as good as a 5xx that came too late.
-    if (report.usage === null && this.watch?.endedBy != null && FAILURES.has(this.watch.endedBy)) return 'provider_failed';
-    if (how === 'clean') return report.usage === null && report.distrust === null ? 'completed_without_usage' : 'completed';
-    if (report.usage !== null) return 'usage_then_cut';
-    if (how === 'cut') return 'cut_mid_stream';
-    return this.relayed.totalBytes === 0 ? 'aborted_before_first_byte' : 'aborted_mid_stream';
   }
 
   private count(report: MeasuredUsage): Promise<MeasuredUsage> {
@@ -323,8 +319,8 @@ export class Relay implements ReplyListener {
   }
 
   private end(outcome: Outcome, measured: MeasuredUsage): void {
-    const { execution, exchange, dialect, read } = this.question;
-    const status = this.writer.begun || !exchange.aborted ? this.providerStatus : null;
+    const { execution, dialect, read } = this.question;
+    const status = this.writer.begun || !this.clientGone ? this.providerStatus : null;
     const errorCode = this.providerStatus >= 300 ? `provider_${this.providerStatus}` : null;
     const isKept = this.providerStatus < 300 && read.bounds.saved !== undefined && read.bounds.saved.store !== false;
     const responseId = isKept ? (dialect.readResponseId?.(this.relayed.beginning()) ?? null) : null;
@@ -333,6 +329,7 @@ export class Relay implements ReplyListener {
 
   /** The client is gone: the call is cut, or read on for its usage where the provider's setting says so. */
   private clientLeft(): void {
+    this.clientGone = true;
     this.writer.drop();
     if (this.settling) {
       // The recording goes on; `flush` then finds nothing more to wait for.
@@ -363,12 +360,18 @@ export class Relay implements ReplyListener {
 
   /** Called from the coarse clock: ends what is out of time. */
   checkTime(nowMs: number): void {
-    if (this.closed || this.settling) return;
-    if (this.drainUntilMs !== 0 && nowMs > this.drainUntilMs) {
+    if (this.closed) return;
+    const { exchange } = this.question;
+    const { totalMs, idleMs } = this.context.originOf(this.offer.provider).timeouts;
+    if (this.blockedAtMs !== 0 && !exchange.closed && (nowMs - this.blockedAtMs > idleMs || nowMs - this.startedAtMs > totalMs)) {
+      // A client that takes nothing must not hold its provider, its money and this process for ever: it counts as gone.
+      exchange.cut();
+      this.clientLeft();
+    } else if (!this.settling && this.drainUntilMs !== 0 && nowMs > this.drainUntilMs) {
       this.leave();
-    } else if (nowMs - this.startedAtMs > TOTAL_TIMEOUT_MS) {
+    } else if (nowMs - this.startedAtMs > totalMs && !this.upstreamEnded && !this.cut && !(this.settling && this.providerStatus === 0)) {
       this.call?.abort();
-      this.onReplyFault(this.providerStatus === 0 ? 'no_reply' : 'cut');
+      this.onReplyFault(this.providerStatus === 0 ? 'first_byte_timeout' : 'cut');
     }
   }
 
@@ -382,7 +385,7 @@ export class Relay implements ReplyListener {
   private close(): void {
     if (this.closed) return;
     this.closed = true;
-    this.context.open.delete(this);
+    this.context.open.remove(this);
     this.question.exchange.onAbort(null);
     // A slab whose bytes a socket may still be sending must not be used again: it is left to the garbage collector.
     const { slab } = this.question.request;

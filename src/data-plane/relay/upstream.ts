@@ -3,19 +3,15 @@
 
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
+import type { ProviderTimeouts } from '../../domain/models/catalog.ts';
 
 type DispatchController = Dispatcher.DispatchController;
 export type ReplyHeaders = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
 
-export interface UpstreamTimeouts {
-  readonly connectTimeoutMs: number;
-  /** From the request sent to the reply's headers. */
-  readonly firstByteTimeoutMs: number;
-  /** Between two pieces of the reply. */
-  readonly idleTimeoutMs: number;
-}
+export type UpstreamTimeouts = Readonly<Required<ProviderTimeouts>>;
 
-export const UPSTREAM_TIMEOUTS: UpstreamTimeouts = { connectTimeoutMs: 5_000, firstByteTimeoutMs: 120_000, idleTimeoutMs: 90_000 };
+/** What holds where a provider's configuration does not say otherwise. */
+export const UPSTREAM_TIMEOUTS: UpstreamTimeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 90_000, totalMs: 3_600_000 };
 
 /** How a call to a provider failed. */
 export type UpstreamFault =
@@ -61,7 +57,7 @@ export class UpstreamOrigin {
   readonly origin: string;
   /** Calls whose reply has not ended. */
   openCalls = 0;
-  private readonly timeouts: UpstreamTimeouts;
+  readonly timeouts: UpstreamTimeouts;
   private free: Lane[] = [];
 
   constructor(origin: string, timeouts: UpstreamTimeouts = UPSTREAM_TIMEOUTS) {
@@ -84,8 +80,8 @@ export class UpstreamOrigin {
         method: request.method,
         headers: request.headers,
         body: request.body,
-        headersTimeout: this.timeouts.firstByteTimeoutMs,
-        bodyTimeout: this.timeouts.idleTimeoutMs,
+        headersTimeout: this.timeouts.firstByteMs,
+        bodyTimeout: this.timeouts.idleMs,
       },
       call,
     );
@@ -93,7 +89,7 @@ export class UpstreamOrigin {
   }
 
   private openLane(): Lane {
-    const connect = buildConnector({ timeout: this.timeouts.connectTimeoutMs, allowH2: false });
+    const connect = buildConnector({ timeout: this.timeouts.connectMs, allowH2: false });
     const client = new Client(this.origin, {
       pipelining: 1,
       maxHeaderSize: 65_536,
@@ -150,13 +146,14 @@ export class UpstreamCall implements Dispatcher.DispatchHandler {
   private done = false;
   private discarding = false;
   private discardedBytes = 0;
-  private readonly onKeptConnection: boolean;
+  /** What the connection had received before this call; null on a new one. */
+  private readonly bytesReadBefore: number | null;
 
   constructor(origin: UpstreamOrigin, lane: Lane, listener: ReplyListener) {
     this.origin = origin;
     this.lane = lane;
     this.listener = listener;
-    this.onKeptConnection = lane.repliesOnSocket > 0;
+    this.bytesReadBefore = lane.repliesOnSocket > 0 ? (lane.socket?.bytesRead ?? null) : null;
   }
 
   onRequestStart(controller: DispatchController): void {
@@ -201,7 +198,8 @@ export class UpstreamCall implements Dispatcher.DispatchHandler {
     if (this.replied) return 'cut';
     if (this.controller === null) return 'connect_failed';
     if ('code' in error && error.code === 'UND_ERR_HEADERS_TIMEOUT') return 'first_byte_timeout';
-    return this.onKeptConnection ? 'stale_connection' : 'no_reply';
+    // A reply that could not be read (its headers are too long, it is no HTTP) is one all the same: the provider has done its work.
+    return this.bytesReadBefore !== null && this.lane.socket?.bytesRead === this.bytesReadBefore ? 'stale_connection' : 'no_reply';
   }
 
   /** Stops reading the provider until `resume`. */

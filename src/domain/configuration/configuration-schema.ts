@@ -1,7 +1,7 @@
 // The shape of the configuration file: every key it may have, and how each becomes the plain data of configuration.ts.
 
 import { z } from 'zod';
-import type { Provider } from '../models/catalog.ts';
+import type { Provider, ProviderTimeouts } from '../models/catalog.ts';
 import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import { ZERO_PICO_USD } from '../money/pico-usd.ts';
@@ -40,6 +40,20 @@ const baseUrl = z.string().transform((text, context): string => {
   return z.NEVER;
 });
 
+const DAY_MS = 86_400_000;
+const milliseconds = z.int('must be a whole number of milliseconds').min(1, 'must be at least 1').max(DAY_MS, 'must be at most a day').optional();
+
+const timeouts = z
+  .strictObject({ connect_ms: milliseconds, first_byte_ms: milliseconds, idle_ms: milliseconds, total_ms: milliseconds })
+  .transform(
+    (found): ProviderTimeouts => ({
+      ...(found.connect_ms === undefined ? {} : { connectMs: found.connect_ms }),
+      ...(found.first_byte_ms === undefined ? {} : { firstByteMs: found.first_byte_ms }),
+      ...(found.idle_ms === undefined ? {} : { idleMs: found.idle_ms }),
+      ...(found.total_ms === undefined ? {} : { totalMs: found.total_ms }),
+    }),
+  );
+
 const provider = z
   .strictObject({
     id: slug,
@@ -47,8 +61,18 @@ const provider = z
     api_key: headerValue,
     auth: z.enum(['bearer', 'x-api-key']).default('bearer'),
     on_disconnect: z.enum(['cancel', 'drain']).default('cancel'),
+    timeouts: timeouts.optional(),
   })
-  .transform((found): Provider => ({ id: found.id, baseUrl: found.base_url, apiKey: found.api_key, auth: found.auth, onDisconnect: found.on_disconnect }));
+  .transform(
+    (found): Provider => ({
+      id: found.id,
+      baseUrl: found.base_url,
+      apiKey: found.api_key,
+      auth: found.auth,
+      onDisconnect: found.on_disconnect,
+      ...(found.timeouts === undefined ? {} : { timeouts: found.timeouts }),
+    }),
+  );
 
 const price = z.strictObject({
   input: pricePerMillion.optional(),

@@ -16,6 +16,18 @@ export interface Provider {
   readonly auth: 'bearer' | 'x-api-key';
   /** What becomes of the upstream call when the client leaves: cut it, or read on (bounded) for its usage. */
   readonly onDisconnect: 'cancel' | 'drain';
+  /** Where the operator has set them; the others are the gateway's own (data-plane/relay/upstream.ts). */
+  readonly timeouts?: ProviderTimeouts;
+}
+
+export interface ProviderTimeouts {
+  readonly connectMs?: number;
+  /** From the request sent to the reply's status line. */
+  readonly firstByteMs?: number;
+  /** Between two pieces of the reply, and for a client that takes nothing of it. */
+  readonly idleMs?: number;
+  /** The whole of a call, reply included. */
+  readonly totalMs?: number;
 }
 
 /** Prices in pico-dollars per token (per image for `image`); null where the provider has no such price. */

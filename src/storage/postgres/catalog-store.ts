@@ -1,6 +1,6 @@
 // Loads the catalog: one consistent snapshot of providers, models, aliases and current prices.
 
-import type { ApiName, Catalog, Model, ModelKind, Price, Provider, ServedBy } from '../../domain/models/catalog.ts';
+import type { ApiName, Catalog, Model, ModelKind, Price, Provider, ProviderTimeouts, ServedBy } from '../../domain/models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { Postgres } from './pool.ts';
 import { createSecretBox, type SecretBox } from './secret-box.ts';
@@ -11,6 +11,7 @@ interface ProviderRow {
   readonly api_key_sealed: Buffer;
   readonly auth: Provider['auth'];
   readonly on_disconnect: Provider['onDisconnect'];
+  readonly timeouts: ProviderTimeouts | null;
 }
 
 interface OfferRow {
@@ -53,7 +54,7 @@ export async function loadCatalog(postgres: Postgres, masterKey: Buffer): Promis
   return postgres.transaction(async (client) => {
     await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const version = await client.query<{ version: string }>('SELECT version FROM catalog_version');
-    const providers = await client.query<ProviderRow>('SELECT id, base_url, api_key_sealed, auth, on_disconnect FROM providers');
+    const providers = await client.query<ProviderRow>('SELECT id, base_url, api_key_sealed, auth, on_disconnect, timeouts FROM providers');
     const models = await client.query<ModelRow>(MODELS);
     const providersById = new Map(providers.rows.map((row) => [row.id, toProvider(row, box)]));
     return makeCatalog(
@@ -79,6 +80,7 @@ function toProvider(row: ProviderRow, box: SecretBox): Provider {
     apiKey: box.open(row.api_key_sealed, providerSecretName(row.id)),
     auth: row.auth,
     onDisconnect: row.on_disconnect,
+    ...(row.timeouts === null ? {} : { timeouts: row.timeouts }),
   };
 }
 

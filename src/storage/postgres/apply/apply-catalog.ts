@@ -12,11 +12,14 @@ export async function applyProvider(application: Application, provider: Provider
   // Sealing the same key again gives other bytes, so an unchanged one is left as it lies.
   const sealed = stored !== undefined && opensTo(application, stored, provider) ? stored : box.seal(provider.apiKey, providerSecretName(provider.id));
   const { rowCount } = await client.query(
-    `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect) VALUES ($1, $2, $3, $4, $5)
+    `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts) VALUES ($1, $2, $3, $4, $5, $6)
      ON CONFLICT (id) DO UPDATE
-        SET base_url = excluded.base_url, api_key_sealed = excluded.api_key_sealed, auth = excluded.auth, on_disconnect = excluded.on_disconnect
-      WHERE (p.base_url, p.api_key_sealed, p.auth, p.on_disconnect) IS DISTINCT FROM (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect)`,
-    [provider.id, provider.baseUrl, sealed, provider.auth, provider.onDisconnect],
+        SET (base_url, api_key_sealed, auth, on_disconnect, timeouts)
+          = (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts)
+      WHERE (p.base_url, p.api_key_sealed, p.auth, p.on_disconnect, p.timeouts)
+            IS DISTINCT FROM
+            (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts)`,
+    [provider.id, provider.baseUrl, sealed, provider.auth, provider.onDisconnect, provider.timeouts === undefined ? null : JSON.stringify(provider.timeouts)],
   );
   if (rowCount > 0) application.catalogChanged = true;
 }

@@ -38,7 +38,7 @@ afterEach(async () => {
 const FILE = `
 providers:
   - { id: sim, base_url: "http://127.0.0.1:1/", api_key: sim-key }
-  - { id: other, base_url: "https://other.test/api", api_key: other-key, auth: x-api-key, on_disconnect: drain }
+  - { id: other, base_url: "https://other.test/api", api_key: other-key, auth: x-api-key, on_disconnect: drain, timeouts: { idle_ms: 5000 } }
 models:
   - id: sim/large
     aliases: ["sim/large[1m]", "sim/latest"]
@@ -106,6 +106,7 @@ describe('applying a file', () => {
       price: { version: '1', input: 1_250_000n, cachedInput: null, cacheWrite: null, output: 10_000_000n, image: null },
     });
     assert.equal(large?.servedBy[1]?.price, null);
+    assert.deepEqual(large?.servedBy[1]?.provider.timeouts, { idleMs: 5_000 });
     assert.equal(large?.contextLength, 1_000_000);
     assert.equal(image?.active, false);
   });

@@ -1,0 +1,10 @@
+// Who changes something about identity: what the audit log says of them.
+
+export interface Actor {
+  /** `bootstrap`: the holder of ADMIN_TOKEN. */
+  readonly kind: 'token' | 'cli' | 'bootstrap';
+  /** null for `cli` and `bootstrap`. */
+  readonly userId: string | null;
+  /** What a reader recognizes: an email, a login, a setting's name. Never a secret. */
+  readonly label: string;
+}

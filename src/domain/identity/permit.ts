@@ -1,0 +1,22 @@
+// Whether a principal may do what a route requires; the refusals are the gateway envelope's (spec 7.6).
+
+import type { Refusal } from '../refusals/refusal.ts';
+import type { Permission, Principal, ScopedPrincipal } from './principal.ts';
+
+/** Permissions that mean something only in an organization. */
+export type OrganizationPermission = Exclude<Permission, 'platform.admin'>;
+
+/** The principal, its organization resolved; else why not. */
+export function permitInOrganization(principal: Principal, permission: OrganizationPermission): ScopedPrincipal | Refusal {
+  if (!isScoped(principal)) return { kind: 'scope_required' };
+  return principal.permissions.includes(permission) ? principal : { kind: 'permission_denied' };
+}
+
+/** null: it may. */
+export function refusePlatform(principal: Principal): Refusal | null {
+  return principal.platformAdmin ? null : { kind: 'permission_denied' };
+}
+
+function isScoped(principal: Principal): principal is ScopedPrincipal {
+  return principal.organizationId !== null;
+}

@@ -1,0 +1,51 @@
+// One change to identity: a transaction whose expected noes, also those that the database says, come back as values.
+
+import type { Postgres, PostgresClient } from '../pool.ts';
+
+/** An expected no. `not_found` is also everything that belongs to somebody else. */
+export interface Refused {
+  readonly refused: 'not_found' | 'conflict' | 'owner_floor' | 'permission_denied' | 'invalid';
+  /** For `conflict` and `invalid`: the field it is about, as the operation's input names it. */
+  readonly field?: string;
+  readonly reason?: string;
+}
+
+export const NOT_FOUND: Refused = { refused: 'not_found' };
+
+export function invalid(field: string, reason: string): Refused {
+  return { refused: 'invalid', field, reason };
+}
+
+export function conflict(field: string, reason: string): Refused {
+  return { refused: 'conflict', field, reason };
+}
+
+export function isRefused(result: unknown): result is Refused {
+  return typeof result === 'object' && result !== null && 'refused' in result;
+}
+
+/** Raised by the trigger that keeps the last owner of an organization or team (deploy/postgres/0007-identity.sql). */
+export const OWNER_FLOOR_SQLSTATE = 'TG409';
+const UNIQUE_VIOLATION = '23505';
+const FOREIGN_KEY_VIOLATION = '23503';
+
+/**
+ * Runs `work` in one transaction. A refusal returned by it must come before its first write: returning commits. `taken`: what a unique
+ * constraint that says no is about.
+ */
+export async function change<T>(postgres: Postgres, taken: string, work: (client: PostgresClient) => Promise<T | Refused>): Promise<T | Refused> {
+  try {
+    return await postgres.transaction(work);
+  } catch (error) {
+    switch ((error as { code?: unknown }).code) {
+      case OWNER_FLOOR_SQLSTATE:
+        return { refused: 'owner_floor' };
+      case UNIQUE_VIOLATION:
+        return conflict(taken, 'is taken');
+      case FOREIGN_KEY_VIOLATION:
+        return NOT_FOUND;
+      default:
+        throw error;
+    }
+  }
+}

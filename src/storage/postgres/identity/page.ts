@@ -1,0 +1,45 @@
+// Lists a page at a time: in order of creation, each page continuing behind the last item of the one before, whatever was added meanwhile.
+
+import { invalid, type Refused } from './change.ts';
+
+export interface PageQuestion {
+  /** 1 to 100; 50 when not given. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string | null | undefined;
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** null: this was the last page. */
+  readonly nextCursor: string | null;
+}
+
+/** Columns that every listed row must have, for a table named `t`. */
+export const PAGE_COLUMNS = `t.id, (extract(epoch FROM t.created_at) * 1000000)::bigint AS created_us`;
+/** Condition, order and bound for `$1` (microseconds), `$2` (id), `$3` (one more than the page holds). */
+export const PAGE_CONDITION = `($1::bigint IS NULL OR (t.created_at, t.id) > (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::uuid))`;
+export const PAGE_ORDER = 'ORDER BY t.created_at, t.id LIMIT $3';
+
+const LIMIT_DEFAULT = 50;
+const LIMIT_MAX = 100;
+
+export interface PageStart {
+  readonly limit: number;
+  /** The values of `$1`, `$2` and `$3`. */
+  readonly values: readonly [string | null, string | null, number];
+}
+
+export function startPage({ limit = LIMIT_DEFAULT, cursor = null }: PageQuestion): PageStart | Refused {
+  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) return invalid('limit', `must be from 1 to ${LIMIT_MAX}`);
+  if (cursor === null) return { limit, values: [null, null, limit + 1] };
+  const match = /^(\d{1,16})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'));
+  if (match?.[1] === undefined || match[2] === undefined) return invalid('cursor', 'must be the next_cursor of an earlier page');
+  return { limit, values: [match[1], match[2], limit + 1] };
+}
+
+export function endPage<Row extends { id: string; created_us: string }, T>(rows: readonly Row[], limit: number, toItem: (row: Row) => T): Page<T> {
+  const last = rows.length > limit ? rows[limit - 1] : undefined;
+  const nextCursor = last === undefined ? null : Buffer.from(`${last.created_us}.${last.id}`, 'latin1').toString('base64url');
+  return { items: rows.slice(0, limit).map(toItem), nextCursor };
+}

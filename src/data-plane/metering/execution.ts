@@ -1,6 +1,6 @@
 // One admitted execution: what is recorded when it starts and, exactly once, when it ends.
 
-import type { ExecutionStart } from '../../domain/executions/execution-record.ts';
+import type { ExecutionStart, TerminalRecord } from '../../domain/executions/execution-record.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { settle } from '../../domain/settlement/settle.ts';
 import type { Usage, UsageSource } from '../../domain/usage/usage.ts';
@@ -56,22 +56,26 @@ export class Execution {
   settled = false;
   private ending = false;
   private start: ExecutionStart;
+  /** The fields of `start` as JSON text, written into both records: `"id":...}`. */
+  private startText: string;
   private offer: Offer;
   private readonly metering: Metering;
 
   /** Records the execution as admitted, before a byte goes upstream. null when it cannot be recorded: its hold is given back and nothing may be sent. */
   static async begin(start: ExecutionStart, offer: Offer, admission: Admission, receivedAtMs: number, metering: Metering): Promise<Execution | null> {
+    const startText = JSON.stringify(start).slice(1);
     try {
-      await metering.journal.append({ type: 'admitted', ...start });
+      await metering.journal.append(`{"type":"admitted",${startText}`);
     } catch {
       if (admission.hold !== null && admission.walletId !== null) metering.leases.settle(admission.walletId, admission.hold, 0n);
       return null;
     }
-    return new Execution(start, offer, admission, receivedAtMs, metering);
+    return new Execution(start, startText, offer, admission, receivedAtMs, metering);
   }
 
-  private constructor(start: ExecutionStart, offer: Offer, admission: Admission, receivedAtMs: number, metering: Metering) {
+  private constructor(start: ExecutionStart, startText: string, offer: Offer, admission: Admission, receivedAtMs: number, metering: Metering) {
     this.start = start;
+    this.startText = startText;
     this.offer = offer;
     this.admission = admission;
     this.receivedAtMs = receivedAtMs;
@@ -86,6 +90,7 @@ export class Execution {
   moveTo(offer: Offer): void {
     this.offer = offer;
     this.start = { ...this.start, provider: offer.provider.id, providerModel: offer.providerModel, priceVersion: offer.price?.version ?? null };
+    this.startText = JSON.stringify(this.start).slice(1);
   }
 
   /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). Rejects when the end could not be recorded. */
@@ -106,9 +111,7 @@ export class Execution {
     const endedAtMs = metering.clock.monotonicMs();
     const latencyMs = Math.max(0, Math.round(endedAtMs - this.receivedAtMs));
     const ttftMs = this.firstByteAtMs === null ? null : Math.max(0, Math.round(this.firstByteAtMs - this.receivedAtMs));
-    await metering.journal.append({
-      type: 'terminal',
-      ...start,
+    const end: Omit<TerminalRecord, keyof ExecutionStart | 'type'> = {
       endedAtMs: metering.clock.nowMs(),
       outcome: ending.outcome,
       status: ending.status,
@@ -123,7 +126,8 @@ export class Execution {
       ttftMs,
       responseBytes: ending.responseBytes,
       ...(ending.responseId === null ? {} : { responseId: ending.responseId }),
-    });
+    };
+    await metering.journal.append(`{"type":"terminal",${this.startText.slice(0, -1)},${JSON.stringify(end).slice(1)}`);
     this.settled = true;
     // Only after the record is written: money that is free again may be lent or spent at once.
     if (admission.hold !== null && admission.walletId !== null) metering.leases.settle(admission.walletId, admission.hold, settlement.charge ?? 0n);

@@ -3,13 +3,13 @@
 //   authenticate -> receive and scan -> resolve model -> bound -> admit (hold) -> record -> relay -> meter and settle (in the relay's end)
 
 import type { ExecutionStart } from '../domain/executions/execution-record.ts';
-import type { Principal } from '../domain/identity/principal.ts';
+import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Clock } from '../platform/clock.ts';
 import { admit } from './admission/admit.ts';
 import type { WalletLeases } from './admission/wallet-leases.ts';
-import { offersForContinuation } from './catalog/continuation.ts';
+import { continueFrom } from './catalog/continuation.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
 import type { SavedResponses } from './catalog/saved-responses.ts';
 import type { Offer, ServingCatalog } from './catalog/serving-catalog.ts';
@@ -51,10 +51,15 @@ export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: 
     if (request === null) return;
     if ('kind' in request) return exchange.refuse(request);
 
-    const refusal = 'kind' in principal ? principal : await admitAndRelay(plane, dialect, exchange, principal, request, receivedAtMs);
-    if (refusal === null) return;
-    plane.intake.slabs.release(request.slab);
-    exchange.refuse(refusal);
+    let relayed = false;
+    try {
+      const refusal = 'kind' in principal ? principal : await admitAndRelay(plane, dialect, exchange, principal, request, receivedAtMs);
+      relayed = refusal === null;
+      if (refusal !== null) exchange.refuse(refusal);
+    } finally {
+      // From here on the slab is the relay's, or nobody's.
+      if (!relayed) plane.intake.slabs.release(request.slab);
+    }
   };
 }
 
@@ -63,17 +68,18 @@ async function admitAndRelay(
   plane: DataPlane,
   dialect: Dialect,
   exchange: Exchange,
-  principal: Principal,
+  principal: ScopedPrincipal,
   request: ReceivedRequest,
   receivedAtMs: number,
 ): Promise<Refusal | null> {
   const read = readRequest(dialect, request);
   if ('kind' in read) return read;
-  const resolved = resolveModel(plane.catalog(), dialect.api, read.requestedModel);
+  const resolved = resolveModel(plane.catalog(), dialect.api, read.requestedModel, principal.allowedModels);
   if ('kind' in resolved) return resolved;
-  const able = await offersForContinuation(plane, principal, read.bounds, resolved.offers);
-  if ('kind' in able) return able;
-  const offers = plane.relay.cooldowns.filter(able, receivedAtMs);
+  const continuing = continueFrom(plane, principal, read.bounds, resolved.offers);
+  const continuation = continuing instanceof Promise ? await continuing : continuing;
+  if ('kind' in continuation) return continuation;
+  const offers = plane.relay.cooldowns.filter(continuation.offers, receivedAtMs);
   if ('kind' in offers) return offers;
   const fault = dialect.check === undefined ? null : await dialect.check(request.body, plane.relay.workers);
   if (fault !== null) return fault;
@@ -81,7 +87,7 @@ async function admitAndRelay(
 
   const { served } = resolved;
   const { bounds, requestedModel } = read;
-  const measure = { bytes: request.body.length, attachments: request.scanned?.attachments ?? 0 };
+  const measure = { bytes: request.body.length, attachments: request.scanned?.attachments ?? 0, carriedTokens: continuation.carriedTokens };
   const admitting = admit({ principal, dialect, served, bounds, body: measure }, plane.leases);
   const admission = admitting instanceof Promise ? await admitting : admitting;
   if ('kind' in admission) return admission;

@@ -9,6 +9,8 @@ export interface BodyMeasure {
   readonly bytes: number;
   /** Images and files by reference, whose size the body does not tell. */
   readonly attachments: number;
+  /** Input that the provider adds from what the request continues; null where it is not known. */
+  readonly carriedTokens: number | null;
 }
 
 export interface TokenBounds {
@@ -23,7 +25,7 @@ export interface TokenBounds {
 export function boundTokens(dialect: Dialect, model: Model, bounds: RequestBounds, body: BodyMeasure): TokenBounds | null {
   const context = model.contextLength ?? Number.MAX_SAFE_INTEGER;
   const attachmentTokens = body.attachments === 0 ? 0 : body.attachments * (model.attachmentTokensMax ?? context);
-  const inputTokensMax = Math.min(context, body.bytes + dialect.overheadTokens + attachmentTokens);
+  const inputTokensMax = Math.min(context, body.bytes + dialect.overheadTokens + attachmentTokens + (body.carriedTokens ?? context));
   if (inputTokensMax === Number.MAX_SAFE_INTEGER) return null;
   const output = bounds.outputTokensMax ?? model.maxCompletionTokensCap;
   if (output === null) return null;

@@ -10,9 +10,14 @@ export interface ResolvedModel {
   readonly offers: readonly Offer[];
 }
 
-export function resolveModel(catalog: ServingCatalog, api: ApiName, requestedModel: string): ResolvedModel | Refusal {
+/** A model that the caller may not use looks like one that does not exist. `allowedModels`: public ids; null for every model. */
+export function resolveModel(catalog: ServingCatalog, api: ApiName, requestedModel: string, allowedModels: ReadonlySet<string> | null): ResolvedModel | Refusal {
   const served = catalog.byName.get(requestedModel);
-  if (served === undefined) return { kind: 'unknown_model', model: requestedModel };
+  if (served === undefined || !isAllowed(served.model.id, allowedModels)) return { kind: 'unknown_model', model: requestedModel };
   const offers = served.offers.get(api);
   return offers === undefined ? { kind: 'api_not_supported', model: requestedModel, api } : { served, offers };
+}
+
+function isAllowed(modelId: string, allowedModels: ReadonlySet<string> | null): boolean {
+  return allowedModels === null || allowedModels.has(modelId);
 }

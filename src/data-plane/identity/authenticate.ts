@@ -1,7 +1,8 @@
 // Who is asking: a credential becomes a principal, from memory when it is known, else from the identity store (spec 5; DESIGN 5).
 
 import { hash } from 'node:crypto';
-import type { Permission, Principal } from '../../domain/identity/principal.ts';
+import { type OrganizationPermission, permitInOrganization } from '../../domain/identity/permit.ts';
+import type { Principal, ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
 
@@ -33,23 +34,33 @@ export class Authenticator {
     this.clock = clock;
   }
 
+  /** Whoever presents a good credential and may do this in the organization it resolves to; a promise only when the credential is not known yet. */
+  authenticate(
+    authorization: string,
+    apiKey: string | null,
+    permission: OrganizationPermission,
+  ): ScopedPrincipal | Refusal | Promise<ScopedPrincipal | Refusal> {
+    const found = this.identify(authorization, apiKey);
+    if (found instanceof Promise) return found.then((principal) => ('kind' in principal ? principal : permitInOrganization(principal, permission)));
+    return 'kind' in found ? found : permitInOrganization(found, permission);
+  }
+
   /**
-   * The principal of an Authorization header's value, or the refusal; a promise only when the credential is not known yet.
+   * The principal of an Authorization header's value, whatever it may do, or the refusal; for routes that judge by more than one permission.
    * `apiKey`: the x-api-key header, in which the Messages dialect's clients present it; only looked at without an Authorization.
    */
-  authenticate(authorization: string, apiKey: string | null, permission: Permission): Principal | Refusal | Promise<Principal | Refusal> {
+  identify(authorization: string, apiKey: string | null): Principal | Refusal | Promise<Principal | Refusal> {
     const credential = authorization === '' ? (apiKey === '' ? null : apiKey) : bearerCredential(authorization);
     if (credential === null) return { kind: 'authentication_required' };
     if (credential.length > CREDENTIAL_LENGTH_MAX) return { kind: 'unauthorized' };
     const key = hash('sha256', credential, 'base64');
     const known = this.known.get(key);
-    if (known !== undefined && known.untilMs > this.clock.monotonicMs()) return this.permit(known.principal, permission);
-    return this.ask(key, credential).then((found) => ('kind' in found ? found : this.permit(found, permission)));
+    if (known !== undefined && known.untilMs > this.clock.monotonicMs()) return this.refuseExpired(known.principal);
+    return this.ask(key, credential).then((found) => ('kind' in found ? found : this.refuseExpired(found)));
   }
 
-  private permit(principal: Principal, permission: Permission): Principal | Refusal {
-    if (principal.expiresAtMs !== null && principal.expiresAtMs <= this.clock.nowMs()) return { kind: 'unauthorized' };
-    return principal.permissions.includes(permission) ? principal : { kind: 'permission_denied' };
+  private refuseExpired(principal: Principal): Principal | Refusal {
+    return principal.expiresAtMs !== null && principal.expiresAtMs <= this.clock.nowMs() ? { kind: 'unauthorized' } : principal;
   }
 
   /** One question at a time for each credential, however many requests present it. */

@@ -14,7 +14,8 @@ import { systemone } from './data-plane/dialects/systemone.ts';
 import type { Authenticator } from './data-plane/identity/authenticate.ts';
 import { type DataPlane, serveGeneration } from './data-plane/serve-generation.ts';
 import { serveSavedResponse } from './data-plane/serve-saved-response.ts';
-import type { Permission, Principal } from './domain/identity/principal.ts';
+import type { OrganizationPermission } from './domain/identity/permit.ts';
+import type { ScopedPrincipal } from './domain/identity/principal.ts';
 import type { Catalog } from './domain/models/catalog.ts';
 import type { Exchange } from './http/exchange.ts';
 import type { Route } from './http/route.ts';
@@ -32,7 +33,7 @@ export interface RouteParts {
 }
 
 export function createRoutes(parts: RouteParts): readonly Route[] {
-  const allow = (permission: Permission, handle: Handle) => authorized(parts.authenticator, permission, handle);
+  const allow = (permission: OrganizationPermission, handle: Handle) => authorized(parts.authenticator, permission, handle);
   /** What the routes of generations have in common: an envelope, an admission form, and the one path of a request. */
   const generate = (envelope: Route['envelope'], dialect: Dialect) => ({
     envelope,
@@ -61,10 +62,10 @@ export function createRoutes(parts: RouteParts): readonly Route[] {
   ];
 }
 
-type Handle = (exchange: Exchange, principal: Principal) => void | Promise<void>;
+type Handle = (exchange: Exchange, principal: ScopedPrincipal) => void | Promise<void>;
 
 /** A control-plane route: its permission first, then its handler. */
-function authorized(authenticator: Authenticator, permission: Permission, handle: Handle): Route['handle'] {
+function authorized(authenticator: Authenticator, permission: OrganizationPermission, handle: Handle): Route['handle'] {
   return async (exchange) => {
     const identified = await authenticator.authenticate(exchange.authorization, exchange.apiKey, permission);
     if ('kind' in identified) return exchange.refuse(identified);

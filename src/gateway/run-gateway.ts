@@ -7,12 +7,13 @@ import { Cooldowns } from '../data-plane/admission/cooldowns.ts';
 import { WalletLeases } from '../data-plane/admission/wallet-leases.ts';
 import { SavedResponses } from '../data-plane/catalog/saved-responses.ts';
 import { RequestScanner } from '../data-plane/dialects/request-scan/request-scanner.ts';
-import { Authenticator } from '../data-plane/identity/authenticate.ts';
+import { Authenticator, type FindPrincipal } from '../data-plane/identity/authenticate.ts';
 import { GenerationMetrics } from '../data-plane/metering/generation-metrics.ts';
 import { RecordJournal } from '../data-plane/metering/record-journal.ts';
 import { OpenRelays } from '../data-plane/relay/open-relays.ts';
 import { SlabPool } from '../data-plane/relay/slab-pool.ts';
 import type { DataPlane } from '../data-plane/serve-generation.ts';
+import { createBootstrapCheck } from '../domain/identity/bootstrap-administrator.ts';
 import { derivePepper, hashCredential } from '../domain/identity/key-hash.ts';
 import { Server } from '../http/server.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -21,7 +22,7 @@ import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import { WorkerPool } from '../platform/worker-pool.ts';
 import { createRoutes } from '../routes.ts';
-import { findPrincipalByKeyHash } from '../storage/postgres/credentials.ts';
+import { findPrincipalByCredentialHash } from '../storage/postgres/credentials.ts';
 import { findGeneration, listGenerationsByClientRequestId } from '../storage/postgres/generations.ts';
 import type { Listener } from '../storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
@@ -98,18 +99,27 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
   const postgres = createPostgres({ url: config.databaseUrl, log, max: POSTGRES_CONNECTIONS_MAX });
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
   const directory = join(config.dataDirectory, 'spool');
-  const pepper = derivePepper(config.masterKey);
   return {
     postgres,
     epoch,
     records: SpoolWriter.open({ directory, epoch, segmentBytesMax: SEGMENT_BYTES_MAX, fsyncIntervalMs: FSYNC_INTERVAL_MS, log, clock }),
     leases: new WalletLeases(createLeaseStore(postgres, epoch), () => clock.monotonicMs()),
     catalog: await HeldCatalog.load(postgres, config.masterKey),
-    authenticator: new Authenticator((credential) => findPrincipalByKeyHash(postgres, hashCredential(pepper, credential)), clock),
+    authenticator: new Authenticator(findPrincipalIn(postgres, config), clock),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     slabs: new SlabPool(),
     origins: new ProviderOrigins(metrics),
     savedResponses: new SavedResponses(findSavedResponseIn(postgres), clock),
+  };
+}
+
+/** The bootstrap administrator is known here, also while the identity store is away. */
+function findPrincipalIn(postgres: Postgres, { masterKey, adminToken }: CompleteConfig): FindPrincipal {
+  const pepper = derivePepper(masterKey);
+  const findBootstrap = createBootstrapCheck(pepper, adminToken);
+  return async (credential) => {
+    const hash = hashCredential(pepper, credential);
+    return findBootstrap(hash) ?? findPrincipalByCredentialHash(postgres, hash);
   };
 }
 
@@ -166,7 +176,9 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
 /** What must come back to where it was once nothing is under way. */
 function registerGauges(metrics: MetricsRegistry, { leases }: Held, { relay }: DataPlane): void {
   metrics.gauge('tollgate_relays_open', 'Requests handed to the relay whose end is not complete', { read: () => relay.open.size });
-  metrics.gauge('tollgate_lease_free_usd', 'Credit borrowed from wallets that no request holds', { read: () => Number(leases.totals().free) / PICO_USD_PER_USD });
+  metrics.gauge('tollgate_lease_free_usd', 'Credit borrowed from wallets that no request holds', {
+    read: () => Number(leases.totals().free) / PICO_USD_PER_USD,
+  });
   metrics.gauge('tollgate_lease_held_usd', 'Credit held for requests under way', { read: () => Number(leases.totals().held) / PICO_USD_PER_USD });
 }
 

@@ -6,6 +6,7 @@ import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 
 const principal: Principal = {
+  credential: 'key',
   apiKeyId: 'k',
   organizationId: 'o',
   teamId: null,
@@ -13,6 +14,9 @@ const principal: Principal = {
   walletId: 'w',
   billed: true,
   permissions: ['inference'],
+  teamPermissions: new Map(),
+  platformAdmin: false,
+  allowedModels: null,
   expiresAtMs: null,
 };
 
@@ -119,6 +123,14 @@ describe('authenticate', () => {
 
   test('a permission that the principal lacks', async () => {
     assert.deepEqual(await new Fixture().authenticator.authenticate('Bearer tg-good', null, 'org.admin'), { kind: 'permission_denied' });
+  });
+
+  test('a token without an active organization: identified, but in no scope', async () => {
+    const fixture = new Fixture();
+    const roaming: Principal = { ...principal, credential: 'token', organizationId: null, permissions: [] };
+    fixture.answer = roaming;
+    assert.deepEqual(await fixture.ask(), { kind: 'scope_required' });
+    assert.equal(fixture.authenticator.identify('Bearer tg-good', null), roaming);
   });
 
   test('nothing longer than a key can be is looked up', async () => {

@@ -1,6 +1,6 @@
 // GET /v1/generation?id=: one execution of the caller's organization and payer (spec 4.5). Foreign and absent look the same.
 
-import type { Principal } from '../../domain/identity/principal.ts';
+import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { executionIdTimeMs } from '../../platform/execution-id.ts';
@@ -24,7 +24,7 @@ const WAIT_ABSENT_MAX_MS = 3_000;
 const WAIT_PENDING_MAX_MS = 500;
 const ASK_AGAIN_MS = 40;
 
-export function getGeneration(lookup: GenerationLookup): (exchange: Exchange, principal: Principal) => Promise<void> {
+export function getGeneration(lookup: GenerationLookup): (exchange: Exchange, principal: ScopedPrincipal) => Promise<void> {
   return async (exchange, principal) => {
     const id = new URLSearchParams(exchange.query).get('id');
     if (id === null || id === '') return exchange.refuse({ kind: 'invalid_field', field: 'id', reason: 'the query must name an execution id' });

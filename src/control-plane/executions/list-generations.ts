@@ -1,6 +1,6 @@
 // GET /v1/generations?client_request_id=: the executions that carried a correlation value; always an array (spec 4.5).
 
-import type { Principal } from '../../domain/identity/principal.ts';
+import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { type Generation, renderGeneration } from './render-generation.ts';
 
@@ -13,7 +13,7 @@ export interface GenerationsQuestion {
 /** Newest first; storage bounds how many. */
 export type FindGenerations = (question: GenerationsQuestion) => Promise<readonly Generation[]>;
 
-export function listGenerations(findGenerations: FindGenerations): (exchange: Exchange, principal: Principal) => Promise<void> {
+export function listGenerations(findGenerations: FindGenerations): (exchange: Exchange, principal: ScopedPrincipal) => Promise<void> {
   return async (exchange, principal) => {
     const clientRequestId = new URLSearchParams(exchange.query).get('client_request_id');
     if (clientRequestId === null || clientRequestId === '') {

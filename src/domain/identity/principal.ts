@@ -1,18 +1,36 @@
 // Who a credential stands for, once it is known to be good (spec 5; DESIGN 5).
 
+import type { Role } from './roles.ts';
+
 /** Permissions by name; roles grant them, routes require them. */
 export type Permission = 'inference' | 'usage.read' | 'team.usage.read' | 'org.usage.read' | 'org.admin' | 'platform.admin';
 
 export interface Principal {
+  readonly credential: 'key' | 'token';
+  /** The credential's id: the inference key's, or the access token's. */
   readonly apiKeyId: string;
-  readonly organizationId: string;
+  /** A key's own organization, a token's active one; null for a token that has none, or whose user has left it. */
+  readonly organizationId: string | null;
+  /** The key's team; null for tokens. */
   readonly teamId: string | null;
+  /** null for the bootstrap administrator and for keys of nobody in particular. */
   readonly userId: string | null;
   /** The wallet that pays; null when the organization is not billed. */
   readonly walletId: string | null;
   /** A billed organization ("prepaid"): every request needs a bounded price and a hold. */
   readonly billed: boolean;
+  /** In the organization. */
   readonly permissions: readonly Permission[];
+  /** The user's role in teams of the organization, by team id; empty for keys. */
+  readonly teamPermissions: ReadonlyMap<string, Role>;
+  readonly platformAdmin: boolean;
+  /** Public ids of the models that organization, team and key all allow; null: every model. */
+  readonly allowedModels: ReadonlySet<string> | null;
   /** Epoch milliseconds after which the credential is refused; null for never. */
   readonly expiresAtMs: number | null;
+}
+
+/** A principal whose organization is resolved: what every route of an organization is handed. */
+export interface ScopedPrincipal extends Principal {
+  readonly organizationId: string;
 }

@@ -1,55 +1,114 @@
-// Finds who a credential stands for.
+// Finds who a credential stands for: an inference key, also by the secret that a rotation replaced, or an access token.
 
-import type { Permission, Principal } from '../../domain/identity/principal.ts';
-import { ROLE_PERMISSIONS, type Role } from '../../domain/identity/roles.ts';
+import type { Principal } from '../../domain/identity/principal.ts';
+import { KEY_PERMISSIONS, PLATFORM_PERMISSIONS, ROLE_PERMISSIONS, type Role } from '../../domain/identity/roles.ts';
 import type { PostgresClient } from './pool.ts';
 
 interface CredentialRow {
-  readonly api_key_id: string;
-  readonly organization_id: string;
-  readonly team_id: string | null;
+  readonly id: string;
+  readonly organization_id: string | null;
   readonly user_id: string | null;
-  readonly billing: 'prepaid' | 'none';
+  readonly billing: 'prepaid' | 'none' | null;
   readonly wallet_id: string | null;
   readonly expires_at_ms: number | null;
-  readonly organization_role: Role | null;
+  readonly organization_models: readonly string[] | null;
 }
 
-const FIND_PRINCIPAL = {
+interface KeyRow extends CredentialRow {
+  readonly team_id: string | null;
+  readonly team_models: readonly string[] | null;
+  readonly key_models: readonly string[] | null;
+}
+
+interface TokenRow extends CredentialRow {
+  readonly organization_role: Role | null;
+  readonly platform_admin: boolean;
+  readonly team_roles: Readonly<Record<string, Role>> | null;
+}
+
+const FIND_KEY = {
   name: 'find_principal_by_key_hash',
   text: `
-    SELECT k.id AS api_key_id, k.organization_id, k.team_id, k.user_id, o.billing,
-           coalesce(k.wallet_id, w.id) AS wallet_id,
-           (extract(epoch FROM k.expires_at) * 1000)::double precision AS expires_at_ms,
-           m.role AS organization_role
-      FROM api_keys k
+    SELECT k.id, k.organization_id, k.team_id, k.user_id, o.billing, coalesce(k.wallet_id, w.id) AS wallet_id,
+           (extract(epoch FROM least(k.expires_at, found.valid_until)) * 1000)::double precision AS expires_at_ms,
+           o.allowed_models AS organization_models, t.allowed_models AS team_models, k.allowed_models AS key_models
+      FROM (SELECT id, NULL::timestamptz AS valid_until FROM api_keys WHERE key_hash = $1
+            UNION ALL SELECT api_key_id, valid_until FROM api_key_previous_secrets WHERE key_hash = $1) found
+      JOIN api_keys k ON k.id = found.id
       JOIN organizations o ON o.id = k.organization_id
+      LEFT JOIN teams t ON t.id = k.team_id
       LEFT JOIN wallets w ON w.organization_id = o.id AND w.user_id IS NULL
-      LEFT JOIN memberships m ON m.organization_id = o.id AND m.user_id = k.user_id AND m.team_id IS NULL
-     WHERE k.key_hash = $1 AND k.revoked_at IS NULL`,
+     WHERE k.revoked_at IS NULL`,
 };
 
-/** The principal of a live key, by the HMAC of the whole credential; null when it is unknown or revoked. Expiry is the caller's to check. */
-export async function findPrincipalByKeyHash(postgres: PostgresClient, hash: Buffer): Promise<Principal | null> {
-  const { rows } = await postgres.query<CredentialRow>(FIND_PRINCIPAL, [hash]);
-  const row = rows[0];
-  if (row === undefined) return null;
+/** The active organization counts while its user is a member of it, or administers the platform. */
+const FIND_TOKEN = {
+  name: 'find_principal_by_token_hash',
+  text: `
+    SELECT a.id, o.id AS organization_id, a.user_id, o.billing, w.id AS wallet_id, o.allowed_models AS organization_models,
+           (extract(epoch FROM a.expires_at) * 1000)::double precision AS expires_at_ms,
+           m.role AS organization_role, p.user_id IS NOT NULL AS platform_admin,
+           (SELECT jsonb_object_agg(tm.team_id, tm.role) FROM memberships tm
+             WHERE tm.organization_id = o.id AND tm.user_id = a.user_id AND tm.team_id IS NOT NULL) AS team_roles
+      FROM access_tokens a
+      LEFT JOIN platform_administrators p ON p.user_id = a.user_id
+      LEFT JOIN memberships m ON m.organization_id = a.active_organization_id AND m.user_id = a.user_id AND m.team_id IS NULL
+      LEFT JOIN organizations o ON o.id = a.active_organization_id AND (m.role IS NOT NULL OR p.user_id IS NOT NULL)
+      LEFT JOIN wallets w ON w.organization_id = o.id AND w.user_id IS NULL
+     WHERE a.token_hash = $1 AND a.revoked_at IS NULL`,
+};
+
+/** The principal of a live credential, by the HMAC of the whole of it; null when it is unknown or revoked. Expiry is the caller's to check. */
+export async function findPrincipalByCredentialHash(postgres: PostgresClient, hash: Buffer): Promise<Principal | null> {
+  const keys = await postgres.query<KeyRow>(FIND_KEY, [hash]);
+  if (keys.rows[0] !== undefined) return keyPrincipal(keys.rows[0]);
+  const tokens = await postgres.query<TokenRow>(FIND_TOKEN, [hash]);
+  return tokens.rows[0] === undefined ? null : tokenPrincipal(tokens.rows[0]);
+}
+
+function keyPrincipal(row: KeyRow): Principal {
+  return {
+    ...commonOf(row),
+    credential: 'key',
+    teamId: row.team_id,
+    permissions: KEY_PERMISSIONS,
+    teamPermissions: new Map(),
+    platformAdmin: false,
+    allowedModels: intersect([row.organization_models, row.team_models, row.key_models]),
+  };
+}
+
+function tokenPrincipal(row: TokenRow): Principal {
+  return {
+    ...commonOf(row),
+    credential: 'token',
+    teamId: null,
+    permissions: tokenPermissions(row),
+    teamPermissions: new Map(Object.entries(row.team_roles ?? {})),
+    platformAdmin: row.platform_admin,
+    allowedModels: intersect([row.organization_models]),
+  };
+}
+
+function commonOf(row: CredentialRow) {
   const billed = row.billing === 'prepaid';
   return {
-    apiKeyId: row.api_key_id,
+    apiKeyId: row.id,
     organizationId: row.organization_id,
-    teamId: row.team_id,
     userId: row.user_id,
     walletId: billed ? row.wallet_id : null,
     billed,
-    permissions: keyPermissions(row.organization_role),
     expiresAtMs: row.expires_at_ms,
   };
 }
 
-/** An inference key may always infer and read its own usage; what else its user's role grants, it may too, except to administer. */
-function keyPermissions(role: Role | null): readonly Permission[] {
-  const granted = role === null ? [] : ROLE_PERMISSIONS[role];
-  const readable = granted.filter((permission) => permission !== 'org.admin');
-  return [...new Set<Permission>(['inference', 'usage.read', ...readable])];
+function tokenPermissions({ organization_id, organization_role, platform_admin }: TokenRow): Principal['permissions'] {
+  if (platform_admin) return organization_id === null ? ['platform.admin'] : PLATFORM_PERMISSIONS;
+  return organization_role === null ? [] : ROLE_PERMISSIONS[organization_role];
+}
+
+function intersect(lists: readonly (readonly string[] | null)[]): ReadonlySet<string> | null {
+  const given = lists.filter((list) => list !== null);
+  const [first, ...others] = given;
+  return first === undefined ? null : new Set(first.filter((id) => others.every((list) => list.includes(id))));
 }

@@ -1,0 +1,131 @@
+// A whole installation for the tests of one client: every API, kind of model and refusal behind one gateway, with the simulated provider's log at hand.
+
+import assert from 'node:assert/strict';
+import type { CallEnd } from '../../simulator/call-log.ts';
+import type { ApiName } from '../../src/domain/models/catalog.ts';
+import { startTollgate, type Tollgate } from './gateway.ts';
+import { type SimulatedProvider, startSimulatedProvider } from './simulated-provider.ts';
+import { type TestModel, testConfiguration } from './test-configuration.ts';
+import { waitFor } from './waiting.ts';
+
+export interface ClientInstallation {
+  readonly url: string;
+  readonly provider: SimulatedProvider;
+  /** Runs `use`, which leaves a stream of `LEAVING` in the middle and says how many tokens it saw; the provider must be left within its second. */
+  leaveStream(use: () => Promise<number>): Promise<void>;
+  /** Aborts a call once the provider has it, gives what the client throws then; the provider must be left before it answers. */
+  abortCall(begin: (signal: AbortSignal) => PromiseLike<unknown>): Promise<unknown>;
+  /** A model that no test asked before: a provider's pause is for one model. */
+  freshModel(): string;
+  stop(): Promise<void>;
+}
+
+const TEXT_APIS: readonly ApiName[] = ['chat_completions', 'responses', 'messages', 'count_tokens'];
+const FRESH_MODELS = 12;
+
+const MODELS: readonly TestModel[] = [
+  { id: 'sim/small', providerModel: 'sim-small', aliases: ['sim/small-latest'], outputCap: 16_384, apis: TEXT_APIS },
+  { id: 'sim/uncapped', providerModel: 'sim-large', outputCap: null, apis: TEXT_APIS },
+  { id: 'sim/retired', providerModel: 'sim-mini', outputCap: 16_384, active: false, apis: TEXT_APIS },
+  { id: 'sim/image', providerModel: 'sim-image', kind: 'image', outputCap: null, apis: ['images'] },
+  { id: 'sim/judge-latest', providerModel: 'judge-latest', aliases: ['judge-latest'], kind: 'evaluation', outputCap: null, apis: ['systemone'] },
+  ...Array.from({ length: FRESH_MODELS }, (_, index) => ({
+    id: `sim/fresh-${index}`,
+    providerModel: `sim-fresh-${index}`,
+    outputCap: 16_384,
+    apis: TEXT_APIS,
+  })),
+];
+
+/** Names that the model list of an installation must have, in this order at its beginning. */
+export const LISTED_MODELS = ['sim/small', 'sim/small-latest', 'sim/uncapped', 'sim/image', 'sim/judge-latest', 'judge-latest'] as const;
+
+/** Says that a stream, which is to be left in the middle, takes minutes; the provider's clock ticks once for each token. */
+export const LEAVING = '[[sim: tokens=5000 delay_ms=50]]';
+export const LEAVING_TOKENS = 5_000;
+const TOKENS_IN_A_SECOND = 20;
+
+export async function startClientInstallation(env: Readonly<Record<string, string>> = {}): Promise<ClientInstallation> {
+  const provider = await startSimulatedProvider();
+  let tollgate: Tollgate;
+  try {
+    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: provider.url, models: MODELS }), env });
+  } catch (fault) {
+    await provider.stop();
+    throw fault;
+  }
+  let freshModels = 0;
+  return {
+    url: tollgate.url,
+    provider,
+    async leaveStream(use) {
+      const call = watchNextCall(provider);
+      const seen = await use();
+      const end = await call.leftEnd();
+      assert.ok(seen > 0 && end.completionTokens - seen <= TOKENS_IN_A_SECOND, `left at ${seen} of ${end.completionTokens} tokens sent`);
+    },
+    async abortCall(begin) {
+      const call = watchNextCall(provider);
+      const controller = new AbortController();
+      const failure = expectFailure(begin(controller.signal));
+      await call.started();
+      controller.abort();
+      await call.leftEnd();
+      return failure;
+    },
+    freshModel() {
+      assert.ok(freshModels < FRESH_MODELS, 'more fresh models are needed');
+      freshModels += 1;
+      return `sim/fresh-${freshModels - 1}`;
+    },
+    async stop() {
+      await tollgate.stop();
+      await provider.stop();
+    },
+  };
+}
+
+interface WatchedCall {
+  /** Waits until it has reached the provider; gives its id. */
+  started(): Promise<string>;
+  /** Waits for its end, which must be that its caller left. */
+  leftEnd(): Promise<CallEnd>;
+}
+
+/** The one call that begins after this. */
+function watchNextCall(provider: SimulatedProvider): WatchedCall {
+  const startsBefore = provider.starts().length;
+  const started = async (): Promise<string> => {
+    const calls = await waitFor(
+      'a call to reach the provider',
+      () => provider.starts().slice(startsBefore),
+      (starts) => starts.length > 0,
+    );
+    assert.equal(calls.length, 1, 'the client called once');
+    return calls[0]?.id ?? '';
+  };
+  return {
+    started,
+    async leftEnd() {
+      const id = await started();
+      const end = await waitFor(
+        'the provider to be left',
+        () => provider.ends().find((found) => found.id === id),
+        (found) => found !== undefined,
+      );
+      assert.ok(end !== undefined && !end.completed, 'the provider was left before it was done');
+      return end;
+    },
+  };
+}
+
+/** What a call is rejected with. */
+export async function expectFailure(call: PromiseLike<unknown>): Promise<unknown> {
+  let answer: unknown;
+  try {
+    answer = await call;
+  } catch (error) {
+    return error;
+  }
+  assert.fail(`the call was not refused, but answered ${JSON.stringify(answer)}`);
+}

@@ -1,0 +1,43 @@
+// Whom an identity operation is about, and who asks for it.
+
+import type { Actor } from '../../domain/identity/actor.ts';
+import type { Principal } from '../../domain/identity/principal.ts';
+import { assert } from '../../platform/assert.ts';
+import type { Asked } from '../operation.ts';
+
+type Question = Pick<Asked<unknown, unknown>, 'principal' | 'ids'>;
+
+/** The same operations exist on the caller's active organization and, for platform administrators, on any that the path names. */
+export interface Tenancy {
+  /** Ends the operationId. */
+  readonly suffix: string;
+  readonly organizationId: (asked: Question) => string;
+}
+
+export const ACTIVE: Tenancy = {
+  suffix: '',
+  organizationId({ principal }) {
+    assert(principal.organizationId !== null, 'the route table lets nobody without an active organization here');
+    return principal.organizationId;
+  },
+};
+
+export const NAMED: Tenancy = { suffix: 'OfOrganization', organizationId: ({ ids }) => idOf(ids, 'organizationId') };
+
+export function idOf(ids: Readonly<Record<string, string>>, name: string): string {
+  const id = ids[name];
+  assert(id !== undefined, `the route's path has no :${name}`);
+  return id;
+}
+
+/** What the audit log says of the caller; only access tokens change anything. */
+export function actorOf(principal: Principal): Actor {
+  if (principal.userId === null) return { kind: 'bootstrap', userId: null, label: 'ADMIN_TOKEN' };
+  return { kind: 'token', userId: principal.userId, label: `access token ${principal.apiKeyId}` };
+}
+
+/** The person behind an access token. */
+export function personOf(principal: Principal): string {
+  assert(principal.userId !== null, 'the route table lets nobody but people here');
+  return principal.userId;
+}

@@ -1,0 +1,54 @@
+// The audit log: who changed what. An organization reads its own; the platform reads all.
+
+import { z } from 'zod';
+import { type Asked, type Operation, operation } from '../operation.ts';
+import type { Tenancy } from './asked-of.ts';
+import { pageQuery, showMoment, shownId, shownMoment } from './fields.ts';
+import type { AuditEntry, IdentityStore } from './identity-store.ts';
+import { pageOf, pageOrRefused } from './outcome.ts';
+
+const shown = z
+  .object({
+    id: z.string(),
+    at: shownMoment,
+    organization_id: shownId.nullable(),
+    actor: z.object({ kind: z.string(), user_id: shownId.nullable(), label: z.string() }),
+    action: z.string(),
+    target: z.object({ kind: z.string(), id: z.string() }),
+    before: z.unknown(),
+    after: z.unknown(),
+  })
+  .meta({ id: 'AuditEntry' });
+
+function show({ id, atMs, organizationId, actor, action, target, before, after }: AuditEntry): z.output<typeof shown> {
+  return {
+    id,
+    at: showMoment(atMs),
+    organization_id: organizationId,
+    actor: { kind: actor.kind, user_id: actor.userId, label: actor.label },
+    action,
+    target: { kind: target.kind, id: target.id },
+    before: before ?? null,
+    after: after ?? null,
+  };
+}
+
+type OrganizationOf = (asked: Asked<unknown, unknown>) => string | null;
+
+function auditOperation(store: IdentityStore, id: string, summary: string, organizationOf: OrganizationOf): Operation {
+  return operation({
+    id,
+    summary,
+    query: pageQuery,
+    answer: pageOf(shown),
+    run: async (asked) => pageOrRefused(await store.listAudit({ ...asked.query, organizationId: organizationOf(asked) }), show),
+  });
+}
+
+export function listAudit(store: IdentityStore, tenancy: Tenancy): Operation {
+  return auditOperation(store, `listAudit${tenancy.suffix}`, 'Lists the changes to the organization, newest first.', tenancy.organizationId);
+}
+
+export function listPlatformAudit(store: IdentityStore): Operation {
+  return auditOperation(store, 'listPlatformAudit', 'Lists the changes to every organization and to the platform, newest first.', () => null);
+}

@@ -1,0 +1,147 @@
+// Inference keys of an organization. A secret is in exactly one answer: the one that made it.
+
+import { z } from 'zod';
+import { type Asked, type Operation, operation } from '../operation.ts';
+import { ACTIVE, actorOf, idOf, type Tenancy } from './asked-of.ts';
+import { idField, labelField, modelNameField, momentField, pageQuery, showMoment, showMomentOrNull, shownId, shownMoment } from './fields.ts';
+import type { IdentityStore, Key, KeyName, WithSecret } from './identity-store.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
+
+const MODELS_MAX = 1_000;
+const OVERLAP_SECONDS_MAX = 30 * 86_400;
+
+const shown = z
+  .object({
+    id: shownId,
+    name: z.string(),
+    prefix: z.string(),
+    team_id: shownId.nullable(),
+    user_id: shownId.nullable(),
+    payer: z.enum(['organization', 'user']),
+    allowed_models: z.array(z.string()).nullable(),
+    created_at: shownMoment,
+    expires_at: shownMoment.nullable(),
+    revoked_at: shownMoment.nullable(),
+    previous_secret_until: shownMoment.nullable(),
+  })
+  .meta({ id: 'Key' });
+const shownWithSecret = shown.extend({ secret: z.string() }).meta({ id: 'KeyWithSecret' });
+
+function show(key: Key): z.output<typeof shown> {
+  return {
+    id: key.id,
+    name: key.name,
+    prefix: key.prefix,
+    team_id: key.teamId,
+    user_id: key.userId,
+    payer: key.payer,
+    allowed_models: key.allowedModels === null ? null : [...key.allowedModels],
+    created_at: showMoment(key.createdAtMs),
+    expires_at: showMomentOrNull(key.expiresAtMs),
+    revoked_at: showMomentOrNull(key.revokedAtMs),
+    previous_secret_until: showMomentOrNull(key.previousSecretUntilMs),
+  };
+}
+
+function showWithSecret(key: Key & WithSecret): z.output<typeof shownWithSecret> {
+  return { ...show(key), secret: key.secret };
+}
+
+const allowedModels = z.array(modelNameField).max(MODELS_MAX, `must be at most ${MODELS_MAX} models`).nullable();
+const expiry = momentField.nullable();
+
+function readExpiry(text: string | null | undefined): number | null | undefined {
+  return typeof text === 'string' ? Date.parse(text) : text;
+}
+
+function nameOf(asked: Pick<Asked<unknown, unknown>, 'principal' | 'ids'>): KeyName {
+  return { organizationId: ACTIVE.organizationId(asked), keyId: idOf(asked.ids, 'keyId') };
+}
+
+export function listKeys(store: IdentityStore, tenancy: Tenancy): Operation {
+  return operation({
+    id: `listKeys${tenancy.suffix}`,
+    summary: 'Lists the inference keys of the organization, revoked ones too.',
+    query: pageQuery.extend({ team_id: idField.optional(), user_id: idField.optional() }),
+    answer: pageOf(shown),
+    run: async (asked) => {
+      const { limit, cursor, team_id, user_id } = asked.query;
+      return pageOrRefused(await store.listKeys({ limit, cursor, organizationId: tenancy.organizationId(asked), teamId: team_id, userId: user_id }), show);
+    },
+  });
+}
+
+export function createKey(store: IdentityStore): Operation {
+  return operation({
+    id: 'createKey',
+    summary: 'Makes an inference key; its secret is in this answer and nowhere else.',
+    body: z.strictObject({
+      name: labelField,
+      team_id: idField.nullable().optional(),
+      user_id: idField.nullable().optional(),
+      payer: z.enum(['organization', 'user']).optional(),
+      allowed_models: allowedModels.optional(),
+      expires_at: expiry.optional(),
+    }),
+    answer: answerOf(shownWithSecret),
+    status: 201,
+    run: async (asked) => {
+      const { name, team_id, user_id, payer, allowed_models, expires_at } = asked.body;
+      const order = {
+        organizationId: ACTIVE.organizationId(asked),
+        name,
+        teamId: team_id,
+        userId: user_id,
+        payer,
+        allowedModels: allowed_models,
+        expiresAtMs: readExpiry(expires_at),
+      };
+      return shownOrRefused(await store.createKey(actorOf(asked.principal), order), showWithSecret);
+    },
+  });
+}
+
+export function getKey(store: IdentityStore): Operation {
+  return operation({
+    id: 'getKey',
+    summary: 'Shows an inference key, without its secret.',
+    answer: answerOf(shown),
+    run: async (asked) => shownOrRefused(await store.getKey(nameOf(asked)), show),
+  });
+}
+
+export function updateKey(store: IdentityStore): Operation {
+  return operation({
+    id: 'updateKey',
+    summary: 'Changes the name, models or expiry of an inference key; what is left out stays.',
+    body: z.strictObject({ name: labelField.optional(), allowed_models: allowedModels.optional(), expires_at: expiry.optional() }),
+    answer: answerOf(shown),
+    run: async (asked) => {
+      const { name, allowed_models, expires_at } = asked.body;
+      const change = { name, allowedModels: allowed_models, expiresAtMs: readExpiry(expires_at) };
+      return shownOrRefused(await store.updateKey(actorOf(asked.principal), nameOf(asked), change), show);
+    },
+  });
+}
+
+export function revokeKey(store: IdentityStore): Operation {
+  return operation({
+    id: 'revokeKey',
+    summary: 'Revokes an inference key; every gateway refuses it within a second.',
+    answer: answerOf(shown),
+    run: async (asked) => shownOrRefused(await store.revokeKey(actorOf(asked.principal), nameOf(asked)), show),
+  });
+}
+
+export function rotateKey(store: IdentityStore): Operation {
+  return operation({
+    id: 'rotateKey',
+    summary: 'Gives a key a new secret; the old one stays good for the overlap.',
+    body: z.strictObject({
+      overlap_seconds: z.int('must be a whole number').min(0, 'must not be negative').max(OVERLAP_SECONDS_MAX, 'must be at most 30 days'),
+    }),
+    answer: answerOf(shownWithSecret),
+    run: async (asked) =>
+      shownOrRefused(await store.rotateKey(actorOf(asked.principal), nameOf(asked), { overlapSeconds: asked.body.overlap_seconds }), showWithSecret),
+  });
+}

@@ -1,0 +1,67 @@
+// Organizations, as platform administrators see all of them and a member sees the active one.
+
+import { z } from 'zod';
+import { type Operation, operation } from '../operation.ts';
+import { ACTIVE, actorOf, idOf } from './asked-of.ts';
+import { billingField, emailField, labelField, pageQuery, showMoment, shownId, shownMoment, slugField } from './fields.ts';
+import type { IdentityStore, Organization } from './identity-store.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
+
+const shown = z
+  .object({ id: shownId, slug: z.string(), display_name: z.string(), billing: billingField, frozen: z.boolean(), created_at: shownMoment })
+  .meta({ id: 'Organization' });
+
+function show({ id, slug, displayName, billing, frozen, createdAtMs }: Organization): z.output<typeof shown> {
+  return { id, slug, display_name: displayName, billing, frozen, created_at: showMoment(createdAtMs) };
+}
+
+export function listOrganizations(store: IdentityStore): Operation {
+  return operation({
+    id: 'listOrganizations',
+    summary: 'Lists every organization.',
+    query: pageQuery,
+    answer: pageOf(shown),
+    run: async ({ query }) => pageOrRefused(await store.listOrganizations(query), show),
+  });
+}
+
+export function createOrganization(store: IdentityStore): Operation {
+  return operation({
+    id: 'createOrganization',
+    summary: 'Makes an organization, with its first owner if one is named.',
+    body: z.strictObject({ slug: slugField, display_name: labelField.optional(), billing: billingField, owner_email: emailField.optional() }),
+    answer: answerOf(shown),
+    status: 201,
+    run: async ({ principal, body: { slug, display_name, billing, owner_email } }) =>
+      shownOrRefused(await store.createOrganization(actorOf(principal), { slug, displayName: display_name, billing, ownerEmail: owner_email }), show),
+  });
+}
+
+export function getOrganization(store: IdentityStore): Operation {
+  return operation({
+    id: 'getOrganization',
+    summary: 'Shows an organization.',
+    answer: answerOf(shown),
+    run: async ({ ids }) => shownOrRefused(await store.getOrganization(idOf(ids, 'organizationId')), show),
+  });
+}
+
+export function updateOrganization(store: IdentityStore): Operation {
+  return operation({
+    id: 'updateOrganization',
+    summary: 'Changes the name, billing or frozen state of an organization; what is left out stays.',
+    body: z.strictObject({ display_name: labelField.optional(), billing: billingField.optional(), frozen: z.boolean().optional() }),
+    answer: answerOf(shown),
+    run: async ({ principal, ids, body: { display_name, billing, frozen } }) =>
+      shownOrRefused(await store.updateOrganization(actorOf(principal), idOf(ids, 'organizationId'), { displayName: display_name, billing, frozen }), show),
+  });
+}
+
+export function getActiveOrganization(store: IdentityStore): Operation {
+  return operation({
+    id: 'getActiveOrganization',
+    summary: 'Shows the active organization.',
+    answer: answerOf(shown),
+    run: async (asked) => shownOrRefused(await store.getOrganization(ACTIVE.organizationId(asked)), show),
+  });
+}

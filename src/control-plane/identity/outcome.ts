@@ -1,0 +1,41 @@
+// What storage answered, as the operation's answer: shown, or refused in the words of spec 7.8.
+
+import { z } from 'zod';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Page, Refused } from './identity-store.ts';
+
+export function shownOrRefused<T extends object, S>(result: T | Refused, show: (value: T) => S): { data: S } | Refusal {
+  return isRefused(result) ? refusalOf(result) : { data: show(result) };
+}
+
+export function pageOrRefused<T, S>(result: Page<T> | Refused, show: (item: T) => S): { data: S[]; next_cursor: string | null } | Refusal {
+  return isRefused(result) ? refusalOf(result) : { data: result.items.map(show), next_cursor: result.nextCursor };
+}
+
+/** The answer of a listing of such items. */
+export function pageOf<Item extends z.ZodType>(item: Item) {
+  return z.object({ data: z.array(item), next_cursor: z.string().nullable() });
+}
+
+export function answerOf<Item extends z.ZodType>(item: Item) {
+  return z.object({ data: item });
+}
+
+function isRefused(result: object): result is Refused {
+  return 'refused' in result;
+}
+
+function refusalOf({ refused, field, reason }: Refused): Refusal {
+  switch (refused) {
+    case 'conflict':
+      return { kind: 'conflict', reason: `${field === undefined ? '' : `"${snakeCase(field)}" `}${reason ?? 'it cannot be so'}` };
+    case 'invalid':
+      return { kind: 'invalid_field', field: snakeCase(field ?? 'body'), reason: `it ${reason ?? 'is not possible'}` };
+    default:
+      return { kind: refused };
+  }
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

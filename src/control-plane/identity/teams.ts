@@ -1,0 +1,76 @@
+// Teams of an organization.
+
+import { z } from 'zod';
+import { type Operation, operation } from '../operation.ts';
+import { ACTIVE, actorOf, idOf, type Tenancy } from './asked-of.ts';
+import { labelField, pageQuery, showMoment, shownId, shownMoment, slugField } from './fields.ts';
+import type { IdentityStore, Team } from './identity-store.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
+
+const shown = z.object({ id: shownId, slug: z.string(), display_name: z.string(), created_at: shownMoment }).meta({ id: 'Team' });
+
+function show({ id, slug, displayName, createdAtMs }: Team): z.output<typeof shown> {
+  return { id, slug, display_name: displayName, created_at: showMoment(createdAtMs) };
+}
+
+export function listTeams(store: IdentityStore, tenancy: Tenancy): Operation {
+  return operation({
+    id: `listTeams${tenancy.suffix}`,
+    summary: 'Lists the teams of the organization.',
+    query: pageQuery,
+    answer: pageOf(shown),
+    run: async (asked) => pageOrRefused(await store.listTeams({ ...asked.query, organizationId: tenancy.organizationId(asked) }), show),
+  });
+}
+
+export function createTeam(store: IdentityStore): Operation {
+  return operation({
+    id: 'createTeam',
+    summary: 'Makes a team in the active organization.',
+    body: z.strictObject({ slug: slugField, display_name: labelField.optional() }),
+    answer: answerOf(shown),
+    status: 201,
+    run: async (asked) => {
+      const { slug, display_name } = asked.body;
+      return shownOrRefused(
+        await store.createTeam(actorOf(asked.principal), { organizationId: ACTIVE.organizationId(asked), slug, displayName: display_name }),
+        show,
+      );
+    },
+  });
+}
+
+export function getTeam(store: IdentityStore): Operation {
+  return operation({
+    id: 'getTeam',
+    summary: 'Shows a team of the active organization.',
+    answer: answerOf(shown),
+    run: async (asked) => shownOrRefused(await store.getTeam({ organizationId: ACTIVE.organizationId(asked), teamId: idOf(asked.ids, 'teamId') }), show),
+  });
+}
+
+export function updateTeam(store: IdentityStore): Operation {
+  return operation({
+    id: 'updateTeam',
+    summary: 'Renames a team; what is left out stays.',
+    body: z.strictObject({ slug: slugField.optional(), display_name: labelField.optional() }),
+    answer: answerOf(shown),
+    run: async (asked) => {
+      const name = { organizationId: ACTIVE.organizationId(asked), teamId: idOf(asked.ids, 'teamId') };
+      const { slug, display_name } = asked.body;
+      return shownOrRefused(await store.updateTeam(actorOf(asked.principal), name, { slug, displayName: display_name }), show);
+    },
+  });
+}
+
+export function deleteTeam(store: IdentityStore): Operation {
+  return operation({
+    id: 'deleteTeam',
+    summary: 'Deletes a team that has no live keys.',
+    answer: answerOf(z.object({ deleted: z.literal(true) })),
+    run: async (asked) => {
+      const name = { organizationId: ACTIVE.organizationId(asked), teamId: idOf(asked.ids, 'teamId') };
+      return shownOrRefused(await store.deleteTeam(actorOf(asked.principal), name), ({ deleted }) => ({ deleted }));
+    },
+  });
+}

@@ -1,0 +1,116 @@
+// One control-plane operation: what it takes, what it answers, what it does. The same schemas read its requests and describe it in OpenAPI.
+
+import type { z } from 'zod';
+import type { Principal } from '../domain/identity/principal.ts';
+import type { Refusal } from '../domain/refusals/refusal.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { checkAgainst } from './check-against.ts';
+import { type JsonObject, readJsonBody } from './read-json-body.ts';
+
+/** What OpenAPI is told of a route; null where there is none. */
+export interface OperationDescription {
+  /** operationId: unique in the table. */
+  readonly id: string;
+  readonly summary: string;
+  readonly query: z.ZodObject | null;
+  readonly body: z.ZodType | null;
+  /** multipart/form-data instead of JSON. */
+  readonly form?: true;
+  /** null: not described here, such as a provider's own answer. */
+  readonly answer: z.ZodType | null;
+  readonly status: 200 | 201;
+}
+
+/** What a request asks, read and checked. */
+export interface Asked<Query, Body> {
+  readonly principal: Principal;
+  /** Path parameters by name; each is a UUID, in lower case. */
+  readonly ids: Readonly<Record<string, string>>;
+  readonly query: Query;
+  readonly body: Body;
+}
+
+export interface Operation extends OperationDescription {
+  /** Attaches to the exchange at once; the body is used only when `authorize` has let the caller in. */
+  readonly serve: (exchange: Exchange, authorize: Authorize) => Promise<void>;
+}
+
+/** Who is asking, or why they may not; called once. */
+export type Authorize = () => Promise<Principal | Refusal> | Principal | Refusal;
+
+interface Definition<Query extends z.ZodObject, Body extends z.ZodType, Answer extends z.ZodType> {
+  readonly id: string;
+  readonly summary: string;
+  readonly query?: Query;
+  readonly body?: Body;
+  readonly answer: Answer;
+  readonly status?: 201;
+  readonly run: (asked: Asked<z.output<Query>, z.output<Body>>) => Promise<z.output<Answer> | Refusal>;
+}
+
+/** An answer is `{data: ...}` and so never has a refusal's `kind`. */
+export function operation<Query extends z.ZodObject, Body extends z.ZodType, Answer extends z.ZodType<{ data: unknown }>>(
+  definition: Definition<Query, Body, Answer>,
+): Operation {
+  const { id, summary, query = null, body = null, answer, status = 200, run } = definition;
+  const describe: OperationDescription = { id, summary, query, body, answer, status };
+  return {
+    ...describe,
+    async serve(exchange, authorize) {
+      const arriving = body === null ? null : readJsonBody(exchange);
+      const principal = await authorize();
+      if ('kind' in principal) return exchange.refuse(principal);
+      const asked = readAsked(describe, exchange, principal, await arriving);
+      if (asked === null) return;
+      const result = 'kind' in asked ? asked : await run(asked as Asked<z.output<Query>, z.output<Body>>);
+      if ('kind' in result) exchange.refuse(result as Refusal);
+      else exchange.answerJson(status, JSON.stringify(result));
+    },
+  };
+}
+
+type Arrived = Awaited<ReturnType<typeof readJsonBody>>;
+
+/** null: the client has left. */
+function readAsked(
+  { query, body }: OperationDescription,
+  exchange: Exchange,
+  principal: Principal,
+  arrived: Arrived,
+): Asked<unknown, unknown> | Refusal | null {
+  const ids = readIds(exchange);
+  if (ids === null) return { kind: 'not_found' };
+  const readQuery = query === null ? { value: undefined } : readWithQuery(query, exchange.query);
+  if ('kind' in readQuery) return readQuery;
+  if (body === null) return { principal, ids, query: readQuery.value, body: undefined };
+  if (arrived === null) return null;
+  if ('kind' in arrived) return arrived;
+  const checked = checkAgainst(body, arrived.object);
+  return 'kind' in checked ? checked : { principal, ids, query: readQuery.value, body: checked.value };
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** null: a parameter that no id looks like names nothing, and says so in the same words as an id that names nothing. */
+function readIds(exchange: Exchange): Record<string, string> | null {
+  const ids: Record<string, string> = {};
+  const names = exchange.route.path.split('/').filter((segment) => segment.startsWith(':'));
+  for (const [index, name] of names.entries()) {
+    const value = exchange.parameters[index] ?? '';
+    if (!UUID.test(value)) return null;
+    ids[name.slice(1)] = value.toLowerCase();
+  }
+  return ids;
+}
+
+function readWithQuery(schema: z.ZodObject, text: string): { readonly value: unknown } | Refusal {
+  const fields: Record<string, string> = {};
+  const known = Object.keys(schema.shape);
+  for (const [name, value] of new URLSearchParams(text)) {
+    // A parameter we do not know is another program's, such as a tracker's or a cache's.
+    if (!known.includes(name)) continue;
+    if (name in fields) return { kind: 'invalid_field', field: name, reason: 'it appears more than once' };
+    fields[name] = value;
+  }
+  return checkAgainst(schema, fields satisfies JsonObject);
+}

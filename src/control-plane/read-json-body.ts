@@ -1,0 +1,60 @@
+// The body of a control-plane request: bounded, whole, JSON. Unlike generation bodies these are small and ours to understand, so they are parsed.
+
+import type { Refusal } from '../domain/refusals/refusal.ts';
+import type { Exchange } from '../http/exchange.ts';
+
+const BODY_BYTES_MAX = 262_144;
+const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/**
+ * Attaches to the exchange at once, so call it before anything is awaited. Null when the client left before its request was complete.
+ * No body at all reads as `{}`: whether that is enough is the schema's to say.
+ */
+export function readJsonBody(exchange: Exchange): Promise<{ readonly object: JsonObject } | Refusal | null> {
+  const refusal = refuseHead(exchange);
+  if (refusal !== null) return Promise.resolve(refusal);
+  if (exchange.contentLength <= 0) return Promise.resolve({ object: {} });
+  return new Promise((resolve) => {
+    const body = Buffer.allocUnsafe(exchange.contentLength);
+    let received = 0;
+    exchange.onAbort(() => resolve(null));
+    exchange.receiveBody((bytes, isLast) => {
+      body.set(bytes, received);
+      received += bytes.length;
+      if (!isLast) return;
+      exchange.onAbort(null);
+      resolve(parseObject(body.subarray(0, received)));
+    });
+  });
+}
+
+function refuseHead(exchange: Exchange): Refusal | null {
+  // Without a length there is no body: chunked requests were refused with their frame.
+  if (exchange.contentLength > BODY_BYTES_MAX) return { kind: 'body_too_large', limitBytes: BODY_BYTES_MAX };
+  if (exchange.header('content-length') !== null && exchange.contentLength === -1) return { kind: 'length_required' };
+  const encoding = exchange.header('content-encoding');
+  if (encoding !== null && encoding !== 'identity') return { kind: 'unsupported_media_type' };
+  const type = exchange.contentType;
+  return type !== '' && !JSON_TYPE.test(type) ? { kind: 'unsupported_media_type' } : null;
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+function parseObject(body: Buffer): { readonly object: JsonObject } | Refusal {
+  let text: string;
+  try {
+    text = UTF8.decode(body);
+  } catch {
+    return { kind: 'invalid_utf8' };
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { kind: 'invalid_json' };
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { kind: 'body_not_an_object' };
+  return { object: value as JsonObject };
+}

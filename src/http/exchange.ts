@@ -65,7 +65,8 @@ export class Exchange {
     this.context = context;
     this.method = request.getMethod();
     this.path = request.getUrl();
-    this.query = request.getQuery();
+    // uWebSockets.js has undefined where there is no question mark.
+    this.query = request.getQuery() ?? '';
     this.parameters = route.path.includes(':') ? readParameters(request, route.path) : NO_PARAMETERS;
     request.forEach((name, value) => this.readHeader(name, value));
     response.onAborted(() => this.abort());

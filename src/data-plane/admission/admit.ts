@@ -29,7 +29,9 @@ export interface AdmissionQuestion {
 export function admit(question: AdmissionQuestion, leases: WalletLeases): Admission | Refusal | Promise<Admission | Refusal> {
   const { principal, dialect, served, bounds } = question;
   const tokenBounds = boundTokens(dialect, served.model, bounds, question.body);
-  if (!principal.billed || !dialect.charged) return { tokenBounds, walletId: null, hold: null };
+  if (!principal.billed) return { tokenBounds, walletId: null, hold: null };
+  // Free of charge, and the payer's all the same: only the payer finds the record.
+  if (!dialect.charged) return { tokenBounds, walletId: principal.walletId, hold: null };
   if (principal.walletId === null) return { kind: 'principal_provisioning' };
   const unbillable = bounds.refusalIfBilled ?? refuseUnboundable(bounds);
   if (unbillable !== null) return unbillable;

@@ -7,6 +7,7 @@ import { replyHeaders, upstreamHeaders } from './header-policy.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
 import { CHUNKED, ReplyWriter } from './reply-writer.ts';
 import type { ReplyHeaders, ReplyListener, UpstreamCall, UpstreamFault, UpstreamOrigin } from './upstream.ts';
+import { upstreamPath } from './upstream-path.ts';
 
 export interface PassThroughContext {
   readonly clock: Clock;
@@ -73,10 +74,9 @@ class PassThrough implements ReplyListener, OpenRelay {
 
   private attempt(): void {
     const { exchange, provider, context } = this;
-    const query = exchange.query === '' ? '' : `?${exchange.query}`;
     const request = {
       method: exchange.route.method,
-      path: `${context.pathPrefixOf(provider)}${this.path}${query}`,
+      path: upstreamPath(context.pathPrefixOf(provider), this.path, exchange.query),
       headers: upstreamHeaders(exchange.headers, provider),
       body: null,
     };

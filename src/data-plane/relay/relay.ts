@@ -30,6 +30,7 @@ import { CHUNKED, ReplyWriter } from './reply-writer.ts';
 import { RequestBytes } from './request-bytes.ts';
 import type { SlabPool } from './slab-pool.ts';
 import type { ReplyHeaders, ReplyListener, UpstreamCall, UpstreamFault, UpstreamOrigin } from './upstream.ts';
+import { upstreamPath } from './upstream-path.ts';
 
 export interface RelayContext {
   readonly slabs: SlabPool;
@@ -130,7 +131,7 @@ class Relay implements ReplyListener, OpenRelay {
     this.call = this.context.originOf(provider).call(
       {
         method: 'POST',
-        path: this.context.pathPrefixOf(provider) + this.question.dialect.upstreamPath,
+        path: upstreamPath(this.context.pathPrefixOf(provider), this.question.dialect.upstreamPath, this.question.exchange.query),
         headers: upstreamHeaders(this.question.exchange.headers, provider),
         body: this.request.bodyFor(this.offer),
       },

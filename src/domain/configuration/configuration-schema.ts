@@ -43,16 +43,14 @@ const baseUrl = z.string().transform((text, context): string => {
 const DAY_MS = 86_400_000;
 const milliseconds = z.int('must be a whole number of milliseconds').min(1, 'must be at least 1').max(DAY_MS, 'must be at most a day').optional();
 
-const timeouts = z
-  .strictObject({ connect_ms: milliseconds, first_byte_ms: milliseconds, idle_ms: milliseconds, total_ms: milliseconds })
-  .transform(
-    (found): ProviderTimeouts => ({
-      ...(found.connect_ms === undefined ? {} : { connectMs: found.connect_ms }),
-      ...(found.first_byte_ms === undefined ? {} : { firstByteMs: found.first_byte_ms }),
-      ...(found.idle_ms === undefined ? {} : { idleMs: found.idle_ms }),
-      ...(found.total_ms === undefined ? {} : { totalMs: found.total_ms }),
-    }),
-  );
+const timeouts = z.strictObject({ connect_ms: milliseconds, first_byte_ms: milliseconds, idle_ms: milliseconds, total_ms: milliseconds }).transform(
+  (found): ProviderTimeouts => ({
+    ...(found.connect_ms === undefined ? {} : { connectMs: found.connect_ms }),
+    ...(found.first_byte_ms === undefined ? {} : { firstByteMs: found.first_byte_ms }),
+    ...(found.idle_ms === undefined ? {} : { idleMs: found.idle_ms }),
+    ...(found.total_ms === undefined ? {} : { totalMs: found.total_ms }),
+  }),
+);
 
 const provider = z
   .strictObject({

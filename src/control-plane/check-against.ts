@@ -14,6 +14,6 @@ export function checkAgainst<Schema extends z.ZodType>(schema: Schema, value: un
 
 /** Our own messages read "must be ..."; zod's read "Invalid input: expected string, received undefined". */
 function reasonOf(issue: z.core.$ZodIssue): string {
-  if (/received undefined$/.test(issue.message)) return 'it is required';
+  if (issue.message.endsWith('received undefined')) return 'it is required';
   return issue.message.startsWith('must ') ? `it ${issue.message}` : issue.message.charAt(0).toLowerCase() + issue.message.slice(1);
 }

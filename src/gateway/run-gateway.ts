@@ -32,6 +32,7 @@ import { CoarseClock } from './coarse-clock.ts';
 import { findSavedResponseIn } from './find-saved-response.ts';
 import { followChanges } from './follow-changes.ts';
 import { HeldCatalog } from './held-catalog.ts';
+import { createIdentityStore } from './identity-store.ts';
 import { createLeaseStore } from './lease-store.ts';
 import { ProviderOrigins } from './provider-origins.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
@@ -161,6 +162,8 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
       catalog: () => catalog.present,
       lookup: { findGeneration: (question) => findGeneration(postgres, question), clock },
       findGenerations: (question) => listGenerationsByClientRequestId(postgres, question),
+      identity: createIdentityStore(postgres, { masterKey: config.masterKey }),
+      publicUrl: config.publicUrl,
       dialectRefusals: config.dialectRefusals,
       notReady: () => (records.healthy ? [] : ['spool']),
     }),

@@ -31,7 +31,9 @@ function refusalOf({ refused, field, reason }: Refused): Refusal {
       return { kind: 'conflict', reason: `${field === undefined ? '' : `"${snakeCase(field)}" `}${reason ?? 'it cannot be so'}` };
     case 'invalid':
       return { kind: 'invalid_field', field: snakeCase(field ?? 'body'), reason: `it ${reason ?? 'is not possible'}` };
-    default:
+    case 'not_found':
+    case 'owner_floor':
+    case 'permission_denied':
       return { kind: refused };
   }
 }

@@ -1,0 +1,56 @@
+// The identity operations of storage, as the control plane asks for them.
+
+import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
+import { listAudit } from '../storage/postgres/identity/audit.ts';
+import { createKey, getKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys.ts';
+import { listLimits, replaceLimits } from '../storage/postgres/identity/limits.ts';
+import { addMember, listMembers, removeMember, setMemberRole } from '../storage/postgres/identity/members.ts';
+import { getModelAccess, setModelAccess } from '../storage/postgres/identity/model-access.ts';
+import { createOrganization, getOrganization, listOrganizations, updateOrganization } from '../storage/postgres/identity/organizations.ts';
+import { addPlatformAdministrator, listPlatformAdministrators, removePlatformAdministrator } from '../storage/postgres/identity/platform-administrators.ts';
+import { rotateKey } from '../storage/postgres/identity/rotate-key.ts';
+import { createTeam, deleteTeam, getTeam, listTeams, updateTeam } from '../storage/postgres/identity/teams.ts';
+import { createToken, listTokens, revokeToken, setActiveOrganization } from '../storage/postgres/identity/tokens.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+
+export function createIdentityStore(postgres: Postgres, secrets: { readonly masterKey: Buffer }): IdentityStore {
+  return {
+    listOrganizations: (question) => listOrganizations(postgres, question),
+    createOrganization: (actor, order) => createOrganization(postgres, actor, order),
+    getOrganization: (organizationId) => getOrganization(postgres, organizationId),
+    updateOrganization: (actor, organizationId, change) => updateOrganization(postgres, actor, organizationId, change),
+
+    listTeams: (question) => listTeams(postgres, question),
+    createTeam: (actor, order) => createTeam(postgres, actor, order),
+    getTeam: (name) => getTeam(postgres, name),
+    updateTeam: (actor, name, change) => updateTeam(postgres, actor, name, change),
+    deleteTeam: (actor, name) => deleteTeam(postgres, actor, name),
+
+    listMembers: (question) => listMembers(postgres, question),
+    addMember: (actor, scope, order) => addMember(postgres, actor, scope, order),
+    setMemberRole: (actor, scope, order) => setMemberRole(postgres, actor, scope, order),
+    removeMember: (actor, scope, userId) => removeMember(postgres, actor, scope, userId),
+
+    listKeys: (question) => listKeys(postgres, question),
+    createKey: (actor, order) => createKey(postgres, secrets, actor, order),
+    getKey: (name) => getKey(postgres, name),
+    updateKey: (actor, name, change) => updateKey(postgres, actor, name, change),
+    revokeKey: (actor, name) => revokeKey(postgres, actor, name),
+    rotateKey: (actor, name, order) => rotateKey(postgres, secrets, actor, name, order),
+
+    listTokens: (question) => listTokens(postgres, question),
+    createToken: (actor, order) => createToken(postgres, secrets, actor, order),
+    revokeToken: (actor, name) => revokeToken(postgres, actor, name),
+    setActiveOrganization: (actor, name, organizationId) => setActiveOrganization(postgres, actor, name, organizationId),
+
+    listLimits: (scope) => listLimits(postgres, scope),
+    replaceLimits: (actor, scope, limits) => replaceLimits(postgres, actor, scope, limits),
+    getModelAccess: (scope) => getModelAccess(postgres, scope),
+    setModelAccess: (actor, scope, allowedModels) => setModelAccess(postgres, actor, scope, allowedModels),
+    listAudit: (question) => listAudit(postgres, question),
+
+    listPlatformAdministrators: (question) => listPlatformAdministrators(postgres, question),
+    addPlatformAdministrator: (actor, email) => addPlatformAdministrator(postgres, actor, email),
+    removePlatformAdministrator: (actor, userId) => removePlatformAdministrator(postgres, actor, userId),
+  };
+}

@@ -1,0 +1,49 @@
+// Lets a caller into a route, or says why not: first who, then the scope that the route needs, then the permission in it (spec 7.6).
+
+import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
+import type { Authorize } from '../control-plane/operation.ts';
+import type { Authenticator } from '../data-plane/identity/authenticate.ts';
+import type { Principal } from '../domain/identity/principal.ts';
+import { ROLE_PERMISSIONS } from '../domain/identity/roles.ts';
+import type { Refusal } from '../domain/refusals/refusal.ts';
+import type { Exchange } from '../http/exchange.ts';
+
+export type Gate = Pick<DescribedRoute, 'path' | 'permission' | 'scope'>;
+
+export function authorizeBy(authenticator: Authenticator, gate: Gate, exchange: Exchange): Authorize {
+  return () => {
+    const found = authenticator.identify(exchange.authorization, exchange.apiKey);
+    const permit = (principal: Principal | Refusal) => ('kind' in principal ? principal : (refuseAt(gate, principal, exchange) ?? principal));
+    return found instanceof Promise ? found.then(permit) : permit(found);
+  };
+}
+
+/** null: the principal may come in. */
+function refuseAt({ path, permission, scope }: Gate, principal: Principal, exchange: Exchange): Refusal | null {
+  const lacking = permission !== null && !principal.permissions.includes(permission);
+  switch (scope) {
+    case 'none':
+      return lacking ? DENIED : null;
+    case 'person':
+      return lacking || principal.credential !== 'token' || principal.userId === null ? DENIED : null;
+    case 'platform':
+      return lacking || !principal.platformAdmin ? DENIED : null;
+    case 'organization':
+      if (principal.organizationId === null) return UNRESOLVED;
+      return lacking ? DENIED : null;
+    case 'team': {
+      if (principal.organizationId === null) return UNRESOLVED;
+      if (!lacking || permission === null) return null;
+      const role = principal.teamPermissions.get(teamIn(path, exchange));
+      return role !== undefined && ROLE_PERMISSIONS[role].includes(permission) ? null : DENIED;
+    }
+  }
+}
+
+const UNRESOLVED: Refusal = { kind: 'scope_required' };
+const DENIED: Refusal = { kind: 'permission_denied' };
+
+function teamIn(path: string, exchange: Exchange): string {
+  const names = path.split('/').filter((segment) => segment.startsWith(':'));
+  return exchange.parameters[names.indexOf(':teamId')]?.toLowerCase() ?? '';
+}

@@ -1,0 +1,23 @@
+// What the route table is made of: the planes and the functions of storage, put together by the composition root.
+
+import type { GenerationLookup } from '../control-plane/executions/get-generation.ts';
+import type { FindGenerations } from '../control-plane/executions/list-generations.ts';
+import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
+import type { Authenticator } from '../data-plane/identity/authenticate.ts';
+import type { DataPlane } from '../data-plane/serve-generation.ts';
+import type { Catalog } from '../domain/models/catalog.ts';
+
+export interface RouteParts {
+  readonly plane: DataPlane;
+  readonly authenticator: Authenticator;
+  readonly catalog: () => Catalog;
+  readonly lookup: GenerationLookup;
+  readonly findGenerations: FindGenerations;
+  readonly identity: IdentityStore;
+  /** Where clients reach the service (PUBLIC_URL). */
+  readonly publicUrl: string;
+  /** APIs whose admission refusals the operator switched to their dialect. */
+  readonly dialectRefusals: ReadonlySet<string>;
+  /** Names of what is not ready; empty when this process can serve. */
+  readonly notReady: () => readonly string[];
+}

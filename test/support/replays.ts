@@ -167,7 +167,8 @@ export async function startReplayInstallation(replays: readonly Replay[], other:
   }
 }
 
-const MODEL_PART = /name="?model"?\r\n(?:[^\r\n]+\r\n)*\r\n([^\r\n]*)\r\n/;
+/** Texts of users may look like it too; what a provider is sent begins like this. */
+const MODEL_PART = /name="model"\r\n\r\n(replayed-[^\r\n]*)\r\n/;
 
 function modelIn(request: ReceivedRequest): string {
   if (request.body.length === 0) return '';

@@ -1,0 +1,16 @@
+// The route table as it is, with nothing behind it: for tests that walk it.
+
+import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
+import { createRoutes } from '../../src/routes.ts';
+import type { RouteParts } from '../../src/routes/route-parts.ts';
+
+const NOTHING_BEHIND = { dialectRefusals: new Set(), publicUrl: 'https://gate.test' } as unknown as RouteParts;
+
+export function routeTable(): readonly DescribedRoute[] {
+  return createRoutes(NOTHING_BEHIND);
+}
+
+/** As uWebSockets.js and the table know it. */
+export function nameOf(route: Pick<DescribedRoute, 'method' | 'path'>): string {
+  return `${route.method} ${route.path}`;
+}

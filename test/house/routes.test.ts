@@ -46,10 +46,7 @@ describe('the route table', () => {
   });
 
   test('is open to nobody in particular only where that is meant', () => {
-    assert.deepEqual(
-      table.filter((route) => route.plane === 'process').map(nameOf),
-      ['GET /v1/responses', 'GET /healthz', 'GET /readyz', 'GET /openapi.json'],
-    );
+    assert.deepEqual(table.filter((route) => route.plane === 'process').map(nameOf), ['GET /v1/responses', 'GET /healthz', 'GET /readyz', 'GET /openapi.json']);
   });
 });
 

@@ -1,0 +1,284 @@
+// Spec 5 and 7.6 on every control-plane route of the table: who is let in, in which words the others are refused, and what becomes of strange input.
+
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { z } from 'zod';
+import type { IdentityStore } from '../../src/control-plane/identity/identity-store.ts';
+import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
+import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
+import type { Principal } from '../../src/domain/identity/principal.ts';
+import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import type { RouteParts } from '../../src/routes/route-parts.ts';
+import { createRoutes } from '../../src/routes.ts';
+import { type HttpAnswer, httpCall } from '../support/http-call.ts';
+import { type HttpFront, startHttpFront } from '../support/http-front.ts';
+import { nameOf } from '../support/route-table.ts';
+
+const OWN_TEAM = '00000000-0000-4000-8000-0000000000a1';
+const OTHER_ID = '00000000-0000-4000-8000-0000000000b2';
+
+const owner: Principal = {
+  credential: 'token',
+  apiKeyId: '00000000-0000-4000-8000-0000000000c3',
+  organizationId: '00000000-0000-4000-8000-0000000000d4',
+  teamId: null,
+  userId: '00000000-0000-4000-8000-0000000000e5',
+  walletId: null,
+  billed: false,
+  permissions: ROLE_PERMISSIONS.owner,
+  teamPermissions: new Map(),
+  platformAdmin: false,
+  allowedModels: null,
+  expiresAtMs: null,
+};
+const PRINCIPALS: Readonly<Record<string, Principal>> = {
+  owner,
+  member: { ...owner, permissions: ROLE_PERMISSIONS.member },
+  teamOwner: { ...owner, permissions: ROLE_PERMISSIONS.member, teamPermissions: new Map([[OWN_TEAM, 'owner']]) },
+  teamMember: { ...owner, permissions: ROLE_PERMISSIONS.member, teamPermissions: new Map([[OWN_TEAM, 'member']]) },
+  nowhere: { ...owner, organizationId: null, permissions: [] },
+  platform: { ...owner, organizationId: null, permissions: ['platform.admin'], platformAdmin: true },
+  key: { ...owner, credential: 'key', permissions: ['inference', 'usage.read'] },
+  expired: { ...owner, expiresAtMs: 1 },
+};
+
+/** What storage was asked, and what it answers. */
+const asked: { operation: string; values: unknown[] }[] = [];
+let answer: unknown = { refused: 'not_found' };
+const identity = new Proxy({} as IdentityStore, {
+  get:
+    (_, operation) =>
+    async (...values: unknown[]) => {
+      asked.push({ operation: String(operation), values });
+      return answer;
+    },
+});
+
+const authenticator = new Authenticator(async (credential) => {
+  if (credential === 'away') throw new Error('the identity store is away');
+  return PRINCIPALS[credential] ?? null;
+}, systemClock);
+
+const parts = {
+  authenticator,
+  identity,
+  dialectRefusals: new Set(),
+  publicUrl: 'https://gate.test',
+  catalog: () => ({ version: 1, models: [] }),
+  lookup: { findGeneration: async () => null, clock: systemClock },
+  findGenerations: async () => [],
+  notReady: () => [],
+} as unknown as RouteParts;
+const table = createRoutes(parts);
+const controlRoutes = table.filter((route) => route.plane === 'control');
+const identityRoutes = controlRoutes.filter((route) => 'serve' in route.description);
+const withBody = identityRoutes.filter((route) => route.description.body !== null);
+
+describe('control-plane routes', () => {
+  let front: HttpFront;
+
+  before(async () => {
+    front = await startHttpFront(table);
+  });
+  after(() => front?.stop());
+  beforeEach(() => {
+    asked.length = 0;
+    answer = { refused: 'not_found' };
+  });
+
+  /** Calls a route with every path parameter filled in. */
+  function call(route: DescribedRoute, options: { as?: string; headers?: Record<string, string>; id?: string; query?: string; body?: string | Buffer } = {}) {
+    const path = route.path.replace(/:\w+/g, options.id ?? OTHER_ID);
+    const authorization = options.as === undefined ? {} : { authorization: `Bearer ${options.as}` };
+    const content = options.body === undefined ? {} : { body: options.body };
+    return httpCall(`${front.url}${path}${options.query ?? ''}`, { method: route.method, headers: { ...authorization, ...options.headers }, ...content });
+  }
+
+  function assertGateway(reply: HttpAnswer, status: number, error: string, where: string): void {
+    assert.equal(reply.status, status, where);
+    assert.equal(reply.body.toString(), JSON.stringify({ error }), where);
+    assert.equal(reply.headers['www-authenticate'], status === 401 ? 'Bearer' : undefined, where);
+  }
+
+  for (const route of controlRoutes) {
+    const name = nameOf(route);
+    test(`${name} lets nobody in without a good credential`, async () => {
+      for (const headers of [{}, { authorization: 'Basic b3duZXI6' }, { authorization: 'Bearer ' }, { authorization: 'owner' }]) {
+        assertGateway(await call(route, { headers }), 401, 'authentication required', name);
+      }
+      for (const as of ['unknown', 'owne', 'ownerowner', 'Owner', 'expired', 'x'.repeat(257)])
+        assertGateway(await call(route, { as }), 401, 'unauthorized', as);
+      assertGateway(await call(route, { headers: { 'x-api-key': 'unknown' } }), 401, 'unauthorized', name);
+      assertGateway(await call(route, { as: 'away' }), 502, 'authorization unavailable', name);
+      assert.deepEqual(asked, []);
+    });
+
+    test(`${name} asks for its scope, then for its permission`, async () => {
+      if (route.scope === 'organization' || route.scope === 'team') {
+        assertGateway(await call(route, { as: 'nowhere' }), 400, 'authorization scope required', name);
+      }
+      if (route.scope === 'platform') assertGateway(await call(route, { as: 'nowhere' }), 403, 'permission denied', name);
+      if (route.permission === 'org.admin') {
+        for (const as of ['member', 'key', 'teamMember', 'teamOwner']) assertGateway(await call(route, { as }), 403, 'permission denied', `${name} as ${as}`);
+      }
+      if (route.scope === 'platform') assertGateway(await call(route, { as: 'owner' }), 403, 'permission denied', name);
+      if (route.scope === 'person') {
+        assertGateway(await call(route, { as: 'key' }), 403, 'permission denied', name);
+      }
+      if (route.scope === 'team') assertGateway(await call(route, { as: 'teamMember', id: OWN_TEAM }), 403, 'permission denied', name);
+      assert.deepEqual(asked, []);
+      if (route.scope === 'team') {
+        const reply = await call(route, { as: 'teamOwner', id: OWN_TEAM });
+        assert.ok(reply.status === 404 || reply.status === 400, `${name}: ${reply.status}`);
+      }
+    });
+  }
+
+  for (const route of identityRoutes.filter(({ path }) => path.includes(':'))) {
+    test(`${nameOf(route)} says the same of what is absent, foreign and no id at all`, async () => {
+      const as = route.scope === 'platform' ? 'platform' : 'owner';
+      const body = route.description.body === null ? {} : { body: JSON.stringify(exampleOf(route)) };
+      const absent = await call(route, { as, ...body });
+      assert.equal(absent.status, 404);
+      assert.equal(asked.length, 1);
+      for (const id of ['x', `${OTHER_ID}0`, '%00', "'%20OR%201=1--", '%ff%fe', '..%2f..', OTHER_ID.toUpperCase().replace('B', 'G')]) {
+        const reply = await call(route, { as, id, ...body });
+        assert.deepEqual([reply.status, reply.body.toString()], [404, absent.body.toString()], id);
+      }
+      assert.equal(asked.length, 1, 'storage is not asked about what is no id');
+    });
+  }
+
+  const strangeBodies: readonly (readonly [string, string | Buffer, number])[] = [
+    ['no JSON', '{"a":', 400],
+    ['an array', '[]', 400],
+    ['null', 'null', 400],
+    ['a lone byte of UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), 400],
+    ['a byte-order mark', `\ufeff{}`, 400],
+    ['too much', `{"a":"${'x'.repeat(300_000)}"}`, 413],
+    ['very deep', '['.repeat(100_000), 400],
+    ['a field that does not exist', '{"no_such_field":1}', 400],
+    ['a prototype', '{"__proto__":{"name":"x"},"constructor":1}', 400],
+  ];
+  for (const route of withBody) {
+    const as = route.scope === 'platform' ? 'platform' : 'owner';
+    test(`${nameOf(route)} refuses a body it cannot take, in the platform envelope`, async () => {
+      for (const [what, body, status] of strangeBodies) {
+        const reply = await call(route, { as, body });
+        assert.equal(reply.status, status, what);
+        const envelope = JSON.parse(reply.body.toString()) as { code: string; error: string };
+        assert.match(envelope.code, /^[0-9a-f]{8}$/, what);
+      }
+      assert.equal((await call(route, { as, body: '{}', headers: { 'content-type': 'text/plain' } })).status, 415);
+      assert.equal((await call(route, { as, body: '{}', headers: { 'content-encoding': 'gzip' } })).status, 415);
+      assert.deepEqual(asked, []);
+    });
+
+    test(`${nameOf(route)} stores strange text as it is or refuses it by field, and never faults`, async () => {
+      const example = exampleOf(route);
+      for (const field of Object.keys(propertiesOf(route))) {
+        for (const text of STRANGE_TEXTS) {
+          asked.length = 0;
+          const reply = await call(route, { as, body: JSON.stringify({ ...example, [field]: text }) });
+          assert.ok(reply.status === 400 || reply.status === 404, `${field}: ${reply.status}`);
+          if (reply.status === 400) {
+            assert.match((JSON.parse(reply.body.toString()) as { error: string }).error, new RegExp(field), `${field}: ${JSON.stringify(text).slice(0, 50)}`);
+            assert.deepEqual(asked, []);
+          } else {
+            assert.ok(JSON.stringify(asked).includes(JSON.stringify(text).slice(1, -1)), `${field} was not kept verbatim`);
+          }
+        }
+      }
+    });
+  }
+
+  test('query and header fields: strange text is refused by field or ignored, and never faults', async () => {
+    const route = identityRoutes.find(({ path, method }) => path === '/v1/admin/active-org/keys' && method === 'GET') as DescribedRoute;
+    for (const query of [
+      '?limit=0',
+      '?limit=1e9',
+      '?limit=abc',
+      '?limit=%00',
+      '?limit=1&limit=2',
+      '?cursor=%00',
+      '?cursor=%0d%0a',
+      '?team_id=1',
+      '?cursor=%ff',
+    ]) {
+      const reply = await call(route, { as: 'owner', query });
+      assert.equal(reply.status, 400, query);
+      assert.match(reply.body.toString(), /limit|cursor|team_id/);
+    }
+    for (const query of ['?', '?x=%00', '?%ff=%ff', `?${'a'.repeat(4_000)}`, "?limit=5&x=';DROP TABLE users--".replaceAll(' ', '%20')]) {
+      assert.equal((await call(route, { as: 'owner', query })).status, 404, query);
+    }
+    const reply = await call(route, { as: 'owner', headers: { 'x-strange': "'; DROP TABLE users--\u00ff", cookie: 'a=b' } });
+    assert.equal(reply.status, 404);
+  });
+
+  test('what would break what exists is 409, the owner floor under its published code (spec 7.8)', async () => {
+    const route = identityRoutes.find(({ description }) => description.id === 'removeMember') as DescribedRoute;
+    answer = { refused: 'owner_floor' };
+    const floor = await call(route, { as: 'owner' });
+    assert.equal(floor.status, 409);
+    assert.equal((JSON.parse(floor.body.toString()) as { code: string }).code, 'owner_floor');
+    answer = { refused: 'conflict', field: 'displayName', reason: 'is taken' };
+    const taken = await call(route, { as: 'owner' });
+    assert.equal(taken.status, 409);
+    assert.match(taken.body.toString(), /\\"display_name\\" is taken/);
+    answer = { refused: 'permission_denied' };
+    assertGateway(await call(route, { as: 'owner' }), 403, 'permission denied', 'decided by storage');
+  });
+
+  test('GET /v1/me says who is asking, also by x-api-key', async () => {
+    const route = identityRoutes.find(({ path }) => path === '/v1/me') as DescribedRoute;
+    const reply = await call(route, { headers: { 'x-api-key': 'key' } });
+    assert.equal(reply.status, 200);
+    const { data } = JSON.parse(reply.body.toString()) as { data: Record<string, unknown> };
+    assert.equal(data['credential'], 'key');
+    assert.deepEqual(data['permissions'], ['inference', 'usage.read']);
+  });
+
+  test('the OpenAPI document is served to everybody', async () => {
+    const reply = await httpCall(`${front.url}/openapi.json`);
+    assert.equal(reply.status, 200);
+    assert.equal((JSON.parse(reply.body.toString()) as { openapi: string }).openapi, '3.1.0');
+  });
+});
+
+const STRANGE_TEXTS = [
+  "'; DROP TABLE organizations; --",
+  '$(reboot) `id` ${7*7} {{7*7}} <script>',
+  'a\r\nset-cookie: x=1',
+  'nul\u0000here',
+  'lone \ud800 surrogate',
+  '\u202eright to left',
+  '\ufeff',
+  'é'.repeat(100),
+  'x'.repeat(10_000),
+  '',
+  '😀 日本語',
+];
+
+function propertiesOf(route: DescribedRoute): Readonly<Record<string, Record<string, unknown>>> {
+  const schema = z.toJSONSchema(route.description.body as z.ZodType, { io: 'input' }) as { properties?: Record<string, Record<string, unknown>> };
+  return schema.properties ?? {};
+}
+
+/** A body that the route takes. */
+function exampleOf(route: DescribedRoute): Readonly<Record<string, unknown>> {
+  const values: Readonly<Record<string, unknown>> = {
+    slug: 'research',
+    name: 'ci',
+    email: 'a@acme.test',
+    role: 'member',
+    billing: 'none',
+    limits: [],
+    allowed_models: null,
+    overlap_seconds: 60,
+    organization_id: OTHER_ID,
+  };
+  const schema = z.toJSONSchema(route.description.body as z.ZodType, { io: 'input' }) as { required?: readonly string[] };
+  return Object.fromEntries((schema.required ?? []).map((field) => [field, values[field]]));
+}

@@ -1,0 +1,54 @@
+// A configuration file with providers and offers of a test's own: for failover, and for timers short enough to wait for.
+
+import type { ApiName } from '../../src/domain/models/catalog.ts';
+import { KEYS } from './test-configuration.ts';
+
+export interface TestProvider {
+  readonly id: string;
+  readonly url: string;
+  readonly timeouts?: { readonly connect_ms?: number; readonly first_byte_ms?: number; readonly idle_ms?: number; readonly total_ms?: number };
+  readonly onDisconnect?: 'cancel' | 'drain';
+}
+
+export interface OfferedModel {
+  readonly id: string;
+  readonly kind?: 'text' | 'image';
+  /** First to last. */
+  readonly offers: readonly { readonly provider: string; readonly model: string }[];
+}
+
+const TEXT_APIS: readonly ApiName[] = ['chat_completions', 'responses', 'messages', 'count_tokens'];
+
+export function providersConfiguration(providers: readonly TestProvider[], models: readonly OfferedModel[]): string {
+  // YAML reads JSON.
+  return JSON.stringify({
+    providers: providers.map(({ id, url, timeouts, onDisconnect }) => ({
+      id,
+      base_url: url,
+      api_key: `sk-${id}-0123456789`,
+      on_disconnect: onDisconnect ?? 'cancel',
+      ...(timeouts === undefined ? {} : { timeouts }),
+    })),
+    models: models.map(({ id, kind, offers }) => ({
+      id,
+      kind: kind ?? 'text',
+      context_length: 1_000_000,
+      max_completion_tokens_cap: 4_096,
+      served_by: offers.map(({ provider, model }) => ({
+        provider,
+        model,
+        apis: kind === 'image' ? ['images'] : TEXT_APIS,
+        price: kind === 'image' ? { image: '0.04' } : { input: '1.25', output: '10.00' },
+      })),
+    })),
+    organizations: [
+      {
+        slug: 'acme',
+        billing: 'prepaid',
+        opening_credit: '1000000.00',
+        users: [{ email: 'a@acme.test', role: 'owner' }],
+        keys: [{ name: 'ci', user: 'a@acme.test', secret: KEYS.acme }],
+      },
+    ],
+  });
+}

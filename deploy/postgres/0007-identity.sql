@@ -10,12 +10,14 @@ ALTER TABLE api_keys ADD COLUMN allowed_models text[];
 CREATE INDEX api_keys_organization ON api_keys (organization_id, created_at, id);
 CREATE INDEX api_keys_user ON api_keys (organization_id, user_id) WHERE user_id IS NOT NULL;
 
--- The secret that a rotation replaced, good until the overlap ends. One a key.
+-- Secrets that rotations replaced, each good until its overlap ends. They stay here after that: a configuration file that still has one
+-- must not bring it back.
 CREATE TABLE api_key_previous_secrets (
-  api_key_id uuid PRIMARY KEY REFERENCES api_keys,
-  key_hash bytea NOT NULL UNIQUE CHECK (octet_length(key_hash) = 32),
+  key_hash bytea PRIMARY KEY CHECK (octet_length(key_hash) = 32),
+  api_key_id uuid NOT NULL REFERENCES api_keys,
   valid_until timestamptz NOT NULL
 );
+CREATE INDEX api_key_previous_secrets_key ON api_key_previous_secrets (api_key_id);
 
 CREATE TABLE platform_administrators (
   user_id uuid PRIMARY KEY REFERENCES users,

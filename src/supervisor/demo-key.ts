@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { generateKey } from '../storage/postgres/keys.ts';
+import { generateKey } from '../domain/identity/generate-credential.ts';
 import { writeOnce } from './secrets.ts';
 
 export function keepDemoKey(dataDirectory: string): string {

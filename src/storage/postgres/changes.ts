@@ -14,3 +14,8 @@ export async function notifyKeysChanged(client: PostgresClient, keyHashes: reado
   if (keyHashes.length === 0) return;
   await client.query(`SELECT pg_notify($1, 'key:' || hash) FROM unnest($2::text[]) AS hash`, [CHANGES_CHANNEL, keyHashes.map((hash) => hash.toString('hex'))]);
 }
+
+/** Roles, scopes or policies are different: what is remembered of any credential may no longer hold. */
+export async function notifyIdentityChanged(client: PostgresClient): Promise<void> {
+  await client.query('SELECT pg_notify($1, $2)', [CHANGES_CHANNEL, 'identity']);
+}

@@ -2,8 +2,8 @@
 // which replaces the old one. A key that was revoked stays revoked, whatever the file says of it.
 
 import type { ConfiguredKey } from '../../../domain/configuration/configuration.ts';
+import { generateKey } from '../../../domain/identity/generate-credential.ts';
 import { hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
-import { generateKey } from '../keys.ts';
 import { type Application, ConfigurationConflict } from './application.ts';
 
 interface Owner {
@@ -57,6 +57,7 @@ async function upsertKey(application: Application, organization: Owner, key: { n
     [hash],
   );
   const known = rows[0];
+  if (known === undefined && (await wasRotated(application, hash))) return;
   if (known === undefined) return insertKey(application, organization, key, bindings);
   if (known.organization_id !== organization.id || known.name !== key.name) {
     throw new ConfigurationConflict(
@@ -65,6 +66,12 @@ async function upsertKey(application: Application, organization: Owner, key: { n
   }
   await client.query('UPDATE api_keys SET from_configuration = true WHERE id = $1 AND NOT from_configuration', [known.id]);
   if (await bind(application, known.id, bindings)) changedKeyHashes.push(hash);
+}
+
+/** A secret that a rotation replaced stays replaced, whatever the file says of it. */
+async function wasRotated({ client }: Application, hash: Buffer): Promise<boolean> {
+  const { rowCount } = await client.query('SELECT FROM api_key_previous_secrets WHERE key_hash = $1', [hash]);
+  return rowCount > 0;
 }
 
 async function insertKey(

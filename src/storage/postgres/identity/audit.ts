@@ -1,9 +1,10 @@
 // The audit log: who changed what, from what to what. Append-only, and never with a secret.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { areUuids } from '../../../domain/identity/names.ts';
 import type { PostgresClient } from '../pool.ts';
-import type { Refused } from './change.ts';
-import type { Page, PageQuestion } from './page.ts';
+import { isRefused, NOT_FOUND, type Refused } from './change.ts';
+import { endPage, PAGE_COLUMNS, type Page, type PageQuestion, startPage } from './page.ts';
 
 /** `<kind of target>.<what was done>`. */
 export type AuditAction =
@@ -16,6 +17,11 @@ export type AuditAction =
   | `limits.replace`
   | `platform_administrator.${'add' | 'remove'}`;
 
+export interface AuditTarget {
+  readonly kind: 'organization' | 'team' | 'user' | 'key' | 'token';
+  readonly id: string;
+}
+
 export interface AuditEntry {
   readonly id: string;
   readonly atMs: number;
@@ -23,12 +29,70 @@ export interface AuditEntry {
   readonly organizationId: string | null;
   readonly actor: Actor;
   readonly action: AuditAction;
-  readonly target: { readonly kind: string; readonly id: string };
+  readonly target: AuditTarget;
   readonly before: unknown;
   readonly after: unknown;
 }
 
+/** Plain data of the target before and after; absent where there was or is none. Amounts are strings. */
+export interface AuditedChange {
+  readonly organizationId: string | null;
+  readonly action: AuditAction;
+  readonly target: AuditTarget;
+  readonly before?: unknown;
+  readonly after?: unknown;
+}
+
+/** Writes the entry in the transaction of the change itself: neither is without the other. */
+export async function recordAudit(client: PostgresClient, actor: Actor, { organizationId, action, target, before, after }: AuditedChange): Promise<void> {
+  await client.query(
+    `INSERT INTO audit_log (organization_id, actor_kind, actor_user_id, actor_label, action, target_kind, target_id, before, after)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [organizationId, actor.kind, actor.userId, actor.label, action, target.kind, target.id, toJson(before), toJson(after)],
+  );
+}
+
+function toJson(value: unknown): string | null {
+  return value === undefined || value === null ? null : JSON.stringify(value);
+}
+
+interface AuditRow {
+  readonly id: string;
+  readonly created_us: string;
+  readonly organization_id: string | null;
+  readonly actor_kind: Actor['kind'];
+  readonly actor_user_id: string | null;
+  readonly actor_label: string;
+  readonly action: AuditAction;
+  readonly target_kind: AuditTarget['kind'];
+  readonly target_id: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+const LIST_AUDIT = {
+  name: 'list_audit',
+  text: `SELECT ${PAGE_COLUMNS}, t.organization_id, t.actor_kind, t.actor_user_id, t.actor_label, t.action, t.target_kind, t.target_id, t.before, t.after
+           FROM audit_log t
+          WHERE ($1::bigint IS NULL OR (t.created_at, t.id) < (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::uuid))
+            AND ($4::uuid IS NULL OR t.organization_id = $4)
+          ORDER BY t.created_at DESC, t.id DESC LIMIT $3`,
+};
+
 /** Newest first. `organizationId` null: every organization's, and the platform's own (platform administrators). */
-export async function listAudit(_postgres: PostgresClient, _question: PageQuestion & { organizationId: string | null }): Promise<Page<AuditEntry> | Refused> {
-  throw new Error('follows');
+export async function listAudit(postgres: PostgresClient, question: PageQuestion & { organizationId: string | null }): Promise<Page<AuditEntry> | Refused> {
+  const start = startPage(question);
+  if (isRefused(start)) return start;
+  if (question.organizationId !== null && !areUuids(question.organizationId)) return NOT_FOUND;
+  const { rows } = await postgres.query<AuditRow>(LIST_AUDIT, [...start.values, question.organizationId]);
+  return endPage(rows, start.limit, (row) => ({
+    id: row.id,
+    atMs: Number(row.created_us) / 1000,
+    organizationId: row.organization_id,
+    actor: { kind: row.actor_kind, userId: row.actor_user_id, label: row.actor_label },
+    action: row.action,
+    target: { kind: row.target_kind, id: row.target_id },
+    before: row.before,
+    after: row.after,
+  }));
 }

@@ -20,6 +20,12 @@ export function conflict(field: string, reason: string): Refused {
   return { refused: 'conflict', field, reason };
 }
 
+/** The first field with a fault, as a refusal; null when there is none. */
+export function refuseFaults(faults: Readonly<Record<string, string | null>>): Refused | null {
+  for (const [field, fault] of Object.entries(faults)) if (fault !== null) return invalid(field, fault);
+  return null;
+}
+
 export function isRefused(result: unknown): result is Refused {
   return typeof result === 'object' && result !== null && 'refused' in result;
 }

@@ -1,26 +1,18 @@
 // Inference keys of an organization: made, listed, looked up, changed, revoked. A key is shown once, when it is made or rotated.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { generateKey } from '../../../domain/identity/generate-credential.ts';
+import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
+import { areUuids, labelFault } from '../../../domain/identity/names.ts';
+import { notifyKeysChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import type { Refused } from './change.ts';
-import type { Page, PageQuestion } from './page.ts';
+import { type AuditAction, recordAudit } from './audit.ts';
+import { change, conflict, invalid, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
+import { findKey, KEY_COLUMNS, KEY_SOURCE, type Key, type KeyName, type KeyRow, toKey } from './key-rows.ts';
+import { refuseUnknownModels } from './model-access.ts';
+import { endPage, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './page.ts';
 
-export interface Key {
-  readonly id: string;
-  readonly name: string;
-  /** First characters, to recognize it by. */
-  readonly prefix: string;
-  readonly teamId: string | null;
-  readonly userId: string | null;
-  readonly payer: 'organization' | 'user';
-  /** Public model ids; null: all that organization and team allow. */
-  readonly allowedModels: readonly string[] | null;
-  readonly createdAtMs: number;
-  readonly expiresAtMs: number | null;
-  readonly revokedAtMs: number | null;
-  /** While a rotation overlaps: until when the secret before is good as well. */
-  readonly previousSecretUntilMs: number | null;
-}
+export type { Key, KeyName };
 
 export interface KeyWithSecret extends Key {
   /** Known here and nowhere else: to be shown once. */
@@ -38,13 +30,6 @@ export interface KeyOrder {
   readonly expiresAtMs?: number | null | undefined;
 }
 
-/** Names a key and its tenant; `userId`: only if it is this user's (what members may see of keys). */
-export interface KeyName {
-  readonly organizationId: string;
-  readonly keyId: string;
-  readonly userId?: string | undefined;
-}
-
 /** What is absent stays. */
 export interface KeyChange {
   readonly name?: string | undefined;
@@ -52,23 +37,183 @@ export interface KeyChange {
   readonly expiresAtMs?: number | null | undefined;
 }
 
-export type KeySecrets = { readonly masterKey: Buffer };
+export interface KeySecrets {
+  readonly masterKey: Buffer;
+}
 
-export async function createKey(_postgres: Postgres, _secrets: KeySecrets, _actor: Actor, _order: KeyOrder): Promise<KeyWithSecret | Refused> {
-  throw new Error('follows');
+/** `not_found`: the organization, or the team or user in it; `field` says which. */
+export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, actor: Actor, order: KeyOrder): Promise<KeyWithSecret | Refused> {
+  const { organizationId, name, teamId = null, userId = null, payer = 'organization', allowedModels = null, expiresAtMs = null } = order;
+  const fault = refuseFaults({ name: labelFault(name), expiresAtMs: expiryFault(expiresAtMs) });
+  if (fault !== null) return fault;
+  if (payer === 'user' && userId === null) return invalid('payer', 'a key of no user cannot be paid by its user');
+  if (!areUuids(organizationId, ...[teamId, userId].filter((id) => id !== null))) return NOT_FOUND;
+  const secret = generateKey();
+  const hash = hashCredential(derivePepper(masterKey), secret);
+  return change(postgres, 'name', async (client) => {
+    const missing = await holdBindings(client, { organizationId, teamId, userId });
+    if (missing !== null) return missing;
+    const unknown = await refuseUnknownModels(client, allowedModels);
+    if (unknown !== null) return unknown;
+    const walletId = payer === 'user' ? await ensureUserWallet(client, organizationId, userId ?? '') : null;
+    const { rows } = await client.query<{ id: string }>(
+      `INSERT INTO api_keys (organization_id, team_id, user_id, wallet_id, name, key_hash, key_prefix, allowed_models, expires_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, to_timestamp($9::double precision / 1000)) RETURNING id`,
+      [organizationId, teamId, userId, walletId, name, hash, keyPrefix(secret), allowedModels, expiresAtMs],
+    );
+    const made = await findKey(client, { organizationId, keyId: rows[0]?.id ?? '' });
+    if (isRefused(made)) return made;
+    await auditKey(client, actor, 'key.create', organizationId, null, made.key);
+    await notifyKeysChanged(client, [hash]);
+    return { ...made.key, secret };
+  });
 }
+
 /** Revoked ones too. */
-export async function listKeys(_postgres: PostgresClient, _question: PageQuestion & { organizationId: string; teamId?: string | undefined; userId?: string | undefined }): Promise<Page<Key> | Refused> {
-  throw new Error('follows');
+export async function listKeys(
+  postgres: PostgresClient,
+  question: PageQuestion & { organizationId: string; teamId?: string | undefined; userId?: string | undefined },
+): Promise<Page<Key> | Refused> {
+  const start = startPage(question);
+  if (isRefused(start)) return start;
+  const { organizationId, teamId = null, userId = null } = question;
+  if (!areUuids(organizationId, ...[teamId, userId].filter((id) => id !== null))) return NOT_FOUND;
+  const { rows } = await postgres.query<KeyRow>(
+    `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE}
+      WHERE ${PAGE_CONDITION} AND t.organization_id = $4 AND ($5::uuid IS NULL OR t.team_id = $5) AND ($6::uuid IS NULL OR t.user_id = $6) ${PAGE_ORDER}`,
+    [...start.values, organizationId, teamId, userId],
+  );
+  return endPage(rows, start.limit, toKey);
 }
-export async function getKey(_postgres: PostgresClient, _name: KeyName): Promise<Key | Refused> {
-  throw new Error('follows');
+
+export async function getKey(postgres: PostgresClient, name: KeyName): Promise<Key | Refused> {
+  const found = await findKey(postgres, name);
+  return isRefused(found) ? found : found.key;
 }
+
+/** For commands, which name keys by name: the one that is not revoked. */
+export async function findKeyByName(postgres: PostgresClient, wanted: { organizationId: string; name: string }): Promise<Key | Refused> {
+  if (labelFault(wanted.name) !== null) return NOT_FOUND;
+  const { rows } = await postgres.query<KeyRow>(
+    `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_id = $1 AND t.name = $2 AND t.revoked_at IS NULL`,
+    [wanted.organizationId, wanted.name],
+  );
+  return rows[0] === undefined ? NOT_FOUND : toKey(rows[0]);
+}
+
 /** `conflict`: the key is revoked, or the new name is taken. */
-export async function updateKey(_postgres: Postgres, _actor: Actor, _name: KeyName, _change: KeyChange): Promise<Key | Refused> {
-  throw new Error('follows');
+export async function updateKey(
+  postgres: Postgres,
+  actor: Actor,
+  name: KeyName,
+  { name: newName, allowedModels, expiresAtMs }: KeyChange,
+): Promise<Key | Refused> {
+  const fault = refuseFaults({ name: newName === undefined ? null : labelFault(newName), expiresAtMs: expiryFault(expiresAtMs ?? null) });
+  if (fault !== null) return fault;
+  return change(postgres, 'name', async (client) => {
+    const before = await findKey(client, name, 'hold');
+    if (isRefused(before)) return before;
+    if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
+    const unknown = await refuseUnknownModels(client, allowedModels ?? null);
+    if (unknown !== null) return unknown;
+    const { key } = before;
+    await client.query(
+      'UPDATE api_keys SET name = $3, allowed_models = $4, expires_at = to_timestamp($5::double precision / 1000) WHERE organization_id = $1 AND id = $2',
+      [
+        name.organizationId,
+        name.keyId,
+        newName ?? key.name,
+        allowedModels === undefined ? key.allowedModels : allowedModels,
+        expiresAtMs === undefined ? key.expiresAtMs : expiresAtMs,
+      ],
+    );
+    return tellOf(client, actor, 'key.update', name, before);
+  });
 }
+
 /** Idempotent: revoking a revoked key changes nothing. Every gateway hears of it at once. */
-export async function revokeKey(_postgres: Postgres, _actor: Actor, _name: KeyName): Promise<Key | Refused> {
-  throw new Error('follows');
+export async function revokeKey(postgres: Postgres, actor: Actor, name: KeyName): Promise<Key | Refused> {
+  return change(postgres, 'name', async (client) => {
+    const before = await findKey(client, name, 'hold');
+    if (isRefused(before) || before.key.revokedAtMs !== null) return isRefused(before) ? before : before.key;
+    await client.query('UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND id = $2', [name.organizationId, name.keyId]);
+    return tellOf(client, actor, 'key.revoke', name, before);
+  });
+}
+
+/** All keys of a user in an organization, or in one of its teams; in the transaction that removes the user there. */
+export async function revokeKeysOfUser(
+  client: PostgresClient,
+  actor: Actor,
+  { organizationId, teamId, userId }: { organizationId: string; teamId: string | null; userId: string },
+): Promise<number> {
+  const { rows } = await client.query<{ id: string; key_hash: Buffer }>(
+    `UPDATE api_keys SET revoked_at = now()
+      WHERE organization_id = $1 AND user_id = $2 AND ($3::uuid IS NULL OR team_id = $3) AND revoked_at IS NULL RETURNING id, key_hash`,
+    [organizationId, userId, teamId],
+  );
+  for (const { id } of rows) {
+    const found = await findKey(client, { organizationId, keyId: id });
+    if (!isRefused(found)) await auditKey(client, actor, 'key.revoke', organizationId, { ...found.key, revokedAtMs: null }, found.key);
+  }
+  await notifyKeysChanged(
+    client,
+    rows.map((row) => row.key_hash),
+  );
+  return rows.length;
+}
+
+/** What every change of a key ends with: the log, and the word to every gateway. */
+async function tellOf(
+  client: PostgresClient,
+  actor: Actor,
+  action: AuditAction,
+  name: KeyName,
+  before: { readonly key: Key; readonly hash: Buffer },
+): Promise<Key | Refused> {
+  const after = await findKey(client, name);
+  if (isRefused(after)) return after;
+  await auditKey(client, actor, action, name.organizationId, before.key, after.key);
+  await notifyKeysChanged(client, [before.hash]);
+  return after.key;
+}
+
+async function auditKey(client: PostgresClient, actor: Actor, action: AuditAction, organizationId: string, before: Key | null, after: Key): Promise<void> {
+  await recordAudit(client, actor, { organizationId, action, target: { kind: 'key', id: after.id }, before, after });
+}
+
+/** null when all of them are there; they stay until the end of the transaction. */
+async function holdBindings(
+  client: PostgresClient,
+  { organizationId, teamId, userId }: { organizationId: string; teamId: string | null; userId: string | null },
+): Promise<Refused | null> {
+  const organization = await client.query('SELECT FROM organizations WHERE id = $1 FOR KEY SHARE', [organizationId]);
+  if (organization.rowCount === 0) return NOT_FOUND;
+  if (teamId !== null) {
+    const team = await client.query('SELECT FROM teams WHERE organization_id = $1 AND id = $2 FOR KEY SHARE', [organizationId, teamId]);
+    if (team.rowCount === 0) return { ...NOT_FOUND, field: 'teamId' };
+  }
+  if (userId === null) return null;
+  const member = await client.query('SELECT FROM memberships WHERE organization_id = $1 AND user_id = $2 AND team_id IS NULL FOR SHARE', [
+    organizationId,
+    userId,
+  ]);
+  return member.rowCount === 0 ? { ...NOT_FOUND, field: 'userId' } : null;
+}
+
+async function ensureUserWallet(client: PostgresClient, organizationId: string, userId: string): Promise<string> {
+  await client.query(
+    'INSERT INTO wallets (organization_id, user_id) VALUES ($1, $2) ON CONFLICT (organization_id, user_id) WHERE user_id IS NOT NULL DO NOTHING',
+    [organizationId, userId],
+  );
+  const { rows } = await client.query<{ id: string }>('SELECT id FROM wallets WHERE organization_id = $1 AND user_id = $2', [organizationId, userId]);
+  if (rows[0] === undefined) throw new Error('a user has no wallet');
+  return rows[0].id;
+}
+
+/** What a Date can show, which is also what Postgres takes. */
+function expiryFault(expiresAtMs: number | null): string | null {
+  return expiresAtMs === null || (Number.isSafeInteger(expiresAtMs) && expiresAtMs > 0 && expiresAtMs <= 8_640_000_000_000_000)
+    ? null
+    : 'must be a moment after 1970';
 }

@@ -2,8 +2,12 @@
 
 import type { UsageLimit } from '../../../domain/configuration/configuration.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { areUuids } from '../../../domain/identity/names.ts';
+import { picoUsd } from '../../../domain/money/pico-usd.ts';
+import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import type { Refused } from './change.ts';
+import { recordAudit } from './audit.ts';
+import { change, invalid, NOT_FOUND, type Refused } from './change.ts';
 
 export type LimitScope =
   | { readonly kind: 'organization'; readonly organizationId: string }
@@ -11,10 +15,87 @@ export type LimitScope =
   | { readonly kind: 'user'; readonly organizationId: string; readonly userId: string }
   | { readonly kind: 'key'; readonly organizationId: string; readonly keyId: string };
 
-export async function listLimits(_postgres: PostgresClient, _scope: LimitScope): Promise<{ readonly items: readonly UsageLimit[] } | Refused> {
-  throw new Error('follows');
+/** By scope: `$1` is the organization, `$2` the scope's own id. */
+const FIND_SCOPE = {
+  organization: 'SELECT FROM organizations WHERE id = $1 AND id = $2',
+  team: 'SELECT FROM teams WHERE organization_id = $1 AND id = $2',
+  user: 'SELECT FROM memberships WHERE organization_id = $1 AND user_id = $2 AND team_id IS NULL',
+  key: 'SELECT FROM api_keys WHERE organization_id = $1 AND id = $2',
+} as const;
+const OF_SCOPE = `organization_id = $1 AND team_id IS NOT DISTINCT FROM $2::uuid AND user_id IS NOT DISTINCT FROM $3::uuid
+  AND api_key_id IS NOT DISTINCT FROM $4::uuid`;
+const AMOUNT_MAX = 10n ** 38n - 1n;
+
+export async function listLimits(postgres: PostgresClient, scope: LimitScope): Promise<{ readonly items: readonly UsageLimit[] } | Refused> {
+  return (await scopeExists(postgres, scope, FIND_SCOPE[scope.kind])) ? { items: await readLimits(postgres, scope) } : NOT_FOUND;
 }
+
 /** Two limits of one kind (and window) are `invalid`. */
-export async function replaceLimits(_postgres: Postgres, _actor: Actor, _scope: LimitScope, _limits: readonly UsageLimit[]): Promise<{ readonly items: readonly UsageLimit[] } | Refused> {
-  throw new Error('follows');
+export async function replaceLimits(
+  postgres: Postgres,
+  actor: Actor,
+  scope: LimitScope,
+  limits: readonly UsageLimit[],
+): Promise<{ readonly items: readonly UsageLimit[] } | Refused> {
+  const names = limits.map((limit) => `${limit.kind} ${windowOf(limit)}`);
+  if (new Set(names).size !== names.length) return invalid('limits', 'must have at most one of each kind and window');
+  if (limits.some(({ limit }) => limit < 0n || limit > AMOUNT_MAX)) return invalid('limits', 'must not be negative');
+  return change(postgres, 'limits', async (client) => {
+    if (!(await scopeExists(client, scope, `${FIND_SCOPE[scope.kind]} FOR NO KEY UPDATE`))) return NOT_FOUND;
+    const before = await readLimits(client, scope);
+    await client.query(`DELETE FROM usage_limits WHERE ${OF_SCOPE}`, columnsOf(scope));
+    for (const limit of limits) {
+      await client.query(
+        'INSERT INTO usage_limits (organization_id, team_id, user_id, api_key_id, kind, time_window, amount) VALUES ($1, $2, $3, $4, $5, $6, $7)',
+        [...columnsOf(scope), limit.kind, windowOf(limit), limit.limit.toString()],
+      );
+    }
+    const after = await readLimits(client, scope);
+    const target = { kind: scope.kind, id: idOf(scope) };
+    const { organizationId } = scope;
+    await recordAudit(client, actor, { organizationId, action: 'limits.replace', target, before: before.map(toPlain), after: after.map(toPlain) });
+    await notifyIdentityChanged(client);
+    return { items: after };
+  });
+}
+
+async function scopeExists(client: PostgresClient, scope: LimitScope, statement: string): Promise<boolean> {
+  const id = idOf(scope);
+  if (!areUuids(scope.organizationId, id)) return false;
+  const { rowCount } = await client.query(statement, [scope.organizationId, id]);
+  return rowCount > 0;
+}
+
+async function readLimits(client: PostgresClient, scope: LimitScope): Promise<readonly UsageLimit[]> {
+  const { rows } = await client.query<{ kind: UsageLimit['kind']; time_window: 'hour' | 'day' | 'week' | 'month' | null; amount: string }>(
+    `SELECT kind, time_window, amount FROM usage_limits WHERE ${OF_SCOPE} ORDER BY kind, time_window`,
+    columnsOf(scope),
+  );
+  return rows.map(({ kind, time_window, amount }) =>
+    kind === 'budget' ? { kind, window: time_window ?? 'month', limit: picoUsd(BigInt(amount)) } : { kind, limit: BigInt(amount) },
+  );
+}
+
+function windowOf(limit: UsageLimit): string | null {
+  return limit.kind === 'budget' ? limit.window : null;
+}
+
+function toPlain(limit: UsageLimit): object {
+  return { ...limit, limit: limit.limit.toString() };
+}
+
+/** organization, team, user, key. */
+function columnsOf(scope: LimitScope): readonly (string | null)[] {
+  return [
+    scope.organizationId,
+    scope.kind === 'team' ? scope.teamId : null,
+    scope.kind === 'user' ? scope.userId : null,
+    scope.kind === 'key' ? scope.keyId : null,
+  ];
+}
+
+function idOf(scope: LimitScope): string {
+  return columnsOf(scope)
+    .filter((id) => id !== null)
+    .at(-1) as string;
 }

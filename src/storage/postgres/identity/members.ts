@@ -1,36 +1,113 @@
 // The people of an organization and of its teams, and their roles. `teamId` null: the organization itself.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { areUuids, emailFault } from '../../../domain/identity/names.ts';
 import type { Role } from '../../../domain/identity/roles.ts';
+import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import type { Refused } from './change.ts';
-import type { Page, PageQuestion } from './page.ts';
+import { recordAudit } from './audit.ts';
+import { change, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
+import { revokeKeysOfUser } from './keys.ts';
+import {
+  addMembership,
+  findMember,
+  MEMBER_COLUMNS,
+  MEMBER_SOURCE,
+  type Member,
+  type MemberScope,
+  type MembershipRow,
+  mayChangeOwners,
+  scopeExists,
+  toMember,
+} from './memberships.ts';
+import { endPage, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './page.ts';
 
-export interface Member {
-  readonly userId: string;
-  readonly email: string;
-  readonly role: Role;
-  readonly createdAtMs: number;
+export type { Member, MemberScope };
+
+const PERMISSION_DENIED: Refused = { refused: 'permission_denied', reason: 'only an owner makes or unmakes an owner' };
+
+export async function listMembers(postgres: PostgresClient, question: PageQuestion & MemberScope): Promise<Page<Member> | Refused> {
+  const start = startPage(question);
+  if (isRefused(start)) return start;
+  const { organizationId, teamId } = question;
+  if (!isNameable(question)) return NOT_FOUND;
+  const { rows } = await postgres.query<MembershipRow & { id: string }>(
+    `SELECT ${MEMBER_COLUMNS} FROM ${MEMBER_SOURCE}
+      WHERE ${PAGE_CONDITION} AND t.organization_id = $4 AND t.team_id IS NOT DISTINCT FROM $5::uuid ${PAGE_ORDER}`,
+    [...start.values, organizationId, teamId],
+  );
+  if (rows.length === 0 && !(await scopeExists(postgres, question))) return NOT_FOUND;
+  return endPage(rows, start.limit, toMember);
 }
 
-/** An organization (`teamId` null) or one of its teams. */
-export interface MemberScope {
-  readonly organizationId: string;
-  readonly teamId: string | null;
-}
-
-export async function listMembers(_postgres: PostgresClient, _question: PageQuestion & MemberScope): Promise<Page<Member> | Refused> {
-  throw new Error('follows');
-}
 /** Adds by email: to an organization anybody, who becomes a user; to a team only members of its organization. `conflict`: is a member already. */
-export async function addMember(_postgres: Postgres, _actor: Actor, _scope: MemberScope, _order: { email: string; role: Role }): Promise<Member | Refused> {
-  throw new Error('follows');
+export async function addMember(postgres: Postgres, actor: Actor, scope: MemberScope, order: { email: string; role: Role }): Promise<Member | Refused> {
+  const fault = refuseFaults({ email: emailFault(order.email) });
+  if (fault !== null) return fault;
+  if (!isNameable(scope)) return NOT_FOUND;
+  return change(postgres, 'email', async (client) => {
+    if (!(await scopeExists(client, scope))) return NOT_FOUND;
+    if (order.role === 'owner' && !(await mayChangeOwners(client, actor, scope))) return PERMISSION_DENIED;
+    const added = await addMembership(client, actor, scope, order);
+    await notifyIdentityChanged(client);
+    return added;
+  });
 }
+
 /** `permission_denied`: only an owner, or who stands above the scope, makes or unmakes an owner. */
-export async function setMemberRole(_postgres: Postgres, _actor: Actor, _scope: MemberScope, _order: { userId: string; role: Role }): Promise<Member | Refused> {
-  throw new Error('follows');
+export async function setMemberRole(
+  postgres: Postgres,
+  actor: Actor,
+  scope: MemberScope,
+  { userId, role }: { userId: string; role: Role },
+): Promise<Member | Refused> {
+  if (!isNameable(scope) || !areUuids(userId)) return NOT_FOUND;
+  return change(postgres, 'email', async (client) => {
+    const before = await findMember(client, scope, userId);
+    if (before === null) return NOT_FOUND;
+    if (before.role === role) return before;
+    if ((before.role === 'owner' || role === 'owner') && !(await mayChangeOwners(client, actor, scope))) return PERMISSION_DENIED;
+    await client.query('UPDATE memberships SET role = $4 WHERE organization_id = $1 AND team_id IS NOT DISTINCT FROM $2::uuid AND user_id = $3', [
+      scope.organizationId,
+      scope.teamId,
+      userId,
+      role,
+    ]);
+    const after = { ...before, role };
+    const { organizationId, teamId } = scope;
+    const target = { kind: 'user', id: userId } as const;
+    await recordAudit(client, actor, { organizationId, action: 'member.role', target, before: { ...before, teamId }, after: { ...after, teamId } });
+    await notifyIdentityChanged(client);
+    return after;
+  });
 }
+
 /** Out of an organization: also out of its teams, and the keys that are the user's there are revoked. Out of a team: the user's keys of that team. */
-export async function removeMember(_postgres: Postgres, _actor: Actor, _scope: MemberScope, _userId: string): Promise<{ readonly removed: true; readonly revokedKeys: number } | Refused> {
-  throw new Error('follows');
+export async function removeMember(
+  postgres: Postgres,
+  actor: Actor,
+  scope: MemberScope,
+  userId: string,
+): Promise<{ readonly removed: true; readonly revokedKeys: number } | Refused> {
+  if (!isNameable(scope) || !areUuids(userId)) return NOT_FOUND;
+  const { organizationId, teamId } = scope;
+  return change(postgres, 'email', async (client) => {
+    const before = await findMember(client, scope, userId);
+    if (before === null) return NOT_FOUND;
+    if (before.role === 'owner' && !(await mayChangeOwners(client, actor, scope))) return PERMISSION_DENIED;
+    await client.query('DELETE FROM memberships WHERE organization_id = $1 AND user_id = $3 AND ($2::uuid IS NULL OR team_id = $2)', [
+      organizationId,
+      teamId,
+      userId,
+    ]);
+    if (teamId === null) await client.query('DELETE FROM usage_limits WHERE organization_id = $1 AND user_id = $2', [organizationId, userId]);
+    await recordAudit(client, actor, { organizationId, action: 'member.remove', target: { kind: 'user', id: userId }, before: { ...before, teamId } });
+    const revokedKeys = await revokeKeysOfUser(client, actor, { organizationId, teamId, userId });
+    await notifyIdentityChanged(client);
+    return { removed: true, revokedKeys };
+  });
+}
+
+function isNameable({ organizationId, teamId }: MemberScope): boolean {
+  return areUuids(organizationId) && (teamId === null || areUuids(teamId));
 }

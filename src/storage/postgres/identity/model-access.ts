@@ -1,8 +1,11 @@
 // Which models an organization, a team or a key may use: allow-lists of public ids. A request needs all three to agree.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { areUuids } from '../../../domain/identity/names.ts';
+import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import type { Refused } from './change.ts';
+import { recordAudit } from './audit.ts';
+import { change, invalid, NOT_FOUND, type Refused } from './change.ts';
 
 export type ModelAccessScope =
   | { readonly kind: 'organization'; readonly organizationId: string }
@@ -14,10 +17,72 @@ export interface ModelAccess {
   readonly allowedModels: readonly string[] | null;
 }
 
-export async function getModelAccess(_postgres: PostgresClient, _scope: ModelAccessScope): Promise<ModelAccess | Refused> {
-  throw new Error('follows');
+const MODELS_MAX = 1_000;
+
+/** By scope: `$1` is the organization, `$2` the scope's own id. */
+const FIND = {
+  organization: 'SELECT allowed_models FROM organizations WHERE id = $1 AND id = $2',
+  team: 'SELECT allowed_models FROM teams WHERE organization_id = $1 AND id = $2',
+  key: 'SELECT allowed_models FROM api_keys WHERE organization_id = $1 AND id = $2',
+} as const;
+const SET = {
+  organization: 'UPDATE organizations SET allowed_models = $3 WHERE id = $1 AND id = $2',
+  team: 'UPDATE teams SET allowed_models = $3 WHERE organization_id = $1 AND id = $2',
+  key: 'UPDATE api_keys SET allowed_models = $3 WHERE organization_id = $1 AND id = $2',
+} as const;
+
+export async function getModelAccess(postgres: PostgresClient, scope: ModelAccessScope): Promise<ModelAccess | Refused> {
+  return readAccess(postgres, scope, FIND[scope.kind]);
 }
+
 /** Ids that the catalog does not have are `invalid`: a mistyped allow-list would shut everybody out. */
-export async function setModelAccess(_postgres: Postgres, _actor: Actor, _scope: ModelAccessScope, _allowedModels: readonly string[] | null): Promise<ModelAccess | Refused> {
-  throw new Error('follows');
+export async function setModelAccess(
+  postgres: Postgres,
+  actor: Actor,
+  scope: ModelAccessScope,
+  allowedModels: readonly string[] | null,
+): Promise<ModelAccess | Refused> {
+  return change(postgres, 'allowedModels', async (client) => {
+    const before = await readAccess(client, scope, `${FIND[scope.kind]} FOR NO KEY UPDATE`);
+    if ('refused' in before) return before;
+    const unknown = await refuseUnknownModels(client, allowedModels);
+    if (unknown !== null) return unknown;
+    const id = idOf(scope);
+    await client.query(SET[scope.kind], [scope.organizationId, id, allowedModels]);
+    const after: ModelAccess = { allowedModels };
+    const { organizationId, kind } = scope;
+    await recordAudit(client, actor, { organizationId, action: 'model_access.set', target: { kind, id }, before, after });
+    await notifyIdentityChanged(client);
+    return after;
+  });
+}
+
+/** null when the catalog has every one of them. */
+export async function refuseUnknownModels(client: PostgresClient, allowedModels: readonly string[] | null): Promise<Refused | null> {
+  if (allowedModels === null || allowedModels.length === 0) return null;
+  if (allowedModels.length > MODELS_MAX) return invalid('allowedModels', `must be at most ${MODELS_MAX} models`);
+  if (allowedModels.some((id) => id.includes('\0'))) return invalid('allowedModels', 'must be ids of models in the catalog');
+  const { rows } = await client.query<{ id: string }>(
+    'SELECT wanted.id FROM unnest($1::text[]) AS wanted (id) WHERE NOT EXISTS (SELECT FROM models WHERE models.id = wanted.id) LIMIT 1',
+    [allowedModels],
+  );
+  return rows[0] === undefined ? null : invalid('allowedModels', `there is no model ${JSON.stringify(rows[0].id)} in the catalog`);
+}
+
+async function readAccess(client: PostgresClient, scope: ModelAccessScope, statement: string): Promise<ModelAccess | Refused> {
+  const id = idOf(scope);
+  if (!areUuids(scope.organizationId, id)) return NOT_FOUND;
+  const { rows } = await client.query<{ allowed_models: readonly string[] | null }>(statement, [scope.organizationId, id]);
+  return rows[0] === undefined ? NOT_FOUND : { allowedModels: rows[0].allowed_models };
+}
+
+function idOf(scope: ModelAccessScope): string {
+  switch (scope.kind) {
+    case 'organization':
+      return scope.organizationId;
+    case 'team':
+      return scope.teamId;
+    case 'key':
+      return scope.keyId;
+  }
 }

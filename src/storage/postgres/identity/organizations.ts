@@ -1,9 +1,14 @@
 // Organizations: made, listed, looked up, changed. Platform administration: the caller is nobody's tenant.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { areUuids, emailFault, labelFault, slugFault } from '../../../domain/identity/names.ts';
+import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import type { Refused } from './change.ts';
-import type { Page, PageQuestion } from './page.ts';
+import { recallLeases } from '../wallets.ts';
+import { recordAudit } from './audit.ts';
+import { change, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
+import { addMembership } from './memberships.ts';
+import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './page.ts';
 
 export interface Organization {
   readonly id: string;
@@ -30,19 +35,114 @@ export interface OrganizationChange {
   readonly frozen?: boolean | undefined;
 }
 
-export async function createOrganization(_postgres: Postgres, _actor: Actor, _order: OrganizationOrder): Promise<Organization | Refused> {
-  throw new Error('follows');
+interface OrganizationRow {
+  readonly id: string;
+  readonly created_us: string;
+  readonly slug: string;
+  readonly display_name: string;
+  readonly billing: 'prepaid' | 'none';
+  readonly frozen: boolean;
 }
-export async function listOrganizations(_postgres: PostgresClient, _question: PageQuestion): Promise<Page<Organization> | Refused> {
-  throw new Error('follows');
+
+const COLUMNS = `${PAGE_COLUMNS}, t.slug, t.display_name, t.billing, coalesce(w.frozen, false) AS frozen`;
+const SOURCE = 'organizations t LEFT JOIN wallets w ON w.organization_id = t.id AND w.user_id IS NULL';
+
+export async function createOrganization(postgres: Postgres, actor: Actor, order: OrganizationOrder): Promise<Organization | Refused> {
+  const { slug, displayName = slug, billing, ownerEmail } = order;
+  const fault = refuseFaults({
+    slug: slugFault(slug),
+    displayName: labelFault(displayName),
+    ownerEmail: ownerEmail === undefined ? null : emailFault(ownerEmail),
+  });
+  if (fault !== null) return fault;
+  return change(postgres, 'slug', async (client) => {
+    const { rows } = await client.query<{ id: string }>('INSERT INTO organizations (slug, display_name, billing) VALUES ($1, $2, $3) RETURNING id', [
+      slug,
+      displayName,
+      billing,
+    ]);
+    const id = rows[0]?.id ?? '';
+    await client.query('INSERT INTO wallets (organization_id) VALUES ($1)', [id]);
+    const made = await getOrganization(client, id);
+    await recordAudit(client, actor, { organizationId: id, action: 'organization.create', target: { kind: 'organization', id }, after: made });
+    if (ownerEmail !== undefined) await addMembership(client, actor, { organizationId: id, teamId: null }, { email: ownerEmail, role: 'owner' });
+    return made;
+  });
 }
-export async function getOrganization(_postgres: PostgresClient, _organizationId: string): Promise<Organization | Refused> {
-  throw new Error('follows');
+
+export async function listOrganizations(postgres: PostgresClient, question: PageQuestion): Promise<Page<Organization> | Refused> {
+  const start = startPage(question);
+  if (isRefused(start)) return start;
+  const { rows } = await postgres.query<OrganizationRow>(`SELECT ${COLUMNS} FROM ${SOURCE} WHERE ${PAGE_CONDITION} ${PAGE_ORDER}`, start.values);
+  return endPage(rows, start.limit, toOrganization);
 }
+
+/** Those that a user is a member of: what their tokens can work in. */
+export async function listOrganizationsOfUser(postgres: PostgresClient, question: PageQuestion & { userId: string }): Promise<Page<Organization> | Refused> {
+  const start = startPage(question);
+  if (isRefused(start)) return start;
+  if (!areUuids(question.userId)) return NOT_FOUND;
+  const { rows } = await postgres.query<OrganizationRow>(
+    `SELECT ${COLUMNS} FROM ${SOURCE}
+      WHERE ${PAGE_CONDITION} AND EXISTS (SELECT FROM memberships m WHERE m.organization_id = t.id AND m.user_id = $4 AND m.team_id IS NULL) ${PAGE_ORDER}`,
+    [...start.values, question.userId],
+  );
+  return endPage(rows, start.limit, toOrganization);
+}
+
+export async function getOrganization(postgres: PostgresClient, organizationId: string): Promise<Organization | Refused> {
+  if (!areUuids(organizationId)) return NOT_FOUND;
+  const { rows } = await postgres.query<OrganizationRow>(`SELECT ${COLUMNS} FROM ${SOURCE} WHERE t.id = $1`, [organizationId]);
+  return rows[0] === undefined ? NOT_FOUND : toOrganization(rows[0]);
+}
+
 /** For commands, which name organizations by slug. */
-export async function findOrganizationBySlug(_postgres: PostgresClient, _slug: string): Promise<Organization | Refused> {
-  throw new Error('follows');
+export async function findOrganizationBySlug(postgres: PostgresClient, slug: string): Promise<Organization | Refused> {
+  if (slugFault(slug) !== null) return NOT_FOUND;
+  const { rows } = await postgres.query<OrganizationRow>(`SELECT ${COLUMNS} FROM ${SOURCE} WHERE t.slug = $1`, [slug]);
+  return rows[0] === undefined ? NOT_FOUND : toOrganization(rows[0]);
 }
-export async function updateOrganization(_postgres: Postgres, _actor: Actor, _organizationId: string, _change: OrganizationChange): Promise<Organization | Refused> {
-  throw new Error('follows');
+
+export async function updateOrganization(
+  postgres: Postgres,
+  actor: Actor,
+  organizationId: string,
+  { displayName, billing, frozen }: OrganizationChange,
+): Promise<Organization | Refused> {
+  if (!areUuids(organizationId)) return NOT_FOUND;
+  const fault = refuseFaults({ displayName: displayName === undefined ? null : labelFault(displayName) });
+  if (fault !== null) return fault;
+  return change(postgres, 'slug', async (client) => {
+    await client.query('SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE', [organizationId]);
+    const before = await getOrganization(client, organizationId);
+    if (isRefused(before)) return before;
+    await client.query('UPDATE organizations SET display_name = coalesce($2, display_name), billing = coalesce($3, billing) WHERE id = $1', [
+      organizationId,
+      displayName ?? null,
+      billing ?? null,
+    ]);
+    if (frozen !== undefined && frozen !== before.frozen) await freezeWallet(client, organizationId, frozen);
+    const after = await getOrganization(client, organizationId);
+    await recordAudit(client, actor, { organizationId, action: 'organization.update', target: { kind: 'organization', id: organizationId }, before, after });
+    await notifyIdentityChanged(client);
+    return after;
+  });
+}
+
+/** Credit that gateways have borrowed is called back, so that freezing holds now and not when they have spent it. */
+async function freezeWallet(client: PostgresClient, organizationId: string, frozen: boolean): Promise<void> {
+  const { rows } = await client.query<{ id: string }>('UPDATE wallets SET frozen = $2 WHERE organization_id = $1 AND user_id IS NULL RETURNING id', [
+    organizationId,
+    frozen,
+  ]);
+  for (const { id } of rows) await recallLeases(client, id);
+}
+
+function toOrganization(row: OrganizationRow): Organization {
+  const { id, slug, billing, frozen } = row;
+  return { id, slug, displayName: row.display_name, billing, frozen, createdAtMs: toMs(row.created_us) };
+}
+
+function toMs(microseconds: string): number {
+  return Math.floor(Number(microseconds) / 1000);
 }

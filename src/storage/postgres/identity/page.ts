@@ -3,7 +3,7 @@
 import { invalid, type Refused } from './change.ts';
 
 export interface PageQuestion {
-  /** 1 to 100; 50 when not given. */
+  /** 1 to 200; 50 when not given. */
   readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
   readonly cursor?: string | null | undefined;
@@ -22,7 +22,7 @@ export const PAGE_CONDITION = `($1::bigint IS NULL OR (t.created_at, t.id) > (ti
 export const PAGE_ORDER = 'ORDER BY t.created_at, t.id LIMIT $3';
 
 const LIMIT_DEFAULT = 50;
-const LIMIT_MAX = 100;
+const LIMIT_MAX = 200;
 
 export interface PageStart {
   readonly limit: number;

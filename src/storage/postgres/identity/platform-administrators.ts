@@ -1,9 +1,12 @@
 // The people who administer the whole installation, beside the holder of ADMIN_TOKEN.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { areUuids, emailFault } from '../../../domain/identity/names.ts';
+import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import type { Refused } from './change.ts';
-import type { Page, PageQuestion } from './page.ts';
+import { recordAudit } from './audit.ts';
+import { change, conflict, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
+import { endPage, type Page, type PageQuestion, startPage } from './page.ts';
 
 export interface PlatformAdministrator {
   readonly userId: string;
@@ -11,12 +14,63 @@ export interface PlatformAdministrator {
   readonly createdAtMs: number;
 }
 
-export async function listPlatformAdministrators(_postgres: PostgresClient, _question: PageQuestion): Promise<Page<PlatformAdministrator> | Refused> {
-  throw new Error('follows');
+interface AdministratorRow {
+  readonly id: string;
+  readonly created_us: string;
+  readonly email: string;
 }
-export async function addPlatformAdministrator(_postgres: Postgres, _actor: Actor, _email: string): Promise<PlatformAdministrator | Refused> {
-  throw new Error('follows');
+
+const COLUMNS = 'p.user_id AS id, (extract(epoch FROM p.created_at) * 1000000)::bigint AS created_us, u.email';
+const SOURCE = 'platform_administrators p JOIN users u ON u.id = p.user_id';
+
+export async function listPlatformAdministrators(postgres: PostgresClient, question: PageQuestion): Promise<Page<PlatformAdministrator> | Refused> {
+  const start = startPage(question);
+  if (isRefused(start)) return start;
+  const { rows } = await postgres.query<AdministratorRow>(
+    `SELECT ${COLUMNS} FROM ${SOURCE}
+      WHERE ($1::bigint IS NULL OR (p.created_at, p.user_id) > (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::uuid))
+      ORDER BY p.created_at, p.user_id LIMIT $3`,
+    start.values,
+  );
+  return endPage(rows, start.limit, toAdministrator);
 }
-export async function removePlatformAdministrator(_postgres: Postgres, _actor: Actor, _userId: string): Promise<{ readonly removed: true } | Refused> {
-  throw new Error('follows');
+
+/** `conflict`: is one already. */
+export async function addPlatformAdministrator(postgres: Postgres, actor: Actor, email: string): Promise<PlatformAdministrator | Refused> {
+  const fault = refuseFaults({ email: emailFault(email) });
+  if (fault !== null) return fault;
+  return change(postgres, 'email', async (client) => {
+    await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [email]);
+    const inserted = await client.query<{ user_id: string }>(
+      'INSERT INTO platform_administrators (user_id) SELECT id FROM users WHERE lower(email) = lower($1) ON CONFLICT DO NOTHING RETURNING user_id',
+      [email],
+    );
+    const userId = inserted.rows[0]?.user_id;
+    if (userId === undefined) return conflict('email', 'is a platform administrator already');
+    const added = await findAdministrator(client, userId);
+    await recordAudit(client, actor, { organizationId: null, action: 'platform_administrator.add', target: { kind: 'user', id: userId }, after: added });
+    await notifyIdentityChanged(client);
+    return added ?? NOT_FOUND;
+  });
+}
+
+export async function removePlatformAdministrator(postgres: Postgres, actor: Actor, userId: string): Promise<{ readonly removed: true } | Refused> {
+  if (!areUuids(userId)) return NOT_FOUND;
+  return change(postgres, 'email', async (client) => {
+    const before = await findAdministrator(client, userId);
+    if (before === null) return NOT_FOUND;
+    await client.query('DELETE FROM platform_administrators WHERE user_id = $1', [userId]);
+    await recordAudit(client, actor, { organizationId: null, action: 'platform_administrator.remove', target: { kind: 'user', id: userId }, before });
+    await notifyIdentityChanged(client);
+    return { removed: true };
+  });
+}
+
+async function findAdministrator(client: PostgresClient, userId: string): Promise<PlatformAdministrator | null> {
+  const { rows } = await client.query<AdministratorRow>(`SELECT ${COLUMNS} FROM ${SOURCE} WHERE p.user_id = $1 FOR UPDATE OF p`, [userId]);
+  return rows[0] === undefined ? null : toAdministrator(rows[0]);
+}
+
+function toAdministrator(row: AdministratorRow): PlatformAdministrator {
+  return { userId: row.id, email: row.email, createdAtMs: Math.floor(Number(row.created_us) / 1000) };
 }

@@ -1,11 +1,54 @@
 // A new secret for a key: the old one is good for as long as the overlap lasts, so that nobody has to change at one instant.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { generateKey } from '../../../domain/identity/generate-credential.ts';
+import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
+import { notifyKeysChanged } from '../changes.ts';
 import type { Postgres } from '../pool.ts';
-import type { Refused } from './change.ts';
-import type { KeyName, KeySecrets, KeyWithSecret } from './keys.ts';
+import { recordAudit } from './audit.ts';
+import { change, conflict, invalid, isRefused, type Refused } from './change.ts';
+import { findKey, type KeyName } from './key-rows.ts';
+import type { KeySecrets, KeyWithSecret } from './keys.ts';
 
-/** Overlap 0 ends the old secret at once; at most 30 days. Rotating again ends every secret but the two newest. */
-export async function rotateKey(_postgres: Postgres, _secrets: KeySecrets, _actor: Actor, _name: KeyName, _order: { overlapSeconds: number }): Promise<KeyWithSecret | Refused> {
-  throw new Error('follows');
+const OVERLAP_SECONDS_MAX = 30 * 24 * 3600;
+
+/** Overlap 0 ends the old secret at once; at most 30 days. Rotating again ends every secret but the two newest. `conflict`: the key is revoked. */
+export async function rotateKey(
+  postgres: Postgres,
+  { masterKey }: KeySecrets,
+  actor: Actor,
+  name: KeyName,
+  { overlapSeconds }: { overlapSeconds: number },
+): Promise<KeyWithSecret | Refused> {
+  if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > OVERLAP_SECONDS_MAX) {
+    return invalid('overlapSeconds', `must be a whole number from 0 to ${OVERLAP_SECONDS_MAX}`);
+  }
+  const secret = generateKey();
+  const hash = hashCredential(derivePepper(masterKey), secret);
+  return change(postgres, 'name', async (client) => {
+    const before = await findKey(client, name, 'hold');
+    if (isRefused(before)) return before;
+    if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
+    const { rows: ended } = await client.query<{ key_hash: Buffer }>(
+      'UPDATE api_key_previous_secrets SET valid_until = now() WHERE api_key_id = $1 AND valid_until > now() RETURNING key_hash',
+      [name.keyId],
+    );
+    await client.query('INSERT INTO api_key_previous_secrets (key_hash, api_key_id, valid_until) VALUES ($1, $2, now() + make_interval(secs => $3))', [
+      before.hash,
+      name.keyId,
+      overlapSeconds,
+    ]);
+    await client.query('UPDATE api_keys SET key_hash = $3, key_prefix = $4 WHERE organization_id = $1 AND id = $2', [
+      name.organizationId,
+      name.keyId,
+      hash,
+      keyPrefix(secret),
+    ]);
+    const after = await findKey(client, name);
+    if (isRefused(after)) return after;
+    const { organizationId, keyId } = name;
+    await recordAudit(client, actor, { organizationId, action: 'key.rotate', target: { kind: 'key', id: keyId }, before: before.key, after: after.key });
+    await notifyKeysChanged(client, [before.hash, hash, ...ended.map((row) => row.key_hash)]);
+    return { ...after.key, secret };
+  });
 }

@@ -1,9 +1,12 @@
 // Teams of an organization: made, listed, looked up, renamed, deleted.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { areUuids, labelFault, slugFault } from '../../../domain/identity/names.ts';
+import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import type { Refused } from './change.ts';
-import type { Page, PageQuestion } from './page.ts';
+import { recordAudit } from './audit.ts';
+import { change, conflict, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
+import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './page.ts';
 
 export interface Team {
   readonly id: string;
@@ -18,19 +21,113 @@ export interface TeamName {
   readonly teamId: string;
 }
 
-export async function createTeam(_postgres: Postgres, _actor: Actor, _order: { organizationId: string; slug: string; displayName?: string | undefined }): Promise<Team | Refused> {
-  throw new Error('follows');
+interface TeamRow {
+  readonly id: string;
+  readonly created_us: string;
+  readonly slug: string;
+  readonly display_name: string;
 }
-export async function listTeams(_postgres: PostgresClient, _question: PageQuestion & { organizationId: string }): Promise<Page<Team> | Refused> {
-  throw new Error('follows');
+
+const COLUMNS = `${PAGE_COLUMNS}, t.slug, coalesce(t.display_name, t.slug) AS display_name`;
+
+export async function createTeam(
+  postgres: Postgres,
+  actor: Actor,
+  { organizationId, slug, displayName = slug }: { organizationId: string; slug: string; displayName?: string | undefined },
+): Promise<Team | Refused> {
+  const fault = refuseFaults({ slug: slugFault(slug), displayName: labelFault(displayName) });
+  if (fault !== null) return fault;
+  if (!areUuids(organizationId)) return NOT_FOUND;
+  return change(postgres, 'slug', async (client) => {
+    const { rows } = await client.query<TeamRow>(`INSERT INTO teams AS t (organization_id, slug, display_name) VALUES ($1, $2, $3) RETURNING ${COLUMNS}`, [
+      organizationId,
+      slug,
+      displayName,
+    ]);
+    const made = toTeam(rows[0] as TeamRow);
+    await recordAudit(client, actor, { organizationId, action: 'team.create', target: { kind: 'team', id: made.id }, after: made });
+    return made;
+  });
 }
-export async function getTeam(_postgres: PostgresClient, _name: TeamName): Promise<Team | Refused> {
-  throw new Error('follows');
+
+export async function listTeams(postgres: PostgresClient, question: PageQuestion & { organizationId: string }): Promise<Page<Team> | Refused> {
+  const start = startPage(question);
+  if (isRefused(start)) return start;
+  if (!areUuids(question.organizationId)) return NOT_FOUND;
+  const { rows } = await postgres.query<TeamRow>(`SELECT ${COLUMNS} FROM teams t WHERE ${PAGE_CONDITION} AND t.organization_id = $4 ${PAGE_ORDER}`, [
+    ...start.values,
+    question.organizationId,
+  ]);
+  return endPage(rows, start.limit, toTeam);
 }
-export async function updateTeam(_postgres: Postgres, _actor: Actor, _name: TeamName, _change: { slug?: string | undefined; displayName?: string | undefined }): Promise<Team | Refused> {
-  throw new Error('follows');
+
+export async function getTeam(postgres: PostgresClient, { organizationId, teamId }: TeamName): Promise<Team | Refused> {
+  if (!areUuids(organizationId, teamId)) return NOT_FOUND;
+  const { rows } = await postgres.query<TeamRow>(`SELECT ${COLUMNS} FROM teams t WHERE t.organization_id = $1 AND t.id = $2`, [organizationId, teamId]);
+  return rows[0] === undefined ? NOT_FOUND : toTeam(rows[0]);
 }
+
+export async function updateTeam(
+  postgres: Postgres,
+  actor: Actor,
+  name: TeamName,
+  { slug, displayName }: { slug?: string | undefined; displayName?: string | undefined },
+): Promise<Team | Refused> {
+  const fault = refuseFaults({
+    slug: slug === undefined ? null : slugFault(slug),
+    displayName: displayName === undefined ? null : labelFault(displayName),
+  });
+  if (fault !== null) return fault;
+  return change(postgres, 'slug', async (client) => {
+    const before = await holdTeam(client, name);
+    if (isRefused(before)) return before;
+    await client.query('UPDATE teams SET slug = coalesce($2, slug), display_name = coalesce($3, display_name) WHERE id = $1', [
+      name.teamId,
+      slug ?? null,
+      displayName ?? null,
+    ]);
+    const after = await getTeam(client, name);
+    await recordAudit(client, actor, {
+      organizationId: name.organizationId,
+      action: 'team.update',
+      target: { kind: 'team', id: name.teamId },
+      before,
+      after,
+    });
+    return after;
+  });
+}
+
 /** A conflict while the team has live keys: deleting it would end them or move them without being asked to. */
-export async function deleteTeam(_postgres: Postgres, _actor: Actor, _name: TeamName): Promise<{ readonly deleted: true } | Refused> {
-  throw new Error('follows');
+export async function deleteTeam(postgres: Postgres, actor: Actor, name: TeamName): Promise<{ readonly deleted: true } | Refused> {
+  return change(postgres, 'slug', async (client) => {
+    const before = await holdTeam(client, name);
+    if (isRefused(before)) return before;
+    const { organizationId, teamId } = name;
+    const keys = await client.query(
+      'SELECT FROM api_keys WHERE organization_id = $1 AND team_id = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) LIMIT 1',
+      [organizationId, teamId],
+    );
+    if (keys.rowCount > 0) return conflict('team', 'has keys that are not revoked');
+    await client.query('UPDATE api_keys SET team_id = NULL, revoked_at = coalesce(revoked_at, now()) WHERE organization_id = $1 AND team_id = $2', [
+      organizationId,
+      teamId,
+    ]);
+    await client.query('DELETE FROM usage_limits WHERE organization_id = $1 AND team_id = $2', [organizationId, teamId]);
+    await client.query('DELETE FROM teams WHERE organization_id = $1 AND id = $2', [organizationId, teamId]);
+    await recordAudit(client, actor, { organizationId, action: 'team.delete', target: { kind: 'team', id: teamId }, before });
+    await notifyIdentityChanged(client);
+    return { deleted: true };
+  });
+}
+
+/** Whoever adds to the team at the same time waits, and then finds it as this change left it. */
+async function holdTeam(client: PostgresClient, { organizationId, teamId }: TeamName): Promise<Team | Refused> {
+  if (!areUuids(organizationId, teamId)) return NOT_FOUND;
+  await client.query('SELECT FROM teams WHERE organization_id = $1 AND id = $2 FOR UPDATE', [organizationId, teamId]);
+  return getTeam(client, { organizationId, teamId });
+}
+
+function toTeam(row: TeamRow): Team {
+  return { id: row.id, slug: row.slug, displayName: row.display_name, createdAtMs: Math.floor(Number(row.created_us) / 1000) };
 }

@@ -1,9 +1,14 @@
 // Access tokens of people: made, listed, revoked, and which organization they are working in. A token is shown once.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import { generateToken } from '../../../domain/identity/generate-credential.ts';
+import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
+import { areUuids, emailFault, labelFault } from '../../../domain/identity/names.ts';
+import { notifyKeysChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import type { Refused } from './change.ts';
-import type { Page, PageQuestion } from './page.ts';
+import { type AuditAction, recordAudit } from './audit.ts';
+import { change, invalid, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
+import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './page.ts';
 
 export interface Token {
   readonly id: string;
@@ -34,16 +39,138 @@ export interface TokenName {
   readonly userId: string | null;
 }
 
-export async function createToken(_postgres: Postgres, _secrets: { readonly masterKey: Buffer }, _actor: Actor, _order: TokenOrder): Promise<TokenWithSecret | Refused> {
-  throw new Error('follows');
+interface TokenRow {
+  readonly id: string;
+  readonly created_us: string;
+  readonly user_id: string;
+  readonly name: string;
+  readonly token_prefix: string;
+  readonly token_hash: Buffer;
+  readonly active_organization_id: string | null;
+  readonly expires_at_ms: number;
+  readonly revoked_at_ms: number | null;
 }
-export async function listTokens(_postgres: PostgresClient, _question: PageQuestion & { userId: string }): Promise<Page<Token> | Refused> {
-  throw new Error('follows');
+
+const LIFETIME_SECONDS_MIN = 60;
+const LIFETIME_SECONDS_MAX = 365 * 24 * 3600;
+const COLUMNS = `${PAGE_COLUMNS}, t.user_id, t.name, t.token_prefix, t.token_hash, t.active_organization_id,
+  floor(extract(epoch FROM t.expires_at) * 1000)::double precision AS expires_at_ms,
+  floor(extract(epoch FROM t.revoked_at) * 1000)::double precision AS revoked_at_ms`;
+
+/** `not_found`: no such user, or the organization is none of theirs. */
+export async function createToken(
+  postgres: Postgres,
+  { masterKey }: { readonly masterKey: Buffer },
+  actor: Actor,
+  { userId, name, lifetimeSeconds, organizationId = null }: TokenOrder,
+): Promise<TokenWithSecret | Refused> {
+  const fault = refuseFaults({ name: labelFault(name) });
+  if (fault !== null) return fault;
+  if (!Number.isInteger(lifetimeSeconds) || lifetimeSeconds < LIFETIME_SECONDS_MIN || lifetimeSeconds > LIFETIME_SECONDS_MAX) {
+    return invalid('lifetimeSeconds', `must be a whole number from ${LIFETIME_SECONDS_MIN} to ${LIFETIME_SECONDS_MAX}`);
+  }
+  if (!areUuids(userId, ...(organizationId === null ? [] : [organizationId]))) return NOT_FOUND;
+  const secret = generateToken();
+  const hash = hashCredential(derivePepper(masterKey), secret);
+  return change(postgres, 'name', async (client) => {
+    const user = await client.query('SELECT FROM users WHERE id = $1 FOR KEY SHARE', [userId]);
+    if (user.rowCount === 0) return { ...NOT_FOUND, field: 'userId' };
+    if (organizationId !== null && !(await mayWorkIn(client, userId, organizationId))) return { ...NOT_FOUND, field: 'organizationId' };
+    const { rows } = await client.query<TokenRow>(
+      `INSERT INTO access_tokens AS t (user_id, active_organization_id, name, token_hash, token_prefix, expires_at)
+       VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6)) RETURNING ${COLUMNS}`,
+      [userId, organizationId, name, hash, keyPrefix(secret), lifetimeSeconds],
+    );
+    const made = toToken(rows[0] as TokenRow);
+    await auditToken(client, actor, 'token.create', null, made);
+    return { ...made, secret };
+  });
 }
-export async function revokeToken(_postgres: Postgres, _actor: Actor, _name: TokenName): Promise<Token | Refused> {
-  throw new Error('follows');
+
+/** A user's own, revoked and expired ones too. */
+export async function listTokens(postgres: PostgresClient, question: PageQuestion & { userId: string }): Promise<Page<Token> | Refused> {
+  const start = startPage(question);
+  if (isRefused(start)) return start;
+  if (!areUuids(question.userId)) return NOT_FOUND;
+  const { rows } = await postgres.query<TokenRow>(`SELECT ${COLUMNS} FROM access_tokens t WHERE ${PAGE_CONDITION} AND t.user_id = $4 ${PAGE_ORDER}`, [
+    ...start.values,
+    question.userId,
+  ]);
+  return endPage(rows, start.limit, toToken);
 }
+
+/** Idempotent. Every gateway hears of it at once. */
+export async function revokeToken(postgres: Postgres, actor: Actor, name: TokenName): Promise<Token | Refused> {
+  return change(postgres, 'name', async (client) => {
+    const before = await holdToken(client, name);
+    if (before === null) return NOT_FOUND;
+    if (before.revoked_at_ms !== null) return toToken(before);
+    await client.query('UPDATE access_tokens SET revoked_at = now() WHERE id = $1', [name.tokenId]);
+    return tellOf(client, actor, 'token.revoke', name, before);
+  });
+}
+
 /** `not_found`: the user is no member of that organization (platform administrators may work in any). null leaves the organization. */
-export async function setActiveOrganization(_postgres: Postgres, _actor: Actor, _name: TokenName, _organizationId: string | null): Promise<Token | Refused> {
-  throw new Error('follows');
+export async function setActiveOrganization(postgres: Postgres, actor: Actor, name: TokenName, organizationId: string | null): Promise<Token | Refused> {
+  if (organizationId !== null && !areUuids(organizationId)) return NOT_FOUND;
+  return change(postgres, 'name', async (client) => {
+    const before = await holdToken(client, name);
+    if (before === null || before.revoked_at_ms !== null) return NOT_FOUND;
+    if (before.active_organization_id === organizationId) return toToken(before);
+    if (organizationId !== null && !(await mayWorkIn(client, before.user_id, organizationId))) return { ...NOT_FOUND, field: 'organizationId' };
+    await client.query('UPDATE access_tokens SET active_organization_id = $2 WHERE id = $1', [name.tokenId, organizationId]);
+    return tellOf(client, actor, 'token.active_organization', name, before);
+  });
+}
+
+/** For commands, which name people by email. */
+export async function findUserByEmail(postgres: PostgresClient, email: string): Promise<{ readonly userId: string } | Refused> {
+  if (emailFault(email) !== null) return NOT_FOUND;
+  const { rows } = await postgres.query<{ id: string }>('SELECT id FROM users WHERE lower(email) = lower($1)', [email]);
+  return rows[0] === undefined ? NOT_FOUND : { userId: rows[0].id };
+}
+
+async function mayWorkIn(client: PostgresClient, userId: string, organizationId: string): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `SELECT FROM organizations o WHERE o.id = $2
+        AND (EXISTS (SELECT FROM memberships m WHERE m.organization_id = o.id AND m.user_id = $1 AND m.team_id IS NULL)
+             OR EXISTS (SELECT FROM platform_administrators p WHERE p.user_id = $1))`,
+    [userId, organizationId],
+  );
+  return rowCount > 0;
+}
+
+async function holdToken(client: PostgresClient, { tokenId, userId }: TokenName): Promise<TokenRow | null> {
+  if (!areUuids(tokenId, ...(userId === null ? [] : [userId]))) return null;
+  const { rows } = await client.query<TokenRow>(`SELECT ${COLUMNS} FROM access_tokens t WHERE t.id = $1 AND ($2::uuid IS NULL OR t.user_id = $2) FOR UPDATE`, [
+    tokenId,
+    userId,
+  ]);
+  return rows[0] ?? null;
+}
+
+async function tellOf(client: PostgresClient, actor: Actor, action: AuditAction, name: TokenName, before: TokenRow): Promise<Token | Refused> {
+  const after = await holdToken(client, name);
+  if (after === null) return NOT_FOUND;
+  await auditToken(client, actor, action, toToken(before), toToken(after));
+  await notifyKeysChanged(client, [after.token_hash]);
+  return toToken(after);
+}
+
+/** In the log of no organization: a token is a person's, and works in one organization after another. */
+async function auditToken(client: PostgresClient, actor: Actor, action: AuditAction, before: Token | null, after: Token): Promise<void> {
+  await recordAudit(client, actor, { organizationId: null, action, target: { kind: 'token', id: after.id }, before, after });
+}
+
+function toToken(row: TokenRow): Token {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    name: row.name,
+    prefix: row.token_prefix,
+    activeOrganizationId: row.active_organization_id,
+    createdAtMs: Math.floor(Number(row.created_us) / 1000),
+    expiresAtMs: row.expires_at_ms,
+    revokedAtMs: row.revoked_at_ms,
+  };
 }

@@ -1,0 +1,82 @@
+// Rows of api_keys as operations on keys share them: what is shown of a key, and finding one in its tenant.
+
+import { areUuids } from '../../../domain/identity/names.ts';
+import type { PostgresClient } from '../pool.ts';
+import { NOT_FOUND, type Refused } from './change.ts';
+import { PAGE_COLUMNS } from './page.ts';
+
+export interface Key {
+  readonly id: string;
+  readonly name: string;
+  /** First characters, to recognize it by. */
+  readonly prefix: string;
+  readonly teamId: string | null;
+  readonly userId: string | null;
+  readonly payer: 'organization' | 'user';
+  /** Public model ids; null: all that organization and team allow. */
+  readonly allowedModels: readonly string[] | null;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number | null;
+  readonly revokedAtMs: number | null;
+  /** While a rotation overlaps: until when the secret before is good as well. */
+  readonly previousSecretUntilMs: number | null;
+}
+
+/** Names a key and its tenant; `userId`: only if it is this user's (what members may see of keys). */
+export interface KeyName {
+  readonly organizationId: string;
+  readonly keyId: string;
+  readonly userId?: string | undefined;
+}
+
+export interface KeyRow {
+  readonly id: string;
+  readonly created_us: string;
+  readonly name: string;
+  readonly key_prefix: string;
+  readonly key_hash: Buffer;
+  readonly team_id: string | null;
+  readonly user_id: string | null;
+  readonly user_pays: boolean;
+  readonly allowed_models: readonly string[] | null;
+  readonly expires_at_ms: number | null;
+  readonly revoked_at_ms: number | null;
+  readonly previous_until_ms: number | null;
+}
+
+export const KEY_COLUMNS = `${PAGE_COLUMNS}, t.name, t.key_prefix, t.key_hash, t.team_id, t.user_id, t.allowed_models, (w.user_id IS NOT NULL) AS user_pays,
+  (extract(epoch FROM t.expires_at) * 1000)::double precision AS expires_at_ms,
+  floor(extract(epoch FROM t.revoked_at) * 1000)::double precision AS revoked_at_ms,
+  (SELECT floor(extract(epoch FROM max(valid_until)) * 1000)::double precision FROM api_key_previous_secrets p
+    WHERE p.api_key_id = t.id AND p.valid_until > now()) AS previous_until_ms`;
+export const KEY_SOURCE = 'api_keys t LEFT JOIN wallets w ON w.id = t.wallet_id';
+
+const FIND_KEY = `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_id = $1 AND t.id = $2 AND ($3::uuid IS NULL OR t.user_id = $3)`;
+const HOLD_KEY = `${FIND_KEY} FOR UPDATE OF t`;
+
+/** `hold`: until the end of the transaction nobody else changes it. */
+export async function findKey(
+  client: PostgresClient,
+  { organizationId, keyId, userId }: KeyName,
+  hold?: 'hold',
+): Promise<{ readonly key: Key; readonly hash: Buffer } | Refused> {
+  if (!areUuids(organizationId, keyId, ...(userId === undefined ? [] : [userId]))) return NOT_FOUND;
+  const { rows } = await client.query<KeyRow>(hold === undefined ? FIND_KEY : HOLD_KEY, [organizationId, keyId, userId ?? null]);
+  return rows[0] === undefined ? NOT_FOUND : { key: toKey(rows[0]), hash: rows[0].key_hash };
+}
+
+export function toKey(row: KeyRow): Key {
+  return {
+    id: row.id,
+    name: row.name,
+    prefix: row.key_prefix,
+    teamId: row.team_id,
+    userId: row.user_id,
+    payer: row.user_pays ? 'user' : 'organization',
+    allowedModels: row.allowed_models,
+    createdAtMs: Math.floor(Number(row.created_us) / 1000),
+    expiresAtMs: row.expires_at_ms,
+    revokedAtMs: row.revoked_at_ms,
+    previousSecretUntilMs: row.previous_until_ms,
+  };
+}

@@ -1,0 +1,105 @@
+// Rows of memberships as operations on members share them: who is in a scope, who may make owners, and adding somebody by email.
+
+import type { Actor } from '../../../domain/identity/actor.ts';
+import type { Role } from '../../../domain/identity/roles.ts';
+import type { PostgresClient } from '../pool.ts';
+import { recordAudit } from './audit.ts';
+import { conflict, NOT_FOUND, type Refused } from './change.ts';
+import { PAGE_COLUMNS } from './page.ts';
+
+/** An organization (`teamId` null) or one of its teams. */
+export interface MemberScope {
+  readonly organizationId: string;
+  readonly teamId: string | null;
+}
+
+export interface Member {
+  readonly userId: string;
+  readonly email: string;
+  readonly role: Role;
+  readonly createdAtMs: number;
+}
+
+export interface MembershipRow {
+  readonly id: string;
+  readonly created_us: string;
+  readonly user_id: string;
+  readonly email: string;
+  readonly role: Role;
+}
+
+export const MEMBER_COLUMNS = `${PAGE_COLUMNS}, t.user_id, u.email, t.role`;
+export const MEMBER_SOURCE = 'memberships t JOIN users u ON u.id = t.user_id';
+
+/** False for a scope that does not exist, or is somebody else's. A writer holds it until its end: a team is not deleted meanwhile. */
+export async function scopeExists(client: PostgresClient, { organizationId, teamId }: MemberScope): Promise<boolean> {
+  const { rowCount } =
+    teamId === null
+      ? await client.query('SELECT FROM organizations WHERE id = $1 FOR KEY SHARE', [organizationId])
+      : await client.query('SELECT FROM teams WHERE organization_id = $1 AND id = $2 FOR KEY SHARE', [organizationId, teamId]);
+  return rowCount > 0;
+}
+
+export async function findMember(client: PostgresClient, { organizationId, teamId }: MemberScope, userId: string): Promise<Member | null> {
+  const { rows } = await client.query<MembershipRow>(
+    `SELECT ${MEMBER_COLUMNS} FROM ${MEMBER_SOURCE}
+      WHERE t.organization_id = $1 AND t.team_id IS NOT DISTINCT FROM $2::uuid AND t.user_id = $3 FOR UPDATE OF t`,
+    [organizationId, teamId, userId],
+  );
+  return rows[0] === undefined ? null : toMember(rows[0]);
+}
+
+export function toMember(row: MembershipRow): Member {
+  return { userId: row.user_id, email: row.email, role: row.role, createdAtMs: Math.floor(Number(row.created_us) / 1000) };
+}
+
+/** Owners of the scope make and unmake owners, and who stands above it: of a team, owners and admins of the organization; of all, the platform. */
+export async function mayChangeOwners(client: PostgresClient, actor: Actor, { organizationId, teamId }: MemberScope): Promise<boolean> {
+  if (actor.kind !== 'token') return true;
+  const { rowCount } = await client.query(
+    `SELECT FROM platform_administrators WHERE user_id = $1
+      UNION ALL SELECT FROM memberships WHERE organization_id = $2 AND user_id = $1
+        AND (team_id IS NULL AND role = ANY ($4) OR team_id = $3::uuid AND role = 'owner')`,
+    [actor.userId, organizationId, teamId, teamId === null ? ['owner'] : ['owner', 'admin']],
+  );
+  return rowCount > 0;
+}
+
+/** Inside the caller's transaction; the scope must exist. */
+export async function addMembership(
+  client: PostgresClient,
+  actor: Actor,
+  scope: MemberScope,
+  { email, role }: { email: string; role: Role },
+): Promise<Member | Refused> {
+  const userId = await findOrAddUser(client, scope, email);
+  if (userId === null) return NOT_FOUND;
+  const { rowCount } = await client.query(
+    'INSERT INTO memberships (organization_id, team_id, user_id, role) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING RETURNING id',
+    [scope.organizationId, scope.teamId, userId, role],
+  );
+  if (rowCount === 0) return conflict('email', 'is a member already');
+  const added = await findMember(client, scope, userId);
+  if (added === null) throw new Error('a member was added and is not there');
+  await recordAudit(client, actor, {
+    organizationId: scope.organizationId,
+    action: 'member.add',
+    target: { kind: 'user', id: userId },
+    after: { ...added, teamId: scope.teamId },
+  });
+  return added;
+}
+
+/** Into a team come only members of its organization, who are held there meanwhile. */
+async function findOrAddUser(client: PostgresClient, { organizationId, teamId }: MemberScope, email: string): Promise<string | null> {
+  if (teamId === null) await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [email]);
+  const { rows } =
+    teamId === null
+      ? await client.query<{ id: string }>('SELECT id FROM users WHERE lower(email) = lower($1)', [email])
+      : await client.query<{ id: string }>(
+          `SELECT u.id FROM users u JOIN memberships m ON m.user_id = u.id AND m.organization_id = $2 AND m.team_id IS NULL
+            WHERE lower(u.email) = lower($1) FOR SHARE OF m`,
+          [email, organizationId],
+        );
+  return rows[0]?.id ?? null;
+}

@@ -30,7 +30,7 @@ export function isRefused(result: unknown): result is Refused {
   return typeof result === 'object' && result !== null && 'refused' in result;
 }
 
-/** Raised by the trigger that keeps the last owner of an organization or team (deploy/postgres/0007-identity.sql). */
+/** Raised by the trigger that keeps the last owner of an organization or team (deploy/postgres/0008-identity.sql). */
 export const OWNER_FLOOR_SQLSTATE = 'TG409';
 const UNIQUE_VIOLATION = '23505';
 const FOREIGN_KEY_VIOLATION = '23503';

@@ -40,6 +40,7 @@ interface WalletLease {
 
 /** A lease aims to cover this many requests like the present one: a borrowing costs some 150 µs, which at 64 was a twentieth of every request. */
 const HOLDS_PER_CHUNK = 1_024n;
+const HOLDS_OF_FIRST_CHUNK = 8n;
 /** No process borrows more than this part of what a wallet has left, so that the last of it is not stranded in one of them. */
 const PART_OF_AVAILABLE = 8n;
 const RECALL_ROUNDS = 3;
@@ -106,7 +107,8 @@ export class WalletLeases {
 
   private async borrow(wallet: WalletLease, hold: bigint, minimum: bigint): Promise<HoldFailure | null> {
     const aim = hold * HOLDS_PER_CHUNK;
-    const ceiling = wallet.chunk === 0n ? aim : wallet.chunk;
+    // What the wallet has is not known before the first borrowing: that one is small.
+    const ceiling = wallet.chunk === 0n ? hold * HOLDS_OF_FIRST_CHUNK : wallet.chunk;
     const amount = biggest(minimum, aim < ceiling ? aim : ceiling);
     try {
       const { granted, available, leasedElsewhere, frozen } = await this.store.takeLease(wallet.walletId, amount, minimum);

@@ -11,8 +11,13 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   start: async () => (await import('./commands/start.ts')).startCommand,
   apply: async () => (await import('./commands/apply.ts')).applyCommand,
   status: async () => (await import('./commands/status.ts')).statusCommand,
+  org: async () => (await import('./commands/org.ts')).orgCommand,
+  member: async () => (await import('./commands/member.ts')).memberCommand,
+  administrator: async () => (await import('./commands/administrator.ts')).administratorCommand,
+  token: async () => (await import('./commands/token.ts')).tokenCommand,
   key: async () => (await import('./commands/key.ts')).keyCommand,
   credit: async () => (await import('./commands/credit.ts')).creditCommand,
+  audit: async () => (await import('./commands/audit.ts')).auditCommand,
   gateway: async () => (await import('./commands/gateway.ts')).gatewayCommand,
   jobs: async () => (await import('./commands/jobs.ts')).jobsCommand,
 };

@@ -10,7 +10,9 @@ import type { Principal } from '../../src/domain/identity/principal.ts';
 import { type AppliedConfiguration, applyConfiguration } from '../../src/storage/postgres/apply-configuration.ts';
 import { loadCatalog } from '../../src/storage/postgres/catalog-store.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
-import { createKey, revokeKey } from '../../src/storage/postgres/keys.ts';
+import { isRefused } from '../../src/storage/postgres/identity/change.ts';
+import { findKeyByName, revokeKey } from '../../src/storage/postgres/identity/keys.ts';
+import { findOrganizationBySlug } from '../../src/storage/postgres/identity/organizations.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
 import { createListener, type Listener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
@@ -231,42 +233,29 @@ describe('keys', () => {
     assert.ok(await principalOf('tg-rotated'));
     await apply(FILE);
     assert.equal(await principalOf('tg-known'), null);
-    assert.equal(await revokeKey(postgres, { organization: 'acme', name: 'ci' }), true);
-    assert.equal(await revokeKey(postgres, { organization: 'acme', name: 'ci' }), false);
+    await revokeByName('ci');
     await apply(FILE.replace('tg-known', 'tg-rotated'));
     assert.equal(await principalOf('tg-rotated'), null);
   });
-
-  test('keys are made by command, with an expiry; a taken name or an unknown owner is a refusal', async () => {
-    await apply(FILE);
-    const made = await createKey(
-      postgres,
-      { masterKey },
-      { organization: 'acme', name: 'shell', team: 'research', userEmail: 'A@acme.test', expiresAtMs: 1_900_000_000_123 },
-    );
-    assert.ok(made.ok);
-    const principal = await principalOf(made.secret);
-    assert.equal(principal?.apiKeyId, made.id);
-    assert.equal(principal?.expiresAtMs, 1_900_000_000_123);
-    const refused = async (order: Parameters<typeof createKey>[2]): Promise<string> => {
-      const result = await createKey(postgres, { masterKey }, order);
-      return result.ok ? 'made' : result.reason;
-    };
-    assert.equal(await refused({ organization: 'acme', name: 'shell' }), 'name_taken');
-    assert.equal(await refused({ organization: 'nobody', name: 'x' }), 'unknown_organization');
-    assert.equal(await refused({ organization: 'acme', name: 'x', team: 'nowhere' }), 'unknown_team');
-    assert.equal(await refused({ organization: 'acme', name: 'x', userEmail: 'b@acme.test' }), 'unknown_user');
-  });
 });
+
+async function revokeByName(name: string): Promise<void> {
+  const organization = await findOrganizationBySlug(postgres, 'acme');
+  assert.ok(!isRefused(organization));
+  const key = await findKeyByName(postgres, { organizationId: organization.id, name });
+  assert.ok(!isRefused(key));
+  const revoked = await revokeKey(postgres, { kind: 'cli', userId: null, label: 'test' }, { organizationId: organization.id, keyId: key.id });
+  assert.ok(!isRefused(revoked));
+}
 
 describe('listening', () => {
   test('a change is told with its key hash or as a catalog change', async () => {
     const heard: string[] = [];
     const listener = await listen(heard);
-    await heardNext(heard, () => apply(FILE), 3);
+    await heardNext(heard, () => apply(FILE), 4);
     const known = `key:${hashCredential(pepper, 'tg-known').toString('hex')}`;
     assert.ok(heard.includes('catalog') && heard.includes(known));
-    await heardNext(heard, () => revokeKey(postgres, { organization: 'acme', name: 'ci' }));
+    await heardNext(heard, () => revokeByName('ci'));
     assert.equal(heard.at(-1), known);
     await listener.close();
   });

@@ -3,11 +3,12 @@
 
 import type { Configuration } from '../../domain/configuration/configuration.ts';
 import { derivePepper } from '../../domain/identity/key-hash.ts';
-import type { Application, GeneratedKey } from './apply/application.ts';
+import { type Application, ConfigurationConflict, type GeneratedKey } from './apply/application.ts';
 import { applyModels, applyProvider, applyRoutingPolicy } from './apply/apply-catalog.ts';
 import { applyOrganization } from './apply/apply-organization.ts';
-import { notifyCatalogChanged, notifyKeysChanged } from './changes.ts';
-import type { Postgres } from './pool.ts';
+import { notifyCatalogChanged, notifyIdentityChanged, notifyKeysChanged } from './changes.ts';
+import { OWNER_FLOOR_SQLSTATE } from './identity/change.ts';
+import type { Postgres, PostgresClient } from './pool.ts';
 import { createSecretBox } from './secret-box.ts';
 
 export interface AppliedConfiguration {
@@ -28,21 +29,36 @@ export async function applyConfiguration(
   return postgres.transaction(async (client) => {
     // Two applications at once take turns here; gateways read on.
     await client.query('SELECT version FROM catalog_version FOR UPDATE');
-    const application: Application = { client, box, pepper, catalogChanged: false, changedKeyHashes: [], generatedKeys: [] };
+    const application: Application = { client, box, pepper, catalogChanged: false, membersChanged: false, changedKeyHashes: [], generatedKeys: [] };
+    // A file may name the next owner after the last one.
+    await client.query('SET CONSTRAINTS ALL DEFERRED');
     for (const provider of configuration.providers) await applyProvider(application, provider);
     await applyModels(application, configuration.models);
     for (const policy of configuration.routingPolicies) await applyRoutingPolicy(application, policy);
     for (const organization of configuration.organizations) await applyOrganization(application, organization);
+    await checkOwners(client);
 
     const { rows } = await client.query<{ version: string }>('UPDATE catalog_version SET version = version + $1 RETURNING version', [
       application.catalogChanged ? 1 : 0,
     ]);
     if (application.catalogChanged) await notifyCatalogChanged(client);
     await notifyKeysChanged(client, application.changedKeyHashes);
+    if (application.membersChanged) await notifyIdentityChanged(client);
     return {
       generatedKeys: application.generatedKeys,
       catalogVersion: Number(rows[0]?.version),
       catalogChanged: application.catalogChanged,
     };
   });
+}
+
+async function checkOwners(client: PostgresClient): Promise<void> {
+  try {
+    await client.query('SET CONSTRAINTS ALL IMMEDIATE');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === OWNER_FLOOR_SQLSTATE) {
+      throw new ConfigurationConflict(`it takes the role of owner from the last one: ${error.message}`, { cause: error });
+    }
+    throw error;
+  }
 }

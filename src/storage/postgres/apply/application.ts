@@ -16,6 +16,8 @@ export interface Application {
   readonly pepper: Buffer;
   /** Something that gateways hold in memory is different. */
   catalogChanged: boolean;
+  /** Somebody joined or has another role. */
+  membersChanged: boolean;
   readonly changedKeyHashes: Buffer[];
   readonly generatedKeys: GeneratedKey[];
 }

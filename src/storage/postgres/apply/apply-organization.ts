@@ -77,19 +77,21 @@ async function replaceLimits({ client }: Application, organizationId: string, li
   }
 }
 
-async function applyUser({ client }: Application, organizationId: string, user: ConfiguredUser): Promise<void> {
+async function applyUser(application: Application, organizationId: string, user: ConfiguredUser): Promise<void> {
+  const { client } = application;
   await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [user.email]);
   const values = [organizationId, user.email, user.role];
-  await client.query(
+  const own = await client.query(
     `INSERT INTO memberships (organization_id, user_id, role) SELECT $1, id, $3 FROM users WHERE lower(email) = lower($2)
-     ON CONFLICT (organization_id, user_id) WHERE team_id IS NULL DO UPDATE SET role = excluded.role`,
+     ON CONFLICT (organization_id, user_id) WHERE team_id IS NULL DO UPDATE SET role = excluded.role WHERE memberships.role <> excluded.role`,
     values,
   );
-  await client.query(
+  const inTeams = await client.query(
     `INSERT INTO memberships (organization_id, team_id, user_id, role)
      SELECT $1, teams.id, users.id, 'member' FROM users, teams
       WHERE lower(users.email) = lower($2) AND teams.organization_id = $1 AND teams.slug = ANY ($3)
      ON CONFLICT (team_id, user_id) WHERE team_id IS NOT NULL DO NOTHING`,
     [organizationId, user.email, user.teams],
   );
+  if (own.rowCount + inTeams.rowCount > 0) application.membersChanged = true;
 }

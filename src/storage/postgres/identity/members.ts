@@ -40,6 +40,17 @@ export async function listMembers(postgres: PostgresClient, question: PageQuesti
   return endPage(rows, start.limit, toMember);
 }
 
+/** For commands, which name people by email. */
+export async function findMemberByEmail(postgres: PostgresClient, { organizationId, teamId }: MemberScope, email: string): Promise<Member | Refused> {
+  if (emailFault(email) !== null) return NOT_FOUND;
+  const { rows } = await postgres.query<MembershipRow>(
+    `SELECT ${MEMBER_COLUMNS} FROM ${MEMBER_SOURCE}
+      WHERE t.organization_id = $1 AND t.team_id IS NOT DISTINCT FROM $2::uuid AND lower(u.email) = lower($3)`,
+    [organizationId, teamId, email],
+  );
+  return rows[0] === undefined ? NOT_FOUND : toMember(rows[0]);
+}
+
 /** Adds by email: to an organization anybody, who becomes a user; to a team only members of its organization. `conflict`: is a member already. */
 export async function addMember(postgres: Postgres, actor: Actor, scope: MemberScope, order: { email: string; role: Role }): Promise<Member | Refused> {
   const fault = refuseFaults({ email: emailFault(order.email) });

@@ -67,6 +67,13 @@ export async function getTeam(postgres: PostgresClient, { organizationId, teamId
   return rows[0] === undefined ? NOT_FOUND : toTeam(rows[0]);
 }
 
+/** For commands, which name teams by slug. */
+export async function findTeamBySlug(postgres: PostgresClient, { organizationId, slug }: { organizationId: string; slug: string }): Promise<Team | Refused> {
+  if (slugFault(slug) !== null) return NOT_FOUND;
+  const { rows } = await postgres.query<TeamRow>(`SELECT ${COLUMNS} FROM teams t WHERE t.organization_id = $1 AND t.slug = $2`, [organizationId, slug]);
+  return rows[0] === undefined ? NOT_FOUND : toTeam(rows[0]);
+}
+
 export async function updateTeam(
   postgres: Postgres,
   actor: Actor,

@@ -1,0 +1,34 @@
+// `tollgate administrator`: who administers the whole installation, beside the holder of ADMIN_TOKEN.
+
+import { addPlatformAdministrator, listPlatformAdministrators, removePlatformAdministrator } from '../storage/postgres/identity/platform-administrators.ts';
+import { findUserByEmail } from '../storage/postgres/identity/tokens.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import { withDatabase } from './database.ts';
+import { commandActor, expectDone, listAll } from './identity.ts';
+
+export const administratorCommand: Command = {
+  usage: ['tollgate administrator add|remove --user EMAIL', 'tollgate administrator list'],
+  summary: 'Lets somebody administer the whole installation with their access tokens, ends that, or lists who may.',
+  run,
+};
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, { user: { type: 'string' } });
+  const [action = ''] = expectPositionals(positionals, ['add, remove or list']);
+  if (!['add', 'remove', 'list'].includes(action)) throw new UsageFault(`unknown action "${action}"`);
+  const email = action === 'list' ? '' : requireOption(values.user, 'user');
+  const what = `platform administrator "${email}"`;
+  const actor = commandActor(environment);
+  await withDatabase(environment, async (postgres) => {
+    if (action === 'list') {
+      for await (const administrator of listAll((question) => listPlatformAdministrators(postgres, question), what)) print(administrator.email);
+    } else if (action === 'add') {
+      expectDone(await addPlatformAdministrator(postgres, actor, email), what);
+    } else {
+      const { userId } = expectDone(await findUserByEmail(postgres, email), what);
+      expectDone(await removePlatformAdministrator(postgres, actor, userId), what);
+    }
+  });
+  if (action !== 'list') print(`${email} is ${action === 'add' ? 'now' : 'no longer'} a platform administrator`);
+  return 0;
+}

@@ -1,0 +1,51 @@
+// What commands on identity share: who acts, which organization is meant, and how a refusal is told to an operator.
+
+import type { Environment } from '../config.ts';
+import type { Actor } from '../domain/identity/actor.ts';
+import { isRefused, type Refused } from '../storage/postgres/identity/change.ts';
+import { findOrganizationBySlug, type Organization } from '../storage/postgres/identity/organizations.ts';
+import type { Page, PageQuestion } from '../storage/postgres/identity/page.ts';
+import type { PostgresClient } from '../storage/postgres/pool.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+
+/** The login of whoever runs the command, as far as it says. */
+export function commandActor(environment: Environment): Actor {
+  const login = (environment['SUDO_USER'] ?? environment['USER'] ?? environment['LOGNAME'] ?? '').replace(/\P{L}/gu, (character) =>
+    /[\w.-]/.test(character) ? character : '_',
+  );
+  return { kind: 'cli', userId: null, label: login === '' ? 'command line' : `command line: ${login.slice(0, 64)}` };
+}
+
+/** The result; a refusal is told as a StartFault about `what`. */
+export function expectDone<T>(result: T | Refused, what: string): T {
+  if (!isRefused(result)) return result as T;
+  throw new StartFault(explain(result, what));
+}
+
+export async function findOrganization(postgres: PostgresClient, slug: string): Promise<Organization> {
+  return expectDone(await findOrganizationBySlug(postgres, slug), `organization "${slug}"`);
+}
+
+/** Every item of a listing, page by page. */
+export async function* listAll<T>(list: (question: PageQuestion) => Promise<Page<T> | Refused>, what: string): AsyncGenerator<T> {
+  let cursor: string | null = null;
+  do {
+    const page: Page<T> = expectDone(await list({ cursor, limit: 200 }), what);
+    yield* page.items;
+    cursor = page.nextCursor;
+  } while (cursor !== null);
+}
+
+function explain({ refused, field, reason }: Refused, what: string): string {
+  switch (refused) {
+    case 'not_found':
+      return `there is no ${what}`;
+    case 'owner_floor':
+      return `${what}: the last owner stays; make another owner first`;
+    case 'permission_denied':
+      return `${what}: ${reason ?? 'not permitted'}`;
+    case 'conflict':
+    case 'invalid':
+      return `${what}: ${field ?? ''} ${reason ?? 'cannot be changed so'}`;
+  }
+}

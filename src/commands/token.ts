@@ -1,0 +1,46 @@
+// `tollgate token`: makes and revokes access tokens of people.
+
+import { createToken, findUserByEmail, revokeToken } from '../storage/postgres/identity/tokens.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import { withDatabase } from './database.ts';
+import { commandActor, expectDone, findOrganization } from './identity.ts';
+
+export const tokenCommand: Command = {
+  usage: ['tollgate token create --user EMAIL --name NAME [--organization SLUG] [--days 30]', 'tollgate token revoke --id ID'],
+  summary: 'Makes an access token and prints its id and, once, the token; or revokes one, everywhere within a second.',
+  run,
+};
+
+const OPTIONS = {
+  user: { type: 'string' },
+  name: { type: 'string' },
+  organization: { type: 'string' },
+  days: { type: 'string' },
+  id: { type: 'string' },
+} as const;
+const SECONDS_PER_DAY = 86_400;
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const [action] = expectPositionals(positionals, ['create or revoke']);
+  const actor = commandActor(environment);
+  if (action === 'revoke') {
+    const tokenId = requireOption(values.id, 'id');
+    await withDatabase(environment, async (postgres) => expectDone(await revokeToken(postgres, actor, { tokenId, userId: null }), `token "${tokenId}"`));
+    print(`token ${tokenId} is revoked`);
+    return 0;
+  }
+  if (action !== 'create') throw new UsageFault(`unknown action "${action}"`);
+  const email = requireOption(values.user, 'user');
+  const name = requireOption(values.name, 'name');
+  const days = values.days ?? '30';
+  if (!/^\d{1,3}$/.test(days) || Number(days) < 1 || Number(days) > 365) throw new UsageFault(`--days: must be from 1 to 365, got "${days}"`);
+  const made = await withDatabase(environment, async (postgres, config) => {
+    const { userId } = expectDone(await findUserByEmail(postgres, email), `user "${email}"`);
+    const organizationId = values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
+    const order = { userId, name, lifetimeSeconds: Number(days) * SECONDS_PER_DAY, organizationId };
+    return expectDone(await createToken(postgres, config, actor, order), `organization "${values.organization}" for "${email}"`);
+  });
+  print(`${made.id}\t${made.secret}`);
+  return 0;
+}

@@ -41,6 +41,10 @@ enabled = false
 [feedback]
 enabled = false
 
+[features]
+plugins = false
+apps = false
+
 [otel]
 exporter = "none"
 `,

@@ -18,7 +18,7 @@ const LAST_EVENTS: Readonly<Record<string, string>> = {
 };
 
 /** The request's body as the provider must have got it. */
-export function forwardedBody({ requestBody }: TappedExchange): Buffer {
+function forwardedBody({ requestBody }: TappedExchange): Buffer {
   return Buffer.from(fillModel(findModelHole(requestBody.toString('utf8')), PROVIDER_MODEL));
 }
 

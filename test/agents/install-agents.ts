@@ -1,6 +1,6 @@
 // Installs the agents at their exact versions into this folder, and says of each whether it can run on this machine.
 
-import { existsSync, readFileSync, statfsSync } from 'node:fs';
+import { existsSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Agent } from './agent.ts';
@@ -10,6 +10,8 @@ const FOLDER = fileURLToPath(new URL('.', import.meta.url));
 const MODULES = join(FOLDER, 'node_modules');
 /** What the packages take, and once more for npm's cache. */
 const FREE_BYTES_MIN = 3 * 1024 ** 3;
+/** Before its install script has run, such a package's command is a few lines that say so. */
+const PLACEHOLDER_BYTES_MAX = 4096;
 const INSTALL_TIMEOUT_MS = 900_000;
 const SCRIPT_TIMEOUT_MS = 120_000;
 
@@ -28,7 +30,8 @@ export async function installAgents(agents: readonly Agent[]): Promise<void> {
     // Not `npm ci`: it refuses a lock without the packages of every platform, and not every registry has all of opencode's.
     await mustRun('npm', ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', FOLDER], INSTALL_TIMEOUT_MS);
   }
-  for (const script of new Set(missing.flatMap(({ installScripts }) => installScripts))) {
+  const unfinished = agents.filter((agent) => existsSync(commandPath(agent)) && statSync(commandPath(agent)).size < PLACEHOLDER_BYTES_MAX);
+  for (const script of new Set(unfinished.flatMap(({ installScripts }) => installScripts))) {
     // npm runs no scripts of packages unasked; a script that fails leaves a command that says so itself.
     await runBounded({ command: process.execPath, args: [join(MODULES, script)], cwd: FOLDER, env: process.env, timeoutMs: SCRIPT_TIMEOUT_MS });
   }

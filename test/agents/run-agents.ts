@@ -61,7 +61,7 @@ async function runEach(gateway: AgentsGateway, directory: string): Promise<strin
     for (const outcome of await runSession(gateway, agent, place)) {
       console.log(renderRow(agent, outcome));
       for (const failure of outcome.failures) console.log(`    ${failure}`);
-      if (outcome.state === 'failed') failures.push(`failed: ${agent.name}, ${outcome.step}`);
+      if (outcome.failures.length > 0) failures.push(`${outcome.state}: ${agent.name}, ${outcome.step}`);
       costPico += outcome.costPico;
       requests += outcome.requests;
     }

@@ -39,7 +39,7 @@ interface Turn {
 export async function runSession(gateway: AgentsGateway, agent: Agent, directory: string): Promise<StepOutcome[]> {
   const session = new Session(gateway, agent, directory);
   const unusable = await whyNotRunnable(agent, session.env);
-  if (unusable !== null) return STEPS.map((step) => ({ ...notRun(step), failures: [`not runnable: ${unusable}`] }));
+  if (unusable !== null) return STEPS.map((step, index) => ({ ...notRun(step), failures: index === 0 ? [`not runnable here: ${unusable}`] : [] }));
   const outcomes: StepOutcome[] = [];
   for (const step of STEPS) {
     // What comes after a failure would only repeat it.

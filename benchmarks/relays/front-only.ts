@@ -1,8 +1,9 @@
 // Our own HTTP front and upstream client with every feature of the product off: what P9 divides by. No keys, no scan, no splice, no metering.
 // Run: node benchmarks/relays/front-only.ts <upstream origin> [port]. It prints the port it listens on and ends when its parent does.
 
-import { type ReplyHeaders, type ReplyListener, type UpstreamCall, UpstreamOrigin } from '../../src/data-plane/relay/upstream.ts';
+import { type ReplyHeaders, replyHeader } from '../../src/data-plane/relay/http1/reply-head.ts';
 import { type Slab, SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
+import { type ReplyListener, type UpstreamCall, UpstreamOrigin } from '../../src/data-plane/relay/upstream.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { Server } from '../../src/http/server.ts';
 import { endWithParent } from '../harness/end-with-parent.ts';
@@ -34,13 +35,13 @@ class PlainRelay implements ReplyListener {
     exchange.onAbort(() => this.#call?.abort());
     const headers = ['content-type', exchange.contentType, 'authorization', exchange.authorization];
     const body = this.#slab.buffer.subarray(this.#slab.bodyStart, this.#slab.bodyStart + bodyBytes);
-    this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body }, this, false);
+    this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body, headroomBytes: this.#slab.bodyStart }, this, false);
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {
     this.#status = status;
-    this.#knownLength = headers['content-length'] !== undefined;
-    this.#headers = ['content-type', String(headers['content-type']), 'x-request-id', String(headers['x-request-id'])];
+    this.#knownLength = replyHeader(headers, 'content-length') !== undefined;
+    this.#headers = ['content-type', replyHeader(headers, 'content-type') ?? '', 'x-request-id', replyHeader(headers, 'x-request-id') ?? ''];
   }
 
   onReplyData(chunk: Buffer): void {

@@ -1,6 +1,7 @@
 // The upstream origins of a gateway process: one free list of connections for each provider's address and timeouts.
 
-import { UPSTREAM_TIMEOUTS, type UpstreamFault, UpstreamOrigin } from '../data-plane/relay/upstream.ts';
+import type { UpstreamFault } from '../data-plane/relay/http1/connection.ts';
+import { UPSTREAM_TIMEOUTS, UpstreamOrigin } from '../data-plane/relay/upstream.ts';
 import type { Provider, ProviderTimeouts } from '../domain/models/catalog.ts';
 import type { Counter, MetricsRegistry } from '../platform/metrics.ts';
 

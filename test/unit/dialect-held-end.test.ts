@@ -78,7 +78,7 @@ class RelayInHand {
     const offers = [{ provider: { auth: 'bearer', apiKey: 'k' }, modelJson: Buffer.from('"m"'), modelText: Buffer.from('m') }];
     relay({ ...question, offers } as unknown as RelayQuestion, context as unknown as RelayContext);
     this.provider = listeners[0] as ReplyListener;
-    this.provider.onReplyStart(200, { 'content-type': 'text/event-stream' });
+    this.provider.onReplyStart(200, ['content-type', 'text/event-stream']);
   }
 
   /** As the provider's socket would deliver it: what is due is done before the next chunk. */

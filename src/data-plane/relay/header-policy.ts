@@ -2,7 +2,7 @@
 // are not on it, so they never reach a provider, and no provider credential or account name comes back.
 
 import type { Provider } from '../../domain/models/catalog.ts';
-import type { ReplyHeaders } from './upstream.ts';
+import type { ReplyHeaders } from './http1/reply-head.ts';
 
 const REQUEST_NAMES = new Set(['accept', 'accept-language', 'content-type', 'user-agent', 'idempotency-key']);
 const REQUEST_PREFIXES = ['openai-', 'anthropic-', 'x-stainless-'];
@@ -53,11 +53,9 @@ export function upstreamHeaders(clientHeaders: readonly string[], provider: Prov
 /** Headers of the client's response: the allowed ones of the provider's reply, and ours. */
 export function replyHeaders(providerHeaders: ReplyHeaders, own: readonly string[]): string[] {
   const headers = [...own];
-  for (const name in providerHeaders) {
-    if (!decide(name, replyDecisions, REPLY_NAMES, REPLY_PREFIXES, REPLY_NAMES_REFUSED)) continue;
-    const value = providerHeaders[name];
-    if (typeof value === 'string') headers.push(name, value);
-    else if (value !== undefined) for (const one of value) headers.push(name, one);
+  for (let index = 0; index < providerHeaders.length; index += 2) {
+    const name = providerHeaders[index] as string;
+    if (decide(name, replyDecisions, REPLY_NAMES, REPLY_PREFIXES, REPLY_NAMES_REFUSED)) headers.push(name, providerHeaders[index + 1] as string);
   }
   return headers;
 }

@@ -4,9 +4,11 @@ import type { Provider } from '../../domain/models/catalog.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { replyHeaders, upstreamHeaders } from './header-policy.ts';
+import type { UpstreamFault } from './http1/connection.ts';
+import { type ReplyHeaders, replyHeader } from './http1/reply-head.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
 import { CHUNKED, ReplyWriter } from './reply-writer.ts';
-import type { ReplyHeaders, ReplyListener, UpstreamCall, UpstreamFault, UpstreamOrigin } from './upstream.ts';
+import type { ReplyListener, UpstreamCall, UpstreamOrigin } from './upstream.ts';
 import { upstreamPath } from './upstream-path.ts';
 
 export interface PassThroughContext {
@@ -84,8 +86,8 @@ class PassThrough implements ReplyListener, OpenRelay {
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {
-    const length = headers['content-length'];
-    this.writer.start(status, replyHeaders(headers, []), typeof length === 'string' ? Number(length) : CHUNKED);
+    const length = replyHeader(headers, 'content-length');
+    this.writer.start(status, replyHeaders(headers, []), length === undefined ? CHUNKED : Number(length));
     this.scheduleFlush();
   }
 

@@ -22,6 +22,8 @@ import { type Execution, type MeasuredUsage, NO_USAGE } from '../metering/execut
 import { type CountQuestion, countUsage, reportedUsage } from '../metering/measure-usage.ts';
 import { replyHeaders, upstreamHeaders } from './header-policy.ts';
 import { HeldBytes } from './held-bytes.ts';
+import type { UpstreamFault } from './http1/connection.ts';
+import { type ReplyHeaders, replyHeader } from './http1/reply-head.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { RelayedBytes } from './relayed-bytes.ts';
@@ -29,7 +31,7 @@ import { type HowItEnded, outcomeOfReply } from './reply-outcome.ts';
 import { CHUNKED, ReplyWriter } from './reply-writer.ts';
 import { RequestBytes } from './request-bytes.ts';
 import type { SlabPool } from './slab-pool.ts';
-import type { ReplyHeaders, ReplyListener, UpstreamCall, UpstreamFault, UpstreamOrigin } from './upstream.ts';
+import type { ReplyListener, UpstreamCall, UpstreamOrigin } from './upstream.ts';
 import { upstreamPath } from './upstream-path.ts';
 
 export interface RelayContext {
@@ -134,6 +136,7 @@ class Relay implements ReplyListener, OpenRelay {
         path: upstreamPath(this.context.pathPrefixOf(provider), this.question.dialect.upstreamPath, this.question.exchange.query),
         headers: upstreamHeaders(this.question.exchange.headers, provider),
         body: this.request.bodyFor(this.offer),
+        headroomBytes: this.request.headroomBytes,
       },
       this,
       this.retriedStale,
@@ -141,7 +144,7 @@ class Relay implements ReplyListener, OpenRelay {
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {
-    if (COOLDOWN_STATUSES.has(status)) this.coolDown(headers['retry-after']);
+    if (COOLDOWN_STATUSES.has(status)) this.coolDown(replyHeader(headers, 'retry-after') ?? null);
     if (FAILOVER_STATUSES.has(status) && this.nextOffer()) {
       // Nothing of this reply was relayed, and a provider does not bill it: the next offer serves (DESIGN 3).
       this.call?.discard();
@@ -149,10 +152,9 @@ class Relay implements ReplyListener, OpenRelay {
       return;
     }
     this.providerStatus = status;
-    const length = headers['content-length'];
-    this.writer.start(status, replyHeaders(headers, this.question.ownHeaders), typeof length === 'string' ? Number(length) : CHUNKED);
-    const type = headers['content-type'];
-    this.isStream = typeof type === 'string' && type.startsWith('text/event-stream');
+    const length = replyHeader(headers, 'content-length');
+    this.writer.start(status, replyHeaders(headers, this.question.ownHeaders), length === undefined ? CHUNKED : Number(length));
+    this.isStream = replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
     if (status < 300) this.watch = this.watchReply();
     this.scheduleFlush();
   }
@@ -220,9 +222,9 @@ class Relay implements ReplyListener, OpenRelay {
     return true;
   }
 
-  private coolDown(retryAfter: string | string[] | undefined): void {
+  private coolDown(retryAfter: string | null): void {
     const { clock, cooldowns } = this.context;
-    cooldowns.begin(this.offer, typeof retryAfter === 'string' ? retryAfter : null, clock.monotonicMs(), clock.nowMs());
+    cooldowns.begin(this.offer, retryAfter, clock.monotonicMs(), clock.nowMs());
   }
 
   private endWithoutReply(outcome: Outcome, errorCode: string, ended: () => void): void {

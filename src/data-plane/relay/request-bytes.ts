@@ -4,6 +4,7 @@ import type { Offer } from '../catalog/serving-catalog.ts';
 import type { ReadRequest } from '../dialects/dialect.ts';
 import { spliceModel } from '../dialects/model-splice.ts';
 import type { ReceivedRequest } from './receive-request.ts';
+import { SLAB_HEADROOM_BYTES } from './slab-pool.ts';
 
 export class RequestBytes {
   /** Where the request lies: its slab, until a splice finds no room in it or a further attempt needs its own copy. */
@@ -31,6 +32,11 @@ export class RequestBytes {
     return this.room.buffer.subarray(this.start, this.end);
   }
 
+  /** How much of the room before the body is ours: the head of the upstream request goes there. */
+  get headroomBytes(): number {
+    return this.start;
+  }
+
   /** The body for an attempt at this offer. */
   bodyFor({ modelJson, modelText }: Offer): Buffer {
     // The socket of an earlier attempt may still be sending from where the request lies: a further one has its own copy.
@@ -46,9 +52,11 @@ export class RequestBytes {
   }
 
   private copy(): void {
-    const copy = Buffer.from(this.body);
-    this.room = { buffer: copy };
-    this.start = 0;
-    this.end = copy.length;
+    const { body } = this;
+    const buffer = Buffer.allocUnsafeSlow(SLAB_HEADROOM_BYTES + body.length);
+    body.copy(buffer, SLAB_HEADROOM_BYTES);
+    this.room = { buffer };
+    this.start = SLAB_HEADROOM_BYTES;
+    this.end = buffer.length;
   }
 }

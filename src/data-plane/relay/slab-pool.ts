@@ -4,8 +4,9 @@
 import { Buffer } from 'node:buffer';
 import { assert } from '../../platform/assert.ts';
 
-/** Room on both sides of the body, so that a longer model id needs no second copy. */
-export const SLAB_HEADROOM_BYTES = 256;
+/** Room before the body for the head of the upstream request, so that both are one send. */
+export const SLAB_HEADROOM_BYTES = 1024;
+/** Room behind it, so that a longer model id needs no second copy. */
 export const SLAB_TAILROOM_BYTES = 256;
 
 const SMALLEST_CLASS_BYTES = 2048;

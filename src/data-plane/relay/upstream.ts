@@ -1,30 +1,16 @@
-// Calls to providers over undici: one connection per lane, a free list of lanes per origin, every timer set, every end told exactly once.
-// undici's own Pool searches its busy connections one by one, which doubles every request's cost at 5,000 open streams (PERFORMANCE 3).
+// Calls to providers: one connection per call at a time, a free list of kept connections per origin, every end told exactly once.
+// No cap and no pipelining: a stream that queues behind another has its first byte seconds late (PERFORMANCE 3).
 
-import type { Socket } from 'node:net';
-import { buildConnector, Client, type Dispatcher } from 'undici';
 import type { ProviderTimeouts } from '../../domain/models/catalog.ts';
-
-type DispatchController = Dispatcher.DispatchController;
-export type ReplyHeaders = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2];
+import { type Clock, systemClock } from '../../platform/clock.ts';
+import { Connection, type ConnectionKeeper, type ExchangeListener, type Peer, type UpstreamFault } from './http1/connection.ts';
+import type { ReplyHead, ReplyHeaders } from './http1/reply-head.ts';
+import { requestHead, type UpstreamRequest } from './http1/request-head.ts';
 
 export type UpstreamTimeouts = Readonly<Required<ProviderTimeouts>>;
 
 /** What holds where a provider's configuration does not say otherwise. */
 export const UPSTREAM_TIMEOUTS: UpstreamTimeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 90_000, totalMs: 3_600_000 };
-
-/** How a call to a provider failed. */
-export type UpstreamFault =
-  /** No connection: not a byte was sent. */
-  | 'connect_failed'
-  /** A kept connection turned out dead before any reply byte: the provider had closed it. */
-  | 'stale_connection'
-  /** The bytes may have been sent; no reply byte came. */
-  | 'no_reply'
-  /** No reply byte came within the first-byte timeout. */
-  | 'first_byte_timeout'
-  /** The reply began and was cut, or stalled beyond the idle timeout. */
-  | 'cut';
 
 export interface ReplyListener {
   onReplyStart(status: number, headers: ReplyHeaders): void;
@@ -36,179 +22,153 @@ export interface ReplyListener {
   onReplyFault(fault: UpstreamFault): void;
 }
 
-export interface UpstreamRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  readonly path: string;
-  /** Names and values, alternating. */
-  readonly headers: string[];
-  /** null: the request has none. */
-  readonly body: Buffer | null;
-}
-
-/** One keep-alive connection. */
-interface Lane {
-  readonly client: Client;
-  socket: Socket | null;
-  /** Replies completed on the present socket: above 0 it is a kept connection. */
-  repliesOnSocket: number;
-}
-
-export class UpstreamOrigin {
+export class UpstreamOrigin implements ConnectionKeeper {
   readonly origin: string;
   /** Calls whose reply has not ended. */
   openCalls = 0;
   readonly timeouts: UpstreamTimeouts;
-  private free: Lane[] = [];
+  readonly clock: Clock;
+  readonly peer: Peer;
+  /** As the `host` header has it: without the scheme's own port. */
+  private readonly host: string;
+  /** Every connection that is not closed, in no order. */
+  private readonly connections: Connection[] = [];
+  /** Those that wait for a call, the last used on top; some may have been closed since. */
+  private readonly free: Connection[] = [];
+  private closing = false;
 
-  constructor(origin: string, timeouts: UpstreamTimeouts = UPSTREAM_TIMEOUTS) {
+  constructor(origin: string, timeouts: UpstreamTimeouts = UPSTREAM_TIMEOUTS, clock: Clock = systemClock) {
     this.origin = origin;
     this.timeouts = timeouts;
+    this.clock = clock;
+    const url = new URL(origin);
+    const isTls = url.protocol === 'https:';
+    const port = url.port === '' ? (isTls ? 443 : 80) : Number(url.port);
+    this.peer = { isTls, host: url.hostname.replace(/^\[|\]$/g, ''), port, session: null };
+    this.host = url.host;
   }
 
   /**
-   * Starts a call. The listener hears of its end exactly once, unless the call is aborted first.
+   * Starts a call. The listener hears of its end exactly once, unless the call is aborted first; never before this returns.
    * `onNewConnection`: not on a kept connection, which may be as dead as the one before it.
    */
   call(request: UpstreamRequest, listener: ReplyListener, onNewConnection: boolean): UpstreamCall {
-    // Last in, first out: the connections in use stay few and warm, the others reach their keep-alive timeout.
-    const lane = onNewConnection ? this.openLane() : (this.free.pop() ?? this.openLane());
+    const call = new UpstreamCall(this, listener);
     this.openCalls += 1;
-    const call = new UpstreamCall(this, lane, listener);
-    lane.client.dispatch(
-      {
-        path: request.path,
-        method: request.method,
-        headers: request.headers,
-        body: request.body,
-        headersTimeout: this.timeouts.firstByteMs,
-        bodyTimeout: this.timeouts.idleMs,
-      },
-      call,
-    );
+    const head = requestHead(request, this.host);
+    if (head === null) {
+      // A credential with a line break in it, say: the provider cannot be called with it.
+      queueMicrotask(() => call.onFault('connect_failed'));
+      return call;
+    }
+    const connection = (onNewConnection ? null : this.takeFree()) ?? this.open();
+    call.connection = connection;
+    connection.begin(request, head, call);
     return call;
   }
 
-  private openLane(): Lane {
-    const connect = buildConnector({ timeout: this.timeouts.connectMs, allowH2: false });
-    const client = new Client(this.origin, {
-      pipelining: 1,
-      maxHeaderSize: 65_536,
-      keepAliveTimeout: 4_000,
-      connect: (options, callback) =>
-        connect(options, (error, socket) => {
-          if (error !== null) {
-            callback(error, null);
-            return;
-          }
-          lane.socket = socket;
-          lane.repliesOnSocket = 0;
-          socket.setNoDelay(true);
-          callback(null, socket);
-        }),
-    });
-    const lane: Lane = { client, socket: null, repliesOnSocket: 0 };
-    return lane;
-  }
-
-  /** A lane comes back when its reply has ended; an undici client opens a new socket by itself if the old one is gone. */
-  release(lane: Lane): void {
-    this.openCalls -= 1;
-    this.free.push(lane);
-  }
-
-  /** Drops lanes without a live socket, which a burst leaves behind. Called from the coarse clock. */
-  trim(): void {
-    const live: Lane[] = [];
-    for (const lane of this.free) {
-      if (lane.socket !== null && !lane.socket.destroyed) live.push(lane);
-      else lane.client.destroy().catch(() => undefined);
+  /** Last in, first out: the connections in use stay few and warm, the others reach the end of their time. */
+  private takeFree(): Connection | null {
+    const nowMs = this.clock.monotonicMs();
+    for (;;) {
+      const connection = this.free.pop();
+      if (connection === undefined) return null;
+      if (!connection.closed && nowMs < connection.lendableUntilMs) return connection;
+      connection.close();
     }
-    this.free = live;
   }
 
+  private open(): Connection {
+    const connection = new Connection(this);
+    connection.index = this.connections.length;
+    this.connections.push(connection);
+    return connection;
+  }
+
+  onFree(connection: Connection): void {
+    if (this.closing) connection.close();
+    else this.free.push(connection);
+  }
+
+  onClosed(connection: Connection): void {
+    const last = this.connections.pop() as Connection;
+    if (last === connection) return;
+    this.connections[connection.index] = last;
+    last.index = connection.index;
+  }
+
+  /** Ends calls and idle connections that are out of time. To be called from the process's coarse clock: without it there are no timeouts. */
+  trim(): void {
+    const nowMs = this.clock.monotonicMs();
+    // One that is closed is replaced by the last, which has been looked at.
+    for (let index = this.connections.length - 1; index >= 0; index--) this.connections[index]?.checkTime(nowMs);
+    let kept = 0;
+    for (const connection of this.free) if (!connection.closed) this.free[kept++] = connection;
+    this.free.length = kept;
+  }
+
+  /** Closes what is idle now, and what carries a call when that has ended. */
   async close(): Promise<void> {
-    const lanes = this.free;
-    this.free = [];
-    await Promise.allSettled(lanes.map((lane) => lane.client.destroy()));
+    this.closing = true;
+    for (const connection of this.free) connection.close();
+    this.free.length = 0;
   }
 }
 
 const DISCARDED_BYTES_MAX = 65_536;
 
-class AbortedByGateway extends Error {}
-
-export class UpstreamCall implements Dispatcher.DispatchHandler {
+export class UpstreamCall implements ExchangeListener {
+  /** null: none was asked for. */
+  connection: Connection | null = null;
   private readonly origin: UpstreamOrigin;
-  private readonly lane: Lane;
   private readonly listener: ReplyListener;
-  private controller: DispatchController | null = null;
-  private replied = false;
   private done = false;
   private discarding = false;
   private discardedBytes = 0;
-  /** What the connection had received before this call; null on a new one. */
-  private readonly bytesReadBefore: number | null;
 
-  constructor(origin: UpstreamOrigin, lane: Lane, listener: ReplyListener) {
+  constructor(origin: UpstreamOrigin, listener: ReplyListener) {
     this.origin = origin;
-    this.lane = lane;
     this.listener = listener;
-    this.bytesReadBefore = lane.repliesOnSocket > 0 ? (lane.socket?.bytesRead ?? null) : null;
   }
 
-  onRequestStart(controller: DispatchController): void {
-    if (this.done) controller.abort(new AbortedByGateway());
-    else this.controller = controller;
+  onHead(head: ReplyHead): void {
+    this.listener.onReplyStart(head.status, head.headers);
   }
 
-  onResponseStart(_controller: DispatchController, status: number, headers: ReplyHeaders): void {
-    // 1xx are the connection's business, not a reply.
-    if (status < 200 || this.done) return;
-    this.replied = true;
-    this.listener.onReplyStart(status, headers);
-  }
-
-  onResponseData(_controller: DispatchController, chunk: Buffer): void {
-    if (this.done) return;
+  onBody(bytes: Buffer): void {
     if (!this.discarding) {
-      this.listener.onReplyData(chunk);
+      this.listener.onReplyData(bytes);
       return;
     }
-    this.discardedBytes += chunk.length;
+    this.discardedBytes += bytes.length;
     if (this.discardedBytes > DISCARDED_BYTES_MAX) this.abort();
   }
 
-  onResponseEnd(): void {
-    if (this.done) return;
-    this.done = true;
-    this.lane.repliesOnSocket += 1;
-    const requestWritten = this.lane.socket?.writableLength === 0;
-    this.origin.release(this.lane);
-    if (!this.discarding) this.listener.onReplyEnd(requestWritten);
+  onEnd(requestWritten: boolean): void {
+    if (!this.settle() || this.discarding) return;
+    this.listener.onReplyEnd(requestWritten);
   }
 
-  onResponseError(_controller: DispatchController, error: Error): void {
-    if (this.done) return;
-    this.done = true;
-    this.origin.release(this.lane);
-    if (!this.discarding) this.listener.onReplyFault(this.classify(error));
+  onFault(fault: UpstreamFault): void {
+    if (!this.settle() || this.discarding) return;
+    this.listener.onReplyFault(fault);
   }
 
-  private classify(error: Error): UpstreamFault {
-    if (this.replied) return 'cut';
-    if (this.controller === null) return 'connect_failed';
-    if ('code' in error && error.code === 'UND_ERR_HEADERS_TIMEOUT') return 'first_byte_timeout';
-    // A reply that could not be read (its headers are too long, it is no HTTP) is one all the same: the provider has done its work.
-    return this.bytesReadBefore !== null && this.lane.socket?.bytesRead === this.bytesReadBefore ? 'stale_connection' : 'no_reply';
+  /** False when the call has ended before. */
+  private settle(): boolean {
+    if (this.done) return false;
+    this.done = true;
+    this.origin.openCalls -= 1;
+    return true;
   }
 
   /** Stops reading the provider until `resume`. */
   pause(): void {
-    this.controller?.pause();
+    if (!this.done) this.connection?.pause();
   }
 
   resume(): void {
-    this.controller?.resume();
+    if (!this.done) this.connection?.resume();
   }
 
   /** Lets the reply come to its end unheard, so that the connection can be kept; a long one is cut. */
@@ -218,10 +178,6 @@ export class UpstreamCall implements Dispatcher.DispatchHandler {
 
   /** Cuts the call: the provider sees its connection close. The listener hears nothing more. */
   abort(): void {
-    if (this.done) return;
-    this.done = true;
-    this.origin.release(this.lane);
-    // Before the connection is up there is no controller: `onRequestStart` then aborts.
-    this.controller?.abort(new AbortedByGateway());
+    if (this.settle()) this.connection?.abort();
   }
 }

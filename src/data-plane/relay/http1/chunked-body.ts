@@ -1,0 +1,186 @@
+// Takes the chunks of a reply apart (RFC 9112 7.1), wherever the reads cut them. Extensions and trailers are checked, bounded and dropped.
+
+import { Buffer } from 'node:buffer';
+import type { ReplyFault } from './reply-head.ts';
+
+/** Size, extensions, CR: what no honest server comes near. */
+const SIZE_LINE_BYTES_MAX = 4_096;
+const SIZE_DIGITS_MAX = 16;
+const CHUNK_BYTES_MAX = 2 ** 48;
+const TRAILER_BYTES_MAX = 16_384;
+
+const CR = 0x0d;
+const LF = 0x0a;
+const TAB = 0x09;
+const SPACE = 0x20;
+const SEMICOLON = 0x3b;
+const DELETE = 0x7f;
+
+/** What the next byte belongs to. */
+type Place = 'size' | 'before_extension' | 'extension' | 'size_lf' | 'content' | 'content_cr' | 'content_lf' | 'trailer' | 'trailer_lf' | 'over';
+
+const HEX_DIGITS = new Int8Array(256).fill(-1);
+for (let digit = 0; digit < 16; digit++) {
+  HEX_DIGITS[digit.toString(16).charCodeAt(0)] = digit;
+  HEX_DIGITS[digit.toString(16).toUpperCase().charCodeAt(0)] = digit;
+}
+
+/** Where the pieces of content lie in the read that is being taken apart: starts and ends, alternating. One for all, since a read is done with at once. */
+const pieces: number[] = [];
+
+export class ChunkedBody {
+  /** The last chunk and the trailers have come. */
+  over = false;
+  fault: ReplyFault | null = null;
+  private place: Place = 'size';
+  /** Of the present chunk: its size so far, then what is missing of it. */
+  private left = 0;
+  private sizeDigits = 0;
+  /** Of the size line, of the trailers: so far. */
+  private lineBytes = 0;
+  /** Of the present trailer line. */
+  private trailerLineBytes = 0;
+
+  /**
+   * Takes `bytes` from `start` to `end`; returns where the body ended, or `end`. What they hold of it is put into `content`, memory of its own;
+   * also what came before a fault.
+   */
+  read(bytes: Buffer, start: number, end: number): { readonly at: number; readonly content: Buffer | null } {
+    pieces.length = 0;
+    let contentBytes = 0;
+    let at = start;
+    while (at < end && !this.over && this.fault === null) {
+      if (this.place === 'content') {
+        const taken = Math.min(this.left, end - at);
+        pieces.push(at, at + taken);
+        contentBytes += taken;
+        at += taken;
+        this.left -= taken;
+        if (this.left === 0) this.place = 'content_cr';
+      } else {
+        this.readByte(bytes[at] as number);
+        at += 1;
+      }
+    }
+    return { at, content: contentBytes === 0 ? null : gather(bytes, contentBytes) };
+  }
+
+  private readByte(byte: number): void {
+    switch (this.place) {
+      case 'size':
+        this.readSize(byte);
+        return;
+      case 'before_extension':
+      case 'extension':
+        this.readExtension(byte);
+        return;
+      case 'size_lf':
+        if (byte !== LF) this.fault = 'a chunk size without its end';
+        else this.beginChunk();
+        return;
+      case 'content_cr':
+        if (byte !== CR) this.fault = 'a chunk longer than its size';
+        else this.place = 'content_lf';
+        return;
+      case 'content_lf':
+        if (byte !== LF) this.fault = 'a chunk longer than its size';
+        else this.beginSize();
+        return;
+      case 'trailer':
+        this.readTrailer(byte);
+        return;
+      case 'trailer_lf':
+        if (byte !== LF) this.fault = 'a bare CR in the trailers';
+        else if (this.trailerLineBytes === 0) this.over = true;
+        else this.beginTrailerLine();
+        return;
+      case 'content':
+      case 'over':
+    }
+  }
+
+  private beginSize(): void {
+    this.place = 'size';
+    this.left = 0;
+    this.sizeDigits = 0;
+    this.lineBytes = 0;
+  }
+
+  private readSize(byte: number): void {
+    const digit = HEX_DIGITS[byte] as number;
+    if (digit >= 0) {
+      this.left = this.left * 16 + digit;
+      this.sizeDigits += 1;
+      if (this.sizeDigits > SIZE_DIGITS_MAX || this.left > CHUNK_BYTES_MAX) this.fault = 'a chunk size beyond all measure';
+    } else if (this.sizeDigits === 0) {
+      this.fault = 'a chunk without a size';
+    } else if (byte === CR) {
+      this.place = 'size_lf';
+    } else if (byte === SEMICOLON) {
+      this.place = 'extension';
+    } else if (byte === SPACE || byte === TAB) {
+      this.place = 'before_extension';
+    } else {
+      this.fault = 'a chunk size that is no number';
+    }
+  }
+
+  private readExtension(byte: number): void {
+    this.lineBytes += 1;
+    if (this.lineBytes > SIZE_LINE_BYTES_MAX) {
+      this.fault = 'a chunk extension beyond all measure';
+    } else if (this.place === 'before_extension') {
+      // Blanks are for an extension to follow (RFC 9112 7.1.1), not for the end of the line.
+      if (byte === SEMICOLON) this.place = 'extension';
+      else if (byte !== SPACE && byte !== TAB) this.fault = 'a chunk size that is no number';
+    } else if (byte === CR) {
+      this.place = 'size_lf';
+    } else if (isControl(byte)) {
+      this.fault = 'a control character in a chunk extension';
+    }
+  }
+
+  private beginChunk(): void {
+    if (this.left > 0) {
+      this.place = 'content';
+      return;
+    }
+    this.lineBytes = 0;
+    this.beginTrailerLine();
+  }
+
+  private beginTrailerLine(): void {
+    this.place = 'trailer';
+    this.trailerLineBytes = 0;
+  }
+
+  private readTrailer(byte: number): void {
+    this.lineBytes += 1;
+    if (this.lineBytes > TRAILER_BYTES_MAX) {
+      this.fault = 'trailers beyond all measure';
+    } else if (byte === CR) {
+      this.place = 'trailer_lf';
+    } else if (isControl(byte)) {
+      this.fault = 'a control character in the trailers';
+    } else {
+      this.trailerLineBytes += 1;
+    }
+  }
+}
+
+function isControl(byte: number): boolean {
+  return (byte < SPACE && byte !== TAB) || byte === DELETE;
+}
+
+/** All pieces of one read as one. */
+function gather(bytes: Buffer, contentBytes: number): Buffer {
+  const content = Buffer.allocUnsafe(contentBytes);
+  let filled = 0;
+  for (let index = 0; index < pieces.length; index += 2) {
+    const from = pieces[index] as number;
+    const to = pieces[index + 1] as number;
+    bytes.copy(content, filled, from, to);
+    filled += to - from;
+  }
+  return content;
+}

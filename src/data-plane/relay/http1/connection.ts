@@ -1,0 +1,312 @@
+// One HTTP/1.1 connection to a provider: its socket, the exchange it carries, and whether it may carry another one.
+//
+//   connecting --up--> sending --sent--> awaiting --head--> replying --end of it--> idle --lent again--> sending
+//       |                 |                 |                  |                     |
+//       +-----------------+-----------------+------------------+---------------------+--> closed, for good
+//
+// No timers: the origin's coarse clock asks each connection about its time.
+
+import { Buffer } from 'node:buffer';
+import { isIP, connect as openPlain, type Socket } from 'node:net';
+import { connect as openTls } from 'node:tls';
+import type { Clock } from '../../../platform/clock.ts';
+import type { ReplyHead } from './reply-head.ts';
+import { ReplyReader } from './reply-reader.ts';
+import type { UpstreamRequest } from './request-head.ts';
+
+/** How a call to a provider failed. */
+export type UpstreamFault =
+  /** No connection: not a byte was sent. */
+  | 'connect_failed'
+  /** A kept connection turned out dead before any reply byte: the provider had closed it. */
+  | 'stale_connection'
+  /** The bytes may have been sent; no reply came that could be read. */
+  | 'no_reply'
+  /** No reply came within the first-byte timeout. */
+  | 'first_byte_timeout'
+  /** The reply began and was cut, or stalled beyond the idle timeout. */
+  | 'cut';
+
+export interface ConnectionTimeouts {
+  readonly connectMs: number;
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+}
+
+/** Whom a connection tells about the exchange it carries. After `onEnd` or `onFault` it tells nothing more. */
+export interface ExchangeListener {
+  onHead(head: ReplyHead): void;
+  onBody(bytes: Buffer): void;
+  onEnd(requestWritten: boolean): void;
+  onFault(fault: UpstreamFault): void;
+}
+
+/** Where connections go to. */
+export interface Peer {
+  readonly isTls: boolean;
+  /** A name, or an address without brackets. */
+  readonly host: string;
+  readonly port: number;
+  /** The last TLS session, with which the next connection saves a round trip. */
+  session: Buffer | null;
+}
+
+/** Whom a connection belongs to. */
+export interface ConnectionKeeper {
+  readonly peer: Peer;
+  readonly clock: Clock;
+  readonly timeouts: ConnectionTimeouts;
+  onFree(connection: Connection): void;
+  onClosed(connection: Connection): void;
+}
+
+/** How long a connection is kept idle where the server does not say. Under the keep-alive timeout of every common server. */
+const KEEP_ALIVE_MS = 4_000;
+const KEEP_ALIVE_MS_MAX = 60_000;
+/** The server counts from when it sent, we from when we read. */
+const KEEP_ALIVE_MARGIN_MS = 1_000;
+/** Probes of the system, for a peer that vanished without a word. */
+const TCP_KEEP_ALIVE_DELAY_MS = 60_000;
+
+/** All connections are read into this one: what a read brings is dealt with before the next. */
+const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
+
+/**
+ * Kept connections with a request to send. They send after the event loop has read all sockets once more: an end or a stray reply that lies
+ * unread on one of them must not be taken for the reply to this request (response queue poisoning), and a dead one is better found before it is used.
+ */
+let sending: Connection[] = [];
+
+function sendAll(): void {
+  const connections = sending;
+  sending = [];
+  for (const connection of connections) connection.send();
+}
+
+export class Connection {
+  /** Its place among its keeper's connections. */
+  index = -1;
+  closed = false;
+  /** While idle: until when it may be lent. */
+  lendableUntilMs = 0;
+  private readonly keeper: ConnectionKeeper;
+  private readonly socket: Socket;
+  private readonly reader = new ReplyReader();
+  private listener: ExchangeListener | null = null;
+  private request: UpstreamRequest | null = null;
+  private head = '';
+  private connected = false;
+  private earlySession: Buffer | null = null;
+  private sent = false;
+  /** The kernel has taken the last byte of the request. */
+  private written = false;
+  /** A byte has come since the request was sent. */
+  private answered = false;
+  private paused = false;
+  private exchanges = 0;
+  /** Since when the connection waits for what it waits for. */
+  private waitingSinceMs: number;
+
+  constructor(keeper: ConnectionKeeper) {
+    this.keeper = keeper;
+    this.waitingSinceMs = keeper.clock.monotonicMs();
+    this.socket = this.open(keeper.peer);
+    this.socket.on('error', this.onError);
+    this.socket.on('end', this.onEnd);
+    this.socket.on('close', this.onError);
+  }
+
+  private open(peer: Peer): Socket {
+    const { host, port } = peer;
+    const onread = { buffer: READ_BUFFER, callback: this.onRead };
+    if (!peer.isTls) return openPlain({ host, port, onread }, this.onConnected);
+    // An address is no name to ask for (RFC 6066 3); the certificate is checked against it all the same.
+    const servername = isIP(host) === 0 ? host : '';
+    const session = peer.session === null ? {} : { session: peer.session };
+    const options = { host, port, onread, servername, ALPNProtocols: ['http/1.1'], ...session };
+    const socket = openTls(options, this.onConnected);
+    // A session may come before the certificate is found good, and one that is resumed is not checked again.
+    socket.on('session', (session: Buffer) => {
+      if (this.connected) peer.session = session;
+      else this.earlySession = session;
+    });
+    return socket;
+  }
+
+  private readonly onConnected = (): void => {
+    this.connected = true;
+    if (this.earlySession !== null) this.keeper.peer.session = this.earlySession;
+    this.earlySession = null;
+    this.socket.setNoDelay(true);
+    this.socket.setKeepAlive(true, TCP_KEEP_ALIVE_DELAY_MS);
+    this.send();
+  };
+
+  /** Begins an exchange. `head` goes before the request's body. */
+  begin(request: UpstreamRequest, head: string, listener: ExchangeListener): void {
+    this.request = request;
+    this.head = head;
+    this.listener = listener;
+    this.sent = false;
+    this.written = false;
+    this.answered = false;
+    this.reader.begin();
+    this.waitingSinceMs = this.keeper.clock.monotonicMs();
+    if (!this.connected) return;
+    if (sending.length === 0) setImmediate(sendAll);
+    sending.push(this);
+  }
+
+  /** Sends the request of the exchange that was begun. */
+  send(): void {
+    const { request, head, socket } = this;
+    if (this.closed || request === null) return;
+    this.request = null;
+    this.head = '';
+    this.sent = true;
+    this.waitingSinceMs = this.keeper.clock.monotonicMs();
+    const { body, headroomBytes = 0 } = request;
+    if (body === null) {
+      socket.write(head, 'latin1', this.onWritten);
+    } else if (head.length <= headroomBytes) {
+      const whole = Buffer.from(body.buffer, body.byteOffset - head.length, head.length + body.length);
+      whole.write(head, 0, head.length, 'latin1');
+      socket.write(whole, this.onWritten);
+    } else {
+      socket.cork();
+      socket.write(head, 'latin1');
+      socket.write(body, this.onWritten);
+      socket.uncork();
+    }
+  }
+
+  private readonly onWritten = (fault?: Error | null): void => {
+    if (fault == null) this.written = true;
+  };
+
+  private readonly onRead = (length: number): boolean => {
+    const { listener, reader } = this;
+    if (this.closed) return false;
+    this.answered = true;
+    if (listener === null || !this.sent) {
+      // Nobody asked for these bytes: what comes after them on this connection cannot be trusted.
+      this.fail('stale_connection');
+      return true;
+    }
+    const hadHead = reader.head !== null;
+    const interimHeads = reader.interimHeads;
+    reader.read(READ_BUFFER, length);
+    // A reply that has begun lives by each piece of it, one that has not by signs of life; the beginning of a head is none.
+    if (reader.head !== null || reader.interimHeads > interimHeads) this.waitingSinceMs = this.keeper.clock.monotonicMs();
+    try {
+      this.tell(listener, hadHead);
+    } catch (fault) {
+      // A bug of ours ends the one call, not the process with all others.
+      process.emitWarning(fault instanceof Error ? fault : String(fault));
+      if (this.listener === listener) this.fail(reader.head === null ? 'no_reply' : 'cut');
+    }
+    return true;
+  };
+
+  /** Hands on what the last read brought. The listener may abort the call at any of it. */
+  private tell(listener: ExchangeListener, hadHead: boolean): void {
+    const { reader } = this;
+    if (reader.head !== null && !hadHead) listener.onHead(reader.head);
+    if (reader.body !== null && this.listener === listener) listener.onBody(reader.body);
+    if (this.listener !== listener) return;
+    if (reader.fault !== null) this.fail(reader.head === null ? 'no_reply' : 'cut');
+    else if (reader.ended) this.finish();
+  }
+
+  /** The reply is complete. */
+  private finish(): void {
+    const { listener, reader } = this;
+    const requestWritten = this.written && this.socket.writableLength === 0;
+    this.listener = null;
+    const keptMs = this.keptMs();
+    if (reader.reusable && requestWritten && keptMs > 0 && !this.closed) {
+      this.exchanges += 1;
+      if (this.paused) this.resume();
+      this.lendableUntilMs = this.keeper.clock.monotonicMs() + keptMs;
+      this.keeper.onFree(this);
+    } else {
+      this.close();
+    }
+    listener?.onEnd(requestWritten);
+  }
+
+  private keptMs(): number {
+    const hintMs = this.reader.head?.keepAliveHintMs ?? null;
+    return hintMs === null ? KEEP_ALIVE_MS : Math.min(hintMs - KEEP_ALIVE_MARGIN_MS, KEEP_ALIVE_MS_MAX);
+  }
+
+  private readonly onEnd = (): void => {
+    if (this.closed) return;
+    const { reader } = this;
+    reader.endOfConnection();
+    if (this.listener !== null && reader.ended) this.finish();
+    else this.fail(this.faultOfLoss());
+  };
+
+  /** A reset is no end: a reply that only the end of its connection would have ended is cut. */
+  private readonly onError = (): void => {
+    if (!this.closed) this.fail(this.faultOfLoss());
+  };
+
+  private faultOfLoss(): UpstreamFault {
+    if (this.sent && this.reader.head !== null) return 'cut';
+    if (!this.connected) return 'connect_failed';
+    return this.exchanges > 0 && !this.answered ? 'stale_connection' : 'no_reply';
+  }
+
+  private fail(fault: UpstreamFault): void {
+    const { listener } = this;
+    this.listener = null;
+    this.close();
+    listener?.onFault(fault);
+  }
+
+  /** Ends what is out of time. */
+  checkTime(nowMs: number): void {
+    const { timeouts } = this.keeper;
+    if (this.listener === null) {
+      if (nowMs >= this.lendableUntilMs) this.close();
+      return;
+    }
+    const waitedMs = nowMs - this.waitingSinceMs;
+    if (!this.connected) {
+      if (waitedMs > timeouts.connectMs) this.fail('connect_failed');
+    } else if (this.reader.head === null) {
+      if (waitedMs > timeouts.firstByteMs) this.fail('first_byte_timeout');
+    } else if (!this.paused && waitedMs > timeouts.idleMs) {
+      this.fail('cut');
+    }
+  }
+
+  pause(): void {
+    if (this.paused || !this.connected) return;
+    this.paused = true;
+    this.socket.pause();
+  }
+
+  resume(): void {
+    if (!this.paused) return;
+    this.paused = false;
+    this.waitingSinceMs = this.keeper.clock.monotonicMs();
+    this.socket.resume();
+  }
+
+  /** Gives up the exchange and the connection; its listener hears nothing more. */
+  abort(): void {
+    this.listener = null;
+    this.close();
+  }
+
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.request = null;
+    this.socket.destroy();
+    this.keeper.onClosed(this);
+  }
+}

@@ -1,0 +1,48 @@
+// Writes the head of an HTTP/1.1 request, and is the last guard against a value that would end its line or its head early.
+
+/** What a request to a provider consists of. */
+export interface UpstreamRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  /** Names and values, alternating. */
+  readonly headers: readonly string[];
+  /** null: the request has none. */
+  readonly body: Buffer | null;
+  /** How many bytes right before `body`, in its own memory, may be overwritten: the head goes there, so that both are one send. Default: none. */
+  readonly headroomBytes?: number;
+}
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+const NOT_IN_PATH = /[^\x21-\x7e\x80-\xff]/;
+/** Ours to say: a second one would frame the request twice. */
+const FRAMING_NAMES = new Set(['content-length', 'transfer-encoding', 'host', 'connection', 'keep-alive', 'upgrade', 'expect', 'te', 'trailer']);
+
+/** Whether a name may be sent: there are few in all traffic. Bounded. */
+const knownNames = new Map<string, boolean>();
+const KNOWN_NAMES_MAX = 1_000;
+
+function mayBeSent(name: string): boolean {
+  const known = knownNames.get(name);
+  if (known !== undefined) return known;
+  const may = TOKEN.test(name) && !FRAMING_NAMES.has(name.toLowerCase());
+  if (knownNames.size < KNOWN_NAMES_MAX) knownNames.set(name, may);
+  return may;
+}
+
+/** One character is one byte of it. null: it holds what would make two requests of one, and must not be sent. */
+export function requestHead(request: UpstreamRequest, host: string): string | null {
+  const { method, path, headers, body } = request;
+  if (!path.startsWith('/') || NOT_IN_PATH.test(path)) return null;
+  let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`;
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] as string;
+    const value = headers[index + 1] as string;
+    if (!mayBeSent(name) || NOT_IN_VALUE.test(value)) return null;
+    head += `${name}: ${value}\r\n`;
+  }
+  // RFC 9110 8.6: a method that means to carry content says so even when it has none.
+  const bodyBytes = body === null ? 0 : body.length;
+  if (bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH') head += `content-length: ${bodyBytes}\r\n`;
+  return `${head}\r\n`;
+}

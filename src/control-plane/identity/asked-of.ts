@@ -4,6 +4,7 @@ import type { Actor } from '../../domain/identity/actor.ts';
 import type { Principal } from '../../domain/identity/principal.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Asked } from '../operation.ts';
+import type { IdentityStore, Refused } from './identity-store.ts';
 
 type Question = Pick<Asked<unknown, unknown>, 'principal' | 'ids'>;
 
@@ -23,6 +24,21 @@ export const ACTIVE: Tenancy = {
 };
 
 export const NAMED: Tenancy = { suffix: 'OfOrganization', organizationId: ({ ids }) => idOf(ids, 'organizationId') };
+
+/** Lists what an organization has; an empty list must not stand for an organization that does not exist. */
+export async function listOf<T>(
+  store: IdentityStore,
+  tenancy: Tenancy,
+  asked: Question,
+  list: (organizationId: string) => Promise<T | Refused>,
+): Promise<T | Refused> {
+  const organizationId = tenancy.organizationId(asked);
+  if (tenancy === NAMED) {
+    const organization = await store.getOrganization(organizationId);
+    if ('refused' in organization) return organization;
+  }
+  return list(organizationId);
+}
 
 export function idOf(ids: Readonly<Record<string, string>>, name: string): string {
   const id = ids[name];

@@ -1,8 +1,8 @@
 // The audit log: who changed what. An organization reads its own; the platform reads all.
 
 import { z } from 'zod';
-import { type Asked, type Operation, operation } from '../operation.ts';
-import type { Tenancy } from './asked-of.ts';
+import { type Operation, operation } from '../operation.ts';
+import { listOf, type Tenancy } from './asked-of.ts';
 import { pageQuery, showMoment, shownId, shownMoment } from './fields.ts';
 import type { AuditEntry, IdentityStore } from './identity-store.ts';
 import { pageOf, pageOrRefused } from './outcome.ts';
@@ -33,22 +33,23 @@ function show({ id, atMs, organizationId, actor, action, target, before, after }
   };
 }
 
-type OrganizationOf = (asked: Asked<unknown, unknown>) => string | null;
-
-function auditOperation(store: IdentityStore, id: string, summary: string, organizationOf: OrganizationOf): Operation {
+function auditOperation(store: IdentityStore, id: string, summary: string, ofTenant: Tenancy | null): Operation {
   return operation({
     id,
     summary,
     query: pageQuery,
     answer: pageOf(shown),
-    run: async (asked) => pageOrRefused(await store.listAudit({ ...asked.query, organizationId: organizationOf(asked) }), show),
+    run: async (asked) => {
+      const list = (organizationId: string | null) => store.listAudit({ ...asked.query, organizationId });
+      return pageOrRefused(await (ofTenant === null ? list(null) : listOf(store, ofTenant, asked, list)), show);
+    },
   });
 }
 
 export function listAudit(store: IdentityStore, tenancy: Tenancy): Operation {
-  return auditOperation(store, `listAudit${tenancy.suffix}`, 'Lists the changes to the organization, newest first.', tenancy.organizationId);
+  return auditOperation(store, `listAudit${tenancy.suffix}`, 'Lists the changes to the organization, newest first.', tenancy);
 }
 
 export function listPlatformAudit(store: IdentityStore): Operation {
-  return auditOperation(store, 'listPlatformAudit', 'Lists the changes to every organization and to the platform, newest first.', () => null);
+  return auditOperation(store, 'listPlatformAudit', 'Lists the changes to every organization and to the platform, newest first.', null);
 }

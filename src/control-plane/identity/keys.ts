@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { type Asked, type Operation, operation } from '../operation.ts';
-import { ACTIVE, actorOf, idOf, type Tenancy } from './asked-of.ts';
+import { ACTIVE, actorOf, idOf, listOf, type Tenancy } from './asked-of.ts';
 import { idField, labelField, modelNameField, momentField, pageQuery, showMoment, showMomentOrNull, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore, Key, KeyName, WithSecret } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
@@ -66,7 +66,8 @@ export function listKeys(store: IdentityStore, tenancy: Tenancy): Operation {
     answer: pageOf(shown),
     run: async (asked) => {
       const { limit, cursor, team_id, user_id } = asked.query;
-      return pageOrRefused(await store.listKeys({ limit, cursor, organizationId: tenancy.organizationId(asked), teamId: team_id, userId: user_id }), show);
+      const question = { limit, cursor, teamId: team_id, userId: user_id };
+      return pageOrRefused(await listOf(store, tenancy, asked, (organizationId) => store.listKeys({ ...question, organizationId })), show);
     },
   });
 }

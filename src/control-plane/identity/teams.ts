@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { type Operation, operation } from '../operation.ts';
-import { ACTIVE, actorOf, idOf, type Tenancy } from './asked-of.ts';
+import { ACTIVE, actorOf, idOf, listOf, type Tenancy } from './asked-of.ts';
 import { labelField, pageQuery, showMoment, shownId, shownMoment, slugField } from './fields.ts';
 import type { IdentityStore, Team } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
@@ -19,7 +19,7 @@ export function listTeams(store: IdentityStore, tenancy: Tenancy): Operation {
     summary: 'Lists the teams of the organization.',
     query: pageQuery,
     answer: pageOf(shown),
-    run: async (asked) => pageOrRefused(await store.listTeams({ ...asked.query, organizationId: tenancy.organizationId(asked) }), show),
+    run: async (asked) => pageOrRefused(await listOf(store, tenancy, asked, (organizationId) => store.listTeams({ ...asked.query, organizationId })), show),
   });
 }
 

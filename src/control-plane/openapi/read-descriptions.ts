@@ -1,0 +1,60 @@
+// Descriptions of reading routes whose handlers write their JSON text themselves: generation records (exact numbers) and the catalog (made once).
+
+import { z } from 'zod';
+import type { OperationDescription } from '../operation.ts';
+
+const generation = z
+  .object({
+    id: z.uuid(),
+    model: z.string(),
+    streamed: z.boolean(),
+    native_tokens_prompt: z.int().optional(),
+    native_tokens_completion: z.int().optional(),
+    billing_status: z.enum(['final', 'pending', 'not_billed', 'cancelled']),
+    total_cost: z.number().optional(),
+    currency: z.string().optional(),
+    rated_cost: z.number().optional(),
+    authorized_amount: z.number().optional(),
+  })
+  .meta({ id: 'Generation', description: 'Money is an exact JSON number; what is missing is not known.' });
+
+const model = z
+  .looseObject({ id: z.string(), display_name: z.string(), kind: z.enum(['text', 'image', 'evaluation']), context_length: z.int().nullable() })
+  .meta({ id: 'Model' });
+
+function reading(id: string, summary: string, query: z.ZodObject | null, answer: z.ZodType): OperationDescription {
+  return { id, summary, query, body: null, answer, status: 200 };
+}
+
+export const GET_GENERATION = reading(
+  'getGeneration',
+  'Shows one execution of the caller’s organization and payer.',
+  z.object({ id: z.uuid() }),
+  z.object({ data: generation }),
+);
+export const LIST_GENERATIONS = reading(
+  'listGenerations',
+  'Lists the executions that carried a correlation value.',
+  z.object({ client_request_id: z.string() }),
+  z.object({ data: z.array(generation) }),
+);
+export const LIST_MODELS = reading(
+  'listModels',
+  'Lists the models that can be called.',
+  null,
+  z.looseObject({ object: z.literal('list'), data: z.array(model) }),
+);
+export const LIST_MODEL_PROVIDERS = reading(
+  'listModelProviders',
+  'Lists the providers in the catalog and what each serves.',
+  null,
+  z.object({ object: z.literal('list'), data: z.array(z.object({ id: z.string(), models: z.array(z.string()) })) }),
+);
+export const GET_HEALTH = reading('getHealth', 'Says that this process runs.', null, z.object({ status: z.literal('ok') }));
+export const GET_READINESS = reading(
+  'getReadiness',
+  'Says whether this process can serve.',
+  null,
+  z.object({ status: z.string(), not_ready: z.array(z.string()) }),
+);
+export const GET_OPENAPI = reading('getOpenapi', 'This document.', null, z.looseObject({ openapi: z.string() }));

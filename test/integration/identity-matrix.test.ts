@@ -1,0 +1,460 @@
+// Who may do what: every caller × every route of the table × own, sibling, foreign and absent object, on one installation.
+// A route without a row in EXPECTED fails: what is new says first whom it lets in.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import pg from 'pg';
+import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
+import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { settledGeneration } from '../support/generation-lookup.ts';
+import { type HttpAnswer, httpCall } from '../support/http-call.ts';
+import { ADMIN_TOKEN, ask, issueToken, type Person, Tenant } from '../support/identity-world.ts';
+import { nameOf, routeTable } from '../support/route-table.ts';
+import { KEYS, testConfiguration } from '../support/test-configuration.ts';
+
+const CALLERS = [
+  'owner',
+  'admin',
+  'member',
+  'teamOwner',
+  'teamMember',
+  'otherTeamOwner',
+  'key',
+  'otherPayer',
+  'foreignOwner',
+  'platform',
+  'platformPerson',
+  'nowhere',
+  'revoked',
+  'expired',
+  'none',
+] as const;
+type Caller = (typeof CALLERS)[number];
+
+/** Objects as the callers of the first organization see them; for the foreign owner `foreign` is its own. */
+const OBJECTS = ['own', 'sibling', 'foreign', 'absent'] as const;
+type ObjectName = (typeof OBJECTS)[number];
+
+/** Who is let in at all. */
+type Gate = 'open' | 'inference' | 'anybody' | 'people' | 'admins' | 'teamAdmins' | 'platform';
+
+interface Ids {
+  readonly organizationId: string;
+  readonly teamId: string;
+  readonly userId: string;
+  readonly keyId: string;
+  readonly tokenId: string;
+}
+
+interface Expectation {
+  readonly gate: Gate;
+  /** Status when let in to an object one may see. */
+  readonly ok: number;
+  readonly body?: () => object;
+  /** What the call uses up: made anew for every call that should succeed. */
+  readonly usesUp?: keyof typeof MAKERS;
+  /** Whose the object is, when the route names one: the organization's, a person's own, or the platform's (all of them exist for it). */
+  readonly object?: 'organization' | 'person' | 'platform' | 'administrator';
+}
+
+let counter = 0;
+const fresh = (what: string) => `${what}-${(counter += 1)}`;
+
+const READ = { ok: 200 } as const;
+const inference = { gate: 'inference', ok: 400, body: () => ({}) } as const;
+const saved = { gate: 'inference', ok: 404 } as const;
+const admins = { gate: 'admins', ...READ } as const;
+const team = { gate: 'teamAdmins', ...READ, object: 'organization' } as const;
+const ofAdmins = { ...admins, object: 'organization' } as const;
+const platform = { gate: 'platform', ...READ } as const;
+const ofPlatform = { ...platform, object: 'platform' } as const;
+const limits = () => ({ limits: [{ kind: 'requests_per_minute', limit: 1_000_000 }] });
+const allModels = () => ({ allowed_models: null });
+const personBody = () => ({ email: `${fresh('new')}@people.test` });
+
+const EXPECTED: Readonly<Record<string, Expectation>> = {
+  'POST /v1/chat/completions': inference,
+  'POST /v1/responses': inference,
+  'GET /v1/responses': { gate: 'open', ok: 405 },
+  'GET /v1/responses/:id': saved,
+  'DELETE /v1/responses/:id': saved,
+  'POST /v1/responses/:id/cancel': saved,
+  'GET /v1/responses/:id/input_items': saved,
+  'POST /v1/messages': inference,
+  'POST /v1/messages/count_tokens': inference,
+  'POST /v1/images/generations': inference,
+  'POST /v1/images/edits': inference,
+  'POST /v1/systemone': inference,
+  // Without their query; whose executions are found has a test of its own below.
+  'GET /v1/generation': { gate: 'inference', ok: 400 },
+  'GET /v1/generations': { gate: 'inference', ok: 400 },
+  'GET /v1/models': { gate: 'inference', ...READ },
+  'GET /v1/models/providers': { gate: 'inference', ...READ },
+  'GET /healthz': { gate: 'open', ...READ },
+  'GET /readyz': { gate: 'open', ...READ },
+  'GET /openapi.json': { gate: 'open', ...READ },
+
+  'GET /v1/me': { gate: 'anybody', ...READ },
+  'GET /v1/me/tokens': { gate: 'people', ...READ },
+  'POST /v1/me/tokens': { gate: 'people', ok: 201, body: () => ({ name: fresh('token') }) },
+  'DELETE /v1/me/tokens/:tokenId': { gate: 'people', ...READ, object: 'person', usesUp: 'token' },
+  // An organization that does not exist is not entered, whoever asks; that one's own is, has a test below.
+  'PUT /v1/me/active-organization': { gate: 'people', ok: 404, body: () => ({ organization_id: randomUUID() }) },
+
+  'GET /v1/admin/organizations': platform,
+  'POST /v1/admin/organizations': { gate: 'platform', ok: 201, body: () => ({ slug: fresh('made'), billing: 'none' }) },
+  'GET /v1/admin/organizations/:organizationId': ofPlatform,
+  'PATCH /v1/admin/organizations/:organizationId': { ...ofPlatform, body: () => ({ frozen: false }) },
+  'GET /v1/admin/organizations/:organizationId/members': ofPlatform,
+  'POST /v1/admin/organizations/:organizationId/members': { ...ofPlatform, ok: 201, body: personBody },
+  'POST /v1/admin/organizations/:organizationId/members/:userId/tokens': { ...ofPlatform, ok: 201, body: () => ({ name: fresh('token') }) },
+  'GET /v1/admin/organizations/:organizationId/teams': ofPlatform,
+  'GET /v1/admin/organizations/:organizationId/keys': ofPlatform,
+  'GET /v1/admin/organizations/:organizationId/limits': ofPlatform,
+  'PUT /v1/admin/organizations/:organizationId/limits': { ...ofPlatform, body: limits },
+  'GET /v1/admin/organizations/:organizationId/model-access': ofPlatform,
+  'PUT /v1/admin/organizations/:organizationId/model-access': { ...ofPlatform, body: allModels },
+  'GET /v1/admin/organizations/:organizationId/audit': ofPlatform,
+  'GET /v1/admin/audit': platform,
+  'GET /v1/admin/platform-administrators': platform,
+  'POST /v1/admin/platform-administrators': { gate: 'platform', ok: 201, body: personBody },
+  'DELETE /v1/admin/platform-administrators/:userId': { ...platform, object: 'administrator', usesUp: 'administrator' },
+
+  'GET /v1/admin/active-org': admins,
+  'GET /v1/admin/active-org/members': admins,
+  'POST /v1/admin/active-org/members': { ...admins, ok: 201, body: personBody },
+  'PATCH /v1/admin/active-org/members/:userId': { ...ofAdmins, body: () => ({ role: 'member' }) },
+  'DELETE /v1/admin/active-org/members/:userId': { ...ofAdmins, usesUp: 'member' },
+  'GET /v1/admin/active-org/members/:userId/limits': ofAdmins,
+  'PUT /v1/admin/active-org/members/:userId/limits': { ...ofAdmins, body: limits },
+  'GET /v1/admin/active-org/limits': admins,
+  'PUT /v1/admin/active-org/limits': { ...admins, body: limits },
+  'GET /v1/admin/active-org/model-access': admins,
+  'PUT /v1/admin/active-org/model-access': { ...admins, body: allModels },
+  'GET /v1/admin/active-org/audit': admins,
+  'GET /v1/admin/active-org/teams': admins,
+  'POST /v1/admin/active-org/teams': { ...admins, ok: 201, body: () => ({ slug: fresh('team-made') }) },
+  'GET /v1/admin/active-org/teams/:teamId': team,
+  'PATCH /v1/admin/active-org/teams/:teamId': { ...team, body: () => ({ display_name: 'Renamed' }) },
+  'DELETE /v1/admin/active-org/teams/:teamId': { ...ofAdmins, usesUp: 'team' },
+  'GET /v1/admin/active-org/teams/:teamId/members': team,
+  'POST /v1/admin/active-org/teams/:teamId/members': { ...team, ok: 201, usesUp: 'candidate' },
+  'PATCH /v1/admin/active-org/teams/:teamId/members/:userId': { ...team, body: () => ({ role: 'member' }) },
+  'DELETE /v1/admin/active-org/teams/:teamId/members/:userId': { ...team, usesUp: 'teamMember' },
+  'GET /v1/admin/active-org/teams/:teamId/limits': team,
+  'PUT /v1/admin/active-org/teams/:teamId/limits': { ...ofAdmins, body: limits },
+  'GET /v1/admin/active-org/teams/:teamId/model-access': team,
+  'PUT /v1/admin/active-org/teams/:teamId/model-access': { ...ofAdmins, body: allModels },
+  'GET /v1/admin/active-org/keys': admins,
+  'POST /v1/admin/active-org/keys': { ...admins, ok: 201, body: () => ({ name: fresh('key made') }) },
+  'GET /v1/admin/active-org/keys/:keyId': ofAdmins,
+  'PATCH /v1/admin/active-org/keys/:keyId': { ...ofAdmins, body: () => ({ expires_at: null }) },
+  'DELETE /v1/admin/active-org/keys/:keyId': { ...ofAdmins, usesUp: 'key' },
+  'POST /v1/admin/active-org/keys/:keyId/rotate': { ...ofAdmins, usesUp: 'key', body: () => ({ overlap_seconds: 60 }) },
+  'GET /v1/admin/active-org/keys/:keyId/limits': ofAdmins,
+  'PUT /v1/admin/active-org/keys/:keyId/limits': { ...ofAdmins, body: limits },
+};
+
+const REFUSED = {
+  none: [401, 'authentication required'],
+  rejected: [401, 'unauthorized'],
+  scope: [400, 'authorization scope required'],
+  denied: [403, 'permission denied'],
+} as const;
+
+/** Why the caller is not let in; null when it is. Written from spec 5 and 7.6, not from the table. */
+function refusalFor(caller: Caller, gate: Gate, object: ObjectName): keyof typeof REFUSED | null {
+  if (gate === 'open') return null;
+  if (caller === 'none') return 'none';
+  if (caller === 'revoked' || caller === 'expired') return 'rejected';
+  const isPlatform = caller === 'platform' || caller === 'platformPerson';
+  switch (gate) {
+    case 'anybody':
+      return null;
+    case 'people':
+      return caller === 'key' || caller === 'otherPayer' || caller === 'platform' ? 'denied' : null;
+    case 'platform':
+      return isPlatform ? null : 'denied';
+    case 'inference':
+      return isPlatform || caller === 'nowhere' ? 'scope' : null;
+    case 'admins':
+    case 'teamAdmins':
+      if (isPlatform || caller === 'nowhere') return 'scope';
+      if (caller === 'owner' || caller === 'admin' || caller === 'foreignOwner') return null;
+      if (gate === 'teamAdmins' && caller === 'teamOwner' && object === 'own') return null;
+      return gate === 'teamAdmins' && caller === 'otherTeamOwner' && object === 'sibling' ? null : 'denied';
+  }
+}
+
+/** Whether the object exists for a caller that was let in. */
+function sees(caller: Caller, kind: Expectation['object'], object: ObjectName): boolean {
+  switch (kind) {
+    case undefined:
+      return true;
+    case 'platform':
+      return object !== 'absent';
+    case 'administrator':
+      return object === 'own';
+    case 'person':
+      return (caller === 'owner' && object === 'own') || (caller === 'admin' && object === 'sibling') || (caller === 'foreignOwner' && object === 'foreign');
+    case 'organization':
+      return caller === 'foreignOwner' ? object === 'foreign' : object === 'own' || object === 'sibling';
+  }
+}
+
+interface World {
+  readonly tollgate: Tollgate;
+  readonly first: Tenant;
+  readonly second: Tenant;
+  readonly credentials: Readonly<Record<Caller, string | null>>;
+  readonly people: Readonly<Record<'owner' | 'admin' | 'foreignOwner', Person>>;
+  readonly ids: Readonly<Record<ObjectName, Ids>>;
+}
+
+/** Objects that one successful call uses up, in the place of the standing ones. */
+const MAKERS = {
+  key: async ({ tenant }: Cell) => ({ keyId: (await tenant.addKey()).id }),
+  team: async ({ tenant }: Cell) => ({ teamId: await tenant.addTeam() }),
+  member: async ({ tenant }: Cell) => ({ userId: await tenant.addMember('member') }),
+  teamMember: async ({ tenant, ids }: Cell) => ({ userId: await tenant.addMember('member', { id: ids.teamId, role: 'member' }) }),
+  candidate: async ({ tenant }: Cell) => {
+    const email = `${fresh('candidate')}-${tenant.id.slice(0, 8)}@people.test`;
+    await tenant.as('POST', '/members', { email }, 201);
+    return { body: { email } };
+  },
+  token: async ({ world, caller }: Cell) => {
+    const { token } = world.people[caller as 'owner'];
+    return { tokenId: String((await ask(world.tollgate.url, token, 'POST', '/v1/me/tokens', { name: fresh('spare') }, 201))['id']) };
+  },
+  administrator: async ({ world }: Cell) => {
+    const email = `${fresh('administrator')}@people.test`;
+    return { userId: String((await ask(world.tollgate.url, ADMIN_TOKEN, 'POST', '/v1/admin/platform-administrators', { email }, 201))['user_id']) };
+  },
+} satisfies Record<string, (cell: Cell) => Promise<Partial<Ids> & { body?: object }>>;
+
+interface Cell {
+  readonly world: World;
+  readonly caller: Caller;
+  /** Where the object is. */
+  readonly tenant: Tenant;
+  readonly ids: Ids;
+}
+
+const table = routeTable();
+
+describe('identity: every caller on every route', () => {
+  let upstream: FakeUpstream;
+  let tollgate: Tollgate;
+  let world: World;
+  let cells = 0;
+
+  before(async () => {
+    upstream = await startFakeUpstream(() => ({ body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }) }));
+    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url }), env: { ADMIN_TOKEN } });
+    world = await makeWorld(tollgate);
+  });
+
+  after(async () => {
+    await tollgate?.stop();
+    await upstream?.close();
+  });
+
+  test('every route of the table has its expectations', () => {
+    assert.deepEqual(Object.keys(EXPECTED).toSorted(), table.map(nameOf).toSorted());
+  });
+
+  for (const route of table) {
+    test(nameOf(route), async () => {
+      const expected = EXPECTED[nameOf(route)];
+      assert.ok(expected !== undefined, 'the route has no expectations');
+      const namesObject = route.path.includes(':');
+      let nothing: string | null = null;
+      for (const object of namesObject ? OBJECTS : (['own'] as const)) {
+        for (const caller of CALLERS) {
+          const where = `${caller} on ${object}`;
+          cells += 1;
+          const refusal = refusalFor(caller, expected.gate, object);
+          const seen = refusal === null && sees(caller, expected.object, object);
+          const reply = await callCell(route, expected, { world, caller, object, seen });
+          if (refusal !== null) {
+            const [status, error] = REFUSED[refusal];
+            assert.deepEqual([reply.status, reply.body.toString()], [status, JSON.stringify({ error })], where);
+          } else if (seen) {
+            assert.equal(reply.status, expected.ok, `${where}: ${reply.body.toString()}`);
+          } else {
+            // Foreign and absent are the same bytes.
+            assert.equal(reply.status, 404, `${where}: ${reply.body.toString()}`);
+            nothing ??= reply.body.toString();
+            assert.equal(reply.body.toString(), nothing, where);
+          }
+        }
+      }
+    });
+  }
+
+  test('the standing objects stand: nobody changed what was not theirs', async (context) => {
+    context.diagnostic(`${cells} cells`);
+    for (const [tenant, ids] of [
+      [world.first, world.ids.own],
+      [world.first, world.ids.sibling],
+      [world.second, world.ids.foreign],
+    ] as const) {
+      assert.equal((await tenant.as('GET', `/keys/${ids.keyId}`))['revoked_at'], null);
+      await tenant.as('GET', `/teams/${ids.teamId}`);
+      await tenant.as('GET', `/members/${ids.userId}/limits`);
+    }
+  });
+
+  test('an execution is found by its organization and payer, by nobody else', async () => {
+    const { url } = tollgate;
+    const body = '{"model":"sim/small","messages":[{"role":"user","content":"hi"}],"max_tokens":5}';
+    const headers = { authorization: `Bearer ${KEYS.acme}`, 'x-client-request-id': 'matrix' };
+    const generated = await httpCall(`${url}/v1/chat/completions`, { headers, body });
+    assert.equal(generated.status, 200, generated.body.toString());
+    const id = String(generated.headers['x-service-execution-id']);
+    await settledGeneration(url, KEYS.acme, id);
+    const get = (credential: string, path: string) => httpCall(`${url}${path}`, { headers: { authorization: `Bearer ${credential}` } });
+    const byId = `/v1/generation?id=${id}`;
+    assert.equal((await get(KEYS.acmeSecond, byId)).status, 200);
+    assert.equal((await get(world.people.owner.token, byId)).status, 200);
+    // An id of long ago, so that no look-up waits for it to arrive.
+    const absent = await get(KEYS.acme, '/v1/generation?id=01890a5d-ac96-774b-bcce-b302099a8057');
+    assert.equal(absent.status, 404);
+    for (const caller of ['foreignOwner', 'otherPayer'] as const) {
+      const credential = world.credentials[caller] ?? '';
+      const reply = await get(credential, byId);
+      assert.deepEqual([reply.status, reply.body.toString()], [404, absent.body.toString()], caller);
+      assert.equal((await get(credential, '/v1/generations?client_request_id=matrix')).body.toString(), '{"data":[]}', caller);
+    }
+  });
+
+  test('an active organization is chosen among one’s own', async () => {
+    const person = await world.first.addPerson('member');
+    const enter = (organization_id: string | null, status: number) =>
+      ask(tollgate.url, person.token, 'PUT', '/v1/me/active-organization', { organization_id }, status).catch((error: unknown) => {
+        throw error;
+      });
+    await enter(null, 200);
+    assert.equal((await httpCall(`${tollgate.url}/v1/models`, { headers: { authorization: `Bearer ${person.token}` } })).status, 400);
+    const foreign = await httpCall(`${tollgate.url}/v1/me/active-organization`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${person.token}` },
+      body: JSON.stringify({ organization_id: world.second.id }),
+    });
+    assert.equal(foreign.status, 404);
+    await enter(world.first.id, 200);
+    assert.equal((await httpCall(`${tollgate.url}/v1/models`, { headers: { authorization: `Bearer ${person.token}` } })).status, 200);
+  });
+
+  test('the last owner stays: 409 owner_floor (spec 7.8)', async () => {
+    const tenant = await Tenant.create(tollgate.url, fresh('floor'));
+    const url = `${tollgate.url}/v1/admin/active-org/members/${tenant.owner.userId}`;
+    const headers = { authorization: `Bearer ${tenant.owner.token}` };
+    for (const [method, body] of [
+      ['DELETE', undefined],
+      ['PATCH', '{"role":"admin"}'],
+    ] as const) {
+      const reply = await httpCall(url, { method, headers, ...(body === undefined ? {} : { body }) });
+      assert.equal(reply.status, 409, reply.body.toString());
+      assert.equal((JSON.parse(reply.body.toString()) as { code: string }).code, 'owner_floor');
+    }
+  });
+});
+
+interface CellCall {
+  readonly world: World;
+  readonly caller: Caller;
+  readonly object: ObjectName;
+  readonly seen: boolean;
+}
+
+async function callCell(route: DescribedRoute, expected: Expectation, { world, caller, object, seen }: CellCall): Promise<HttpAnswer> {
+  const tenant = object === 'foreign' ? world.second : world.first;
+  const standing = world.ids[object];
+  const made = seen && expected.usesUp !== undefined ? await MAKERS[expected.usesUp]({ world, caller, tenant, ids: standing }) : {};
+  const { body: madeBody, ...madeIds } = made as Partial<Ids> & { body?: object };
+  const ids: Readonly<Record<string, string>> = { id: 'resp_nobodys', ...standing, ...madeIds };
+  const path = route.path.replace(/:(\w+)/g, (_, name: string) => ids[name] ?? 'unknown');
+  const body = madeBody ?? expected.body?.() ?? (expected.usesUp === 'candidate' ? personBody() : undefined);
+  const credential = world.credentials[caller];
+  return httpCall(`${world.tollgate.url}${path}`, {
+    method: route.method,
+    headers: credential === null ? {} : { authorization: `Bearer ${credential}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+}
+
+async function makeWorld(tollgate: Tollgate): Promise<World> {
+  const { url } = tollgate;
+  const organizations = (await ask(url, ADMIN_TOKEN, 'GET', '/v1/admin/organizations')) as unknown as readonly { id: string; slug: string }[];
+  const first = await Tenant.adopt(url, organizations.find(({ slug }) => slug === 'acme')?.id ?? '');
+  const second = await Tenant.create(url, 'matrix-foreign', 'prepaid');
+  const [ownTeam, siblingTeam, foreignTeam] = [await first.addTeam(), await first.addTeam(), await second.addTeam()];
+
+  const admin = await first.addPerson('admin');
+  const member = await first.addPerson('member');
+  const teamOwner = await first.addPerson('member', { id: ownTeam, role: 'owner' });
+  const teamMember = await first.addPerson('member', { id: ownTeam, role: 'member' });
+  const otherTeamOwner = await first.addPerson('member', { id: siblingTeam, role: 'owner' });
+  const nowhere = await first.addPerson('member');
+  await ask(url, nowhere.token, 'PUT', '/v1/me/active-organization', { organization_id: null });
+  const administrator = await ask(url, ADMIN_TOKEN, 'POST', '/v1/admin/platform-administrators', { email: 'root@platform.test' }, 201);
+  const platformPerson = await issueToken(url, first.id, String(administrator['user_id']));
+  await ask(url, platformPerson.token, 'PUT', '/v1/me/active-organization', { organization_id: null });
+
+  const revoked = await issueToken(url, first.id, member.userId);
+  await ask(url, revoked.token, 'DELETE', `/v1/me/tokens/${revoked.tokenId}`);
+  const expired = await issueToken(url, first.id, member.userId);
+  await expireToken(tollgate, expired.tokenId);
+  const otherPayer = await first.addKey({ user_id: member.userId, payer: 'user' });
+
+  const idsOf = async (tenant: Tenant, teamId: string, tokenId: string): Promise<Ids> => ({
+    organizationId: tenant.id,
+    teamId,
+    userId: await tenant.addMember('member', { id: teamId, role: 'member' }),
+    keyId: (await tenant.addKey()).id,
+    tokenId,
+  });
+  return {
+    tollgate,
+    first,
+    second,
+    credentials: {
+      owner: first.owner.token,
+      admin: admin.token,
+      member: member.token,
+      teamOwner: teamOwner.token,
+      teamMember: teamMember.token,
+      otherTeamOwner: otherTeamOwner.token,
+      key: KEYS.acme,
+      otherPayer: otherPayer.secret,
+      foreignOwner: second.owner.token,
+      platform: ADMIN_TOKEN,
+      platformPerson: platformPerson.token,
+      nowhere: nowhere.token,
+      revoked: revoked.token,
+      expired: expired.token,
+      none: null,
+    },
+    people: { owner: first.owner, admin, foreignOwner: second.owner },
+    ids: {
+      own: await idsOf(first, ownTeam, first.owner.tokenId),
+      sibling: await idsOf(first, siblingTeam, admin.tokenId),
+      foreign: await idsOf(second, foreignTeam, second.owner.tokenId),
+      absent: { organizationId: randomUUID(), teamId: randomUUID(), userId: randomUUID(), keyId: randomUUID(), tokenId: randomUUID() },
+    },
+  };
+}
+
+/** Time does what the API does not: no token is made that has expired already. */
+async function expireToken({ postgresUrl }: Tollgate, tokenId: string): Promise<void> {
+  const client = new pg.Client({ connectionString: postgresUrl });
+  await client.connect();
+  try {
+    await client.query(`UPDATE access_tokens SET expires_at = now() - interval '1 second' WHERE id = $1`, [tokenId]);
+  } finally {
+    await client.end();
+  }
+}

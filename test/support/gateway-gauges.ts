@@ -1,0 +1,39 @@
+// What of a gateway must come back to where it was once nothing is under way: exchanges, calls to providers, relays, holds, connections.
+
+import { readFileSync } from 'node:fs';
+import type { Tollgate } from './gateway.ts';
+import { httpCall } from './http-call.ts';
+import { waitFor } from './waiting.ts';
+
+const GAUGES = ['tollgate_inflight', 'tollgate_upstream_open', 'tollgate_relays_open', 'tollgate_lease_held_usd'] as const;
+
+export type GatewayGauges = Readonly<Record<(typeof GAUGES)[number], number>>;
+
+export async function readGauges(tollgate: Tollgate): Promise<GatewayGauges> {
+  const text = (await httpCall(`${tollgate.adminUrl}/metrics`)).body.toString('utf8');
+  const valueOf = (name: string): number => Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+  return Object.fromEntries(GAUGES.map((name) => [name, valueOf(name)])) as GatewayGauges;
+}
+
+/** Waits until nothing is under way; throws with what still is. */
+export async function waitForQuiet(tollgate: Tollgate): Promise<void> {
+  await waitFor(
+    'nothing to be under way',
+    () => readGauges(tollgate),
+    (gauges) => GAUGES.every((name) => gauges[name] === 0),
+  );
+}
+
+const ESTABLISHED = '01';
+
+/** TCP connections of this machine from or to a port, both ends of one counted once; null where the system does not tell. */
+export function connectionsAt(port: number): number | null {
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  try {
+    const lines = readFileSync('/proc/net/tcp', 'latin1').split('\n').slice(1);
+    const rows = lines.map((line) => line.trim().split(/\s+/));
+    return rows.filter(([, local = '', , state]) => local.endsWith(`:${hex}`) && state === ESTABLISHED).length;
+  } catch {
+    return null;
+  }
+}

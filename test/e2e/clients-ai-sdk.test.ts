@@ -188,6 +188,10 @@ for (const row of PROVIDERS) {
       }
     });
 
+    test('is told by an error that a stream ended too early', { todo: 'the relay passes a clean end of the provider on' }, async () => {
+      assert.ok((await streamFailure(small(), 'Break [[sim: end_after=6]]')) instanceof Error);
+    });
+
     test('is told which base URL to use', async () => {
       const lacking = await refusal(modelOf(KEYS.acme, 'sim/small', installation.url), 'Hello', 50);
       assert.equal(lacking.statusCode, 404);

@@ -1,5 +1,5 @@
 // What the gateway itself says in OpenAI's dialect fits OpenAI's own description of it: every refusal that a route of that dialect can make.
-// (The models list is checked against it in 4.6-model-catalog.test.ts.)
+// The models list is checked against it in 4.6-model-catalog.test.ts.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -6,7 +6,7 @@ import { type ReplyHead, readReplyHead, replyHeader } from '../../src/data-plane
 
 function head(...lines: readonly string[]): ReplyHead {
   const read = readReplyHead(`${lines.join('\r\n')}\r\n`);
-  assert.ok(typeof read !== 'string', `${JSON.stringify(lines)}: ${String(read)}`);
+  assert.ok(typeof read !== 'string', JSON.stringify([lines, read]));
   return read;
 }
 

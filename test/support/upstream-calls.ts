@@ -1,0 +1,84 @@
+// Calls to providers as tests see them: everything a listener was told, and the promise of its end.
+
+import type { UpstreamFault } from '../../src/data-plane/relay/http1/connection.ts';
+import type { ReplyHeaders } from '../../src/data-plane/relay/http1/reply-head.ts';
+import type { UpstreamRequest } from '../../src/data-plane/relay/http1/request-head.ts';
+import { type UpstreamCall, UpstreamOrigin, type UpstreamTimeouts } from '../../src/data-plane/relay/upstream.ts';
+import type { Clock } from '../../src/platform/clock.ts';
+
+/** A clock that stands still until it is told. */
+export class HeldClock implements Clock {
+  timeMs = 1_000;
+  nowMs(): number {
+    return this.timeMs;
+  }
+  monotonicMs(): number {
+    return this.timeMs;
+  }
+}
+
+export interface ToldReply {
+  status: number | null;
+  headers: ReplyHeaders;
+  body: string;
+  /** `end`, or the fault; null while neither was told. */
+  end: 'end' | UpstreamFault | null;
+  requestWritten: boolean | null;
+}
+
+/** What one listener was told, and how to wait for it. Being told anything after the end, or the end twice, is an error. */
+export class ToldCall {
+  readonly reply: ToldReply = { status: null, headers: [], body: '', end: null, requestWritten: null };
+  readonly ended: Promise<ToldReply>;
+  readonly started: Promise<ToldReply>;
+  call!: UpstreamCall;
+  onStart: () => void = () => undefined;
+  onData: () => void = () => undefined;
+
+  constructor(origin: UpstreamOrigin, request: Partial<UpstreamRequest>, onNewConnection: boolean) {
+    const { reply } = this;
+    const ended = Promise.withResolvers<ToldReply>();
+    const started = Promise.withResolvers<ToldReply>();
+    this.ended = ended.promise;
+    this.started = started.promise;
+    const open = (): void => {
+      if (reply.end !== null) throw new Error(`told after ${reply.end}`);
+    };
+    const whole: UpstreamRequest = { method: 'POST', path: '/', headers: [], body: Buffer.from('{}'), ...request };
+    this.call = origin.call(
+      whole,
+      {
+        onReplyStart: (status, headers) => {
+          open();
+          Object.assign(reply, { status, headers });
+          started.resolve(reply);
+          this.onStart();
+        },
+        onReplyData: (chunk) => {
+          open();
+          reply.body += chunk.toString('latin1');
+          this.onData();
+        },
+        onReplyEnd: (requestWritten) => {
+          open();
+          Object.assign(reply, { end: 'end', requestWritten });
+          ended.resolve(reply);
+        },
+        onReplyFault: (fault) => {
+          open();
+          reply.end = fault;
+          ended.resolve(reply);
+        },
+      },
+      onNewConnection,
+    );
+  }
+}
+
+export function originAt(url: string, clock: Clock, timeouts: Partial<UpstreamTimeouts> = {}): UpstreamOrigin {
+  return new UpstreamOrigin(url, { connectMs: 5_000, firstByteMs: 120_000, idleMs: 90_000, totalMs: 3_600_000, ...timeouts }, clock);
+}
+
+export function callTo(origin: UpstreamOrigin, request: Partial<UpstreamRequest> = {}, onNewConnection = false): ToldCall {
+  return new ToldCall(origin, request, onNewConnection);
+}

@@ -2,11 +2,11 @@
 
 import type { DescribedRoute } from './control-plane/openapi/described-route.ts';
 import { controlPlaneRoutes } from './routes/control-plane-routes.ts';
-import { dataPlaneRoutes } from './routes/data-plane-routes.ts';
+import { generationRoutes } from './routes/generation-routes.ts';
 import { processRoutes } from './routes/process-routes.ts';
 import type { RouteParts } from './routes/route-parts.ts';
 
 export function createRoutes(parts: RouteParts): readonly DescribedRoute[] {
-  const table: readonly DescribedRoute[] = [...dataPlaneRoutes(parts), ...controlPlaneRoutes(parts), ...processRoutes(parts, () => table)];
+  const table: readonly DescribedRoute[] = [...generationRoutes(parts), ...controlPlaneRoutes(parts), ...processRoutes(parts, () => table)];
   return table;
 }

@@ -3,6 +3,7 @@
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
 import type { Authorize } from '../control-plane/operation.ts';
 import type { Authenticator } from '../data-plane/identity/authenticate.ts';
+import { refusePlatform } from '../domain/identity/permit.ts';
 import type { Principal } from '../domain/identity/principal.ts';
 import { ROLE_PERMISSIONS } from '../domain/identity/roles.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
@@ -27,7 +28,7 @@ function refuseAt({ path, permission, scope }: Gate, principal: Principal, excha
     case 'person':
       return lacking || principal.credential !== 'token' || principal.userId === null ? DENIED : null;
     case 'platform':
-      return lacking || !principal.platformAdmin ? DENIED : null;
+      return refusePlatform(principal);
     case 'organization':
       if (principal.organizationId === null) return UNRESOLVED;
       return lacking ? DENIED : null;

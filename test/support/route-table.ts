@@ -1,8 +1,8 @@
 // The route table as it is, with nothing behind it: for tests that walk it.
 
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
-import { createRoutes } from '../../src/routes.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
+import { createRoutes } from '../../src/routes.ts';
 
 const NOTHING_BEHIND = { dialectRefusals: new Set(), publicUrl: 'https://gate.test' } as unknown as RouteParts;
 

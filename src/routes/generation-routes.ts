@@ -31,7 +31,7 @@ import type { RouteParts } from './route-parts.ts';
 /** What all generation needs; the method is not the only thing that differs. */
 const INFERENCE = { plane: 'data', permission: 'inference', scope: 'organization' } as const;
 
-export function dataPlaneRoutes(parts: RouteParts): readonly DescribedRoute[] {
+export function generationRoutes(parts: RouteParts): readonly DescribedRoute[] {
   /** What the routes of generations have in common: an envelope, an admission form, and the one path of a request. */
   const generate = (envelope: DescribedRoute['envelope'], dialect: Dialect, description: OperationDescription) => ({
     ...INFERENCE,

@@ -156,10 +156,12 @@ function readChunks(bytes: Buffer, start: number): { body: Buffer; end: number; 
   for (;;) {
     const lineEnd = bytes.indexOf('\r\n', at);
     const size = lineEnd === -1 ? Number.NaN : Number.parseInt(bytes.toString('latin1', at, lineEnd), 16);
-    const end = lineEnd + 2 + size + 2;
+    const dataAt = lineEnd + 2;
+    const end = dataAt + size + 2;
+    if (!Number.isNaN(size)) pieces.push(bytes.subarray(dataAt, dataAt + size));
+    // What came of a chunk counts as read: the line end behind it may travel with the next one.
     if (Number.isNaN(size) || end > bytes.length) return { body: Buffer.concat(pieces), end: bytes.length, complete: false };
     if (size === 0) return { body: Buffer.concat(pieces), end, complete: true };
-    pieces.push(bytes.subarray(lineEnd + 2, lineEnd + 2 + size));
     at = end;
   }
 }

@@ -8,6 +8,7 @@ import { startAdminServer } from '../supervisor/admin-server.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { ProcessLifecycle, type Serving } from '../supervisor/process-lifecycle.ts';
+import { refuseWeakSecrets } from '../supervisor/production-secrets.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { type CommandContext, expectPositionals, parseArguments } from './command.ts';
 
@@ -29,7 +30,10 @@ export async function serveProcess({ name, outlastsGateways, start }: ServingPro
   const { values, positionals } = parseArguments(args, { supervised: { type: 'boolean', default: false } });
   expectPositionals(positionals, []);
   const { supervised } = values;
-  const config = completeConfig(readConfig(context.environment));
+  const settings = readConfig(context.environment);
+  // Under a supervisor it is the supervisor who judged them: what is here may be made by it.
+  if (!supervised && settings.databaseUrl !== null) refuseWeakSecrets(context.environment, settings);
+  const config = completeConfig(settings);
   const log = createLog({ level: config.logLevel, process: name, destination: logToStderr() });
   const metrics = new MetricsRegistry();
   const lifecycle = new ProcessLifecycle({ log, metrics, supervised, outlastsGateways, drainLimitMs: config.drainSeconds * 1000 });

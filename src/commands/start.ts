@@ -17,6 +17,7 @@ import { type InstallationLock, type LockResult, takeInstallationLock } from '..
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { claimNextPort, claimPort, type PortClaim } from '../supervisor/ports.ts';
 import { ProcessJournal } from '../supervisor/process-journal.ts';
+import { refuseWeakSecrets } from '../supervisor/production-secrets.ts';
 import { loadSecrets, type Secrets } from '../supervisor/secrets.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
@@ -50,6 +51,7 @@ async function start(args: readonly string[], context: CommandContext): Promise<
   expectPositionals(positionals, []);
   const config = readConfig(context.environment);
   const configurationFile = values.config === undefined ? config.configurationFile : resolve(values.config);
+  if (configurationFile !== null && config.databaseUrl !== null) refuseWeakSecrets(context.environment, config);
   // Told before anything is started. Whatever the demo needs is known only later, and the demo's file is ours.
   if (configurationFile !== null) readConfigurationFile(configurationFile, context.environment);
 

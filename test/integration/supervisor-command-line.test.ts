@@ -52,7 +52,21 @@ describe('command line', () => {
       assert.match((await call(context, ['--version'], { node })).stdout, /^\d+\.\d+\.\d+\n$/);
       const help = await call(context, ['--help'], { node });
       assert.equal(help.exitCode, 0);
-      for (const command of ['start', 'apply', 'status', 'key create', 'key revoke', 'credit add', 'gateway', 'jobs'])
+      for (const command of [
+        'start',
+        'apply',
+        'status',
+        'org create',
+        'member add',
+        'token create',
+        'key create',
+        'key rotate',
+        'key revoke',
+        'credit add',
+        'audit',
+        'gateway',
+        'jobs',
+      ])
         assert.match(help.stdout, new RegExp(`^ {2}tollgate ${command}`, 'm'));
       const unknown = await call(context, ['strat'], { node });
       assert.deepEqual([unknown.exitCode, unknown.stderr], [2, 'tollgate: unknown command "strat"; "tollgate --help" lists the commands\n']);
@@ -74,10 +88,25 @@ describe('command line', () => {
     });
   });
 
+  test('weak secrets in production: named, not repeated, nothing started', async (context) => {
+    const env = {
+      DATABASE_URL: 'postgres://127.0.0.1:1/tollgate',
+      MASTER_KEY: Buffer.alloc(32).toString('base64'),
+      ADMIN_TOKEN: 'twenty-characters-20',
+      DELEGATION_KEY: '',
+    };
+    for (const args of [['start', '--config', 'nowhere.yaml'], ['gateway'], ['jobs']]) {
+      const { exitCode, stdout, stderr } = await call(context, args, { env });
+      assert.deepEqual([exitCode, stdout], [2, '']);
+      assert.match(stderr, /^tollgate: MASTER_KEY: [^\n]+\ntollgate: ADMIN_TOKEN: [^\n]+\ntollgate: DELEGATION_KEY: [^\n]+\n$/);
+      assert.ok(!stderr.includes(env.MASTER_KEY) && !stderr.includes(env.ADMIN_TOKEN));
+    }
+  });
+
   test('a wrong call is answered with the usage', async (context) => {
     for (const [args, complaint] of [
       [['key', 'create', '--name', 'x'], '--organization is missing'],
-      [['key'], 'create or revoke is missing'],
+      [['key'], 'create, rotate or revoke is missing'],
       [['key', 'forget', '--organization', 'a', '--name', 'x'], 'unknown action "forget"'],
       [['credit', 'add', '--organization', 'a', '--reference', 'r', '--amount', '0'], '--amount: must be dollars as a decimal above 0, such as 25.00, got "0"'],
       [['apply'], 'FILE is missing'],

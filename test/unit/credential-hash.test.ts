@@ -66,7 +66,7 @@ describe('credentials', () => {
   });
 
   test('the bootstrap administrator is the holder of the whole ADMIN_TOKEN, and nobody without the setting', () => {
-    const token = 'admin-token-of-forty-characters-and-more';
+    const token = 'Admin-Token-of-forty-characters-and-more';
     const check = createBootstrapCheck(pepper, token);
     const found = check(hashCredential(pepper, token));
     assert.ok(found?.platformAdmin);

@@ -1,0 +1,37 @@
+// Secrets that an installation for others must not start with: empty, short, or what somebody typed because something had to stand there.
+
+import { type Config, ConfigFault, type Environment } from '../config.ts';
+
+const TEXT_LENGTH_MIN = 32;
+const DISTINCT_CHARACTERS_MIN = 10;
+const DISTINCT_BYTES_MIN = 12;
+/** None of these comes up by chance in a random text. */
+const PLACEHOLDER = /change.?me|default|example|placeholder|password|insecure|your[-_. ]|secret|0123456789|abcdefgh/i;
+
+/** Throws one ConfigFault that names every weak one. A secret that is not set at all is derived or stands for nothing, and is not weak. */
+export function refuseWeakSecrets(environment: Environment, config: Config): void {
+  const lines: string[] = [];
+  for (const [name, fault] of [
+    ['MASTER_KEY', masterKeyFault(config.masterKey)],
+    ['ADMIN_TOKEN', textFault(config.adminToken)],
+    ['DELEGATION_KEY', textFault(config.delegationKey?.toString('utf8') ?? null)],
+  ] as const) {
+    if (environment[name] === '') lines.push(`${name}: is set and empty: give it a random value, or do not set it`);
+    else if (fault !== null) lines.push(`${name}: ${fault} in production (a configuration file with DATABASE_URL)`);
+  }
+  if (lines.length > 0) throw new ConfigFault(lines);
+}
+
+function masterKeyFault(key: Buffer | null): string | null {
+  if (key === null) return null;
+  // 32 random bytes have about 30 different ones, and are text with a probability of 10^-14.
+  const isText = key.every((byte) => byte >= 0x20 && byte < 0x7f);
+  return isText || new Set(key).size < DISTINCT_BYTES_MIN ? 'must be random bytes (`openssl rand -base64 32` makes them)' : null;
+}
+
+function textFault(text: string | null): string | null {
+  if (text === null) return null;
+  if (text.length < TEXT_LENGTH_MIN) return `must have at least ${TEXT_LENGTH_MIN} characters`;
+  if (PLACEHOLDER.test(text) || new Set(text).size < DISTINCT_CHARACTERS_MIN) return 'must be random (`openssl rand -base64 32` makes a value)';
+  return null;
+}

@@ -259,7 +259,7 @@ function costPico(usage: ExpectedUsage): bigint {
 }
 
 /** The inverse of `decimalOfPico`. */
-export function picoOfDecimal(decimal: string): bigint {
+function picoOfDecimal(decimal: string): bigint {
   const [whole = '0', fraction = ''] = decimal.split('.');
   return BigInt(whole) * 10n ** 12n + BigInt(fraction.padEnd(12, '0'));
 }

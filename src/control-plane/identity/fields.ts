@@ -5,8 +5,8 @@ import { z } from 'zod';
 export const slugField = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be 1 to 63 lower-case letters, digits, hyphens or underscores, beginning with a letter or digit');
-/** \P{C}: no control or format characters, no unpaired surrogates, nothing unassigned. */
-export const labelField = z.string().regex(/^\P{C}{1,200}$/u, 'must be 1 to 200 characters without control characters');
+/** One line: no control or format characters, no unpaired surrogates, nothing unassigned, no line or paragraph separators. */
+export const labelField = z.string().regex(/^[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u, 'must be 1 to 200 characters without control characters');
 export const emailField = z
   .string()
   .max(254, 'must be at most 254 characters')

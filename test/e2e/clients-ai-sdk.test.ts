@@ -188,7 +188,7 @@ for (const row of PROVIDERS) {
       }
     });
 
-    test('is told by an error that a stream ended too early', { todo: 'the relay passes a clean end of the provider on' }, async () => {
+    test('is told by an error that a stream ended too early', async () => {
       assert.ok((await streamFailure(small(), 'Break [[sim: end_after=6]]')) instanceof Error);
     });
 

@@ -333,7 +333,7 @@ describe('the openai client', () => {
   });
 
   // A clean end without the dialect's last event is success to this client: the relay has to cut it.
-  test('is told by an error that a stream ended too early', { todo: 'the relay passes a clean end of the provider on' }, async () => {
+  test('is told by an error that a stream ended too early', async () => {
     const { chat, responses } = acme();
     const messages = [{ role: 'user' as const, content: 'Break [[sim: end_after=6]]' }];
     await expectFailure(consume(await chat.completions.create({ model: 'sim/small', messages, stream: true })));

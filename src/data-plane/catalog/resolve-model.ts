@@ -11,7 +11,12 @@ export interface ResolvedModel {
 }
 
 /** A model that the caller may not use looks like one that does not exist. `allowedModels`: public ids; null for every model. */
-export function resolveModel(catalog: ServingCatalog, api: ApiName, requestedModel: string, allowedModels: ReadonlySet<string> | null): ResolvedModel | Refusal {
+export function resolveModel(
+  catalog: ServingCatalog,
+  api: ApiName,
+  requestedModel: string,
+  allowedModels: ReadonlySet<string> | null,
+): ResolvedModel | Refusal {
   const served = catalog.byName.get(requestedModel);
   if (served === undefined || !isAllowed(served.model.id, allowedModels)) return { kind: 'unknown_model', model: requestedModel };
   const offers = served.offers.get(api);

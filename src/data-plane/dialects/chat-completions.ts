@@ -20,6 +20,7 @@ export const chatCompletions: Dialect = {
   readBounds,
   readUsage,
   watchStreamEnd: () => new ChatStreamEnd(),
+  isWholeWithoutEnd,
 };
 
 function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal {
@@ -66,4 +67,11 @@ function usageOfEvent(event: EventLine): UsageObject | null {
 
 function hasCounts(usage: UsageObject): boolean {
   return 'prompt_tokens' in usage || 'completion_tokens' in usage;
+}
+
+/** Some providers never send `[DONE]`: what tells is the reason that every choice's last chunk gives. */
+const FINISH_REASON = /"finish_reason"\s*:\s*"/;
+
+function isWholeWithoutEnd(end: Buffer): boolean {
+  return FINISH_REASON.test(end.toString('latin1'));
 }

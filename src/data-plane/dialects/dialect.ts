@@ -84,6 +84,11 @@ export interface Dialect {
   readonly readResponseId?: (beginning: Buffer) => string | null;
   /** A watcher for one stream's end, as clients of this dialect understand it. */
   watchStreamEnd(): StreamEnd;
+  /**
+   * Whether a stream that the provider ended without the dialect's last event is whole all the same, by its last bytes. Absent: never.
+   * Popular clients take a clean end for success, so one that is not whole must not have one (DESIGN 3).
+   */
+  readonly isWholeWithoutEnd?: (end: Buffer) => boolean;
   /** Where more than a stream's end is to be watched: instead of `watchStreamEnd`, for whole replies too. */
   readonly watchReply?: (isStream: boolean, answers: number) => ReplyWatch;
 }

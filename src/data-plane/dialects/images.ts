@@ -35,6 +35,8 @@ function imageDialect(upstreamPath: string): Dialect {
     readBounds: readImageBounds,
     readUsage: (reply, watch, clientLeft) => readImageUsage(reply, watch as ImageStreamTally | ImageDocumentTally, clientLeft === true),
     watchStreamEnd: () => new ImageStreamTally(1),
+    // How many images come is the provider's to say; each event is whole in itself.
+    isWholeWithoutEnd: () => true,
     watchReply: (isStream, answers) => (isStream ? new ImageStreamTally(answers) : new ImageDocumentTally()),
   };
 }

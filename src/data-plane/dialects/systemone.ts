@@ -28,6 +28,7 @@ export const systemone: Dialect = {
   readBounds: () => ({ streamed: false, outputTokensMax: 0, answers: 1 }),
   readUsage,
   watchStreamEnd: () => NO_STREAM,
+  isWholeWithoutEnd: () => true,
 };
 
 /** The endpoint has no stream; should a provider answer with one, it is over when the provider ends it. */

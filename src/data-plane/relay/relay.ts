@@ -20,6 +20,7 @@ import type { Dialect, ReadRequest, ReplyWatch } from '../dialects/dialect.ts';
 import type { StreamProgress } from '../dialects/stream-end.ts';
 import { type Execution, type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
 import { type CountQuestion, countUsage, reportedUsage } from '../metering/measure-usage.ts';
+import { COOLDOWN_STATUSES, FAILOVER_STATUSES } from './failover-statuses.ts';
 import { replyHeaders, upstreamHeaders } from './header-policy.ts';
 import { HeldBytes } from './held-bytes.ts';
 import type { UpstreamFault } from './http1/connection.ts';
@@ -62,11 +63,6 @@ export interface RelayQuestion {
 
 /** How long a reply is read on for its usage after the client left, where the provider's setting says so. */
 const DRAIN_TIMEOUT_MS = 120_000;
-
-/** A real provider sends Retry-After with a 200 too: only these begin a cooldown. */
-const COOLDOWN_STATUSES = new Set([429, 503]);
-/** Another provider may well serve what this one could not. 529: overloaded, in the Messages dialect. */
-const FAILOVER_STATUSES = new Set([429, 500, 502, 503, 504, 529]);
 
 /** Takes over an admitted request; sees to its end by itself. */
 export function relay(question: RelayQuestion, context: RelayContext): void {
@@ -177,9 +173,16 @@ class Relay implements ReplyListener, OpenRelay {
   }
 
   onReplyEnd(requestWritten: boolean): void {
-    this.upstreamEnded = true;
     this.requestWritten = requestWritten;
+    // A stream that did not finish must not look finished, however cleanly the provider ended it.
+    if (this.isUnfinishedStream()) this.cut = true;
+    else this.upstreamEnded = true;
     this.scheduleFlush();
+  }
+
+  private isUnfinishedStream(): boolean {
+    if (!this.isStream || this.watch === null || this.streamProgress !== 'open') return false;
+    return this.question.dialect.isWholeWithoutEnd?.(this.relayed.end()) !== true;
   }
 
   onReplyFault(fault: UpstreamFault): void {

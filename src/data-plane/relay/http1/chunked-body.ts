@@ -13,6 +13,7 @@ const CR = 0x0d;
 const LF = 0x0a;
 const TAB = 0x09;
 const SPACE = 0x20;
+const COLON = 0x3a;
 const SEMICOLON = 0x3b;
 const DELETE = 0x7f;
 
@@ -24,6 +25,10 @@ for (let digit = 0; digit < 16; digit++) {
   HEX_DIGITS[digit.toString(16).charCodeAt(0)] = digit;
   HEX_DIGITS[digit.toString(16).toUpperCase().charCodeAt(0)] = digit;
 }
+
+/** What a trailer's name may consist of (RFC 9110 5.6.2). */
+const IS_TOKEN = new Uint8Array(256);
+for (const character of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") IS_TOKEN[character.charCodeAt(0)] = 1;
 
 /** Where the pieces of content lie in the read that is being taken apart: starts and ends, alternating. One for all, since a read is done with at once. */
 const pieces: number[] = [];
@@ -38,8 +43,9 @@ export class ChunkedBody {
   private sizeDigits = 0;
   /** Of the size line, of the trailers: so far. */
   private lineBytes = 0;
-  /** Of the present trailer line. */
+  /** Of the present trailer line: its bytes so far, and whether its name is over. */
   private trailerLineBytes = 0;
+  private trailerNamed = false;
 
   /**
    * Takes `bytes` from `start` to `end`; returns where the body ended, or `end`. What they hold of it is put into `content`, memory of its own;
@@ -152,19 +158,27 @@ export class ChunkedBody {
   private beginTrailerLine(): void {
     this.place = 'trailer';
     this.trailerLineBytes = 0;
+    this.trailerNamed = false;
   }
 
   private readTrailer(byte: number): void {
     this.lineBytes += 1;
     if (this.lineBytes > TRAILER_BYTES_MAX) {
       this.fault = 'trailers beyond all measure';
-    } else if (byte === CR) {
+    } else if (byte === CR && (this.trailerNamed || this.trailerLineBytes === 0)) {
       this.place = 'trailer_lf';
-    } else if (isControl(byte)) {
-      this.fault = 'a control character in the trailers';
+    } else if (this.trailerNamed ? isControl(byte) : !this.readTrailerName(byte)) {
+      this.fault = 'a trailer that is none';
     } else {
       this.trailerLineBytes += 1;
     }
+  }
+
+  /** False when the byte can be no part of a name, or ends one that is empty. */
+  private readTrailerName(byte: number): boolean {
+    if (byte !== COLON) return IS_TOKEN[byte] === 1;
+    this.trailerNamed = true;
+    return this.trailerLineBytes > 0;
   }
 }
 

@@ -434,7 +434,9 @@ describe('many calls at once', () => {
       const kind = Math.floor(random() * 6);
       const head = `HTTP/1.1 200 OK\r\nx-id: ${id}\r\n`;
       const chunks = () =>
-        splitBytes(Buffer.from(body), { kind: 'random', seed: Number(id), bytesMax: 900 }).map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`);
+        splitBytes(Buffer.from(body), { kind: 'random', seed: Number(id), bytesMax: 900 }).map(
+          (chunk) => `${chunk.length.toString(16)}\r\n${chunk.toString()}\r\n`,
+        );
       const replies = [
         `${head}content-length: ${body.length}\r\n\r\n${body}`,
         `${head}transfer-encoding: chunked\r\n\r\n${chunks().join('')}0\r\n\r\n`,

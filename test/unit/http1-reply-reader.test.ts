@@ -109,6 +109,9 @@ const CASES: readonly Case[] = [
   { name: 'trailers beyond all measure', bytes: `${CHUNKED}0\r\n${`x: ${EXTENSION}\r\n`.repeat(5)}`, status: 200, end: 'fault' },
   { name: 'a bare LF in the trailers', bytes: `${CHUNKED}0\r\nx: 1\n\r\n`, status: 200, end: 'fault' },
   { name: 'a bare CR in the trailers', bytes: `${CHUNKED}0\r\nx: 1\ry\r\n\r\n`, status: 200, end: 'fault' },
+  { name: 'a trailer without a name', bytes: `${CHUNKED}0\r\n: 1\r\n\r\n`, status: 200, end: 'fault' },
+  { name: 'a trailer without a colon', bytes: `${CHUNKED}0\r\nx\r\n\r\n`, status: 200, end: 'fault' },
+  { name: 'a trailer that begins with a blank', bytes: `${CHUNKED}0\r\n x: 1\r\n\r\n`, status: 200, end: 'fault' },
 
   { name: 'the longest head', bytes: `${headOf(HEAD_BYTES_MAX)}hello`, status: 200, body: 'hello' },
   { name: 'a head of one byte more', bytes: `${headOf(HEAD_BYTES_MAX + 1)}hello`, status: null, end: 'fault' },

@@ -34,7 +34,7 @@ type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined }
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action] = expectPositionals(positionals, ['create, rotate or revoke']);
+  const [action = ''] = expectPositionals(positionals, ['create, rotate or revoke']);
   const organization = requireOption(values.organization, 'organization');
   const name = requireOption(values.name, 'name');
   switch (action) {

@@ -25,7 +25,10 @@ export async function followChanges({ url, log, catalog, authenticator, leases }
     url,
     log,
     channels: {
-      tollgate_changed: reload,
+      tollgate_changed: (what) => {
+        if (what === 'catalog') reload();
+        else authenticator.forgetAll();
+      },
       tollgate_lease_recall: (walletId) => {
         leases.giveBack(walletId).catch((fault: unknown) => log.warn({ err: fault }, 'a recalled lease could not be handed back'));
       },

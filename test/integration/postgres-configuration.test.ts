@@ -13,6 +13,7 @@ import { findPrincipalByCredentialHash } from '../../src/storage/postgres/creden
 import { isRefused } from '../../src/storage/postgres/identity/change.ts';
 import { findKeyByName, revokeKey } from '../../src/storage/postgres/identity/keys.ts';
 import { findOrganizationBySlug } from '../../src/storage/postgres/identity/organizations.ts';
+import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
 import { createListener, type Listener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
@@ -236,6 +237,39 @@ describe('keys', () => {
     await revokeByName('ci');
     await apply(FILE.replace('tg-known', 'tg-rotated'));
     assert.equal(await principalOf('tg-rotated'), null);
+  });
+});
+
+describe('beside what is administered', () => {
+  test('a file may name the next owner after the last one, and may not leave none', async () => {
+    await apply(FILE);
+    const demoted = FILE.replace('email: a@acme.test, role: owner', 'email: a@acme.test, role: member');
+    assert.notEqual(demoted, FILE);
+    await assert.rejects(apply(demoted), /it takes the role of owner from the last one/);
+    await apply(
+      demoted
+        .replace('users: [', 'users: [{ email: z@acme.test, role: member }, ')
+        .replace(/(email: a@acme\.test[^}]*\})/, '$1, { email: y@acme.test, role: owner }'),
+    );
+    const { rows } = await postgres.query<{ email: string }>(
+      `SELECT u.email FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.role = 'owner' AND m.team_id IS NULL ORDER BY 1`,
+    );
+    assert.deepEqual(rows, [{ email: 'y@acme.test' }]);
+  });
+
+  test('a secret that was rotated out does not come back with the file that has it', async () => {
+    await apply(FILE);
+    const organization = await findOrganizationBySlug(postgres, 'acme');
+    assert.ok(!isRefused(organization));
+    const key = await findKeyByName(postgres, { organizationId: organization.id, name: 'ci' });
+    assert.ok(!isRefused(key));
+    const name = { organizationId: organization.id, keyId: key.id };
+    const rotated = await rotateKey(postgres, { masterKey }, { kind: 'cli', userId: null, label: 'test' }, name, { overlapSeconds: 0 });
+    assert.ok(!isRefused(rotated));
+    await apply(FILE);
+    assert.equal((await principalOf(rotated.secret))?.apiKeyId, key.id);
+    // Still found, and expired: the caller refuses it.
+    assert.ok(((await principalOf('tg-known'))?.expiresAtMs ?? Infinity) < Date.now());
   });
 });
 

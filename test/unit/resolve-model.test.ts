@@ -16,7 +16,9 @@ const catalog: Catalog = {
   ]),
 } as unknown as Catalog;
 const serving = prepareCatalog(catalog);
-(serving.byName.get('m/a')?.offers as Map<string, readonly Offer[]>).set('chat_completions', [{} as Offer]);
+const served = serving.byName.get('m/a');
+assert.ok(served !== undefined);
+(served.offers as Map<string, readonly Offer[]>).set('chat_completions', [{} as Offer]);
 
 describe('allowed models', () => {
   test('null allows every model; a listed one is served by its id and by its aliases', () => {

@@ -17,12 +17,6 @@ export function cpuNs(pid: number): number {
   return total;
 }
 
-/** The same from /proc/<pid>/stat: coarse, but it keeps what ended threads used. */
-export function cpuNsOfAllThreadsEver(pid: number): number {
-  const fields = statFields(pid);
-  return ((Number(fields[11]) + Number(fields[12])) * 1e9) / TICKS_PER_SECOND;
-}
-
 export function cpuNsOf(pids: readonly number[]): number {
   let total = 0;
   for (const pid of pids) total += cpuNs(pid);
@@ -35,7 +29,7 @@ function statFields(pid: number): string[] {
   return text.slice(text.lastIndexOf(')') + 2).split(' ');
 }
 
-export function parentOf(pid: number): number {
+function parentOf(pid: number): number {
   return Number(statFields(pid)[1]);
 }
 
@@ -59,10 +53,6 @@ export function descendantsOf(pid: number): number[] {
     open.push(...children);
   }
   return found;
-}
-
-export function commandLineOf(pid: number): string {
-  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
 }
 
 export interface Memory {

@@ -97,7 +97,8 @@ export async function startProduct(stubPort: number, nodeOptions = process.env.N
 /** One provider and model per reply of the stub; the provider's own model id differs in length, so each request is spliced. */
 function configuration(stubPort: number): string {
   const providers = STUB_REPLIES.map(
-    (reply) => `  - { id: ${idOf(reply)}, base_url: "http://127.0.0.1:${stubPort}/${reply}", api_key: sk-stub-0123456789, auth: bearer, on_disconnect: cancel }\n`,
+    (reply) =>
+      `  - { id: ${idOf(reply)}, base_url: "http://127.0.0.1:${stubPort}/${reply}", api_key: sk-stub-0123456789, auth: bearer, on_disconnect: cancel }\n`,
   );
   const models = STUB_REPLIES.map(
     (reply) => `  - id: ${modelOf(reply)}

@@ -1,7 +1,7 @@
 // One client connection of the load generator: sends prepared request bytes, reads replies, measures both against the machine's monotonic clock.
 
 import { connect, type Socket } from 'node:net';
-import { ReplyParser, type ReplyListener } from './reply-parser.ts';
+import { type ReplyListener, ReplyParser } from './reply-parser.ts';
 
 export interface ConnectionListener extends ReplyListener {
   onOpen(): void;

@@ -21,9 +21,29 @@ export const addedLatency: Measure = {
     delete cpu.direct;
     const subject = subjectOf(run);
     return [
-      latencyRow(run, 'P7', 'p50', 2, medians(samples, (sample) => sample.result.latencyUs.p50)),
-      latencyRow(run, 'P8', 'p99', 5, medians(samples, (sample) => sample.result.latencyUs.p99)),
-      { id: 'P7', what: `CPU per request at ${REQUESTS_PER_SECOND}/s`, unit: 'µs', values: cpu, figure: ratio(samples, subject, 'nginx', cpuUs), goal: null, goalIs: 'at most' },
+      latencyRow(
+        run,
+        'P7',
+        'p50',
+        2,
+        medians(samples, (sample) => sample.result.latencyUs.p50),
+      ),
+      latencyRow(
+        run,
+        'P8',
+        'p99',
+        5,
+        medians(samples, (sample) => sample.result.latencyUs.p99),
+      ),
+      {
+        id: 'P7',
+        what: `CPU per request at ${REQUESTS_PER_SECOND}/s`,
+        unit: 'µs',
+        values: cpu,
+        figure: ratio(samples, subject, 'nginx', cpuUs),
+        goal: null,
+        goalIs: 'at most',
+      },
     ];
   },
 };

@@ -40,14 +40,46 @@ async function measureSize(run: Run, { id, body, connections }: (typeof SIZES)[n
   const cpu = medians(samples, cpuUs);
   const subject = subjectOf(run);
   const unfilled = [...samples].filter(([, taken]) => median(taken.map((sample) => sample.saturation)) < SATURATION_MIN).map(([name]) => name);
-  const row: Row = { id, what: `CPU per request, ${body} request, core full`, unit: 'µs', values: cpu, figure: ratio(samples, subject, 'nginx', cpuUs), goal: 2, goalIs: 'at most' };
+  const row: Row = {
+    id,
+    what: `CPU per request, ${body} request, core full`,
+    unit: 'µs',
+    values: cpu,
+    figure: ratio(samples, subject, 'nginx', cpuUs),
+    goal: 2,
+    goalIs: 'at most',
+  };
   const rows: Row[] = [unfilled.length === 0 ? row : { ...row, note: `core not full: ${unfilled.join(', ')}` }];
   if (id !== 'P1') return rows;
   const perSecond = Object.fromEntries([...samples].map(([name, taken]) => [name, Math.max(...taken.map((sample) => sample.result.requestsPerSecond))]));
   rows.push(
-    { id: 'P5', what: 'CPU per request, Portkey ÷ ours', unit: 'µs', values: pick(cpu, [subject, 'portkey']), figure: ratio(samples, 'portkey', subject, cpuUs), goal: 20, goalIs: 'at least' },
-    { id: 'P6', what: 'requests per second of one process, best round', unit: '/s', values: perSecond, figure: perSecond[subject] === undefined || perSecond.nginx === undefined ? null : perSecond[subject] / perSecond.nginx, goal: 0.5, goalIs: 'at least' },
-    { id: 'P9', what: 'CPU per request, product ÷ front and client alone', unit: 'µs', values: pick(cpu, [subject, 'front']), figure: ratio(samples, subject, 'front', cpuUs), goal: 1.5, goalIs: 'at most' },
+    {
+      id: 'P5',
+      what: 'CPU per request, Portkey ÷ ours',
+      unit: 'µs',
+      values: pick(cpu, [subject, 'portkey']),
+      figure: ratio(samples, 'portkey', subject, cpuUs),
+      goal: 20,
+      goalIs: 'at least',
+    },
+    {
+      id: 'P6',
+      what: 'requests per second of one process, best round',
+      unit: '/s',
+      values: perSecond,
+      figure: perSecond[subject] === undefined || perSecond.nginx === undefined ? null : perSecond[subject] / perSecond.nginx,
+      goal: 0.5,
+      goalIs: 'at least',
+    },
+    {
+      id: 'P9',
+      what: 'CPU per request, product ÷ front and client alone',
+      unit: 'µs',
+      values: pick(cpu, [subject, 'front']),
+      figure: ratio(samples, subject, 'front', cpuUs),
+      goal: 1.5,
+      goalIs: 'at most',
+    },
   );
   return rows;
 }

@@ -69,11 +69,7 @@ export async function sample(load: LoadClient, proxy: Proxy, job: MeasuredJob): 
 }
 
 /** Samples by proxy name: each round visits every proxy, and every other round in the opposite order. */
-export async function interleave(
-  run: Run,
-  proxies: readonly Proxy[],
-  makeJob: (proxy: Proxy) => MeasuredJob,
-): Promise<ReadonlyMap<string, readonly Sample[]>> {
+export async function interleave(run: Run, proxies: readonly Proxy[], makeJob: (proxy: Proxy) => MeasuredJob): Promise<ReadonlyMap<string, readonly Sample[]>> {
   const samples = new Map<string, Sample[]>(proxies.map((proxy) => [proxy.name, []]));
   for (let round = 0; round < run.rounds; round++) {
     for (const proxy of round % 2 === 0 ? proxies : proxies.toReversed()) {

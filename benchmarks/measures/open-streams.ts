@@ -37,8 +37,24 @@ export const openStreams: Measure = {
         goal: 1.5,
         goalIs: 'at most',
       },
-      { id: 'P11', what: 'resident memory, started and idle', unit: 'MB', values: values((cost) => cost.idleBytes / MEBIBYTE), figure: ours === undefined ? null : ours.idleBytes / MEBIBYTE, goal: 150, goalIs: 'at most' },
-      { id: 'P11', what: 'resident memory after all the load', unit: 'MB', values: values((cost) => cost.loadedBytes / MEBIBYTE), figure: null, goal: null, goalIs: 'at most' },
+      {
+        id: 'P11',
+        what: 'resident memory, started and idle',
+        unit: 'MB',
+        values: values((cost) => cost.idleBytes / MEBIBYTE),
+        figure: ours === undefined ? null : ours.idleBytes / MEBIBYTE,
+        goal: 150,
+        goalIs: 'at most',
+      },
+      {
+        id: 'P11',
+        what: 'resident memory after all the load',
+        unit: 'MB',
+        values: values((cost) => cost.loadedBytes / MEBIBYTE),
+        figure: null,
+        goal: null,
+        goalIs: 'at most',
+      },
       {
         id: 'P11',
         what: 'memory per open stream',
@@ -76,5 +92,11 @@ async function measureProxy(run: Run, proxy: Proxy): Promise<Cost> {
   const { errors, firstErrors } = await held.release();
   if (errors > 0) console.log(`  ! ${proxy.name}: ${errors} errors while holding streams, first: ${firstErrors.join('; ')}`);
   await sleep(500);
-  return { withoutUs: median(without), withUs: median(withStreams), idleBytes: run.idleBytes.get(proxy.name) ?? 0, loadedBytes, perStreamBytes: (openBytes - loadedBytes) / STREAMS };
+  return {
+    withoutUs: median(without),
+    withUs: median(withStreams),
+    idleBytes: run.idleBytes.get(proxy.name) ?? 0,
+    loadedBytes,
+    perStreamBytes: (openBytes - loadedBytes) / STREAMS,
+  };
 }

@@ -37,9 +37,14 @@ async function measureStreams(run: Run, { reply, streams, what, goal }: StreamLo
   const subject = subjectOf(run);
   const cpu = medians(samples, cpuUs);
   delete cpu.direct;
-  const rows: Row[] = [{ id: 'P4', what: `CPU per event, ${what}`, unit: 'µs', values: cpu, figure: ratio(samples, subject, 'nginx', cpuUs), goal, goalIs: 'at most' }];
+  const rows: Row[] = [
+    { id: 'P4', what: `CPU per event, ${what}`, unit: 'µs', values: cpu, figure: ratio(samples, subject, 'nginx', cpuUs), goal, goalIs: 'at most' },
+  ];
   if (!withLatency) return rows;
-  for (const [quantile, most] of [['p50', 2], ['p99', 10]] as const) {
+  for (const [quantile, most] of [
+    ['p50', 2],
+    ['p99', 10],
+  ] as const) {
     const eventUs = (sample: Sample): number => sample.result.eventUs[quantile];
     const latency = medians(samples, eventUs);
     rows.push({

@@ -65,7 +65,7 @@ measureChunks('messages: an ordinary chunk', messages, [MESSAGES_CHUNK]);
 measureChunks('responses: data without an event line', responses, [RESPONSES_CHUNK.slice(RESPONSES_CHUNK.indexOf('data:'))]);
 measureChunks('chat: an event in halves', chatCompletions, halves(CHAT_CHUNK));
 measureChunks('responses: an event in halves', responses, halves(RESPONSES_CHUNK));
-measureChunks('responses: one byte', responses, [...RESPONSES_CHUNK]);
+measureChunks('responses: one byte', responses, RESPONSES_CHUNK.split(''));
 measureChunks('responses: 64 KB of one event', responses, ['x'.repeat(65_536)]);
 
 function measureUsage(name: string, dialect: Dialect, reply: string): void {

@@ -21,7 +21,8 @@ export function stampedEvent(): string {
 
 /** A non-streaming chat completion with usage, padded in its content to exactly `bytes`. */
 export function chatCompletionBody(bytes: number): Uint8Array {
-  const head = '{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"stub","choices":[{"index":0,"message":{"role":"assistant","content":"';
+  const head =
+    '{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"stub","choices":[{"index":0,"message":{"role":"assistant","content":"';
   const tail =
     '"},"finish_reason":"stop"}],"usage":{"prompt_tokens":250,"completion_tokens":200,"total_tokens":450,"prompt_tokens_details":{"cached_tokens":0}}}';
   const filler = 'The function returns early when the list is empty.\\n\\n```ts\\nif (items.length === 0) return \\"none\\";\\n```\\n';

@@ -34,10 +34,11 @@ type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined }
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action = ''] = expectPositionals(positionals, ['create, rotate or revoke']);
+  const [action] = expectPositionals(positionals, ['create, rotate or revoke']);
+  const given: string = action ?? '';
   const organization = requireOption(values.organization, 'organization');
   const name = requireOption(values.name, 'name');
-  switch (action) {
+  switch (given) {
     case 'create':
       return create(values, { organization, name }, context);
     case 'rotate':
@@ -45,7 +46,7 @@ async function run(args: readonly string[], context: CommandContext): Promise<nu
     case 'revoke':
       return revoke({ organization, name }, context);
     default:
-      throw new UsageFault(`unknown action "${action}"`);
+      throw new UsageFault(`unknown action "${given}"`);
   }
 }
 

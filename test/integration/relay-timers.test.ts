@@ -177,7 +177,7 @@ describe('a call that would not end', () => {
         const socket = await open(requestOf(route, 'patient', content));
         const received = await readSlowly(socket);
         assert.ok(received.endsWith('0\r\n\r\n'), `${route.path}: the last chunk came`);
-        assert.ok(received.length > (whole[index % ROUTES.length] ?? 0), `${route.path}: ${received.length} of ${whole}`);
+        assert.ok(received.length > (whole[index % ROUTES.length] ?? 0), `${route.path}: ${received.length} of ${whole.join()}`);
       }),
     );
   });

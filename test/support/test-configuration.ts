@@ -39,7 +39,7 @@ export const KEYS = {
 
 export const OPENING_CREDIT_PICO = 1_000_000n * 10n ** 12n;
 
-export const STANDARD_MODELS: readonly TestModel[] = [
+const STANDARD_MODELS: readonly TestModel[] = [
   { id: 'sim/small', providerModel: 'sim-small', aliases: ['sim/small-latest', 'sim/small[1m]'], outputCap: 16_384 },
   { id: 'sim/uncapped', providerModel: 'sim-large', outputCap: null },
   // For refusals with Retry-After: a cooldown of this one is no other test's concern.

@@ -50,6 +50,9 @@ test('a relay that ends while it is looked at does not hide another', () => {
     list.add(relay);
   }
   list.checkTime(0);
-  assert.deepEqual(seen.sort(), [0, 1, 2, 3, 4]);
+  assert.deepEqual(
+    seen.toSorted((one, other) => one - other),
+    [0, 1, 2, 3, 4],
+  );
   assert.equal(list.size, 0);
 });

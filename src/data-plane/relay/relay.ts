@@ -288,8 +288,7 @@ class Relay implements ReplyListener, OpenRelay {
   }
 
   private howItEnded(): HowItEnded {
-    if (this.cut) return 'cut';
-    return this.clientGone ? 'client_left' : 'clean';
+    return this.cut ? 'cut' : this.clientGone ? 'client_left' : 'clean';
   }
 
   /** Ends the execution: `flush` goes on once its end is recorded, after a count of its tokens where the provider reported none. */

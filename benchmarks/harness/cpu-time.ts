@@ -2,8 +2,6 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-const TICKS_PER_SECOND = 100;
-
 /** CPU nanoseconds that the process has used so far. /proc/<pid>/stat has the same figure in ticks of 10 ms, dead threads included. */
 export function cpuNs(pid: number): number {
   let total = 0;

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { listModelProviders } from '../../src/control-plane/catalog/list-model-providers.ts';
 import { listModels } from '../../src/control-plane/catalog/list-models.ts';
+import type { ScopedPrincipal } from '../../src/domain/identity/principal.ts';
 import type { Catalog, Model, Price, Provider } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { httpCall } from '../support/http-call.ts';
@@ -49,13 +50,16 @@ interface List {
 
 describe('the model catalog', () => {
   let catalog: Catalog;
+  let allowedModels: ReadonlySet<string> | null = null;
   let front: HttpFront;
   const schemas = loadOpenapiSchemas();
 
   before(async () => {
+    const [models, providers] = [listModels(() => catalog), listModelProviders(() => catalog)];
+    const caller = () => ({ allowedModels }) as ScopedPrincipal;
     front = await startHttpFront([
-      { method: 'GET', path: '/v1/models', envelope: 'platform', handle: listModels(() => catalog) },
-      { method: 'GET', path: '/v1/models/providers', envelope: 'platform', handle: listModelProviders(() => catalog) },
+      { method: 'GET', path: '/v1/models', envelope: 'platform', handle: (exchange) => models(exchange, caller()) },
+      { method: 'GET', path: '/v1/models/providers', envelope: 'platform', handle: (exchange) => providers(exchange, caller()) },
     ]);
   });
 
@@ -140,6 +144,26 @@ describe('the model catalog', () => {
       { id: 'east', models: ['acme/text', 'acme/image'] },
       { id: 'west', models: ['acme/text', 'acme/judge-latest'] },
     ]);
+  });
+
+  test('shows a caller what it may use, and nothing else', async () => {
+    catalog = catalogOf(TEXT, IMAGE, JUDGE);
+    allowedModels = new Set([TEXT.id]);
+    try {
+      const shown = await list('/v1/models');
+      assert.deepEqual(
+        shown.data.map(({ id }) => id),
+        [TEXT.id, ...TEXT.aliases],
+      );
+      assert.deepEqual(
+        shown.models.map(({ name }) => name),
+        [TEXT.id, ...TEXT.aliases],
+      );
+      for (const provider of (await list('/v1/models/providers')).data) assert.deepEqual(provider.models, [TEXT.id]);
+    } finally {
+      allowedModels = null;
+    }
+    assert.ok((await list('/v1/models')).data.length > 1 + TEXT.aliases.length);
   });
 
   test('follows a change at once', async () => {

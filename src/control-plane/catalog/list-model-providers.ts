@@ -1,12 +1,13 @@
 // GET /v1/models/providers: the providers that serve something in the catalog, each with what it serves (spec 4.6).
 
+import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Catalog } from '../../domain/models/catalog.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { oncePerCatalog } from './once-per-catalog.ts';
 
-export function listModelProviders(catalog: () => Catalog): (exchange: Exchange) => void {
+export function listModelProviders(catalog: () => Catalog): (exchange: Exchange, principal: ScopedPrincipal) => void {
   const body = oncePerCatalog(catalog, renderProviders);
-  return (exchange) => exchange.answerJson(200, body());
+  return (exchange, { allowedModels }) => exchange.answerJson(200, body(allowedModels));
 }
 
 /** In the order in which the catalog first names them; models under their own ids, without aliases. */

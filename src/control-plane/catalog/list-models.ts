@@ -1,5 +1,6 @@
 // GET /v1/models: the catalog in one body that OpenAI's, Anthropic's and TypeSafe's clients read (spec 2.3, 4.6).
 
+import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Catalog, Model, ServedBy } from '../../domain/models/catalog.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import { ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
@@ -8,12 +9,12 @@ import { oncePerCatalog } from './once-per-catalog.ts';
 
 const TOKENS_PER_PRICE = 1_000_000n;
 
-export function listModels(catalog: () => Catalog): (exchange: Exchange) => void {
+export function listModels(catalog: () => Catalog): (exchange: Exchange, principal: ScopedPrincipal) => void {
   const merged = oncePerCatalog(catalog, (present) => renderList(present, mergedEntries));
   const byProvider = oncePerCatalog(catalog, (present) => renderList(present, providerEntries));
-  return (exchange) => {
+  return (exchange, { allowedModels }) => {
     const separate = exchange.header('x-provider-data')?.toLowerCase() === 'true';
-    exchange.answerJson(200, separate ? byProvider() : merged());
+    exchange.answerJson(200, separate ? byProvider(allowedModels) : merged(allowedModels));
   };
 }
 

@@ -1,0 +1,126 @@
+// Measures our HTTP/1.1 client: what the reading of a reply costs (nanoseconds), and a whole call on a kept connection (microseconds of this process's CPU),
+// with the head written into the room before the body and without.
+
+import { ReplyReader } from '../../src/data-plane/relay/http1/reply-reader.ts';
+import { requestHead, type UpstreamRequest } from '../../src/data-plane/relay/http1/request-head.ts';
+import { type ReplyListener, UpstreamOrigin } from '../../src/data-plane/relay/upstream.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { startNodeServer } from '../harness/child-server.ts';
+
+const ROUNDS = 15;
+const ROUND_MS = 30;
+const CALLS = 8_000;
+const CALLS_AT_ONCE = 64;
+const STUB_CORE = 1;
+
+let kept = 0;
+
+function measure(name: string, work: () => number): void {
+  let iterations = 1;
+  while (timeOf(work, iterations) < ROUND_MS) iterations *= 2;
+  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, iterations) * 1e6) / iterations).sort((one, other) => one - other);
+  console.log(`${name.padEnd(66)} ${(rounds[ROUNDS >> 1] as number).toFixed(0).padStart(8)} ns   (least ${(rounds[0] as number).toFixed(0)})`);
+}
+
+function timeOf(work: () => number, iterations: number): number {
+  const startMs = systemClock.monotonicMs();
+  for (let index = 0; index < iterations; index++) kept += work();
+  return systemClock.monotonicMs() - startMs;
+}
+
+const HEADERS =
+  'date: Fri, 20 Nov 2026 15:32:20 GMT\r\ncontent-type: application/json\r\nx-request-id: req_0123456789abcdef\r\nopenai-processing-ms: 412\r\n' +
+  'x-ratelimit-remaining-requests: 9999\r\nx-ratelimit-remaining-tokens: 149999984\r\nstrict-transport-security: max-age=31536000; includeSubDomains\r\n' +
+  'cf-ray: 9a1b2c3d4e5f6789-FRA\r\nserver: cloudflare\r\n';
+const READ = Buffer.alloc(65_536);
+
+function measureReply(name: string, reply: string): void {
+  const reader = new ReplyReader();
+  const length = READ.write(reply, 'latin1');
+  measure(`${name} (${length} bytes)`, () => {
+    reader.begin();
+    reader.read(READ, length);
+    return reader.ended ? 1 : 0;
+  });
+}
+
+/** One more piece of a stream, as a read brings it. */
+function measureChunks(name: string, chunks: string): void {
+  const reader = new ReplyReader();
+  const head = `HTTP/1.1 200 OK\r\n${HEADERS}transfer-encoding: chunked\r\n\r\n`;
+  reader.begin();
+  reader.read(Buffer.from(head), head.length);
+  const length = READ.write(chunks, 'latin1');
+  measure(`${name} (${length} bytes)`, () => {
+    reader.read(READ, length);
+    return reader.body?.length ?? 0;
+  });
+}
+
+const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`;
+
+measureReply('a reply of known length, ten headers, 1 KB', `HTTP/1.1 200 OK\r\n${HEADERS}content-length: 1000\r\n\r\n${'x'.repeat(1_000)}`);
+measureReply('a reply in one chunk, ten headers, 1 KB', `HTTP/1.1 200 OK\r\n${HEADERS}transfer-encoding: chunked\r\n\r\n${chunk(1_000)}0\r\n\r\n`);
+measureReply('a reply with two headers and no body', 'HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 0\r\n\r\n');
+measureChunks('a stream: one event', chunk(250));
+measureChunks('a stream: 16 events', chunk(250).repeat(16));
+measureChunks('a stream: chunks of one byte', chunk(1).repeat(1_000));
+measureChunks('a stream: one piece of 60 KB', chunk(60_000));
+
+const CLIENT_HEADERS = [
+  'accept-encoding',
+  'identity',
+  'authorization',
+  `Bearer ${'k'.repeat(51)}`,
+  'content-type',
+  'application/json',
+  'user-agent',
+  'OpenAI/JS 6.1.0',
+];
+const REQUEST: UpstreamRequest = { method: 'POST', path: '/json/1000/v1/chat/completions', headers: CLIENT_HEADERS, body: Buffer.alloc(1_000) };
+measure('the head of a request', () => requestHead(REQUEST, 'api.provider.example')?.length ?? 0);
+
+async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, headroomBytes: number): Promise<number> {
+  let left = CALLS;
+  let open = 0;
+  const ended = Promise.withResolvers<void>();
+  const bodies = Array.from({ length: CALLS_AT_ONCE }, () => Buffer.alloc(1_024 + bodyBytes, 'b').subarray(1_024));
+  const next = (body: Buffer): void => {
+    if (left === 0) {
+      if (open === 0) ended.resolve();
+      return;
+    }
+    left -= 1;
+    open += 1;
+    const over = (): void => {
+      open -= 1;
+      next(body);
+    };
+    const listener: ReplyListener = { onReplyStart: () => undefined, onReplyData: () => undefined, onReplyEnd: over, onReplyFault: over };
+    origin.call({ ...REQUEST, body, headroomBytes }, listener, false);
+  };
+  const before = process.cpuUsage();
+  for (const body of bodies) next(body);
+  await ended.promise;
+  const used = process.cpuUsage(before);
+  return (used.user + used.system) / CALLS;
+}
+
+const stub = await startNodeServer(STUB_CORE, 'benchmarks/stub/provider-stub.ts', []);
+const origin = new UpstreamOrigin(`http://127.0.0.1:${stub.port}`);
+for (const bodyBytes of [1_000, 16_000, 256_000]) {
+  const rounds: Record<string, number[]> = { 'one send': [], 'two buffers': [] };
+  for (let round = 0; round < 7; round++) {
+    rounds['one send']?.push(await cpuOfCalls(origin, bodyBytes, 1_024));
+    rounds['two buffers']?.push(await cpuOfCalls(origin, bodyBytes, 0));
+  }
+  for (const [name, figures] of Object.entries(rounds)) {
+    const sorted = figures.slice(1).sort((one, other) => one - other);
+    console.log(
+      `${`a call with ${bodyBytes / 1_000} KB, head and body as ${name}`.padEnd(66)} ${(sorted[sorted.length >> 1] as number).toFixed(1).padStart(8)} µs`,
+    );
+  }
+}
+await origin.close();
+await stub.stop();
+if (kept < 0) console.log(kept);

@@ -144,6 +144,24 @@ describe('applying a file', () => {
     assert.deepEqual(await findBrokenInvariants(postgres), []);
   });
 
+  test('the audit log has each organization that a file changed, as it was and as it is, without secrets', async () => {
+    await apply(FILE);
+    await apply(FILE);
+    await apply(FILE.replace('teams: [{ slug: research }]', 'teams: [{ slug: research }, { slug: sales }]'));
+    const { rows } = await postgres.query<{ before: { teams: string[] } | null; after: { teams: string[]; keys: object[] } }>(
+      `SELECT before, after FROM audit_log WHERE action = 'configuration.apply' AND after->>'slug' = 'acme' ORDER BY created_at, id`,
+    );
+    assert.deepEqual(
+      rows.map(({ before, after }) => [before?.teams ?? null, after.teams]),
+      [
+        [null, ['research']],
+        [['research'], ['research', 'sales']],
+      ],
+    );
+    assert.ok((rows[0]?.after.keys.length ?? 0) > 0);
+    assert.doesNotMatch(JSON.stringify(rows), /tg-[A-Za-z0-9_-]{12,}/);
+  });
+
   test('several at once take turns', async () => {
     const results = await Promise.all([1, 2, 3, 4].map(() => apply(FILE)));
     assert.equal(results.flatMap(({ generatedKeys }) => generatedKeys).length, 1);

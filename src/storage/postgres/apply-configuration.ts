@@ -6,6 +6,7 @@ import { derivePepper } from '../../domain/identity/key-hash.ts';
 import { type Application, ConfigurationConflict, type GeneratedKey } from './apply/application.ts';
 import { applyModels, applyProvider, applyRoutingPolicy } from './apply/apply-catalog.ts';
 import { applyOrganization } from './apply/apply-organization.ts';
+import { auditApplication, readOrganizationStates } from './apply/audit-application.ts';
 import { notifyCatalogChanged, notifyIdentityChanged, notifyKeysChanged } from './changes.ts';
 import { OWNER_FLOOR_SQLSTATE } from './identity/change.ts';
 import type { Postgres, PostgresClient } from './pool.ts';
@@ -30,6 +31,8 @@ export async function applyConfiguration(
     // Two applications at once take turns here; gateways read on.
     await client.query('SELECT version FROM catalog_version FOR UPDATE');
     const application: Application = { client, box, pepper, catalogChanged: false, membersChanged: false, changedKeyHashes: [], generatedKeys: [] };
+    const slugs = configuration.organizations.map(({ slug }) => slug);
+    const before = await readOrganizationStates(client, slugs);
     // A file may name the next owner after the last one.
     await client.query('SET CONSTRAINTS ALL DEFERRED');
     for (const provider of configuration.providers) await applyProvider(application, provider);
@@ -37,6 +40,7 @@ export async function applyConfiguration(
     for (const policy of configuration.routingPolicies) await applyRoutingPolicy(application, policy);
     for (const organization of configuration.organizations) await applyOrganization(application, organization);
     await checkOwners(client);
+    await auditApplication(client, before, await readOrganizationStates(client, slugs));
 
     const { rows } = await client.query<{ version: string }>('UPDATE catalog_version SET version = version + $1 RETURNING version', [
       application.catalogChanged ? 1 : 0,

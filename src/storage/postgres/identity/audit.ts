@@ -15,7 +15,8 @@ export type AuditAction =
   | `token.${'create' | 'revoke' | 'active_organization'}`
   | `model_access.set`
   | `limits.replace`
-  | `platform_administrator.${'add' | 'remove'}`;
+  | `platform_administrator.${'add' | 'remove'}`
+  | 'configuration.apply';
 
 export interface AuditTarget {
   readonly kind: 'organization' | 'team' | 'user' | 'key' | 'token';

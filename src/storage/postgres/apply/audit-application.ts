@@ -1,0 +1,48 @@
+// What the audit log says of an applied configuration file: each organization it changed, as it was and as it is. Never a secret.
+
+import type { Actor } from '../../../domain/identity/actor.ts';
+import { recordAudit } from '../identity/audit.ts';
+import type { PostgresClient } from '../pool.ts';
+
+const FILE: Actor = { kind: 'cli', userId: null, label: 'configuration file' };
+
+interface Snapshot {
+  readonly id: string;
+  readonly state: string;
+}
+
+/** An organization with what a configuration file can say of it. Text, so that two of them can be compared. */
+const SNAPSHOT = `
+  SELECT organization.id, jsonb_build_object(
+           'slug', slug, 'billing', billing, 'auto_routing_policy', auto_routing_policy,
+           'teams', (SELECT jsonb_agg(team.slug ORDER BY team.slug) FROM teams team WHERE team.organization_id = organization.id),
+           'members', (SELECT jsonb_agg(jsonb_build_object('email', email, 'role', role, 'team', team.slug) ORDER BY email, team.slug)
+                         FROM memberships member JOIN users ON users.id = member.user_id LEFT JOIN teams team ON team.id = member.team_id
+                        WHERE member.organization_id = organization.id),
+           'keys', (SELECT jsonb_agg(jsonb_build_object('name', name, 'prefix', key_prefix, 'revoked', revoked_at IS NOT NULL) ORDER BY name, key_prefix)
+                      FROM api_keys WHERE api_keys.organization_id = organization.id),
+           'limits', (SELECT jsonb_agg(jsonb_build_object('kind', kind, 'window', time_window, 'amount', amount::text) ORDER BY kind, time_window, amount)
+                        FROM usage_limits WHERE usage_limits.organization_id = organization.id AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL)
+         )::text AS state
+    FROM organizations organization WHERE slug = ANY($1)`;
+
+/** To be called before and after the changes, in their transaction. */
+export async function readOrganizationStates(client: PostgresClient, slugs: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await client.query<Snapshot & Record<string, unknown>>(SNAPSHOT, [slugs]);
+  return new Map(rows.map(({ id, state }) => [id, state]));
+}
+
+/** One entry for each organization that is not as it was. */
+export async function auditApplication(client: PostgresClient, before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): Promise<void> {
+  for (const [organizationId, state] of after) {
+    const earlier = before.get(organizationId);
+    if (earlier === state) continue;
+    await recordAudit(client, FILE, {
+      organizationId,
+      action: 'configuration.apply',
+      target: { kind: 'organization', id: organizationId },
+      before: earlier === undefined ? undefined : JSON.parse(earlier),
+      after: JSON.parse(state),
+    });
+  }
+}

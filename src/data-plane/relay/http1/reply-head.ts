@@ -28,24 +28,36 @@ export function replyHeader(headers: ReplyHeaders, name: string): string | undef
   return undefined;
 }
 
-/** Whatever may not be in a head but as the end of its lines: control characters, a bare CR, a bare LF. */
-const FORBIDDEN = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/;
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const CONTENT_LENGTH = /^\d{1,15}$/;
 const KEEP_ALIVE_TIMEOUT = /(?:^|,)[\t ]*timeout=(\d{1,6})/i;
 const STATUS_LINE_BYTES_MIN = 'HTTP/1.1 200'.length;
 const SPACE = 0x20;
 const TAB = 0x09;
+const CR = 0x0d;
+const LF = 0x0a;
+const COLON = 0x3a;
+const DELETE = 0x7f;
 
-/** Names as they were written -> in lower case: there are few in all traffic, and to look one up is cheaper than to check it. Bounded. */
-const knownNames = new Map<string, string>();
+/** What a header has to say about framing. */
+type FramingField = 'content-length' | 'transfer-encoding' | 'connection' | 'keep-alive';
+const FRAMING_FIELDS: readonly string[] = ['content-length', 'transfer-encoding', 'connection', 'keep-alive'] satisfies FramingField[];
+
+interface HeaderName {
+  readonly lowerCase: string;
+  readonly framing: FramingField | null;
+}
+
+/** Names as they were written: there are few in all traffic, and to look one up is cheaper than to check it. Bounded. */
+const knownNames = new Map<string, HeaderName>();
 const KNOWN_NAMES_MAX = 1_000;
 
-function lowerCaseName(written: string): string | null {
+function headerName(written: string): HeaderName | null {
   const known = knownNames.get(written);
   if (known !== undefined) return known;
   if (!TOKEN.test(written)) return null;
-  const name = written.toLowerCase();
+  const lowerCase = written.toLowerCase();
+  const name = { lowerCase, framing: FRAMING_FIELDS.includes(lowerCase) ? (lowerCase as FramingField) : null };
   if (knownNames.size < KNOWN_NAMES_MAX) knownNames.set(written, name);
   return name;
 }
@@ -59,8 +71,8 @@ class FramingFields {
   keepAliveHintMs: number | null = null;
 
   /** A fault, or null. */
-  read(name: string, value: string): ReplyFault | null {
-    switch (name) {
+  read(field: FramingField, value: string): ReplyFault | null {
+    switch (field) {
       case 'content-length':
         // RFC 9112 6.3: a list of equal lengths may be taken for one of them; no provider has a reason to send it.
         if (this.contentLength !== -1) return 'content-length twice';
@@ -80,8 +92,6 @@ class FramingFields {
         if (timeout !== undefined) this.keepAliveHintMs = Number(timeout) * 1_000;
         return null;
       }
-      default:
-        return null;
     }
   }
 
@@ -94,25 +104,48 @@ class FramingFields {
   }
 }
 
-/** `text`: the head in latin1, with the CRLF of its last line and without the empty line that ends it. */
-export function readReplyHead(text: string): ReplyHead | ReplyFault {
-  if (FORBIDDEN.test(text)) return 'a control character in the head';
-  const statusLineEnd = text.indexOf('\r\n');
-  const status = readStatusLine(text, statusLineEnd);
+/** Where lines end, and where the first colon of each is (-1: there is none), alternating, counted from the head's first byte. One for all heads. */
+const lines: number[] = [];
+
+/** Fills `lines`. False when there is what may not be in a head but at the end of its lines: control characters, a bare CR, a bare LF. */
+function findLines(bytes: Uint8Array, start: number, end: number): boolean {
+  lines.length = 0;
+  let colon = -1;
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at] as number;
+    if (byte === COLON) {
+      if (colon === -1) colon = at - start;
+    } else if (byte === CR) {
+      if (at + 1 === end || bytes[at + 1] !== LF) return false;
+      lines.push(at - start, colon);
+      colon = -1;
+      at += 1;
+    } else if (byte === DELETE || (byte < SPACE && byte !== TAB)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/** The head lies from `start` to `end`, with the CRLF of its last line and without the empty line behind it. */
+export function readReplyHead(bytes: Buffer, start: number, end: number): ReplyHead | ReplyFault {
+  if (!findLines(bytes, start, end)) return 'a control character in the head';
+  // One string for the whole head: names and values are slices of it.
+  const text = bytes.toString('latin1', start, end);
+  const status = readStatusLine(text, lines[0] as number);
   if (status === null) return 'no HTTP/1.1 status line';
   const headers: string[] = [];
   const fields = new FramingFields();
-  for (let start = statusLineEnd + 2; start < text.length; ) {
-    const end = text.indexOf('\r\n', start);
-    const colon = text.indexOf(':', start);
+  for (let line = 2; line < lines.length; line += 2) {
+    const lineStart = (lines[line - 2] as number) + 2;
+    const colon = lines[line + 1] as number;
     // A line that begins with a space would be the rest of the one before (RFC 9112 5.2): no token, so no name.
-    const name = colon === -1 || colon > end ? null : lowerCaseName(text.slice(start, colon));
+    const name = colon === -1 ? null : headerName(text.slice(lineStart, colon));
     if (name === null) return 'a header line without a name';
-    const value = trimmedSlice(text, colon + 1, end);
-    const fault = fields.read(name, value);
+    const value = trimmedSlice(text, colon + 1, lines[line] as number);
+    const fault = name.framing === null ? null : fields.read(name.framing, value);
     if (fault !== null) return fault;
-    headers.push(name, value);
-    start = end + 2;
+    headers.push(name.lowerCase, value);
   }
   return frame(status, headers, fields, text.charCodeAt(7) === 0x31);
 }

@@ -117,7 +117,7 @@ export class ReplyReader {
       this.fault = 'a head beyond all measure';
       return;
     }
-    const head = readReplyHead(bytes.toString('latin1', start, end + 2));
+    const head = readReplyHead(bytes, start, end + 2);
     if (typeof head === 'string') this.fault = head;
     else if (head.status === 101) this.fault = 'an upgrade nobody asked for';
     else if (head.status < 200) this.passOver();

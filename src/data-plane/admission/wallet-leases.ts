@@ -38,7 +38,7 @@ interface WalletLease {
   lastUsedMs: number;
 }
 
-/** A lease aims to cover this many requests like the present one: a borrowing costs some 150 µs, which at 64 was a twentieth of every request. */
+/** A lease aims to cover this many requests like the present one: each borrowing is a round trip to the database. The number is a judgement, not measured. */
 const HOLDS_PER_CHUNK = 1_024n;
 const HOLDS_OF_FIRST_CHUNK = 8n;
 /** No process borrows more than this part of what a wallet has left, so that the last of it is not stranded in one of them. */

@@ -1,5 +1,5 @@
 // The relays that have not ended, for the coarse clock to look through. A Set that every request enters and leaves rebuilds its table all the
-// time, and the discarded tables keep dead relays alive through collections: measured, a third of a request's whole cost. An array with
+// time, and the discarded tables keep dead relays alive through collections: measured in isolation, 4.50 against 3.58 times nginx. An array with
 // swap-removal allocates nothing.
 
 /** Something in the list; the list keeps its place up to date. */

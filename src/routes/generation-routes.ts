@@ -47,7 +47,7 @@ export function generationRoutes(parts: RouteParts): readonly DescribedRoute[] {
     handle: serveSavedResponse(parts.plane, subpath),
   });
   return [
-    { method: 'POST', path: '/v1/chat/completions', ...generate('openai', chatCompletions, CHAT_COMPLETIONS) },
+    { method: 'POST', path: '/v1/chat/completions', ...generate('chat', chatCompletions, CHAT_COMPLETIONS) },
     { method: 'POST', path: '/v1/responses', ...generate('openai', responses, RESPONSES) },
     {
       method: 'GET',

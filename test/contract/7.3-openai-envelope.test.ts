@@ -38,12 +38,14 @@ const ROWS: readonly (readonly [Refusal, number, string, string, string | null])
 describe('a refusal on an OpenAI-style route', () => {
   for (const [refusal, status, type, code, param] of ROWS) {
     test(`${refusal.kind}: ${status} ${type}`, () => {
-      const rendered = renderRefusal(refusal, 'openai', CONTEXT);
-      assert.equal(rendered.status, status);
-      const body = JSON.parse(rendered.body) as { error: { message: string } };
-      assert.deepEqual(Object.keys(body), ['error']);
-      assert.ok(body.error.message.length > 10);
-      assert.deepEqual(body.error, { message: body.error.message, type, code, param });
+      for (const envelope of ['chat', 'openai'] as const) {
+        const rendered = renderRefusal(refusal, envelope, CONTEXT);
+        assert.equal(rendered.status, status);
+        const body = JSON.parse(rendered.body) as { error: { message: string } };
+        assert.deepEqual(Object.keys(body), ['error']);
+        assert.ok(body.error.message.length > 10);
+        assert.deepEqual(body.error, { message: body.error.message, type, code, param });
+      }
     });
   }
 });

@@ -14,8 +14,10 @@ describe('refusals in the OpenAI-style envelope', { skip: schemas === null && 't
   // Spec 7.6: those of the gateway family have a form of their own.
   for (const refusal of EVERY_REFUSAL.filter(({ kind }) => REFUSAL_RULES[kind].family !== 'gateway')) {
     test(refusal.kind, () => {
-      const { body } = renderRefusal(refusal, 'openai', { requestId: null, publicUrl: 'https://gate.test', admissionForm: 'dialect' });
-      assert.deepEqual(schemas?.problems('ErrorResponse', JSON.parse(body)), []);
+      for (const envelope of ['chat', 'openai'] as const) {
+        const { body } = renderRefusal(refusal, envelope, { requestId: null, publicUrl: 'https://gate.test', admissionForm: 'dialect' });
+        assert.deepEqual(schemas?.problems('ErrorResponse', JSON.parse(body)), []);
+      }
     });
   }
 

@@ -1,4 +1,4 @@
-// Spec 7.4: admission refusals, kind x route x form: status, where the code is, what stands at the top level.
+// Spec 7.4: admission refusals, kind x route x form: status, where the code is, what stands at the top level. And an own provider key that cannot serve.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -109,7 +109,7 @@ for (const { refusal, status, openaiType, messagesType, fields, retryAfter } of 
   const param = 'field' in refusal ? refusal.field : null;
 
   describe(`${code} (${JSON.stringify(refusal)})`, () => {
-    for (const envelope of ['openai', 'messages'] as const) {
+    for (const envelope of ['chat', 'openai', 'messages'] as const) {
       test(`flat, the default, on a ${envelope} route`, () => {
         const { body, ...rest } = render(refusal, envelope);
         assert.deepEqual(rest, { status, retryAfter });
@@ -117,13 +117,15 @@ for (const { refusal, status, openaiType, messagesType, fields, retryAfter } of 
         assert.deepEqual(body, { error: code, message: body['message'], ...fields });
       });
     }
-    test('in the OpenAI-style dialect', () => {
-      const { body, ...rest } = render(refusal, 'openai', 'dialect');
-      assert.deepEqual(rest, { status, retryAfter });
-      const { message } = body['error'] as { message: string };
-      assert.ok(message.length > 10);
-      assert.deepEqual(body, { error: { message, type: openaiType, code, param }, ...fields });
-    });
+    for (const envelope of ['chat', 'openai'] as const) {
+      test(`in the dialect of a ${envelope} route`, () => {
+        const { body, ...rest } = render(refusal, envelope, 'dialect');
+        assert.deepEqual(rest, { status, retryAfter });
+        const { message } = body['error'] as { message: string };
+        assert.ok(message.length > 10);
+        assert.deepEqual(body, { error: { message, type: openaiType, code, param }, ...fields });
+      });
+    }
     test('in the Messages dialect', () => {
       const { body, ...rest } = render(refusal, 'messages', 'dialect');
       assert.deepEqual(rest, { status, retryAfter });
@@ -136,3 +138,29 @@ for (const { refusal, status, openaiType, messagesType, fields, retryAfter } of 
     });
   });
 }
+
+/** No admission refusal: it has one form, whatever the switch says. The table names no images and no systemone; those follow 7.3 and 7.2. */
+const BYOK_ROWS: readonly (readonly [routes: string, envelope: EnvelopeName, body: (message: string) => object])[] = [
+  ['POST /v1/chat/completions', 'chat', (message) => ({ error: { message, type: 'byok_key_unavailable', code: 'byok_key_unavailable', param: null } })],
+  ['POST /v1/messages, /v1/messages/count_tokens', 'messages', (message) => ({ type: 'error', error: { type: 'byok_key_unavailable', message } })],
+  [
+    'POST /v1/responses, stored responses, images',
+    'openai',
+    (message) => ({ error: { message, type: 'server_error', code: 'byok_key_unavailable', param: null } }),
+  ],
+  ['POST /v1/systemone', 'systemone', (message) => ({ detail: { error_type: 'byok_key_unavailable', message } })],
+];
+
+describe('byok_key_unavailable', () => {
+  const message =
+    'Your organization\'s own key for the provider "openai" could not serve this request. ' +
+    'Ask an administrator of the organization to check the key, or to allow other keys when it fails.';
+  for (const [routes, envelope, body] of BYOK_ROWS) {
+    test(`${routes}: 503`, () => {
+      for (const form of ['flat', 'dialect'] as const) {
+        const rendered = render({ kind: 'byok_key_unavailable', provider: 'openai' }, envelope, form);
+        assert.deepEqual(rendered, { status: 503, retryAfter: undefined, body: body(message) });
+      }
+    });
+  }
+});

@@ -5,12 +5,13 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
-import { REFUSAL_RULES, type RefusalRule } from '../../src/domain/refusals/refusal-rules.ts';
+import type { RefusalRule } from '../../src/domain/refusals/refusal-rule.ts';
+import { REFUSAL_RULES } from '../../src/domain/refusals/refusal-rules.ts';
 import { type EnvelopeName, renderRefusal } from '../../src/domain/refusals/render.ts';
 import { statusLine } from '../../src/domain/refusals/status-line.ts';
 import { EVERY_REFUSAL } from '../support/every-refusal.ts';
 
-const ENVELOPES: readonly EnvelopeName[] = ['gateway', 'platform', 'openai', 'messages', 'systemone'];
+const ENVELOPES: readonly EnvelopeName[] = ['gateway', 'platform', 'chat', 'openai', 'messages', 'systemone'];
 const CONTEXT = { requestId: 'req-1', publicUrl: 'https://gate.test' };
 
 function headersOf(refusal: Refusal): Record<string, string> {

@@ -9,13 +9,20 @@ const platformError = z
   .object({ code: z.string(), error: z.string(), message: z.string().optional(), request_id: z.string().optional() })
   .meta({ id: 'PlatformError', description: '`code` is an opaque correlation identifier, except `owner_floor`.' });
 
+/** Beside the error of a generation that a guardrail blocked. */
+const guardrail = z.object({ policy: z.string(), rule: z.string(), entity: z.string().nullable(), stage: z.string() }).optional();
+
 const openaiError = z
-  .object({ error: z.looseObject({ message: z.string(), type: z.string(), code: z.string().nullable(), param: z.string().nullable() }) })
+  .object({ error: z.looseObject({ message: z.string(), type: z.string(), code: z.string().nullable(), param: z.string().nullable() }), guardrail })
   .meta({ id: 'OpenaiError' });
 
-const messagesError = z.object({ type: z.literal('error'), error: z.looseObject({ type: z.string(), message: z.string() }) }).meta({ id: 'MessagesError' });
+const messagesError = z
+  .object({ type: z.literal('error'), error: z.looseObject({ type: z.string(), message: z.string() }), guardrail })
+  .meta({ id: 'MessagesError' });
 
-const systemoneError = z.object({ detail: z.object({ error_type: z.string(), message: z.string() }) }).meta({ id: 'SystemoneError' });
+const systemoneError = z
+  .object({ detail: z.object({ error_type: z.string(), message: z.string(), code: z.string().optional() }), guardrail })
+  .meta({ id: 'SystemoneError' });
 
 const admissionError = z
   .looseObject({ error: z.union([z.string(), z.looseObject({})]), message: z.string().optional() })
@@ -24,6 +31,7 @@ const admissionError = z
 const OWN: Readonly<Record<EnvelopeName, z.ZodType>> = {
   gateway: gatewayError,
   platform: platformError,
+  chat: openaiError,
   openai: openaiError,
   messages: messagesError,
   systemone: systemoneError,

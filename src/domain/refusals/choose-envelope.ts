@@ -1,9 +1,9 @@
 // Which envelope a refusal wears: the route's own, except for the families that bring theirs. The only place that knows the exceptions.
 
-import type { RefusalFamily } from './refusal-rules.ts';
+import type { RefusalFamily } from './refusal-rule.ts';
 
-/** The envelope of a route, named in the route table. provider-keys (7.4) joins with the routes that need it. */
-export type EnvelopeName = 'gateway' | 'platform' | 'openai' | 'messages' | 'systemone';
+/** The envelope of a route, named in the route table. `chat` is `openai` but for the type of one refusal (spec 7.4). provider-keys (7.4) joins with the routes that need it. */
+export type EnvelopeName = 'gateway' | 'platform' | 'chat' | 'openai' | 'messages' | 'systemone';
 
 /** The operator's switch per route (spec 7.4). */
 export type AdmissionForm = 'flat' | 'dialect';
@@ -28,6 +28,7 @@ export function chooseEnvelope(family: RefusalFamily, routeEnvelope: EnvelopeNam
 const DIALECT_FORMS: Readonly<Record<EnvelopeName, ChosenEnvelope>> = {
   gateway: 'admission_flat',
   platform: 'admission_flat',
+  chat: 'admission_openai',
   openai: 'admission_openai',
   messages: 'admission_messages',
   // Spec 7.5: flat, whatever the switch says.

@@ -1,12 +1,17 @@
 // A refusal with its rule applied: everything an envelope needs, and no more; envelopes never ask for the kind.
 
-import type { LimitResult, Refusal } from './refusal.ts';
-import { type RefusalFamily, ruleOf } from './refusal-rules.ts';
+import type { GuardrailFinding, LimitResult, Refusal } from './refusal.ts';
+import type { ErrorTypes, RefusalFamily } from './refusal-rule.ts';
+import { ruleOf } from './refusal-rules.ts';
 
 export interface RefusalDescription {
   readonly kind: Refusal['kind'];
   readonly status: number;
   readonly code: string;
+  /** Shown also by envelopes that have no code, or an opaque one. */
+  readonly isCodePublished: boolean;
+  /** By envelope, where the status does not say it. */
+  readonly errorTypes: ErrorTypes;
   readonly family: RefusalFamily;
   /** What was wrong. */
   readonly summary: string;
@@ -19,6 +24,7 @@ export interface RefusalDescription {
   /** How long to wait; null when waiting does not help or nobody knows how long. */
   readonly retryAfterMs: number | null;
   readonly result: LimitResult | null;
+  readonly guardrail: GuardrailFinding | null;
   readonly allow: readonly string[] | null;
   readonly closesConnection: boolean;
 }
@@ -35,6 +41,8 @@ export function describeRefusal(refusal: Refusal): RefusalDescription {
     kind: refusal.kind,
     status: rule.status,
     code: rule.code ?? refusal.kind,
+    isCodePublished: rule.isCodePublished === true,
+    errorTypes: rule.errorTypes ?? {},
     family: rule.family,
     summary,
     advice,
@@ -43,6 +51,7 @@ export function describeRefusal(refusal: Refusal): RefusalDescription {
     retryable: rule.retryable,
     retryAfterMs,
     result: ('result' in refusal ? refusal.result : undefined) ?? null,
+    guardrail: refusal.kind === 'guardrail_blocked' ? refusal.guardrail : null,
     allow: refusal.kind === 'method_not_allowed' ? (refusal.allow ?? []) : null,
     closesConnection: rule.closesConnection === true,
   };

@@ -2,32 +2,9 @@
 
 import { formatUsdString } from '../money/format.ts';
 import type { Refusal, RefusalKind } from './refusal.ts';
+import type { RefusalRule } from './refusal-rule.ts';
 
 type RefusalOf<K extends RefusalKind> = Extract<Refusal, { readonly kind: K }>;
-
-/** Families decide the envelope: `gateway` (7.6) and `credit`/`traffic` (7.4) have their own, `request` and `service` use the route's. */
-export type RefusalFamily = 'gateway' | 'request' | 'credit' | 'traffic' | 'service';
-
-export interface RefusalRule<R extends Refusal = Refusal> {
-  readonly status: number;
-  /** Stable symbolic code, where it is not the kind's own name. */
-  readonly code?: string;
-  /** The spec names this code to clients also where codes are opaque: it is shown as it is (spec 7.8). */
-  readonly isCodePublished?: true;
-  readonly family: RefusalFamily;
-  /** Whether the same request can succeed later without anyone changing anything. */
-  readonly retryable: boolean;
-  /** The wait to propose when the refusal does not say; present exactly when `retryable`. */
-  readonly retryAfterMs?: number;
-  /** The connection ends with the reply: the rest of the request cannot be told from a next one, or we are leaving. */
-  readonly closesConnection?: true;
-  /** What was wrong: a sentence. For the `gateway` family, the exact string of spec 7.6. */
-  readonly summary: string | ((refusal: R) => string);
-  /** What to do about it: a sentence. */
-  readonly advice?: string | ((refusal: R) => string | null);
-  /** The request field at fault (`error.param`, spec 7.3). */
-  readonly param?: string | ((refusal: R) => string);
-}
 
 const SECOND_MS = 1000;
 const RETRY_LATER = 'Try again after the time in the Retry-After header.';
@@ -337,6 +314,35 @@ export const REFUSAL_RULES: { readonly [K in RefusalKind]: RefusalRule<RefusalOf
     advice: RETRY_LATER,
   },
 
+  guardrail_blocked: {
+    status: 400,
+    family: 'request',
+    isCodePublished: true,
+    retryable: false,
+    summary: ({ guardrail: { policy, rule } }) => `The guardrail ${quoteShort(policy)} of your organization blocked this request (rule ${quoteShort(rule)}).`,
+    advice: 'Remove what the rule does not allow, or ask an administrator of the organization.',
+  },
+  guardrail_unavailable: {
+    status: 503,
+    family: 'service',
+    isCodePublished: true,
+    errorTypes: { chat: 'api_error', openai: 'api_error' },
+    retryable: true,
+    retryAfterMs: 2 * SECOND_MS,
+    summary: 'The guardrails of your organization could not be loaded, so the request was not sent to a provider.',
+    advice: RETRY_LATER,
+  },
+
+  byok_key_unavailable: {
+    // What is wrong with a key is mended by whoever manages it.
+    status: 503,
+    family: 'service',
+    errorTypes: { chat: 'byok_key_unavailable', messages: 'byok_key_unavailable', systemone: 'byok_key_unavailable' },
+    retryable: false,
+    summary: ({ provider }) =>
+      `Your organization's own key${provider === undefined ? '' : ` for the provider ${quoteShort(provider)}`} could not serve this request.`,
+    advice: 'Ask an administrator of the organization to check the key, or to allow other keys when it fails.',
+  },
   upstream_unreachable: {
     status: 502,
     family: 'service',

@@ -15,6 +15,14 @@ interface Limited extends Later {
   readonly result?: LimitResult;
 }
 
+/** Which rule of a guardrail said no (spec 7.7). Names alone: what matched is never among them. */
+export interface GuardrailFinding {
+  readonly policy: string;
+  readonly rule: string;
+  readonly entity: string | null;
+  readonly stage: string;
+}
+
 export type Refusal =
   // The gateway's own, before the route is reached (spec 7.6).
   | { readonly kind: 'authentication_required' }
@@ -63,7 +71,11 @@ export type Refusal =
   | ({ readonly kind: 'upstream_cooldown' } & Limited)
   | { readonly kind: 'traffic_token_bound_required'; readonly field: string; readonly result?: LimitResult }
   | ({ readonly kind: 'traffic_capacity_unavailable' } & Limited)
+  // Guardrails (spec 7.7).
+  | { readonly kind: 'guardrail_blocked'; readonly guardrail: GuardrailFinding }
+  | ({ readonly kind: 'guardrail_unavailable' } & Later)
   // The provider and ourselves.
+  | { readonly kind: 'byok_key_unavailable'; readonly provider?: string }
   | ({ readonly kind: 'upstream_unreachable' } & Later)
   | ({ readonly kind: 'upstream_timeout' } & Later)
   | { readonly kind: 'internal_error' }

@@ -37,10 +37,12 @@ const CHALLENGE: Header = ['www-authenticate', 'Bearer'];
 export function renderRefusal(refusal: Refusal, envelope: EnvelopeName, context: RenderContext): RenderedRefusal {
   const description = describeRefusal(refusal);
   const chosen = chooseEnvelope(description.family, envelope, context.admissionForm ?? 'flat');
+  const body = envelopeOf(description, chosen, context);
   return {
     status: description.status,
     headers: headersOf(description),
-    body: JSON.stringify(envelopeOf(description, chosen, context)),
+    // Spec 7.7: at the top level, in whichever envelope.
+    body: JSON.stringify(description.guardrail === null ? body : { ...body, guardrail: description.guardrail }),
     closesConnection: description.closesConnection,
   };
 }
@@ -51,8 +53,9 @@ function envelopeOf(refusal: RefusalDescription, chosen: ChosenEnvelope, context
       return gatewayEnvelope(refusal);
     case 'platform':
       return platformEnvelope(refusal, context.requestId);
+    case 'chat':
     case 'openai':
-      return openaiEnvelope(refusal);
+      return openaiEnvelope(refusal, chosen);
     case 'messages':
       return messagesEnvelope(refusal);
     case 'systemone':

@@ -1,14 +1,15 @@
-// The Messages envelope (spec 7.2): `{type: "error", error: {type, message}}`.
+// The Messages envelope (spec 7.2): `{type: "error", error: {type, message}}`, and the code where the spec publishes one (7.7).
 
 import type { RefusalDescription } from '../description.ts';
 
 export interface MessagesEnvelope {
   readonly type: 'error';
-  readonly error: { readonly type: string; readonly message: string };
+  readonly error: { readonly type: string; readonly message: string; readonly code?: string };
 }
 
 export function messagesEnvelope(refusal: RefusalDescription): MessagesEnvelope {
-  return { type: 'error', error: { type: messagesErrorType(refusal.status), message: refusal.message } };
+  const { status, message, code, errorTypes, isCodePublished } = refusal;
+  return { type: 'error', error: { type: errorTypes.messages ?? messagesErrorType(status), message, ...(isCodePublished ? { code } : {}) } };
 }
 
 /** The table of spec 7.2. */

@@ -13,8 +13,9 @@ export interface OpenaiEnvelope {
   readonly error: OpenaiError;
 }
 
-export function openaiEnvelope(refusal: RefusalDescription): OpenaiEnvelope {
-  return { error: { message: refusal.message, type: openaiErrorType(refusal.status), code: refusal.code, param: refusal.param } };
+export function openaiEnvelope(refusal: RefusalDescription, route: 'chat' | 'openai'): OpenaiEnvelope {
+  const type = refusal.errorTypes[route] ?? openaiErrorType(refusal.status);
+  return { error: { message: refusal.message, type, code: refusal.code, param: refusal.param } };
 }
 
 /** Spec 7.3: the type follows the status. */

@@ -2,7 +2,7 @@
 // The exception is a code that the spec itself publishes (owner_floor, spec 7.8).
 
 import type { RefusalDescription } from '../description.ts';
-import { REFUSAL_RULES, type RefusalRule } from '../refusal-rules.ts';
+import { REFUSAL_RULES } from '../refusal-rules.ts';
 
 export interface PlatformEnvelope {
   readonly code: string;
@@ -11,13 +11,11 @@ export interface PlatformEnvelope {
   readonly request_id?: string;
 }
 
-const OPAQUE_CODES: ReadonlyMap<string, string> = new Map(
-  Object.entries<RefusalRule<never>>(REFUSAL_RULES).map(([kind, rule]) => [kind, rule.isCodePublished === true ? kind : opaqueCode(kind)]),
-);
+const OPAQUE_CODES: ReadonlyMap<string, string> = new Map(Object.keys(REFUSAL_RULES).map((kind) => [kind, opaqueCode(kind)]));
 
 export function platformEnvelope(refusal: RefusalDescription, requestId: string | null): PlatformEnvelope {
   return {
-    code: OPAQUE_CODES.get(refusal.kind) ?? opaqueCode(refusal.kind),
+    code: refusal.isCodePublished ? refusal.code : (OPAQUE_CODES.get(refusal.kind) ?? opaqueCode(refusal.kind)),
     error: refusal.summary,
     ...(refusal.advice === null ? {} : { message: refusal.advice }),
     ...(requestId === null ? {} : { request_id: requestId }),

@@ -1,0 +1,80 @@
+// Spec 7.7: what a guardrail refuses, route by route: the route's own envelope with the code in it, and `guardrail` at the top level.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { GuardrailFinding, Refusal } from '../../src/domain/refusals/refusal.ts';
+import { type AdmissionForm, type EnvelopeName, renderRefusal } from '../../src/domain/refusals/render.ts';
+import { routeTable } from '../support/route-table.ts';
+
+const FINDING: GuardrailFinding = { policy: 'customer data', rule: 'cards', entity: 'credit_card', stage: 'input' };
+const BLOCKED: Refusal = { kind: 'guardrail_blocked', guardrail: FINDING };
+
+interface Row {
+  readonly envelope: EnvelopeName;
+  /** The envelope's own error, with this type and code. */
+  readonly error: (type: string, code: string, message: string) => object;
+}
+
+const ROWS: Readonly<Record<string, Row>> = {
+  '/v1/chat/completions': { envelope: 'chat', error: openaiError },
+  '/v1/responses': { envelope: 'openai', error: openaiError },
+  '/v1/messages': { envelope: 'messages', error: messagesError },
+  '/v1/messages/count_tokens': { envelope: 'messages', error: messagesError },
+  '/v1/images/generations': { envelope: 'openai', error: openaiError },
+  '/v1/images/edits': { envelope: 'openai', error: openaiError },
+  '/v1/systemone': { envelope: 'systemone', error: (type, code, message) => ({ detail: { error_type: type, message, code } }) },
+};
+
+function openaiError(type: string, code: string, message: string): object {
+  return { error: { message, type, code, param: null } };
+}
+
+function messagesError(type: string, code: string, message: string): object {
+  return { type: 'error', error: { type, message, code } };
+}
+
+function render(refusal: Refusal, envelope: EnvelopeName, admissionForm: AdmissionForm) {
+  const { status, headers, body } = renderRefusal(refusal, envelope, { requestId: null, publicUrl: 'https://gate.test', admissionForm });
+  return { status, headers: Object.fromEntries(headers), body: JSON.parse(body) as unknown };
+}
+
+test('every generation route is here, with the envelope that it has', () => {
+  const routes = routeTable().filter(({ method, path, plane }) => plane === 'data' && method === 'POST' && !path.includes(':'));
+  assert.deepEqual(
+    Object.fromEntries(routes.map(({ path, envelope }) => [path, envelope])),
+    Object.fromEntries(Object.entries(ROWS).map(([path, { envelope }]) => [path, envelope])),
+  );
+});
+
+for (const [path, { envelope, error }] of Object.entries(ROWS)) {
+  describe(`POST ${path}`, () => {
+    test('guardrail_blocked: 400, and which rule it was', () => {
+      const message =
+        'The guardrail "customer data" of your organization blocked this request (rule "cards"). ' +
+        'Remove what the rule does not allow, or ask an administrator of the organization.';
+      for (const form of ['flat', 'dialect'] as const) {
+        const { status, headers, body } = render(BLOCKED, envelope, form);
+        assert.equal(status, 400);
+        assert.equal(headers['x-should-retry'], 'false');
+        assert.deepEqual(body, { ...error('invalid_request_error', 'guardrail_blocked', message), guardrail: FINDING });
+      }
+    });
+
+    test('guardrail_unavailable: 503 api_error', () => {
+      const message =
+        'The guardrails of your organization could not be loaded, so the request was not sent to a provider. ' +
+        'Try again after the time in the Retry-After header.';
+      for (const form of ['flat', 'dialect'] as const) {
+        const { status, headers, body } = render({ kind: 'guardrail_unavailable' }, envelope, form);
+        assert.equal(status, 503);
+        assert.deepEqual([headers['retry-after'], headers['x-should-retry']], ['2', 'true']);
+        assert.deepEqual(body, error('api_error', 'guardrail_unavailable', message));
+      }
+    });
+  });
+}
+
+test('a rule without an entity says so', () => {
+  const { body } = render({ kind: 'guardrail_blocked', guardrail: { ...FINDING, entity: null } }, 'chat', 'flat');
+  assert.deepEqual((body as { guardrail: unknown }).guardrail, { ...FINDING, entity: null });
+});

@@ -237,7 +237,7 @@ describe('keys', () => {
       allowedModels: new Set(['m/a']),
       expiresAtMs: 1_900_000_000_123,
     });
-    assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'ci' })), 'conflict');
+    assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, order)), 'conflict');
     assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', payer: 'user' })), 'invalid');
     assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', allowedModels: ['m/none'] })), 'invalid');
     assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', userId: randomUUID() })), 'not_found');

@@ -1,4 +1,4 @@
-// Upserts the inference keys of an organization. A key is known by its name; a different secret under the same name is a different key,
+// Upserts the inference keys that an organization pays for. A key is known by its name; a different secret under the same name is a different key,
 // which replaces the old one. A key that was revoked stays revoked, whatever the file says of it.
 
 import type { ConfiguredKey } from '../../../domain/configuration/configuration.ts';
@@ -36,7 +36,7 @@ async function findBindings({ client }: Application, organization: Owner, key: C
 async function generateOnce(application: Application, organization: Owner, key: ConfiguredKey, bindings: Bindings): Promise<void> {
   const { client, changedKeyHashes } = application;
   const { rows } = await client.query<{ id: string; key_hash: Buffer }>(
-    'SELECT id, key_hash FROM api_keys WHERE organization_id = $1 AND name = $2 ORDER BY revoked_at DESC NULLS FIRST LIMIT 1',
+    'SELECT id, key_hash FROM api_keys WHERE organization_id = $1 AND name = $2 AND wallet_id IS NULL ORDER BY revoked_at DESC NULLS FIRST LIMIT 1',
     [organization.id, key.name],
   );
   const known = rows[0];
@@ -52,8 +52,8 @@ async function generateOnce(application: Application, organization: Owner, key: 
 async function upsertKey(application: Application, organization: Owner, key: { name: string; secret: string }, bindings: Bindings): Promise<void> {
   const { client, pepper, changedKeyHashes } = application;
   const hash = hashCredential(pepper, key.secret);
-  const { rows } = await client.query<{ id: string; organization_id: string; name: string }>(
-    'SELECT id, organization_id, name FROM api_keys WHERE key_hash = $1',
+  const { rows } = await client.query<{ id: string; organization_id: string; name: string; user_pays: boolean }>(
+    'SELECT id, organization_id, name, wallet_id IS NOT NULL AS user_pays FROM api_keys WHERE key_hash = $1',
     [hash],
   );
   const known = rows[0];
@@ -64,6 +64,9 @@ async function upsertKey(application: Application, organization: Owner, key: { n
       `the secret of key "${key.name}" of organization "${organization.slug}" is already in use by another key ("${known.name}")`,
     );
   }
+  // Whoever is its user next would spend the wallet of who is now.
+  if (known.user_pays)
+    throw new ConfigurationConflict(`key "${key.name}" of organization "${organization.slug}" is paid for by its user: it is not the file's`);
   await client.query('UPDATE api_keys SET from_configuration = true WHERE id = $1 AND NOT from_configuration', [known.id]);
   if (await bind(application, known.id, bindings)) changedKeyHashes.push(hash);
 }
@@ -81,7 +84,7 @@ async function insertKey(
   bindings: Bindings,
 ): Promise<void> {
   const replaced = await client.query<{ key_hash: Buffer }>(
-    'UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND name = $2 AND revoked_at IS NULL RETURNING key_hash',
+    'UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND name = $2 AND wallet_id IS NULL AND revoked_at IS NULL RETURNING key_hash',
     [organization.id, key.name],
   );
   const hash = hashCredential(pepper, key.secret);

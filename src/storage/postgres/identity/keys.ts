@@ -8,6 +8,7 @@ import { notifyKeysChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { type AuditAction, recordAudit } from './audit.ts';
 import { change, conflict, invalid, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
+import { refuseCharging, refuseKeyChange } from './key-payer.ts';
 import { findKey, KEY_COLUMNS, KEY_SOURCE, type Key, type KeyName, type KeyRow, toKey } from './key-rows.ts';
 import { refuseUnknownModels } from './model-access.ts';
 import { endPage, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './page.ts';
@@ -41,7 +42,7 @@ export interface KeySecrets {
   readonly masterKey: Buffer;
 }
 
-/** `not_found`: the organization, or the team or user in it; `field` says which. */
+/** `not_found`: the organization, or the team or user in it; `field` says which. `permission_denied`: not the actor's to charge (key-payer.ts). */
 export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, actor: Actor, order: KeyOrder): Promise<KeyWithSecret | Refused> {
   const { organizationId, name, teamId = null, userId = null, payer = 'organization', allowedModels = null, expiresAtMs = null } = order;
   const fault = refuseFaults({ name: labelFault(name), expiresAtMs: expiryFault(expiresAtMs) });
@@ -51,6 +52,8 @@ export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, a
   const secret = generateKey();
   const hash = hashCredential(derivePepper(masterKey), secret);
   return change(postgres, 'name', async (client) => {
+    const refused = await refuseCharging(client, actor, { payer, userId });
+    if (refused !== null) return refused;
     const missing = await holdBindings(client, { organizationId, teamId, userId });
     if (missing !== null) return missing;
     const unknown = await refuseUnknownModels(client, allowedModels);
@@ -91,12 +94,16 @@ export async function getKey(postgres: PostgresClient, name: KeyName): Promise<K
   return isRefused(found) ? found : found.key;
 }
 
-/** For commands, which name keys by name: the one that is not revoked. */
-export async function findKeyByName(postgres: PostgresClient, wanted: { organizationId: string; name: string }): Promise<Key | Refused> {
-  if (labelFault(wanted.name) !== null) return NOT_FOUND;
+/** For commands, which name keys by name: the one that is not revoked. `payingUserId`: of those that this user pays for, which have names of their own. */
+export async function findKeyByName(
+  postgres: PostgresClient,
+  { organizationId, name, payingUserId = null }: { organizationId: string; name: string; payingUserId?: string | null },
+): Promise<Key | Refused> {
+  if (labelFault(name) !== null) return NOT_FOUND;
   const { rows } = await postgres.query<KeyRow>(
-    `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_id = $1 AND t.name = $2 AND t.revoked_at IS NULL`,
-    [wanted.organizationId, wanted.name],
+    `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE}
+      WHERE t.organization_id = $1 AND t.name = $2 AND t.revoked_at IS NULL AND w.user_id IS NOT DISTINCT FROM $3::uuid`,
+    [organizationId, name, payingUserId],
   );
   return rows[0] === undefined ? NOT_FOUND : toKey(rows[0]);
 }
@@ -113,6 +120,8 @@ export async function updateKey(
   return change(postgres, 'name', async (client) => {
     const before = await findKey(client, name, 'hold');
     if (isRefused(before)) return before;
+    const refused = await refuseKeyChange(client, actor, name, before.key);
+    if (refused !== null) return refused;
     if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
     const unknown = await refuseUnknownModels(client, allowedModels ?? null);
     if (unknown !== null) return unknown;

@@ -5,7 +5,9 @@ import { areUuids } from '../../../domain/identity/names.ts';
 import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, invalid, NOT_FOUND, type Refused } from './change.ts';
+import { change, invalid, isRefused, NOT_FOUND, type Refused } from './change.ts';
+import { refuseKeyChange } from './key-payer.ts';
+import { findKey } from './key-rows.ts';
 
 export type ModelAccessScope =
   | { readonly kind: 'organization'; readonly organizationId: string }
@@ -45,6 +47,8 @@ export async function setModelAccess(
   return change(postgres, 'allowedModels', async (client) => {
     const before = await readAccess(client, scope, `${FIND[scope.kind]} FOR NO KEY UPDATE`);
     if ('refused' in before) return before;
+    const refused = scope.kind === 'key' ? await refuseOfKey(client, actor, scope) : null;
+    if (refused !== null) return refused;
     const unknown = await refuseUnknownModels(client, allowedModels);
     if (unknown !== null) return unknown;
     const id = idOf(scope);
@@ -55,6 +59,11 @@ export async function setModelAccess(
     await notifyIdentityChanged(client);
     return after;
   });
+}
+
+async function refuseOfKey(client: PostgresClient, actor: Actor, name: { organizationId: string; keyId: string }): Promise<Refused | null> {
+  const found = await findKey(client, name);
+  return isRefused(found) ? found : refuseKeyChange(client, actor, {}, found.key);
 }
 
 /** null when the catalog has every one of them. */

@@ -7,6 +7,7 @@ import { notifyKeysChanged } from '../changes.ts';
 import type { Postgres } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, invalid, isRefused, type Refused } from './change.ts';
+import { refuseKeyChange } from './key-payer.ts';
 import { findKey, type KeyName } from './key-rows.ts';
 import type { KeySecrets, KeyWithSecret } from './keys.ts';
 
@@ -28,6 +29,8 @@ export async function rotateKey(
   return change(postgres, 'name', async (client) => {
     const before = await findKey(client, name, 'hold');
     if (isRefused(before)) return before;
+    const refused = await refuseKeyChange(client, actor, name, before.key);
+    if (refused !== null) return refused;
     if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
     const { rows: ended } = await client.query<{ key_hash: Buffer }>(
       'UPDATE api_key_previous_secrets SET valid_until = now() WHERE api_key_id = $1 AND valid_until > now() RETURNING key_hash',

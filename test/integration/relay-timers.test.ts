@@ -11,11 +11,13 @@ import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { providersConfiguration, type TestProvider } from '../support/provider-configuration.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { KEYS, OPENING_CREDIT_PICO } from '../support/test-configuration.ts';
+import { startUnansweringAddress, type UnansweringAddress } from '../support/unanswering-address.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 
-/** Providers by the one timer that is short; all are the same simulated one. */
+/** Providers by the one timer that is short; all are the same simulated one, but for one that does not take a connection. */
 const TIMEOUTS: Readonly<Record<string, NonNullable<TestProvider['timeouts']>>> = {
   patient: {},
+  'short-connect': { connect_ms: 500 },
   'short-first-byte': { first_byte_ms: 600 },
   'short-idle': { idle_ms: 900 },
   'short-total': { total_ms: 1_500 },
@@ -57,15 +59,18 @@ function assertOpenaiError(body: unknown, code: string): void {
 
 describe('a call that would not end', () => {
   let provider: SimulatedProvider;
+  let nowhere: UnansweringAddress;
   let tollgate: Tollgate;
   let ledger: LedgerView;
   let port: number;
 
   before(async () => {
     provider = await startSimulatedProvider();
-    const providers = Object.entries(TIMEOUTS).map(([id, timeouts]) => ({ id, url: provider.url, timeouts }));
+    nowhere = await startUnansweringAddress();
+    const providers = Object.entries(TIMEOUTS).map(([id, timeouts]) => ({ id, url: 'connect_ms' in timeouts ? nowhere.url : provider.url, timeouts }));
     const models = providers.map(({ id }) => ({ id: `sim/${id}`, offers: [{ provider: id, model: `sim-${id}` }] }));
-    tollgate = await startTollgate({ configurationYaml: providersConfiguration(providers, models) });
+    const offers = ['short-connect', 'patient'].map((id) => ({ provider: id, model: `sim-${id}` }));
+    tollgate = await startTollgate({ configurationYaml: providersConfiguration(providers, [...models, { id: 'sim/passed-over', offers }]) });
     ledger = openLedgerView(tollgate.postgresUrl);
     port = Number(new URL(tollgate.url).port);
     assert.deepEqual(Object.values(await readGauges(tollgate)), [0, 0, 0, 0], 'every gauge is there');
@@ -75,6 +80,7 @@ describe('a call that would not end', () => {
     await ledger?.close();
     await tollgate?.stop();
     await provider?.stop();
+    await nowhere?.close();
   });
 
   afterEach(() => waitForQuiet(tollgate));
@@ -94,6 +100,25 @@ describe('a call that would not end', () => {
     );
     return String(row?.outcome);
   };
+
+  test('no connection: the dialect’s error', () =>
+    onEveryRoute(async (route, stream) => {
+      const answer = await ask(route, 'short-connect', 'tokens=2', stream);
+      assert.equal(answer.status, 502, answer.body.toString('utf8'));
+      assert.match(String(answer.headers['content-type']), /^application\/json/);
+      route.assertError(JSON.parse(answer.body.toString('utf8')), 'upstream_unreachable');
+      assert.ok(Number(answer.headers['retry-after']) >= 1);
+      assert.equal(await outcomeOf(answer), 'connect_failed');
+    }));
+
+  test('no connection, and another offer: that one serves', () =>
+    onEveryRoute(async (route, stream) => {
+      const answer = await ask(route, 'passed-over', 'tokens=2', stream);
+      assert.ok(answer.status === 200 && answer.complete, answer.body.toString('utf8'));
+      assert.match(await outcomeOf(answer), /^completed/);
+      const [row] = await ledger.query('SELECT provider FROM generations WHERE id = $1', [String(answer.headers['x-service-execution-id'])]);
+      assert.equal(row?.provider, 'patient');
+    }));
 
   test('no first byte: the dialect’s error', () =>
     onEveryRoute(async (route, stream) => {

@@ -52,7 +52,11 @@ export class Server {
       const allowed = routes.filter((route) => route.path === path);
       const envelope = allowed[0]?.envelope ?? 'platform';
       const refusal: Refusal = { kind: 'method_not_allowed', allow: allowed.map((route) => route.method) };
-      const wrongMethod: Route = { method: 'GET', path, envelope, handle: (exchange) => exchange.refuse(refusal) };
+      // Where items are kept, a POST names an endpoint and not an item, and there is none: OpenAI has `/v1/responses/input_tokens`.
+      const isItem = /\/:\w+$/.test(path);
+      const refuse = (exchange: Exchange): void =>
+        exchange.refuse(isItem && exchange.method === 'post' ? { kind: 'unknown_path', path: exchange.path } : refusal);
+      const wrongMethod: Route = { method: 'GET', path, envelope, handle: refuse };
       this.app.any(path, (response, request) => this.accept(response, request, wrongMethod));
     }
     // A route that is not in the table does not exist (DESIGN 5).

@@ -96,6 +96,15 @@ describe('an unknown path', () => {
     assert.deepEqual(unknown, { error: 'There is no endpoint at "/v1/embeddings".', message: 'Check the path and the base URL of your client.' });
   });
 
+  test('beside an endpoint with ids is no id: POST is not for ids', async () => {
+    const message = 'There is no endpoint at "/v1/responses/input_tokens". Check the path and the base URL of your client.';
+    assert.deepEqual(await answerAt('/v1/responses/input_tokens'), {
+      error: { message, type: 'invalid_request_error', code: 'unknown_path', param: null },
+    });
+    const put = await httpCall(`${front.url}/v1/responses/resp_1`, { method: 'PUT', body: '{}' });
+    assert.deepEqual([put.status, put.headers['allow']], [405, 'GET']);
+  });
+
   test('shows a long path in short', async () => {
     const { error } = (await answerAt(`/${'x'.repeat(2_000)}`)) as { error: string };
     assert.ok(error.length < 500);

@@ -21,8 +21,17 @@ import {
 import { KEYS, PROVIDER_KEY } from '../support/test-configuration.ts';
 
 const replays = loadReplays('responses');
+/** Recorded on paths below `/v1/responses`. */
+const later = loadRecordedExchanges('responses_sub');
+
+/** Endpoints that were recorded and are not served, each with the reason. What else was recorded is replayed. */
+const NOT_SERVED: Readonly<Record<string, string>> = {
+  'POST /v1/responses/input_tokens': 'spec 4 has no such endpoint: tokens are counted on /v1/messages/count_tokens alone',
+};
+const endpointOf = ({ method, path }: { method: string; path: string }): string => `${method} ${path}`;
+const excluded = later.filter((exchange) => endpointOf(exchange) in NOT_SERVED);
 /** Later retrievals of a response that a recorded request created. */
-const retrievals = loadRecordedExchanges('responses_sub').filter(({ method }) => method === 'GET');
+const retrievals = later.filter((exchange) => !(endpointOf(exchange) in NOT_SERVED));
 
 /** What the provider answers on the later operations, one body for each: `<method> <path and query>`. */
 const savedReplies = new Map<string, ScriptedReply & { readonly body: Buffer }>();
@@ -55,6 +64,7 @@ describe(`recorded Responses exchanges (TEST_SEED=${SEED})`, { skip: SKIP_WITHOU
   test(`${retrievals.length} recorded retrievals of what was created`, async () => {
     assert.ok(retrievals.length > 0);
     for (const [index, retrieval] of retrievals.entries()) {
+      assert.equal(retrieval.method, 'GET', `${retrieval.name}: to be replayed, or not served for a reason`);
       const created = replays.find((replay) => retrieval.path.includes(`/${responseIdIn(replay)}`));
       assert.ok(created !== undefined, `${retrieval.name}: its creation was replayed`);
       savedReplies.set(`GET ${retrieval.path}`, scriptReply(retrieval.responseBody, retrieval.status, retrieval.contentType, retrieval.stream, index));
@@ -64,6 +74,23 @@ describe(`recorded Responses exchanges (TEST_SEED=${SEED})`, { skip: SKIP_WITHOU
       assert.equal(answer.headers['set-cookie'], undefined);
     }
   });
+
+  for (const [endpoint, reason] of Object.entries(NOT_SERVED)) {
+    test(`not replayed: ${endpoint} (${reason}); it is answered with a 404`, async () => {
+      const recorded = excluded.filter((exchange) => endpointOf(exchange) === endpoint);
+      assert.ok(recorded.length > 0, 'it was recorded');
+      const callsBefore = installation.upstream.requests.length;
+      for (const { name, method, path, requestBody } of recorded) {
+        const headers = { authorization: `Bearer ${KEYS.acme}`, 'content-type': 'application/json' };
+        const answer = await httpCall(`${installation.tollgate.url}${path}`, { method, headers, body: requestBody ?? '{}' });
+        assert.equal(answer.status, 404, name);
+        const { error } = JSON.parse(answer.body.toString('utf8')) as { error: { code: string; message: string } };
+        assert.equal(error.code, 'unknown_path');
+        assert.ok(error.message.startsWith(`There is no endpoint at "${path}".`), error.message);
+      }
+      assert.equal(installation.upstream.requests.length, callsBefore, 'no provider was asked');
+    });
+  }
 
   test('every operation on every kept response goes to the provider that keeps it, for its owner alone', async () => {
     const kept = replays.filter((replay) => replay.key === KEYS.acme && replay.status === 200 && !isStoredNowhere(replay.bodyOf('m')) && responseIdIn(replay));

@@ -30,6 +30,7 @@ const owner: Principal = {
   teamPermissions: new Map(),
   platformAdmin: false,
   allowedModels: null,
+  limits: [],
   expiresAtMs: null,
 };
 const PRINCIPALS: Readonly<Record<string, Principal>> = {
@@ -115,7 +116,7 @@ describe('control-plane routes', () => {
     });
 
     test(`${name} asks for its scope, then for its permission`, async () => {
-      if (route.scope === 'organization' || route.scope === 'team') {
+      if (route.scope === 'organization' || route.scope === 'team' || route.scope === 'member') {
         assertGateway(await call(route, { as: 'nowhere' }), 400, 'authorization scope required', name);
       }
       if (route.scope === 'platform') assertGateway(await call(route, { as: 'nowhere' }), 403, 'permission denied', name);
@@ -123,7 +124,7 @@ describe('control-plane routes', () => {
         for (const as of ['member', 'key', 'teamMember', 'teamOwner']) assertGateway(await call(route, { as }), 403, 'permission denied', `${name} as ${as}`);
       }
       if (route.scope === 'platform') assertGateway(await call(route, { as: 'owner' }), 403, 'permission denied', name);
-      if (route.scope === 'person') {
+      if (route.scope === 'person' || route.scope === 'member') {
         assertGateway(await call(route, { as: 'key' }), 403, 'permission denied', name);
       }
       if (route.scope === 'team') assertGateway(await call(route, { as: 'teamMember', id: OWN_TEAM }), 403, 'permission denied', name);

@@ -17,6 +17,7 @@ const principal: Principal = {
   teamPermissions: new Map(),
   platformAdmin: false,
   allowedModels: null,
+  limits: [],
   expiresAtMs: null,
 };
 

@@ -5,6 +5,20 @@ import type { Role } from './roles.ts';
 /** Permissions by name; roles grant them, routes require them. */
 export type Permission = 'inference' | 'usage.read' | 'team.usage.read' | 'org.usage.read' | 'org.admin' | 'platform.admin';
 
+/** A ceiling on use that holds for a principal's requests, by itself or through its user, team or organization. */
+export interface PrincipalLimit {
+  /** Of the limit: what is taken under it is counted by this id, whoever takes it. */
+  readonly id: string;
+  readonly scope: 'organization' | 'team' | 'user' | 'key';
+  readonly kind: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests' | 'budget';
+  /** Of a budget: the calendar period in UTC; null for the other kinds. */
+  readonly window: 'hour' | 'day' | 'week' | 'month' | null;
+  /** Requests or tokens; pico-dollars of a budget. */
+  readonly amount: bigint;
+  /** Public id of the one model that it holds for; null: for all together. */
+  readonly model: string | null;
+}
+
 export interface Principal {
   readonly credential: 'key' | 'token';
   /** The credential's id: the inference key's, or the access token's. */
@@ -26,6 +40,8 @@ export interface Principal {
   readonly platformAdmin: boolean;
   /** Public ids of the models that organization, team and key all allow; null: every model. */
   readonly allowedModels: ReadonlySet<string> | null;
+  /** All that hold for a key's requests; empty for tokens, which make none. */
+  readonly limits: readonly PrincipalLimit[];
   /** Epoch milliseconds after which the credential is refused; null for never. */
   readonly expiresAtMs: number | null;
 }

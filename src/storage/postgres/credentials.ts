@@ -1,6 +1,6 @@
 // Finds who a credential stands for: an inference key, also by the secret that a rotation replaced, or an access token.
 
-import type { Principal } from '../../domain/identity/principal.ts';
+import type { Principal, PrincipalLimit } from '../../domain/identity/principal.ts';
 import { KEY_PERMISSIONS, PLATFORM_PERMISSIONS, ROLE_PERMISSIONS, type Role } from '../../domain/identity/roles.ts';
 import type { PostgresClient } from './pool.ts';
 
@@ -18,6 +18,7 @@ interface KeyRow extends CredentialRow {
   readonly team_id: string | null;
   readonly team_models: readonly string[] | null;
   readonly key_models: readonly string[] | null;
+  readonly limits: readonly (Omit<PrincipalLimit, 'amount'> & { readonly amount: string })[] | null;
 }
 
 interface TokenRow extends CredentialRow {
@@ -31,7 +32,17 @@ const FIND_KEY = {
   text: `
     SELECT k.id, k.organization_id, k.team_id, k.user_id, o.billing, coalesce(k.wallet_id, w.id) AS wallet_id,
            (extract(epoch FROM least(k.expires_at, found.valid_until)) * 1000)::double precision AS expires_at_ms,
-           o.allowed_models AS organization_models, t.allowed_models AS team_models, k.allowed_models AS key_models
+           o.allowed_models AS organization_models, t.allowed_models AS team_models, k.allowed_models AS key_models,
+           (SELECT jsonb_agg(jsonb_build_object('id', l.id, 'scope', l.scope, 'kind', l.kind, 'window', l.time_window, 'amount', l.amount::text, 'model', NULL)
+                             ORDER BY l.id)
+              FROM (SELECT *, 'organization' AS scope FROM usage_limits
+                     WHERE organization_id = o.id AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL
+                    UNION ALL SELECT *, 'team' FROM usage_limits
+                     WHERE organization_id = o.id AND team_id = k.team_id AND user_id IS NULL AND api_key_id IS NULL
+                    UNION ALL SELECT *, 'user' FROM usage_limits
+                     WHERE organization_id = o.id AND team_id IS NULL AND user_id = k.user_id AND api_key_id IS NULL
+                    UNION ALL SELECT *, 'key' FROM usage_limits
+                     WHERE organization_id = o.id AND team_id IS NULL AND user_id IS NULL AND api_key_id = k.id) l) AS limits
       FROM (SELECT id, NULL::timestamptz AS valid_until FROM api_keys WHERE key_hash = $1
             UNION ALL SELECT api_key_id, valid_until FROM api_key_previous_secrets WHERE key_hash = $1) found
       JOIN api_keys k ON k.id = found.id
@@ -75,6 +86,7 @@ function keyPrincipal(row: KeyRow): Principal {
     teamPermissions: new Map(),
     platformAdmin: false,
     allowedModels: intersect([row.organization_models, row.team_models, row.key_models]),
+    limits: (row.limits ?? []).map((limit) => ({ ...limit, amount: BigInt(limit.amount) })),
   };
 }
 
@@ -87,6 +99,7 @@ function tokenPrincipal(row: TokenRow): Principal {
     teamPermissions: new Map(Object.entries(row.team_roles ?? {})),
     platformAdmin: row.platform_admin,
     allowedModels: intersect([row.organization_models]),
+    limits: [],
   };
 }
 

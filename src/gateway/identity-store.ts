@@ -6,7 +6,13 @@ import { createKey, getKey, listKeys, revokeKey, updateKey } from '../storage/po
 import { listLimits, replaceLimits } from '../storage/postgres/identity/limits.ts';
 import { addMember, listMembers, removeMember, setMemberRole } from '../storage/postgres/identity/members.ts';
 import { getModelAccess, setModelAccess } from '../storage/postgres/identity/model-access.ts';
-import { createOrganization, getOrganization, listOrganizations, updateOrganization } from '../storage/postgres/identity/organizations.ts';
+import {
+  createOrganization,
+  getOrganization,
+  listOrganizations,
+  listOrganizationsOfUser,
+  updateOrganization,
+} from '../storage/postgres/identity/organizations.ts';
 import { addPlatformAdministrator, listPlatformAdministrators, removePlatformAdministrator } from '../storage/postgres/identity/platform-administrators.ts';
 import { rotateKey } from '../storage/postgres/identity/rotate-key.ts';
 import { createTeam, deleteTeam, getTeam, listTeams, updateTeam } from '../storage/postgres/identity/teams.ts';
@@ -16,6 +22,7 @@ import type { Postgres } from '../storage/postgres/pool.ts';
 export function createIdentityStore(postgres: Postgres, secrets: { readonly masterKey: Buffer }): IdentityStore {
   return {
     listOrganizations: (question) => listOrganizations(postgres, question),
+    listOrganizationsOfUser: (question) => listOrganizationsOfUser(postgres, question),
     createOrganization: (actor, order) => createOrganization(postgres, actor, order),
     getOrganization: (organizationId) => getOrganization(postgres, organizationId),
     updateOrganization: (actor, organizationId, change) => updateOrganization(postgres, actor, organizationId, change),

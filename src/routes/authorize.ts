@@ -26,7 +26,10 @@ function refuseAt({ path, permission, scope }: Gate, principal: Principal, excha
     case 'none':
       return lacking ? DENIED : null;
     case 'person':
-      return lacking || principal.credential !== 'token' || principal.userId === null ? DENIED : null;
+      return lacking || !isPerson(principal) ? DENIED : null;
+    case 'member':
+      if (principal.organizationId === null) return UNRESOLVED;
+      return lacking || !isPerson(principal) ? DENIED : null;
     case 'platform':
       return refusePlatform(principal);
     case 'organization':
@@ -39,6 +42,10 @@ function refuseAt({ path, permission, scope }: Gate, principal: Principal, excha
       return role !== undefined && ROLE_PERMISSIONS[role].includes(permission) ? null : DENIED;
     }
   }
+}
+
+function isPerson({ credential, userId }: Principal): boolean {
+  return credential === 'token' && userId !== null;
 }
 
 const UNRESOLVED: Refusal = { kind: 'scope_required' };

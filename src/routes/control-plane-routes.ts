@@ -27,7 +27,7 @@ import type { RouteParts } from './route-parts.ts';
 type Row = Pick<DescribedRoute, 'method' | 'path' | 'permission' | 'scope'> & { readonly operation: Operation };
 
 export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[] {
-  const rows = [...peopleRows(parts), ...platformRows(parts), ...organizationRows(parts), ...teamRows(parts), ...keyRows(parts)];
+  const rows = [...peopleRows(parts), ...ownKeyRows(parts), ...platformRows(parts), ...organizationRows(parts), ...teamRows(parts), ...keyRows(parts)];
   return [...readingRoutes(parts), ...rows.map((row) => routeOf(row, parts))];
 }
 
@@ -44,6 +44,7 @@ function peopleRows({ identity }: RouteParts): Row[] {
     { method: 'GET', path: '/v1/me/tokens', ...person, operation: tokens.listMyTokens(identity) },
     { method: 'POST', path: '/v1/me/tokens', ...person, operation: tokens.createMyToken(identity) },
     { method: 'DELETE', path: '/v1/me/tokens/:tokenId', ...person, operation: tokens.revokeMyToken(identity) },
+    { method: 'GET', path: '/v1/me/organizations', ...person, operation: organizations.listMyOrganizations(identity) },
     { method: 'PUT', path: '/v1/me/active-organization', ...person, operation: tokens.setMyActiveOrganization(identity) },
   ];
 }
@@ -125,15 +126,32 @@ function teamRows({ identity }: RouteParts): Row[] {
 function keyRows({ identity }: RouteParts): Row[] {
   const keysPath = `${ACTIVE_ORGANIZATION}/keys`;
   const key = `${keysPath}/:keyId`;
+  const all = keys.ORGANIZATION_KEYS;
   return [
     { method: 'GET', path: keysPath, ...OWN, operation: keys.listKeys(identity, ACTIVE) },
     { method: 'POST', path: keysPath, ...OWN, operation: keys.createKey(identity) },
-    { method: 'GET', path: key, ...OWN, operation: keys.getKey(identity) },
-    { method: 'PATCH', path: key, ...OWN, operation: keys.updateKey(identity) },
-    { method: 'DELETE', path: key, ...OWN, operation: keys.revokeKey(identity) },
-    { method: 'POST', path: `${key}/rotate`, ...OWN, operation: keys.rotateKey(identity) },
+    { method: 'GET', path: key, ...OWN, operation: keys.getKey(identity, all) },
+    { method: 'PATCH', path: key, ...OWN, operation: keys.updateKey(identity, all) },
+    { method: 'DELETE', path: key, ...OWN, operation: keys.revokeKey(identity, all) },
+    { method: 'POST', path: `${key}/rotate`, ...OWN, operation: keys.rotateKey(identity, all) },
     { method: 'GET', path: `${key}/limits`, ...OWN, operation: limits.getLimits(identity, ACTIVE, limits.KEY_LIMITS) },
     { method: 'PUT', path: `${key}/limits`, ...OWN, operation: limits.replaceLimits(identity, ACTIVE, limits.KEY_LIMITS) },
+  ];
+}
+
+/** A member's own keys in the active organization. */
+function ownKeyRows({ identity }: RouteParts): Row[] {
+  const own = { permission: 'inference', scope: 'member' } as const;
+  const keysPath = '/v1/me/keys';
+  const key = `${keysPath}/:keyId`;
+  const mine = keys.MY_KEYS;
+  return [
+    { method: 'GET', path: keysPath, ...own, operation: keys.listMyKeys(identity) },
+    { method: 'POST', path: keysPath, ...own, operation: keys.createMyKey(identity) },
+    { method: 'GET', path: key, ...own, operation: keys.getKey(identity, mine) },
+    { method: 'PATCH', path: key, ...own, operation: keys.updateKey(identity, mine) },
+    { method: 'DELETE', path: key, ...own, operation: keys.revokeKey(identity, mine) },
+    { method: 'POST', path: `${key}/rotate`, ...own, operation: keys.rotateKey(identity, mine) },
   ];
 }
 

@@ -39,9 +39,10 @@ describe('the route table', () => {
       if (route.plane === 'data') assert.deepEqual([route.permission, route.scope], ['inference', 'organization'], where);
       assert.equal(route.scope === 'platform', route.permission === 'platform.admin', where);
       if (route.path.startsWith('/v1/admin/')) assert.notEqual(route.permission, null, where);
+      if (route.path.startsWith('/v1/me/')) assert.ok(route.scope === 'person' || route.scope === 'member', where);
       if (route.path.startsWith('/v1/admin/organizations')) assert.equal(route.scope, 'platform', where);
       if (route.scope === 'team') assert.ok(route.path.includes('/:teamId'), `${where} names no team`);
-      if (route.scope === 'organization' || route.scope === 'team') assert.notEqual(route.permission, null, where);
+      if (route.scope === 'organization' || route.scope === 'team' || route.scope === 'member') assert.notEqual(route.permission, null, where);
     }
   });
 

@@ -38,7 +38,7 @@ const OBJECTS = ['own', 'sibling', 'foreign', 'absent'] as const;
 type ObjectName = (typeof OBJECTS)[number];
 
 /** Who is let in at all. */
-type Gate = 'open' | 'inference' | 'anybody' | 'people' | 'admins' | 'teamAdmins' | 'platform';
+type Gate = 'open' | 'inference' | 'anybody' | 'people' | 'members' | 'admins' | 'teamAdmins' | 'platform';
 
 interface Ids {
   readonly organizationId: string;
@@ -46,6 +46,8 @@ interface Ids {
   readonly userId: string;
   readonly keyId: string;
   readonly tokenId: string;
+  /** A key that a person made for themselves and pays for. */
+  readonly personalKeyId: string;
 }
 
 interface Expectation {
@@ -101,7 +103,15 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'POST /v1/me/tokens': { gate: 'people', ok: 201, body: () => ({ name: fresh('token') }) },
   'DELETE /v1/me/tokens/:tokenId': { gate: 'people', ...READ, object: 'person', usesUp: 'token' },
   // An organization that does not exist is not entered, whoever asks; that one's own is, has a test below.
+  'GET /v1/me/organizations': { gate: 'people', ...READ },
   'PUT /v1/me/active-organization': { gate: 'people', ok: 404, body: () => ({ organization_id: randomUUID() }) },
+
+  'GET /v1/me/keys': { gate: 'members', ...READ },
+  'POST /v1/me/keys': { gate: 'members', ok: 201, body: () => ({ name: fresh('own key') }) },
+  'GET /v1/me/keys/:keyId': { gate: 'members', ...READ, object: 'person' },
+  'PATCH /v1/me/keys/:keyId': { gate: 'members', ...READ, object: 'person', body: () => ({ expires_at: null }) },
+  'DELETE /v1/me/keys/:keyId': { gate: 'members', ...READ, object: 'person', usesUp: 'personalKey' },
+  'POST /v1/me/keys/:keyId/rotate': { gate: 'members', ...READ, object: 'person', usesUp: 'personalKey', body: () => ({ overlap_seconds: 60 }) },
 
   'GET /v1/admin/organizations': platform,
   'POST /v1/admin/organizations': { gate: 'platform', ok: 201, body: () => ({ slug: fresh('made'), billing: 'none' }) },
@@ -175,6 +185,9 @@ function refusalFor(caller: Caller, gate: Gate, object: ObjectName): keyof typeo
       return null;
     case 'people':
       return caller === 'key' || caller === 'otherPayer' || caller === 'platform' ? 'denied' : null;
+    case 'members':
+      if (isPlatform || caller === 'nowhere') return 'scope';
+      return caller === 'key' || caller === 'otherPayer' ? 'denied' : null;
     case 'platform':
       return isPlatform ? null : 'denied';
     case 'inference':
@@ -228,6 +241,7 @@ const MAKERS = {
     const { token } = world.people[caller as 'owner'];
     return { tokenId: String((await ask(world.tollgate.url, token, 'POST', '/v1/me/tokens', { name: fresh('spare') }, 201))['id']) };
   },
+  personalKey: async ({ world, caller }: Cell) => ({ personalKeyId: await personalKey(world.tollgate.url, world.people[caller as 'owner']) }),
   administrator: async ({ world }: Cell) => {
     const email = `${fresh('administrator')}@people.test`;
     return { userId: String((await ask(world.tollgate.url, ADMIN_TOKEN, 'POST', '/v1/admin/platform-administrators', { email }, 201))['user_id']) };
@@ -348,6 +362,52 @@ describe('identity: every caller on every route', () => {
     assert.equal((await httpCall(`${tollgate.url}/v1/models`, { headers: { authorization: `Bearer ${person.token}` } })).status, 200);
   });
 
+  test('a member’s own wallet is charged by keys of that member, or of the operator', async () => {
+    const { url } = tollgate;
+    const tenant = await Tenant.create(url, fresh('wallets'), 'prepaid');
+    const [admin, member] = [await tenant.addPerson('admin'), await tenant.addPerson('member')];
+    const denied = async (who: Person, method: string, path: string, body?: object) => {
+      const headers = { authorization: `Bearer ${who.token}` };
+      const reply = await httpCall(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+      assert.deepEqual([reply.status, reply.body.toString()], [403, '{"error":"permission denied"}'], `${method} ${path}`);
+    };
+    const history = async () => JSON.stringify(await tenant.as('GET', '/audit'));
+    const before = await history();
+    const order = { name: 'theirs', user_id: member.userId, payer: 'user' };
+    for (const who of [tenant.owner, admin]) await denied(who, 'POST', '/v1/admin/active-org/keys', order);
+    assert.deepEqual(await tenant.as('GET', '/keys'), []);
+    assert.equal(await history(), before);
+
+    const own = await ask(url, member.token, 'POST', '/v1/me/keys', { name: 'own' }, 201);
+    assert.deepEqual([own['payer'], own['user_id'], own['team_id']], ['user', member.userId, null]);
+    const path = `/keys/${String(own['id'])}`;
+    for (const who of [tenant.owner, admin]) {
+      await denied(who, 'POST', `/v1/admin/active-org${path}/rotate`, { overlap_seconds: 0 });
+      await denied(who, 'PATCH', `/v1/admin/active-org${path}`, { expires_at: null });
+    }
+    const given = await tenant.as('POST', '/keys', { name: 'given', user_id: member.userId }, 201);
+    await denied(member, 'POST', `/v1/me/keys/${String(given['id'])}/rotate`, { overlap_seconds: 0 });
+    const { secret: _, ...shown } = own;
+    const { secret: __, ...givenShown } = given;
+    assert.deepEqual(await ask(url, member.token, 'GET', '/v1/me/keys'), [shown, givenShown]);
+    assert.deepEqual(await ask(url, admin.token, 'GET', '/v1/me/keys'), []);
+    assert.notEqual((await ask(url, admin.token, 'DELETE', `/v1/admin/active-org${path}`))['revoked_at'], null);
+    assert.notEqual((await ask(url, member.token, 'DELETE', `/v1/me/keys/${String(given['id'])}`))['revoked_at'], null);
+
+    const email = `${fresh('administrator')}@people.test`;
+    const administrator = await ask(url, ADMIN_TOKEN, 'POST', '/v1/admin/platform-administrators', { email }, 201);
+    const platform = await issueToken(url, tenant.id, String(administrator['user_id']));
+    assert.equal((await ask(url, platform.token, 'POST', '/v1/admin/active-org/keys', order, 201))['payer'], 'user');
+    // At work there, and no member.
+    await ask(url, platform.token, 'POST', '/v1/me/keys', { name: 'mine' }, 404);
+  });
+
+  test('a person sees the organizations they belong to', async () => {
+    const person = await world.first.addPerson('member');
+    const [own, ...others] = (await ask(tollgate.url, person.token, 'GET', '/v1/me/organizations')) as unknown as readonly object[];
+    assert.deepEqual([own, others], [{ id: world.first.id, slug: 'acme', display_name: 'acme', role: 'member' }, []]);
+  });
+
   test('the last owner stays: 409 owner_floor (spec 7.8)', async () => {
     const tenant = await Tenant.create(tollgate.url, fresh('floor'));
     const url = `${tollgate.url}/v1/admin/active-org/members/${tenant.owner.userId}`;
@@ -375,7 +435,9 @@ async function callCell(route: DescribedRoute, expected: Expectation, { world, c
   const standing = world.ids[object];
   const made = seen && expected.usesUp !== undefined ? await MAKERS[expected.usesUp]({ world, caller, tenant, ids: standing }) : {};
   const { body: madeBody, ...madeIds } = made as Partial<Ids> & { body?: object };
-  const ids: Readonly<Record<string, string>> = { id: 'resp_nobodys', ...standing, ...madeIds };
+  const named: Ids = { ...standing, ...madeIds };
+  const keyId = expected.object === 'person' ? named.personalKeyId : named.keyId;
+  const ids: Readonly<Record<string, string>> = { id: 'resp_nobodys', ...named, keyId };
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => ids[name] ?? 'unknown');
   const body = madeBody ?? expected.body?.() ?? (expected.usesUp === 'candidate' ? personBody() : undefined);
   const credential = world.credentials[caller];
@@ -408,14 +470,15 @@ async function makeWorld(tollgate: Tollgate): Promise<World> {
   await ask(url, revoked.token, 'DELETE', `/v1/me/tokens/${revoked.tokenId}`);
   const expired = await issueToken(url, first.id, member.userId);
   await expireToken(tollgate, expired.tokenId);
-  const otherPayer = await first.addKey({ user_id: member.userId, payer: 'user' });
+  const otherPayer = await ask(url, member.token, 'POST', '/v1/me/keys', { name: 'own' }, 201);
 
-  const idsOf = async (tenant: Tenant, teamId: string, tokenId: string): Promise<Ids> => ({
+  const idsOf = async (tenant: Tenant, teamId: string, person: Person): Promise<Ids> => ({
     organizationId: tenant.id,
     teamId,
     userId: await tenant.addMember('member', { id: teamId, role: 'member' }),
     keyId: (await tenant.addKey()).id,
-    tokenId,
+    tokenId: person.tokenId,
+    personalKeyId: await personalKey(url, person),
   });
   return {
     tollgate,
@@ -429,7 +492,7 @@ async function makeWorld(tollgate: Tollgate): Promise<World> {
       teamMember: teamMember.token,
       otherTeamOwner: otherTeamOwner.token,
       key: KEYS.acme,
-      otherPayer: otherPayer.secret,
+      otherPayer: String(otherPayer['secret']),
       foreignOwner: second.owner.token,
       platform: ADMIN_TOKEN,
       platformPerson: platformPerson.token,
@@ -440,12 +503,23 @@ async function makeWorld(tollgate: Tollgate): Promise<World> {
     },
     people: { owner: first.owner, admin, foreignOwner: second.owner },
     ids: {
-      own: await idsOf(first, ownTeam, first.owner.tokenId),
-      sibling: await idsOf(first, siblingTeam, admin.tokenId),
-      foreign: await idsOf(second, foreignTeam, second.owner.tokenId),
-      absent: { organizationId: randomUUID(), teamId: randomUUID(), userId: randomUUID(), keyId: randomUUID(), tokenId: randomUUID() },
+      own: await idsOf(first, ownTeam, first.owner),
+      sibling: await idsOf(first, siblingTeam, admin),
+      foreign: await idsOf(second, foreignTeam, second.owner),
+      absent: {
+        organizationId: randomUUID(),
+        teamId: randomUUID(),
+        userId: randomUUID(),
+        keyId: randomUUID(),
+        tokenId: randomUUID(),
+        personalKeyId: randomUUID(),
+      },
     },
   };
+}
+
+async function personalKey(url: string, { token }: Person): Promise<string> {
+  return String((await ask(url, token, 'POST', '/v1/me/keys', { name: fresh('personal') }, 201))['id']);
 }
 
 /** Time does what the API does not: no token is made that has expired already. */

@@ -32,6 +32,14 @@ export interface Organization {
   readonly createdAtMs: number;
 }
 
+/** An organization as one of its members knows it. */
+export interface OwnOrganization {
+  readonly id: string;
+  readonly slug: string;
+  readonly displayName: string;
+  readonly role: Role;
+}
+
 export interface OrganizationChange {
   readonly displayName?: string | undefined;
   readonly billing?: 'prepaid' | 'none' | undefined;
@@ -85,6 +93,8 @@ export interface WithSecret {
 export interface KeyName {
   readonly organizationId: string;
   readonly keyId: string;
+  /** Only if it is this user's, who may end it, and change it where they pay for it. */
+  readonly userId?: string | undefined;
 }
 
 export interface KeyChange {
@@ -160,6 +170,7 @@ export interface PlatformAdministrator {
 
 export interface IdentityStore {
   listOrganizations(question: PageQuestion): Answer<Page<Organization>>;
+  listOrganizationsOfUser(question: PageQuestion & { userId: string }): Answer<Page<OwnOrganization>>;
   createOrganization(
     actor: Actor,
     order: { slug: string; displayName?: string | undefined; billing: 'prepaid' | 'none'; ownerEmail?: string | undefined },

@@ -1,8 +1,8 @@
-// Inference keys of an organization. A secret is in exactly one answer: the one that made it.
+// Inference keys: those of an organization, for its administrators, and a member's own. A secret is in exactly one answer: the one that made it.
 
 import { z } from 'zod';
 import { type Asked, type Operation, operation } from '../operation.ts';
-import { ACTIVE, actorOf, idOf, listOf, type Tenancy } from './asked-of.ts';
+import { ACTIVE, actorOf, idOf, listOf, personOf, type Tenancy } from './asked-of.ts';
 import { idField, labelField, modelNameField, momentField, pageQuery, showMoment, showMomentOrNull, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore, Key, KeyName, WithSecret } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
@@ -54,8 +54,20 @@ function readExpiry(text: string | null | undefined): number | null | undefined 
   return typeof text === 'string' ? Date.parse(text) : text;
 }
 
-function nameOf(asked: Pick<Asked<unknown, unknown>, 'principal' | 'ids'>): KeyName {
-  return { organizationId: ACTIVE.organizationId(asked), keyId: idOf(asked.ids, 'keyId') };
+/** Whose keys a route is about. */
+interface Holder {
+  readonly name: 'Key' | 'MyKey';
+  readonly words: string;
+  readonly userId: (asked: Question) => string | undefined;
+}
+
+type Question = Pick<Asked<unknown, unknown>, 'principal' | 'ids'>;
+
+export const ORGANIZATION_KEYS: Holder = { name: 'Key', words: 'an inference key', userId: () => undefined };
+export const MY_KEYS: Holder = { name: 'MyKey', words: "one of the caller's inference keys", userId: ({ principal }) => personOf(principal) };
+
+function nameOf(asked: Question, holder: Holder): KeyName {
+  return { organizationId: ACTIVE.organizationId(asked), keyId: idOf(asked.ids, 'keyId'), userId: holder.userId(asked) };
 }
 
 export function listKeys(store: IdentityStore, tenancy: Tenancy): Operation {
@@ -72,10 +84,23 @@ export function listKeys(store: IdentityStore, tenancy: Tenancy): Operation {
   });
 }
 
+export function listMyKeys(store: IdentityStore): Operation {
+  return operation({
+    id: 'listMyKeys',
+    summary: "Lists the caller's inference keys in the active organization, revoked ones too.",
+    query: pageQuery,
+    answer: pageOf(shown),
+    run: async (asked) => {
+      const question = { ...asked.query, organizationId: ACTIVE.organizationId(asked), userId: personOf(asked.principal) };
+      return pageOrRefused(await store.listKeys(question), show);
+    },
+  });
+}
+
 export function createKey(store: IdentityStore): Operation {
   return operation({
     id: 'createKey',
-    summary: 'Makes an inference key; its secret is in this answer and nowhere else.',
+    summary: "Makes an inference key; its secret is in this answer and nowhere else. A user's own wallet is charged by keys of that user's making.",
     body: z.strictObject({
       name: labelField,
       team_id: idField.nullable().optional(),
@@ -102,47 +127,66 @@ export function createKey(store: IdentityStore): Operation {
   });
 }
 
-export function getKey(store: IdentityStore): Operation {
+/** Charges the caller's own wallet: the organization's is its administrators' to give. */
+export function createMyKey(store: IdentityStore): Operation {
   return operation({
-    id: 'getKey',
-    summary: 'Shows an inference key, without its secret.',
-    answer: answerOf(shown),
-    run: async (asked) => shownOrRefused(await store.getKey(nameOf(asked)), show),
+    id: 'createMyKey',
+    summary: "Makes an inference key that the caller's own wallet pays for; its secret is in this answer and nowhere else.",
+    body: z.strictObject({ name: labelField, allowed_models: allowedModels.optional(), expires_at: expiry.optional() }),
+    answer: answerOf(shownWithSecret),
+    status: 201,
+    run: async (asked) => {
+      const { name, allowed_models, expires_at } = asked.body;
+      const whose = { organizationId: ACTIVE.organizationId(asked), userId: personOf(asked.principal), payer: 'user' } as const;
+      const order = { ...whose, name, allowedModels: allowed_models, expiresAtMs: readExpiry(expires_at) };
+      return shownOrRefused(await store.createKey(actorOf(asked.principal), order), showWithSecret);
+    },
   });
 }
 
-export function updateKey(store: IdentityStore): Operation {
+export function getKey(store: IdentityStore, holder: Holder): Operation {
   return operation({
-    id: 'updateKey',
-    summary: 'Changes the name, models or expiry of an inference key; what is left out stays.',
+    id: `get${holder.name}`,
+    summary: `Shows ${holder.words}, without its secret.`,
+    answer: answerOf(shown),
+    run: async (asked) => shownOrRefused(await store.getKey(nameOf(asked, holder)), show),
+  });
+}
+
+export function updateKey(store: IdentityStore, holder: Holder): Operation {
+  return operation({
+    id: `update${holder.name}`,
+    summary: `Changes the name, models or expiry of ${holder.words}, for who pays for it; what is left out stays.`,
     body: z.strictObject({ name: labelField.optional(), allowed_models: allowedModels.optional(), expires_at: expiry.optional() }),
     answer: answerOf(shown),
     run: async (asked) => {
       const { name, allowed_models, expires_at } = asked.body;
       const change = { name, allowedModels: allowed_models, expiresAtMs: readExpiry(expires_at) };
-      return shownOrRefused(await store.updateKey(actorOf(asked.principal), nameOf(asked), change), show);
+      return shownOrRefused(await store.updateKey(actorOf(asked.principal), nameOf(asked, holder), change), show);
     },
   });
 }
 
-export function revokeKey(store: IdentityStore): Operation {
+export function revokeKey(store: IdentityStore, holder: Holder): Operation {
   return operation({
-    id: 'revokeKey',
-    summary: 'Revokes an inference key; every gateway refuses it within a second.',
+    id: `revoke${holder.name}`,
+    summary: `Revokes ${holder.words}, whoever pays for it; every gateway refuses it within a second.`,
     answer: answerOf(shown),
-    run: async (asked) => shownOrRefused(await store.revokeKey(actorOf(asked.principal), nameOf(asked)), show),
+    run: async (asked) => shownOrRefused(await store.revokeKey(actorOf(asked.principal), nameOf(asked, holder)), show),
   });
 }
 
-export function rotateKey(store: IdentityStore): Operation {
+export function rotateKey(store: IdentityStore, holder: Holder): Operation {
   return operation({
-    id: 'rotateKey',
-    summary: 'Gives a key a new secret; the old one stays good for the overlap.',
+    id: `rotate${holder.name}`,
+    summary: `Gives ${holder.words} a new secret, for who pays for it; the old one stays good for the overlap.`,
     body: z.strictObject({
       overlap_seconds: z.int('must be a whole number').min(0, 'must not be negative').max(OVERLAP_SECONDS_MAX, 'must be at most 30 days'),
     }),
     answer: answerOf(shownWithSecret),
-    run: async (asked) =>
-      shownOrRefused(await store.rotateKey(actorOf(asked.principal), nameOf(asked), { overlapSeconds: asked.body.overlap_seconds }), showWithSecret),
+    run: async (asked) => {
+      const order = { overlapSeconds: asked.body.overlap_seconds };
+      return shownOrRefused(await store.rotateKey(actorOf(asked.principal), nameOf(asked, holder), order), showWithSecret);
+    },
   });
 }

@@ -2,9 +2,9 @@
 
 import { z } from 'zod';
 import { type Operation, operation } from '../operation.ts';
-import { ACTIVE, actorOf, idOf } from './asked-of.ts';
-import { billingField, emailField, labelField, pageQuery, showMoment, shownId, shownMoment, slugField } from './fields.ts';
-import type { IdentityStore, Organization } from './identity-store.ts';
+import { ACTIVE, actorOf, idOf, personOf } from './asked-of.ts';
+import { billingField, emailField, labelField, pageQuery, roleField, showMoment, shownId, shownMoment, slugField } from './fields.ts';
+import type { IdentityStore, Organization, OwnOrganization } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 
 const shown = z
@@ -13,6 +13,22 @@ const shown = z
 
 function show({ id, slug, displayName, billing, frozen, createdAtMs }: Organization): z.output<typeof shown> {
   return { id, slug, display_name: displayName, billing, frozen, created_at: showMoment(createdAtMs) };
+}
+
+const shownToMember = z.object({ id: shownId, slug: z.string(), display_name: z.string(), role: roleField }).meta({ id: 'OwnOrganization' });
+
+function showToMember({ id, slug, displayName, role }: OwnOrganization): z.output<typeof shownToMember> {
+  return { id, slug, display_name: displayName, role };
+}
+
+export function listMyOrganizations(store: IdentityStore): Operation {
+  return operation({
+    id: 'listMyOrganizations',
+    summary: 'Lists the organizations that the caller is a member of: one of them can be the active one.',
+    query: pageQuery,
+    answer: pageOf(shownToMember),
+    run: async ({ principal, query }) => pageOrRefused(await store.listOrganizationsOfUser({ ...query, userId: personOf(principal) }), showToMember),
+  });
 }
 
 export function listOrganizations(store: IdentityStore): Operation {

@@ -9,10 +9,11 @@ export type Plane = 'data' | 'control' | 'process';
 
 /**
  * What a request must resolve before its permission is asked about.
- * none: a credential. person: an access token, so that a leaked inference key makes no credentials. organization: an active organization.
+ * none: a credential. person: an access token, so that a leaked inference key makes no credentials. member: such a person in an active organization.
+ * organization: an active organization.
  * team: an active organization, and the permission there or in the team that the path names. platform: nothing; the permission is the platform's own.
  */
-export type Scope = 'none' | 'person' | 'organization' | 'team' | 'platform';
+export type Scope = 'none' | 'person' | 'member' | 'organization' | 'team' | 'platform';
 
 export interface DescribedRoute extends Route {
   readonly plane: Plane;

@@ -2,6 +2,7 @@
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids, emailFault, labelFault, slugFault } from '../../../domain/identity/names.ts';
+import type { Role } from '../../../domain/identity/roles.ts';
 import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recallLeases } from '../wallets.ts';
@@ -26,6 +27,14 @@ export interface OrganizationOrder {
   readonly billing: 'prepaid' | 'none';
   /** Email of its first owner; the user is made when there is none. */
   readonly ownerEmail?: string | undefined;
+}
+
+/** An organization as one of its members knows it. */
+export interface OwnOrganization {
+  readonly id: string;
+  readonly slug: string;
+  readonly displayName: string;
+  readonly role: Role;
 }
 
 /** What is absent stays. */
@@ -78,16 +87,16 @@ export async function listOrganizations(postgres: PostgresClient, question: Page
 }
 
 /** Those that a user is a member of: what their tokens can work in. */
-export async function listOrganizationsOfUser(postgres: PostgresClient, question: PageQuestion & { userId: string }): Promise<Page<Organization> | Refused> {
+export async function listOrganizationsOfUser(postgres: PostgresClient, question: PageQuestion & { userId: string }): Promise<Page<OwnOrganization> | Refused> {
   const start = startPage(question);
   if (isRefused(start)) return start;
   if (!areUuids(question.userId)) return NOT_FOUND;
-  const { rows } = await postgres.query<OrganizationRow>(
-    `SELECT ${COLUMNS} FROM ${SOURCE}
-      WHERE ${PAGE_CONDITION} AND EXISTS (SELECT FROM memberships m WHERE m.organization_id = t.id AND m.user_id = $4 AND m.team_id IS NULL) ${PAGE_ORDER}`,
+  const { rows } = await postgres.query<OrganizationRow & { role: Role }>(
+    `SELECT ${COLUMNS}, m.role FROM ${SOURCE} JOIN memberships m ON m.organization_id = t.id AND m.user_id = $4 AND m.team_id IS NULL
+      WHERE ${PAGE_CONDITION} ${PAGE_ORDER}`,
     [...start.values, question.userId],
   );
-  return endPage(rows, start.limit, toOrganization);
+  return endPage(rows, start.limit, ({ id, slug, display_name, role }) => ({ id, slug, displayName: display_name, role }));
 }
 
 export async function getOrganization(postgres: PostgresClient, organizationId: string): Promise<Organization | Refused> {

@@ -1,51 +1,33 @@
-// A routing policy as the router reads it (DESIGN 7): which models serve `auto` requests of an organization, and what decides between them.
+// A routing policy: by which tiers, models and rules `service/auto` picks the model of a turn (spec 4.11, DESIGN 7).
 
-/** One version of a policy: every change makes a new one, and records carry it. */
 export interface RoutingPolicy {
   readonly name: string;
+  /** Every change makes a new one; records carry it. */
   readonly version: number;
-  readonly classifier: PolicyClassifier;
+  readonly classifier: { readonly model: string; readonly timeoutMs: number; readonly confidenceFloor: number };
   /** Cheapest first; at least one. */
   readonly tiers: readonly RoutingTier[];
-  /** Name of the tier that serves where nothing was classified. */
   readonly fallbackTier: string;
-  /** Kinds of work by name, each with its description; empty: the policy names none. */
-  readonly kinds: ReadonlyMap<string, string>;
-  /** null: nobody asks whether a follow-up corrects the previous answer. */
-  readonly followUp: FollowUpSetting | null;
-  /** null: a conversation may change its model however long it is. */
+  /** Kinds of work the classifier may name; empty: it is not asked. */
+  readonly kinds: readonly RoutingKind[];
+  readonly followUp: { readonly corrections: boolean; readonly threshold: number } | null;
   readonly sticky: { readonly minTokens: number } | null;
-  /** Models whose own API family is the called one are tried first. */
   readonly preferNativeApi: boolean;
-}
-
-export interface PolicyClassifier {
-  /** Public name of an evaluation model. */
-  readonly model: string;
-  readonly timeoutMs: number;
-  /** A classification below it counts as unsure. */
-  readonly confidenceFloor: number;
 }
 
 export interface RoutingTier {
   readonly name: string;
   readonly description: string;
-  /** In the order in which they are tried; at least one. */
-  readonly models: readonly TierModel[];
+  readonly models: readonly RoutingCandidate[];
 }
 
-export interface TierModel {
-  /** Public name of a text model. */
+export interface RoutingCandidate {
   readonly id: string;
-  /** Kinds of work at which it is tried first. */
+  /** Names of kinds at which it is tried first. */
   readonly strengths: readonly string[];
 }
 
-export interface FollowUpSetting {
-  readonly corrections: boolean;
-  /** From this probability on, a follow-up counts as a correction. */
-  readonly threshold: number;
+export interface RoutingKind {
+  readonly name: string;
+  readonly description: string;
 }
-
-/** The APIs on which the virtual model is served (spec 4.11). */
-export type RoutedApi = 'chat_completions' | 'responses' | 'messages' | 'count_tokens';

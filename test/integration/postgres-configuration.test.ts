@@ -11,7 +11,7 @@ import { type AppliedConfiguration, applyConfiguration } from '../../src/storage
 import { loadCatalog } from '../../src/storage/postgres/catalog-store.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
 import { isRefused } from '../../src/storage/postgres/identity/change.ts';
-import { findKeyByName, revokeKey } from '../../src/storage/postgres/identity/keys.ts';
+import { findKeyByNameOrId, revokeKey } from '../../src/storage/postgres/identity/keys.ts';
 import { findOrganizationBySlug } from '../../src/storage/postgres/identity/organizations.ts';
 import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
@@ -206,8 +206,9 @@ describe('applying a file', () => {
   });
 
   test('routing policies get a version for each change', async () => {
-    const policy = (floor: string): string => `${FILE}routing_policies:
-  - { name: default, classifier: { model: sim/large, confidence_floor: ${floor} }, tiers: [{ name: only, description: d, models: [{ id: sim/large }] }] }\n`;
+    const judge = '  - { id: sim/judge, kind: evaluation, served_by: [{ provider: sim, model: judge, apis: [systemone] }] }\n';
+    const policy = (floor: string): string => `${FILE.replace('organizations:', `${judge}organizations:`)}routing_policies:
+  - { name: default, classifier: { model: sim/judge, confidence_floor: ${floor} }, tiers: [{ name: only, description: d, models: [{ id: sim/large }] }] }\n`;
     for (const floor of ['0.5', '0.5', '0.6', '0.5']) await apply(policy(floor));
     const { rows } = await postgres.query(`SELECT version, definition -> 'classifier' ->> 'confidence_floor' AS floor FROM routing_policies ORDER BY version`);
     assert.deepEqual(rows, [
@@ -279,7 +280,7 @@ describe('beside what is administered', () => {
     await apply(FILE);
     const organization = await findOrganizationBySlug(postgres, 'acme');
     assert.ok(!isRefused(organization));
-    const key = await findKeyByName(postgres, { organizationId: organization.id, name: 'ci' });
+    const key = await findKeyByNameOrId(postgres, { organizationId: organization.id, key: 'ci' });
     assert.ok(!isRefused(key));
     const name = { organizationId: organization.id, keyId: key.id };
     const rotated = await rotateKey(postgres, { masterKey }, { kind: 'cli', userId: null, label: 'test' }, name, { overlapSeconds: 0 });
@@ -294,7 +295,7 @@ describe('beside what is administered', () => {
 async function revokeByName(name: string): Promise<void> {
   const organization = await findOrganizationBySlug(postgres, 'acme');
   assert.ok(!isRefused(organization));
-  const key = await findKeyByName(postgres, { organizationId: organization.id, name });
+  const key = await findKeyByNameOrId(postgres, { organizationId: organization.id, key: name });
   assert.ok(!isRefused(key));
   const revoked = await revokeKey(postgres, { kind: 'cli', userId: null, label: 'test' }, { organizationId: organization.id, keyId: key.id });
   assert.ok(!isRefused(revoked));

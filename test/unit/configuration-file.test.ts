@@ -86,7 +86,7 @@ describe('a right file', () => {
   test('the shape of routing policies is accepted and kept', () => {
     const policy = `
       - name: default
-        classifier: { model: openai/gpt-x, timeout_ms: 800, confidence_floor: 0.6 }
+        classifier: { model: openai/judge, timeout_ms: 800, confidence_floor: 0.6 }
         tiers:
           - { name: light, description: "easy", models: [{ id: openai/gpt-x }, { id: "openai/gpt-x[1m]", strengths: [code] }] }
         fallback_tier: light
@@ -95,13 +95,14 @@ describe('a right file', () => {
         sticky: { min_tokens: 20000 }
         prefer_native_api: true
 `;
-    const text = EXAMPLE.replace('organizations:', `routing_policies:${policy}organizations:`).replace(
+    const judge = '  - { id: openai/judge, kind: evaluation, served_by: [{ provider: openai, model: judge, apis: [systemone], price: { input: "0.042" } }] }\n';
+    const text = EXAMPLE.replace('organizations:', `${judge}routing_policies:${policy}organizations:`).replace(
       '    limits:',
       '    auto_routing: { policy: default }\n    limits:',
     );
     const { routingPolicies, organizations } = parse(text, { ...ENVIRONMENT, OPENAI_API_KEY: 'k' });
     assert.equal(routingPolicies[0]?.name, 'default');
-    assert.deepEqual(routingPolicies[0]?.definition['sticky'], { min_tokens: 20000 });
+    assert.deepEqual(routingPolicies[0]?.definition.sticky, { min_tokens: 20000 });
     assert.equal(organizations[0]?.autoRoutingPolicy, 'default');
   });
 
@@ -218,6 +219,58 @@ organizations:
       assert.match(errors[0] ?? '', expected);
     });
   }
+
+  test('a routing policy that cannot work names each of its mistakes', () => {
+    const price = 'price: { input: "1", output: "1" }';
+    const text = `providers: [{ id: a, base_url: "http://x", api_key: k }]
+models:
+  - { id: small, served_by: [{ provider: a, model: m, apis: [responses], ${price} }] }
+  - { id: free, served_by: [{ provider: a, model: m, apis: [responses], ${price} }, { provider: a, model: n, apis: [responses] }] }
+  - { id: judge, kind: evaluation, aliases: [judge-latest], served_by: [{ provider: a, model: j, apis: [systemone] }] }
+routing_policies:
+  - name: default
+    classifier: { model: small, timeout_ms: 0, confidence_floor: 2 }
+    tiers:
+      - { name: light, description: d, models: [] }
+      - { name: light, description: d, models: [{ id: gone }, { id: judge-latest }, { id: free }, { id: free }] }
+      - { name: third, description: d, models: [{ id: small, strengths: [code, cooking, code] }] }
+    fallback_tier: heavy
+    kinds: { code: writing code }
+    sticky: { min_tokens: 0 }
+    mood: good
+  - { name: default, classifier: { model: judge-latest }, tiers: [{ name: one, description: d, models: [{ id: free }] }] }
+  - { name: unbilled, classifier: { model: judge }, tiers: [{ name: one, description: d, models: [{ id: free }] }] }
+  - { name: none, classifier: { model: judge }, tiers: [] }
+organizations:
+  - { slug: acme, billing: prepaid, auto_routing: { policy: default } }
+  - { slug: open, billing: none, auto_routing: { policy: unbilled } }
+`;
+    const unpriced = 'needs a model with a price: "free" has none, and the organization "acme" is billed';
+    assert.deepEqual(errorsOf(text), [
+      'tollgate.yaml:8: routing_policies[0].classifier.model: must be a model of kind evaluation: "small" is of kind text',
+      'tollgate.yaml:8: routing_policies[0].classifier.timeout_ms: must be at least 1',
+      'tollgate.yaml:8: routing_policies[0].classifier.confidence_floor: must be from 0 to 1',
+      'tollgate.yaml:10: routing_policies[0].tiers[0].models: must name at least one model',
+      'tollgate.yaml:11: routing_policies[0].tiers[1].name: the tier "light" stands twice',
+      'tollgate.yaml:11: routing_policies[0].tiers[1].models[0].id: there is no model "gone" in this file',
+      'tollgate.yaml:11: routing_policies[0].tiers[1].models[1].id: must be a model of kind text: "judge-latest" is of kind evaluation',
+      `tollgate.yaml:11: routing_policies[0].tiers[1].models[2].id: ${unpriced}`,
+      'tollgate.yaml:11: routing_policies[0].tiers[1].models[3].id: the model "free" stands twice',
+      `tollgate.yaml:11: routing_policies[0].tiers[1].models[3].id: ${unpriced}`,
+      'tollgate.yaml:12: routing_policies[0].tiers[2].models[0].strengths[1]: there is no kind "cooking" in the policy',
+      'tollgate.yaml:12: routing_policies[0].tiers[2].models[0].strengths[2]: the strength "code" stands twice',
+      'tollgate.yaml:13: routing_policies[0].fallback_tier: there is no tier "heavy" in the policy',
+      'tollgate.yaml:15: routing_policies[0].sticky.min_tokens: must be at least 1',
+      'tollgate.yaml:16: routing_policies[0].mood: unknown key',
+      'tollgate.yaml:17: routing_policies[1].name: the routing policy "default" stands twice',
+      `tollgate.yaml:17: routing_policies[1].tiers[0].models[0].id: ${unpriced}`,
+      'tollgate.yaml:19: routing_policies[3].tiers: must have at least one tier',
+    ]);
+  });
+
+  test('kinds of work that stand twice are refused', () => {
+    assert.match(errorsOf('routing_policies:\n  - name: default\n    kinds: { code: a, code: b }\n').join('\n'), /^tollgate\.yaml:3: .*unique/);
+  });
 
   test('an alias bomb is refused', () => {
     const bomb = ['a: &a [x,x,x,x,x,x,x,x,x,x]', ...'bcdefgh'.split('').map((name, index) => `${name}: &${name} [${`*${'abcdefg'[index]},`.repeat(10)}]`)].join(

@@ -1,25 +1,20 @@
 // What the shape alone cannot say of a configuration file: names that stand twice, and names that nothing in the file has.
 // It reads the file's plain values and skips what has the wrong shape, so that one run reports both kinds of mistakes.
 
-import type { Place, Problem } from './problem.ts';
+import { checkPolicy, type PolicyModel } from '../routing/check-policy.ts';
+import { type Entry, entries, entry, entryOf, findDuplicates, findUnknown, items, type Named, texts } from './file-entries.ts';
+import type { Problem } from './problem.ts';
 
-interface Entry {
-  readonly place: Place;
-  readonly fields: Readonly<Record<string, unknown>>;
-}
-
-interface Named {
-  readonly name: string;
-  readonly place: Place;
-}
+const HERE = 'this file';
 
 export function checkReferences(root: unknown): Problem[] {
-  const file: Entry = { place: [], fields: isRecord(root) ? root : {} };
+  const file = entryOf(root);
   const providers = entries(file, 'providers');
   const models = entries(file, 'models');
   const policies = entries(file, 'routing_policies');
   const organizations = entries(file, 'organizations');
   const modelNames = models.flatMap((model) => [...texts([model], 'id'), ...items(model, 'aliases')]);
+  const policyModels = new Map(models.flatMap(policyModelsOf));
   return [
     ...findDuplicates(texts(providers, 'id'), 'provider'),
     ...findDuplicates(modelNames, 'model or alias'),
@@ -29,8 +24,9 @@ export function checkReferences(root: unknown): Problem[] {
       models.flatMap((model) => texts(entries(model, 'served_by'), 'provider')),
       texts(providers, 'id'),
       'provider',
+      HERE,
     ),
-    ...policies.flatMap((policy) => checkPolicy(policy, modelNames)),
+    ...policies.flatMap((policy) => checkPolicy(policy, { models: policyModels, where: HERE, billedOrganizations: billedBy(policy, organizations) })),
     ...findUnknown(
       texts(
         organizations.flatMap((organization) => entry(organization, 'auto_routing')),
@@ -38,27 +34,27 @@ export function checkReferences(root: unknown): Problem[] {
       ),
       texts(policies, 'name'),
       'routing policy',
+      HERE,
     ),
     ...organizations.flatMap(checkOrganization),
     ...findSharedSecrets(organizations),
   ];
 }
 
-function checkPolicy(policy: Entry, modelNames: readonly Named[]): Problem[] {
-  const tiers = entries(policy, 'tiers');
-  const kinds = Object.keys(entry(policy, 'kinds')[0]?.fields ?? {}).map((kind) => ({ name: kind, place: policy.place }));
-  const candidates = tiers.flatMap((tier) => entries(tier, 'models'));
-  return [
-    ...findDuplicates(texts(tiers, 'name'), 'tier'),
-    ...findUnknown(texts([policy], 'fallback_tier'), texts(tiers, 'name'), 'tier'),
-    ...findUnknown(texts(entry(policy, 'classifier'), 'model'), modelNames, 'model'),
-    ...findUnknown(texts(candidates, 'id'), modelNames, 'model'),
-    ...findUnknown(
-      candidates.flatMap((candidate) => items(candidate, 'strengths')),
-      kinds,
-      'kind',
-    ),
-  ];
+/** Under each of its names. */
+function policyModelsOf(model: Entry): [string, PolicyModel][] {
+  const { kind = 'text' } = model.fields;
+  const isPriced = entries(model, 'served_by').every(({ fields }) => fields['price'] !== undefined);
+  return [...texts([model], 'id'), ...items(model, 'aliases')].map(({ name }) => [name, { kind: String(kind), isPriced }]);
+}
+
+/** The billed organizations that route by a policy. */
+function billedBy(policy: Entry, organizations: readonly Entry[]): string[] {
+  const [name] = texts([policy], 'name');
+  const users = organizations.filter(
+    (organization) => organization.fields['billing'] === 'prepaid' && texts(entry(organization, 'auto_routing'), 'policy')[0]?.name === name?.name,
+  );
+  return texts(users, 'slug').map(({ name: slug }) => slug);
 }
 
 function checkOrganization(organization: Entry): Problem[] {
@@ -75,9 +71,10 @@ function checkOrganization(organization: Entry): Problem[] {
       users.flatMap((user) => items(user, 'teams')),
       teams,
       'team',
+      HERE,
     ),
-    ...findUnknown(texts(keys, 'team'), teams, 'team'),
-    ...findUnknown(texts(keys, 'user').map(lowerCase), emails, 'user'),
+    ...findUnknown(texts(keys, 'team'), teams, 'team', HERE),
+    ...findUnknown(texts(keys, 'user').map(lowerCase), emails, 'user', HERE),
   ];
 }
 
@@ -93,51 +90,6 @@ function findSharedSecrets(organizations: readonly Entry[]): Problem[] {
     });
 }
 
-function findDuplicates(names: readonly Named[], what: string): Problem[] {
-  const seen = new Set<string>();
-  return names.flatMap(({ name, place }) => {
-    if (seen.has(name)) return [{ place, message: `the ${what} "${name}" stands twice` }];
-    seen.add(name);
-    return [];
-  });
-}
-
-function findUnknown(used: readonly Named[], known: readonly Named[], what: string): Problem[] {
-  const names = new Set(known.map(({ name }) => name));
-  return used.filter(({ name }) => !names.has(name)).map(({ name, place }) => ({ place, message: `there is no ${what} "${name}" in this file` }));
-}
-
 function lowerCase({ name, place }: Named): Named {
   return { name: name.toLowerCase(), place };
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** The mapping under a key, as a list of one; none when there is no mapping. */
-function entry(parent: Entry, key: string): Entry[] {
-  const value = parent.fields[key];
-  return isRecord(value) ? [{ place: [...parent.place, key], fields: value }] : [];
-}
-
-function entries(parent: Entry, key: string): Entry[] {
-  const value = parent.fields[key];
-  if (!Array.isArray(value)) return [];
-  return value.flatMap((item: unknown, index) => (isRecord(item) ? [{ place: [...parent.place, key, index], fields: item }] : []));
-}
-
-/** The text under a key of each entry, where there is one. */
-function texts(list: readonly Entry[], key: string): Named[] {
-  return list.flatMap(({ place, fields }) => {
-    const value = fields[key];
-    return typeof value === 'string' ? [{ name: value, place: [...place, key] }] : [];
-  });
-}
-
-/** The texts of the list under a key. */
-function items(parent: Entry, key: string): Named[] {
-  const value = parent.fields[key];
-  if (!Array.isArray(value)) return [];
-  return value.flatMap((item: unknown, index) => (typeof item === 'string' ? [{ name: item, place: [...parent.place, key, index] }] : []));
 }

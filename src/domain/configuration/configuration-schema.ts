@@ -5,20 +5,18 @@ import type { Provider, ProviderTimeouts } from '../models/catalog.ts';
 import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import { ZERO_PICO_USD } from '../money/pico-usd.ts';
-import type { Configuration, ConfiguredModel, ConfiguredOrganization, RoutingPolicy } from './configuration.ts';
+import { policyDefinition } from '../routing/policy-definition.ts';
+import type { Configuration, ConfiguredModel, ConfiguredOrganization, ConfiguredRoutingPolicy } from './configuration.ts';
+import { modelNameSchema as modelName, slugSchema as slug } from './name-schemas.ts';
 
 const name = (pattern: RegExp, mustBe: string) => z.string().regex(pattern, mustBe);
 
-const slug = name(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be 1 to 63 lower-case letters, digits, hyphens or underscores');
 const label = name(/^\P{C}{1,200}$/u, 'must be 1 to 200 characters');
-/** Also used in URLs, logs and reports: no spaces, no control characters. */
-const modelName = name(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters without spaces');
 const email = name(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address');
 /** It becomes part of a header, and whoever presents it writes it in one. */
 const headerValue = name(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces');
 const keySecret = name(/^[\x21-\x7e]{1,256}$/, 'must be 1 to 256 visible ASCII characters without spaces');
 const tokens = z.int('must be a whole number').min(1, 'must be at least 1');
-const share = z.number('must be a number').min(0, 'must be from 0 to 1').max(1, 'must be from 0 to 1');
 
 function money(parse: (text: string) => PicoUsd | null, mustBe: string) {
   return z.string(mustBe).transform((text, context): PicoUsd => {
@@ -152,26 +150,9 @@ const model = z
     }),
   );
 
-const routingPolicy = z
-  .strictObject({
-    name: slug,
-    classifier: z.strictObject({ model: modelName, timeout_ms: tokens.optional(), confidence_floor: share.optional() }),
-    tiers: z
-      .array(
-        z.strictObject({
-          name: slug,
-          description: z.string(),
-          models: z.array(z.strictObject({ id: modelName, strengths: z.array(slug).optional() })).min(1, 'must name at least one model'),
-        }),
-      )
-      .min(1, 'must have at least one tier'),
-    fallback_tier: z.string().optional(),
-    kinds: z.record(slug, z.string()).optional(),
-    follow_up: z.strictObject({ corrections: z.boolean(), threshold: share.optional() }).optional(),
-    sticky: z.strictObject({ min_tokens: tokens }).optional(),
-    prefer_native_api: z.boolean().optional(),
-  })
-  .transform(({ name: policyName, ...definition }): RoutingPolicy => ({ name: policyName, definition }));
+const routingPolicy = policyDefinition
+  .extend({ name: slug })
+  .transform(({ name: policyName, ...definition }): ConfiguredRoutingPolicy => ({ name: policyName, definition }));
 
 const limit = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -187,7 +168,7 @@ const organization = z
     display_name: label.optional(),
     billing: z.enum(['prepaid', 'none']),
     opening_credit: usd.optional(),
-    auto_routing: z.strictObject({ policy: z.string() }).optional(),
+    auto_routing: z.strictObject({ policy: slug }).optional(),
     limits: z.array(limit).default([]),
     teams: z.array(z.strictObject({ slug })).default([]),
     users: z.array(z.strictObject({ email, role: z.enum(['owner', 'admin', 'member']).default('member'), teams: z.array(z.string()).default([]) })).default([]),

@@ -3,11 +3,12 @@
 import type { Role } from '../identity/roles.ts';
 import type { ApiName, ModelKind, Provider } from '../models/catalog.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
+import type { PolicyDefinition } from '../routing/policy-definition.ts';
 
 export interface Configuration {
   readonly providers: readonly Provider[];
   readonly models: readonly ConfiguredModel[];
-  readonly routingPolicies: readonly RoutingPolicy[];
+  readonly routingPolicies: readonly ConfiguredRoutingPolicy[];
   readonly organizations: readonly ConfiguredOrganization[];
 }
 
@@ -41,10 +42,9 @@ export interface ConfiguredPrice {
   readonly image: PicoUsd | null;
 }
 
-/** Kept as the file has it, for the router (DESIGN 7). */
-export interface RoutingPolicy {
+export interface ConfiguredRoutingPolicy {
   readonly name: string;
-  readonly definition: Readonly<Record<string, unknown>>;
+  readonly definition: PolicyDefinition;
 }
 
 export interface ConfiguredOrganization {

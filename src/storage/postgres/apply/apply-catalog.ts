@@ -1,6 +1,6 @@
 // Upserts providers, models, their offers with prices, and routing policies. A price that is different becomes a new version.
 
-import type { ConfiguredModel, ConfiguredOffer, RoutingPolicy } from '../../../domain/configuration/configuration.ts';
+import type { ConfiguredModel, ConfiguredOffer, ConfiguredRoutingPolicy } from '../../../domain/configuration/configuration.ts';
 import type { Provider } from '../../../domain/models/catalog.ts';
 import { providerSecretName } from '../catalog-store.ts';
 import { type Application, ConfigurationConflict } from './application.ts';
@@ -155,7 +155,7 @@ async function insertPrice({ client }: Application, modelId: string, offer: Conf
 }
 
 /** A definition that is different from the newest version becomes the next one. */
-export async function applyRoutingPolicy(application: Application, policy: RoutingPolicy): Promise<void> {
+export async function applyRoutingPolicy(application: Application, policy: ConfiguredRoutingPolicy): Promise<void> {
   const { rowCount } = await application.client.query(
     `INSERT INTO routing_policies (name, version, definition)
      SELECT $1, coalesce(max(version), 0) + 1, $2::jsonb FROM routing_policies WHERE name = $1

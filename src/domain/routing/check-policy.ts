@@ -1,0 +1,65 @@
+// What the shape alone cannot say of a routing policy: names that stand twice or that nothing has, models that cannot do what they are named for.
+
+import { type Entry, entries, entry, findDuplicates, findUnknown, items, type Named, texts } from '../configuration/file-entries.ts';
+import type { Problem } from '../configuration/problem.ts';
+import type { ModelKind } from '../models/catalog.ts';
+
+/** A model under one of its names, as far as a policy cares. */
+export interface PolicyModel {
+  /** A mistaken file may say anything here. */
+  readonly kind: ModelKind | (string & {});
+  /** Whoever serves it has a price. */
+  readonly isPriced: boolean;
+}
+
+export interface PolicyUse {
+  readonly models: ReadonlyMap<string, PolicyModel>;
+  /** Where the models come from: "this file". */
+  readonly where: string;
+  /** Slugs of the billed organizations that route by it: what has no price cannot serve them. */
+  readonly billedOrganizations: readonly string[];
+}
+
+export function checkPolicy(policy: Entry, use: PolicyUse): Problem[] {
+  const { models, where } = use;
+  const tiers = entries(policy, 'tiers');
+  const candidates = tiers.flatMap((tier) => entries(tier, 'models'));
+  const kinds = Object.keys(entry(policy, 'kinds')[0]?.fields ?? {}).map((kind) => ({ name: kind, place: policy.place }));
+  const modelNames = [...models.keys()].map((name) => ({ name, place: policy.place }));
+  const classifier = texts(entry(policy, 'classifier'), 'model');
+  const served = texts(candidates, 'id');
+  return [
+    ...findDuplicates(texts(tiers, 'name'), 'tier'),
+    ...tiers.flatMap((tier) => findDuplicates(texts(entries(tier, 'models'), 'id'), 'model')),
+    ...candidates.flatMap((candidate) => findDuplicates(items(candidate, 'strengths'), 'strength')),
+    ...findUnknown(texts([policy], 'fallback_tier'), texts(tiers, 'name'), 'tier', 'the policy'),
+    ...findUnknown([...classifier, ...served], modelNames, 'model', where),
+    ...findOtherKinds(classifier, models, 'evaluation'),
+    ...findOtherKinds(served, models, 'text'),
+    ...findUnpriced(served, use),
+    ...findUnknown(
+      candidates.flatMap((candidate) => items(candidate, 'strengths')),
+      kinds,
+      'kind',
+      'the policy',
+    ),
+  ];
+}
+
+function findOtherKinds(names: readonly Named[], models: ReadonlyMap<string, PolicyModel>, wanted: ModelKind): Problem[] {
+  return names.flatMap(({ name, place }) => {
+    const kind = models.get(name)?.kind ?? wanted;
+    return kind === wanted ? [] : [{ place, message: `must be a model of kind ${wanted}: "${name}" is of kind ${kind}` }];
+  });
+}
+
+function findUnpriced(names: readonly Named[], { models, billedOrganizations }: PolicyUse): Problem[] {
+  const [organization] = billedOrganizations;
+  if (organization === undefined) return [];
+  return names.flatMap(({ name, place }) => {
+    const { kind, isPriced } = models.get(name) ?? { kind: 'text', isPriced: true };
+    return isPriced || kind !== 'text'
+      ? []
+      : [{ place, message: `needs a model with a price: "${name}" has none, and the organization "${organization}" is billed` }];
+  });
+}

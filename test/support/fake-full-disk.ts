@@ -1,0 +1,42 @@
+// Loaded into every process of an installation before its own code (`node --import`): from when the file that FULL_DISK_FLAG names exists, the disk
+// takes no more of a spool. The file says how: `full` refuses writes, `short` takes half of one, `sync` loses what it took.
+
+import fs, { existsSync, readFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+
+const flag = process.env.FULL_DISK_FLAG ?? '';
+const spools = new Set<number>();
+const { openSync, closeSync, writeSync, fdatasync } = fs;
+
+function fault(): string {
+  return existsSync(flag) ? readFileSync(flag, 'utf8') : '';
+}
+
+function diskError(code: string): Error {
+  return Object.assign(new Error(`${code}: of a test`), { code });
+}
+
+/** Only its writer opens a segment to append to it. */
+fs.openSync = (path, flags, mode) => {
+  const fd = openSync(path, flags, mode);
+  if (flags === 'ax' && String(path).endsWith('.spool')) spools.add(fd);
+  return fd;
+};
+
+fs.closeSync = (fd) => {
+  spools.delete(fd);
+  closeSync(fd);
+};
+
+fs.writeSync = ((fd: number, bytes: Buffer, offset: number, length: number) => {
+  const how = spools.has(fd) ? fault() : '';
+  if (how === 'full') throw diskError('ENOSPC');
+  return writeSync(fd, bytes, offset, how === 'short' ? Math.floor(length / 2) : length);
+}) as typeof writeSync;
+
+fs.fdatasync = ((fd: number, done: (error: Error | null) => void) => {
+  if (spools.has(fd) && fault() === 'sync') process.nextTick(done, diskError('EIO'));
+  else fdatasync(fd, done);
+}) as typeof fdatasync;
+
+syncBuiltinESMExports();

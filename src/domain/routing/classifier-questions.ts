@@ -26,8 +26,8 @@ export interface ClassifierAnswer {
   readonly inputTokens: number | null;
 }
 
-/** An answer to 255 options with long names is a fraction of this. */
-const ANSWER_BYTES_MAX = 262_144;
+/** An answer to 255 options with long names is half of this; more is not worth the event loop's time. */
+const ANSWER_BYTES_MAX = 65_536;
 
 const TIER_INSTRUCTIONS =
   'Which is the cheapest option that would answer latest_message well? The options are listed from the cheapest and weakest to the most expensive and strongest. ' +

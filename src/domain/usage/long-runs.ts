@@ -61,7 +61,7 @@ export function cutLongRuns(text: string, runCharactersMax = RUN_CHARACTERS_MAX)
 }
 
 /** Whether a cut here would part a surrogate pair. Halves that stand alone, as JSON escapes can write them, may be cut anywhere. */
-function isInsidePair(text: string, index: number, unit: number): boolean {
+export function isInsidePair(text: string, index: number, unit = text.charCodeAt(index)): boolean {
   if (unit < 0xdc00 || unit > 0xdfff) return false;
   const previous = text.charCodeAt(index - 1);
   return previous >= 0xd800 && previous <= 0xdbff;

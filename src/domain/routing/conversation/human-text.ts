@@ -1,0 +1,66 @@
+// What the user wrote in one message of whatever dialect, and how much of what they wrote in a conversation goes to the classifier (spec 4.11).
+
+import { asObject } from '../../usage/countable-text.ts';
+import { isInsidePair } from '../../usage/long-runs.ts';
+import { answerWithResult, withoutAgentContext } from './context-blocks.ts';
+
+/** opencode: a part that says so is followed by one with what the tool read. */
+const READ_CALL_OPENING = 'Called the Read tool with the following input:';
+/** Cline and Roo Code without native tools: `[read_file for 'a.ts'] Result:`; what follows in the message is the result. */
+const RESULT_MARK = '] Result:';
+const RESULT_MARK_WITHIN = 2000;
+
+/** All that is sent of a conversation, in UTF-16 units. */
+const TEXTS_UNITS_MAX = 4000;
+/** Of each message before the latest. */
+const EARLIER_UNITS_MAX = 600;
+const CUT_MARK = '\n[...]\n';
+
+/** Empty when the message has no human text. Texts of images, files and tool results are no texts of the message. */
+export function humanTextOf(content: unknown): string {
+  if (typeof content === 'string') return isToolResult(content) ? answerWithResult(content) : withoutAgentContext(content);
+  if (!Array.isArray(content)) return '';
+  const texts: string[] = [];
+  let isAfterResult = false;
+  let isAfterReadCall = false;
+  for (const part of content as unknown[]) {
+    const text = textOfPart(part);
+    const isRead = isAfterReadCall;
+    isAfterReadCall = text?.startsWith(READ_CALL_OPENING) ?? false;
+    if (text === null || isRead || isAfterReadCall) continue;
+    isAfterResult ||= isToolResult(text);
+    const human = isAfterResult ? answerWithResult(text) : withoutAgentContext(text);
+    if (human !== '') texts.push(human);
+  }
+  return texts.join('\n');
+}
+
+function textOfPart(part: unknown): string | null {
+  const object = asObject(part);
+  if (object === null || (object['type'] !== 'text' && object['type'] !== 'input_text')) return null;
+  return typeof object['text'] === 'string' ? object['text'] : null;
+}
+
+function isToolResult(text: string): boolean {
+  return text.startsWith('[') && /^\[[a-zA-Z_-]{1,64}(?: for |\])/.test(text) && text.slice(0, RESULT_MARK_WITHIN).includes(RESULT_MARK);
+}
+
+/** Oldest first, as they came. The latest gets what the earlier ones leave; of a long one head and tail are kept, where a request is usually said. */
+export function trimmedForClassifier(texts: readonly string[]): string[] {
+  const earlier = texts.slice(0, -1).map((text) => shortened(text, EARLIER_UNITS_MAX));
+  const units = earlier.reduce((sum, text) => sum + text.length, 0);
+  return [...earlier, ...texts.slice(-1).map((text) => shortened(text, TEXTS_UNITS_MAX - units))];
+}
+
+function shortened(text: string, unitsMax: number): string {
+  if (text.length <= unitsMax) return text.toWellFormed();
+  const room = unitsMax - CUT_MARK.length;
+  const tail = Math.floor(room / 2);
+  return `${cutAtCodePoint(text, 0, room - tail)}${CUT_MARK}${cutAtCodePoint(text, text.length - tail, text.length)}`.toWellFormed();
+}
+
+/** Leaves out a half character at either end. */
+function cutAtCodePoint(text: string, start: number, end: number): string {
+  const from = isInsidePair(text, start) ? start + 1 : start;
+  return text.slice(from, isInsidePair(text, end) ? end - 1 : end);
+}

@@ -1,0 +1,18 @@
+// Reads the conversation of a Messages request, or of a count of its tokens: blocks of text, tool results and thoughts under two roles.
+
+import { type JsonObject, objectsOf } from '../../usage/countable-text.ts';
+import type { ConversationReader } from './conversation-reader.ts';
+
+export function readMessages(request: JsonObject, reader: ConversationReader): void {
+  for (const message of objectsOf(request['messages'])) {
+    if (message['role'] === 'user') reader.userMessage(message['content']);
+    if (message['role'] !== 'assistant') continue;
+    reader.modelMessage();
+    if (objectsOf(message['content']).some(isSigned)) reader.signedReasoning();
+  }
+}
+
+function isSigned({ type, signature, data }: JsonObject): boolean {
+  if (type === 'thinking') return typeof signature === 'string' && signature !== '';
+  return type === 'redacted_thinking' && typeof data === 'string' && data !== '';
+}

@@ -1,0 +1,26 @@
+// Reads a request's body into what auto routing may know of it. It runs off the event loop (a body is parsed as a whole), and never throws:
+// what it cannot read holds no human text, and the fallback tier serves.
+
+import { type JsonObject, parseObject } from '../../usage/countable-text.ts';
+import { bodySessionOf } from './body-session.ts';
+import { readChatCompletions } from './chat-completions-conversation.ts';
+import { ConversationReader } from './conversation-reader.ts';
+import { readMessages } from './messages-conversation.ts';
+import type { PrepareConversationInput, PreparedConversation, RoutedApi } from './prepared-conversation.ts';
+import { readResponses } from './responses-conversation.ts';
+
+const DIALECTS: Readonly<Record<RoutedApi, (request: JsonObject, reader: ConversationReader) => void>> = {
+  chat_completions: readChatCompletions,
+  responses: readResponses,
+  messages: readMessages,
+  count_tokens: readMessages,
+};
+
+export function prepareConversation({ api, body }: PrepareConversationInput): PreparedConversation {
+  const reader = new ConversationReader();
+  const request = parseObject(new TextDecoder().decode(body));
+  if (request === null) return reader.finish({ bodySession: null, previousResponseId: null });
+  DIALECTS[api](request, reader);
+  const previous = api === 'responses' ? request['previous_response_id'] : null;
+  return reader.finish({ bodySession: bodySessionOf(request), previousResponseId: typeof previous === 'string' && previous !== '' ? previous : null });
+}

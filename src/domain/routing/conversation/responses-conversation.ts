@@ -1,0 +1,29 @@
+// Reads the conversation of a Responses request: its input is a text or a list of items, and the earlier part may be kept by the provider.
+
+import { type JsonObject, objectsOf } from '../../usage/countable-text.ts';
+import type { ConversationReader } from './conversation-reader.ts';
+
+/** Reasoning, and summaries of a compacted conversation: what is encrypted can be read by nobody but its provider. */
+const ENCRYPTED_FIELD = 'encrypted_content';
+
+export function readResponses(request: JsonObject, reader: ConversationReader): void {
+  const input = request['input'];
+  if (typeof input === 'string') reader.userMessage(input);
+  for (const item of objectsOf(input)) {
+    const { type, role } = item;
+    if (isMessage(type) && role === 'user') reader.userMessage(item['content']);
+    else if (isFromModel(type, role)) reader.modelMessage();
+    const encrypted = item[ENCRYPTED_FIELD];
+    if (typeof encrypted === 'string' && encrypted !== '') reader.signedReasoning();
+  }
+}
+
+function isMessage(type: unknown): boolean {
+  return type === undefined || type === 'message';
+}
+
+/** Its messages, thoughts and calls; what tools gave back ends in `_output`. */
+function isFromModel(type: unknown, role: unknown): boolean {
+  if (isMessage(type)) return role === 'assistant';
+  return typeof type === 'string' && !type.endsWith('_output');
+}

@@ -1,0 +1,29 @@
+// Which conversation a request belongs to (spec 4.11): by the client's header, else by its body, else by its first message.
+
+import { createHash } from 'node:crypto';
+import type { PreparedConversation } from './prepared-conversation.ts';
+
+export interface Session {
+  readonly kind: 'header' | 'body' | 'opener';
+  /** As the client sent it, or the hash of its first message; kept and shown only as `sessionHash`. */
+  readonly value: string;
+}
+
+/** In this order. `x-client-request-id` is none: Codex sends its session in it, others a name for each request. */
+const SESSION_HEADERS: readonly string[] = ['x-session-id', 'x-claude-code-session-id', 'session-id', 'session_id', 'x-session-affinity', 'x-opencode-session'];
+
+export function sessionOf(header: (name: string) => string | null | undefined, prepared: Pick<PreparedConversation, 'bodySession' | 'opener'>): Session | null {
+  for (const name of SESSION_HEADERS) {
+    const value = header(name)?.trim();
+    if (value !== undefined && value !== '') return { kind: 'header', value };
+  }
+  if (prepared.bodySession !== null) return { kind: 'body', value: prepared.bodySession };
+  return prepared.opener === null ? null : { kind: 'opener', value: prepared.opener };
+}
+
+/** The same name is another conversation in another organization, and the same one whether a header or the body says it. */
+export function sessionHash(organizationId: string, session: Session): string {
+  return createHash('sha256')
+    .update(JSON.stringify([organizationId, session.value]))
+    .digest('base64url');
+}

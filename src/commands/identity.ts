@@ -1,10 +1,13 @@
-// What commands on identity share: who acts, which organization is meant, and how a refusal is told to an operator.
+// What commands on identity share: who acts, which organization, team, member or key is meant, and how a refusal is told to an operator.
 
 import type { Environment } from '../config.ts';
 import type { Actor } from '../domain/identity/actor.ts';
 import { isRefused, type Refused } from '../storage/postgres/identity/change.ts';
+import { findKeyByNameOrId, type Key } from '../storage/postgres/identity/keys.ts';
+import { findMemberByEmail, type Member } from '../storage/postgres/identity/members.ts';
 import { findOrganizationBySlug, type Organization } from '../storage/postgres/identity/organizations.ts';
 import type { Page, PageQuestion } from '../storage/postgres/identity/page.ts';
+import { findTeamBySlug, type Team } from '../storage/postgres/identity/teams.ts';
 import type { PostgresClient } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 
@@ -24,6 +27,19 @@ export function expectDone<T>(result: T | Refused, what: string): T {
 
 export async function findOrganization(postgres: PostgresClient, slug: string): Promise<Organization> {
   return expectDone(await findOrganizationBySlug(postgres, slug), `organization "${slug}"`);
+}
+
+export async function findTeam(postgres: PostgresClient, { id, slug }: Organization, team: string): Promise<Team> {
+  return expectDone(await findTeamBySlug(postgres, { organizationId: id, slug: team }), `team "${team}" of "${slug}"`);
+}
+
+export async function findMember(postgres: PostgresClient, { id, slug }: Organization, email: string): Promise<Member> {
+  return expectDone(await findMemberByEmail(postgres, { organizationId: id, teamId: null }, email), `member "${email}" of "${slug}"`);
+}
+
+/** By name, or by id, which is how a key is called that its user pays for. */
+export async function findKey(postgres: PostgresClient, { id, slug }: Organization, key: string): Promise<Key> {
+  return expectDone(await findKeyByNameOrId(postgres, { organizationId: id, key }), `key "${key}" of "${slug}"`);
 }
 
 /** Every item of a listing, page by page. */

@@ -1,27 +1,29 @@
-// `tollgate key`: makes, rotates and revokes inference keys of a running installation.
+// `tollgate key`: makes, lists, changes, rotates and revokes inference keys of a running installation.
 
-import { createKey, findKeyByName, revokeKey } from '../storage/postgres/identity/keys.ts';
-import { findMemberByEmail } from '../storage/postgres/identity/members.ts';
+import { createKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys.ts';
 import { rotateKey } from '../storage/postgres/identity/rotate-key.ts';
-import { findTeamBySlug } from '../storage/postgres/identity/teams.ts';
+import { parseModels } from './access.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
 import { withDatabase } from './database.ts';
-import { commandActor, expectDone, findOrganization } from './identity.ts';
+import { commandActor, expectDone, findKey, findMember, findOrganization, findTeam, listAll } from './identity.ts';
 
 export const keyCommand: Command = {
   usage: [
     'tollgate key create --organization SLUG --name NAME [--team SLUG] [--user EMAIL] [--payer organization|user] [--models ID,ID] [--expires 2027-01-31]',
-    'tollgate key rotate --organization SLUG --name NAME [--overlap SECONDS]',
-    'tollgate key revoke --organization SLUG --name NAME',
+    'tollgate key update --organization SLUG --name NAME|ID [--rename NAME] [--models ID,ID|all] [--expires 2027-01-31|never]',
+    'tollgate key rotate --organization SLUG --name NAME|ID [--overlap SECONDS]',
+    'tollgate key revoke --organization SLUG --name NAME|ID',
+    'tollgate key list --organization SLUG [--team SLUG] [--user EMAIL]',
   ],
   summary:
-    'Makes an inference key and prints it, once; gives one a new secret, the old one good for the overlap (0); or revokes one, everywhere within a second.',
+    'Makes an inference key and prints it, once; changes one; gives one a new secret, the old one good for the overlap (0); revokes one, everywhere within a second; or lists them with their ids, by which keys are named that their users pay for.',
   run,
 };
 
 const OPTIONS = {
   organization: { type: 'string' },
   name: { type: 'string' },
+  rename: { type: 'string' },
   team: { type: 'string' },
   user: { type: 'string' },
   payer: { type: 'string' },
@@ -32,59 +34,72 @@ const OPTIONS = {
 
 type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
 
-async function run(args: readonly string[], context: CommandContext): Promise<number> {
-  const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action] = expectPositionals(positionals, ['create, rotate or revoke']);
-  const given: string = action ?? '';
-  const organization = requireOption(values.organization, 'organization');
-  const name = requireOption(values.name, 'name');
-  switch (given) {
-    case 'create':
-      return create(values, { organization, name }, context);
-    case 'rotate':
-      return rotate(values, { organization, name }, context);
-    case 'revoke':
-      return revoke({ organization, name }, context);
-    default:
-      throw new UsageFault(`unknown action "${given}"`);
-  }
-}
-
 interface Named {
   readonly organization: string;
   readonly name: string;
+}
+
+async function run(args: readonly string[], context: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const [action = ''] = expectPositionals(positionals, ['create, update, rotate, revoke or list']);
+  if (!['create', 'update', 'rotate', 'revoke', 'list'].includes(action)) throw new UsageFault(`unknown action "${action}"`);
+  const organization = requireOption(values.organization, 'organization');
+  if (action === 'list') return list(values, organization, context);
+  const named = { organization, name: requireOption(values.name, 'name') };
+  switch (action) {
+    case 'create':
+      return create(values, named, context);
+    case 'update':
+      return update(values, named, context);
+    case 'rotate':
+      return rotate(values, named, context);
+    default:
+      return revoke(named, context);
+  }
 }
 
 async function create(values: Values, { organization, name }: Named, { environment, print }: CommandContext): Promise<number> {
   const expiresAtMs = values.expires === undefined ? null : parseExpiry(values.expires);
   const payer = values.payer ?? 'organization';
   if (payer !== 'organization' && payer !== 'user') throw new UsageFault(`--payer: must be organization or user, got "${payer}"`);
-  const allowedModels = values.models === undefined ? null : values.models.split(',').map((id) => id.trim());
+  const allowedModels = values.models === undefined ? null : parseModels(values.models);
   const made = await withDatabase(environment, async (postgres, config) => {
-    const { id: organizationId } = await findOrganization(postgres, organization);
-    const team =
-      values.team === undefined
-        ? null
-        : expectDone(await findTeamBySlug(postgres, { organizationId, slug: values.team }), `team "${values.team}" of "${organization}"`);
-    const user =
-      values.user === undefined
-        ? null
-        : expectDone(await findMemberByEmail(postgres, { organizationId, teamId: null }, values.user), `member "${values.user}" of "${organization}"`);
-    const order = { organizationId, name, teamId: team?.id ?? null, userId: user?.userId ?? null, payer, allowedModels, expiresAtMs } as const;
+    const tenant = await findOrganization(postgres, organization);
+    const team = values.team === undefined ? null : await findTeam(postgres, tenant, values.team);
+    const user = values.user === undefined ? null : await findMember(postgres, tenant, values.user);
+    const order = { organizationId: tenant.id, name, teamId: team?.id ?? null, userId: user?.userId ?? null, payer, allowedModels, expiresAtMs } as const;
     return expectDone(await createKey(postgres, config, commandActor(environment), order), `key "${name}" of "${organization}"`);
   });
   print(made.secret);
   return 0;
 }
 
+async function update(values: Values, { organization, name }: Named, { environment, print }: CommandContext): Promise<number> {
+  const change = {
+    name: values.rename,
+    allowedModels: values.models === undefined ? undefined : values.models === 'all' ? null : parseModels(values.models),
+    expiresAtMs: values.expires === undefined ? undefined : values.expires === 'never' ? null : parseExpiry(values.expires),
+  };
+  if (Object.values(change).every((value) => value === undefined)) throw new UsageFault('nothing to change: give --rename, --models or --expires');
+  const what = `key "${name}" of "${organization}"`;
+  await withDatabase(environment, async (postgres) => {
+    const tenant = await findOrganization(postgres, organization);
+    const { id: keyId } = await findKey(postgres, tenant, name);
+    expectDone(await updateKey(postgres, commandActor(environment), { organizationId: tenant.id, keyId }, change), what);
+  });
+  print(`${what} is changed`);
+  return 0;
+}
+
 async function rotate(values: Values, { organization, name }: Named, { environment, print }: CommandContext): Promise<number> {
   const overlap = values.overlap ?? '0';
   if (!/^\d{1,7}$/.test(overlap)) throw new UsageFault(`--overlap: must be a whole number of seconds, got "${overlap}"`);
-  const what = `key "${name}" of "${organization}"`;
   const rotated = await withDatabase(environment, async (postgres, config) => {
-    const { id: organizationId } = await findOrganization(postgres, organization);
-    const { id: keyId } = expectDone(await findKeyByName(postgres, { organizationId, name }), what);
-    return expectDone(await rotateKey(postgres, config, commandActor(environment), { organizationId, keyId }, { overlapSeconds: Number(overlap) }), what);
+    const tenant = await findOrganization(postgres, organization);
+    const { id: keyId } = await findKey(postgres, tenant, name);
+    const order = { overlapSeconds: Number(overlap) };
+    const result = await rotateKey(postgres, config, commandActor(environment), { organizationId: tenant.id, keyId }, order);
+    return expectDone(result, `key "${name}" of "${organization}"`);
   });
   print(rotated.secret);
   return 0;
@@ -93,11 +108,24 @@ async function rotate(values: Values, { organization, name }: Named, { environme
 async function revoke({ organization, name }: Named, { environment, print }: CommandContext): Promise<number> {
   const what = `key "${name}" of "${organization}"`;
   await withDatabase(environment, async (postgres) => {
-    const { id: organizationId } = await findOrganization(postgres, organization);
-    const { id: keyId } = expectDone(await findKeyByName(postgres, { organizationId, name }), what);
-    expectDone(await revokeKey(postgres, commandActor(environment), { organizationId, keyId }), what);
+    const tenant = await findOrganization(postgres, organization);
+    const { id: keyId } = await findKey(postgres, tenant, name);
+    expectDone(await revokeKey(postgres, commandActor(environment), { organizationId: tenant.id, keyId }), what);
   });
   print(`${what} is revoked`);
+  return 0;
+}
+
+async function list(values: Values, organization: string, { environment, print }: CommandContext): Promise<number> {
+  await withDatabase(environment, async (postgres) => {
+    const tenant = await findOrganization(postgres, organization);
+    const teamId = values.team === undefined ? undefined : (await findTeam(postgres, tenant, values.team)).id;
+    const userId = values.user === undefined ? undefined : (await findMember(postgres, tenant, values.user)).userId;
+    for await (const key of listAll((question) => listKeys(postgres, { ...question, organizationId: tenant.id, teamId, userId }), 'keys')) {
+      const expires = key.expiresAtMs === null ? 'never expires' : `expires ${new Date(key.expiresAtMs).toISOString()}`;
+      print([key.id, key.name, key.prefix, `paid by ${key.payer}`, key.revokedAtMs === null ? expires : 'revoked'].join('\t'));
+    }
+  });
   return 0;
 }
 

@@ -1,36 +1,82 @@
-// `tollgate org`: makes and lists organizations.
+// `tollgate org`: makes, changes and lists organizations.
 
-import { createOrganization, listOrganizations } from '../storage/postgres/identity/organizations.ts';
+import { createOrganization, listOrganizations, type Organization, updateOrganization } from '../storage/postgres/identity/organizations.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
 import { withDatabase } from './database.ts';
-import { commandActor, expectDone, listAll } from './identity.ts';
+import { commandActor, expectDone, findOrganization, listAll } from './identity.ts';
 
 export const orgCommand: Command = {
-  usage: ['tollgate org create --slug SLUG [--name TEXT] [--billing prepaid|none] [--owner EMAIL]', 'tollgate org list'],
-  summary: 'Makes an organization with its wallet and, if named, its first owner; or lists all of them.',
+  usage: [
+    'tollgate org create --slug SLUG [--name TEXT] [--billing prepaid|none] [--owner EMAIL]',
+    'tollgate org update --slug SLUG [--name TEXT] [--billing prepaid|none] [--frozen yes|no]',
+    'tollgate org list',
+  ],
+  summary: 'Makes an organization with its wallet and, if named, its first owner; changes one, or freezes its credit; or lists all of them.',
   run,
 };
 
-const OPTIONS = { slug: { type: 'string' }, name: { type: 'string' }, billing: { type: 'string' }, owner: { type: 'string' } } as const;
+const OPTIONS = {
+  slug: { type: 'string' },
+  name: { type: 'string' },
+  billing: { type: 'string' },
+  owner: { type: 'string' },
+  frozen: { type: 'string' },
+} as const;
 
-async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
+
+async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action] = expectPositionals(positionals, ['create or list']);
-  if (action === 'list') {
-    await withDatabase(environment, async (postgres) => {
-      const all = listAll((question) => listOrganizations(postgres, question), 'organizations');
-      for await (const { slug, billing, frozen, displayName } of all) print([slug, billing, frozen ? 'frozen' : 'open', displayName].join('\t'));
-    });
-    return 0;
+  const [action = ''] = expectPositionals(positionals, ['create, update or list']);
+  switch (action) {
+    case 'create':
+      return create(values, context);
+    case 'update':
+      return update(values, context);
+    case 'list':
+      return list(context);
+    default:
+      throw new UsageFault(`unknown action "${action}"`);
   }
-  if (action !== 'create') throw new UsageFault(`unknown action "${action}"`);
+}
+
+async function create(values: Values, { environment, print }: CommandContext): Promise<number> {
   const slug = requireOption(values.slug, 'slug');
-  const billing = values.billing ?? 'prepaid';
-  if (billing !== 'prepaid' && billing !== 'none') throw new UsageFault(`--billing: must be prepaid or none, got "${billing}"`);
-  const order = { slug, displayName: values.name, billing, ownerEmail: values.owner } as const;
+  const order = { slug, displayName: values.name, billing: readBilling(values.billing) ?? 'prepaid', ownerEmail: values.owner } as const;
   const made = await withDatabase(environment, async (postgres) =>
     expectDone(await createOrganization(postgres, commandActor(environment), order), `organization "${slug}"`),
   );
   print(made.id);
   return 0;
+}
+
+async function update(values: Values, { environment, print }: CommandContext): Promise<number> {
+  const slug = requireOption(values.slug, 'slug');
+  const { name, frozen } = values;
+  if (frozen !== undefined && frozen !== 'yes' && frozen !== 'no') throw new UsageFault(`--frozen: must be yes or no, got "${frozen}"`);
+  const change = { displayName: name, billing: readBilling(values.billing), frozen: frozen === undefined ? undefined : frozen === 'yes' };
+  if (Object.values(change).every((value) => value === undefined)) throw new UsageFault('nothing to change: give --name, --billing or --frozen');
+  const after = await withDatabase(environment, async (postgres) => {
+    const { id } = await findOrganization(postgres, slug);
+    return expectDone(await updateOrganization(postgres, commandActor(environment), id, change), `organization "${slug}"`);
+  });
+  printOrganization(after, print);
+  return 0;
+}
+
+async function list({ environment, print }: CommandContext): Promise<number> {
+  await withDatabase(environment, async (postgres) => {
+    const all = listAll((question) => listOrganizations(postgres, question), 'organizations');
+    for await (const organization of all) printOrganization(organization, print);
+  });
+  return 0;
+}
+
+function printOrganization({ slug, billing, frozen, displayName }: Organization, print: CommandContext['print']): void {
+  print([slug, billing, frozen ? 'frozen' : 'open', displayName].join('\t'));
+}
+
+function readBilling(text: string | undefined): Organization['billing'] | undefined {
+  if (text !== undefined && text !== 'prepaid' && text !== 'none') throw new UsageFault(`--billing: must be prepaid or none, got "${text}"`);
+  return text;
 }

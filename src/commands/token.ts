@@ -1,13 +1,17 @@
-// `tollgate token`: makes and revokes access tokens of people.
+// `tollgate token`: makes, revokes and lists access tokens of people.
 
-import { createToken, findUserByEmail, revokeToken } from '../storage/postgres/identity/tokens.ts';
+import { createToken, findUserByEmail, listTokens, revokeToken } from '../storage/postgres/identity/tokens.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
 import { withDatabase } from './database.ts';
-import { commandActor, expectDone, findOrganization } from './identity.ts';
+import { commandActor, expectDone, findOrganization, listAll } from './identity.ts';
 
 export const tokenCommand: Command = {
-  usage: ['tollgate token create --user EMAIL --name NAME [--organization SLUG] [--days 30]', 'tollgate token revoke --id ID'],
-  summary: 'Makes an access token and prints its id and, once, the token; or revokes one, everywhere within a second.',
+  usage: [
+    'tollgate token create --user EMAIL --name NAME [--organization SLUG] [--days 30]',
+    'tollgate token revoke --id ID',
+    'tollgate token list --user EMAIL',
+  ],
+  summary: 'Makes an access token and prints its id and, once, the token; revokes one, everywhere within a second; or lists the tokens of a person.',
   run,
 };
 
@@ -22,7 +26,7 @@ const SECONDS_PER_DAY = 86_400;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
-  const [action] = expectPositionals(positionals, ['create or revoke']);
+  const [action] = expectPositionals(positionals, ['create, revoke or list']);
   const actor = commandActor(environment);
   if (action === 'revoke') {
     const tokenId = requireOption(values.id, 'id');
@@ -30,8 +34,9 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     print(`token ${tokenId} is revoked`);
     return 0;
   }
-  if (action !== 'create') throw new UsageFault(`unknown action "${action}"`);
+  if (action !== 'create' && action !== 'list') throw new UsageFault(`unknown action "${action}"`);
   const email = requireOption(values.user, 'user');
+  if (action === 'list') return list(email, { environment, print });
   const name = requireOption(values.name, 'name');
   const days = values.days ?? '30';
   if (!/^\d{1,3}$/.test(days) || Number(days) < 1 || Number(days) > 365) throw new UsageFault(`--days: must be from 1 to 365, got "${days}"`);
@@ -42,5 +47,15 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     return expectDone(await createToken(postgres, config, actor, order), `organization "${values.organization}" for "${email}"`);
   });
   print(`${made.id}\t${made.secret}`);
+  return 0;
+}
+
+async function list(email: string, { environment, print }: CommandContext): Promise<number> {
+  await withDatabase(environment, async (postgres) => {
+    const { userId } = expectDone(await findUserByEmail(postgres, email), `user "${email}"`);
+    for await (const { id, name, prefix, expiresAtMs, revokedAtMs } of listAll((question) => listTokens(postgres, { ...question, userId }), 'tokens')) {
+      print([id, name, prefix, revokedAtMs === null ? `expires ${new Date(expiresAtMs).toISOString()}` : 'revoked'].join('\t'));
+    }
+  });
   return 0;
 }

@@ -94,18 +94,14 @@ export async function getKey(postgres: PostgresClient, name: KeyName): Promise<K
   return isRefused(found) ? found : found.key;
 }
 
-/** For commands, which name keys by name: the one that is not revoked. `payingUserId`: of those that this user pays for, which have names of their own. */
-export async function findKeyByName(
-  postgres: PostgresClient,
-  { organizationId, name, payingUserId = null }: { organizationId: string; name: string; payingUserId?: string | null },
-): Promise<Key | Refused> {
-  if (labelFault(name) !== null) return NOT_FOUND;
+/** For commands: by name the one that is not revoked among those that the organization pays for, or by id any. */
+export async function findKeyByNameOrId(postgres: PostgresClient, { organizationId, key }: { organizationId: string; key: string }): Promise<Key | Refused> {
+  if (labelFault(key) !== null) return NOT_FOUND;
   const { rows } = await postgres.query<KeyRow>(
-    `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE}
-      WHERE t.organization_id = $1 AND t.name = $2 AND t.revoked_at IS NULL AND w.user_id IS NOT DISTINCT FROM $3::uuid`,
-    [organizationId, name, payingUserId],
+    `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_id = $1 AND t.name = $2 AND t.revoked_at IS NULL AND t.wallet_id IS NULL`,
+    [organizationId, key],
   );
-  return rows[0] === undefined ? NOT_FOUND : toKey(rows[0]);
+  return rows[0] === undefined ? getKey(postgres, { organizationId, keyId: key }) : toKey(rows[0]);
 }
 
 /** `conflict`: the key is revoked, or the new name is taken. */

@@ -7,7 +7,7 @@ import { picoUsd } from '../../../domain/money/pico-usd.ts';
 import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, invalid, NOT_FOUND, type Refused } from './change.ts';
+import { change, invalid, isRefused, NOT_FOUND, type Refused } from './change.ts';
 
 export type LimitScope =
   | { readonly kind: 'organization'; readonly organizationId: string }
@@ -30,19 +30,29 @@ export async function listLimits(postgres: PostgresClient, scope: LimitScope): P
   return (await scopeExists(postgres, scope, FIND_SCOPE[scope.kind])) ? { items: await readLimits(postgres, scope) } : NOT_FOUND;
 }
 
-/** Two limits of one kind (and window) are `invalid`. */
 export async function replaceLimits(
   postgres: Postgres,
   actor: Actor,
   scope: LimitScope,
   limits: readonly UsageLimit[],
 ): Promise<{ readonly items: readonly UsageLimit[] } | Refused> {
-  const names = limits.map((limit) => `${limit.kind} ${windowOf(limit)}`);
-  if (new Set(names).size !== names.length) return invalid('limits', 'must have at most one of each kind and window');
-  if (limits.some(({ limit }) => limit < 0n || limit > AMOUNT_MAX)) return invalid('limits', 'must not be negative');
+  return changeLimits(postgres, actor, scope, () => limits);
+}
+
+/** The next ones by those before, which nobody else changes meanwhile. Two limits of one kind (and window) are `invalid`. */
+export async function changeLimits(
+  postgres: Postgres,
+  actor: Actor,
+  scope: LimitScope,
+  next: (before: readonly UsageLimit[]) => readonly UsageLimit[] | Refused,
+): Promise<{ readonly items: readonly UsageLimit[] } | Refused> {
   return change(postgres, 'limits', async (client) => {
     if (!(await scopeExists(client, scope, `${FIND_SCOPE[scope.kind]} FOR NO KEY UPDATE`))) return NOT_FOUND;
     const before = await readLimits(client, scope);
+    const limits = next(before);
+    if (isRefused(limits)) return limits;
+    const fault = limitsFault(limits);
+    if (fault !== null) return invalid('limits', fault);
     await client.query(`DELETE FROM usage_limits WHERE ${OF_SCOPE}`, columnsOf(scope));
     for (const limit of limits) {
       await client.query(
@@ -57,6 +67,12 @@ export async function replaceLimits(
     await notifyIdentityChanged(client);
     return { items: after };
   });
+}
+
+function limitsFault(limits: readonly UsageLimit[]): string | null {
+  const names = limits.map((limit) => `${limit.kind} ${windowOf(limit)}`);
+  if (new Set(names).size !== names.length) return 'must have at most one of each kind and window';
+  return limits.some(({ limit }) => limit < 0n || limit > AMOUNT_MAX) ? 'must not be negative' : null;
 }
 
 async function scopeExists(client: PostgresClient, scope: LimitScope, statement: string): Promise<boolean> {

@@ -1,0 +1,48 @@
+// `tollgate access`: which models an organization, a team or a key may use; a request needs all three to agree.
+
+import { getModelAccess, type ModelAccess, setModelAccess } from '../storage/postgres/identity/model-access.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import { withDatabase } from './database.ts';
+import { commandActor, expectDone } from './identity.ts';
+import { findScope, SCOPE_OPTIONS } from './scope.ts';
+
+export const accessCommand: Command = {
+  usage: [
+    'tollgate access set --organization SLUG [--team SLUG | --key NAME|ID] --models ID,ID',
+    'tollgate access clear --organization SLUG [--team SLUG | --key NAME|ID]',
+    'tollgate access show --organization SLUG [--team SLUG | --key NAME|ID]',
+  ],
+  summary: 'Sets the only models that an organization, team or key may use; lets it use all of them again; or shows them.',
+  run,
+};
+
+const OPTIONS = { ...SCOPE_OPTIONS, models: { type: 'string' } } as const;
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const [action = ''] = expectPositionals(positionals, ['set, clear or show']);
+  if (!['set', 'clear', 'show'].includes(action)) throw new UsageFault(`unknown action "${action}"`);
+  requireOption(values.organization, 'organization');
+  if (action !== 'set' && values.models !== undefined) throw new UsageFault(`--models: goes with set, not with ${action}`);
+  const models = action === 'set' ? parseModels(requireOption(values.models, 'models')) : null;
+  const access = await withDatabase(environment, async (postgres) => {
+    const { scope, words } = await findScope(postgres, values);
+    const result = action === 'show' ? await getModelAccess(postgres, scope) : await setModelAccess(postgres, commandActor(environment), scope, models);
+    return expectDone(result, words);
+  });
+  printAccess(access, print);
+  return 0;
+}
+
+/** Also how `tollgate key` takes them. */
+export function parseModels(text: string): readonly string[] {
+  const models = text.split(',').map((id) => id.trim());
+  if (models.includes('')) throw new UsageFault(`--models: must be ids of models with commas between them, got "${text}"`);
+  return models;
+}
+
+function printAccess({ allowedModels }: ModelAccess, print: CommandContext['print']): void {
+  if (allowedModels === null) print('every model');
+  else if (allowedModels.length === 0) print('no model');
+  else for (const id of allowedModels) print(id);
+}

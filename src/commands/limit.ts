@@ -1,0 +1,110 @@
+// `tollgate limit`: ceilings on the use of an organization, or of a team, member or key in it.
+
+import type { UsageLimit } from '../domain/configuration/configuration.ts';
+import { formatUsdString } from '../domain/money/format.ts';
+import { parseUsd } from '../domain/money/parse-usd.ts';
+import { NOT_FOUND } from '../storage/postgres/identity/change.ts';
+import { changeLimits, listLimits } from '../storage/postgres/identity/limits.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import { withDatabase } from './database.ts';
+import { commandActor, expectDone } from './identity.ts';
+import { findScopeOrMember, SCOPE_OPTIONS } from './scope.ts';
+
+export const limitCommand: Command = {
+  usage: [
+    'tollgate limit set --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND --limit NUMBER',
+    'tollgate limit set --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind budget --window hour|day|week|month --limit USD',
+    'tollgate limit remove --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND [--window WINDOW]',
+    'tollgate limit list --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID]',
+  ],
+  summary: 'Sets, removes or lists ceilings on use. KIND: requests_per_minute, tokens_per_minute, concurrent_requests, budget.',
+  run,
+};
+
+const OPTIONS = { ...SCOPE_OPTIONS, user: { type: 'string' }, kind: { type: 'string' }, window: { type: 'string' }, limit: { type: 'string' } } as const;
+
+type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
+
+const COUNTED = ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const;
+const WINDOWS = ['hour', 'day', 'week', 'month'] as const;
+
+/** Which ceiling: a scope has one of each. */
+type Name = { readonly kind: (typeof COUNTED)[number] } | { readonly kind: 'budget'; readonly window: (typeof WINDOWS)[number] };
+
+async function run(args: readonly string[], context: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, OPTIONS);
+  const [action = ''] = expectPositionals(positionals, ['set, remove or list']);
+  requireOption(values.organization, 'organization');
+  switch (action) {
+    case 'set':
+      return set(values, context);
+    case 'remove':
+      return remove(values, context);
+    case 'list':
+      return list(values, context);
+    default:
+      throw new UsageFault(`unknown action "${action}"`);
+  }
+}
+
+async function set(values: Values, { environment, print }: CommandContext): Promise<number> {
+  const limit = readLimit(values);
+  await withDatabase(environment, async (postgres) => {
+    const { scope, words } = await findScopeOrMember(postgres, values);
+    const next = (before: readonly UsageLimit[]) => [...before.filter((one) => render(one) !== render(limit)), limit];
+    printAll(expectDone(await changeLimits(postgres, commandActor(environment), scope, next), words).items, print);
+  });
+  return 0;
+}
+
+async function remove(values: Values, { environment, print }: CommandContext): Promise<number> {
+  const name = render(readName(values));
+  await withDatabase(environment, async (postgres) => {
+    const { scope, words } = await findScopeOrMember(postgres, values);
+    const next = (before: readonly UsageLimit[]) => (before.some((one) => render(one) === name) ? before.filter((one) => render(one) !== name) : NOT_FOUND);
+    printAll(expectDone(await changeLimits(postgres, commandActor(environment), scope, next), `limit "${name}" on ${words}`).items, print);
+  });
+  return 0;
+}
+
+async function list(values: Values, { environment, print }: CommandContext): Promise<number> {
+  await withDatabase(environment, async (postgres) => {
+    const { scope, words } = await findScopeOrMember(postgres, values);
+    printAll(expectDone(await listLimits(postgres, scope), words).items, print);
+  });
+  return 0;
+}
+
+function readName({ kind: given, window }: Values): Name {
+  const kind = requireOption(given, 'kind');
+  if (kind === 'budget') {
+    const found = WINDOWS.find((one) => one === window);
+    if (found === undefined) throw new UsageFault(`--window: a budget needs one of ${WINDOWS.join(', ')}${window === undefined ? '' : `, got "${window}"`}`);
+    return { kind, window: found };
+  }
+  const counted = COUNTED.find((one) => one === kind);
+  if (counted === undefined) throw new UsageFault(`--kind: must be one of ${COUNTED.join(', ')}, budget, got "${kind}"`);
+  if (window !== undefined) throw new UsageFault('--window: only a budget has one');
+  return { kind: counted };
+}
+
+function readLimit(values: Values): UsageLimit {
+  const name = readName(values);
+  const text = requireOption(values.limit, 'limit');
+  if (name.kind === 'budget') {
+    const limit = parseUsd(text);
+    if (limit === null) throw new UsageFault(`--limit: must be dollars as a decimal, such as 25.00, got "${text}"`);
+    return { ...name, limit };
+  }
+  if (!/^\d{1,15}$/.test(text)) throw new UsageFault(`--limit: must be a whole number, got "${text}"`);
+  return { ...name, limit: BigInt(text) };
+}
+
+function render(name: Name): string {
+  return name.kind === 'budget' ? `${name.kind} ${name.window}` : name.kind;
+}
+
+function printAll(limits: readonly UsageLimit[], print: CommandContext['print']): void {
+  for (const limit of limits) print(`${render(limit)}\t${limit.kind === 'budget' ? `${formatUsdString(limit.limit)} USD` : limit.limit}`);
+  if (limits.length === 0) print('no limits');
+}

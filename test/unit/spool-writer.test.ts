@@ -13,6 +13,7 @@ import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 import { SpoolFault, SpoolWriter, type SpoolWriterOptions } from '../../src/storage/spool/spool-writer.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { waitFor } from '../support/waiting.ts';
 
 const LIMITS = { recordsMax: 10_000, bytesMax: 1 << 20 };
 const EPOCH = 7;
@@ -124,6 +125,7 @@ describe('spool writer', () => {
       assert.throws(() => writer.append(record), SpoolFault);
       assert.deepEqual(readAll(directory), [record]);
       assert.equal(statSync(join(directory, '7', segmentFileName(1))).size, frameBytes);
+      assert.deepEqual([writer.recordsAppended, writer.bytesAppended], [1, frameBytes]);
       await writer.close();
     }
   });
@@ -159,25 +161,33 @@ describe('spool writer', () => {
     await writer.close();
   });
 
-  test('a failed background sync makes the writer unhealthy and is not tried again', async (context) => {
+  test('a failed background sync is not tried again: its records go to a fresh segment, and a sync of that one ends the fault', async (context) => {
     const directory = temporaryDirectory(context);
-    let calls = 0;
-    const failed = Promise.withResolvers<void>();
+    const synced: number[] = [];
+    const proof = Promise.withResolvers<void>();
     const fileSystem: SpoolFileSystem = {
       ...nodeFileSystem,
-      fdatasync: (_fd, done) => {
-        calls++;
-        done(new Error('EIO: i/o error'));
-        failed.resolve();
+      fdatasync: (fd, done) => {
+        synced.push(fd);
+        if (synced.length === 1) return done(new Error('EIO: i/o error'));
+        proof.resolve();
+        nodeFileSystem.fdatasync(fd, done);
       },
     };
     const writer = openWriter(directory, { fileSystem });
-    writer.append(admittedRecord());
-    await failed.promise;
+    const records = [admittedRecord(), admittedRecord()];
+    writer.appendMany(records);
+    await proof.promise;
     assert.equal(writer.healthy, false);
-    assert.throws(() => writer.append(admittedRecord()), SpoolFault);
+    await waitFor(
+      'the proof of the fresh segment',
+      () => writer.healthy,
+      (healthy) => healthy,
+    );
+    assert.equal(new Set(synced).size, 2);
+    assert.deepEqual(readAll(directory), [...records, ...records]);
+    assert.deepEqual(new SpoolReader().readBatch(join(directory, '7'), 2, 0, LIMITS).records, records);
     await writer.close();
-    assert.equal(calls, 1);
     assert.ok(existsSync(join(directory, '7', CLOSED_FILE)));
   });
 
@@ -209,7 +219,7 @@ describe('spool writer', () => {
     assert.equal(writer.healthy, true);
   });
 
-  test('a segment that cannot be begun is a fault', async (context) => {
+  test('while no segment can be begun the old one grows, and nothing is admitted', async (context) => {
     const directory = temporaryDirectory(context);
     let opened = 0;
     const fileSystem: SpoolFileSystem = {
@@ -222,9 +232,66 @@ describe('spool writer', () => {
     const writer = openWriter(directory, { fileSystem, segmentBytesMax: 700 });
     const record = admittedRecord();
     writer.append(record);
-    assert.throws(() => writer.append(record), SpoolFault);
+    writer.append(record);
     assert.equal(writer.healthy, false);
-    assert.deepEqual(readAll(directory), [record]);
+    assert.deepEqual(readAll(directory), [record, record]);
+    assert.deepEqual(readEpochSpool(directory, EPOCH).segments, [1]);
     await writer.close();
+  });
+
+  test('too little free space stops admission before the disk is full, and more of it starts admission again', async (context) => {
+    const directory = temporaryDirectory(context);
+    let freeBytes = 1000;
+    const fileSystem: SpoolFileSystem = { ...nodeFileSystem, freeBytes: (_path, done) => done(null, freeBytes) };
+    const writer = openWriter(directory, { fileSystem, freeBytesMin: 800 });
+    const healthyAt = (bytes: number): boolean => {
+      freeBytes = bytes;
+      writer.check();
+      return writer.healthy;
+    };
+    assert.deepEqual([900, 800, 799, 0].map(healthyAt), [true, true, false, false]);
+    writer.append(admittedRecord());
+    assert.equal(readAll(directory).length, 1);
+    // A little more than where it stopped: a disk at the threshold does not flap.
+    assert.deepEqual([800, 899, 900, 800].map(healthyAt), [false, false, true, true]);
+    await writer.close();
+  });
+
+  test('on a full disk the reserve makes room for what is under way, and is made again before anything is admitted', async (context) => {
+    const directory = temporaryDirectory(context);
+    const reserve = join(directory, '7', 'reserve');
+    const record = admittedRecord();
+    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 8;
+    let left = frameBytes + 100;
+    const fileSystem: SpoolFileSystem = {
+      ...nodeFileSystem,
+      write: (fd, buffer, offset, length) => {
+        if (left === 0 && !existsSync(reserve)) left = 3 * frameBytes;
+        if (left === 0) throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' });
+        const count = nodeFileSystem.write(fd, buffer, offset, Math.min(left, length));
+        left -= count;
+        return count;
+      },
+    };
+    const writer = openWriter(directory, { fileSystem, reserveFileBytes: 4096 });
+    await waitFor(
+      'the reserve',
+      () => existsSync(reserve) && statSync(reserve).size,
+      (size) => size === 4096,
+    );
+    for (let index = 0; index < 3; index++) writer.append(record);
+    assert.equal(writer.healthy, false);
+    assert.equal(existsSync(reserve), false);
+    assert.deepEqual(readAll(directory), [record, record, record]);
+    left = 1 << 20;
+    writer.check();
+    await waitFor(
+      'the reserve to be made again',
+      () => writer.healthy,
+      (healthy) => healthy,
+    );
+    assert.equal(statSync(reserve).size, 4096);
+    await writer.close();
+    assert.equal(existsSync(reserve), false);
   });
 });

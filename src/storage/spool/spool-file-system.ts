@@ -1,6 +1,8 @@
 // The few system calls that the spool writer makes, as an interface, so that tests can fail any of them (disk full, I/O error, short write).
 
-import { closeSync, fdatasync, fdatasyncSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { randomFillSync } from 'node:crypto';
+import { closeSync, fdatasync, fdatasyncSync, ftruncateSync, openSync, rmSync, statfs, writeSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { syncDirectory } from './durable-file.ts';
 
 export interface SpoolFileSystem {
@@ -13,6 +15,12 @@ export interface SpoolFileSystem {
   ftruncate(fd: number, length: number): void;
   close(fd: number): void;
   syncDirectory(path: string): void;
+  /** What a user who is not root may still write on the disk of this directory. */
+  freeBytes(path: string, done: (error: Error | null, bytes: number) => void): void;
+  /** Makes a file that really takes up so many bytes of the disk; replaces one that is there. */
+  preallocate(path: string, bytes: number, done: (error: Error | null) => void): void;
+  /** Whether it was there or not. */
+  remove(path: string): void;
 }
 
 /** O_APPEND: after a truncation the next write still lands at the end. */
@@ -24,4 +32,26 @@ export const nodeFileSystem: SpoolFileSystem = {
   ftruncate: (fd, length) => ftruncateSync(fd, length),
   close: (fd) => closeSync(fd),
   syncDirectory: (path) => syncDirectory(path),
+  freeBytes: (path, done) => statfs(path, (error, found) => (error === null ? done(null, found.bavail * found.bsize) : done(error, 0))),
+  preallocate: (path, bytes, done) => {
+    fill(path, bytes).then(
+      () => done(null),
+      (error: unknown) => done(error instanceof Error ? error : new Error(String(error))),
+    );
+  },
+  remove: (path) => rmSync(path, { force: true }),
 };
+
+const CHUNK_BYTES = 1 << 20;
+
+/** Random bytes: a file system that compresses would keep nothing for zeros. */
+async function fill(path: string, bytes: number): Promise<void> {
+  const chunk = randomFillSync(Buffer.allocUnsafe(Math.min(CHUNK_BYTES, bytes)));
+  const file = await open(path, 'w', 0o600);
+  try {
+    for (let left = bytes; left > 0; ) left -= (await file.write(chunk, 0, Math.min(chunk.length, left))).bytesWritten;
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+}

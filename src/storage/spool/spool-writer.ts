@@ -1,9 +1,16 @@
 // A gateway process's append-only spool: one synchronous write per append, fdatasync in the background, a new segment when one is full.
-// After any fault it takes no more records (`healthy` is false); what it holds is read and posted by jobs.
 //
 //   <directory>/<epoch>/owner.json       written first: who may still write here
 //   <directory>/<epoch>/00000001.spool   complete as soon as 00000002.spool exists, or the owner is gone
+//   <directory>/<epoch>/reserve          room for the ends of what is under way when the disk is full
 //   <directory>/<epoch>/closed           the owner said that it is done
+//
+// Trouble stops admission (`healthy`), not the recording of what is under way, and passes by itself:
+//   disk full         the reserve goes back to the disk and the write goes on; room again, reserve made again: admission goes on
+//   fdatasync failed  the kernel may have dropped what it could not write, and would report success next time. So the descriptor is never believed
+//                     again: all that no successful sync had covered is written anew to a fresh segment, and admission waits for a sync of that one
+//   write failed      the torn bytes are cut off, and the records go to a fresh segment in the same way
+// Records can so be in the spool twice. That is harmless: they are posted by execution id, once.
 
 import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,6 +23,7 @@ import { readProcessIdentity } from './process-identity.ts';
 import { CLOSED_FILE, OWNER_FILE, type SpoolOwner, segmentFileName } from './spool-directory.ts';
 import { nodeFileSystem, type SpoolFileSystem } from './spool-file-system.ts';
 import { HEADER_BYTES, RECORD_BYTES_MAX, writeFrame } from './spool-format.ts';
+import { SpoolReserve } from './spool-reserve.ts';
 
 export interface SpoolWriterOptions {
   /** The directory of all spools; this one lies in a directory named by the epoch. */
@@ -25,10 +33,14 @@ export interface SpoolWriterOptions {
   readonly fsyncIntervalMs: number;
   readonly log: Log;
   readonly clock: Clock;
+  /** Below this much free space nothing is admitted; none when not given. */
+  readonly freeBytesMin?: number;
+  /** Size of the reserve; none when not given. */
+  readonly reserveFileBytes?: number;
   readonly fileSystem?: SpoolFileSystem;
 }
 
-/** The spool cannot take records. `recordsWritten` counts those of the failed call that are in it all the same. */
+/** The spool did not take all records. `recordsWritten` counts those of the failed call that are in it all the same, its first ones. */
 export class SpoolFault extends Error {
   override readonly name = 'SpoolFault';
   readonly recordsWritten: number;
@@ -39,19 +51,38 @@ export class SpoolFault extends Error {
 }
 
 const SCRATCH_BYTES = 64 * 1024;
+/** A sync that does not come back stops admission too: until it does, all of this is kept in memory. */
+const UNSYNCED_BYTES_MAX = 64 * 1024 * 1024;
+/** A fresh segment is tried at once after a fault, then ever less often. */
+const RETRY_FIRST_MS = 1_000;
+const RETRY_MAX_MS = 30_000;
+const FULL_CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
 
 export class SpoolWriter {
   readonly directory: string;
   readonly #options: SpoolWriterOptions;
   readonly #files: SpoolFileSystem;
+  readonly #reserve: SpoolReserve;
   #scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
   #segment = 0;
   #fd = -1;
   #segmentBytes = 0;
-  #fault: Error | null = null;
   #closed = false;
   #dirty = false;
   #syncing = false;
+  /** Nothing can be appended to the present segment: its end is not known. */
+  #torn = false;
+  /** A sync of the present segment has failed. */
+  #doubted = false;
+  /** No sync has succeeded since the last fault. */
+  #unproven = false;
+  #retryAtMs = 0;
+  #retryWaitMs = RETRY_FIRST_MS;
+  /** What no successful sync covers yet: what the running one would, and what came since. Kept to be written again if it fails. */
+  #syncingTexts: (readonly string[])[] = [];
+  #syncingBytes = 0;
+  #writtenTexts: (readonly string[])[] = [];
+  #writtenBytes = 0;
   /** Descriptors that a background fdatasync may still be using. */
   readonly #retired: number[] = [];
   readonly #timer: NodeJS.Timeout;
@@ -70,22 +101,27 @@ export class SpoolWriter {
     this.directory = join(options.directory, String(options.epoch));
     createOwnedDirectory(options, this.directory);
     this.#openNextSegment();
+    const { freeBytesMin = 0, reserveFileBytes: fileBytes = 0, log } = options;
+    this.#reserve = new SpoolReserve({ directory: options.directory, path: join(this.directory, 'reserve'), fileBytes, freeBytesMin, files: this.#files, log });
     // One timer for the writer's life, armed only while something is unsynced: an idle process is not woken.
     this.#timer = setTimeout(() => this.#syncInBackground(), options.fsyncIntervalMs);
   }
 
-  /** False once a write or a sync has failed: admission must stop, the process should be replaced. */
+  /** False stops admission. What was admitted is to be appended all the same. */
   get healthy(): boolean {
-    return this.#fault === null;
+    return !this.#torn && !this.#doubted && !this.#unproven && this.#reserve.hasRoom && this.#syncingBytes + this.#writtenBytes <= UNSYNCED_BYTES_MAX;
+  }
+
+  /** Looks whether there is room on the disk, and tries again after a fault; to be called once a second or so. */
+  check(): void {
+    if (this.#closed) return;
+    this.#reserve.check();
+    if ((this.#torn || this.#doubted) && this.#mayRetry()) this.#tryAfresh();
   }
 
   /** When this returns the record survives the death of the process; a power cut can still take what the last sync interval wrote. */
   append(record: ExecutionRecord): void {
-    this.#assertUsable();
-    const end = this.#frame(JSON.stringify(record), 0);
-    if (this.#segmentBytes > 0 && this.#segmentBytes + end > this.#options.segmentBytesMax) this.#rotate();
-    this.#write(end, null);
-    this.recordsAppended++;
+    this.appendTexts([JSON.stringify(record)]);
   }
 
   /** Several records in one write; cheaper than one by one. */
@@ -93,19 +129,19 @@ export class SpoolWriter {
     this.appendTexts(records.map((record) => JSON.stringify(record)));
   }
 
-  /** Several records, already as the JSON text of an ExecutionRecord each, in one write. */
+  /** Several records, already as the JSON text of an ExecutionRecord each, in one write. The array is the spool's from here on. */
   appendTexts(texts: readonly string[]): void {
-    this.#assertUsable();
+    assert(!this.#closed, 'spool: append after close');
     if (texts.length === 0) return;
-    const ends: number[] = [];
-    let end = 0;
-    for (const text of texts) {
-      end = this.#frame(text, end);
-      ends.push(end);
+    try {
+      if ((this.#torn || this.#doubted) && this.#mayRetry()) this.#beginAfresh();
+      if (this.#torn) throw new SpoolFault('the spool cannot be written', 0);
+      this.#write(texts);
+      this.recordsAppended += texts.length;
+    } catch (error) {
+      if (error instanceof SpoolFault) this.recordsAppended += error.recordsWritten;
+      throw error;
     }
-    if (this.#segmentBytes > 0 && this.#segmentBytes + end > this.#options.segmentBytesMax) this.#rotate();
-    this.#write(end, ends);
-    this.recordsAppended += texts.length;
   }
 
   /** Syncs, then marks the spool as finished, so that jobs may ship its end and close the epoch. Faults do not stop the closing. */
@@ -114,18 +150,45 @@ export class SpoolWriter {
     this.#closed = true;
     clearTimeout(this.#timer);
     if (this.#syncing) await new Promise<void>((resolve) => (this.#onSyncEnd = resolve));
+    // Its room may be what the end needs.
+    this.#reserve.close();
     try {
-      if (this.#fault === null) this.#files.fdatasyncSync(this.#fd);
+      if (this.#torn || this.#doubted) this.#beginAfresh();
+      this.#files.fdatasyncSync(this.#fd);
     } catch (error) {
-      this.#fail('fdatasync', error);
+      this.#report('sync at the end', error);
     }
-    if (this.#fd !== -1) this.#files.close(this.#fd);
+    this.#files.close(this.#fd);
     writeFileDurably(join(this.directory, CLOSED_FILE), '');
   }
 
-  #assertUsable(): void {
-    assert(!this.#closed, 'spool: append after close');
-    if (this.#fault !== null) throw new SpoolFault('the spool takes no more records after a fault', 0, { cause: this.#fault });
+  /** Frames all of them, then writes them in one piece; `ends` are where each ends in it. */
+  #write(texts: readonly string[]): void {
+    const ends: number[] = [];
+    let end = 0;
+    for (const text of texts) {
+      end = this.#frame(text, end);
+      ends.push(end);
+    }
+    if (this.#segmentBytes > 0 && this.#segmentBytes + end > this.#options.segmentBytesMax) this.#rotate();
+    const fault = this.#writeScratch(end);
+    if (fault === null) {
+      this.#keep(texts, end);
+      return;
+    }
+    const whole = this.#cutBack(fault.written, ends);
+    if (whole > 0) this.#keep(texts.slice(0, whole), ends[whole - 1] ?? 0);
+    if (fault.full) throw new SpoolFault('the spool is full', whole, { cause: fault.cause });
+    this.#report('write', fault.cause);
+    this.#doubted = true;
+    if (!this.#mayRetry()) throw new SpoolFault('the spool cannot be written', whole, { cause: fault.cause });
+    // Whatever ails the descriptor, a fresh one may be sound.
+    try {
+      this.#beginAfresh();
+      this.#write(texts.slice(whole));
+    } catch (error) {
+      throw new SpoolFault('the spool cannot be written', whole + (error instanceof SpoolFault ? error.recordsWritten : 0), { cause: error });
+    }
   }
 
   #frame(payload: string, offset: number): number {
@@ -141,80 +204,181 @@ export class SpoolWriter {
     return end;
   }
 
-  #write(length: number, ends: readonly number[] | null): void {
+  /** null: all of it is written. A disk that is full gets the reserve back and is tried once more, from where it stopped. */
+  #writeScratch(length: number): { written: number; full: boolean; cause: unknown } | null {
     let written = 0;
-    try {
-      written = this.#files.write(this.#fd, this.#scratch, 0, length);
-    } catch (error) {
-      // Here a preallocated reserve will be given back to the disk, so that executions in flight can still settle.
-      this.#fail('write', error);
-      throw new SpoolFault('the spool cannot be written', 0, { cause: error });
-    }
-    if (written !== length) this.#cutBack(written, ends ?? []);
-    this.#segmentBytes += length;
-    this.bytesAppended += length;
-    if (!this.#dirty) {
-      this.#dirty = true;
-      if (!this.#syncing) this.#timer.refresh();
+    for (;;) {
+      let cause: unknown = null;
+      try {
+        const count = this.#files.write(this.#fd, this.#scratch, written, length - written);
+        written += count;
+        if (written === length) return null;
+        if (count > 0) continue;
+      } catch (error) {
+        cause = error;
+        if (!isFull(error)) return { written, full: false, cause };
+      }
+      if (!this.#reserve.release()) return { written, full: true, cause: cause ?? new Error(`short write: ${written} bytes`) };
     }
   }
 
-  /** A short write (the disk is full): whole records stay, since jobs may have read them already, the torn one goes. Always throws. */
-  #cutBack(written: number, ends: readonly number[]): never {
-    const whole = ends.filter((end) => end <= written);
-    const keep = whole.at(-1) ?? 0;
-    const cause = new Error(`short write: ${written} bytes`);
-    this.#fail('write', cause);
+  /** Whole records stay, since jobs may have read them already; a torn one goes. Returns how many are whole. */
+  #cutBack(written: number, ends: readonly number[]): number {
+    const whole = ends.filter((end) => end <= written).length;
+    const keep = ends[whole - 1] ?? 0;
     try {
       this.#files.ftruncate(this.#fd, this.#segmentBytes + keep);
     } catch (error) {
-      this.#options.log.error({ err: error, epoch: this.#options.epoch }, 'spool: a torn record could not be cut off; it stays as the torn tail');
+      this.#torn = true;
+      this.#report('cutting a torn record off', error);
     }
-    this.#segmentBytes += keep;
-    this.recordsAppended += whole.length;
-    throw new SpoolFault('the spool is full', whole.length, { cause });
+    return whole;
+  }
+
+  /** They are in the segment, and no sync has covered them. */
+  #keep(texts: readonly string[], bytes: number): void {
+    this.#segmentBytes += bytes;
+    this.bytesAppended += bytes;
+    this.#writtenTexts.push(texts);
+    this.#writtenBytes += bytes;
+    if (this.#dirty) return;
+    this.#dirty = true;
+    if (!this.#syncing && !this.#closed) this.#timer.refresh();
   }
 
   /** The old segment is durable before the new one exists, so only the last segment can have lost its end in a power cut. */
   #rotate(): void {
+    if (this.#doubted) return this.#beginAfresh();
     try {
       this.#files.fdatasyncSync(this.#fd);
-      if (this.#syncing) this.#retired.push(this.#fd);
-      else this.#files.close(this.#fd);
-      this.#fd = -1;
+    } catch (error) {
+      this.#doubt(error);
+      return this.#beginAfresh();
+    }
+    // An error of this file is told to one sync only: while another runs, what it would tell is not known.
+    if (this.#syncing) {
+      this.#syncingTexts.push(...this.#writtenTexts);
+      this.#syncingBytes += this.#writtenBytes;
+    }
+    this.#writtenTexts = [];
+    this.#writtenBytes = 0;
+    try {
       this.#openNextSegment();
     } catch (error) {
-      this.#fail('rotate', error);
-      throw new SpoolFault('the spool cannot begin a segment', 0, { cause: error });
+      // A segment may be longer than it should.
+      this.#report('beginning a segment', error);
+      this.#reserve.release();
     }
   }
 
+  /** Leaves a segment that cannot be trusted: what it may lose is written anew. Throws when that cannot be done; nothing is forgotten then. */
+  #beginAfresh(): void {
+    const { clock } = this.#options;
+    this.#retryAtMs = clock.monotonicMs() + this.#retryWaitMs;
+    this.#retryWaitMs = Math.min(RETRY_MAX_MS, this.#retryWaitMs * 2);
+    this.#unproven = true;
+    try {
+      this.#openNextSegment();
+    } catch (error) {
+      if (isFull(error)) this.#reserve.release();
+      throw new SpoolFault('the spool cannot begin a segment', 0, { cause: error });
+    }
+    this.#torn = false;
+    this.#doubted = false;
+    const again = this.#writtenTexts;
+    this.#writtenTexts = [];
+    this.#writtenBytes = 0;
+    for (const [index, texts] of again.entries()) {
+      const fault = this.#writeAgain(texts);
+      if (fault === null) continue;
+      this.#writtenTexts.push(...again.slice(index));
+      this.#torn = true;
+      throw new SpoolFault('the spool cannot be written', 0, { cause: fault });
+    }
+    // Only a sync proves it, also when there was nothing to write.
+    this.#dirty = true;
+    if (!this.#syncing && !this.#closed) this.#timer.refresh();
+  }
+
+  #writeAgain(texts: readonly string[]): unknown {
+    let end = 0;
+    for (const text of texts) end = this.#frame(text, end);
+    const fault = this.#writeScratch(end);
+    if (fault === null) this.#keep(texts, end);
+    return fault === null ? null : fault.cause;
+  }
+
+  /** The new one is there before the old one is let go. */
   #openNextSegment(): void {
+    const fd = this.#files.open(join(this.directory, segmentFileName(this.#segment + 1)));
     this.#segment++;
-    this.#fd = this.#files.open(join(this.directory, segmentFileName(this.#segment)));
+    if (this.#fd !== -1) {
+      if (this.#syncing) this.#retired.push(this.#fd);
+      else this.#files.close(this.#fd);
+    }
+    this.#fd = fd;
     this.#segmentBytes = 0;
     this.#files.syncDirectory(this.directory);
   }
 
   #syncInBackground(): void {
-    if (!this.#dirty || this.#syncing || this.#closed || this.#fault !== null) return;
+    if (!this.#dirty || this.#syncing || this.#closed) return;
     this.#dirty = false;
     this.#syncing = true;
-    this.#files.fdatasync(this.#fd, (error) => {
+    const fd = this.#fd;
+    this.#syncingTexts = this.#writtenTexts;
+    this.#syncingBytes = this.#writtenBytes;
+    this.#writtenTexts = [];
+    this.#writtenBytes = 0;
+    this.#files.fdatasync(fd, (error) => {
       this.#syncing = false;
-      for (const fd of this.#retired.splice(0)) this.#files.close(fd);
-      // The kernel may have dropped the pages it could not write: trying again would report success over a hole. Never retried.
-      if (error !== null) this.#fail('fdatasync', error);
+      for (const retired of this.#retired.splice(0)) this.#files.close(retired);
+      if (error === null) this.#proved(fd);
+      else this.#doubt(error);
+      this.#syncingTexts = [];
+      this.#syncingBytes = 0;
+      if (this.#doubted && !this.#closed && this.#mayRetry()) this.#tryAfresh();
       if (this.#dirty && !this.#closed) this.#timer.refresh();
       this.#onSyncEnd?.();
     });
   }
 
-  #fail(operation: string, cause: unknown): void {
-    if (this.#fault !== null) return;
-    this.#fault = cause instanceof Error ? cause : new Error(String(cause));
-    this.#options.log.error({ err: cause, epoch: this.#options.epoch, operation }, 'spool: fault, no more records are taken');
+  #proved(fd: number): void {
+    if (fd !== this.#fd || this.#doubted || this.#torn) return;
+    if (this.#unproven) this.#options.log.info({ epoch: this.#options.epoch }, 'spool: can be written again');
+    this.#unproven = false;
+    this.#retryWaitMs = RETRY_FIRST_MS;
   }
+
+  /** What was synced and failed is written again, before what came after it. */
+  #doubt(cause: unknown): void {
+    this.#report('fdatasync', cause);
+    this.#writtenTexts = [...this.#syncingTexts, ...this.#writtenTexts];
+    this.#writtenBytes += this.#syncingBytes;
+    this.#syncingTexts = [];
+    this.#syncingBytes = 0;
+    this.#doubted = true;
+  }
+
+  #tryAfresh(): void {
+    try {
+      this.#beginAfresh();
+    } catch (error) {
+      this.#report('a fresh segment', error);
+    }
+  }
+
+  #mayRetry(): boolean {
+    return this.#options.clock.monotonicMs() >= this.#retryAtMs;
+  }
+
+  #report(operation: string, cause: unknown): void {
+    this.#options.log.error({ err: cause, epoch: this.#options.epoch, operation }, 'spool: fault; nothing is admitted until it can be written again');
+  }
+}
+
+function isFull(error: unknown): boolean {
+  return FULL_CODES.has((error as { code?: unknown }).code);
 }
 
 /** Under its final name only together with its owner, so that no reader meets a spool whose owner is not known. */

@@ -1,0 +1,102 @@
+// Room on the disk for the ends of executions that were admitted before it filled up: a threshold of free space below which nothing more is admitted,
+// and a file of our own that is given back to the disk when another program took the rest (DESIGN 4).
+
+import type { Log } from '../../platform/log.ts';
+import type { SpoolFileSystem } from './spool-file-system.ts';
+
+export interface SpoolReserveOptions {
+  /** On the disk that is watched. */
+  readonly directory: string;
+  readonly path: string;
+  /** Size of the file; 0 for none. */
+  readonly fileBytes: number;
+  /** Free space below which the disk counts as full. */
+  readonly freeBytesMin: number;
+  readonly files: SpoolFileSystem;
+  readonly log: Log;
+}
+
+/** A disk at the threshold would otherwise be full and not full by turns. */
+const RESUME_PART = 8;
+
+export class SpoolReserve {
+  readonly #options: SpoolReserveOptions;
+  #intact = true;
+  #low = false;
+  #filling = false;
+  #closed = false;
+
+  constructor(options: SpoolReserveOptions) {
+    this.#options = options;
+    if (options.fileBytes > 0) this.#fill();
+  }
+
+  /** There is room for more executions. */
+  get hasRoom(): boolean {
+    return this.#intact && !this.#low;
+  }
+
+  /** The disk is full: what is under way is to be recorded in the room of this file. False: it was given back before. */
+  release(): boolean {
+    if (!this.#intact) return false;
+    const { files, path, log } = this.#options;
+    this.#intact = false;
+    log.error({ path }, 'spool: the disk is full; nothing is admitted until there is room, what is under way is recorded in the reserve');
+    try {
+      files.remove(path);
+    } catch (error) {
+      log.error({ err: error, path }, 'spool: the reserve could not be given back to the disk');
+    }
+    return true;
+  }
+
+  /** Looks at the disk; to be called now and then. */
+  check(): void {
+    const { files, directory, freeBytesMin, fileBytes, log } = this.#options;
+    files.freeBytes(directory, (error, bytes) => {
+      if (this.#closed) return;
+      if (error !== null) {
+        log.warn({ err: error }, 'spool: free space cannot be read');
+        return;
+      }
+      const wasLow = this.#low;
+      this.#low = bytes < (wasLow ? freeBytesMin + freeBytesMin / RESUME_PART : freeBytesMin);
+      if (this.#low !== wasLow) {
+        if (this.#low) log.error({ freeBytes: bytes, freeBytesMin }, 'spool: the disk is nearly full; nothing is admitted until there is room');
+        else log.info({ freeBytes: bytes }, 'spool: there is room on the disk again');
+      }
+      if (!this.#intact && !this.#low && bytes >= fileBytes) this.#fill();
+    });
+  }
+
+  close(): void {
+    this.#closed = true;
+    try {
+      this.#options.files.remove(this.#options.path);
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'spool: the reserve could not be removed');
+    }
+  }
+
+  #fill(): void {
+    if (this.#filling) return;
+    const { files, path, fileBytes, log } = this.#options;
+    this.#filling = true;
+    files.preallocate(path, fileBytes, (error) => {
+      this.#filling = false;
+      if (this.#closed) {
+        files.remove(path);
+        return;
+      }
+      if (error !== null) {
+        log.warn({ err: error, path }, 'spool: the reserve could not be made');
+        // What of it was written takes room that records need.
+        if (this.#intact) this.release();
+        else files.remove(path);
+        return;
+      }
+      if (!this.#intact) log.info({ path }, 'spool: the reserve is there again; executions are admitted');
+      this.#intact = true;
+    });
+  }
+}

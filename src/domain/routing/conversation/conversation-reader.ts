@@ -1,6 +1,6 @@
 // Gathers what a conversation says about itself while a dialect reads it message by message: the same notes for every dialect.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { humanTextOf, trimmedForClassifier } from './human-text.ts';
 import type { PreparedConversation } from './prepared-conversation.ts';
 
@@ -54,9 +54,7 @@ export class ConversationReader {
 
 /** Whole texts, not what was left after trimming. Their lengths keep one text's end apart from the next one's beginning. */
 function hashOf(texts: readonly string[]): string {
-  const hash = createHash('sha256');
-  for (const text of texts) hash.update(`${text.length}:`).update(text, 'utf8');
-  return hash.digest('base64url');
+  return hash('sha256', texts.map((text) => `${text.length}:${text}`).join(''), 'base64url');
 }
 
 /** A character outside the basic plane is two units. */

@@ -41,8 +41,14 @@ function textOfPart(part: unknown): string | null {
   return typeof object['text'] === 'string' ? object['text'] : null;
 }
 
+/** The names of those agents' tools have an underscore; a user's own `[list] Result:` has hardly one. */
 function isToolResult(text: string): boolean {
-  return text.startsWith('[') && /^\[[a-zA-Z_-]{1,64}(?: for |\])/.test(text) && text.slice(0, RESULT_MARK_WITHIN).includes(RESULT_MARK);
+  if (!text.startsWith('[')) return false;
+  const head = text.slice(0, RESULT_MARK_WITHIN);
+  const mark = head.indexOf(RESULT_MARK);
+  const space = head.indexOf(' ');
+  const name = head.slice(1, space === -1 ? mark : Math.min(space, mark));
+  return mark !== -1 && name.includes('_');
 }
 
 /** Oldest first, as they came. The latest gets what the earlier ones leave; of a long one head and tail are kept, where a request is usually said. */

@@ -1,6 +1,6 @@
 // Which conversation a request belongs to (spec 4.11): by the client's header, else by its body, else by its first message.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { PreparedConversation } from './prepared-conversation.ts';
 
 export interface Session {
@@ -23,7 +23,5 @@ export function sessionOf(header: (name: string) => string | null | undefined, p
 
 /** The same name is another conversation in another organization, and the same one whether a header or the body says it. */
 export function sessionHash(organizationId: string, session: Session): string {
-  return createHash('sha256')
-    .update(JSON.stringify([organizationId, session.value]))
-    .digest('base64url');
+  return hash('sha256', JSON.stringify([organizationId, session.value]), 'base64url');
 }

@@ -2,9 +2,12 @@
 // How fast is reported; asserted is that it ends within the backstop.
 
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
+import { applyCommand } from '../../src/commands/apply.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
@@ -16,6 +19,7 @@ const GATEWAYS = 4;
 const CONNECTIONS = 24;
 const KEYS_REVOKED = 32;
 const KEYS_AT_ONCE = 4;
+const CONFIGURATION = testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' });
 /** The time to live of what a gateway remembers of a credential (data-plane/identity/authenticate.ts), and something for a busy machine. */
 const BACKSTOP_MS = 30_000 + 15_000;
 
@@ -33,7 +37,7 @@ describe('revocation on four gateway processes', () => {
   before(async () => {
     // No request of this test reaches a provider.
     tollgate = await startTollgate({
-      configurationYaml: testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }),
+      configurationYaml: CONFIGURATION,
       env: { ADMIN_TOKEN },
       gatewayProcesses: GATEWAYS,
     });
@@ -138,6 +142,30 @@ describe('revocation on four gateway processes', () => {
     await becomes(400);
     await ask(tollgate.url, person.token, 'DELETE', `/v1/me/tokens/${person.tokenId}`);
     await becomes(401);
+  });
+
+  test('a model that is made inactive is no longer served by any process, until it is active again', async () => {
+    const key = await tenant.addKey();
+    const headers = { authorization: `Bearer ${key.secret}` };
+    const chat = () => httpCall(`${tollgate.url}/v1/chat/completions`, { headers, body: '{"model":"sim/small","messages":[],"max_tokens":5}' });
+    const statuses = async () => {
+      const seen = await Promise.all(Array.from({ length: GATEWAYS * 6 }, async () => (await chat()).status));
+      return [...new Set(seen)].join();
+    };
+    const becomes = (status: number) => waitFor(`every process to answer ${status}`, statuses, (seen) => seen === String(status), BACKSTOP_MS);
+    const apply = async (text: string) => {
+      const file = join(tollgate.dataDir, 'changed.yaml');
+      writeFileSync(file, text);
+      assert.equal(await applyCommand.run([file], { environment: { DATA_DIR: tollgate.dataDir }, print: () => undefined }), 0);
+    };
+    // Its provider cannot be reached.
+    await becomes(502);
+    await apply(CONFIGURATION.replace('active: true', 'active: false'));
+    await becomes(404);
+    const listed = (await httpCall(`${tollgate.url}/v1/models`, { headers })).body.toString();
+    assert.ok(listed.includes('"sim/uncapped"') && !listed.includes('"sim/small"'));
+    await apply(CONFIGURATION);
+    await becomes(502);
   });
 
   test('a rotated key: both secrets during the overlap, the old one ends with it', async () => {

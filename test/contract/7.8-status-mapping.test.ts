@@ -1,4 +1,4 @@
-// Spec 4.1, 4.3, 7.2, 7.3, 7.5, 7.6 and 7.8 over HTTP: kind x route -> status line, headers and body, each route in its own envelope.
+// Spec 7.2, 7.3, 7.5, 7.6 and 7.8 over HTTP: kind x route -> status line, headers and body, each route in its own envelope.
 
 import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
@@ -131,11 +131,6 @@ describe('refusals of generation routes', () => {
       assertEnvelope(route, { kind: 'method', status: 405, code: 'method_not_allowed', call: () => ({}) }, answer);
     });
   }
-
-  test('images have no variations', async () => {
-    const answer = await callRoute(`${tollgate.url}/v1/images/variations`, { body: '{}' });
-    assertHead(answer, 404);
-  });
 
   test('nothing of it reached a provider', () => assert.equal(upstream.requests.length, 0));
 });

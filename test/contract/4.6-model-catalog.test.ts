@@ -7,6 +7,7 @@ import { listModels } from '../../src/control-plane/catalog/list-models.ts';
 import type { ScopedPrincipal } from '../../src/domain/identity/principal.ts';
 import type { Catalog, Model, Price, Provider } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import { NO_ROUTING } from '../../src/domain/routing/routing-table.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type HttpFront, startHttpFront } from '../support/http-front.ts';
 import { loadOpenapiSchemas } from '../support/openapi-schema.ts';
@@ -208,5 +209,5 @@ function model(id: string, changes: Partial<Model>): Model {
 }
 
 function catalogOf(...models: readonly Model[]): Catalog {
-  return { version: 1, models, byName: new Map() };
+  return { version: 1, models, byName: new Map(), routing: NO_ROUTING };
 }

@@ -2,6 +2,7 @@
 
 import type { ApiName, Catalog, Model, Price, Provider, ServedBy } from '../../domain/models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
+import type { RoutingTable } from '../../domain/routing/routing-table.ts';
 import { jsonModelId } from '../dialects/model-splice.ts';
 import { systemonePrice } from '../dialects/systemone.ts';
 
@@ -38,6 +39,7 @@ export interface ServingCatalog {
   readonly byName: ReadonlyMap<string, ServedModel>;
   /** By id: those that serve some model. */
   readonly providers: ReadonlyMap<string, Provider>;
+  readonly routing: RoutingTable;
 }
 
 /** Prepares a catalog snapshot for serving. Unpriced offers come last only if the catalog says so: order is the administrator's. */
@@ -53,7 +55,7 @@ export function prepareCatalog(catalog: Catalog): ServingCatalog {
     byName.set(name, served);
   }
   const providers = new Map(catalog.models.flatMap((model) => model.servedBy.map(({ provider }) => [provider.id, provider] as const)));
-  return { version: catalog.version, models: catalog.models, byName, providers };
+  return { version: catalog.version, models: catalog.models, byName, providers, routing: catalog.routing };
 }
 
 function prepareModel(model: Model): ServedModel {

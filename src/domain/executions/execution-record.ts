@@ -2,6 +2,7 @@
 // They are plain JSON; money is a decimal string of pico-dollars. jobs posts them, so their shape is a contract between processes and versions.
 
 import type { ApiName } from '../models/catalog.ts';
+import type { ModelRoute } from '../routing/model-route.ts';
 import type { Outcome } from '../settlement/outcome.ts';
 import type { Usage, UsageSource } from '../usage/usage.ts';
 
@@ -33,6 +34,10 @@ export interface ExecutionStart {
   /** The hold: worst-case price in pico-dollars, as a decimal string; null when not billed. Spec: authorized_amount. */
   readonly authorizedAmount: string | null;
   readonly requestBytes: number;
+  /** Why this model serves a request that named none (spec 2.4); absent or null where the client named its model. */
+  readonly route?: ModelRoute | null;
+  /** Budget pools (grant ids) that the execution was held from; absent when none. */
+  readonly budgets?: readonly string[];
 }
 
 export interface AdmittedRecord extends ExecutionStart {
@@ -61,6 +66,10 @@ export interface TerminalRecord extends ExecutionStart {
   readonly responseBytes: number;
   /** The provider's id of a response it has saved (`resp_...`, spec 4.2); absent in records of older versions and of other dialects. */
   readonly responseId?: string | null;
+  /** What the same tokens cost at the route's baseline model, in pico-dollars, decimal string; absent or null where it is not known (spec 2.4). */
+  readonly baselineCost?: string | null;
+  /** What was used of each of `budgets`, in pico-dollars, decimal string, at most the hold; absent without them. */
+  readonly budgetUse?: string;
 }
 
 export type ExecutionRecord = AdmittedRecord | TerminalRecord;

@@ -1,6 +1,7 @@
 // What the catalog knows of providers and models, as plain data: the shape that storage loads and every gateway holds in memory.
 
 import type { PicoUsd } from '../money/pico-usd.ts';
+import type { RoutingTable } from '../routing/routing-table.ts';
 
 /** One upstream API; the catalog says which of them a provider serves for a model. */
 export type ApiName = 'chat_completions' | 'responses' | 'messages' | 'count_tokens' | 'images' | 'systemone';
@@ -73,4 +74,5 @@ export interface Catalog {
   readonly models: readonly Model[];
   /** Model by public id and by every alias. Inactive models are absent. */
   readonly byName: ReadonlyMap<string, Model>;
+  readonly routing: RoutingTable;
 }

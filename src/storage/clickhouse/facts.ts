@@ -2,6 +2,7 @@
 
 import type { TerminalRecord } from '../../domain/executions/execution-record.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
+import { ROUTE_COLUMNS } from './route-columns.ts';
 
 /** A terminal record's facts. A corrected execution is inserted again with a higher version, and then only that one counts. */
 export interface RequestFact extends Omit<TerminalRecord, 'type' | 'latencyMs'> {
@@ -58,6 +59,8 @@ const COLUMNS: readonly Column[] = [
   ['rated_cost', (fact) => dollarsOrNull(fact.ratedCost)],
   ['total_cost', (fact) => dollarsOrNull(fact.charge)],
   ['suspense', (fact) => dollars(fact.suspense)],
+  ...ROUTE_COLUMNS,
+  ['route_baseline_cost', (fact) => dollarsOrNull(fact.baselineCost ?? null)],
 ];
 const COLUMN_NAMES = COLUMNS.map(([name]) => name).join(', ');
 

@@ -2,7 +2,9 @@
 
 import type { ApiName, Catalog, Model, ModelKind, Price, Provider, ProviderTimeouts, ServedBy } from '../../domain/models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
+import type { RoutingTable } from '../../domain/routing/routing-table.ts';
 import type { Postgres } from './pool.ts';
+import { loadRoutingTable } from './routing/policies.ts';
 import { createSecretBox, type SecretBox } from './secret-box.ts';
 
 interface ProviderRow {
@@ -60,17 +62,18 @@ export async function loadCatalog(postgres: Postgres, masterKey: Buffer): Promis
     return makeCatalog(
       Number(version.rows[0]?.version),
       models.rows.map((row) => toModel(row, providersById)),
+      await loadRoutingTable(client),
     );
   });
 }
 
-function makeCatalog(version: number, models: readonly Model[]): Catalog {
+function makeCatalog(version: number, models: readonly Model[], routing: RoutingTable): Catalog {
   const byName = new Map<string, Model>();
   for (const model of models) {
     if (!model.active) continue;
     for (const name of [model.id, ...model.aliases]) byName.set(name, model);
   }
-  return { version, models, byName };
+  return { version, models, byName, routing };
 }
 
 function toProvider(row: ProviderRow, box: SecretBox): Provider {

@@ -3,6 +3,7 @@
 import type { ConfiguredModel, ConfiguredOffer, ConfiguredRoutingPolicy } from '../../../domain/configuration/configuration.ts';
 import type { Provider } from '../../../domain/models/catalog.ts';
 import { providerSecretName } from '../catalog-store.ts';
+import { putPolicyVersion } from '../routing/policies.ts';
 import { type Application, ConfigurationConflict } from './application.ts';
 
 export async function applyProvider(application: Application, provider: Provider): Promise<void> {
@@ -155,12 +156,6 @@ async function insertPrice({ client }: Application, modelId: string, offer: Conf
 }
 
 /** A definition that is different from the newest version becomes the next one. */
-export async function applyRoutingPolicy(application: Application, policy: ConfiguredRoutingPolicy): Promise<void> {
-  const { rowCount } = await application.client.query(
-    `INSERT INTO routing_policies (name, version, definition)
-     SELECT $1, coalesce(max(version), 0) + 1, $2::jsonb FROM routing_policies WHERE name = $1
-     HAVING (SELECT definition FROM routing_policies WHERE name = $1 ORDER BY version DESC LIMIT 1) IS DISTINCT FROM $2::jsonb`,
-    [policy.name, JSON.stringify(policy.definition)],
-  );
-  if (rowCount > 0) application.catalogChanged = true;
+export async function applyRoutingPolicy(application: Application, { name, definition }: ConfiguredRoutingPolicy): Promise<void> {
+  if (await putPolicyVersion(application.client, name, definition)) application.catalogChanged = true;
 }

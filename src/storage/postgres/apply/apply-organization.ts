@@ -23,9 +23,13 @@ export async function applyOrganization(application: Application, organization: 
   await applyKeys(application, { id, slug: organization.slug }, organization.keys);
 }
 
-async function upsertOrganization({ client, changedKeyHashes }: Application, organization: ConfiguredOrganization): Promise<string> {
+async function upsertOrganization(application: Application, organization: ConfiguredOrganization): Promise<string> {
+  const { client, changedKeyHashes } = application;
   const { slug, displayName, billing, autoRoutingPolicy } = organization;
-  const before = await client.query<{ billing: string }>('SELECT billing FROM organizations WHERE slug = $1 FOR UPDATE', [slug]);
+  const before = await client.query<{ billing: string; policy: string | null }>(
+    'SELECT billing, auto_routing_policy AS policy FROM organizations WHERE slug = $1 FOR UPDATE',
+    [slug],
+  );
   const { rows } = await client.query<{ id: string }>(
     `INSERT INTO organizations (slug, display_name, billing, auto_routing_policy) VALUES ($1, $2, $3, $4)
      ON CONFLICT (slug) DO UPDATE SET display_name = excluded.display_name, billing = excluded.billing, auto_routing_policy = excluded.auto_routing_policy
@@ -34,6 +38,8 @@ async function upsertOrganization({ client, changedKeyHashes }: Application, org
   );
   const id = rows[0]?.id;
   if (id === undefined) throw new Error(`the organization ${slug} was not stored`);
+  // Who routes by which policy is part of what gateways load with the catalog.
+  if ((before.rows[0]?.policy ?? null) !== autoRoutingPolicy) application.catalogChanged = true;
   if (before.rows[0] !== undefined && before.rows[0].billing !== billing) {
     // Who pays is part of what gateways remember of every key.
     const keys = await client.query<{ key_hash: Buffer }>('SELECT key_hash FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL', [id]);

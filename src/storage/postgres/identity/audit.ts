@@ -16,10 +16,12 @@ export type AuditAction =
   | `model_access.set`
   | `limits.replace`
   | `platform_administrator.${'add' | 'remove'}`
+  | 'organization.routing'
+  | 'routing_policy.put'
   | 'configuration.apply';
 
 export interface AuditTarget {
-  readonly kind: 'organization' | 'team' | 'user' | 'key' | 'token';
+  readonly kind: 'organization' | 'team' | 'user' | 'key' | 'token' | 'routing_policy';
   readonly id: string;
 }
 

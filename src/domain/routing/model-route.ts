@@ -1,0 +1,101 @@
+// The routing decision record of a request (spec 2.4), as it is kept and shown: names and forms are the spec's, what does not apply is absent.
+
+import { formatUsdString } from '../money/format.ts';
+import type { PicoUsd } from '../money/pico-usd.ts';
+import type { RouteDecision, RouteReason } from './decide-route.ts';
+import type { PickedBy, Rejection } from './route-candidates.ts';
+
+/** One call of the classifier. Its price is the operator's: it is recorded, and nobody is charged for it. */
+export interface ClassifierCall {
+  /** As the policy names it. */
+  readonly model: string;
+  /** null: not reported. */
+  readonly inputTokens: number | null;
+  /** null: no catalog price, or no tokens reported. */
+  readonly cost: PicoUsd | null;
+  readonly latencyMs: number;
+}
+
+/** `baseline_cost_usd` is added when the execution is posted: it is known at its end. */
+export interface ModelRoute {
+  readonly requested: string;
+  readonly tier?: string;
+  readonly classified_tier?: string;
+  readonly reason: RouteReason;
+  readonly confidence?: number;
+  readonly cached: boolean;
+  readonly task?: string;
+  readonly picked_by?: PickedBy;
+  readonly correction: boolean;
+  readonly previous_model?: string;
+  readonly previous_tier?: string;
+  readonly sticky: boolean;
+  readonly baseline_model?: string;
+  readonly baseline_cost_usd?: string;
+  // Beyond the spec.
+  readonly policy: string;
+  readonly policy_version: number;
+  /** 0 is the cheapest; absent where the model is in no tier. */
+  readonly tier_rank?: number;
+  /** The tier is above the classifier's own choice. */
+  readonly escalated: boolean;
+  readonly rejected: readonly Rejection[];
+  readonly distribution?: Readonly<Record<string, number>>;
+  readonly correction_probability?: number;
+  /** Only on the request that made the call. */
+  readonly classifier?: { readonly model: string; readonly input_tokens: number | null; readonly cost_usd: string | null; readonly latency_ms: number };
+  /** Hash of who pays, the session and the first message: names a conversation and tells nothing of it. */
+  readonly session?: string;
+  readonly turn?: string;
+  readonly safety?: 'signed_reasoning';
+}
+
+export interface RouteCircumstances {
+  /** Name of the virtual model. */
+  readonly requested: string;
+  /** Names of the policy's tiers, cheapest first. */
+  readonly tiers: readonly { readonly name: string }[];
+  readonly cached: boolean;
+  readonly classifier: ClassifierCall | null;
+  /** null: no conversation was recognized. */
+  readonly session: string | null;
+  readonly turn: string | null;
+}
+
+export function modelRouteOf(decision: RouteDecision, circumstances: RouteCircumstances): ModelRoute {
+  const { previous, classifiedTier, confidence, distribution, task, pickedBy, correctionProbability, baselineModel, safety, tier } = decision;
+  const { requested, tiers, cached, classifier, session, turn } = circumstances;
+  const rank = tiers.findIndex(({ name }) => name === tier);
+  const classifiedRank = tiers.findIndex(({ name }) => name === classifiedTier);
+  return {
+    requested,
+    ...(tier === null ? {} : { tier }),
+    ...(classifiedTier === null ? {} : { classified_tier: classifiedTier }),
+    reason: decision.reason,
+    ...(confidence === null ? {} : { confidence }),
+    cached,
+    ...(task === null ? {} : { task }),
+    ...(pickedBy === null ? {} : { picked_by: pickedBy }),
+    correction: decision.correction,
+    ...(previous === null ? {} : { previous_model: previous.model, ...(previous.tier === null ? {} : { previous_tier: previous.tier }) }),
+    sticky: decision.sticky,
+    ...(baselineModel === null ? {} : { baseline_model: baselineModel }),
+    policy: decision.policy,
+    policy_version: decision.policyVersion,
+    ...(rank === -1 ? {} : { tier_rank: rank }),
+    escalated: classifiedRank !== -1 && rank > classifiedRank && ESCALATIONS.has(decision.reason),
+    rejected: decision.rejected,
+    ...(distribution === null ? {} : { distribution }),
+    ...(correctionProbability === null ? {} : { correction_probability: correctionProbability }),
+    ...(classifier === null ? {} : { classifier: renderCall(classifier) }),
+    ...(session === null ? {} : { session }),
+    ...(turn === null ? {} : { turn }),
+    ...(safety === null ? {} : { safety }),
+  };
+}
+
+const ESCALATIONS: ReadonlySet<RouteReason> = new Set(['low_confidence_escalated', 'correction_escalated']);
+
+function renderCall({ model, inputTokens, cost, latencyMs }: ClassifierCall): NonNullable<ModelRoute['classifier']> {
+  return { model, input_tokens: inputTokens, cost_usd: cost === null ? null : formatUsdString(cost), latency_ms: latencyMs };
+}

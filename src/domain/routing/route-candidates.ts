@@ -1,0 +1,184 @@
+// Which candidates of a policy can serve a request, and which of a tier is tried first (spec 4.11, point 3). Pure.
+
+import type { ApiName, Model } from '../models/catalog.ts';
+import type { RoutedApi } from './conversation/prepared-conversation.ts';
+import type { RoutingCandidate, RoutingPolicy } from './routing-policy.ts';
+
+export type PickedBy = 'strength' | 'native_api';
+
+/**
+ * Why a candidate was passed over. `unavailable`: not in the catalog, or inactive. `not_permitted`: the access policy. `no_price`: the caller is
+ * billed. `context_too_small`: for the conversation, as far as its size is known. `signed_reasoning`: another model's thoughts in the history.
+ */
+export type RejectionReason = 'unavailable' | 'not_permitted' | 'no_price' | 'context_too_small' | 'signed_reasoning';
+
+export interface Rejection {
+  /** As the policy names it. */
+  readonly model: string;
+  readonly tier: string;
+  readonly reason: RejectionReason;
+}
+
+/** What decides who can serve a request. */
+export interface CandidateQuestion {
+  readonly policy: RoutingPolicy;
+  readonly api: RoutedApi;
+  /** By any public name; inactive models are absent. */
+  readonly modelNamed: (name: string) => Model | null;
+  /** Public ids; null: every model. */
+  readonly allowedModels: ReadonlySet<string> | null;
+  readonly isBilled: boolean;
+  /** Size of the conversation in tokens; mostly an estimate. */
+  readonly conversationTokens: number;
+  /** The request's own output limit. */
+  readonly outputTokensMax: number | null;
+}
+
+export interface Pick {
+  readonly rank: number;
+  readonly model: Model;
+  /** null: it is the tier's first that can serve. */
+  readonly pickedBy: PickedBy | null;
+  /** What was tried before it and could not serve. */
+  readonly rejected: readonly Rejection[];
+}
+
+interface Judged {
+  readonly candidate: RoutingCandidate;
+  readonly model: Model | null;
+  readonly rejection: RejectionReason | null;
+}
+
+export class RouteCandidates {
+  private readonly question: CandidateQuestion;
+  private readonly tiers: readonly (readonly Judged[])[];
+
+  constructor(question: CandidateQuestion) {
+    this.question = question;
+    const tiers = question.policy.tiers.map((tier) => tier.models.map((candidate) => judge(candidate, question)));
+    this.tiers = tiers.flat().some(({ rejection }) => rejection === null) ? tiers : withLargest(tiers);
+  }
+
+  /** null: some candidate can serve. `denied`: the access policy excludes every one that there is. */
+  get failure(): 'denied' | 'unavailable' | null {
+    const all = this.tiers.flat();
+    if (all.some(({ rejection }) => rejection === null)) return null;
+    const existing = all.filter(({ rejection }) => rejection !== 'unavailable');
+    return existing.length > 0 && existing.every(({ rejection }) => rejection === 'not_permitted') ? 'denied' : 'unavailable';
+  }
+
+  /** From the wanted tier; where none of it can serve, from the nearest stronger one, else the nearest weaker. null when there is a `failure`. */
+  pick(rank: number, task: string | null): Pick | null {
+    const rejected: Rejection[] = [];
+    for (const next of outwards(rank, this.tiers.length)) {
+      const found = this.pickIn(next, task);
+      rejected.push(...found.rejected);
+      if (found.judged !== null) return { rank: next, model: found.judged.model as Model, pickedBy: found.pickedBy, rejected };
+    }
+    return null;
+  }
+
+  /** The strongest tier's first choice, or the next one's where none of it can serve (spec 2.4, baseline_model). */
+  strongest(task: string | null): Pick | null {
+    return this.pick(this.tiers.length - 1, task);
+  }
+
+  /** Where a model stands among the candidates that can serve; the given tier first. null: nowhere. */
+  rankOf(modelId: string, tier: string | null): number | null {
+    const stands = (judged: readonly Judged[]) => judged.some(({ model, rejection }) => rejection === null && model?.id === modelId);
+    const named = this.question.policy.tiers.findIndex(({ name }) => name === tier);
+    if (stands(this.tiers[named] ?? [])) return named;
+    const rank = this.tiers.findIndex(stands);
+    return rank === -1 ? null : rank;
+  }
+
+  /** Whether a model can be called at all, whatever the policy says of it. */
+  rejectionOf(name: string): RejectionReason | null {
+    const { modelNamed, allowedModels } = this.question;
+    return rejectUncallable(modelNamed(name), allowedModels);
+  }
+
+  private pickIn(rank: number, task: string | null): { judged: Judged | null; pickedBy: PickedBy | null; rejected: Rejection[] } {
+    const tier = this.question.policy.tiers[rank];
+    const judged = this.tiers[rank] ?? [];
+    const { policy, api } = this.question;
+    const isStrong = ({ candidate }: Judged) => task !== null && candidate.strengths.includes(task);
+    const isNative = ({ model }: Judged) => policy.preferNativeApi && model !== null && isNativeTo(model, api);
+    const weight = (one: Judged) => (isStrong(one) ? 2 : 0) + (isNative(one) ? 1 : 0);
+    // Stable: among equals the policy's order holds.
+    const inOrder = judged.toSorted((one, other) => weight(other) - weight(one));
+    const index = inOrder.findIndex(({ rejection }) => rejection === null);
+    const passed = index === -1 ? inOrder : inOrder.slice(0, index);
+    const rejected = passed.map(({ candidate, rejection }) => ({ model: candidate.id, tier: tier?.name ?? '', reason: rejection as RejectionReason }));
+    const chosen = inOrder[index] ?? null;
+    const first = judged.find(({ rejection }) => rejection === null);
+    const isAhead = chosen !== null && first !== undefined && chosen !== first;
+    return { judged: chosen, pickedBy: isAhead ? (isStrong(chosen) && !isStrong(first) ? 'strength' : 'native_api') : null, rejected };
+  }
+}
+
+function judge(candidate: RoutingCandidate, question: CandidateQuestion): Judged {
+  const model = question.modelNamed(candidate.id);
+  const rejection =
+    rejectUncallable(model, question.allowedModels) ??
+    (model !== null && question.isBilled && !isPriced(model, question.api) ? 'no_price' : null) ??
+    (model !== null && !isLargeEnough(model, question) ? 'context_too_small' : null);
+  return { candidate, model, rejection };
+}
+
+function rejectUncallable(model: Model | null, allowedModels: ReadonlySet<string> | null): RejectionReason | null {
+  if (model === null) return 'unavailable';
+  return allowedModels === null || allowedModels.has(model.id) ? null : 'not_permitted';
+}
+
+/** One that does not serve the called API fails as if it had been named (spec 4.11), so that is no reason here. Token counts are free. */
+function isPriced({ servedBy }: Model, api: RoutedApi): boolean {
+  return api === 'count_tokens' || servedBy.every(({ apis, price }) => price !== null || !apis.includes(api));
+}
+
+/** The reply needs room as well: providers refuse input and output limit together beyond the context. */
+function isLargeEnough({ contextLength, maxOutputTokens }: Model, { conversationTokens, outputTokensMax }: CandidateQuestion): boolean {
+  if (contextLength === null) return true;
+  const output = outputTokensMax === null ? 0 : Math.min(outputTokensMax, maxOutputTokens ?? outputTokensMax);
+  return conversationTokens + output <= contextLength;
+}
+
+/**
+ * No candidate seems large enough. The size is an estimate, so the largest is tried all the same: what its provider says of a conversation that is
+ * truly too long is what clients know how to answer, by shortening it.
+ */
+function withLargest(tiers: readonly (readonly Judged[])[]): readonly (readonly Judged[])[] {
+  let largest: Judged | null = null;
+  for (const judged of tiers.flat()) {
+    if (judged.rejection === 'context_too_small' && contextOf(judged) > contextOf(largest)) largest = judged;
+  }
+  return tiers.map((tier) => tier.map((judged) => (judged === largest ? { ...judged, rejection: null } : judged)));
+}
+
+function contextOf(judged: Judged | null): number {
+  return judged?.model?.contextLength ?? 0;
+}
+
+type ApiFamily = 'openai' | 'anthropic';
+
+const FAMILY: Readonly<Record<ApiName, ApiFamily | null>> = {
+  chat_completions: 'openai',
+  responses: 'openai',
+  messages: 'anthropic',
+  count_tokens: 'anthropic',
+  images: null,
+  systemone: null,
+};
+
+/** A model's own family is that of the API which its first provider lists first. */
+export function isNativeTo({ servedBy }: Model, api: RoutedApi): boolean {
+  const own = servedBy[0]?.apis[0];
+  return own !== undefined && FAMILY[own] === FAMILY[api] && servedBy.some(({ apis }) => apis.includes(api));
+}
+
+/** The tier itself, then upwards, then downwards. */
+function outwards(rank: number, tiers: number): number[] {
+  const up = Array.from({ length: Math.max(0, tiers - rank) }, (_, step) => rank + step);
+  const down = Array.from({ length: Math.max(0, rank) }, (_, step) => rank - 1 - step);
+  return [...up, ...down];
+}

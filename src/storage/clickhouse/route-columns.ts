@@ -1,0 +1,43 @@
+// The columns of a fact that say why an auto-routed request was served by its model (deploy/clickhouse/0002-model-route.sql).
+
+import type { ModelRoute } from '../../domain/routing/model-route.ts';
+
+type RouteColumn = readonly [name: string, value: (route: ModelRoute) => unknown, otherwise: unknown];
+
+/** `otherwise`: what a request that named its model has there. */
+const COLUMNS: readonly RouteColumn[] = [
+  ['routed', () => true, false],
+  ['route_tier', ({ tier }) => tier ?? '', ''],
+  ['route_tier_rank', ({ tier_rank }) => tier_rank ?? null, null],
+  ['route_classified_tier', ({ classified_tier }) => classified_tier ?? '', ''],
+  ['route_reason', ({ reason }) => reason, ''],
+  ['route_confidence', ({ confidence }) => confidence ?? null, null],
+  ['route_cached', ({ cached }) => cached, false],
+  ['route_task', ({ task }) => task ?? '', ''],
+  ['route_picked_by', ({ picked_by }) => picked_by ?? '', ''],
+  ['route_escalated', ({ escalated }) => escalated, false],
+  ['route_correction', ({ correction }) => correction, false],
+  ['route_correction_probability', ({ correction_probability }) => correction_probability ?? null, null],
+  ['route_previous_model', ({ previous_model }) => previous_model ?? '', ''],
+  ['route_previous_tier', ({ previous_tier }) => previous_tier ?? '', ''],
+  ['route_sticky', ({ sticky }) => sticky, false],
+  ['route_safety', ({ safety }) => safety ?? '', ''],
+  ['route_baseline_model', ({ baseline_model }) => baseline_model ?? '', ''],
+  ['route_policy', ({ policy }) => policy, ''],
+  ['route_policy_version', ({ policy_version }) => policy_version, 0],
+  ['route_session', ({ session }) => session ?? '', ''],
+  ['route_turn', ({ turn }) => turn ?? '', ''],
+  ['route_rejected_models', ({ rejected }) => rejected.map(({ model }) => model), []],
+  ['route_rejected_tiers', ({ rejected }) => rejected.map(({ tier }) => tier), []],
+  ['route_rejected_reasons', ({ rejected }) => rejected.map(({ reason }) => reason), []],
+  ['route_distribution', ({ distribution }) => distribution ?? {}, {}],
+  ['classifier_model', ({ classifier }) => classifier?.model ?? '', ''],
+  ['classifier_input_tokens', ({ classifier }) => classifier?.input_tokens ?? null, null],
+  ['classifier_cost', ({ classifier }) => classifier?.cost_usd ?? null, null],
+  ['classifier_latency_ms', ({ classifier }) => classifier?.latency_ms ?? null, null],
+];
+
+/** As the columns of facts.ts, of whatever has a route. */
+export const ROUTE_COLUMNS = COLUMNS.map(
+  ([name, value, otherwise]) => [name, ({ route }: { readonly route?: ModelRoute | null }) => (route == null ? otherwise : value(route))] as const,
+);

@@ -1,0 +1,143 @@
+// The routes of human turns: claimed by whoever comes first, decided once in the cluster, remembered for the turn's other requests and the next turn.
+
+import type { TerminalRecord } from '../../../domain/executions/execution-record.ts';
+import type { RouteDecision } from '../../../domain/routing/decide-route.ts';
+import type { PostgresClient } from '../pool.ts';
+
+export interface TurnName {
+  readonly conversation: string;
+  readonly turn: string;
+}
+
+export interface TurnClaim extends TurnName {
+  readonly organizationId: string;
+  readonly humanMessages: number;
+}
+
+/** What is remembered of a conversation at one of its turns. */
+export interface RememberedTurn {
+  /** null: the turn is not decided. */
+  readonly decision: RouteDecision | null;
+  /** How long ago somebody claimed it, in milliseconds; null: nobody has. */
+  readonly claimedAgoMs: number | null;
+  /** The nearest earlier turn that was decided. */
+  readonly previous: PreviousTurn | null;
+}
+
+export interface PreviousTurn {
+  readonly decision: RouteDecision;
+  /** Of its largest request; null: not known yet. */
+  readonly inputTokens: number | null;
+  readonly requestBytes: number | null;
+}
+
+interface TurnRow {
+  readonly claimed: boolean;
+  readonly decision: RouteDecision | null;
+  readonly claimed_ago_ms: number | null;
+  readonly previous: RouteDecision | null;
+  readonly input_tokens: string | null;
+  readonly request_bytes: string | null;
+}
+
+/** A row that another transaction inserts at this moment keeps ours from being inserted and is not seen yet: then neither `claimed` nor a decision. */
+const TURN = `
+  SELECT EXISTS (SELECT FROM claim) AS claimed, own.decision, (extract(epoch FROM clock_timestamp() - own.claimed_at) * 1000)::double precision AS claimed_ago_ms,
+         previous.decision AS previous, previous.input_tokens, previous.request_bytes
+    FROM (SELECT $1::text AS conversation, $2::text AS turn) wanted
+    LEFT JOIN routing_turns own USING (conversation, turn)
+    LEFT JOIN LATERAL (
+      SELECT decision, input_tokens, request_bytes FROM routing_turns
+       WHERE conversation = $1 AND turn <> $2 AND human_messages < $3 AND decision IS NOT NULL
+       ORDER BY human_messages DESC, claimed_at DESC LIMIT 1
+    ) previous ON true`;
+
+const CLAIM = {
+  name: 'claim_routing_turn',
+  text: `
+    WITH claim AS (
+      INSERT INTO routing_turns (conversation, turn, human_messages, organization_id) VALUES ($1, $2, $3, $4)
+      ON CONFLICT (conversation, turn) DO NOTHING RETURNING 1
+    ) ${TURN}`,
+};
+const FIND = { name: 'find_routing_turn', text: `WITH claim AS (SELECT 1 WHERE false) ${TURN}` };
+
+/** `claimed`: the turn is the caller's to decide. */
+export async function claimTurn(
+  postgres: PostgresClient,
+  { conversation, turn, humanMessages, organizationId }: TurnClaim,
+): Promise<RememberedTurn & { readonly claimed: boolean }> {
+  const { rows } = await postgres.query<TurnRow>(CLAIM, [conversation, turn, humanMessages, organizationId]);
+  return { ...toTurn(rows[0]), claimed: rows[0]?.claimed ?? false };
+}
+
+export async function findTurn(postgres: PostgresClient, { conversation, turn, humanMessages }: Omit<TurnClaim, 'organizationId'>): Promise<RememberedTurn> {
+  const { rows } = await postgres.query<TurnRow>(FIND, [conversation, turn, humanMessages]);
+  return toTurn(rows[0]);
+}
+
+function toTurn(row: TurnRow | undefined): RememberedTurn {
+  if (row === undefined) return { decision: null, claimedAgoMs: null, previous: null };
+  const { decision, claimed_ago_ms: claimedAgoMs, previous, input_tokens: inputTokens, request_bytes: requestBytes } = row;
+  return {
+    decision,
+    claimedAgoMs,
+    previous: previous === null ? null : { decision: previous, inputTokens: toNumber(inputTokens), requestBytes: toNumber(requestBytes) },
+  };
+}
+
+function toNumber(count: string | null): number | null {
+  return count === null ? null : Number(count);
+}
+
+const DECIDE = {
+  name: 'decide_routing_turn',
+  text: `
+    WITH written AS (
+      UPDATE routing_turns SET decision = $3::jsonb WHERE conversation = $1 AND turn = $2 AND decision IS NULL RETURNING decision
+    )
+    SELECT decision FROM written UNION ALL SELECT decision FROM routing_turns WHERE conversation = $1 AND turn = $2 AND decision IS NOT NULL LIMIT 1`,
+};
+
+/** The decision that holds from now on: this one, unless somebody wrote one before. */
+export async function decideTurn(postgres: PostgresClient, { conversation, turn }: TurnName, decision: RouteDecision): Promise<RouteDecision> {
+  const { rows } = await postgres.query<{ decision: RouteDecision }>(DECIDE, [conversation, turn, JSON.stringify(decision)]);
+  return rows[0]?.decision ?? readDecided(postgres, { conversation, turn }, decision);
+}
+
+/** Somebody wrote between the two halves of the statement above, which see the table as it was before either. */
+async function readDecided(postgres: PostgresClient, { conversation, turn }: TurnName, decision: RouteDecision): Promise<RouteDecision> {
+  const { rows } = await postgres.query<{ decision: RouteDecision | null }>(
+    { name: 'read_routing_turn', text: 'SELECT decision FROM routing_turns WHERE conversation = $1 AND turn = $2' },
+    [conversation, turn],
+  );
+  return rows[0]?.decision ?? decision;
+}
+
+const REMEMBER_SIZES = {
+  name: 'remember_routing_sizes',
+  text: `
+    UPDATE routing_turns AS stored SET input_tokens = record."inputTokens", request_bytes = record."requestBytes"
+      FROM json_to_recordset($1::json) AS record ("conversation" text, "turn" text, "inputTokens" bigint, "requestBytes" bigint)
+     WHERE stored.conversation = record."conversation" AND stored.turn = record."turn"
+       AND (stored.request_bytes IS NULL OR stored.request_bytes < record."requestBytes")`,
+};
+
+/** How large the conversations of these executions were. Most batches have no routed one, and then there is no statement. */
+export async function rememberSizes(client: PostgresClient, terminals: readonly TerminalRecord[]): Promise<void> {
+  const largest = new Map<string, { conversation: string; turn: string; inputTokens: number; requestBytes: number }>();
+  for (const { route, usage, usageSource, api, requestBytes } of terminals) {
+    const inputTokens = usage?.inputTokens ?? null;
+    // A token count reports no use of its own, and what we counted ourselves lacks attachments.
+    if (route?.session === undefined || route.turn === undefined || inputTokens === null || usageSource !== 'reported' || api === 'count_tokens') continue;
+    const key = `${route.session} ${route.turn}`;
+    if ((largest.get(key)?.requestBytes ?? -1) < requestBytes) largest.set(key, { conversation: route.session, turn: route.turn, inputTokens, requestBytes });
+  }
+  if (largest.size > 0) await client.query(REMEMBER_SIZES, [JSON.stringify([...largest.values()])]);
+}
+
+/** How many were forgotten: those that were claimed before the instant. */
+export async function forgetTurns(postgres: PostgresClient, before: Date): Promise<number> {
+  const { rowCount } = await postgres.query('DELETE FROM routing_turns WHERE claimed_at < $1', [before]);
+  return rowCount;
+}

@@ -297,6 +297,7 @@ describe('identity: every caller on every route', () => {
             assert.deepEqual([reply.status, reply.body.toString()], [status, JSON.stringify({ error })], where);
           } else if (seen) {
             assert.equal(reply.status, expected.ok, `${where}: ${reply.body.toString()}`);
+            assertAsDescribed(route, reply, where);
           } else {
             // Foreign and absent are the same bytes.
             assert.equal(reply.status, 404, `${where}: ${reply.body.toString()}`);
@@ -428,6 +429,14 @@ interface CellCall {
   readonly caller: Caller;
   readonly object: ObjectName;
   readonly seen: boolean;
+}
+
+/** What an identity route answers is what the OpenAPI document says of it, and nothing beside. */
+function assertAsDescribed({ path, description }: DescribedRoute, reply: HttpAnswer, where: string): void {
+  if (description.answer === null || reply.status >= 400 || !/^\/v1\/(me|admin)\b/.test(path)) return;
+  assert.equal(reply.status, description.status, where);
+  const value: unknown = JSON.parse(reply.body.toString());
+  assert.deepEqual(description.answer.parse(value), value, where);
 }
 
 async function callCell(route: DescribedRoute, expected: Expectation, { world, caller, object, seen }: CellCall): Promise<HttpAnswer> {

@@ -37,6 +37,12 @@ export interface Config {
   readonly delegationKey: Buffer | null;
   readonly bodyLimitBytes: number;
   readonly drainSeconds: number;
+  /** Free space on the disk of `dataDirectory` below which nothing is admitted. */
+  readonly spoolReserveBytes: number;
+  /** Webhooks may be sent to plain http:// addresses. */
+  readonly webhookAllowHttp: boolean;
+  /** Webhooks may be sent to loopback, private and link-local addresses. */
+  readonly webhookAllowPrivate: boolean;
   readonly dialectRefusals: ReadonlySet<DialectRoute>;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** Absolute path of the configuration file; null: none named. */
@@ -87,6 +93,13 @@ function address(protocols: readonly string[]) {
     .optional();
 }
 
+function flag() {
+  return z
+    .enum(['true', 'false'], 'must be true or false')
+    .transform((value) => value === 'true')
+    .optional();
+}
+
 function listOf<T extends string>(names: readonly T[], mustBe: string) {
   const isName = (text: string): text is T => (names as readonly string[]).includes(text);
   return z
@@ -122,6 +135,9 @@ const SETTINGS = z.object({
   DELEGATION_KEY: text(/^[\x21-\x7e]{32,512}$/, 'must be 32 to 512 visible ASCII characters'),
   BODY_LIMIT_BYTES: wholeNumber(1024, GIBIBYTE),
   DRAIN_SECONDS: wholeNumber(0, 3600),
+  SPOOL_RESERVE_BYTES: wholeNumber(0, 1024 * GIBIBYTE),
+  WEBHOOK_ALLOW_HTTP: flag(),
+  WEBHOOK_ALLOW_PRIVATE: flag(),
   DIALECT_REFUSALS: listOf(DIALECT_ROUTES, `must be "all" or some of ${DIALECT_ROUTES.join(',')}, with commas between`),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).optional(),
   TOLLGATE_CONFIG: text(/^[^\0]+$/, 'must be a file path'),
@@ -161,6 +177,9 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     delegationKey: settings.DELEGATION_KEY === undefined ? null : Buffer.from(settings.DELEGATION_KEY, 'utf8'),
     bodyLimitBytes: settings.BODY_LIMIT_BYTES ?? 33_554_432,
     drainSeconds: settings.DRAIN_SECONDS ?? 30,
+    spoolReserveBytes: settings.SPOOL_RESERVE_BYTES ?? 67_108_864,
+    webhookAllowHttp: settings.WEBHOOK_ALLOW_HTTP ?? false,
+    webhookAllowPrivate: settings.WEBHOOK_ALLOW_PRIVATE ?? false,
     dialectRefusals: new Set(settings.DIALECT_REFUSALS ?? []),
     logLevel: settings.LOG_LEVEL ?? 'info',
     configurationFile: settings.TOLLGATE_CONFIG === undefined ? null : resolve(workingDirectory, settings.TOLLGATE_CONFIG),

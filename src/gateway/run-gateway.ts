@@ -47,6 +47,8 @@ export interface GatewayParts {
 const POSTGRES_CONNECTIONS_MAX = 4;
 const SEGMENT_BYTES_MAX = 67_108_864;
 const FSYNC_INTERVAL_MS = 20;
+/** The ends of some ten thousand executions. */
+const SPOOL_RESERVE_FILE_BYTES = 16_777_216;
 const COUNT_QUEUE_BYTES_MAX = 67_108_864;
 const COARSE_INTERVAL_MS = 1_000;
 const SLOW_INTERVAL_MS = 60_000;
@@ -78,6 +80,7 @@ export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: 
   const clocks = [
     new CoarseClock(COARSE_INTERVAL_MS, log, [
       () => plane.relay.open.checkTime(clock.monotonicMs()),
+      () => held.records.check(),
       () => origins.trim(),
       () => plane.relay.cooldowns.forgetEnded(clock.monotonicMs()),
       () => leases.giveBackIdle(),
@@ -103,7 +106,16 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
   return {
     postgres,
     epoch,
-    records: SpoolWriter.open({ directory, epoch, segmentBytesMax: SEGMENT_BYTES_MAX, fsyncIntervalMs: FSYNC_INTERVAL_MS, log, clock }),
+    records: SpoolWriter.open({
+      directory,
+      epoch,
+      segmentBytesMax: SEGMENT_BYTES_MAX,
+      fsyncIntervalMs: FSYNC_INTERVAL_MS,
+      freeBytesMin: config.spoolReserveBytes,
+      reserveFileBytes: SPOOL_RESERVE_FILE_BYTES,
+      log,
+      clock,
+    }),
     leases: new WalletLeases(createLeaseStore(postgres, epoch), () => clock.monotonicMs()),
     catalog: await HeldCatalog.load(postgres, config.masterKey),
     authenticator: new Authenticator(findPrincipalIn(postgres, config), clock),
@@ -177,7 +189,10 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
 }
 
 /** What must come back to where it was once nothing is under way. */
-function registerGauges(metrics: MetricsRegistry, { leases }: Held, { relay }: DataPlane): void {
+function registerGauges(metrics: MetricsRegistry, { leases, records }: Held, { relay }: DataPlane): void {
+  metrics.gauge('tollgate_spool_blocked', 'Processes that admit nothing because of their spool; above zero is an alarm.', {
+    read: () => (records.healthy ? 0 : 1),
+  });
   metrics.gauge('tollgate_relays_open', 'Requests handed to the relay whose end is not complete', { read: () => relay.open.size });
   metrics.gauge('tollgate_lease_free_usd', 'Credit borrowed from wallets that no request holds', {
     read: () => Number(leases.totals().free) / PICO_USD_PER_USD,

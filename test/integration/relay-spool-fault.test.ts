@@ -81,8 +81,8 @@ const CASES: readonly Case[] = [
   },
 ];
 
-/** Met by the end's own record; where only the sync fails, by a record before it. */
-const FAULTS = ['full', 'short', 'sync'] as const;
+/** A disk whose reserve is of no use either. */
+const FAULTS = ['full', 'short'] as const;
 
 describe('a disk that takes no more of the spool', () => {
   const flag = join(tmpdir(), `tollgate-full-disk-${process.pid}`);
@@ -113,14 +113,14 @@ describe('a disk that takes no more of the spool', () => {
     test(`${how}: every reply is cut, admission stops, and what is held stays held`, async () => {
       const [pid = 0] = tollgate.gatewayPids();
       const pending = await Promise.all(CASES.map((_, index) => begin(index)));
-      if (how === 'sync') await failSync();
       const before = await settledGauges();
       assert.ok(before.tollgate_lease_held_usd > 0);
       writeFileSync(flag, how);
-      const answers = pending.map(({ ended }) => ended);
-      for (const { socket, test: one } of pending) socket.write(framed(one, one.rest, true));
-      for (const [index, answer] of (await Promise.all(answers)).entries()) {
-        const { name, stream, rest } = CASES[index] as Case;
+      for (const { socket, test: one, ended } of pending) {
+        const { name, stream, rest } = one;
+        // One after the other: of a group that is half written the first records are written.
+        socket.write(framed(one, rest, true));
+        const answer = await ended;
         assert.equal(answer.complete, false, `${name}: never a clean end`);
         assert.ok(!answer.body.endsWith(stream ? rest.slice(-12) : '}'), `${name}: nor an event that says so`);
       }
@@ -153,6 +153,44 @@ describe('a disk that takes no more of the spool', () => {
     rmSync(flag);
     await roll(pid);
     assert.ok((await complete(0)).complete);
+  });
+
+  test('sync: what is under way ends whole and is charged, nothing more is admitted, and it passes by itself', async () => {
+    const pids = tollgate.gatewayPids();
+    const pending = await Promise.all(CASES.map((_, index) => begin(index)));
+    await failSync();
+    await assertRefused();
+    for (const { socket, test: one } of pending) socket.write(framed(one, one.rest, true));
+    for (const { ended, test: one } of pending) assert.equal((await ended).complete, true, one.name);
+    rmSync(flag);
+    await becomeReady();
+    assert.ok((await complete(0)).complete);
+    const ids = pending.map(({ id }) => id);
+    await waitFor(
+      'the charges',
+      () => ledger.query(`SELECT count(*)::int AS count FROM generations WHERE id = ANY($1) AND billing_status = 'final' AND charge > 0`, [ids]),
+      (rows) => rows[0]?.count === ids.length,
+    );
+    assert.deepEqual(tollgate.gatewayPids(), pids);
+  });
+
+  test('full for a while: what could not be recorded is cancelled when there is room again, and admission goes on by itself', async () => {
+    const pids = tollgate.gatewayPids();
+    const { id, socket, test: one, ended } = await begin(0);
+    writeFileSync(flag, 'full');
+    socket.write(framed(one, one.rest, true));
+    assert.equal((await ended).complete, false);
+    await assertRefused();
+    rmSync(flag);
+    await becomeReady();
+    assert.ok((await complete(0)).complete);
+    const rows = await waitFor(
+      'the end of what was cut',
+      () => ledger.query('SELECT billing_status, error_code, charge::text AS charge FROM generations WHERE id = $1 AND outcome IS NOT NULL', [id]),
+      (found) => found.length === 1,
+    );
+    assert.deepEqual(rows, [{ billing_status: 'cancelled', error_code: 'record_lost', charge: '0' }]);
+    assert.deepEqual(tollgate.gatewayPids(), pids);
   });
 
   async function assertRefused(): Promise<void> {
@@ -241,6 +279,10 @@ describe('a disk that takes no more of the spool', () => {
       () => tollgate.gatewayPids(),
       (pids) => pids.length === 1 && pids[0] !== pid,
     );
+    await becomeReady();
+  }
+
+  async function becomeReady(): Promise<void> {
     await waitFor(
       'the installation to be ready again',
       async () => (await httpCall(`${tollgate.url}/readyz`)).status,

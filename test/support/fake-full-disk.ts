@@ -1,12 +1,14 @@
-// Loaded into every process of an installation before its own code (`node --import`): from when the file that FULL_DISK_FLAG names exists, the disk
-// takes no more of a spool. The file says how: `full` refuses writes, `short` takes half of one, `sync` loses what it took.
+// Loaded into every process of an installation before its own code (`node --import`): while the file that FULL_DISK_FLAG names exists, the disk
+// takes no more of a spool, its reserve included. The file says how: `full` refuses writes, `short` takes half of one, `sync` loses what it took.
 
 import fs, { existsSync, readFileSync } from 'node:fs';
+import promises from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 
 const flag = process.env.FULL_DISK_FLAG ?? '';
 const spools = new Set<number>();
 const { openSync, closeSync, writeSync, fdatasync } = fs;
+const { open } = promises;
 
 function fault(): string {
   return existsSync(flag) ? readFileSync(flag, 'utf8') : '';
@@ -38,5 +40,10 @@ fs.fdatasync = ((fd: number, done: (error: Error | null) => void) => {
   if (spools.has(fd) && fault() === 'sync') process.nextTick(done, diskError('EIO'));
   else fdatasync(fd, done);
 }) as typeof fdatasync;
+
+promises.open = async (path, flags, mode) => {
+  if (String(path).endsWith('/reserve') && ['full', 'short'].includes(fault())) throw diskError('ENOSPC');
+  return open(path, flags, mode);
+};
 
 syncBuiltinESMExports();

@@ -47,6 +47,9 @@ export interface Ending {
   readonly responseId: string | null;
 }
 
+/** What a terminal record says beyond the start that it repeats. */
+type EndFields = Omit<TerminalRecord, keyof ExecutionStart | 'type'>;
+
 export class Execution {
   readonly admission: Admission;
   readonly receivedAtMs: number;
@@ -111,7 +114,7 @@ export class Execution {
     const endedAtMs = metering.clock.monotonicMs();
     const latencyMs = Math.max(0, Math.round(endedAtMs - this.receivedAtMs));
     const ttftMs = this.firstByteAtMs === null ? null : Math.max(0, Math.round(this.firstByteAtMs - this.receivedAtMs));
-    const end: Omit<TerminalRecord, keyof ExecutionStart | 'type'> = {
+    const end: EndFields = {
       endedAtMs: metering.clock.nowMs(),
       outcome: ending.outcome,
       status: ending.status,
@@ -127,7 +130,12 @@ export class Execution {
       responseBytes: ending.responseBytes,
       ...(ending.responseId === null ? {} : { responseId: ending.responseId }),
     };
-    await metering.journal.append(`{"type":"terminal",${this.startText.slice(0, -1)},${JSON.stringify(end).slice(1)}`);
+    try {
+      await metering.journal.append(this.terminalText(end));
+    } catch (fault) {
+      this.endUnseen(end);
+      throw fault;
+    }
     this.settled = true;
     // Only after the record is written: money that is free again may be lent or spent at once.
     if (admission.hold !== null && admission.walletId !== null) metering.leases.settle(admission.walletId, admission.hold, settlement.charge ?? 0n);
@@ -141,5 +149,40 @@ export class Execution {
       });
     }
     metering.metrics.ended(start.api, ending, settlement, latencyMs, ttftMs);
+  }
+  private terminalText(end: EndFields): string {
+    return `{"type":"terminal",${this.startText.slice(0, -1)},${JSON.stringify(end).slice(1)}`;
+  }
+
+  /**
+   * The end could not be recorded, and so no client sees it: nobody pays (the outcome matrix, `process_killed`), and once the spool takes records again one
+   * of them says so. The hold stays held: whether the first record is in the spool all the same is not known for certain.
+   */
+  private endUnseen(end: EndFields): void {
+    const { billingStatus, charge } = settle({
+      outcome: 'process_killed',
+      usage: null,
+      usageSource: null,
+      claimedUsage: null,
+      price: this.offer.price,
+      billed: this.admission.hold !== null,
+      authorizedAmount: this.admission.hold,
+    });
+    const unseen: EndFields = {
+      endedAtMs: end.endedAtMs,
+      outcome: 'process_killed',
+      status: end.status,
+      errorCode: 'record_lost',
+      usage: null,
+      usageSource: null,
+      billingStatus,
+      ratedCost: null,
+      charge: charge === null ? null : charge.toString(),
+      suspense: '0',
+      latencyMs: end.latencyMs,
+      ttftMs: end.ttftMs,
+      responseBytes: end.responseBytes,
+    };
+    this.metering.journal.appendWhenPossible(this.terminalText(unseen));
   }
 }

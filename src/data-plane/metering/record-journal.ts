@@ -3,9 +3,12 @@
 
 /** The spool. When `appendTexts` returns, its records survive the death of this process; it throws when they may not. */
 export interface RecordSink {
-  /** Each the JSON text of an ExecutionRecord. */
+  /** Each the JSON text of an ExecutionRecord. What is thrown may say how many are written all the same: `recordsWritten`, the first ones. */
   appendTexts(records: readonly string[]): void;
 }
+
+/** How often what is owed to the spool is offered again. */
+const OFFER_AGAIN_MS = 250;
 
 interface Waiting {
   readonly written: () => void;
@@ -17,6 +20,8 @@ export class RecordJournal {
   private readonly onFault: (fault: unknown) => void;
   private records: string[] = [];
   private waiting: Waiting[] = [];
+  private owed: string[] = [];
+  private offering: NodeJS.Timeout | null = null;
 
   /** `onFault` is the alarm: it is told of every group that could not be written. */
   constructor(sink: RecordSink, onFault: (fault: unknown) => void) {
@@ -33,18 +38,40 @@ export class RecordJournal {
     });
   }
 
+  /** For a record that nobody waits for: it is written as soon as the spool takes it, however long that is, unless the process ends before. */
+  appendWhenPossible(record: string): void {
+    this.owed.push(record);
+    this.offering ??= setInterval(this.writeOwed, OFFER_AGAIN_MS).unref();
+  }
+
   private readonly writeGroup = (): void => {
     const { records, waiting } = this;
     this.records = [];
     this.waiting = [];
+    const { count, fault } = this.write(records);
+    for (const [index, one] of waiting.entries()) {
+      if (index < count) one.written();
+      else one.failed(fault);
+    }
+    // The alarm comes last: what is written is written, whoever hears it.
+    if (count < records.length) this.onFault(fault);
+  };
+
+  private readonly writeOwed = (): void => {
+    const owed = this.owed;
+    this.owed = owed.slice(this.write([...owed]).count);
+    if (this.owed.length > 0 || this.offering === null) return;
+    clearInterval(this.offering);
+    this.offering = null;
+  };
+
+  /** How many of them are written, the first ones, and why not all. */
+  private write(records: readonly string[]): { count: number; fault: unknown } {
     try {
       this.sink.appendTexts(records);
-      for (const one of waiting) one.written();
+      return { count: records.length, fault: null };
     } catch (fault) {
-      // Some of a group may be in the spool all the same. They are taken for lost here, and an `admitted` without an end is resolved
-      // by reconciliation; a client never sees an end whose record is in doubt.
-      this.onFault(fault);
-      for (const one of waiting) one.failed(fault);
+      return { count: (fault as { recordsWritten?: number }).recordsWritten ?? 0, fault };
     }
-  };
+  }
 }

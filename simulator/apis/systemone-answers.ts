@@ -1,9 +1,10 @@
-// The answers to typed questions: they follow from the request, or from what `[[sim: <question>=...]]` says, and look like the real service's:
-// two decimals, sums that may fall short by one hundredth, maps in an order of their own.
+// The answers to typed questions: they follow from the request (a router's questions from how its text sounds), or from what `[[sim: <question>=...]]` says,
+// and look like the real service's: two decimals, sums that may fall short by one hundredth, maps in an order of their own.
 
 import { percentDecoded } from '../directives.ts';
 import { seedFrom } from '../generated-text.ts';
 import { isObject, type Json } from '../json-fields.ts';
+import { judgedProbability, judgedWeights } from './routing-judge.ts';
 
 export interface Question {
   readonly type: 'noul' | 'choice' | 'score';
@@ -12,6 +13,7 @@ export interface Question {
 
 export interface Steering {
   readonly settings: ReadonlyMap<string, string>;
+  readonly state: unknown;
   readonly seed: number;
 }
 
@@ -42,19 +44,43 @@ function answer(id: string, question: Question, steering: Steering): Json {
   const confidence = fractionOf(asked?.[2]) ?? fractionOf(steering.settings.get(`${id}.confidence`)) ?? fractionOf(steering.settings.get('confidence'));
   switch (question.type) {
     case 'noul':
-      return { type: 'noul', noul: decimal(asked === undefined ? Math.floor(uniform(steering.seed) * 101) / 100 : probabilityOfYes(asked[0])) };
+      return { type: 'noul', noul: decimal(asked === undefined ? unsteeredProbability(id, steering) : probabilityOfYes(asked[0])) };
     case 'choice':
-      return answerChoice(outcomesOf(question.criteria), asked, confidence, steering);
+      return answerChoice(id, question, { asked: asked ?? askedByTruth(id, question, steering), confidence }, steering);
     case 'score':
       return answerScore(question.criteria, asked, confidence, steering.seed);
   }
 }
 
-function answerChoice(options: readonly string[], asked: readonly string[] | undefined, confidence: number | null, steering: Steering): Json {
+/**
+ * `ID.truth=OPTION accuracy=0.8`: that option on so many texts of a hundred, another one on the rest. Which texts those are follows from the state alone,
+ * so that a router's own words do not change it.
+ */
+function askedByTruth(id: string, { criteria }: Question, { settings, state }: Steering): readonly string[] | undefined {
+  const truth = percentDecoded(settings.get(`${id}.truth`));
+  if (truth === null) return undefined;
+  const seed = seedFrom(Buffer.from(`${id} ${JSON.stringify(state)}`));
+  const isRight = uniform(seed) < (fractionOf(settings.get(`${id}.accuracy`)) ?? fractionOf(settings.get('accuracy')) ?? 1);
+  const others = outcomesOf(criteria).filter((option) => option !== truth);
+  return [isRight ? truth : (others[seed % others.length] ?? truth)];
+}
+
+function unsteeredProbability(id: string, { state, seed }: Steering): number {
+  return judgedProbability(id, state) ?? Math.floor(uniform(seed) * 101) / 100;
+}
+
+interface Asked {
+  readonly asked: readonly string[] | undefined;
+  readonly confidence: number | null;
+}
+
+function answerChoice(id: string, { criteria }: Question, { asked, confidence }: Asked, steering: Steering): Json {
+  const options = outcomesOf(criteria);
   const general = steering.settings.get('choose');
   const wanted = asked?.[0] ?? (general !== undefined && options.includes(percentDecoded(general)) ? percentDecoded(general) : undefined);
   const index = wanted === undefined ? -1 : options.indexOf(wanted);
-  const weights = options.map((_, place) => uniform(steering.seed + place) ** 3 + 0.001);
+  const judged = judgedWeights(id, criteria, steering.state);
+  const weights = options.map((_, place) => judged?.[place] ?? uniform(steering.seed + place) ** 3 + 0.001);
   const hundredths = index === -1 ? spread(weights, 100, steering.seed) : steered(weights, index, fractionOf(asked?.[1]) ?? STEERED_PROBABILITY);
   // An option that is not among the criteria is answered all the same: a gateway must not trust it.
   const choice = wanted ?? options[hundredths.indexOf(Math.max(...hundredths))] ?? null;

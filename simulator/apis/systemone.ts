@@ -59,7 +59,7 @@ function plan(request: CallRequest): Planned {
     pauses: 1,
     stream: null,
     whole() {
-      const answers = answerQuestions(questions, { settings: directives.settings, seed: seedFrom(request.body) });
+      const answers = answerQuestions(questions, { settings: directives.settings, state, seed: seedFrom(request.body) });
       const body = renderWithDecimals({ model: versionOf(model), answers, ...usage });
       return `${body.slice(0, -1)}${' '.repeat(directives.bytes)}${directives.invalidUtf8 ? `,"note":"${INVALID_UTF8}"` : ''}}`;
     },

@@ -1,9 +1,11 @@
 // The simulated provider's typed-question API, as TypeSafe's client reads it, and the ways in which a test can steer its answers.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { TypeSafeClient } from '@typesafe-ai/sdk';
 import { httpCall } from '../support/http-call.ts';
+import { sharedAssets } from '../support/shared-assets.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 
 interface ChoiceAnswer {
@@ -100,6 +102,41 @@ describe('the simulated systemone API', () => {
       ['light', 'a b', 0.8, 1.5, { 0: 0, 1: 0.5, 2: 0.5 }, undefined, undefined],
     );
     assert.equal((await tier('[[sim/text: status=500]] [[sim: tier=light]]')).choice, 'light', 'faults meant for the answering model do not concern the judge');
+  });
+
+  test("judges a router's questions by the latest text", async () => {
+    const judged = async (latest: string): Promise<unknown[]> => {
+      const questions = {
+        tier: { type: 'choice', criteria: TIERS },
+        kind: { type: 'choice', criteria: { prose: 'letters and essays', code: 'writing or repairing code', other: null } },
+        correction: { type: 'noul' },
+      };
+      const { answers } = (await ask({ previous_message: 'Prove the theorem and refactor the code.', latest_message: latest }, questions)).body;
+      return [answers.tier?.choice, answers.kind?.choice, Number(answers.correction?.noul) > 0.7];
+    };
+    assert.deepEqual(await judged('Hello, thank you for the letters!'), ['light', 'prose', false]);
+    assert.deepEqual(await judged('Find the root cause of the deadlock and refactor the code.'), ['strong', 'code', false]);
+    assert.deepEqual((await judged('That is wrong, look again')).slice(2), [true]);
+    assert.deepEqual(await judged('Hello [[sim: tier=strong kind=other correction=0.9]]'), ['strong', 'other', true]);
+  });
+
+  test('is right as often as it is told to be', async (t) => {
+    const file = sharedAssets('routing', 'llmrouter-dcrouter', 'scores.jsonl');
+    if (file === null) return t.skip('no recorded outcomes here');
+    const lines = readFileSync(file, 'utf8').split('\n').slice(0, 400);
+    let right = 0;
+    for (const line of lines) {
+      const { question, scores } = JSON.parse(line) as { question: string; scores: Readonly<Record<string, number>> };
+      const truth = (scores['qwen2.5-7b-instruct'] ?? 0) > 0.5 ? 'light' : 'strong';
+      const { choice } = await tier({ latest_message: `${question.slice(0, 2000)} [[sim/systemone: tier.truth=${truth} accuracy=0.8]]` });
+      assert.ok(choice in TIERS);
+      if (choice === truth) right++;
+    }
+    // The texts are fixed, so this is a figure and no estimate: 80% up to the luck of 400 draws.
+    assert.ok(right / lines.length > 0.75 && right / lines.length < 0.85, `${right} of ${lines.length}`);
+    const { choice: exact } = await tier('[[sim: tier.truth=medium]]');
+    const { choice: never } = await tier('[[sim: tier.truth=medium accuracy=0]]');
+    assert.deepEqual([exact, never === 'medium'], ['medium', false]);
   });
 
   test('refuses what the real one refuses, in its three forms', async () => {

@@ -46,6 +46,8 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   traffic_capacity_unavailable: { kind: 'traffic_capacity_unavailable' },
   guardrail_blocked: { kind: 'guardrail_blocked', guardrail: { policy: 'no-secrets', rule: 'keys', entity: 'api_key', stage: 'input' } },
   guardrail_unavailable: { kind: 'guardrail_unavailable' },
+  routing_denied: { kind: 'routing_denied' },
+  routing_unavailable: { kind: 'routing_unavailable' },
   byok_key_unavailable: { kind: 'byok_key_unavailable' },
   upstream_unreachable: { kind: 'upstream_unreachable' },
   upstream_timeout: { kind: 'upstream_timeout' },

@@ -333,6 +333,21 @@ export const REFUSAL_RULES: { readonly [K in RefusalKind]: RefusalRule<RefusalOf
     advice: RETRY_LATER,
   },
 
+  routing_denied: {
+    status: 403,
+    family: 'request',
+    retryable: false,
+    summary: 'You may use none of the models that auto routing chooses from.',
+    advice: 'Name a model that you may use; GET /v1/models lists them.',
+  },
+  routing_unavailable: {
+    status: 503,
+    family: 'service',
+    retryable: true,
+    retryAfterMs: 2 * SECOND_MS,
+    summary: 'Auto routing has no model for this request at the moment.',
+    advice: 'Try again after the time in the Retry-After header, or name a model.',
+  },
   byok_key_unavailable: {
     // What is wrong with a key is mended by whoever manages it.
     status: 503,

@@ -74,6 +74,9 @@ export type Refusal =
   // Guardrails (spec 7.7).
   | { readonly kind: 'guardrail_blocked'; readonly guardrail: GuardrailFinding }
   | ({ readonly kind: 'guardrail_unavailable' } & Later)
+  // Auto routing (spec 4.11).
+  | { readonly kind: 'routing_denied' }
+  | ({ readonly kind: 'routing_unavailable' } & Later)
   // The provider and ourselves.
   | { readonly kind: 'byok_key_unavailable'; readonly provider?: string }
   | ({ readonly kind: 'upstream_unreachable' } & Later)

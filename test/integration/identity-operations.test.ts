@@ -117,6 +117,9 @@ describe('teams', () => {
     const team = done(await createTeam(postgres, OPERATOR, { organizationId, slug: 'research' }));
     const name = { organizationId, teamId: team.id };
     assert.equal(await refusal(createTeam(postgres, OPERATOR, { organizationId, slug: 'research' })), 'conflict');
+    for (const displayName of ['two\nlines', 'two\u2028lines', '\ud800', '']) {
+      assert.equal(await refusal(createTeam(postgres, OPERATOR, { organizationId, slug: 'odd', displayName })), 'invalid');
+    }
     assert.deepEqual(done(await listTeams(postgres, { organizationId })).items, [team]);
     assert.equal(done(await updateTeam(postgres, OPERATOR, name, { slug: 'lab', displayName: 'The Lab' })).slug, 'lab');
     done(await addMember(postgres, OPERATOR, { ...scope, teamId: team.id }, { email: 'owner@acme.test', role: 'owner' }));
@@ -126,6 +129,8 @@ describe('teams', () => {
     done(await revokeKey(postgres, OPERATOR, { organizationId, keyId: key.id }));
     done(await deleteTeam(postgres, OPERATOR, name));
     assert.equal(await refusal(getTeam(postgres, name)), 'not_found');
+    const [deletion] = done(await listAudit(postgres, { organizationId, limit: 1 })).items;
+    assert.deepEqual([deletion?.action, (deletion?.before as { endedKeyIds?: unknown }).endedKeyIds], ['team.delete', [key.id]]);
     assert.equal(done(await getKey(postgres, { organizationId, keyId: key.id })).teamId, null);
   });
 });
@@ -235,6 +240,7 @@ describe('keys', () => {
       teamPermissions: new Map(),
       platformAdmin: false,
       allowedModels: new Set(['m/a']),
+      limits: [],
       expiresAtMs: 1_900_000_000_123,
     });
     assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, order)), 'conflict');

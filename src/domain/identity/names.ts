@@ -1,8 +1,8 @@
 // What names and ids of identity may look like, whoever gives them. NUL and lone surrogates, which Postgres takes in no text, are in none of them.
 
 const SLUG = /^[a-z0-9][a-z0-9_-]{0,62}$/;
-/** \P{C}: no control or format characters, no unpaired surrogates. */
-const LABEL = /^\P{C}{1,200}$/u;
+/** One line: no control or format characters, no unpaired surrogates, no line or paragraph separators. */
+const LABEL = /^[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u;
 const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}]+$/u;
 const EMAIL_LENGTH_MAX = 254;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

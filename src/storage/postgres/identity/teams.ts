@@ -116,13 +116,18 @@ export async function deleteTeam(postgres: Postgres, actor: Actor, name: TeamNam
       [organizationId, teamId],
     );
     if (keys.rowCount > 0) return conflict('team', 'has keys that are not revoked');
-    await client.query('UPDATE api_keys SET team_id = NULL, revoked_at = coalesce(revoked_at, now()) WHERE organization_id = $1 AND team_id = $2', [
-      organizationId,
-      teamId,
-    ]);
+    const { rows: ended } = await client.query<{ id: string }>(
+      'UPDATE api_keys SET team_id = NULL, revoked_at = coalesce(revoked_at, now()) WHERE organization_id = $1 AND team_id = $2 RETURNING id',
+      [organizationId, teamId],
+    );
     await client.query('DELETE FROM usage_limits WHERE organization_id = $1 AND team_id = $2', [organizationId, teamId]);
     await client.query('DELETE FROM teams WHERE organization_id = $1 AND id = $2', [organizationId, teamId]);
-    await recordAudit(client, actor, { organizationId, action: 'team.delete', target: { kind: 'team', id: teamId }, before });
+    await recordAudit(client, actor, {
+      organizationId,
+      action: 'team.delete',
+      target: { kind: 'team', id: teamId },
+      before: { ...before, endedKeyIds: ended.map(({ id }) => id) },
+    });
     await notifyIdentityChanged(client);
     return { deleted: true };
   });

@@ -34,7 +34,7 @@ const AS_PLAIN_TEXT = { disallowedSpecial: new Set<string>() };
 export default async function countTokens(input: CountTokensInput): Promise<CountTokensOutput> {
   const count = await loadEncoding(input.encoding);
   return {
-    inputTokens: input.count.input ? attempt(() => countText(DIALECTS[input.api].requestText(decode(input.request)), count)) : null,
+    inputTokens: input.count.input === false ? null : attempt(() => countRequest(input, count)),
     outputTokens: input.count.output ? attempt(() => countResponse(input, count)) : null,
   };
 }
@@ -49,6 +49,14 @@ export async function loadEncoding(encoding: string): Promise<CountTokens> {
     for (const slice of cutLongRuns(text)) tokens += countWith(slice, AS_PLAIN_TEXT);
     return tokens;
   };
+}
+
+function countRequest({ api, request, count: { input } }: CountTokensInput, count: CountTokens): number | null {
+  const text = DIALECTS[api].requestText(decode(request));
+  const tokens = countText(text, count);
+  if (text === null || tokens === null || input !== 'at_most') return tokens;
+  const textBytes = text.texts.reduce((bytes, part) => bytes + Buffer.byteLength(part), 0);
+  return tokens + Math.max(0, request.byteLength - textBytes);
 }
 
 function countResponse(input: CountTokensInput, count: CountTokens): number | null {

@@ -7,8 +7,7 @@ import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Clock } from '../platform/clock.ts';
-import { admit } from './admission/admit.ts';
-import type { WalletLeases } from './admission/wallet-leases.ts';
+import { admit, type Gate } from './admission/admit.ts';
 import { continueFrom } from './catalog/continuation.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
 import type { SavedResponses } from './catalog/saved-responses.ts';
@@ -26,7 +25,7 @@ export interface DataPlane {
   readonly authenticator: Authenticator;
   readonly catalog: () => ServingCatalog;
   readonly intake: Intake;
-  readonly leases: WalletLeases;
+  readonly gate: Gate;
   readonly savedResponses: SavedResponses;
   readonly metering: Metering;
   readonly relay: RelayContext;
@@ -88,7 +87,7 @@ async function admitAndRelay(
   const { served } = resolved;
   const { bounds, requestedModel } = read;
   const measure = { bytes: request.body.length, attachments: request.scanned?.attachments ?? 0, carriedTokens: continuation.carriedTokens };
-  const admitting = admit({ principal, dialect, served, bounds, body: measure }, plane.leases);
+  const admitting = admit({ principal, dialect, served, bounds, measure, request }, plane.gate);
   const admission = admitting instanceof Promise ? await admitting : admitting;
   if ('kind' in admission) return admission;
 
@@ -112,6 +111,7 @@ async function admitAndRelay(
     tags: readTags(exchange, plane.tagHeader),
     authorizedAmount: admission.hold === null ? null : admission.hold.toString(),
     requestBytes: request.body.length,
+    ...(admission.budgets.length === 0 ? {} : { budgets: admission.budgets }),
   };
   const execution = await Execution.begin(start, offer, admission, receivedAtMs, plane.metering);
   if (execution === null) return { kind: 'billing_unavailable' };

@@ -1,21 +1,24 @@
 // Keeps a gateway process in step with the database: catalog changes, revoked keys and lease recalls are pushed and arrive within a second (DESIGN 2, 5).
 
-import type { WalletLeases } from '../data-plane/admission/wallet-leases.ts';
+import type { AllowanceLeases } from '../data-plane/admission/allowance-leases.ts';
 import type { Authenticator } from '../data-plane/identity/authenticate.ts';
 import type { Log } from '../platform/log.ts';
 import { createListener, type Listener } from '../storage/postgres/listen.ts';
 import type { HeldCatalog } from './held-catalog.ts';
+import { readRecall } from './lease-store.ts';
 
 export interface Followed {
   readonly url: string;
   readonly log: Log;
   readonly catalog: HeldCatalog;
   readonly authenticator: Authenticator;
-  readonly leases: WalletLeases;
+  readonly leases: AllowanceLeases;
+  /** This process's. */
+  readonly epoch: number;
 }
 
 /** Listens from when this resolves. */
-export async function followChanges({ url, log, catalog, authenticator, leases }: Followed): Promise<Listener> {
+export async function followChanges({ url, log, catalog, authenticator, leases, epoch }: Followed): Promise<Listener> {
   const reload = () => {
     // Whatever changed, what was remembered of credentials may be out of date: asking again is cheap.
     authenticator.forgetAll();
@@ -29,12 +32,16 @@ export async function followChanges({ url, log, catalog, authenticator, leases }
         if (what === 'catalog') reload();
         else authenticator.forgetAll();
       },
-      tollgate_lease_recall: (walletId) => {
-        leases.giveBack(walletId).catch((fault: unknown) => log.warn({ err: fault }, 'a recalled lease could not be handed back'));
+      tollgate_lease_recall: (payload) => {
+        const { key, byEpoch } = readRecall(payload);
+        if (byEpoch !== epoch) leases.callBack(key);
       },
     },
     // Notifications sent while the connection was away are lost: everything they could have said is looked up.
-    onReconnect: reload,
+    onReconnect: () => {
+      reload();
+      leases.callBackAll();
+    },
   });
   await listener.listening;
   return listener;

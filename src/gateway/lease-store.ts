@@ -1,13 +1,45 @@
-// The Postgres side of wallet leases, bound to this process's epoch.
+// The Postgres side of leases, of wallets and limits alike, bound to this process's epoch.
 
-import type { LeaseStore } from '../data-plane/admission/wallet-leases.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { AllowanceStore, LeaseTime } from '../data-plane/admission/allowance-store.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { MetricsRegistry } from '../platform/metrics.ts';
+import { giveBackLimitLease, takeLimitLease } from '../storage/postgres/limit-leases.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { recallLeases, returnLease, takeLease } from '../storage/postgres/wallets.ts';
 
-export function createLeaseStore(postgres: Postgres, epoch: number): LeaseStore {
+export function createLeaseStore(postgres: Postgres, epoch: number, metrics: MetricsRegistry): AllowanceStore {
+  const calls = metrics.counter('tollgate_lease_calls_total', 'Calls to the database about leases.', ['call', 'kind']);
   return {
-    takeLease: (walletId, amount, minimum) => takeLease(postgres, { epoch, walletId, amount, minimum }),
-    returnLease: (walletId, amount) => returnLease(postgres, { epoch, walletId, amount }),
-    recall: (walletId) => recallLeases(postgres, walletId),
+    take({ kind, key }, { amount, minimum, present }) {
+      calls.labels('take', kind).increment();
+      if (kind !== 'credit') return takeLimitLease(postgres, { epoch, limitId: key, amount, minimum, present });
+      return takeLease(postgres, { epoch, walletId: key, amount, minimum }).then((answer) => ({ ...answer, ...OF_WALLETS, grantId: key }));
+    },
+    giveBack({ kind, key }, grantId, amount) {
+      calls.labels('give_back', kind).increment();
+      if (kind === 'credit') return returnLease(postgres, { epoch, walletId: key, amount });
+      return giveBackLimitLease(postgres, { epoch, limitId: key, grantId, amount });
+    },
+    recall({ kind, key }) {
+      calls.labels('recall', kind).increment();
+      return recallLeases(postgres, `${key} ${epoch}`);
+    },
+    async probe() {
+      await postgres.query('SELECT 1');
+    },
   };
+}
+
+/** Credit does not expire, and has no ceiling but the balance. */
+const OF_WALLETS = { validForMs: null, presentMoved: false, ceiling: null, retryAfterMs: null, gone: false } as const;
+
+/** A recall names who makes it, so that this process does not answer its own; one without a name is for everybody: a frozen wallet, a lowered limit. */
+export function readRecall(payload: string): { readonly key: string; readonly byEpoch: number | null } {
+  const [key = '', epoch] = payload.split(' ');
+  return { key, byEpoch: epoch === undefined ? null : Number(epoch) };
+}
+
+export function createLeaseTime(clock: Clock): LeaseTime {
+  return { monotonicMs: () => clock.monotonicMs(), wait: (ms) => sleep(ms, undefined, { ref: false }) };
 }

@@ -3,8 +3,8 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { CompleteConfig } from '../config.ts';
+import { AllowanceLeases } from '../data-plane/admission/allowance-leases.ts';
 import { Cooldowns } from '../data-plane/admission/cooldowns.ts';
-import { WalletLeases } from '../data-plane/admission/wallet-leases.ts';
 import { SavedResponses } from '../data-plane/catalog/saved-responses.ts';
 import { RequestScanner } from '../data-plane/dialects/request-scan/request-scanner.ts';
 import { Authenticator, type FindPrincipal } from '../data-plane/identity/authenticate.ts';
@@ -33,7 +33,8 @@ import { findSavedResponseIn } from './find-saved-response.ts';
 import { followChanges } from './follow-changes.ts';
 import { HeldCatalog } from './held-catalog.ts';
 import { createIdentityStore } from './identity-store.ts';
-import { createLeaseStore } from './lease-store.ts';
+import { registerLeaseMetrics } from './lease-metrics.ts';
+import { createLeaseStore, createLeaseTime } from './lease-store.ts';
 import { ProviderOrigins } from './provider-origins.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
 
@@ -52,14 +53,13 @@ const SPOOL_RESERVE_FILE_BYTES = 16_777_216;
 const COUNT_QUEUE_BYTES_MAX = 67_108_864;
 const COARSE_INTERVAL_MS = 1_000;
 const SLOW_INTERVAL_MS = 60_000;
-const PICO_USD_PER_USD = 1e12;
 
 /** What this process holds open, in the order it was opened. */
 interface Held {
   readonly postgres: Postgres;
   readonly epoch: number;
   readonly records: SpoolWriter;
-  readonly leases: WalletLeases;
+  readonly leases: AllowanceLeases;
   readonly catalog: HeldCatalog;
   readonly authenticator: Authenticator;
   readonly workers: WorkerPool;
@@ -76,14 +76,16 @@ export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: 
   const plane = createPlane(parts, held);
   const server = createServer(parts, held, plane);
   registerGauges(parts.metrics, held, plane);
-  const changes = await followChanges({ url: config.databaseUrl, log, catalog, authenticator, leases });
+  const updateLeaseMetrics = registerLeaseMetrics(parts.metrics, leases);
+  const changes = await followChanges({ url: config.databaseUrl, log, catalog, authenticator, leases, epoch: held.epoch });
   const clocks = [
     new CoarseClock(COARSE_INTERVAL_MS, log, [
       () => plane.relay.open.checkTime(clock.monotonicMs()),
       () => held.records.check(),
       () => origins.trim(),
       () => plane.relay.cooldowns.forgetEnded(clock.monotonicMs()),
-      () => leases.giveBackIdle(),
+      () => leases.tick(),
+      updateLeaseMetrics,
     ]),
     new CoarseClock(SLOW_INTERVAL_MS, log, [() => slabs.trim()]),
   ];
@@ -116,7 +118,9 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
       log,
       clock,
     }),
-    leases: new WalletLeases(createLeaseStore(postgres, epoch), () => clock.monotonicMs()),
+    leases: new AllowanceLeases(createLeaseStore(postgres, epoch, metrics), createLeaseTime(clock), (fault) =>
+      log.error({ err: fault }, 'fault while borrowing'),
+    ),
     catalog: await HeldCatalog.load(postgres, config.masterKey),
     authenticator: new Authenticator(findPrincipalIn(postgres, config), clock),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
@@ -143,9 +147,9 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
     authenticator,
     catalog: () => catalog.serving,
     intake: { slabs, scanner: new RequestScanner(), bodyLimitBytes: config.bodyLimitBytes },
-    leases,
+    gate: { leases, workers, clock },
     savedResponses,
-    metering: { journal: new RecordJournal(records, onRecordFault), leases, clock, metrics: new GenerationMetrics(metrics), savedResponses },
+    metering: { journal: new RecordJournal(records, onRecordFault), clock, metrics: new GenerationMetrics(metrics), savedResponses },
     relay: {
       slabs,
       workers,
@@ -189,15 +193,11 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
 }
 
 /** What must come back to where it was once nothing is under way. */
-function registerGauges(metrics: MetricsRegistry, { leases, records }: Held, { relay }: DataPlane): void {
+function registerGauges(metrics: MetricsRegistry, { records }: Held, { relay }: DataPlane): void {
   metrics.gauge('tollgate_spool_blocked', 'Processes that admit nothing because of their spool; above zero is an alarm.', {
     read: () => (records.healthy ? 0 : 1),
   });
   metrics.gauge('tollgate_relays_open', 'Requests handed to the relay whose end is not complete', { read: () => relay.open.size });
-  metrics.gauge('tollgate_lease_free_usd', 'Credit borrowed from wallets that no request holds', {
-    read: () => Number(leases.totals().free) / PICO_USD_PER_USD,
-  });
-  metrics.gauge('tollgate_lease_held_usd', 'Credit held for requests under way', { read: () => Number(leases.totals().held) / PICO_USD_PER_USD });
 }
 
 /** Free credit goes back first, while the database can still be asked; what fails comes back when this epoch is closed. */

@@ -1,56 +1,67 @@
-// The one gate before a provider: what a request can cost is bounded and held, or the request is refused (spec 7.4; DESIGN 4).
+// The one gate before a provider: what a request can use and cost is bounded and drawn from what this process has borrowed, or it is refused
+// (spec 7.4, 8; DESIGN 4). All or nothing: a refused request consumes nothing.
 
-import type { Principal } from '../../domain/identity/principal.ts';
-import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { ServedModel } from '../catalog/serving-catalog.ts';
-import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
-import type { HoldFailure, WalletLeases } from './wallet-leases.ts';
-import { type BodyMeasure, boundTokens, type TokenBounds, worstCasePrice } from './worst-case-price.ts';
+import type { CountableApi } from '../../domain/usage/count-tokens-task.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { WorkerPool } from '../../platform/worker-pool.ts';
+import { Admission } from './admission.ts';
+import type { Draw, Shortage } from './allowance.ts';
+import type { AllowanceLeases } from './allowance-leases.ts';
+import { countInputAtMost } from './count-input.ts';
+import { type AdmissionQuestion, type DrawingPlan, planDraws } from './plan-draws.ts';
+import { refuseCredit, refuseUnderLimit } from './refuse-shortage.ts';
 
-/** What admission grants: the bounds it relied on and, for a billed organization, the hold. */
-export interface Admission {
-  /** null when the organization is not billed and the request has no bound. */
-  readonly tokenBounds: TokenBounds | null;
-  readonly walletId: string | null;
-  /** Taken from the wallet's lease until the execution is settled; null when not billed. Spec: authorized_amount. */
-  readonly hold: PicoUsd | null;
+export interface Gate {
+  readonly leases: AllowanceLeases;
+  readonly workers: WorkerPool;
+  readonly clock: Clock;
 }
 
-export interface AdmissionQuestion {
-  readonly principal: Principal;
-  readonly dialect: Dialect;
-  readonly served: ServedModel;
-  readonly bounds: RequestBounds;
-  readonly body: BodyMeasure;
+/** Synchronous where everything is warm; a promise only when something must be borrowed first. */
+export function admit(question: AdmissionQuestion, gate: Gate): Admission | Refusal | Promise<Admission | Refusal> {
+  const plan = planDraws(question, question.measure);
+  if ('kind' in plan) return isAboveLimit(plan) && mayFitByCount(question, null) ? admitByCount(question, gate, plan) : plan;
+  const drawing = gate.leases.drawAll(plan.wishes);
+  return drawing instanceof Promise ? conclude(question, gate, plan, drawing) : new Admission(plan, drawing, gate.leases);
 }
 
-/** Synchronous on a warm lease; a promise only when credit must be borrowed first. */
-export function admit(question: AdmissionQuestion, leases: WalletLeases): Admission | Refusal | Promise<Admission | Refusal> {
-  const { principal, dialect, served, bounds } = question;
-  const tokenBounds = boundTokens(dialect, served.model, bounds, question.body);
-  if (!principal.billed) return { tokenBounds, walletId: null, hold: null };
-  // Free of charge, and the payer's all the same: only the payer finds the record.
-  if (!dialect.charged) return { tokenBounds, walletId: principal.walletId, hold: null };
-  if (principal.walletId === null) return { kind: 'principal_provisioning' };
-  const unbillable = bounds.refusalIfBilled ?? refuseUnboundable(bounds);
-  if (unbillable !== null) return unbillable;
-  if (tokenBounds === null) return { kind: 'not_safely_billable', field: dialect.outputLimitField };
-  const price = served.worstPrice.get(dialect.api) ?? null;
-  const worst = price === null ? null : worstCasePrice(dialect, bounds, tokenBounds, price);
-  if (worst === null) return { kind: 'not_safely_billable', field: 'model', reason: 'This model has no catalog price, so its cost has no upper bound.' };
-  const hold = picoUsd(worst);
-  const admission: Admission = { tokenBounds, walletId: principal.walletId, hold };
-  if (leases.tryHold(principal.walletId, hold)) return admission;
-  return leases.hold(principal.walletId, hold).then((failure) => (failure === null ? admission : refuseHold(failure, hold)));
+async function conclude(question: AdmissionQuestion, gate: Gate, plan: DrawingPlan, drawing: Promise<Drawn>): Promise<Admission | Refusal> {
+  const drawn = await drawing;
+  if (!('reason' in drawn)) return new Admission(plan, drawn, gate.leases);
+  const refusal = refuse(plan, drawn, gate);
+  return mayFitByCount(question, drawn) ? admitByCount(question, gate, refusal) : refusal;
 }
 
-/** A background response says what it used only to whoever fetches it later: its bill would rest on that somebody does. */
-function refuseUnboundable(bounds: RequestBounds): Refusal | null {
-  if (bounds.saved?.background !== true) return null;
-  return { kind: 'not_safely_billable', field: 'background', reason: 'A background response reports its usage after the request has ended.' };
+type Drawn = readonly Draw[] | Shortage;
+
+/** Near the edge: the body's bytes bound its tokens, and are several times as many. Once, with the exact count as the bound. */
+async function admitByCount(question: AdmissionQuestion, gate: Gate, refusal: Refusal): Promise<Admission | Refusal> {
+  const { dialect, served, measure, request } = question;
+  const counted = await countInputAtMost(dialect.api as CountableApi, served.model.tokenizer, request.body, gate.workers);
+  if (counted === null || counted >= measure.bytes) return refusal;
+  const plan = planDraws(question, { ...measure, bytes: counted });
+  if ('kind' in plan) return plan;
+  const drawn = await gate.leases.drawAll(plan.wishes);
+  return 'reason' in drawn ? refuse(plan, drawn, gate) : new Admission(plan, drawn, gate.leases);
 }
 
-function refuseHold(failure: HoldFailure, hold: PicoUsd): Refusal {
-  return failure === 'insufficient_credit' ? { kind: failure, authorizedAmount: hold } : { kind: failure };
+/** Whether the request could be admitted if its input were next to nothing: else there is no use in counting it. */
+function mayFitByCount(question: AdmissionQuestion, shortage: Shortage | null): boolean {
+  if (!question.dialect.countable) return false;
+  if (shortage !== null && (shortage.reason !== 'short' || !DEPENDING_ON_INPUT.has(shortage.pool.kind))) return false;
+  const floor = planDraws(question, { ...question.measure, bytes: 0 });
+  if ('kind' in floor) return false;
+  return shortage === null || floor.wishes.every(({ pool, amount }) => pool.key !== shortage.pool.key || amount <= shortage.within);
+}
+
+const DEPENDING_ON_INPUT: ReadonlySet<string> = new Set(['credit', 'budget', 'tokens_per_minute']);
+
+function isAboveLimit(refusal: Refusal): boolean {
+  return refusal.kind === 'traffic_token_bound_required' && refusal.result !== undefined;
+}
+
+function refuse({ limits, price }: DrawingPlan, shortage: Shortage, { clock }: Gate): Refusal {
+  const limit = limits.find(({ id }) => id === shortage.pool.key);
+  return limit === undefined ? refuseCredit(shortage, price) : refuseUnderLimit(limit, shortage, clock.nowMs());
 }

@@ -13,6 +13,7 @@ export const chatCompletions: Dialect = {
   api: 'chat_completions',
   upstreamPath: '/v1/chat/completions',
   outputLimitField: 'max_tokens',
+  inputField: 'messages',
   charged: true,
   unit: 'tokens',
   overheadTokens: 0,

@@ -8,6 +8,7 @@ export const countTokens: Dialect = {
   api: 'count_tokens',
   upstreamPath: '/v1/messages/count_tokens',
   outputLimitField: 'max_tokens',
+  inputField: 'messages',
   charged: false,
   unit: 'tokens',
   overheadTokens: 0,

@@ -5,6 +5,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { ScannedForm } from './multipart-scan.ts';
+import type { ScannedBody } from './read-request.ts';
 import type { ScannedRequest } from './request-scan/request-scanner.ts';
 import type { StreamEnd, StreamProgress } from './stream-end.ts';
 
@@ -61,6 +62,8 @@ export interface Dialect {
   readonly upstreamPath: string;
   /** The field named in a `not_safely_billable` refusal: what the client should set. */
   readonly outputLimitField: string;
+  /** Where a request's input stands: what to shorten when it is too long for a limit. */
+  readonly inputField: string;
   /** False where a request costs nothing: there is nothing to bound, to hold or to rate. */
   readonly charged: boolean;
   /** What is priced: tokens, or each image of the reply (spec 8). */
@@ -73,6 +76,8 @@ export interface Dialect {
   readonly readForm?: (form: ScannedForm, body: Buffer) => ReadRequest | Refusal;
   /** A look at the body before anything is held, where the dialect checks more than its control fields. */
   readonly check?: (body: Buffer, workers: WorkerPool) => Refusal | null | Promise<Refusal | null>;
+  /** Under a limit on tokens: a request that has no bound for another reason than its output limit (spec 7.5). */
+  readonly refuseUnbounded?: (request: ScannedBody) => Refusal | null;
   /** Reads the control fields; a refusal where one of them has the wrong type. */
   readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal;
   /**

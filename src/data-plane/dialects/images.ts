@@ -28,6 +28,7 @@ function imageDialect(upstreamPath: string): Dialect {
     api: 'images',
     upstreamPath,
     outputLimitField: 'n',
+    inputField: 'prompt',
     charged: true,
     unit: 'images',
     overheadTokens: 0,

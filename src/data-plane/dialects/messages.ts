@@ -16,6 +16,7 @@ export const messages: Dialect = {
   api: 'messages',
   upstreamPath: '/v1/messages',
   outputLimitField: 'max_tokens',
+  inputField: 'messages',
   charged: true,
   unit: 'tokens',
   overheadTokens: 0,

@@ -17,6 +17,7 @@ export const responses: Dialect = {
   api: 'responses',
   upstreamPath: '/v1/responses',
   outputLimitField: 'max_output_tokens',
+  inputField: 'input',
   charged: true,
   unit: 'tokens',
   overheadTokens: 0,

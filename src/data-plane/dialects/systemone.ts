@@ -6,7 +6,7 @@ import type { Usage } from '../../domain/usage/usage.ts';
 import type { Dialect, KeptReply } from './dialect.ts';
 import { countOf } from './reported-counts.ts';
 import type { StreamEnd } from './stream-end.ts';
-import { validateQuestions } from './systemone-request.ts';
+import { refuseWithoutQuestions, validateQuestions } from './systemone-request.ts';
 import { documentUsage } from './usage-window.ts';
 
 /**
@@ -19,11 +19,13 @@ export const systemone: Dialect = {
   api: 'systemone',
   upstreamPath: '/v1/systemone',
   outputLimitField: 'questions',
+  inputField: 'state',
   charged: true,
   unit: 'tokens',
   overheadTokens: SYSTEMONE_OVERHEAD_TOKENS,
   countable: false,
   check: validateQuestions,
+  refuseUnbounded: ({ scanned, body }) => (scanned === null ? null : refuseWithoutQuestions(scanned, body)),
   // Output costs nothing and so needs no bound.
   readBounds: () => ({ streamed: false, outputTokensMax: 0, answers: 1 }),
   readUsage,

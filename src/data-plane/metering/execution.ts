@@ -6,8 +6,7 @@ import { settle } from '../../domain/settlement/settle.ts';
 import type { Usage, UsageSource } from '../../domain/usage/usage.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Admission } from '../admission/admit.ts';
-import type { WalletLeases } from '../admission/wallet-leases.ts';
+import { type Admission, tokensUsed } from '../admission/admission.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
@@ -15,7 +14,6 @@ import type { RecordJournal } from './record-journal.ts';
 
 export interface Metering {
   readonly journal: RecordJournal;
-  readonly leases: WalletLeases;
   readonly clock: Clock;
   readonly metrics: GenerationMetrics;
   readonly savedResponses: SavedResponses;
@@ -70,7 +68,7 @@ export class Execution {
     try {
       await metering.journal.append(`{"type":"admitted",${startText}`);
     } catch {
-      if (admission.hold !== null && admission.walletId !== null) metering.leases.settle(admission.walletId, admission.hold, 0n);
+      admission.release('refused');
       return null;
     }
     return new Execution(start, startText, offer, admission, receivedAtMs, metering);
@@ -111,6 +109,7 @@ export class Execution {
       billed: admission.hold !== null,
       authorizedAmount: admission.hold,
     });
+    const budgetUse = admission.budgetUse(settlement.charge ?? settlement.ratedCost);
     const endedAtMs = metering.clock.monotonicMs();
     const latencyMs = Math.max(0, Math.round(endedAtMs - this.receivedAtMs));
     const ttftMs = this.firstByteAtMs === null ? null : Math.max(0, Math.round(this.firstByteAtMs - this.receivedAtMs));
@@ -129,16 +128,18 @@ export class Execution {
       ttftMs,
       responseBytes: ending.responseBytes,
       ...(ending.responseId === null ? {} : { responseId: ending.responseId }),
+      ...(admission.budgets.length === 0 ? {} : { budgetUse: budgetUse.toString() }),
     };
     try {
       await metering.journal.append(this.terminalText(end));
     } catch (fault) {
+      admission.release('unrecorded');
       this.endUnseen(end);
       throw fault;
     }
     this.settled = true;
     // Only after the record is written: money that is free again may be lent or spent at once.
-    if (admission.hold !== null && admission.walletId !== null) metering.leases.settle(admission.walletId, admission.hold, settlement.charge ?? 0n);
+    admission.release({ charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(ending.outcome, usage) });
     if (ending.responseId !== null) {
       const { model, provider } = start;
       metering.savedResponses.remember(start, ending.responseId, {

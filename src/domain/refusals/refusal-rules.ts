@@ -301,8 +301,11 @@ export const REFUSAL_RULES: { readonly [K in RefusalKind]: RefusalRule<RefusalOf
     status: 422,
     family: 'traffic',
     retryable: false,
-    summary: 'A limit on tokens per minute applies, and the tokens of this request have no upper bound.',
-    advice: ({ field }) => `Set ${quoteShort(field)}.`,
+    summary: ({ result }) =>
+      result === undefined
+        ? 'A limit on tokens per minute applies, and the tokens of this request have no upper bound.'
+        : `This request could use up to ${result['tokens_max']} tokens, and the limit is ${result['limit']} a minute.`,
+    advice: ({ field, result }) => (result === undefined ? `Set ${quoteShort(field)}.` : `Lower ${quoteShort(field)}.`),
     param: ({ field }) => field,
   },
   traffic_capacity_unavailable: {

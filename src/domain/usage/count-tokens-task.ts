@@ -13,7 +13,8 @@ export interface CountTokensInput {
   readonly responseIsStream: boolean;
   /** All bytes of the reply; more than `response.byteLength` when only a prefix was kept, and the count is then scaled up. */
   readonly responseBytesTotal: number;
-  readonly count: { readonly input: boolean; readonly output: boolean };
+  /** `at_most`: of the request, and besides as a token each all its bytes that are in no text: never fewer than it has, whatever else is in it. */
+  readonly count: { readonly input: boolean | 'at_most'; readonly output: boolean };
 }
 
 /** null: not asked for, or not countable. Unknown is never 0. */

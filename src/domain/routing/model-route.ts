@@ -44,8 +44,9 @@ export interface ModelRoute {
   readonly correction_probability?: number;
   /** Only on the request that made the call. */
   readonly classifier?: { readonly model: string; readonly input_tokens: number | null; readonly cost_usd: string | null; readonly latency_ms: number };
-  /** Hash of who pays, the session and the first message: names a conversation and tells nothing of it. */
+  /** Hashes, which name and tell nothing: the session; within it, who pays and the first human message; the human turn. */
   readonly session?: string;
+  readonly conversation?: string;
   readonly turn?: string;
   readonly safety?: 'signed_reasoning';
 }
@@ -58,13 +59,18 @@ export interface RouteCircumstances {
   readonly cached: boolean;
   readonly classifier: ClassifierCall | null;
   /** null: no conversation was recognized. */
-  readonly session: string | null;
-  readonly turn: string | null;
+  readonly named: TurnHashes | null;
+}
+
+export interface TurnHashes {
+  readonly session: string;
+  readonly conversation: string;
+  readonly turn: string;
 }
 
 export function modelRouteOf(decision: RouteDecision, circumstances: RouteCircumstances): ModelRoute {
   const { previous, classifiedTier, confidence, distribution, task, pickedBy, correctionProbability, baselineModel, safety, tier } = decision;
-  const { requested, tiers, cached, classifier, session, turn } = circumstances;
+  const { requested, tiers, cached, classifier, named } = circumstances;
   const rank = tiers.findIndex(({ name }) => name === tier);
   const classifiedRank = tiers.findIndex(({ name }) => name === classifiedTier);
   return {
@@ -88,8 +94,7 @@ export function modelRouteOf(decision: RouteDecision, circumstances: RouteCircum
     ...(distribution === null ? {} : { distribution }),
     ...(correctionProbability === null ? {} : { correction_probability: correctionProbability }),
     ...(classifier === null ? {} : { classifier: renderCall(classifier) }),
-    ...(session === null ? {} : { session }),
-    ...(turn === null ? {} : { turn }),
+    ...(named === null ? {} : { session: named.session, conversation: named.conversation, turn: named.turn }),
     ...(safety === null ? {} : { safety }),
   };
 }

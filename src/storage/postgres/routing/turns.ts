@@ -92,26 +92,16 @@ function toNumber(count: string | null): number | null {
 
 const DECIDE = {
   name: 'decide_routing_turn',
-  text: `
-    WITH written AS (
-      UPDATE routing_turns SET decision = $3::jsonb WHERE conversation = $1 AND turn = $2 AND decision IS NULL RETURNING decision
-    )
-    SELECT decision FROM written UNION ALL SELECT decision FROM routing_turns WHERE conversation = $1 AND turn = $2 AND decision IS NOT NULL LIMIT 1`,
+  text: 'UPDATE routing_turns SET decision = $3::jsonb WHERE conversation = $1 AND turn = $2 AND decision IS NULL',
 };
+const READ = { name: 'read_routing_turn', text: 'SELECT decision FROM routing_turns WHERE conversation = $1 AND turn = $2' };
 
-/** The decision that holds from now on: this one, unless somebody wrote one before. */
-export async function decideTurn(postgres: PostgresClient, { conversation, turn }: TurnName, decision: RouteDecision): Promise<RouteDecision> {
-  const { rows } = await postgres.query<{ decision: RouteDecision }>(DECIDE, [conversation, turn, JSON.stringify(decision)]);
-  return rows[0]?.decision ?? readDecided(postgres, { conversation, turn }, decision);
-}
-
-/** Somebody wrote between the two halves of the statement above, which see the table as it was before either. */
-async function readDecided(postgres: PostgresClient, { conversation, turn }: TurnName, decision: RouteDecision): Promise<RouteDecision> {
-  const { rows } = await postgres.query<{ decision: RouteDecision | null }>(
-    { name: 'read_routing_turn', text: 'SELECT decision FROM routing_turns WHERE conversation = $1 AND turn = $2' },
-    [conversation, turn],
-  );
-  return rows[0]?.decision ?? decision;
+/** null: the decision holds from now on. Otherwise somebody wrote one before, and that holds. */
+export async function decideTurn(postgres: PostgresClient, { conversation, turn }: TurnName, decision: RouteDecision): Promise<RouteDecision | null> {
+  const { rowCount } = await postgres.query(DECIDE, [conversation, turn, JSON.stringify(decision)]);
+  if (rowCount > 0) return null;
+  const { rows } = await postgres.query<{ decision: RouteDecision | null }>(READ, [conversation, turn]);
+  return rows[0]?.decision ?? null;
 }
 
 const REMEMBER_SIZES = {
@@ -129,9 +119,10 @@ export async function rememberSizes(client: PostgresClient, terminals: readonly 
   for (const { route, usage, usageSource, api, requestBytes } of terminals) {
     const inputTokens = usage?.inputTokens ?? null;
     // A token count reports no use of its own, and what we counted ourselves lacks attachments.
-    if (route?.session === undefined || route.turn === undefined || inputTokens === null || usageSource !== 'reported' || api === 'count_tokens') continue;
-    const key = `${route.session} ${route.turn}`;
-    if ((largest.get(key)?.requestBytes ?? -1) < requestBytes) largest.set(key, { conversation: route.session, turn: route.turn, inputTokens, requestBytes });
+    if (route?.conversation === undefined || route.turn === undefined || inputTokens === null || usageSource !== 'reported' || api === 'count_tokens') continue;
+    const key = `${route.conversation} ${route.turn}`;
+    if ((largest.get(key)?.requestBytes ?? -1) < requestBytes)
+      largest.set(key, { conversation: route.conversation, turn: route.turn, inputTokens, requestBytes });
   }
   if (largest.size > 0) await client.query(REMEMBER_SIZES, [JSON.stringify([...largest.values()])]);
 }

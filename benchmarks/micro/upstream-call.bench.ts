@@ -96,7 +96,13 @@ async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, headroomByt
       open -= 1;
       next(body);
     };
-    const listener: ReplyListener = { onReplyStart: () => undefined, onReplyData: () => undefined, onReplyEnd: over, onReplyFault: over };
+    const listener: ReplyListener = {
+      onReplyStart: () => undefined,
+      onReplyData: () => undefined,
+      onReplyPause: () => undefined,
+      onReplyEnd: over,
+      onReplyFault: over,
+    };
     origin.call({ ...REQUEST, body, headroomBytes }, listener, false);
   };
   const before = process.cpuUsage();

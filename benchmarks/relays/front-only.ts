@@ -22,7 +22,6 @@ class PlainRelay implements ReplyListener {
   #begun = false;
   #ended = false;
   #blocked = false;
-  #flushScheduled = false;
   #pending: Buffer[] = [];
 
   constructor(exchange: Exchange, slab: Slab) {
@@ -46,15 +45,18 @@ class PlainRelay implements ReplyListener {
 
   onReplyData(chunk: Buffer): void {
     this.#pending.push(chunk);
+  }
+
+  onReplyPause(): void {
     // A reply of known length leaves whole, from onReplyEnd.
-    if (!this.#knownLength) this.#scheduleFlush();
+    if (!this.#knownLength) this.#flush();
   }
 
   onReplyEnd(requestWritten: boolean): void {
     this.#ended = true;
     if (requestWritten) slabs.release(this.#slab);
     else slabs.discard(this.#slab);
-    this.#scheduleFlush();
+    this.#flush();
   }
 
   onReplyFault(): void {
@@ -63,14 +65,7 @@ class PlainRelay implements ReplyListener {
     else this.#exchange.refuse({ kind: 'upstream_unreachable' });
   }
 
-  #scheduleFlush(): void {
-    if (this.#flushScheduled) return;
-    this.#flushScheduled = true;
-    queueMicrotask(this.#flush);
-  }
-
   readonly #flush = (): void => {
-    this.#flushScheduled = false;
     if (!this.#blocked) this.#exchange.cork(this.#writeOut);
   };
 
@@ -91,7 +86,7 @@ class PlainRelay implements ReplyListener {
       exchange.onWritable(() => {
         this.#blocked = false;
         this.#call?.resume();
-        this.#scheduleFlush();
+        queueMicrotask(this.#flush);
       });
     }
   };

@@ -2,21 +2,22 @@
 //
 //   authenticate -> receive and scan -> resolve model -> bound -> admit (hold) -> record -> relay -> meter and settle (in the relay's end)
 
-import type { ExecutionStart } from '../domain/executions/execution-record.ts';
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Clock } from '../platform/clock.ts';
+import type { Admission } from './admission/admission.ts';
 import { admit, type Gate } from './admission/admit.ts';
 import { continueFrom } from './catalog/continuation.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
 import type { SavedResponses } from './catalog/saved-responses.ts';
-import type { Offer, ServingCatalog } from './catalog/serving-catalog.ts';
-import type { Dialect } from './dialects/dialect.ts';
+import type { Offer, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
+import type { Dialect, ReadRequest } from './dialects/dialect.ts';
 import { readRequest } from './dialects/read-request.ts';
 import type { Authenticator } from './identity/authenticate.ts';
 import { readClientRequestId, readTags } from './metering/client-labels.ts';
 import { Execution, type Metering } from './metering/execution.ts';
+import type { StartParts } from './metering/record-text.ts';
 import { type Intake, type ReceivedRequest, receiveRequest } from './relay/receive-request.ts';
 import { type RelayContext, relay } from './relay/relay.ts';
 
@@ -37,85 +38,113 @@ export interface DataPlane {
   readonly tagHeader: string;
 }
 
-export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: Exchange) => Promise<void> {
-  return async (exchange) => {
+export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: Exchange) => void {
+  return (exchange) => {
     const receivedAtMs = plane.clock.monotonicMs();
     const identified = plane.authenticator.authenticate(exchange.authorization, exchange.apiKey, 'inference');
     // A refusal that needs no look-up is answered before a byte of the body is taken in.
     if ('kind' in identified) return exchange.refuse(identified);
-
-    const receiving = receiveRequest(exchange, plane.intake, dialect.readForm !== undefined);
-    const principal = identified instanceof Promise ? await identified : identified;
-    const request = await receiving;
-    if (request === null) return;
-    if ('kind' in request) return exchange.refuse(request);
-
-    let relayed = false;
-    try {
-      const refusal = 'kind' in principal ? principal : await admitAndRelay(plane, dialect, exchange, principal, request, receivedAtMs);
-      relayed = refusal === null;
-      if (refusal !== null) exchange.refuse(refusal);
-    } finally {
-      // From here on the slab is the relay's, or nobody's.
-      if (!relayed) plane.intake.slabs.release(request.slab);
-    }
+    receiveRequest(exchange, plane.intake, dialect.readForm !== undefined, (request) => {
+      if ('kind' in request) exchange.refuse(request);
+      else new Serving(plane, dialect, exchange, request, receivedAtMs).begin(identified);
+    });
   };
 }
 
-/** The second half of the path: null once the relay has taken over, else the refusal; then nothing was sent and nothing is held. */
-async function admitAndRelay(
-  plane: DataPlane,
-  dialect: Dialect,
-  exchange: Exchange,
-  principal: ScopedPrincipal,
-  request: ReceivedRequest,
-  receivedAtMs: number,
-): Promise<Refusal | null> {
-  const read = readRequest(dialect, request);
-  if ('kind' in read) return read;
-  const resolved = resolveModel(plane.catalog(), dialect.api, read.requestedModel, principal.allowedModels);
-  if ('kind' in resolved) return resolved;
-  const continuing = continueFrom(plane, principal, read.bounds, resolved.offers);
-  const continuation = continuing instanceof Promise ? await continuing : continuing;
-  if ('kind' in continuation) return continuation;
-  const offers = plane.relay.cooldowns.filter(continuation.offers, receivedAtMs);
-  if ('kind' in offers) return offers;
-  const fault = dialect.check === undefined ? null : await dialect.check(request.body, plane.relay.workers);
-  if (fault !== null) return fault;
-  if (!plane.canRecord()) return { kind: 'billing_unavailable' };
+/** One request whose body is here, up to where the relay takes over: until then its slab is ours. */
+class Serving {
+  private readonly plane: DataPlane;
+  private readonly dialect: Dialect;
+  private readonly exchange: Exchange;
+  private readonly request: ReceivedRequest;
+  private readonly receivedAtMs: number;
 
-  const { served } = resolved;
-  const { bounds, requestedModel } = read;
-  const measure = { bytes: request.body.length, attachments: request.scanned?.attachments ?? 0, carriedTokens: continuation.carriedTokens };
-  const admitting = admit({ principal, dialect, served, bounds, measure, request }, plane.gate);
-  const admission = admitting instanceof Promise ? await admitting : admitting;
-  if ('kind' in admission) return admission;
+  constructor(plane: DataPlane, dialect: Dialect, exchange: Exchange, request: ReceivedRequest, receivedAtMs: number) {
+    this.plane = plane;
+    this.dialect = dialect;
+    this.exchange = exchange;
+    this.request = request;
+    this.receivedAtMs = receivedAtMs;
+  }
 
-  const offer = offers[0] as Offer;
-  const start: ExecutionStart = {
-    id: plane.nextExecutionId(),
-    admittedAtMs: plane.clock.nowMs(),
-    organizationId: principal.organizationId,
-    teamId: principal.teamId,
-    userId: principal.userId,
-    apiKeyId: principal.apiKeyId,
-    walletId: admission.walletId,
-    api: dialect.api,
-    requestedModel,
-    model: served.model.id,
-    provider: offer.provider.id,
-    providerModel: offer.providerModel,
-    priceVersion: offer.price?.version ?? null,
-    streamed: bounds.streamed,
-    clientRequestId: readClientRequestId(exchange),
-    tags: readTags(exchange, plane.tagHeader),
-    authorizedAmount: admission.hold === null ? null : admission.hold.toString(),
-    requestBytes: request.body.length,
-    ...(admission.budgets.length === 0 ? {} : { budgets: admission.budgets }),
-  };
-  const execution = await Execution.begin(start, offer, admission, receivedAtMs, plane.metering);
-  if (execution === null) return { kind: 'billing_unavailable' };
-  const ownHeaders = [plane.executionIdHeader, execution.id];
-  relay({ exchange, dialect, request, read, execution, offers, tokenizer: served.model.tokenizer, ownHeaders }, plane.relay);
-  return null;
+  begin(identified: ScopedPrincipal | Refusal | Promise<ScopedPrincipal | Refusal>): void {
+    try {
+      this.after(identified, (principal) => this.admit(principal));
+    } catch (fault) {
+      this.fail(fault);
+    }
+  }
+
+  /** Goes on with what a step found, at once where that is here: a warm request waits for nothing and makes no promise. A refusal is the end. */
+  private after<T extends object | null>(found: T | Refusal | Promise<T | Refusal>, next: (found: T) => void): void {
+    if (found instanceof Promise) found.then((value) => this.after(value, next)).catch((fault: unknown) => this.fail(fault));
+    else if (found !== null && 'kind' in found) this.refuse(found);
+    else next(found as T);
+  }
+
+  private refuse(refusal: Refusal): void {
+    this.plane.intake.slabs.release(this.request.slab);
+    this.exchange.refuse(refusal);
+  }
+
+  private fail(fault: unknown): void {
+    this.plane.intake.slabs.discard(this.request.slab);
+    this.exchange.fail(fault);
+  }
+
+  /** Nothing is sent and nothing held before this grants it. */
+  private admit(principal: ScopedPrincipal): void {
+    const { plane, dialect, request } = this;
+    const read = readRequest(dialect, request);
+    if ('kind' in read) return this.refuse(read);
+    const resolved = resolveModel(plane.catalog(), dialect.api, read.requestedModel, principal.allowedModels);
+    if ('kind' in resolved) return this.refuse(resolved);
+    this.after(continueFrom(plane, principal, read.bounds, resolved.offers), (continuation) => {
+      const offers = plane.relay.cooldowns.filter(continuation.offers, this.receivedAtMs);
+      if ('kind' in offers) return this.refuse(offers);
+      this.after(dialect.check === undefined ? null : dialect.check(request.body, plane.relay.workers), () => {
+        if (!plane.canRecord()) return this.refuse({ kind: 'billing_unavailable' });
+        const { served } = resolved;
+        const measure = { bytes: request.body.length, attachments: request.scanned?.attachments ?? 0, carriedTokens: continuation.carriedTokens };
+        const admitting = admit({ principal, dialect, served, bounds: read.bounds, measure, request }, plane.gate);
+        this.after(admitting, (admission) => this.record({ principal, read, served, offers, admission }));
+      });
+    });
+  }
+
+  /** What is admitted is recorded, then sent. */
+  private record({ principal, read, served, offers, admission }: Admitted): void {
+    const { plane, dialect, exchange, request } = this;
+    const start: StartParts = {
+      id: plane.nextExecutionId(),
+      admittedAtMs: plane.clock.nowMs(),
+      principal,
+      walletId: admission.walletId,
+      api: dialect.api,
+      requestedModel: read.requestedModel,
+      model: served.model.id,
+      offer: offers[0] as Offer,
+      streamed: read.bounds.streamed,
+      clientRequestId: readClientRequestId(exchange),
+      tags: readTags(exchange, plane.tagHeader),
+      authorizedAmount: admission.hold,
+      budgets: admission.budgets,
+      route: null,
+      requestBytes: request.body.length,
+    };
+    const execution = new Execution(start, admission, this.receivedAtMs, plane.metering);
+    const ownHeaders = [plane.executionIdHeader, start.id];
+    execution.begin(
+      () => relay({ exchange, dialect, request, read, execution, offers, tokenizer: served.model.tokenizer, ownHeaders }, plane.relay),
+      () => this.refuse({ kind: 'billing_unavailable' }),
+    );
+  }
+}
+
+interface Admitted {
+  readonly principal: ScopedPrincipal;
+  readonly read: ReadRequest;
+  readonly served: ServedModel;
+  readonly offers: readonly Offer[];
+  readonly admission: Admission;
 }

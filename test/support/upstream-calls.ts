@@ -59,6 +59,7 @@ export class ToldCall {
           reply.body += chunk.toString('latin1');
           this.onData();
         },
+        onReplyPause: open,
         onReplyEnd: (requestWritten) => {
           open();
           Object.assign(reply, { end: 'end', requestWritten });

@@ -29,14 +29,12 @@ class RelayInHand {
     const execution = {
       settled: false,
       firstByteAtMs: null,
-      end: (ending: Ending): Promise<void> => {
+      end: (ending: Ending, recorded: () => void) => {
         this.ending = ending;
-        return new Promise((resolve) => {
-          this.record = () => {
-            execution.settled = true;
-            resolve();
-          };
-        });
+        this.record = () => {
+          execution.settled = true;
+          recorded();
+        };
       },
     };
     const listeners: ReplyListener[] = [];
@@ -84,6 +82,7 @@ class RelayInHand {
   /** As the provider's socket would deliver it: what is due is done before the next chunk. */
   async receive(chunk: Buffer): Promise<void> {
     this.provider.onReplyData(chunk);
+    this.provider.onReplyPause();
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

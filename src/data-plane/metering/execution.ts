@@ -1,6 +1,5 @@
 // One admitted execution: what is recorded when it starts and, exactly once, when it ends.
 
-import type { ExecutionStart, TerminalRecord } from '../../domain/executions/execution-record.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { settle } from '../../domain/settlement/settle.ts';
 import type { Usage, UsageSource } from '../../domain/usage/usage.ts';
@@ -11,6 +10,7 @@ import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
 import type { RecordJournal } from './record-journal.ts';
+import { admittedRecord, type EndParts, type StartParts, startText, terminalRecord } from './record-text.ts';
 
 export interface Metering {
   readonly journal: RecordJournal;
@@ -45,9 +45,6 @@ export interface Ending {
   readonly responseId: string | null;
 }
 
-/** What a terminal record says beyond the start that it repeats. */
-type EndFields = Omit<TerminalRecord, keyof ExecutionStart | 'type'>;
-
 export class Execution {
   readonly admission: Admission;
   readonly receivedAtMs: number;
@@ -56,28 +53,15 @@ export class Execution {
   /** The end is recorded. */
   settled = false;
   private ending = false;
-  private start: ExecutionStart;
-  /** The fields of `start` as JSON text, written into both records: `"id":...}`. */
+  private start: StartParts;
+  /** The fields of `start` as JSON text, for both records. */
   private startText: string;
-  private offer: Offer;
   private readonly metering: Metering;
 
-  /** Records the execution as admitted, before a byte goes upstream. null when it cannot be recorded: its hold is given back and nothing may be sent. */
-  static async begin(start: ExecutionStart, offer: Offer, admission: Admission, receivedAtMs: number, metering: Metering): Promise<Execution | null> {
-    const startText = JSON.stringify(start).slice(1);
-    try {
-      await metering.journal.append(`{"type":"admitted",${startText}`);
-    } catch {
-      admission.release('refused');
-      return null;
-    }
-    return new Execution(start, startText, offer, admission, receivedAtMs, metering);
-  }
-
-  private constructor(start: ExecutionStart, startText: string, offer: Offer, admission: Admission, receivedAtMs: number, metering: Metering) {
+  /** Not admitted before `begin` says so. */
+  constructor(start: StartParts, admission: Admission, receivedAtMs: number, metering: Metering) {
     this.start = start;
-    this.startText = startText;
-    this.offer = offer;
+    this.startText = startText(start);
     this.admission = admission;
     this.receivedAtMs = receivedAtMs;
     this.metering = metering;
@@ -87,15 +71,25 @@ export class Execution {
     return this.start.id;
   }
 
-  /** Another offer serves after the first could not be reached. */
-  moveTo(offer: Offer): void {
-    this.offer = offer;
-    this.start = { ...this.start, provider: offer.provider.id, providerModel: offer.providerModel, priceVersion: offer.price?.version ?? null };
-    this.startText = JSON.stringify(this.start).slice(1);
+  /**
+   * Records the execution as admitted, before a byte goes upstream; `begun` is called when that is done, `refused` when it cannot be recorded:
+   * then its hold is given back and nothing may be sent.
+   */
+  begin(begun: () => void, refused: () => void): void {
+    this.metering.journal.append(admittedRecord(this.startText), begun, () => {
+      this.admission.release('refused');
+      refused();
+    });
   }
 
-  /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). Rejects when the end could not be recorded. */
-  async end(ending: Ending): Promise<void> {
+  /** Another offer serves after the first could not be reached. */
+  moveTo(offer: Offer): void {
+    this.start = { ...this.start, offer };
+    this.startText = startText(this.start);
+  }
+
+  /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). `failed`: the end could not be recorded. */
+  end(ending: Ending, recorded: () => void, failed: (fault: unknown) => void): void {
     assert(!this.ending, 'an execution ends once');
     this.ending = true;
     const { metering, admission, start } = this;
@@ -105,15 +99,14 @@ export class Execution {
       usage,
       usageSource: source,
       claimedUsage: claimed,
-      price: this.offer.price,
+      price: start.offer.price,
       billed: admission.hold !== null,
       authorizedAmount: admission.hold,
     });
     const budgetUse = admission.budgetUse(settlement.charge ?? settlement.ratedCost);
-    const endedAtMs = metering.clock.monotonicMs();
-    const latencyMs = Math.max(0, Math.round(endedAtMs - this.receivedAtMs));
-    const ttftMs = this.firstByteAtMs === null ? null : Math.max(0, Math.round(this.firstByteAtMs - this.receivedAtMs));
-    const end: EndFields = {
+    const latencyMs = this.sinceReceived(metering.clock.monotonicMs());
+    const ttftMs = this.firstByteAtMs === null ? null : this.sinceReceived(this.firstByteAtMs);
+    const end: EndParts = {
       endedAtMs: metering.clock.nowMs(),
       outcome: ending.outcome,
       status: ending.status,
@@ -121,69 +114,78 @@ export class Execution {
       usage,
       usageSource: source,
       billingStatus: settlement.billingStatus,
-      ratedCost: settlement.ratedCost === null ? null : settlement.ratedCost.toString(),
-      charge: settlement.charge === null ? null : settlement.charge.toString(),
-      suspense: settlement.suspense.toString(),
+      ratedCost: settlement.ratedCost,
+      charge: settlement.charge,
+      suspense: settlement.suspense,
       latencyMs,
       ttftMs,
       responseBytes: ending.responseBytes,
-      ...(ending.responseId === null ? {} : { responseId: ending.responseId }),
-      ...(admission.budgets.length === 0 ? {} : { budgetUse: budgetUse.toString() }),
+      responseId: ending.responseId,
+      baselineCost: null,
+      budgetUse: admission.budgets.length === 0 ? null : budgetUse,
     };
-    try {
-      await metering.journal.append(this.terminalText(end));
-    } catch (fault) {
-      admission.release('unrecorded');
-      this.endUnseen(end);
-      throw fault;
-    }
-    this.settled = true;
-    // Only after the record is written: money that is free again may be lent or spent at once.
-    admission.release({ charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(ending.outcome, usage) });
-    if (ending.responseId !== null) {
-      const { model, provider } = start;
-      metering.savedResponses.remember(start, ending.responseId, {
-        provider,
-        model,
-        inputTokens: usage?.inputTokens ?? null,
-        outputTokens: usage?.outputTokens ?? null,
-      });
-    }
-    metering.metrics.ended(start.api, ending, settlement, latencyMs, ttftMs);
+    metering.journal.append(
+      terminalRecord(this.startText, end),
+      () => {
+        this.settled = true;
+        // Only after the record is written: money that is free again may be lent or spent at once.
+        admission.release({ charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(ending.outcome, usage) });
+        if (ending.responseId !== null) this.rememberResponse(ending.responseId, usage);
+        metering.metrics.ended(start.api, ending, settlement, latencyMs, ttftMs);
+        recorded();
+      },
+      (fault) => {
+        if (!this.settled) {
+          admission.release('unrecorded');
+          this.endUnseen(end);
+        }
+        failed(fault);
+      },
+    );
   }
-  private terminalText(end: EndFields): string {
-    return `{"type":"terminal",${this.startText.slice(0, -1)},${JSON.stringify(end).slice(1)}`;
+
+  private sinceReceived(atMs: number): number {
+    return Math.max(0, Math.round(atMs - this.receivedAtMs));
+  }
+
+  private rememberResponse(responseId: string, usage: Usage | null): void {
+    const { principal, walletId, offer, model } = this.start;
+    this.metering.savedResponses.remember({ organizationId: principal.organizationId, walletId }, responseId, {
+      provider: offer.provider.id,
+      model,
+      inputTokens: usage?.inputTokens ?? null,
+      outputTokens: usage?.outputTokens ?? null,
+    });
   }
 
   /**
    * The end could not be recorded, and so no client sees it: nobody pays (the outcome matrix, `process_killed`), and once the spool takes records again one
    * of them says so. The hold stays held: whether the first record is in the spool all the same is not known for certain.
    */
-  private endUnseen(end: EndFields): void {
+  private endUnseen(end: EndParts): void {
     const { billingStatus, charge } = settle({
       outcome: 'process_killed',
       usage: null,
       usageSource: null,
       claimedUsage: null,
-      price: this.offer.price,
+      price: this.start.offer.price,
       billed: this.admission.hold !== null,
       authorizedAmount: this.admission.hold,
     });
-    const unseen: EndFields = {
-      endedAtMs: end.endedAtMs,
+    const unseen: EndParts = {
+      ...end,
       outcome: 'process_killed',
-      status: end.status,
       errorCode: 'record_lost',
       usage: null,
       usageSource: null,
       billingStatus,
       ratedCost: null,
-      charge: charge === null ? null : charge.toString(),
-      suspense: '0',
-      latencyMs: end.latencyMs,
-      ttftMs: end.ttftMs,
-      responseBytes: end.responseBytes,
+      charge,
+      suspense: 0n,
+      responseId: null,
+      baselineCost: null,
+      budgetUse: null,
     };
-    this.metering.journal.appendWhenPossible(this.terminalText(unseen));
+    this.metering.journal.appendWhenPossible(terminalRecord(this.startText, unseen));
   }
 }

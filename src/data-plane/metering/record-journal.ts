@@ -29,13 +29,14 @@ export class RecordJournal {
     this.onFault = onFault;
   }
 
-  /** `record`: the JSON text of an ExecutionRecord. Resolves when it is written; rejects when the spool did not take it. */
-  append(record: string): Promise<void> {
-    return new Promise((written, failed) => {
-      if (this.records.length === 0) setImmediate(this.writeGroup);
-      this.records.push(record);
-      this.waiting.push({ written, failed });
-    });
+  /**
+   * `record`: the JSON text of an ExecutionRecord. Later `written` is called when the spool has it; or `failed` when the spool did not take it, or
+   * when `written` threw.
+   */
+  append(record: string, written: () => void, failed: (fault: unknown) => void): void {
+    if (this.records.length === 0) setImmediate(this.writeGroup);
+    this.records.push(record);
+    this.waiting.push({ written, failed });
   }
 
   /** For a record that nobody waits for: it is written as soon as the spool takes it, however long that is, unless the process ends before. */
@@ -49,8 +50,9 @@ export class RecordJournal {
     this.records = [];
     this.waiting = [];
     const { count, fault } = this.write(records);
-    for (const [index, one] of waiting.entries()) {
-      if (index < count) one.written();
+    for (let index = 0; index < waiting.length; index++) {
+      const one = waiting[index] as Waiting;
+      if (index < count) goOn(one);
       else one.failed(fault);
     }
     // The alarm comes last: what is written is written, whoever hears it.
@@ -73,5 +75,13 @@ export class RecordJournal {
     } catch (fault) {
       return { count: (fault as { recordsWritten?: number }).recordsWritten ?? 0, fault };
     }
+  }
+}
+
+function goOn({ written, failed }: Waiting): void {
+  try {
+    written();
+  } catch (fault) {
+    failed(fault);
   }
 }

@@ -33,7 +33,6 @@ class PassThrough implements ReplyListener, OpenRelay {
   private readonly writer: ReplyWriter;
   private call: UpstreamCall | null = null;
   private upstreamEnded = false;
-  private flushScheduled = false;
   private retriedStale = false;
   private path = '';
   private readonly startedAtMs: number;
@@ -48,7 +47,8 @@ class PassThrough implements ReplyListener, OpenRelay {
     this.writer = new ReplyWriter(exchange, () => {
       this.blockedAtMs = 0;
       this.call?.resume();
-      this.scheduleFlush();
+      // Not from within the client's socket telling that it has room.
+      queueMicrotask(() => this.flush());
     });
   }
 
@@ -88,17 +88,19 @@ class PassThrough implements ReplyListener, OpenRelay {
   onReplyStart(status: number, headers: ReplyHeaders): void {
     const length = replyHeader(headers, 'content-length');
     this.writer.start(status, replyHeaders(headers, []), length === undefined ? CHUNKED : Number(length));
-    this.scheduleFlush();
   }
 
   onReplyData(chunk: Buffer): void {
     this.writer.push(chunk);
-    this.scheduleFlush();
+  }
+
+  onReplyPause(): void {
+    this.flush();
   }
 
   onReplyEnd(): void {
     this.upstreamEnded = true;
-    this.scheduleFlush();
+    this.flush();
   }
 
   onReplyFault(fault: UpstreamFault): void {
@@ -113,15 +115,6 @@ class PassThrough implements ReplyListener, OpenRelay {
     } else {
       exchange.refuse({ kind: fault === 'first_byte_timeout' ? 'upstream_timeout' : 'upstream_unreachable' });
     }
-  }
-
-  private scheduleFlush(): void {
-    if (this.flushScheduled) return;
-    this.flushScheduled = true;
-    queueMicrotask(() => {
-      this.flushScheduled = false;
-      this.flush();
-    });
   }
 
   private flush(): void {

@@ -19,36 +19,34 @@ export interface Intake {
   readonly bodyLimitBytes: number;
 }
 
-/** Attaches to the exchange at once. Resolves with null when the client left before its request was complete. `acceptsForm`: multipart/form-data besides JSON. */
-export function receiveRequest(exchange: Exchange, intake: Intake, acceptsForm: boolean): Promise<ReceivedRequest | Refusal | null> {
+/**
+ * Attaches to the exchange at once. `received` is told the request or why there is none, within this call or later; nothing when the client left
+ * before its request was complete. `acceptsForm`: multipart/form-data besides JSON.
+ */
+export function receiveRequest(exchange: Exchange, intake: Intake, acceptsForm: boolean, received: (request: ReceivedRequest | Refusal) => void): void {
   const isForm = acceptsForm && FORM_TYPE.test(exchange.contentType);
   const refusal = refuseHead(exchange, intake.bodyLimitBytes, isForm);
-  if (refusal !== null) return Promise.resolve(refusal);
-  return new Promise((resolve) => {
-    const declaredBytes = exchange.contentLength;
-    const slab = intake.slabs.acquire(declaredBytes);
-    const scan = isForm ? null : intake.scanner.begin();
-    let received = 0;
-    exchange.onAbort(() => {
-      scan?.abandon();
-      intake.slabs.release(slab);
-      resolve(null);
-    });
-    exchange.receiveBody((bytes, isLast) => {
-      slab.buffer.set(bytes, slab.bodyStart + received);
-      received += bytes.length;
-      scan?.feed(bytes);
-      if (!isLast) return;
-      exchange.onAbort(null);
-      const body = slab.buffer.subarray(slab.bodyStart, slab.bodyStart + received);
-      const read = scan === null ? readForm(body, exchange.contentType) : readScan(scan.finish(body));
-      if (!('kind' in read)) {
-        resolve({ slab, body, ...read });
-        return;
-      }
-      intake.slabs.release(slab);
-      resolve(read);
-    });
+  if (refusal !== null) {
+    received(refusal);
+    return;
+  }
+  const slab = intake.slabs.acquire(exchange.contentLength);
+  const scan = isForm ? null : intake.scanner.begin();
+  let bodyEnd = slab.bodyStart;
+  exchange.onAbort(() => {
+    scan?.abandon();
+    intake.slabs.release(slab);
+  });
+  exchange.receiveBody((bytes, isLast) => {
+    slab.buffer.set(bytes, bodyEnd);
+    bodyEnd += bytes.length;
+    scan?.feed(bytes);
+    if (!isLast) return;
+    exchange.onAbort(null);
+    const body = slab.buffer.subarray(slab.bodyStart, bodyEnd);
+    const read = scan === null ? readForm(slab, body, exchange.contentType) : readScan(slab, body, scan.finish(body));
+    if ('kind' in read) intake.slabs.release(slab);
+    received(read);
   });
 }
 
@@ -65,15 +63,15 @@ function refuseHead(exchange: Exchange, bodyLimitBytes: number, isForm: boolean)
   return null;
 }
 
-function readForm(body: Buffer, contentType: string): Omit<ScannedBody, 'body'> | Refusal {
+function readForm(slab: Slab, body: Buffer, contentType: string): ReceivedRequest | Refusal {
   const form = scanMultipart(body, contentType);
-  return 'fault' in form ? refuseImageForm(form) : { scanned: null, form };
+  return 'fault' in form ? refuseImageForm(form) : { slab, body, scanned: null, form };
 }
 
-function readScan(scanned: ScannedRequest): Omit<ScannedBody, 'body'> | Refusal {
+function readScan(slab: Slab, body: Buffer, scanned: ScannedRequest): ReceivedRequest | Refusal {
   switch (scanned.fault) {
     case null:
-      return { scanned, form: null };
+      return { slab, body, scanned, form: null };
     case 'invalid_json':
       return { kind: 'invalid_json', offset: scanned.faultOffset };
     case 'invalid_utf8':

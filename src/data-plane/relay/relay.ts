@@ -89,7 +89,6 @@ class Relay implements ReplyListener, OpenRelay {
   private readonly held = new HeldBytes();
   private upstreamEnded = false;
   private cut = false;
-  private flushScheduled = false;
   /** The end is being recorded, after its tokens are counted where they must be; the last bytes wait for it. */
   private settling = false;
   private drainUntilMs = 0;
@@ -152,7 +151,6 @@ class Relay implements ReplyListener, OpenRelay {
     this.writer.start(status, replyHeaders(headers, this.question.ownHeaders), length === undefined ? CHUNKED : Number(length));
     this.isStream = replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
     if (status < 300) this.watch = this.watchReply();
-    this.scheduleFlush();
   }
 
   private watchReply(): ReplyWatch | null {
@@ -169,7 +167,11 @@ class Relay implements ReplyListener, OpenRelay {
     if (this.question.exchange.closed) return;
     if (this.streamProgress === 'open') this.writer.push(chunk);
     else this.held.hold(chunk, this.writer);
-    this.scheduleFlush();
+  }
+
+  /** All that one read of the provider's socket brought goes out together: chunks of one tick are one write (PERFORMANCE 4). */
+  onReplyPause(): void {
+    this.flush();
   }
 
   onReplyEnd(requestWritten: boolean): void {
@@ -177,7 +179,7 @@ class Relay implements ReplyListener, OpenRelay {
     // A stream that did not finish must not look finished, however cleanly the provider ended it.
     if (this.isUnfinishedStream()) this.cut = true;
     else this.upstreamEnded = true;
-    this.scheduleFlush();
+    this.flush();
   }
 
   private isUnfinishedStream(): boolean {
@@ -189,7 +191,7 @@ class Relay implements ReplyListener, OpenRelay {
     this.context.onUpstreamFault(this.offer.provider, fault);
     if (fault === 'cut') {
       this.cut = true;
-      this.scheduleFlush();
+      this.flush();
       return;
     }
     try {
@@ -233,18 +235,10 @@ class Relay implements ReplyListener, OpenRelay {
   private endWithoutReply(outcome: Outcome, errorCode: string, ended: () => void): void {
     const status = outcome === 'aborted_before_first_byte' ? null : 502;
     this.settling = true;
-    this.question.execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0, responseId: null }).then(ended, this.fail);
+    this.question.execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0, responseId: null }, ended, this.fail);
   }
 
-  /** All that one read of the provider's socket brought goes out together: chunks of one tick are one write (PERFORMANCE 4). */
-  private readonly scheduleFlush = (): void => {
-    if (this.flushScheduled) return;
-    this.flushScheduled = true;
-    queueMicrotask(this.flush);
-  };
-
   private readonly flush = (): void => {
-    this.flushScheduled = false;
     if (this.closed) return;
     try {
       this.flushNow();
@@ -280,7 +274,8 @@ class Relay implements ReplyListener, OpenRelay {
   private readonly goOn = (): void => {
     this.blockedAtMs = 0;
     this.call?.resume();
-    this.scheduleFlush();
+    // Not from within the client's socket telling that it has room.
+    queueMicrotask(this.flush);
   };
 
   private isOver(): boolean {
@@ -329,7 +324,7 @@ class Relay implements ReplyListener, OpenRelay {
     const errorCode = this.providerStatus >= 300 ? `provider_${this.providerStatus}` : null;
     const isKept = this.providerStatus < 300 && read.bounds.saved !== undefined && read.bounds.saved.store !== false;
     const responseId = isKept ? (dialect.readResponseId?.(this.relayed.beginning()) ?? null) : null;
-    execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes, responseId }).then(this.scheduleFlush, this.fail);
+    execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes, responseId }, this.flush, this.fail);
   }
 
   /** The client is gone: the call is cut, or read on for its usage where the provider's setting says so. */

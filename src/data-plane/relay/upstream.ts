@@ -16,6 +16,8 @@ export interface ReplyListener {
   onReplyStart(status: number, headers: ReplyHeaders): void;
   /** The chunk is the listener's to keep. */
   onReplyData(chunk: Buffer): void;
+  /** All that one read of the socket brought has been told, and the reply goes on. */
+  onReplyPause(): void;
   /** `requestWritten`: the request's bytes have left our memory, so that their buffer may be used again. */
   onReplyEnd(requestWritten: boolean): void;
   /** Not called after `abort`. */
@@ -142,6 +144,10 @@ export class UpstreamCall implements ExchangeListener {
     }
     this.discardedBytes += bytes.length;
     if (this.discardedBytes > DISCARDED_BYTES_MAX) this.abort();
+  }
+
+  onPause(): void {
+    if (!this.discarding) this.listener.onReplyPause();
   }
 
   onEnd(requestWritten: boolean): void {

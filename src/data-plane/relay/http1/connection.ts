@@ -37,6 +37,8 @@ export interface ConnectionTimeouts {
 export interface ExchangeListener {
   onHead(head: ReplyHead): void;
   onBody(bytes: Buffer): void;
+  /** All that one read brought has been told, and the reply goes on. */
+  onPause(): void;
   onEnd(requestWritten: boolean): void;
   onFault(fault: UpstreamFault): void;
 }
@@ -226,6 +228,7 @@ export class Connection {
     if (this.listener !== listener) return;
     if (reader.fault !== null) this.fail(reader.head === null ? 'no_reply' : 'cut');
     else if (reader.ended) this.finish();
+    else if (reader.head !== null) listener.onPause();
   }
 
   /** The reply is complete. */

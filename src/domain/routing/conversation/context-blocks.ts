@@ -129,9 +129,16 @@ function isAtLineStart(text: string, at: number, from: number): boolean {
 function contextTagAt(text: string, at: number): string | null {
   const start = at + 1;
   let end = start;
-  while (end < text.length && end - start < TAG_CHARACTERS_MAX && text[end] !== '>' && text[end] !== ' ') end++;
+  while (end - start < TAG_CHARACTERS_MAX && isTagUnit(text.charCodeAt(end))) end++;
+  if (end === start || (text[end] !== '>' && text[end] !== ' ')) return null;
   const tag = text.slice(start, end);
   return CONTEXT_TAGS.has(tag.toLowerCase()) ? tag : null;
+}
+
+/** Letters, `-` and `_`; beyond the end of a text there is no unit (NaN). */
+function isTagUnit(unit: number): boolean {
+  const lower = unit | 0x20;
+  return (lower >= 0x61 && lower <= 0x7a) || unit === 0x2d || unit === 0x5f;
 }
 
 function elementOf(elements: Map<string, ElementEnds>, text: string, tag: string): ElementEnds {

@@ -106,7 +106,10 @@ describe('command line', () => {
   test('a wrong call is answered with the usage', async (context) => {
     for (const [args, complaint] of [
       [['key', 'create', '--name', 'x'], '--organization is missing'],
-      [['key'], 'create, rotate or revoke is missing'],
+      [['key'], 'create, update, rotate, revoke or list is missing'],
+      [['team', 'member', 'add', '--organization', 'a', '--user', 'b@a.test'], '--team is missing'],
+      [['limit', 'set', '--organization', 'a', '--kind', 'budget', '--limit', '5'], '--window: a budget needs one of hour, day, week, month'],
+      [['access', 'set', '--organization', 'a'], '--models is missing'],
       [['key', 'forget', '--organization', 'a', '--name', 'x'], 'unknown action "forget"'],
       [['credit', 'add', '--organization', 'a', '--reference', 'r', '--amount', '0'], '--amount: must be dollars as a decimal above 0, such as 25.00, got "0"'],
       [['apply'], 'FILE is missing'],

@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   limit: async () => (await import('./commands/limit.ts')).limitCommand,
   access: async () => (await import('./commands/access.ts')).accessCommand,
   credit: async () => (await import('./commands/credit.ts')).creditCommand,
+  wallet: async () => (await import('./commands/wallet.ts')).walletCommand,
   audit: async () => (await import('./commands/audit.ts')).auditCommand,
   gateway: async () => (await import('./commands/gateway.ts')).gatewayCommand,
   jobs: async () => (await import('./commands/jobs.ts')).jobsCommand,

@@ -28,6 +28,7 @@ import type { Listener } from '../storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { registerEpoch } from '../storage/postgres/wallets.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
+import { createBillingStore } from './billing-store.ts';
 import { CoarseClock } from './coarse-clock.ts';
 import { findSavedResponseIn } from './find-saved-response.ts';
 import { followChanges } from './follow-changes.ts';
@@ -179,6 +180,8 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
       lookup: { findGeneration: (question) => findGeneration(postgres, question), clock },
       findGenerations: (question) => listGenerationsByClientRequestId(postgres, question),
       identity: createIdentityStore(postgres, { masterKey: config.masterKey }),
+      billing: createBillingStore(postgres, { masterKey: config.masterKey }),
+      webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
       publicUrl: config.publicUrl,
       dialectRefusals: config.dialectRefusals,
       notReady: () => (records.healthy ? [] : ['spool']),

@@ -1,5 +1,10 @@
 // The control-plane rows of the route table: executions, catalog, and identity as the platform, an organization and a person see it.
 
+import { getCredits } from '../control-plane/billing/credits.ts';
+import { getCurrentLimits } from '../control-plane/billing/current-limits.ts';
+import * as deposits from '../control-plane/billing/deposits.ts';
+import * as wallets from '../control-plane/billing/wallets.ts';
+import * as webhooks from '../control-plane/billing/webhooks.ts';
 import { listModelProviders } from '../control-plane/catalog/list-model-providers.ts';
 import { listModels } from '../control-plane/catalog/list-models.ts';
 import { getGeneration } from '../control-plane/executions/get-generation.ts';
@@ -27,7 +32,16 @@ import type { RouteParts } from './route-parts.ts';
 type Row = Pick<DescribedRoute, 'method' | 'path' | 'permission' | 'scope'> & { readonly operation: Operation };
 
 export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[] {
-  const rows = [...peopleRows(parts), ...ownKeyRows(parts), ...platformRows(parts), ...organizationRows(parts), ...teamRows(parts), ...keyRows(parts)];
+  const rows = [
+    ...peopleRows(parts),
+    ...ownKeyRows(parts),
+    ...platformRows(parts),
+    ...organizationRows(parts),
+    ...teamRows(parts),
+    ...keyRows(parts),
+    ...billingRows(parts),
+    ...webhookRows(parts),
+  ];
   return [...readingRoutes(parts), ...rows.map((row) => routeOf(row, parts))];
 }
 
@@ -152,6 +166,33 @@ function ownKeyRows({ identity }: RouteParts): Row[] {
     { method: 'PATCH', path: key, ...own, operation: keys.updateKey(identity, mine) },
     { method: 'DELETE', path: key, ...own, operation: keys.revokeKey(identity, mine) },
     { method: 'POST', path: `${key}/rotate`, ...own, operation: keys.rotateKey(identity, mine) },
+  ];
+}
+
+function billingRows({ billing, identity }: RouteParts): Row[] {
+  const payer = { permission: 'usage.read', scope: 'organization' } as const;
+  const platform = { permission: 'platform.admin', scope: 'platform' } as const;
+  return [
+    { method: 'GET', path: '/v1/billing/credits', ...payer, operation: getCredits(billing) },
+    { method: 'GET', path: '/v1/billing/deposits', ...payer, operation: deposits.listDeposits(billing) },
+    { method: 'POST', path: '/v1/billing/deposits', ...platform, operation: deposits.postDeposit(billing) },
+    { method: 'GET', path: '/v1/usage/limits/current', ...payer, operation: getCurrentLimits(billing) },
+    { method: 'GET', path: `${ORGANIZATION}/wallets`, ...platform, operation: wallets.listWallets(billing, identity) },
+    { method: 'PATCH', path: `${ORGANIZATION}/wallets/:walletId`, ...platform, operation: wallets.freezeWallet(billing) },
+  ];
+}
+
+function webhookRows({ billing, webhookTargets }: RouteParts): Row[] {
+  const rowsAt = (path: string, gate: Pick<Row, 'permission' | 'scope'>, tenancy: typeof ACTIVE): Row[] => [
+    { method: 'GET', path, ...gate, operation: webhooks.getWebhook(billing, tenancy) },
+    { method: 'PUT', path, ...gate, operation: webhooks.setWebhook(billing, webhookTargets, tenancy) },
+    { method: 'DELETE', path, ...gate, operation: webhooks.removeWebhook(billing, tenancy) },
+    { method: 'POST', path: `${path}/rotate-secret`, ...gate, operation: webhooks.rotateWebhookSecret(billing, tenancy) },
+    { method: 'POST', path: `${path}/redeliver`, ...gate, operation: webhooks.redeliverWebhooks(billing, tenancy) },
+  ];
+  return [
+    ...rowsAt(`${ACTIVE_ORGANIZATION}/webhook`, OWN, ACTIVE),
+    ...rowsAt(`${ORGANIZATION}/webhook`, { permission: 'platform.admin', scope: 'platform' }, NAMED),
   ];
 }
 

@@ -1,5 +1,7 @@
 // What the route table is made of: the planes and the functions of storage, put together by the composition root.
 
+import type { BillingStore } from '../control-plane/billing/billing-store.ts';
+import type { WebhookTargets } from '../control-plane/billing/webhooks.ts';
 import type { GenerationLookup } from '../control-plane/executions/get-generation.ts';
 import type { FindGenerations } from '../control-plane/executions/list-generations.ts';
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
@@ -14,6 +16,8 @@ export interface RouteParts {
   readonly lookup: GenerationLookup;
   readonly findGenerations: FindGenerations;
   readonly identity: IdentityStore;
+  readonly billing: BillingStore;
+  readonly webhookTargets: WebhookTargets;
   /** Where clients reach the service (PUBLIC_URL). */
   readonly publicUrl: string;
   /** APIs whose admission refusals the operator switched to their dialect. */

@@ -107,7 +107,7 @@ describe('the OpenAPI document', () => {
     const withSecret = Object.entries(document.components.schemas)
       .filter(([, schema]) => 'secret' in ((schema as { properties?: object }).properties ?? {}))
       .map(([name]) => name);
-    assert.deepEqual(withSecret.toSorted(), ['KeyWithSecret', 'TokenWithSecret']);
+    assert.deepEqual(withSecret.toSorted(), ['KeyWithSecret', 'TokenWithSecret', 'WebhookWithSecret']);
   });
 });
 

@@ -130,13 +130,11 @@ describe('posting', () => {
     assert.deepEqual(await findGeneration(postgres, { id: first.id, ...owner }), {
       id: first.id,
       model: 'sim/large',
-      requestedModel: 'sim/large[1m]',
       streamed: true,
       inputTokens: 10,
       outputTokens: 20,
       billingStatus: 'final',
       charge: 700n,
-      currency: 'USD',
       ratedCost: 700n,
       authorizedAmount: 1000n,
     });
@@ -244,7 +242,6 @@ describe('posting', () => {
     const wanted = { organizationId: owner.organizationId, walletId: null };
     const [found] = await listGenerationsByClientRequestId(postgres, { clientRequestId: 'a\uFFFDb\uFFFDc', ...wanted });
     assert.equal(found?.id, odd.id);
-    assert.equal(found?.requestedModel, 'C:\\u0000');
     assert.equal(found?.inputTokens, null);
     assert.deepEqual(await listGenerationsByClientRequestId(postgres, { clientRequestId: 'a\0b', ...wanted }), []);
     await assertBooksAgree();

@@ -1,10 +1,10 @@
 // GET /v1/generation?id=: one execution of the caller's organization and payer (spec 4.5). Foreign and absent look the same.
 
+import { type Generation, renderGeneration } from '../../domain/executions/generation.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { executionIdTimeMs } from '../../platform/execution-id.ts';
-import { type Generation, renderGeneration } from './render-generation.ts';
 
 export interface GenerationQuestion {
   readonly id: string;

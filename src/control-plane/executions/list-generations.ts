@@ -1,8 +1,8 @@
 // GET /v1/generations?client_request_id=: the executions that carried a correlation value; always an array (spec 4.5).
 
+import { type Generation, renderGeneration } from '../../domain/executions/generation.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { type Generation, renderGeneration } from './render-generation.ts';
 
 export interface GenerationsQuestion {
   readonly clientRequestId: string;

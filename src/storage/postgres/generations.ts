@@ -1,29 +1,13 @@
 // Look-ups of generation records (spec 4.5). Another organization's or payer's execution is not found.
 
 import type { BillingStatus } from '../../domain/executions/execution-record.ts';
+import type { Generation } from '../../domain/executions/generation.ts';
 import type { PostgresClient } from './pool.ts';
 
-/** The parts of a record that spec 2.1 shows; null where it is not known. Money in pico-dollars. */
-export interface Generation {
+export interface GenerationRow {
   readonly id: string;
   /** The public id that served; a request through an alias is recorded under it (spec 2.3). */
   readonly model: string;
-  /** As the client wrote it. */
-  readonly requestedModel: string;
-  readonly streamed: boolean;
-  readonly inputTokens: number | null;
-  readonly outputTokens: number | null;
-  readonly billingStatus: BillingStatus;
-  readonly charge: bigint | null;
-  readonly currency: 'USD';
-  readonly ratedCost: bigint | null;
-  readonly authorizedAmount: bigint | null;
-}
-
-interface GenerationRow {
-  readonly id: string;
-  readonly model: string;
-  readonly requested_model: string;
   readonly streamed: boolean;
   readonly input_tokens: string | null;
   readonly output_tokens: string | null;
@@ -33,7 +17,8 @@ interface GenerationRow {
   readonly authorized_amount: string | null;
 }
 
-const COLUMNS = 'id, model, requested_model, streamed, input_tokens, output_tokens, billing_status, charge, rated_cost, authorized_amount';
+/** Of a table named `g`. */
+export const GENERATION_COLUMNS = 'g.id, g.model, g.streamed, g.input_tokens, g.output_tokens, g.billing_status, g.charge, g.rated_cost, g.authorized_amount';
 const LISTED_MAX = 100;
 
 /** `id` must be a UUID: Postgres refuses anything else as a fault. */
@@ -42,7 +27,10 @@ export async function findGeneration(
   wanted: { id: string; organizationId: string; walletId: string | null },
 ): Promise<Generation | null> {
   const { rows } = await postgres.query<GenerationRow>(
-    { name: 'find_generation', text: `SELECT ${COLUMNS} FROM generations WHERE id = $1 AND organization_id = $2 AND wallet_id IS NOT DISTINCT FROM $3` },
+    {
+      name: 'find_generation',
+      text: `SELECT ${GENERATION_COLUMNS} FROM generations g WHERE id = $1 AND organization_id = $2 AND wallet_id IS NOT DISTINCT FROM $3`,
+    },
     [wanted.id, wanted.organizationId, wanted.walletId],
   );
   return rows[0] === undefined ? null : toGeneration(rows[0]);
@@ -58,7 +46,7 @@ export async function listGenerationsByClientRequestId(
   const { rows } = await postgres.query<GenerationRow>(
     {
       name: 'list_generations_by_client_request_id',
-      text: `SELECT ${COLUMNS} FROM generations
+      text: `SELECT ${GENERATION_COLUMNS} FROM generations g
               WHERE organization_id = $1 AND client_request_id = $2 AND wallet_id IS NOT DISTINCT FROM $3
               ORDER BY id DESC LIMIT ${LISTED_MAX}`,
     },
@@ -67,17 +55,15 @@ export async function listGenerationsByClientRequestId(
   return rows.map(toGeneration);
 }
 
-function toGeneration(row: GenerationRow): Generation {
+export function toGeneration(row: GenerationRow): Generation {
   return {
     id: row.id,
     model: row.model,
-    requestedModel: row.requested_model,
     streamed: row.streamed,
     inputTokens: row.input_tokens === null ? null : Number(row.input_tokens),
     outputTokens: row.output_tokens === null ? null : Number(row.output_tokens),
     billingStatus: row.billing_status,
     charge: row.charge === null ? null : BigInt(row.charge),
-    currency: 'USD',
     ratedCost: row.rated_cost === null ? null : BigInt(row.rated_cost),
     authorizedAmount: row.authorized_amount === null ? null : BigInt(row.authorized_amount),
   };

@@ -18,10 +18,13 @@ export type AuditAction =
   | `platform_administrator.${'add' | 'remove'}`
   | 'organization.routing'
   | 'routing_policy.put'
+  | `wallet.${'deposit' | 'freeze' | 'unfreeze'}`
+  | `webhook.${'set' | 'remove' | 'rotate_secret' | 'redeliver'}`
+  | 'epoch.abandon'
   | 'configuration.apply';
 
 export interface AuditTarget {
-  readonly kind: 'organization' | 'team' | 'user' | 'key' | 'token' | 'routing_policy';
+  readonly kind: 'organization' | 'team' | 'user' | 'key' | 'token' | 'routing_policy' | 'wallet' | 'webhook' | 'epoch';
   readonly id: string;
 }
 

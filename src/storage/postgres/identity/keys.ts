@@ -5,6 +5,7 @@ import { generateKey } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { areUuids, labelFault } from '../../../domain/identity/names.ts';
 import { notifyKeysChanged } from '../changes.ts';
+import { ensureWallet } from '../payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { type AuditAction, recordAudit } from './audit.ts';
 import { change, conflict, invalid, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
@@ -58,7 +59,8 @@ export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, a
     if (missing !== null) return missing;
     const unknown = await refuseUnknownModels(client, allowedModels);
     if (unknown !== null) return unknown;
-    const walletId = payer === 'user' ? await ensureUserWallet(client, organizationId, userId ?? '') : null;
+    const walletId = payer === 'user' ? await ensureWallet(client, { organizationId, userId }) : null;
+    if (isRefused(walletId)) return walletId as Refused;
     const { rows } = await client.query<{ id: string }>(
       `INSERT INTO api_keys (organization_id, team_id, user_id, wallet_id, name, key_hash, key_prefix, allowed_models, expires_at)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, to_timestamp($9::double precision / 1000)) RETURNING id`,
@@ -204,16 +206,6 @@ async function holdBindings(
     userId,
   ]);
   return member.rowCount === 0 ? { ...NOT_FOUND, field: 'userId' } : null;
-}
-
-async function ensureUserWallet(client: PostgresClient, organizationId: string, userId: string): Promise<string> {
-  await client.query(
-    'INSERT INTO wallets (organization_id, user_id) VALUES ($1, $2) ON CONFLICT (organization_id, user_id) WHERE user_id IS NOT NULL DO NOTHING',
-    [organizationId, userId],
-  );
-  const { rows } = await client.query<{ id: string }>('SELECT id FROM wallets WHERE organization_id = $1 AND user_id = $2', [organizationId, userId]);
-  if (rows[0] === undefined) throw new Error('a user has no wallet');
-  return rows[0].id;
 }
 
 /** What a Date can show, which is also what Postgres takes. */

@@ -4,8 +4,8 @@ import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids, emailFault, labelFault, slugFault } from '../../../domain/identity/names.ts';
 import type { Role } from '../../../domain/identity/roles.ts';
 import { notifyIdentityChanged } from '../changes.ts';
+import { setFrozen } from '../payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import { recallLeases } from '../wallets.ts';
 import { recordAudit } from './audit.ts';
 import { change, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
 import { addMembership } from './memberships.ts';
@@ -130,7 +130,7 @@ export async function updateOrganization(
       displayName ?? null,
       billing ?? null,
     ]);
-    if (frozen !== undefined && frozen !== before.frozen) await freezeWallet(client, organizationId, frozen);
+    if (frozen !== undefined && frozen !== before.frozen) await freezeOwnWallet(client, organizationId, frozen);
     const after = await getOrganization(client, organizationId);
     await recordAudit(client, actor, { organizationId, action: 'organization.update', target: { kind: 'organization', id: organizationId }, before, after });
     await notifyIdentityChanged(client);
@@ -138,13 +138,9 @@ export async function updateOrganization(
   });
 }
 
-/** Credit that gateways have borrowed is called back, so that freezing holds now and not when they have spent it. */
-async function freezeWallet(client: PostgresClient, organizationId: string, frozen: boolean): Promise<void> {
-  const { rows } = await client.query<{ id: string }>('UPDATE wallets SET frozen = $2 WHERE organization_id = $1 AND user_id IS NULL RETURNING id', [
-    organizationId,
-    frozen,
-  ]);
-  for (const { id } of rows) await recallLeases(client, id);
+async function freezeOwnWallet(client: PostgresClient, organizationId: string, frozen: boolean): Promise<void> {
+  const { rows } = await client.query<{ id: string }>('SELECT id FROM wallets WHERE organization_id = $1 AND user_id IS NULL', [organizationId]);
+  for (const { id } of rows) await setFrozen(client, id, frozen);
 }
 
 function toOrganization(row: OrganizationRow): Organization {

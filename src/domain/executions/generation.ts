@@ -1,7 +1,7 @@
 // The generation record of spec 2.1 as JSON text. Money is written as exact JSON numbers, so the text is put together here and not by JSON.stringify.
 
-import type { BillingStatus } from '../../domain/executions/execution-record.ts';
-import { formatUsdJsonNumber } from '../../domain/money/format.ts';
+import { formatUsdJsonNumber } from '../money/format.ts';
+import type { BillingStatus } from './execution-record.ts';
 
 /** What storage knows of an execution. Money in pico-dollars; null where it is not known. */
 export interface Generation {

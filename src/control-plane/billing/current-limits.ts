@@ -1,0 +1,43 @@
+// GET /v1/usage/limits/current: how the ceilings that hold for the caller stand now (spec 4.4; DESIGN 6).
+
+import { z } from 'zod';
+import { formatUsdString } from '../../domain/money/format.ts';
+import { showMomentOrNull, shownMoment } from '../identity/fields.ts';
+import { type Operation, operation } from '../operation.ts';
+import type { BillingStore, CurrentLimit } from './billing-store.ts';
+
+const quantity = z.union([z.int(), z.string()]);
+const shown = z
+  .object({
+    scope: z.enum(['organization', 'team', 'user', 'key']),
+    kind: z.enum(['requests_per_minute', 'tokens_per_minute', 'concurrent_requests', 'budget']),
+    window: z.enum(['hour', 'day', 'week', 'month']).nullable(),
+    limit: quantity,
+    used: quantity.nullable(),
+    remaining: quantity.nullable(),
+    resets_at: shownMoment.nullable(),
+    model: z.string().nullable(),
+  })
+  .meta({
+    id: 'CurrentLimit',
+    description: 'A budget’s quantities are USD as decimal strings, the others whole numbers; null is not known. `model`: the limit holds for it alone.',
+  });
+
+function show({ scope, kind, window, amount, used, remaining, resetsAtMs, model }: CurrentLimit): z.output<typeof shown> {
+  const quantityOf = (value: bigint) => (kind === 'budget' ? formatUsdString(value) : Number(value));
+  const orNull = (value: bigint | null) => (value === null ? null : quantityOf(value));
+  return { scope, kind, window, limit: quantityOf(amount), used: orNull(used), remaining: orNull(remaining), resets_at: showMomentOrNull(resetsAtMs), model };
+}
+
+export function getCurrentLimits(store: BillingStore): Operation {
+  return operation({
+    id: 'getCurrentLimits',
+    summary: 'Shows how the ceilings on the caller’s use stand: those of a key, its user, team and organization.',
+    answer: z.object({ data: z.array(shown) }),
+    run: async ({ principal }) => {
+      const { credential, organizationId, userId, limits } = principal;
+      if (organizationId === null) return { kind: 'scope_required' };
+      return { data: (await store.readCurrentLimits({ credential, organizationId, userId, limits })).map(show) };
+    },
+  });
+}

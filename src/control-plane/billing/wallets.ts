@@ -1,0 +1,62 @@
+// The wallets of an organization, its own and its users', as platform administrators see and freeze them.
+
+import { z } from 'zod';
+import { formatUsdString } from '../../domain/money/format.ts';
+import { actorOf, idOf, listOf, NAMED } from '../identity/asked-of.ts';
+import { pageQuery, showMoment, shownId, shownMoment } from '../identity/fields.ts';
+import type { IdentityStore } from '../identity/identity-store.ts';
+import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../identity/outcome.ts';
+import { type Operation, operation } from '../operation.ts';
+import type { BillingStore, Wallet } from './billing-store.ts';
+import { shownUsd } from './money-fields.ts';
+
+const shown = z
+  .object({
+    id: shownId,
+    organization_id: shownId,
+    user_id: shownId.nullable(),
+    currency: z.literal('USD'),
+    balance: shownUsd,
+    held: shownUsd,
+    available: shownUsd,
+    frozen: z.boolean(),
+    created_at: shownMoment,
+  })
+  .meta({ id: 'Wallet' });
+
+function show({ id, organizationId, userId, balance, leased, frozen, createdAtMs }: Wallet): z.output<typeof shown> {
+  return {
+    id,
+    organization_id: organizationId,
+    user_id: userId,
+    currency: 'USD',
+    balance: formatUsdString(balance),
+    held: formatUsdString(leased),
+    available: formatUsdString(balance - leased),
+    frozen,
+    created_at: showMoment(createdAtMs),
+  };
+}
+
+export function listWallets(store: BillingStore, identity: IdentityStore): Operation {
+  return operation({
+    id: 'listWalletsOfOrganization',
+    summary: 'Lists the wallets of an organization: its own, and those of users who pay for themselves.',
+    query: pageQuery,
+    answer: pageOf(shown),
+    run: async (asked) => pageOrRefused(await listOf(identity, NAMED, asked, (organizationId) => store.listWallets({ ...asked.query, organizationId })), show),
+  });
+}
+
+export function freezeWallet(store: BillingStore): Operation {
+  return operation({
+    id: 'updateWalletOfOrganization',
+    summary: 'Freezes a wallet, so that it pays for no more requests, or ends that. What is under way still settles.',
+    body: z.strictObject({ frozen: z.boolean('must be true or false') }),
+    answer: answerOf(shown),
+    run: async ({ principal, ids, body: { frozen } }) => {
+      const order = { organizationId: idOf(ids, 'organizationId'), walletId: idOf(ids, 'walletId'), frozen };
+      return shownOrRefused(await store.freezeWallet(actorOf(principal), order), show);
+    },
+  });
+}

@@ -1,0 +1,122 @@
+// The webhook of an organization: where it is told that a charge is final. Its secret is in the answers that made it, and nowhere else.
+
+import { z } from 'zod';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { webhookSecretFault } from '../../domain/webhooks/webhook-signature.ts';
+import { webhookUrlFault } from '../../domain/webhooks/webhook-url.ts';
+import { isPublicAddress } from '../../platform/public-address.ts';
+import { actorOf, type Tenancy } from '../identity/asked-of.ts';
+import { showMoment, showMomentOrNull, shownMoment } from '../identity/fields.ts';
+import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { type Operation, operation } from '../operation.ts';
+import type { BillingStore, Webhook, WebhookWithSecret } from './billing-store.ts';
+
+/** Where this installation lets webhooks go (WEBHOOK_ALLOW_HTTP, WEBHOOK_ALLOW_PRIVATE). */
+export interface WebhookTargets {
+  readonly allowHttp: boolean;
+  readonly allowPrivate: boolean;
+}
+
+const shown = z
+  .object({
+    url: z.string(),
+    active: z.boolean(),
+    created_at: shownMoment,
+    waiting: z.int(),
+    dead: z.int(),
+    last_success_at: shownMoment.nullable(),
+    last_error_at: shownMoment.nullable(),
+    last_error: z.string().nullable(),
+  })
+  .meta({ id: 'Webhook' });
+const shownWithSecret = shown
+  .extend({ secret: z.string().nullable() })
+  .meta({ id: 'WebhookWithSecret', description: 'The secret is null when it is the one from before.' });
+
+function show(webhook: Webhook): z.output<typeof shown> {
+  return {
+    url: webhook.url,
+    active: webhook.active,
+    created_at: showMoment(webhook.createdAtMs),
+    waiting: webhook.waiting,
+    dead: webhook.dead,
+    last_success_at: showMomentOrNull(webhook.lastSuccessAtMs),
+    last_error_at: showMomentOrNull(webhook.lastErrorAtMs),
+    last_error: webhook.lastError,
+  };
+}
+
+function showWithSecret(webhook: WebhookWithSecret): z.output<typeof shownWithSecret> {
+  return { ...show(webhook), secret: webhook.secret };
+}
+
+const order = z.strictObject({
+  url: z.string(),
+  active: z.boolean('must be true or false').default(true),
+  secret: z.string().optional().meta({ description: 'Left out: the present one stays; if there is none, one is made and is in the answer.' }),
+});
+
+export function getWebhook(store: BillingStore, tenancy: Tenancy): Operation {
+  return operation({
+    id: `getWebhook${tenancy.suffix}`,
+    summary: 'Shows the webhook that is told when a charge is final, and how its delivery goes.',
+    answer: answerOf(shown),
+    run: async (asked) => shownOrRefused(await store.getWebhook(tenancy.organizationId(asked)), show),
+  });
+}
+
+export function setWebhook(store: BillingStore, targets: WebhookTargets, tenancy: Tenancy): Operation {
+  return operation({
+    id: `setWebhook${tenancy.suffix}`,
+    summary: 'Sets the webhook that is told when a charge is final.',
+    body: order,
+    answer: answerOf(shownWithSecret),
+    run: async (asked) => {
+      const { url, active, secret } = asked.body;
+      const refusal = refuseOrder(asked.body, targets);
+      if (refusal !== null) return refusal;
+      const wanted = { organizationId: tenancy.organizationId(asked), url, active, secret };
+      return shownOrRefused(await store.setWebhook(actorOf(asked.principal), wanted), showWithSecret);
+    },
+  });
+}
+
+/** A host name is looked at when it is called: what it stands for can change at any time. */
+function refuseOrder({ url, secret }: z.output<typeof order>, { allowHttp, allowPrivate }: WebhookTargets): Refusal | null {
+  const urlFault = webhookUrlFault(url, { allowHttp });
+  if (urlFault !== null) return { kind: 'invalid_field', field: 'url', reason: `it ${urlFault}` };
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
+  const isAddress = /^[\d.]+$/.test(host) || host.includes(':');
+  if (!allowPrivate && (host === 'localhost' || host.endsWith('.localhost') || (isAddress && !isPublicAddress(host)))) {
+    return { kind: 'invalid_field', field: 'url', reason: 'it must not be a loopback, private or reserved address' };
+  }
+  const secretFault = secret === undefined ? null : webhookSecretFault(secret);
+  return secretFault === null ? null : { kind: 'invalid_field', field: 'secret', reason: `it ${secretFault}` };
+}
+
+export function rotateWebhookSecret(store: BillingStore, tenancy: Tenancy): Operation {
+  return operation({
+    id: `rotateWebhookSecret${tenancy.suffix}`,
+    summary: 'Gives the webhook a new secret, at once; it is in this answer and nowhere else.',
+    answer: answerOf(shownWithSecret),
+    run: async (asked) => shownOrRefused(await store.rotateWebhookSecret(actorOf(asked.principal), tenancy.organizationId(asked)), showWithSecret),
+  });
+}
+
+export function removeWebhook(store: BillingStore, tenancy: Tenancy): Operation {
+  return operation({
+    id: `removeWebhook${tenancy.suffix}`,
+    summary: 'Removes the webhook, and what it was still to be told.',
+    answer: answerOf(z.object({ removed: z.literal(true) })),
+    run: async (asked) => shownOrRefused(await store.removeWebhook(actorOf(asked.principal), tenancy.organizationId(asked)), (removed) => removed),
+  });
+}
+
+export function redeliverWebhooks(store: BillingStore, tenancy: Tenancy): Operation {
+  return operation({
+    id: `redeliverWebhooks${tenancy.suffix}`,
+    summary: 'Tries the messages that were given up again.',
+    answer: answerOf(z.object({ requeued: z.int() })),
+    run: async (asked) => shownOrRefused(await store.redeliverWebhooks(actorOf(asked.principal), tenancy.organizationId(asked)), (done) => done),
+  });
+}

@@ -1,0 +1,12 @@
+// Which addresses a webhook may have at all; whether the host behind one may be called is known only when it is called.
+
+const URL_LENGTH_MAX = 2_000;
+
+/** null, or what the address must be. */
+export function webhookUrlFault(text: string, { allowHttp }: { readonly allowHttp: boolean }): string | null {
+  const protocols = allowHttp ? ['https:', 'http:'] : ['https:'];
+  const mustBe = `must be an ${allowHttp ? 'http:// or https://' : 'https://'} address without credentials or fragment`;
+  if (text.length > URL_LENGTH_MAX || !/^[\x21-\x7e]+$/.test(text) || !URL.canParse(text)) return mustBe;
+  const { protocol, username, password, hash } = new URL(text);
+  return protocols.includes(protocol) && username === '' && password === '' && hash === '' ? null : mustBe;
+}

@@ -1,0 +1,30 @@
+// The billing operations of storage, as the control plane asks for them.
+
+import type { BillingStore } from '../control-plane/billing/billing-store.ts';
+import { listDeposits, postDeposit } from '../storage/postgres/credits.ts';
+import { readCurrentLimits } from '../storage/postgres/current-limits.ts';
+import { freezeWallet, listWallets, readWallet } from '../storage/postgres/payer-wallets.ts';
+import { listLimitsOfPerson } from '../storage/postgres/person-limits.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+import { createSecretBox } from '../storage/postgres/secret-box.ts';
+import { getWebhook, redeliverWebhooks, removeWebhook, rotateWebhookSecret, setWebhook } from '../storage/postgres/webhooks.ts';
+
+export function createBillingStore(postgres: Postgres, secrets: { readonly masterKey: Buffer }): BillingStore {
+  const box = createSecretBox(secrets.masterKey);
+  return {
+    readWallet: (walletId) => readWallet(postgres, walletId),
+    listWallets: (question) => listWallets(postgres, question),
+    freezeWallet: (actor, order) => freezeWallet(postgres, actor, order),
+    postDeposit: (actor, order) => postDeposit(postgres, actor, order),
+    listDeposits: (question) => listDeposits(postgres, question),
+    async readCurrentLimits({ credential, organizationId, userId, limits }) {
+      return readCurrentLimits(postgres, { limits: credential === 'key' ? limits : await listLimitsOfPerson(postgres, { organizationId, userId }) });
+    },
+
+    getWebhook: (organizationId) => getWebhook(postgres, organizationId),
+    setWebhook: (actor, order) => setWebhook(postgres, box, actor, order),
+    rotateWebhookSecret: (actor, organizationId) => rotateWebhookSecret(postgres, box, actor, organizationId),
+    removeWebhook: (actor, organizationId) => removeWebhook(postgres, actor, organizationId),
+    redeliverWebhooks: (actor, organizationId) => redeliverWebhooks(postgres, actor, organizationId),
+  };
+}

@@ -1,0 +1,43 @@
+// Which IP addresses are anybody's on the internet, and which are ours, our neighbours' or nobody's: for calls to addresses that customers name.
+
+import { BlockList, isIP } from 'node:net';
+
+/** IANA's special-purpose registries: all that is not globally reachable, and what only wraps an address of the other kind. */
+const NOT_PUBLIC: readonly (readonly [address: string, prefix: number, family: 'ipv4' | 'ipv6'])[] = [
+  ['0.0.0.0', 8, 'ipv4'],
+  ['10.0.0.0', 8, 'ipv4'],
+  ['100.64.0.0', 10, 'ipv4'],
+  ['127.0.0.0', 8, 'ipv4'],
+  ['169.254.0.0', 16, 'ipv4'],
+  ['172.16.0.0', 12, 'ipv4'],
+  ['192.0.0.0', 24, 'ipv4'],
+  ['192.0.2.0', 24, 'ipv4'],
+  ['192.88.99.0', 24, 'ipv4'],
+  ['192.168.0.0', 16, 'ipv4'],
+  ['198.18.0.0', 15, 'ipv4'],
+  ['198.51.100.0', 24, 'ipv4'],
+  ['203.0.113.0', 24, 'ipv4'],
+  ['224.0.0.0', 4, 'ipv4'],
+  ['240.0.0.0', 4, 'ipv4'],
+];
+/** The one block that is given out; everything outside it is special. */
+const IPV6_GLOBAL = ['2000::', 3] as const;
+const IPV6_NOT_PUBLIC: readonly (readonly [address: string, prefix: number])[] = [
+  ['2001::', 23],
+  ['2001:db8::', 32],
+  ['2002::', 16],
+  ['3fff::', 20],
+];
+
+const blocked = new BlockList();
+for (const [address, prefix, family] of NOT_PUBLIC) blocked.addSubnet(address, prefix, family);
+for (const [address, prefix] of IPV6_NOT_PUBLIC) blocked.addSubnet(address, prefix, 'ipv6');
+const global6 = new BlockList();
+global6.addSubnet(...IPV6_GLOBAL, 'ipv6');
+
+/** False also for what is no IP address. */
+export function isPublicAddress(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return !blocked.check(address, 'ipv4');
+  return family === 6 && global6.check(address, 'ipv6') && !blocked.check(address, 'ipv6');
+}

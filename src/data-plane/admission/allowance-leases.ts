@@ -15,11 +15,11 @@ export interface Wish {
   readonly amount: bigint;
 }
 
-/** Recalls of one wallet or limit are at least this far apart, whoever makes them: who heard one hands back what comes free for longer than this. */
+/** Recalls of one wallet or limit are at least this far apart, whoever makes them: for longer than this all processes hand back at once what comes free. */
 const RECALL_INTERVAL_MS = 1_000;
-/** How long the others are given to answer a recall, and how often we look. */
+/** How long the others are given to answer a recall, and when we look first; then after twice as long each time. */
 const RECALL_WINDOW_MS = 400;
-const RECALL_POLL_MS = 40;
+const RECALL_POLL_MS = 30;
 /** What is less than this part of a rate is not worth a recall: it comes back by itself within seconds. */
 const RATE_PART_RECALLED = 20n;
 /** Borrowings that come back short are so far apart, doubled each time: requests that are refused must not load the database. */
@@ -234,7 +234,7 @@ export class AllowanceLeases {
     }
     this.serve(allowance);
     if (allowance.isCalledBack(this.time.monotonicMs())) allowance.oweFree();
-    if (answer.granted >= wish.minimum || answer.gone) allowance.shortTakes = 0;
+    if (answer.granted >= wish.minimum || answer.gone) allowance.noteEnough();
     else if (allowance.waiters.length === 0) allowance.aheadNotBeforeMs = this.time.monotonicMs() + AHEAD_PAUSE_MS;
     else if (!(await this.callOthersBack(allowance, answer))) this.refuse(allowance, take, answer, 'short');
   }
@@ -244,12 +244,19 @@ export class AllowanceLeases {
     const { leasedElsewhere, ceiling } = answer;
     if (leasedElsewhere === 0n || (ceiling !== null && (allowance.leastNeed() ?? 0n) > ceiling)) return false;
     if (allowance.isRate && ceiling !== null && leasedElsewhere * RATE_PART_RECALLED < ceiling) return false;
-    if (this.time.monotonicMs() - allowance.recalledAtMs >= RECALL_INTERVAL_MS) {
-      allowance.recalledAtMs = this.time.monotonicMs();
+    const nowMs = this.time.monotonicMs();
+    if (nowMs - allowance.recalledAtMs >= RECALL_INTERVAL_MS) {
+      // It holds for this process as well: of two that each have a part of what both need, one must get all.
+      allowance.callBack(nowMs);
+      allowance.oweFree();
       await this.circuit.recall(allowance.pool);
     }
-    if (this.time.monotonicMs() - allowance.recalledAtMs >= RECALL_WINDOW_MS) return false;
-    await this.time.wait(RECALL_POLL_MS);
+    const sinceMs = nowMs - allowance.recalledAtMs;
+    const isLongAgo = sinceMs >= RECALL_WINDOW_MS;
+    // Long after a recall all that comes free is on its way back already: one more look finds it.
+    if (isLongAgo && allowance.hasLookedAgain) return false;
+    allowance.hasLookedAgain = true;
+    await this.time.wait(isLongAgo ? RECALL_POLL_MS : Math.max(RECALL_POLL_MS, sinceMs));
     return true;
   }
 
@@ -270,6 +277,7 @@ export class AllowanceLeases {
     const nowMs = this.time.monotonicMs();
     const pauseMs = Math.min(SHORT_PAUSE_MAX_MS, SHORT_PAUSE_MS * 2 ** allowance.shortTakes);
     allowance.shortTakes += 1;
+    allowance.hasLookedAgain = false;
     allowance.notBeforeMs = nowMs + pauseMs;
     const within = allowance.free(nowMs) + answer.available;
     const refused: Waiter[] = [];

@@ -46,7 +46,7 @@ export interface Shortage {
 const LOW_WATER_PART = 4n;
 /** Refill before the end of a grant that is in use, so that the next request finds a warm one. */
 const REFILL_BEFORE_END_MS = 300;
-/** For so long after another process's recall whatever comes free goes back at once, and nothing is borrowed ahead. */
+/** For so long after a recall whatever comes free goes back at once, and nothing is borrowed ahead. */
 const CALLED_BACK_MS = 2_000;
 /** A limit that is gone is asked for again after this; by then the principals that name it have been read anew. */
 const GONE_MS = 5_000;
@@ -66,9 +66,11 @@ export class Allowance {
   /** The next borrowing waits until then: those before it came back short. */
   notBeforeMs = 0;
   shortTakes = 0;
+  /** Since it was last refused. */
+  hasLookedAgain = false;
   aheadNotBeforeMs = 0;
   wantsAhead = false;
-  /** When the processes that hold some were last asked for it, by whomever. */
+  /** When all that hold some were last asked for it, by whichever process. */
   recalledAtMs = Number.NEGATIVE_INFINITY;
   private grant: Grant = { id: null, free: 0n, expiresAtMs: 0 };
   /** A borrowing is under way; `moving`: the present grant is part of it. */
@@ -217,7 +219,13 @@ export class Allowance {
     this.doubtUntilMs = nowMs + DOUBT_MS;
   }
 
-  /** Another process is short of it. */
+  /** A borrowing brought what was needed. */
+  noteEnough(): void {
+    this.shortTakes = 0;
+    this.hasLookedAgain = false;
+  }
+
+  /** Some process is short of it. */
   callBack(nowMs: number): void {
     this.recalledAtMs = nowMs;
     this.calledBackUntilMs = nowMs + CALLED_BACK_MS;

@@ -5,6 +5,7 @@
 
 import type { TerminalRecord } from '../../domain/executions/execution-record.ts';
 import type { PostgresClient } from './pool.ts';
+import { ANNOUNCE_RESOLVED } from './webhook-deliveries.ts';
 
 /** From here on the epoch gets no lease. Waits for one that is being taken. */
 export async function fenceEpoch(client: PostgresClient, epoch: number): Promise<void> {
@@ -21,7 +22,7 @@ export async function listOpenEpochs(postgres: PostgresClient, machine: string):
 }
 
 /**
- * Returns a dead epoch's leases, except the holds of executions that are still pending. To be called in a transaction, once all of
+ * Returns a dead epoch's leases of wallets, except the holds of executions that are still pending, and of limits. To be called in a transaction, once all of
  * the epoch's spool is posted; a second call changes nothing. Returns what went back to the wallets.
  */
 export async function closeDeadEpoch(client: PostgresClient, epoch: number): Promise<{ returned: bigint }> {
@@ -51,7 +52,23 @@ export async function closeDeadEpoch(client: PostgresClient, epoch: number): Pro
     epoch,
   ]);
   await removeEmptyLeases(client, epoch);
+  await returnLimitLeases(client, epoch);
   return { returned: BigInt(row.returned) };
+}
+
+/** Of limits everything returns: no request of a dead process is open, and one whose end is not known has used nothing by the rule below. */
+async function returnLimitLeases(client: PostgresClient, epoch: number): Promise<void> {
+  await client.query(
+    `WITH locked AS MATERIALIZED (
+       SELECT id FROM limit_pools WHERE id IN (SELECT pool_id FROM limit_leases WHERE epoch = $1) ORDER BY id FOR UPDATE
+     ), released AS (
+       DELETE FROM limit_leases USING locked WHERE limit_leases.epoch = $1 AND limit_leases.pool_id = locked.id
+       RETURNING pool_id, outstanding
+     )
+     UPDATE limit_pools SET leased = leased - outstanding FROM released WHERE limit_pools.id = released.pool_id`,
+    [epoch],
+  );
+  await client.query('DELETE FROM rate_holdings WHERE epoch = $1', [epoch]);
 }
 
 interface ResolvedRow {
@@ -85,6 +102,8 @@ const RESOLVE = `
       response_bytes = 0
     WHERE id IN (SELECT id FROM candidates)
     RETURNING *
+  ), announced AS (
+    ${ANNOUNCE_RESOLVED}
   ), holds AS MATERIALIZED (
     SELECT epoch, wallet_id, sum(authorized_amount) AS held FROM resolved
      WHERE wallet_id IS NOT NULL AND authorized_amount IS NOT NULL GROUP BY epoch, wallet_id

@@ -31,7 +31,19 @@ const BROKEN_INVARIANTS = `
     FROM (SELECT coalesce(sum(amount), 0) AS total FROM ledger_entries e JOIN ledger_accounts a ON a.id = e.account_id AND a.kind = 'deposits') d,
          (SELECT coalesce(sum(balance), 0) AS total FROM wallets) w,
          (SELECT coalesce(sum(amount), 0) AS total FROM ledger_entries e JOIN ledger_accounts a ON a.id = e.account_id AND a.kind = 'revenue') r
-   WHERE -d.total <> w.total + r.total`;
+   WHERE -d.total <> w.total + r.total
+  UNION ALL
+  SELECT 'leased under a limit is the sum of its leases', 'pool ' || p.id || ' has ' || p.leased || ', leases ' || coalesce(l.total, 0)
+    FROM limit_pools p LEFT JOIN (SELECT pool_id, sum(outstanding) AS total FROM limit_leases GROUP BY pool_id) l ON l.pool_id = p.id
+   WHERE p.leased <> coalesce(l.total, 0)
+  UNION ALL
+  SELECT 'a budget used is what executions used of it', 'pool ' || p.id || ' has ' || p.used || ', executions ' || coalesce(g.total, 0)
+    FROM limit_pools p
+    LEFT JOIN (SELECT pool_id, sum(budget_use) AS total FROM generations, unnest(budgets) AS pool_id GROUP BY pool_id) g ON g.pool_id = p.id
+   WHERE p.used <> coalesce(g.total, 0)
+  UNION ALL
+  SELECT 'a limit is not overspent', 'pool ' || id || ' has used ' || used || ' and lent ' || leased || ' of ' || highest_limit
+    FROM limit_pools WHERE used + leased > highest_limit`;
 
 /** Empty when the books are right. */
 export async function findBrokenInvariants(postgres: PostgresClient): Promise<{ invariant: string; found: string }[]> {

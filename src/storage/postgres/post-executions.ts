@@ -3,7 +3,9 @@
 
 import type { ExecutionRecord, TerminalRecord } from '../../domain/executions/execution-record.ts';
 import type { PostgresClient } from './pool.ts';
+import { rememberSizes } from './routing/turns.ts';
 import { saveResponses } from './saved-responses.ts';
+import { ANNOUNCE_SETTLED } from './webhook-deliveries.ts';
 
 /** The records of one stretch of a segment, in the order they were written; offsets in bytes. */
 export interface SpoolBatch {
@@ -40,15 +42,18 @@ const RECORD_COLUMNS = `
   "api" text, "requestedModel" text, "model" text, "provider" text, "providerModel" text, "priceVersion" text, "streamed" boolean,
   "clientRequestId" text, "tags" text[], "authorizedAmount" numeric, "requestBytes" bigint,
   "endedAtMs" double precision, "outcome" text, "status" integer, "errorCode" text, "usage" json, "usageSource" text, "billingStatus" text,
-  "ratedCost" numeric, "charge" numeric, "suspense" numeric, "latencyMs" double precision, "ttftMs" double precision, "responseBytes" bigint`;
+  "ratedCost" numeric, "charge" numeric, "suspense" numeric, "latencyMs" double precision, "ttftMs" double precision, "responseBytes" bigint,
+  "budgets" uuid[], "budgetUse" numeric, "route" jsonb, "baselineCost" numeric`;
 
 const START_COLUMNS = `
   id, epoch, organization_id, team_id, user_id, api_key_id, wallet_id, api, requested_model, model, provider, provider_model, price_version,
-  streamed, client_request_id, tags, authorized_amount, request_bytes, admitted_at`;
+  streamed, client_request_id, tags, authorized_amount, request_bytes, admitted_at, model_route`;
 
 const START_VALUES = `
   "id", $1::bigint, "organizationId", "teamId", "userId", "apiKeyId", "walletId", "api", "requestedModel", "model", "provider", "providerModel", "priceVersion",
-  "streamed", "clientRequestId", "tags", "authorizedAmount", "requestBytes", to_timestamp("admittedAtMs" / 1000)`;
+  "streamed", "clientRequestId", "tags", "authorizedAmount", "requestBytes", to_timestamp("admittedAtMs" / 1000),
+  -- Multiplied, not divided: a product keeps every digit.
+  "route" || CASE WHEN "baselineCost" IS NULL THEN '{}' ELSE jsonb_build_object('baseline_cost_usd', trim_scale("baselineCost" * 0.000000000001)::text) END`;
 
 const END_COLUMNS = [
   'ended_at',
@@ -69,23 +74,27 @@ const END_COLUMNS = [
   'latency_ms',
   'ttft_ms',
   'response_bytes',
+  'budgets',
+  'budget_use',
 ];
 
 /** What the terminal record knows better than the admitted one: who served may have changed on the way. */
-const CHANGED_COLUMNS = ['model', 'provider', 'provider_model', 'price_version', 'authorized_amount', ...END_COLUMNS];
+const CHANGED_COLUMNS = ['model', 'provider', 'provider_model', 'price_version', 'authorized_amount', 'model_route', ...END_COLUMNS];
 
 const END_VALUES = `
   to_timestamp("endedAtMs" / 1000), "outcome", "status", "errorCode",
   ("usage" ->> 'inputTokens')::bigint, ("usage" ->> 'cachedInputTokens')::bigint, ("usage" ->> 'cacheWriteTokens')::bigint,
   ("usage" ->> 'outputTokens')::bigint, ("usage" ->> 'reasoningTokens')::bigint, ("usage" ->> 'images')::bigint,
-  "usageSource", "billingStatus", "ratedCost", "charge", "suspense", "latencyMs", "ttftMs", "responseBytes"`;
+  "usageSource", "billingStatus", "ratedCost", "charge", "suspense", "latencyMs", "ttftMs", "responseBytes", "budgets", "budgetUse"`;
 
 /**
  * The whole batch in one statement, whatever its size: our own process only writes the records as JSON once.
  *
  *   input ─► terminals ─► settled (row absent or open) ─► owed ─► transfers, entries
- *        └─► opened (admitted, no end in this batch)   └─► charges per wallet, locked in id order ─► balances, leases
+ *        └─► opened (admitted, no end in this batch)   ├─► charges per wallet, locked in id order ─► balances, leases
+ *                                                      └─► spendings per budget pool, locked likewise ─► used, leases
  *
+ * A budget that an execution used up above its lease is a fault (check-ledger finds it), but money is never kept from the books by a limit.
  * Nothing here joins two lists of the batch: Postgres cannot know how long they are and would compare each with each.
  */
 const POST = {
@@ -104,7 +113,9 @@ const POST = {
       SELECT ${START_VALUES}, ${END_VALUES} FROM terminals
       ON CONFLICT (id) DO UPDATE SET ${CHANGED_COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}
        WHERE stored.ended_at IS NULL AND stored.epoch = excluded.epoch
-      RETURNING id, wallet_id, charge, suspense
+      RETURNING id, organization_id, wallet_id, charge, suspense, budgets, budget_use
+    ), announced AS (
+      ${ANNOUNCE_SETTLED}
     ), owed AS MATERIALIZED (
       SELECT nextval('ledger_transfers_id_seq') AS transfer_id, 'charge' AS kind, settled.id AS execution_id, charge AS amount,
              wallet.id AS from_account, (SELECT id FROM ledger_accounts WHERE kind = 'revenue') AS to_account
@@ -128,6 +139,16 @@ const POST = {
     ), held AS (
       UPDATE leases SET outstanding = outstanding - locked.total FROM locked WHERE leases.epoch = $1 AND leases.wallet_id = locked.id
       RETURNING leases.wallet_id
+    ), spendings AS MATERIALIZED (
+      SELECT pool_id, sum(budget_use) AS total FROM settled, unnest(budgets) AS pool_id WHERE budget_use > 0 GROUP BY pool_id
+    ), budgeted AS MATERIALIZED (
+      SELECT pool.id, spendings.total, least(lease.outstanding, spendings.total) AS covered
+        FROM spendings JOIN limit_pools pool ON pool.id = spendings.pool_id JOIN limit_leases lease ON lease.pool_id = pool.id AND lease.epoch = $1
+       ORDER BY pool.id FOR UPDATE OF pool, lease
+    ), spent AS (
+      UPDATE limit_pools SET used = used + total, leased = leased - covered FROM budgeted WHERE limit_pools.id = budgeted.id
+    ), unspent AS (
+      UPDATE limit_leases SET outstanding = outstanding - covered FROM budgeted WHERE limit_leases.epoch = $1 AND limit_leases.pool_id = budgeted.id
     )
     SELECT (SELECT coalesce(sum(charge), 0) FROM settled WHERE wallet_id IS NOT NULL) = (SELECT coalesce(sum(amount), 0) FROM owed WHERE kind = 'charge') AS booked,
            (SELECT count(*) FROM charges)::integer AS wallets_charged,
@@ -155,6 +176,7 @@ export async function postExecutions(client: PostgresClient, batch: SpoolBatch):
 
   const terminals = records.length === 0 ? [] : await postRecords(client, epoch, records);
   await saveResponses(client, terminals);
+  await rememberSizes(client, terminals);
   await client.query(MOVE_CURSOR, [epoch, segment, toOffset]);
   return { status: 'posted', terminals };
 }

@@ -1,6 +1,6 @@
 // A generation request from its head to its end, on one screen and in the same order for every dialect (ARCHITECTURE, "The path of a request"):
 //
-//   authenticate -> receive and scan -> resolve model -> bound -> admit (hold) -> record -> relay -> meter and settle (in the relay's end)
+//   authenticate -> receive and scan -> (route, where the virtual model is named ->) resolve model -> bound -> admit (hold) -> record -> relay -> meter and settle (in the relay's end)
 
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
@@ -20,6 +20,7 @@ import { Execution, type Metering } from './metering/execution.ts';
 import type { StartParts } from './metering/record-text.ts';
 import { type Intake, type ReceivedRequest, receiveRequest } from './relay/receive-request.ts';
 import { type RelayContext, relay } from './relay/relay.ts';
+import { isRoutedApi, type Routed, type Router } from './routing/router.ts';
 
 /** What the data plane of one process is made of; built once by the gateway. */
 export interface DataPlane {
@@ -34,7 +35,9 @@ export interface DataPlane {
   readonly nextExecutionId: () => string;
   /** False stops admission before anything is sent: the spool does not take records. */
   readonly canRecord: () => boolean;
+  readonly router: Router;
   readonly executionIdHeader: string;
+  readonly routedModelHeader: string;
   readonly tagHeader: string;
 }
 
@@ -69,7 +72,7 @@ class Serving {
 
   begin(identified: ScopedPrincipal | Refusal | Promise<ScopedPrincipal | Refusal>): void {
     try {
-      this.after(identified, (principal) => this.admit(principal));
+      this.after(identified, (principal) => this.serve(principal));
     } catch (fault) {
       this.fail(fault);
     }
@@ -92,12 +95,28 @@ class Serving {
     this.exchange.fail(fault);
   }
 
-  /** Nothing is sent and nothing held before this grants it. */
-  private admit(principal: ScopedPrincipal): void {
-    const { plane, dialect, request } = this;
-    const read = readRequest(dialect, request);
+  private serve(principal: ScopedPrincipal): void {
+    const { plane, dialect } = this;
+    const read = readRequest(dialect, this.request);
     if ('kind' in read) return this.refuse(read);
-    const resolved = resolveModel(plane.catalog(), dialect.api, read.requestedModel, principal.allowedModels);
+    const catalog = plane.catalog();
+    if (read.requestedModel !== plane.router.virtualModel) this.admit({ principal, read, catalog, routed: null });
+    else this.after(this.route(principal, read, catalog), (routed) => this.admit({ principal, read, catalog, routed }));
+  }
+
+  /** Spec 4.11: on the text APIs alone; elsewhere the virtual model is one that the endpoint does not serve. */
+  private route(principal: ScopedPrincipal, { bounds, requestedModel }: ReadRequest, catalog: ServingCatalog): Promise<Routed | Refusal> | Refusal {
+    const { api } = this.dialect;
+    const { exchange, request } = this;
+    if (isRoutedApi(api)) return this.plane.router.route({ principal, api, body: request.body, bounds, header: (name) => exchange.header(name), catalog });
+    const isOn = catalog.routing.policyOf.has(principal.organizationId);
+    return isOn ? { kind: 'api_not_supported', model: requestedModel, api } : { kind: 'unknown_model', model: requestedModel };
+  }
+
+  /** Nothing is sent and nothing held before this grants it. */
+  private admit({ principal, read, catalog, routed }: Read): void {
+    const { plane, dialect, request } = this;
+    const resolved = resolveModel(catalog, dialect.api, routed?.model ?? read.requestedModel, principal.allowedModels);
     if ('kind' in resolved) return this.refuse(resolved);
     this.after(continueFrom(plane, principal, read.bounds, resolved.offers), (continuation) => {
       const offers = plane.relay.cooldowns.filter(continuation.offers, this.receivedAtMs);
@@ -107,13 +126,13 @@ class Serving {
         const { served } = resolved;
         const measure = { bytes: request.body.length, attachments: request.scanned?.attachments ?? 0, carriedTokens: continuation.carriedTokens };
         const admitting = admit({ principal, dialect, served, bounds: read.bounds, measure, request }, plane.gate);
-        this.after(admitting, (admission) => this.record({ principal, read, served, offers, admission }));
+        this.after(admitting, (admission) => this.record({ principal, read, routed, served, offers, admission }));
       });
     });
   }
 
   /** What is admitted is recorded, then sent. */
-  private record({ principal, read, served, offers, admission }: Admitted): void {
+  private record({ principal, read, routed, served, offers, admission }: Admitted): void {
     const { plane, dialect, exchange, request } = this;
     const start: StartParts = {
       id: plane.nextExecutionId(),
@@ -129,11 +148,12 @@ class Serving {
       tags: readTags(exchange, plane.tagHeader),
       authorizedAmount: admission.hold,
       budgets: admission.budgets,
-      route: null,
+      route: routed?.route ?? null,
       requestBytes: request.body.length,
     };
-    const execution = new Execution(start, admission, this.receivedAtMs, plane.metering);
+    const execution = new Execution(start, admission, this.receivedAtMs, plane.metering, routed?.baseline ?? null);
     const ownHeaders = [plane.executionIdHeader, start.id];
+    if (routed !== null) ownHeaders.push(plane.routedModelHeader, served.model.id);
     execution.begin(
       () => relay({ exchange, dialect, request, read, execution, offers, tokenizer: served.model.tokenizer, ownHeaders }, plane.relay),
       () => this.refuse({ kind: 'billing_unavailable' }),
@@ -141,9 +161,15 @@ class Serving {
   }
 }
 
-interface Admitted {
+interface Read {
   readonly principal: ScopedPrincipal;
   readonly read: ReadRequest;
+  readonly catalog: ServingCatalog;
+  /** null: the client named its model. */
+  readonly routed: Routed | null;
+}
+
+interface Admitted extends Omit<Read, 'catalog'> {
   readonly served: ServedModel;
   readonly offers: readonly Offer[];
   readonly admission: Admission;

@@ -11,6 +11,7 @@ import { Authenticator, type FindPrincipal } from '../data-plane/identity/authen
 import { GenerationMetrics } from '../data-plane/metering/generation-metrics.ts';
 import { RecordJournal } from '../data-plane/metering/record-journal.ts';
 import { OpenRelays } from '../data-plane/relay/open-relays.ts';
+import type { RelayContext } from '../data-plane/relay/relay.ts';
 import { SlabPool } from '../data-plane/relay/slab-pool.ts';
 import type { DataPlane } from '../data-plane/serve-generation.ts';
 import { createBootstrapCheck } from '../domain/identity/bootstrap-administrator.ts';
@@ -30,6 +31,7 @@ import { registerEpoch } from '../storage/postgres/wallets.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
 import { createBillingStore } from './billing-store.ts';
 import { CoarseClock } from './coarse-clock.ts';
+import { createRouter } from './create-router.ts';
 import { findSavedResponseIn } from './find-saved-response.ts';
 import { followChanges } from './follow-changes.ts';
 import { HeldCatalog } from './held-catalog.ts';
@@ -142,8 +144,18 @@ function findPrincipalIn(postgres: Postgres, { masterKey, adminToken }: Complete
 }
 
 function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held): DataPlane {
-  const { authenticator, records, leases, catalog, slabs, workers, origins, savedResponses } = held;
+  const { authenticator, postgres, records, leases, catalog, slabs, workers, origins, savedResponses } = held;
   const onRecordFault = (fault: unknown) => log.error({ err: fault }, 'records could not be written: admission stops');
+  const relay: RelayContext = {
+    slabs,
+    workers,
+    clock,
+    open: new OpenRelays(),
+    cooldowns: new Cooldowns(),
+    originOf: (provider) => origins.originOf(provider),
+    pathPrefixOf: (provider) => origins.pathPrefixOf(provider),
+    onUpstreamFault: (provider, fault) => origins.countFault(provider, fault),
+  };
   return {
     authenticator,
     catalog: () => catalog.serving,
@@ -151,20 +163,13 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
     gate: { leases, workers, clock },
     savedResponses,
     metering: { journal: new RecordJournal(records, onRecordFault), clock, metrics: new GenerationMetrics(metrics), savedResponses },
-    relay: {
-      slabs,
-      workers,
-      clock,
-      open: new OpenRelays(),
-      cooldowns: new Cooldowns(),
-      originOf: (provider) => origins.originOf(provider),
-      pathPrefixOf: (provider) => origins.pathPrefixOf(provider),
-      onUpstreamFault: (provider, fault) => origins.countFault(provider, fault),
-    },
+    relay,
+    router: createRouter({ brand: config.brand, postgres, savedResponses, log, registry: metrics }, relay),
     clock,
     nextExecutionId: createExecutionIdSource(clock),
     canRecord: () => records.healthy,
     executionIdHeader: `X-${config.brand}-Execution-Id`,
+    routedModelHeader: `X-${config.brand}-Routed-Model`,
     tagHeader: `x-${config.brand.toLowerCase()}-tag`,
   };
 }

@@ -1,5 +1,6 @@
 // One admitted execution: what is recorded when it starts and, exactly once, when it ends.
 
+import { type Baseline, baselineCost } from '../../domain/routing/baseline-cost.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { settle } from '../../domain/settlement/settle.ts';
 import type { Usage, UsageSource } from '../../domain/usage/usage.ts';
@@ -57,14 +58,16 @@ export class Execution {
   /** The fields of `start` as JSON text, for both records. */
   private startText: string;
   private readonly metering: Metering;
+  private readonly baseline: Baseline;
 
-  /** Not admitted before `begin` says so. */
-  constructor(start: StartParts, admission: Admission, receivedAtMs: number, metering: Metering) {
+  /** Not admitted before `begin` says so. `baseline`: what the cost of a routed request is compared with. */
+  constructor(start: StartParts, admission: Admission, receivedAtMs: number, metering: Metering, baseline: Baseline = null) {
     this.start = start;
     this.startText = startText(start);
     this.admission = admission;
     this.receivedAtMs = receivedAtMs;
     this.metering = metering;
+    this.baseline = baseline;
   }
 
   get id(): string {
@@ -121,7 +124,7 @@ export class Execution {
       ttftMs,
       responseBytes: ending.responseBytes,
       responseId: ending.responseId,
-      baselineCost: null,
+      baselineCost: this.baseline === null ? null : baselineCost(this.baseline, { usage, settlement, isBilled: admission.hold !== null }),
       budgetUse: admission.budgets.length === 0 ? null : budgetUse,
     };
     metering.journal.append(

@@ -152,6 +152,10 @@ class ClassifierExchange {
     this.end('error');
   }
 
+  onReplyPause(): void {
+    // Nothing goes on from here before the end.
+  }
+
   onReplyEnd(): void {
     this.end(this.status === 200 ? Buffer.concat(this.chunks) : 'error');
   }

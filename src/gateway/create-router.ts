@@ -1,0 +1,47 @@
+// Auto routing of a gateway process: the classifier over the process's own provider connections, the turns in Postgres.
+
+import type { SavedResponses } from '../data-plane/catalog/saved-responses.ts';
+import type { RelayContext } from '../data-plane/relay/relay.ts';
+import { Classifier } from '../data-plane/routing/classifier.ts';
+import { Router } from '../data-plane/routing/router.ts';
+import { RoutingMetrics } from '../data-plane/routing/routing-metrics.ts';
+import { SharedTurns } from '../data-plane/routing/shared-turns.ts';
+import type { TurnStore } from '../data-plane/routing/turn-store.ts';
+import { virtualModelOf } from '../domain/routing/virtual-model.ts';
+import type { Log } from '../platform/log.ts';
+import type { MetricsRegistry } from '../platform/metrics.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+import { claimTurn, decideTurn, findTurn } from '../storage/postgres/routing/turns.ts';
+
+export interface RoutingParts {
+  readonly brand: string;
+  readonly postgres: Postgres;
+  readonly savedResponses: SavedResponses;
+  readonly log: Log;
+  readonly registry: MetricsRegistry;
+}
+
+export function createRouter({ brand, postgres, savedResponses, log, registry }: RoutingParts, relay: RelayContext): Router {
+  const { clock, workers } = relay;
+  const metrics = new RoutingMetrics(registry);
+  const onStoreFault = (fault: unknown): void => {
+    metrics.storeFault();
+    log.warn({ err: fault }, 'the routes of turns could not be asked for: this process routes by what it remembers');
+  };
+  return new Router({
+    virtualModel: virtualModelOf(brand).id,
+    workers,
+    turns: new SharedTurns({ store: turnStoreIn(postgres), clock, onStoreFault }),
+    classifier: new Classifier({ ...relay, metrics }),
+    savedResponses,
+    metrics,
+  });
+}
+
+function turnStoreIn(postgres: Postgres): TurnStore {
+  return {
+    claim: (turn) => claimTurn(postgres, turn),
+    find: (turn) => findTurn(postgres, turn),
+    decide: (turn, decision) => decideTurn(postgres, turn, decision),
+  };
+}

@@ -6,6 +6,7 @@ import { checkLedger } from './check-ledger.ts';
 import { compareFacts } from './compare-facts.ts';
 import { forgetOldJobRuns } from './forget-job-runs.ts';
 import { forgetPastLimitPools } from './forget-past-limit-pools.ts';
+import { forgetOldRoutingTurns } from './forget-routing-turns.ts';
 import { forgetOldSavedResponses } from './forget-saved-responses.ts';
 import type { JobContext, JobResult } from './job.ts';
 import { resolvePendingExecutions } from './resolve-pending.ts';
@@ -26,6 +27,7 @@ export const JOBS: readonly Job[] = [
   { name: 'compare-facts-daily', cron: '41 3 * * *', run: (context) => compareFacts(context, { hours: 72 }), lock: 'cluster' },
   { name: 'forget-job-runs', cron: '17 4 * * *', run: forgetOldJobRuns, lock: 'cluster' },
   { name: 'forget-saved-responses', cron: '29 4 * * *', run: forgetOldSavedResponses, lock: 'cluster' },
+  { name: 'forget-routing-turns', cron: '37 4 * * *', run: forgetOldRoutingTurns, lock: 'cluster' },
   { name: 'forget-past-limit-pools', cron: '53 4 * * *', run: forgetPastLimitPools, lock: 'cluster' },
 ];
 

@@ -221,6 +221,16 @@ describe('turns', () => {
     assert.notEqual(opener('\u{1f642}'.repeat(24)), null);
     assert.equal(opener(`  ${'x'.repeat(23)}  `), null);
     assert.notEqual(opener('x'.repeat(24)), opener('x'.repeat(25)));
+    const first = (...texts: string[]): string =>
+      prepare(
+        'messages',
+        renderConversation(
+          'messages',
+          texts.map((text) => user(text)),
+        ),
+      ).firstMessage;
+    assert.equal(first('hi', 'a'), first('hi', 'b'));
+    assert.notEqual(first('hi'), first('go'), 'known by any length, if only inside a session');
   });
 });
 

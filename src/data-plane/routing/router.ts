@@ -182,7 +182,7 @@ function nameTurn({ principal, header }: RoutingRequest, prepared: PreparedConve
   const found = sessionOf(header, prepared);
   if (found === null) return null;
   const session = sessionHash(principal.organizationId, found);
-  const conversation = hash('sha256', JSON.stringify([session, principal.walletId, prepared.opener]), 'base64url');
+  const conversation = hash('sha256', JSON.stringify([session, principal.walletId, prepared.firstMessage]), 'base64url');
   const { turn, humanMessages } = prepared;
   return { key: { conversation, turn, humanMessages, organizationId: principal.organizationId }, hashes: { session, conversation, turn } };
 }

@@ -40,10 +40,12 @@ export class ConversationReader {
 
   finish(names: Pick<PreparedConversation, 'bodySession' | 'previousResponseId'>): PreparedConversation {
     const first = this.#first ?? '';
+    const firstMessage = hashOf([first]);
     return {
       humanTexts: trimmedForClassifier(this.#latest),
       turn: hashOf([first, String(this.#humanMessages), this.#latest.at(-1) ?? '']),
-      opener: hasCharacters(first, OPENER_CHARACTERS_MIN) ? hashOf([first]) : null,
+      firstMessage,
+      opener: hasCharacters(first, OPENER_CHARACTERS_MIN) ? firstMessage : null,
       humanMessages: this.#humanMessages,
       ...names,
       reasoning: this.#isSigned ? 'signed' : 'none',

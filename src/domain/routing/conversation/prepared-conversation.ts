@@ -13,7 +13,9 @@ export interface PreparedConversation {
   readonly humanTexts: readonly string[];
   /** Names the human turn: equal for all requests of one turn, another with the next human message or another first message. */
   readonly turn: string;
-  /** Names the conversation by its first human message, when that is long enough to tell conversations apart. */
+  /** Hash of the first human message: side requests of an agent share its session, and differ in this. */
+  readonly firstMessage: string;
+  /** The same, when that message is long enough to tell conversations apart without a session. */
   readonly opener: string | null;
   readonly humanMessages: number;
   /** The session that the body names; never to be stored as it is. */

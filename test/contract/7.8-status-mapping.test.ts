@@ -33,13 +33,6 @@ const ROWS: readonly Row[] = [
   { kind: 'an unknown model', status: 404, code: 'model_not_found', param: 'model', call: withModel('no/such') },
   { kind: 'an inactive model', status: 404, code: 'model_not_found', param: 'model', call: withModel('sim/retired') },
   {
-    kind: 'a model of another kind',
-    status: 400,
-    code: 'api_not_supported',
-    param: 'model',
-    call: (route) => ({ body: JSON.stringify({ model: route.model === 'sim/image' ? 'sim/judge' : 'sim/image', ...route.fields }) }),
-  },
-  {
     kind: 'another media type',
     status: 415,
     code: 'unsupported_media_type',
@@ -53,6 +46,12 @@ const ROWS: readonly Row[] = [
   },
   { kind: 'a body over the limit', status: 413, code: 'body_too_large', call: asText(`{"model":"${'x'.repeat(BODY_LIMIT_BYTES)}"}`) },
 ];
+
+/** Spec 4.9: evaluation models are served on their endpoint alone, and no others are there; the same holds for images. */
+function rowsOfOtherKinds({ model }: GenerationRoute): Row[] {
+  const others = ['sim/small', 'sim/image', 'sim/judge'].filter((other) => other !== model);
+  return others.map((other) => ({ kind: `the model ${other}`, status: 400, code: 'api_not_supported', param: 'model', call: withModel(other) }));
+}
 
 /** Spec 7.6: whatever the route. */
 const GATEWAY_ROWS: readonly (readonly [kind: string, call: ContractCall, error: string])[] = [
@@ -107,7 +106,7 @@ describe('refusals of generation routes', () => {
   });
 
   for (const route of GENERATION_ROUTES) {
-    for (const row of ROWS) {
+    for (const row of [...ROWS, ...rowsOfOtherKinds(route)]) {
       test(`${route.path}, ${row.kind}: ${row.status} ${row.code}`, async () => {
         const answer = await callRoute(tollgate.url + route.path, row.call(route));
         assertHead(answer, row.status);

@@ -1,4 +1,4 @@
-// Promise of DESIGN 3: only `model` changes. Every recorded chat exchange goes through a whole gateway, split at random down to one byte;
+// Promise of DESIGN 3: only `model` changes. Every recorded chat exchange, and what coding agents sent, goes through a whole gateway, split at random down to one byte;
 // the provider must get the request and the client the response exactly, and the usage found must be the recording's.
 
 import assert from 'node:assert/strict';
@@ -12,6 +12,7 @@ import { settledGeneration } from '../support/generation-lookup.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { loadRecordedChatExchanges, type RecordedExchange } from '../support/recorded-exchanges.ts';
+import { agentExchanges } from '../support/replays.ts';
 import { decimalOfPico, expectedCostPico, KEYS, PROVIDER_KEY, type TestModel, testConfiguration } from '../support/test-configuration.ts';
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_120);
@@ -27,7 +28,8 @@ interface Replay {
   readonly recorded: RecordedExchange;
 }
 
-const replays = loadRecordedChatExchanges().map(makeReplay);
+const recordings = loadRecordedChatExchanges();
+const replays = [...recordings, ...agentExchanges('chat/completions', recordings)].map(makeReplay);
 
 function makeReplay(recorded: RecordedExchange, index: number): Replay {
   const hole =

@@ -107,19 +107,26 @@ export function splitOf(index: number, bytes: number): SplitPlan {
   return { kind: 'random', seed: SEED + index, bytesMax: Math.max(most, Math.ceil(bytes / 400)) };
 }
 
-interface AgentFile {
-  readonly url?: string;
-  readonly body?: { readonly model?: string; readonly stream?: boolean };
+interface BareBody {
+  readonly model?: string;
+  readonly stream?: boolean;
 }
 
-/** Bodies that coding agents sent, each with the reply of some recorded exchange of the same kind. */
-function agentExchanges(api: string, recorded: readonly RecordedExchange[]): RecordedExchange[] {
+interface AgentFile extends BareBody {
+  readonly url?: string;
+  readonly body?: BareBody;
+}
+
+/** Bodies that coding agents sent to `/v1/<api>`, each with the reply of some recorded exchange of the same kind. */
+export function agentExchanges(api: string, recorded: readonly RecordedExchange[]): RecordedExchange[] {
   const folder = sharedAssets('agents');
   if (folder === null) return [];
   return readdirSync(folder)
     .filter((name) => name.endsWith('.json'))
     .flatMap((name) => {
-      const { url, body } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as AgentFile;
+      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as AgentFile;
+      // One file is the body alone, of a Messages request.
+      const { url, body } = file.model === undefined ? file : { url: '/v1/messages', body: file };
       if (body?.model === undefined || url === undefined || !new URL(url, 'http://agent').pathname.endsWith(`/${api}`)) return [];
       const answer = recorded.find((exchange) => exchange.status === 200 && exchange.stream === (body.stream === true) && exchange.requestBody !== null);
       if (answer === undefined) return [];

@@ -103,7 +103,8 @@ export class RouteCandidates {
     const judged = this.tiers[rank] ?? [];
     const { policy, api } = this.question;
     const isStrong = ({ candidate }: Judged) => task !== null && candidate.strengths.includes(task);
-    const isNative = ({ model }: Judged) => policy.preferNativeApi && model !== null && isNativeTo(model, api);
+    // Of a model that is not there nobody knows the family: it keeps its place, and is named where it is passed over.
+    const isNative = ({ model }: Judged) => policy.preferNativeApi && (model === null || isNativeTo(model, api));
     const weight = (one: Judged) => (isStrong(one) ? 2 : 0) + (isNative(one) ? 1 : 0);
     // Stable: among equals the policy's order holds.
     const inOrder = judged.toSorted((one, other) => weight(other) - weight(one));
@@ -171,7 +172,7 @@ const FAMILY: Readonly<Record<ApiName, ApiFamily | null>> = {
 };
 
 /** A model's own family is that of the API which its first provider lists first. */
-export function isNativeTo({ servedBy }: Model, api: RoutedApi): boolean {
+function isNativeTo({ servedBy }: Model, api: RoutedApi): boolean {
   const own = servedBy[0]?.apis[0];
   return own !== undefined && FAMILY[own] === FAMILY[api] && servedBy.some(({ apis }) => apis.includes(api));
 }

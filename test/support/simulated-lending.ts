@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { AllowanceLeases } from '../../src/data-plane/admission/allowance-leases.ts';
 import type { AllowanceStore, LendingAnswer, LendingWish, Pool } from '../../src/data-plane/admission/allowance-store.ts';
+import { seededRandom } from './byte-splits.ts';
 
 /** Time that passes only where `run` lets it. */
 export class SimulatedTime {
@@ -48,14 +49,6 @@ function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-export function randomOf(seed: number): () => number {
-  let state = (seed * 2_654_435_761) % 4_294_967_296;
-  return () => {
-    state = (state * 1_664_525 + 1_013_904_223) % 4_294_967_296;
-    return state / 4_294_967_296;
-  };
-}
-
 const RATE_SPAN_SECONDS = 60;
 
 interface LentPool {
@@ -79,7 +72,7 @@ export class SimulatedLending {
   private readonly random: () => number;
 
   constructor(seed = 1) {
-    this.random = randomOf(seed);
+    this.random = seededRandom(seed);
   }
 
   pool(kind: Pool['kind'], key: string, size: bigint): Pool {

@@ -5,7 +5,8 @@ import { describe, test } from 'node:test';
 import type { Draw, Shortage } from '../../src/data-plane/admission/allowance.ts';
 import type { AllowanceLeases, Wish } from '../../src/data-plane/admission/allowance-leases.ts';
 import type { Pool } from '../../src/data-plane/admission/allowance-store.ts';
-import { randomOf, SimulatedLending } from '../support/simulated-lending.ts';
+import { seededRandom } from '../support/byte-splits.ts';
+import { SimulatedLending } from '../support/simulated-lending.ts';
 
 type Drawn = readonly Draw[] | Shortage;
 
@@ -198,7 +199,7 @@ describe('rates', () => {
     const lending = new SimulatedLending(11);
     const rate = lending.pool('requests_per_minute', 'rate', 120n);
     const processes = [lending.process(), lending.process(), lending.process(), lending.process()];
-    const random = randomOf(12);
+    const random = seededRandom(12);
     const requests: Request[] = [];
     for (let atMs = 0; atMs < 190_000; atMs += 50) {
       await lending.time.run(atMs);
@@ -298,7 +299,7 @@ describe('seeded', () => {
 });
 
 async function simulateWallet(seed: number, lossRate: number): Promise<void> {
-  const random = randomOf(seed);
+  const random = seededRandom(seed);
   const lending = new SimulatedLending(seed);
   const balance = BigInt(Math.floor(random() * 50_000));
   const wallet = lending.pool('credit', 'w', balance);
@@ -325,7 +326,7 @@ async function simulateWallet(seed: number, lossRate: number): Promise<void> {
 }
 
 async function simulatePlaces(seed: number, lossRate: number): Promise<void> {
-  const random = randomOf(seed);
+  const random = seededRandom(seed);
   const lending = new SimulatedLending(seed);
   const limit = BigInt(1 + Math.floor(random() * 12));
   const places = lending.pool('concurrent_requests', 'p', limit);
@@ -345,7 +346,7 @@ async function simulatePlaces(seed: number, lossRate: number): Promise<void> {
 }
 
 async function simulateRate(seed: number, lossRate: number): Promise<void> {
-  const random = randomOf(seed);
+  const random = seededRandom(seed);
   const lending = new SimulatedLending(seed);
   const limit = 200 + Math.floor(random() * 4_000);
   const rate = lending.pool('tokens_per_minute', 'r', BigInt(limit));

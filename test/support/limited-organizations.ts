@@ -1,0 +1,61 @@
+// An installation whose organizations have little money and narrow limits: its configuration, its keys, and a provider that uses exactly what a request may.
+
+import { type FakeUpstream, type Script, startFakeUpstream } from './fake-upstream.ts';
+
+export interface LimitedOrganization {
+  readonly slug: string;
+  /** Decimal dollars; null: not billed. */
+  readonly credit: string | null;
+  /** As the configuration file has them: `{ kind: ..., limit: ... }`. */
+  readonly limits?: readonly string[];
+}
+
+/** Pico-dollars of an output token; input costs nothing, so that a hold does not depend on how its bound is found. */
+export const PICO_PER_OUTPUT_TOKEN = 10_000_000n;
+const OUTPUT_PRICE = '10.00';
+
+export function limitedKey(slug: string): string {
+  return `tg-test-${slug}-${'k'.repeat(40)}`;
+}
+
+export function limitedConfiguration(upstreamUrl: string, organizations: readonly LimitedOrganization[]): string {
+  return `providers:
+  - { id: upstream, base_url: ${upstreamUrl}, api_key: sk-provider, auth: bearer }
+models:
+${['sim/small', 'sim/other'].map(renderModel).join('')}organizations:
+${organizations.map(renderOrganization).join('')}`;
+}
+
+function renderModel(id: string): string {
+  return `  - id: ${id}
+    display_name: Test ${id}
+    kind: text
+    context_length: 1000000
+    max_output_tokens: 128000
+    max_completion_tokens_cap: 16384
+    tokenizer: o200k_base
+    served_by: [{ provider: upstream, model: small, apis: [chat_completions], price: { input: "0", output: "${OUTPUT_PRICE}" } }]
+`;
+}
+
+function renderOrganization({ slug, credit, limits = [] }: LimitedOrganization): string {
+  return `  - slug: ${slug}
+    billing: ${credit === null ? 'none' : 'prepaid'}
+${credit === null ? '' : `    opening_credit: "${credit}"\n`}    limits: [${limits.join(', ')}]
+    users: [{ email: owner@${slug}.test, role: owner }]
+    keys: [{ name: only, user: owner@${slug}.test, secret: ${limitedKey(slug)} }]
+`;
+}
+
+export function chatBody(outputTokensMax: number, content = 'hi'): string {
+  return JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content }], max_tokens: outputTokensMax });
+}
+
+/** Answers that each of its output tokens was used: what was held is charged. `before`: runs first, for requests that stay open. */
+export function startExactProvider(before: () => Promise<void> = () => Promise.resolve()): Promise<FakeUpstream> {
+  return startFakeUpstream(async ({ body }): Promise<Script> => {
+    const { max_tokens } = JSON.parse(body.toString()) as { max_tokens: number };
+    await before();
+    return { body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: max_tokens, total_tokens: max_tokens + 1 } }) };
+  });
+}

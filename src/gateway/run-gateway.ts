@@ -16,6 +16,7 @@ import { SlabPool } from '../data-plane/relay/slab-pool.ts';
 import type { DataPlane } from '../data-plane/serve-generation.ts';
 import { createBootstrapCheck } from '../domain/identity/bootstrap-administrator.ts';
 import { derivePepper, hashCredential } from '../domain/identity/key-hash.ts';
+import { virtualModelOf } from '../domain/routing/virtual-model.ts';
 import { Server } from '../http/server.ts';
 import type { Clock } from '../platform/clock.ts';
 import { createExecutionIdSource } from '../platform/execution-id.ts';
@@ -182,6 +183,7 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
       plane,
       authenticator,
       catalog: () => catalog.present,
+      virtualModel: virtualModelOf(config.brand),
       lookup: { findGeneration: (question) => findGeneration(postgres, question), clock },
       findGenerations: (question) => listGenerationsByClientRequestId(postgres, question),
       identity: createIdentityStore(postgres, { masterKey: config.masterKey }),

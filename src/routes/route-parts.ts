@@ -8,11 +8,13 @@ import type { IdentityStore } from '../control-plane/identity/identity-store.ts'
 import type { Authenticator } from '../data-plane/identity/authenticate.ts';
 import type { DataPlane } from '../data-plane/serve-generation.ts';
 import type { Catalog } from '../domain/models/catalog.ts';
+import type { VirtualModel } from '../domain/routing/virtual-model.ts';
 
 export interface RouteParts {
   readonly plane: DataPlane;
   readonly authenticator: Authenticator;
   readonly catalog: () => Catalog;
+  readonly virtualModel: VirtualModel;
   readonly lookup: GenerationLookup;
   readonly findGenerations: FindGenerations;
   readonly identity: IdentityStore;

@@ -7,13 +7,16 @@ import { listModels } from '../../src/control-plane/catalog/list-models.ts';
 import type { ScopedPrincipal } from '../../src/domain/identity/principal.ts';
 import type { Catalog, Model, Price, Provider } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
-import { NO_ROUTING } from '../../src/domain/routing/routing-table.ts';
+import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
+import { NO_ROUTING, type RoutingTable } from '../../src/domain/routing/routing-table.ts';
+import { virtualModelOf } from '../../src/domain/routing/virtual-model.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type HttpFront, startHttpFront } from '../support/http-front.ts';
 import { loadOpenapiSchemas } from '../support/openapi-schema.ts';
 
 const EAST = provider('east');
 const WEST = provider('west');
+const ROUTED = '00000000-0000-4000-8000-000000000001';
 const CREATED_AT_MS = Date.UTC(2026, 4, 1, 12, 30);
 const NO_PRICE: Price = { version: '1', input: null, cachedInput: null, cacheWrite: null, output: null, image: null };
 const TEXT_PRICE: Price = { ...NO_PRICE, input: picoUsd(1_250_000n), cachedInput: picoUsd(125_000n), output: picoUsd(10_000_000n) };
@@ -36,6 +39,7 @@ const JUDGE = model('acme/judge-latest', {
   servedBy: [{ provider: WEST, providerModel: 'judge', apis: ['systemone'], price: { ...NO_PRICE, input: picoUsd(42_000n), output: picoUsd(5n) } }],
 });
 const UNPRICED = model('acme/unpriced', { servedBy: [{ provider: WEST, providerModel: 'free', apis: ['messages'], price: null }] });
+const SMALL = model('acme/small', { contextLength: 8_000, maxOutputTokens: 200_000, servedBy: TEXT.servedBy });
 const RETIRED = model('acme/retired', { active: false, servedBy: [{ provider: provider('gone'), providerModel: 'old', apis: ['messages'], price: null }] });
 
 interface Entry {
@@ -56,8 +60,8 @@ describe('the model catalog', () => {
   const schemas = loadOpenapiSchemas();
 
   before(async () => {
-    const [models, providers] = [listModels(() => catalog), listModelProviders(() => catalog)];
-    const caller = () => ({ allowedModels }) as ScopedPrincipal;
+    const [models, providers] = [listModels(() => catalog, virtualModelOf('Service')), listModelProviders(() => catalog)];
+    const caller = () => ({ allowedModels, organizationId: ROUTED }) as ScopedPrincipal;
     front = await startHttpFront([
       { method: 'GET', path: '/v1/models', envelope: 'platform', handle: (exchange) => models(exchange, caller()) },
       { method: 'GET', path: '/v1/models/providers', envelope: 'platform', handle: (exchange) => providers(exchange, caller()) },
@@ -167,6 +171,46 @@ describe('the model catalog', () => {
     assert.ok((await list('/v1/models')).data.length > 1 + TEXT.aliases.length);
   });
 
+  test('lists the virtual model last where requests are routed, as large as the smallest candidate', async () => {
+    const candidates = (...ids: string[]) => ({ tiers: ids.map((id) => ({ name: id, models: [{ id }] })) }) as unknown as RoutingPolicy;
+    const routing: RoutingTable = {
+      policies: new Map([['default', candidates(TEXT.aliases[0] ?? '', SMALL.id, UNPRICED.id, RETIRED.id, 'gone')]]),
+      policyOf: new Map([[ROUTED, 'default']]),
+    };
+    catalog = { ...catalogOf(TEXT, SMALL, IMAGE, UNPRICED, RETIRED), byName: new Map([TEXT, SMALL, UNPRICED].flatMap(namesOf)), routing };
+    const [merged, separate] = [await list('/v1/models'), await list('/v1/models', { 'x-provider-data': 'true' })];
+    assert.deepEqual(merged.data.at(-1), {
+      id: 'service/auto',
+      object: 'model',
+      type: 'model',
+      created: CREATED_AT_MS / 1_000,
+      created_at: '2026-05-01T12:30:00.000Z',
+      display_name: 'Service Auto',
+      kind: 'text',
+      context_length: 8_000,
+      max_output_tokens: 128_000,
+      apis: ['chat_completions', 'responses', 'messages', 'count_tokens'],
+      pricing: null,
+      owned_by: 'service',
+    });
+    assert.deepEqual([merged['last_id'], merged.models.at(-1)?.name], ['service/auto', 'service/auto']);
+    assert.deepEqual([separate.data.at(-1)?.id, separate.data.at(-1)?.['provider']], ['service/auto', 'service']);
+    // Of what this caller may use.
+    allowedModels = new Set([TEXT.id]);
+    try {
+      assert.equal((await list('/v1/models')).data.at(-1)?.['context_length'], 400_000);
+      allowedModels = new Set([IMAGE.id]);
+      assert.deepEqual(
+        (await list('/v1/models')).data.map(({ id }) => id),
+        [IMAGE.id],
+      );
+    } finally {
+      allowedModels = null;
+    }
+    catalog = { ...catalog, routing: { ...routing, policyOf: new Map([['another organization', 'default']]) } };
+    assert.ok((await list('/v1/models')).data.every(({ id }) => id !== 'service/auto'));
+  });
+
   test('follows a change at once', async () => {
     catalog = catalogOf(TEXT);
     await list('/v1/models');
@@ -206,6 +250,10 @@ function model(id: string, changes: Partial<Model>): Model {
     servedBy: [],
     ...changes,
   };
+}
+
+function namesOf(found: Model): [string, Model][] {
+  return [found.id, ...found.aliases].map((name) => [name, found]);
 }
 
 function catalogOf(...models: readonly Model[]): Catalog {

@@ -4,18 +4,28 @@ import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Catalog, Model, ServedBy } from '../../domain/models/catalog.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import { ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
+import type { VirtualModel } from '../../domain/routing/virtual-model.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { oncePerCatalog } from './once-per-catalog.ts';
+import { virtualEntry } from './virtual-entry.ts';
 
 const TOKENS_PER_PRICE = 1_000_000n;
 
-export function listModels(catalog: () => Catalog): (exchange: Exchange, principal: ScopedPrincipal) => void {
-  const merged = oncePerCatalog(catalog, (present) => renderList(present, mergedEntries));
-  const byProvider = oncePerCatalog(catalog, (present) => renderList(present, providerEntries));
-  return (exchange, { allowedModels }) => {
+export function listModels(catalog: () => Catalog, virtual: VirtualModel): (exchange: Exchange, principal: ScopedPrincipal) => void {
+  const merged = oncePerCatalog(catalog, (present, policy) => renderList(modelsOf(present, policy, virtual), mergedEntries));
+  const byProvider = oncePerCatalog(catalog, (present, policy) => renderList(modelsOf(present, policy, virtual), providerEntries));
+  return (exchange, { allowedModels, organizationId }) => {
+    const policy = catalog().routing.policyOf.get(organizationId) ?? null;
     const separate = exchange.header('x-provider-data')?.toLowerCase() === 'true';
-    exchange.answerJson(200, separate ? byProvider(allowedModels) : merged(allowedModels));
+    exchange.answerJson(200, separate ? byProvider(allowedModels, policy) : merged(allowedModels, policy));
   };
+}
+
+/** The virtual model comes last, for whom requests are routed (spec 2.3). */
+function modelsOf(catalog: Catalog, policy: string | null, virtual: VirtualModel): readonly Model[] {
+  const active = catalog.models.filter((model) => model.active);
+  const entry = policy === null ? null : virtualEntry(catalog, policy, virtual);
+  return entry === null ? active : [...active, entry];
 }
 
 interface Entry {
@@ -24,8 +34,7 @@ interface Entry {
 }
 
 /** `data` with `object` is OpenAI's list, with the ids beside it Anthropic's page, which is the only one; `models` is TypeSafe's list. */
-function renderList(catalog: Catalog, entriesOf: (model: Model) => Entry[]): string {
-  const models = catalog.models.filter((model) => model.active);
+function renderList(models: readonly Model[], entriesOf: (model: Model) => Entry[]): string {
   const data = models.flatMap(entriesOf);
   return JSON.stringify({
     object: 'list',

@@ -1,0 +1,43 @@
+// The virtual model as the catalog lists it (spec 2.3): as large as the smallest of the models that may stand behind it.
+
+import type { Catalog, Model } from '../../domain/models/catalog.ts';
+import type { VirtualModel } from '../../domain/routing/virtual-model.ts';
+
+/** null: the policy has no candidate among the catalog's models. */
+export function virtualEntry(catalog: Catalog, policy: string, { id, displayName, owner }: VirtualModel): Model | null {
+  const tiers = catalog.routing.policies.get(policy)?.tiers ?? [];
+  const shown = new Set(catalog.models);
+  const candidates = tiers
+    .flatMap((tier) => tier.models)
+    .map((candidate) => catalog.byName.get(candidate.id))
+    .filter((model) => model !== undefined && shown.has(model)) as readonly Model[];
+  if (candidates.length === 0) return null;
+  return {
+    id,
+    displayName,
+    kind: 'text',
+    aliases: [],
+    contextLength: smallest(candidates.map(({ contextLength }) => contextLength)),
+    maxOutputTokens: smallest(candidates.map(({ maxOutputTokens }) => maxOutputTokens)),
+    maxCompletionTokensCap: null,
+    attachmentTokensMax: null,
+    tokenizer: '',
+    active: true,
+    createdAtMs: Math.max(...candidates.map(({ createdAtMs }) => createdAtMs)),
+    servedBy: [
+      {
+        provider: { id: owner, baseUrl: '', apiKey: '', auth: 'bearer', onDisconnect: 'cancel' },
+        providerModel: id,
+        apis: ['chat_completions', 'responses', 'messages', 'count_tokens'],
+        // What a request costs is what the model that serves it costs.
+        price: null,
+      },
+    ],
+  };
+}
+
+/** null: nobody knows of any. */
+function smallest(counts: readonly (number | null)[]): number | null {
+  const known = counts.filter((count) => count !== null);
+  return known.length === 0 ? null : Math.min(...known);
+}

@@ -12,16 +12,23 @@ import { findScopeOrMember, SCOPE_OPTIONS } from './scope.ts';
 
 export const limitCommand: Command = {
   usage: [
-    'tollgate limit set --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND --limit NUMBER',
-    'tollgate limit set --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind budget --window hour|day|week|month --limit USD',
-    'tollgate limit remove --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND [--window WINDOW]',
+    'tollgate limit set --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND [--model ID] --limit NUMBER',
+    'tollgate limit set --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind budget --window hour|day|week|month [--model ID] --limit USD',
+    'tollgate limit remove --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND [--window WINDOW] [--model ID]',
     'tollgate limit list --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID]',
   ],
   summary: 'Sets, removes or lists ceilings on use. KIND: requests_per_minute, tokens_per_minute, concurrent_requests, budget.',
   run,
 };
 
-const OPTIONS = { ...SCOPE_OPTIONS, user: { type: 'string' }, kind: { type: 'string' }, window: { type: 'string' }, limit: { type: 'string' } } as const;
+const OPTIONS = {
+  ...SCOPE_OPTIONS,
+  user: { type: 'string' },
+  kind: { type: 'string' },
+  window: { type: 'string' },
+  model: { type: 'string' },
+  limit: { type: 'string' },
+} as const;
 
 type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined };
 
@@ -29,7 +36,9 @@ const COUNTED = ['requests_per_minute', 'tokens_per_minute', 'concurrent_request
 const WINDOWS = ['hour', 'day', 'week', 'month'] as const;
 
 /** Which ceiling: a scope has one of each. */
-type Name = { readonly kind: (typeof COUNTED)[number] } | { readonly kind: 'budget'; readonly window: (typeof WINDOWS)[number] };
+type Name = ({ readonly kind: (typeof COUNTED)[number] } | { readonly kind: 'budget'; readonly window: (typeof WINDOWS)[number] }) & {
+  readonly model?: string;
+};
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
@@ -75,17 +84,18 @@ async function list(values: Values, { environment, print }: CommandContext): Pro
   return 0;
 }
 
-function readName({ kind: given, window }: Values): Name {
+function readName({ kind: given, window, model }: Values): Name {
+  const ofModel = model === undefined ? {} : { model };
   const kind = requireOption(given, 'kind');
   if (kind === 'budget') {
     const found = WINDOWS.find((one) => one === window);
     if (found === undefined) throw new UsageFault(`--window: a budget needs one of ${WINDOWS.join(', ')}${window === undefined ? '' : `, got "${window}"`}`);
-    return { kind, window: found };
+    return { kind, window: found, ...ofModel };
   }
   const counted = COUNTED.find((one) => one === kind);
   if (counted === undefined) throw new UsageFault(`--kind: must be one of ${COUNTED.join(', ')}, budget, got "${kind}"`);
   if (window !== undefined) throw new UsageFault('--window: only a budget has one');
-  return { kind: counted };
+  return { kind: counted, ...ofModel };
 }
 
 function readLimit(values: Values): UsageLimit {
@@ -101,7 +111,8 @@ function readLimit(values: Values): UsageLimit {
 }
 
 function render(name: Name): string {
-  return name.kind === 'budget' ? `${name.kind} ${name.window}` : name.kind;
+  const ofAll = name.kind === 'budget' ? `${name.kind} ${name.window}` : name.kind;
+  return name.model === undefined ? ofAll : `${ofAll} ${name.model}`;
 }
 
 function printAll(limits: readonly UsageLimit[], print: CommandContext['print']): void {

@@ -19,22 +19,23 @@ const usd = z.string().refine((text) => parseUsd(text) !== null, 'must be USD as
 
 const limit = z
   .discriminatedUnion('kind', [
-    z.strictObject({ kind: countKind, limit: z.int('must be a whole number').min(0, 'must not be negative') }),
-    z.strictObject({ kind: z.literal('budget'), window: budgetWindow, limit: usd }),
+    z.strictObject({ kind: countKind, limit: z.int('must be a whole number').min(0, 'must not be negative'), model: z.exactOptional(z.string()) }),
+    z.strictObject({ kind: z.literal('budget'), window: budgetWindow, limit: usd, model: z.exactOptional(z.string()) }),
   ])
-  .meta({ id: 'UsageLimit', description: 'A budget is USD as a decimal string; the others are whole numbers.' });
+  .meta({
+    id: 'UsageLimit',
+    description: 'A budget is USD as a decimal string; the others are whole numbers. With `model`, a public id, it holds for that model only.',
+  });
 const shown = z.object({ limits: z.array(limit) });
 
 function show({ items }: Limits): z.output<typeof shown> {
   return {
-    limits: items.map((item) =>
-      item.kind === 'budget' ? { kind: item.kind, window: item.window, limit: formatUsdString(item.limit) } : { kind: item.kind, limit: Number(item.limit) },
-    ),
+    limits: items.map((item) => (item.kind === 'budget' ? { ...item, limit: formatUsdString(item.limit) } : { ...item, limit: Number(item.limit) })),
   };
 }
 
 function read(wanted: z.output<typeof limit>): UsageLimit {
-  return wanted.kind === 'budget' ? { ...wanted, limit: amountOf(wanted.limit) } : { kind: wanted.kind, limit: BigInt(wanted.limit) };
+  return wanted.kind === 'budget' ? { ...wanted, limit: amountOf(wanted.limit) } : { ...wanted, limit: BigInt(wanted.limit) };
 }
 
 function amountOf(text: string): PicoUsd {

@@ -37,6 +37,7 @@ export function checkReferences(root: unknown): Problem[] {
       HERE,
     ),
     ...organizations.flatMap(checkOrganization),
+    ...organizations.flatMap((organization) => checkLimits(organization, texts(models, 'id'))),
     ...findSharedSecrets(organizations),
   ];
 }
@@ -76,6 +77,16 @@ function checkOrganization(organization: Entry): Problem[] {
     ...findUnknown(texts(keys, 'team'), teams, 'team', HERE),
     ...findUnknown(texts(keys, 'user').map(lowerCase), emails, 'user', HERE),
   ];
+}
+
+/** Limits name models by their public id: an alias would be another name for the same limit. */
+function checkLimits(organization: Entry, modelIds: readonly Named[]): Problem[] {
+  const limits = entries(organization, 'limits');
+  const named = limits.map(({ place, fields: { kind, window, model } }) => ({
+    place,
+    name: [kind, window, model].filter((part) => typeof part === 'string').join(' '),
+  }));
+  return [...findDuplicates(named, 'limit'), ...findUnknown(texts(limits, 'model'), modelIds, 'model', HERE)];
 }
 
 /** Two keys with one secret would be one credential for two payers. The secret itself is not repeated. */

@@ -158,8 +158,9 @@ const limit = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.enum(['requests_per_minute', 'tokens_per_minute', 'concurrent_requests']),
     limit: z.int('must be a whole number').min(0, 'must not be negative').transform(BigInt),
+    model: z.exactOptional(modelName),
   }),
-  z.strictObject({ kind: z.literal('budget'), window: z.enum(['hour', 'day', 'week', 'month']), limit: usd }),
+  z.strictObject({ kind: z.literal('budget'), window: z.enum(['hour', 'day', 'week', 'month']), limit: usd, model: z.exactOptional(modelName) }),
 ]);
 
 const organization = z

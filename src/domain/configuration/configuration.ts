@@ -59,9 +59,10 @@ export interface ConfiguredOrganization {
   readonly keys: readonly ConfiguredKey[];
 }
 
+/** `model`: public id of the one model that it holds for; absent, it holds for all together. A scope has one of each kind, window and model. */
 export type UsageLimit =
-  | { readonly kind: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests'; readonly limit: bigint }
-  | { readonly kind: 'budget'; readonly window: 'hour' | 'day' | 'week' | 'month'; readonly limit: PicoUsd };
+  | { readonly kind: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests'; readonly limit: bigint; readonly model?: string }
+  | { readonly kind: 'budget'; readonly window: 'hour' | 'day' | 'week' | 'month'; readonly limit: PicoUsd; readonly model?: string };
 
 export interface ConfiguredUser {
   readonly email: string;

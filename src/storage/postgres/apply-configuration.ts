@@ -30,7 +30,16 @@ export async function applyConfiguration(
   return postgres.transaction(async (client) => {
     // Two applications at once take turns here; gateways read on.
     await client.query('SELECT version FROM catalog_version FOR UPDATE');
-    const application: Application = { client, box, pepper, catalogChanged: false, membersChanged: false, changedKeyHashes: [], generatedKeys: [] };
+    const application: Application = {
+      client,
+      box,
+      pepper,
+      catalogChanged: false,
+      membersChanged: false,
+      limitsChanged: false,
+      changedKeyHashes: [],
+      generatedKeys: [],
+    };
     const slugs = configuration.organizations.map(({ slug }) => slug);
     const before = await readOrganizationStates(client, slugs);
     // A file may name the next owner after the last one.
@@ -47,7 +56,7 @@ export async function applyConfiguration(
     ]);
     if (application.catalogChanged) await notifyCatalogChanged(client);
     await notifyKeysChanged(client, application.changedKeyHashes);
-    if (application.membersChanged) await notifyIdentityChanged(client);
+    if (application.membersChanged || application.limitsChanged) await notifyIdentityChanged(client);
     return {
       generatedKeys: application.generatedKeys,
       catalogVersion: Number(rows[0]?.version),

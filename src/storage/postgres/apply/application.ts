@@ -18,6 +18,8 @@ export interface Application {
   catalogChanged: boolean;
   /** Somebody joined or has another role. */
   membersChanged: boolean;
+  /** What gateways remember of every principal includes its limits. */
+  limitsChanged: boolean;
   readonly changedKeyHashes: Buffer[];
   readonly generatedKeys: GeneratedKey[];
 }

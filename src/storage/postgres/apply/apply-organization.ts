@@ -1,7 +1,8 @@
 // Upserts an organization with its wallet, opening credit, limits, teams and users. Its keys are apply-keys.ts'.
 
-import type { ConfiguredOrganization, ConfiguredUser, UsageLimit } from '../../../domain/configuration/configuration.ts';
+import type { ConfiguredOrganization, ConfiguredUser } from '../../../domain/configuration/configuration.ts';
 import { deposit } from '../credits.ts';
+import { storeLimits } from '../identity/limits.ts';
 import type { Application } from './application.ts';
 import { applyKeys } from './apply-keys.ts';
 
@@ -15,7 +16,8 @@ export async function applyOrganization(application: Application, organization: 
     // A conflict means that it was posted once with another amount.
     await deposit(application.client, { walletId, amount: organization.openingCredit, reference: OPENING_CREDIT_REFERENCE });
   }
-  await replaceLimits(application, id, organization.limits);
+  // The organization's own limits are as the file has them; those of teams, users and keys are not the file's.
+  if (await storeLimits(application.client, { kind: 'organization', organizationId: id }, organization.limits)) application.limitsChanged = true;
   for (const slug of organization.teams) {
     await application.client.query('INSERT INTO teams (organization_id, slug) VALUES ($1, $2) ON CONFLICT (organization_id, slug) DO NOTHING', [id, slug]);
   }
@@ -55,32 +57,6 @@ async function ensureWallet({ client }: Application, organizationId: string): Pr
   const id = rows[0]?.id;
   if (id === undefined) throw new Error('an organization has no wallet');
   return id;
-}
-
-const OWN_LIMITS = 'organization_id = $1 AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL';
-
-/** The organization's own limits are as the file has them; those of teams, users and keys are not the file's. */
-async function replaceLimits({ client }: Application, organizationId: string, limits: readonly UsageLimit[]): Promise<void> {
-  const { rows } = await client.query<{ kind: string; time_window: string | null; amount: string }>(
-    `SELECT kind, time_window, amount FROM usage_limits WHERE ${OWN_LIMITS}`,
-    [organizationId],
-  );
-  const wanted = limits.map((limit) => ({ kind: limit.kind, time_window: limit.kind === 'budget' ? limit.window : null, amount: limit.limit.toString() }));
-  const describe = (list: typeof rows): string =>
-    list
-      .map(({ kind, time_window, amount }) => `${kind} ${time_window} ${amount}`)
-      .sort()
-      .join();
-  if (describe(rows) === describe(wanted)) return;
-  await client.query(`DELETE FROM usage_limits WHERE ${OWN_LIMITS}`, [organizationId]);
-  for (const limit of wanted) {
-    await client.query('INSERT INTO usage_limits (organization_id, kind, time_window, amount) VALUES ($1, $2, $3, $4)', [
-      organizationId,
-      limit.kind,
-      limit.time_window,
-      limit.amount,
-    ]);
-  }
 }
 
 async function applyUser(application: Application, organizationId: string, user: ConfiguredUser): Promise<void> {

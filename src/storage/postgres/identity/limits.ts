@@ -6,8 +6,10 @@ import { areUuids } from '../../../domain/identity/names.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
 import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
+import { recallLeases } from '../wallets.ts';
 import { recordAudit } from './audit.ts';
 import { change, invalid, isRefused, NOT_FOUND, type Refused } from './change.ts';
+import { refuseUnknownModels } from './model-access.ts';
 
 export type LimitScope =
   | { readonly kind: 'organization'; readonly organizationId: string }
@@ -39,7 +41,7 @@ export async function replaceLimits(
   return changeLimits(postgres, actor, scope, () => limits);
 }
 
-/** The next ones by those before, which nobody else changes meanwhile. Two limits of one kind (and window) are `invalid`. */
+/** The next ones by those before, which nobody else changes meanwhile. Two limits of one kind, window and model are `invalid`. */
 export async function changeLimits(
   postgres: Postgres,
   actor: Actor,
@@ -53,13 +55,11 @@ export async function changeLimits(
     if (isRefused(limits)) return limits;
     const fault = limitsFault(limits);
     if (fault !== null) return invalid('limits', fault);
-    await client.query(`DELETE FROM usage_limits WHERE ${OF_SCOPE}`, columnsOf(scope));
-    for (const limit of limits) {
-      await client.query(
-        'INSERT INTO usage_limits (organization_id, team_id, user_id, api_key_id, kind, time_window, amount) VALUES ($1, $2, $3, $4, $5, $6, $7)',
-        [...columnsOf(scope), limit.kind, windowOf(limit), limit.limit.toString()],
-      );
-    }
+    const known = new Set(before.map(({ model }) => model));
+    const named = limits.flatMap(({ model }) => (model === undefined || known.has(model) ? [] : [model]));
+    const unknown = await refuseUnknownModels(client, named, 'limits');
+    if (unknown !== null) return unknown;
+    await storeLimits(client, scope, limits);
     const after = await readLimits(client, scope);
     const target = { kind: scope.kind, id: idOf(scope) };
     const { organizationId } = scope;
@@ -69,9 +69,40 @@ export async function changeLimits(
   });
 }
 
+/**
+ * Makes a scope's limits these and no others; true when something changed. A limit that stays keeps its id, and with it what was used under
+ * it. What processes have borrowed under one that is lower now, or gone, is called back. To be called with the scope's row locked.
+ */
+export async function storeLimits(client: PostgresClient, scope: LimitScope, limits: readonly UsageLimit[]): Promise<boolean> {
+  const { rows: stored } = await client.query<LimitRow>(`SELECT id, kind, time_window, amount, model FROM usage_limits WHERE ${OF_SCOPE}`, columnsOf(scope));
+  const wanted = new Map(limits.map((limit) => [nameOf(limit), limit]));
+  const kept = new Set<string>();
+  const lowered: string[] = [];
+  let changed = false;
+  for (const row of stored) {
+    const name = nameOf(toLimit(row));
+    const limit = wanted.get(name);
+    kept.add(name);
+    if (limit?.limit === BigInt(row.amount)) continue;
+    changed = true;
+    if (limit === undefined) await client.query('DELETE FROM usage_limits WHERE id = $1', [row.id]);
+    else await client.query('UPDATE usage_limits SET amount = $2 WHERE id = $1', [row.id, limit.limit.toString()]);
+    if (limit === undefined || limit.limit < BigInt(row.amount)) lowered.push(row.id);
+  }
+  for (const [name, limit] of wanted) {
+    if (kept.has(name)) continue;
+    changed = true;
+    await client.query(
+      'INSERT INTO usage_limits (organization_id, team_id, user_id, api_key_id, kind, time_window, amount, model) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)',
+      [...columnsOf(scope), limit.kind, windowOf(limit), limit.limit.toString(), limit.model ?? null],
+    );
+  }
+  for (const id of lowered) await recallLeases(client, id);
+  return changed;
+}
+
 function limitsFault(limits: readonly UsageLimit[]): string | null {
-  const names = limits.map((limit) => `${limit.kind} ${windowOf(limit)}`);
-  if (new Set(names).size !== names.length) return 'must have at most one of each kind and window';
+  if (new Set(limits.map(nameOf)).size !== limits.length) return 'must have at most one of each kind, window and model';
   return limits.some(({ limit }) => limit < 0n || limit > AMOUNT_MAX) ? 'must not be negative' : null;
 }
 
@@ -82,14 +113,31 @@ async function scopeExists(client: PostgresClient, scope: LimitScope, statement:
   return rowCount > 0;
 }
 
+interface LimitRow {
+  readonly id: string;
+  readonly kind: UsageLimit['kind'];
+  readonly time_window: 'hour' | 'day' | 'week' | 'month' | null;
+  readonly amount: string;
+  readonly model: string | null;
+}
+
 async function readLimits(client: PostgresClient, scope: LimitScope): Promise<readonly UsageLimit[]> {
-  const { rows } = await client.query<{ kind: UsageLimit['kind']; time_window: 'hour' | 'day' | 'week' | 'month' | null; amount: string }>(
-    `SELECT kind, time_window, amount FROM usage_limits WHERE ${OF_SCOPE} ORDER BY kind, time_window`,
+  const { rows } = await client.query<LimitRow>(
+    `SELECT id, kind, time_window, amount, model FROM usage_limits WHERE ${OF_SCOPE} ORDER BY kind, time_window, model NULLS FIRST`,
     columnsOf(scope),
   );
-  return rows.map(({ kind, time_window, amount }) =>
-    kind === 'budget' ? { kind, window: time_window ?? 'month', limit: picoUsd(BigInt(amount)) } : { kind, limit: BigInt(amount) },
-  );
+  return rows.map(toLimit);
+}
+
+function toLimit({ kind, time_window, amount, model }: LimitRow): UsageLimit {
+  const ofModel = model === null ? {} : { model };
+  if (kind === 'budget') return { kind, window: time_window ?? 'month', limit: picoUsd(BigInt(amount)), ...ofModel };
+  return { kind, limit: BigInt(amount), ...ofModel };
+}
+
+/** A scope has one limit of this name. */
+function nameOf(limit: UsageLimit): string {
+  return JSON.stringify([limit.kind, windowOf(limit), limit.model]);
 }
 
 function windowOf(limit: UsageLimit): string | null {

@@ -67,15 +67,15 @@ async function refuseOfKey(client: PostgresClient, actor: Actor, name: { organiz
 }
 
 /** null when the catalog has every one of them. */
-export async function refuseUnknownModels(client: PostgresClient, allowedModels: readonly string[] | null): Promise<Refused | null> {
-  if (allowedModels === null || allowedModels.length === 0) return null;
-  if (allowedModels.length > MODELS_MAX) return invalid('allowedModels', `must be at most ${MODELS_MAX} models`);
-  if (allowedModels.some((id) => id.includes('\0'))) return invalid('allowedModels', 'must be ids of models in the catalog');
+export async function refuseUnknownModels(client: PostgresClient, models: readonly string[] | null, field = 'allowedModels'): Promise<Refused | null> {
+  if (models === null || models.length === 0) return null;
+  if (models.length > MODELS_MAX) return invalid(field, `must be at most ${MODELS_MAX} models`);
+  if (models.some((id) => id.includes('\0'))) return invalid(field, 'must be ids of models in the catalog');
   const { rows } = await client.query<{ id: string }>(
     'SELECT wanted.id FROM unnest($1::text[]) AS wanted (id) WHERE NOT EXISTS (SELECT FROM models WHERE models.id = wanted.id) LIMIT 1',
-    [allowedModels],
+    [models],
   );
-  return rows[0] === undefined ? null : invalid('allowedModels', `there is no model ${JSON.stringify(rows[0].id)} in the catalog`);
+  return rows[0] === undefined ? null : invalid(field, `there is no model ${JSON.stringify(rows[0].id)} in the catalog`);
 }
 
 async function readAccess(client: PostgresClient, scope: ModelAccessScope, statement: string): Promise<ModelAccess | Refused> {

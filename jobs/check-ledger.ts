@@ -7,5 +7,5 @@ export async function checkLedger({ postgres, gauges, log }: JobContext): Promis
   const broken = await findBrokenInvariants(postgres);
   gauges.ledgerDrift.set(broken.length);
   for (const { invariant, found } of broken) log.error({ invariant, found }, 'the ledger is not right');
-  return { broken };
+  return { broken, drift: broken.length };
 }

@@ -30,7 +30,7 @@ export async function compareFacts(context: JobContext, { hours, settlingMs = SE
   if (differing.length > 0) {
     context.log.warn({ hours: differing.map(isoHour), repaired, stillDiffering: remaining.map(isoHour) }, 'facts differed from the ledger');
   }
-  return { differing: differing.map(isoHour), repaired, stillDiffering: remaining.map(isoHour) };
+  return { differing: differing.map(isoHour), repaired, stillDiffering: remaining.map(isoHour), drift: remaining.length };
 }
 
 async function findDifferingHours({ postgres, clickhouse }: JobContext, window: FactWindow): Promise<number[]> {

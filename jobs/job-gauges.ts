@@ -10,8 +10,10 @@ export interface JobGauges {
 export function createJobGauges(metrics: MetricsRegistry): JobGauges {
   return {
     ledgerDrift: metrics
-      .gauge('tollgate_ledger_drift', 'Invariants of the ledger that did not hold when it was last checked; above zero is an alarm.')
+      .gauge('tollgate_ledger_drift', 'Invariants of the ledger that did not hold when it was last checked; above zero is an alarm.', { merge: 'max' })
       .labels(),
-    factsDrift: metrics.gauge('tollgate_facts_drift', 'Hours whose facts differed from the ledger after repair; above zero is an alarm.').labels(),
+    factsDrift: metrics
+      .gauge('tollgate_facts_drift', 'Hours whose facts differed from the ledger after repair; above zero is an alarm.', { merge: 'max' })
+      .labels(),
   };
 }

@@ -15,5 +15,5 @@ export interface JobContext {
   readonly gauges: JobGauges;
 }
 
-/** Kept with the run's record. */
-export type JobResult = Readonly<Record<string, unknown>>;
+/** Kept with the run's record. `drift`: what was found that should not be; above zero is an alarm. */
+export type JobResult = Readonly<Record<string, unknown>> & { readonly drift?: number };

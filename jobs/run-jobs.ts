@@ -8,9 +8,13 @@ import type { MetricsRegistry } from '../src/platform/metrics.ts';
 import { createPostgres } from '../src/storage/postgres/pool.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
+import type { JobContext } from './job.ts';
 import { createJobGauges } from './job-gauges.ts';
-import { startSchedule } from './schedule.ts';
+import { RequestedJobs } from './run-requested-jobs.ts';
+import { JOBS, startSchedule } from './schedule.ts';
 import { createShipper } from './ship-spool.ts';
+import { createWatchedGauges } from './watch-jobs.ts';
+import { WebhookDeliverer } from './webhooks/deliver-webhooks.ts';
 
 export interface JobsParts {
   readonly config: {
@@ -18,6 +22,9 @@ export interface JobsParts {
     readonly databaseUrl: string;
     /** null: the embedded ClickHouse of `dataDirectory`. */
     readonly clickhouseUrl: string | null;
+    readonly masterKey: Buffer;
+    readonly webhookAllowHttp: boolean;
+    readonly webhookAllowPrivate: boolean;
   };
   readonly log: Log;
   readonly clock: Clock;
@@ -26,8 +33,9 @@ export interface JobsParts {
 
 const MIGRATIONS_DIRECTORY = join(import.meta.dirname, '../deploy/clickhouse');
 const STOP_LIMIT_MS = 5_000;
-/** One for postings, one for the facts' cursors, the rest for scheduled jobs. */
-const CONNECTIONS_MAX = 4;
+/** One for postings, one for the facts' cursors, the rest for scheduled jobs and webhooks. */
+const CONNECTIONS_MAX = 6;
+const WATCH_INTERVAL_MS = 15_000;
 
 /** Resolves once it ships; ClickHouse may then still be away. */
 export async function runJobs({ config, log, clock, metrics }: JobsParts): Promise<{ drain(limitMs: number): Promise<void> }> {
@@ -40,13 +48,32 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
   shipper.start();
   await link.tried;
   const gauges = createJobGauges(metrics);
-  const schedule = startSchedule({ postgres, clickhouse: () => link.client(), log, clock, gauges }, hostname());
+  const context: JobContext = { postgres, clickhouse: () => link.client(), log, clock, gauges };
+  const schedule = startSchedule(context, hostname());
+  const requested = new RequestedJobs(context, hostname(), JOBS);
+  const targets = { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate };
+  const webhooks = new WebhookDeliverer({ postgres, masterKey: config.masterKey, targets, log, clock, metrics });
+  webhooks.start();
+  const watching = watchJobs(context, metrics);
   return {
     async drain(limitMs) {
+      clearInterval(watching);
       await schedule.stop();
+      await requested.stop();
+      await webhooks.stop();
       await shipper.stop(Math.min(limitMs, STOP_LIMIT_MS));
       await link.close();
       await postgres.close();
     },
   };
+}
+
+function watchJobs({ postgres, gauges, log }: JobContext, metrics: MetricsRegistry): NodeJS.Timeout {
+  const watched = createWatchedGauges(metrics, gauges);
+  const names = JOBS.map(({ name }) => name);
+  const refresh = (): void => {
+    watched.refresh(postgres, names).catch((error: unknown) => log.warn({ err: error }, 'the gauges of jobs could not be refreshed'));
+  };
+  refresh();
+  return setInterval(refresh, WATCH_INTERVAL_MS).unref();
 }

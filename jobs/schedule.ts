@@ -3,15 +3,17 @@
 import { createTask, type ScheduledTask } from 'node-cron';
 import { claimJobRun, finishJobRun } from '../src/storage/postgres/job-runs.ts';
 import { checkLedger } from './check-ledger.ts';
+import { checkPending } from './check-pending.ts';
 import { compareFacts } from './compare-facts.ts';
 import { forgetOldJobRuns } from './forget-job-runs.ts';
 import { forgetPastLimitPools } from './forget-past-limit-pools.ts';
 import { forgetOldRoutingTurns } from './forget-routing-turns.ts';
 import { forgetOldSavedResponses } from './forget-saved-responses.ts';
+import { forgetOldWebhookDeliveries } from './forget-webhook-deliveries.ts';
 import type { JobContext, JobResult } from './job.ts';
 import { resolvePendingExecutions } from './resolve-pending.ts';
 
-interface Job {
+export interface Job {
   readonly name: string;
   /** In UTC. */
   readonly cron: string;
@@ -22,11 +24,13 @@ interface Job {
 
 export const JOBS: readonly Job[] = [
   { name: 'resolve-pending', cron: '* * * * *', run: resolvePendingExecutions, lock: 'cluster' },
+  { name: 'check-pending', cron: '1-59/5 * * * *', run: checkPending, lock: 'cluster' },
   { name: 'check-ledger', cron: '*/5 * * * *', run: checkLedger, lock: 'cluster' },
   { name: 'compare-facts', cron: '3-59/10 * * * *', run: (context) => compareFacts(context, { hours: 2 }), lock: 'cluster' },
   { name: 'compare-facts-daily', cron: '41 3 * * *', run: (context) => compareFacts(context, { hours: 72 }), lock: 'cluster' },
   { name: 'forget-job-runs', cron: '17 4 * * *', run: forgetOldJobRuns, lock: 'cluster' },
   { name: 'forget-saved-responses', cron: '29 4 * * *', run: forgetOldSavedResponses, lock: 'cluster' },
+  { name: 'forget-webhook-deliveries', cron: '7 5 * * *', run: forgetOldWebhookDeliveries, lock: 'cluster' },
   { name: 'forget-routing-turns', cron: '37 4 * * *', run: forgetOldRoutingTurns, lock: 'cluster' },
   { name: 'forget-past-limit-pools', cron: '53 4 * * *', run: forgetPastLimitPools, lock: 'cluster' },
 ];
@@ -61,24 +65,33 @@ export function startSchedule(context: JobContext, machine: string, jobs: readon
   };
 }
 
+/** When a job is due next. */
+export function nextDueTime({ name, cron }: Job): Date | null {
+  return createTask(cron, () => undefined, { name, timezone: 'UTC' }).getNextRuns(1)[0] ?? null;
+}
+
 /** Runs a job for a due time, unless someone else has it. Never throws: a failed run is a record and a log line. */
 export async function runDueJob(
   context: JobContext,
   job: Job,
   due: { dueAtMs: number; machine: string },
 ): Promise<'ran' | 'failed' | 'claimed_elsewhere' | 'not_claimed'> {
-  const { postgres, clock } = context;
-  const log = context.log.child({ job: job.name });
-  const startedMs = clock.monotonicMs();
   let id: string | null;
   try {
     // The cron second itself, so that machines whose timers fire a little apart claim the same one.
-    id = await claimJobRun(postgres, { name: job.name, dueAtMs: Math.floor(due.dueAtMs / 1000) * 1000, machine: due.machine });
+    id = await claimJobRun(context.postgres, { name: job.name, dueAtMs: Math.floor(due.dueAtMs / 1000) * 1000, machine: due.machine });
   } catch (error) {
-    log.error({ err: error }, 'job: could not be claimed');
+    context.log.error({ err: error, job: job.name }, 'job: could not be claimed');
     return 'not_claimed';
   }
-  if (id === null) return 'claimed_elsewhere';
+  return id === null ? 'claimed_elsewhere' : runClaimedJob(context, job, id);
+}
+
+/** Runs a job whose run is ours, and records how it went. Never throws. */
+export async function runClaimedJob(context: JobContext, job: Pick<Job, 'name' | 'run'>, id: string): Promise<'ran' | 'failed'> {
+  const { postgres, clock } = context;
+  const log = context.log.child({ job: job.name });
+  const startedMs = clock.monotonicMs();
   let details: JobResult | null = null;
   let failure: string | null = null;
   try {

@@ -21,6 +21,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   access: async () => (await import('./commands/access.ts')).accessCommand,
   credit: async () => (await import('./commands/credit.ts')).creditCommand,
   wallet: async () => (await import('./commands/wallet.ts')).walletCommand,
+  reconcile: async () => (await import('./commands/reconcile.ts')).reconcileCommand,
+  epoch: async () => (await import('./commands/epoch.ts')).epochCommand,
   audit: async () => (await import('./commands/audit.ts')).auditCommand,
   gateway: async () => (await import('./commands/gateway.ts')).gatewayCommand,
   jobs: async () => (await import('./commands/jobs.ts')).jobsCommand,

@@ -1,18 +1,21 @@
-// `tollgate status`: whether this installation runs, and whether all of it is ready.
+// `tollgate status`: whether this installation runs, whether all of it is ready, and how its jobs went.
 
 import { get } from 'node:http';
-import { readConfig } from '../config.ts';
+import { type Environment, readConfig } from '../config.ts';
+import { type JobRun, listLastRuns } from '../storage/postgres/job-runs.ts';
 import { readAddresses } from '../supervisor/addresses.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';
+import { withDatabase } from './database.ts';
 
 export const statusCommand: Command = {
   usage: ['tollgate status'],
-  summary: 'Says whether this installation (DATA_DIR) runs and is ready. Exit code 0: ready, 1: not.',
+  summary: 'Says whether this installation (DATA_DIR) runs and is ready, and how its jobs went. Exit code 0: ready, 1: not.',
   run,
 };
 
 const ASK_LIMIT_MS = 3_000;
+const RESULT_LENGTH_MAX = 60;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   expectPositionals(parseArguments(args, {}).positionals, []);
@@ -30,7 +33,43 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     return 1;
   }
   print(`serves ${addresses.url}, admin ${addresses.adminUrl}\n${readiness.text.trim()}`);
+  await printJobs(environment, print);
   return readiness.ok ? 0 : 1;
+}
+
+async function printJobs(environment: Environment, print: (text: string) => void): Promise<void> {
+  const { JOBS, nextDueTime } = await import('../../jobs/schedule.ts');
+  const runs = await withDatabase(environment, (postgres) =>
+    listLastRuns(
+      postgres,
+      JOBS.map(({ name }) => name),
+    ),
+  ).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
+  if (runs instanceof Error) return print(`jobs: ${runs.message}`);
+  const last = new Map(runs.map((run) => [run.name, run]));
+  const rows = JOBS.map((job) => [job.name, ...describeRun(last.get(job.name)), momentOf(nextDueTime(job)?.getTime())]);
+  const table = [['job', 'last run (UTC)', 'result', 'took', 'next (UTC)'], ...rows];
+  const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0))) ?? [];
+  for (const row of table)
+    print(
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    );
+}
+
+/** When, with what result, and how long it took. */
+function describeRun(run: JobRun | undefined): [string, string, string] {
+  if (run === undefined) return ['-', 'not yet', '-'];
+  const { startedAtMs, finishedAtMs, error, details } = run;
+  const drift = Number(details?.['drift'] ?? 0);
+  const result = finishedAtMs === null ? 'no end' : error !== null ? `failed: ${error.slice(0, RESULT_LENGTH_MAX)}` : drift > 0 ? `DIFFERENT (${drift})` : 'ok';
+  return [momentOf(startedAtMs), result, finishedAtMs === null ? '-' : `${Math.round(finishedAtMs - startedAtMs)} ms`];
+}
+
+function momentOf(timeMs: number | undefined): string {
+  return timeMs === undefined ? '-' : new Date(timeMs).toISOString().slice(0, 19).replace('T', ' ');
 }
 
 async function ask(url: string): Promise<{ ok: boolean; text: string } | null> {

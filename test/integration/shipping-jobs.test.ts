@@ -25,6 +25,8 @@ import * as shipping from '../support/shipping.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
+const SETTINGS = { masterKey: Buffer.alloc(32, 1), webhookAllowHttp: false, webhookAllowPrivate: false };
+
 let server: TestPostgres;
 before(async () => {
   server = await startTestPostgres();
@@ -39,7 +41,7 @@ describe('the jobs process', () => {
     const payer = await shipping.createPayer(postgres);
     const epoch = await shipping.createEpoch(postgres, payer, 100);
     const metrics = new MetricsRegistry();
-    const parts = { config: { dataDirectory, databaseUrl, clickhouseUrl: null }, log: silentLog, clock: systemClock };
+    const parts = { config: { ...SETTINGS, dataDirectory, databaseUrl, clickhouseUrl: null }, log: silentLog, clock: systemClock };
     const first = await runJobs({ ...parts, metrics });
     const writer = shipping.openSpool(join(dataDirectory, 'spool'), epoch);
     const ids = Array.from({ length: 20 }, () => shipping.appendExecution(writer, payer));
@@ -77,7 +79,7 @@ describe('the jobs process', () => {
     const postgres = createPostgres({ url: databaseUrl, log: silentLog, max: 2 });
     const payer = await shipping.createPayer(postgres);
     const writer = shipping.openSpool(join(dataDirectory, 'spool'), await shipping.createEpoch(postgres, payer, 10));
-    const config = { dataDirectory, databaseUrl, clickhouseUrl: 'http://127.0.0.1:9' };
+    const config = { ...SETTINGS, dataDirectory, databaseUrl, clickhouseUrl: 'http://127.0.0.1:9' };
     const jobs = await runJobs({ config, log: silentLog, clock: systemClock, metrics: new MetricsRegistry() });
     const id = shipping.appendExecution(writer, payer);
     await waitFor(
@@ -136,7 +138,7 @@ describe('scheduled jobs', () => {
     const facts = await shipping.readFactRows(clickhouse.client);
     assert.equal(facts.length, 101);
     assert.equal(facts.find((fact) => fact.id === wrong.id)?.total_cost, '0.0000004275');
-    assert.deepEqual(await compareFacts(job, { hours: 2, settlingMs: 0 }), { differing: [], repaired: 0, stillDiffering: [] });
+    assert.deepEqual(await compareFacts(job, { hours: 2, settlingMs: 0 }), { differing: [], repaired: 0, stillDiffering: [], drift: 0 });
   });
 
   test('a fact without a ledger row cannot be repaired and is an alarm', async () => {
@@ -149,7 +151,7 @@ describe('scheduled jobs', () => {
   test('what ended just now is not compared yet', async () => {
     const epoch = await shipping.createEpoch(postgres, payer, 2);
     await post(epoch, [shipping.billedTerminal(shipping.billedStart(payer), { endedAtMs: systemClock.nowMs() })]);
-    assert.deepEqual(await compareFacts(job, { hours: 2 }), { differing: [], repaired: 0, stillDiffering: [] });
+    assert.deepEqual(await compareFacts(job, { hours: 2 }), { differing: [], repaired: 0, stillDiffering: [], drift: 0 });
   });
 
   test('executions that a closed epoch left open are resolved, and have facts', async () => {
@@ -164,7 +166,7 @@ describe('scheduled jobs', () => {
   });
 
   test('the books are right, and when they are not the gauge says so', async () => {
-    assert.deepEqual(await checkLedger(job), { broken: [] });
+    assert.deepEqual(await checkLedger(job), { broken: [], drift: 0 });
     await postgres.query('UPDATE wallets SET balance = balance + 1');
     const { broken } = await checkLedger(job);
     assert.ok((broken as unknown[]).length > 0);

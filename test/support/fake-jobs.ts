@@ -6,5 +6,6 @@ import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { silentLog } from './postgres.ts';
 
 const [dataDirectory = '', databaseUrl = ''] = process.argv.slice(2);
-const jobs = await runJobs({ config: { dataDirectory, databaseUrl, clickhouseUrl: null }, log: silentLog, clock: systemClock, metrics: new MetricsRegistry() });
+const config = { dataDirectory, databaseUrl, clickhouseUrl: null, masterKey: Buffer.alloc(32, 1), webhookAllowHttp: false, webhookAllowPrivate: false };
+const jobs = await runJobs({ config, log: silentLog, clock: systemClock, metrics: new MetricsRegistry() });
 process.once('SIGTERM', () => void jobs.drain(5_000).then(() => process.exit(0)));

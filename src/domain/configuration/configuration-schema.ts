@@ -6,6 +6,8 @@ import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import { ZERO_PICO_USD } from '../money/pico-usd.ts';
 import { policyDefinition } from '../routing/policy-definition.ts';
+import { webhookSecretFault } from '../webhooks/webhook-signature.ts';
+import { webhookUrlFault } from '../webhooks/webhook-url.ts';
 import type { Configuration, ConfiguredModel, ConfiguredOrganization, ConfiguredRoutingPolicy } from './configuration.ts';
 import { modelNameSchema as modelName, slugSchema as slug } from './name-schemas.ts';
 
@@ -163,6 +165,19 @@ const limit = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('budget'), window: z.enum(['hour', 'day', 'week', 'month']), limit: usd, model: z.exactOptional(modelName) }),
 ]);
 
+/** Whether plain http may be called is a setting of the installation, and is seen when it is called. */
+const webhook = z.strictObject({
+  url: z.string().superRefine((text, context) => {
+    const fault = webhookUrlFault(text, { allowHttp: true });
+    if (fault !== null) context.addIssue({ code: 'custom', message: fault });
+  }),
+  secret: z.string().superRefine((text, context) => {
+    const fault = webhookSecretFault(text);
+    if (fault !== null) context.addIssue({ code: 'custom', message: fault });
+  }),
+  active: z.boolean().default(true),
+});
+
 const organization = z
   .strictObject({
     slug,
@@ -174,6 +189,7 @@ const organization = z
     teams: z.array(z.strictObject({ slug })).default([]),
     users: z.array(z.strictObject({ email, role: z.enum(['owner', 'admin', 'member']).default('member'), teams: z.array(z.string()).default([]) })).default([]),
     keys: z.array(z.strictObject({ name: label, team: z.string().optional(), user: z.string().optional(), secret: keySecret.optional() })).default([]),
+    webhook: webhook.optional(),
   })
   .check((context) => {
     if (context.value.billing === 'none' && context.value.opening_credit !== undefined) {
@@ -191,6 +207,7 @@ const organization = z
       teams: found.teams.map((team) => team.slug),
       users: found.users,
       keys: found.keys.map((key) => ({ name: key.name, team: key.team ?? null, userEmail: key.user ?? null, secret: key.secret ?? null })),
+      webhook: found.webhook ?? null,
     }),
   );
 

@@ -57,6 +57,15 @@ export interface ConfiguredOrganization {
   readonly teams: readonly string[];
   readonly users: readonly ConfiguredUser[];
   readonly keys: readonly ConfiguredKey[];
+  /** null: the file says nothing about one. */
+  readonly webhook: ConfiguredWebhook | null;
+}
+
+/** Where the organization is told that a charge is final. */
+export interface ConfiguredWebhook {
+  readonly url: string;
+  readonly secret: string;
+  readonly active: boolean;
 }
 
 /** `model`: public id of the one model that it holds for; absent, it holds for all together. A scope has one of each kind, window and model. */

@@ -1,4 +1,5 @@
-// Runs of scheduled jobs: the row is both the claim, which only one process in the cluster gets, and the record of what came of it.
+// Runs of jobs: the row is both the claim, which only one process in the cluster gets, and the record of what came of it. A run that an operator
+// asked for is a row of no machine, until one takes it.
 
 import type { PostgresClient } from './pool.ts';
 
@@ -12,12 +13,84 @@ export async function claimJobRun(postgres: PostgresClient, run: { name: string;
   return rows[0]?.id ?? null;
 }
 
+/** Asks whichever jobs process is there to run a job now; returns the run's id. */
+export async function requestJobRun(postgres: PostgresClient, name: string): Promise<string> {
+  const { rows } = await postgres.query<{ id: string }>(`INSERT INTO job_runs (name, due_at, machine) VALUES ($1, clock_timestamp(), '') RETURNING id::text`, [
+    name,
+  ]);
+  return rows[0]?.id ?? '';
+}
+
+/** The oldest run that was asked for and nobody has; null when there is none. */
+export async function claimRequestedRun(postgres: PostgresClient, machine: string): Promise<{ id: string; name: string } | null> {
+  const { rows } = await postgres.query<{ id: string; name: string }>(
+    {
+      name: 'claim_requested_run',
+      text: `UPDATE job_runs SET machine = $1, started_at = clock_timestamp()
+              WHERE id = (SELECT id FROM job_runs WHERE machine = '' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id::text, name`,
+    },
+    [machine],
+  );
+  return rows[0] ?? null;
+}
+
+/** Nobody took it: it is not to be run when nobody waits for it any more. False when somebody has it. */
+export async function withdrawJobRun(postgres: PostgresClient, id: string): Promise<boolean> {
+  const { rowCount } = await postgres.query(`DELETE FROM job_runs WHERE id = $1 AND machine = ''`, [id]);
+  return rowCount > 0;
+}
+
 /** A run that never gets here died with its process; its row says so by having no end. */
 export async function finishJobRun(postgres: PostgresClient, run: { id: string; error: string | null; details: object | null }): Promise<void> {
-  await postgres.query('UPDATE job_runs SET finished_at = now(), error = $2, details = $3 WHERE id = $1', [run.id, run.error, run.details]);
+  await postgres.query('UPDATE job_runs SET finished_at = clock_timestamp(), error = $2, details = $3 WHERE id = $1', [run.id, run.error, run.details]);
+}
+
+export interface JobRun {
+  readonly name: string;
+  /** Empty while no machine has it. */
+  readonly machine: string;
+  readonly startedAtMs: number;
+  /** null: it runs, or its process died. */
+  readonly finishedAtMs: number | null;
+  readonly error: string | null;
+  readonly details: Readonly<Record<string, unknown>> | null;
+}
+
+interface RunRow {
+  readonly name: string;
+  readonly machine: string;
+  readonly started_ms: number;
+  readonly finished_ms: number | null;
+  readonly error: string | null;
+  readonly details: Readonly<Record<string, unknown>> | null;
+}
+
+const COLUMNS = `r.name, r.machine, (extract(epoch FROM r.started_at) * 1000)::double precision AS started_ms,
+  (extract(epoch FROM r.finished_at) * 1000)::double precision AS finished_ms, r.error, r.details`;
+
+export async function readJobRun(postgres: PostgresClient, id: string): Promise<JobRun | null> {
+  const { rows } = await postgres.query<RunRow>(`SELECT ${COLUMNS} FROM job_runs r WHERE r.id = $1`, [id]);
+  return rows[0] === undefined ? null : toRun(rows[0]);
+}
+
+/** The latest run of each job that has one, on whichever machine; `succeeded`: the latest that did. */
+export async function listLastRuns(postgres: PostgresClient, names: readonly string[], which: 'any' | 'succeeded' = 'any'): Promise<JobRun[]> {
+  const { rows } = await postgres.query<RunRow>(
+    `SELECT ${COLUMNS} FROM unnest($1::text[]) AS job (name) CROSS JOIN LATERAL (
+       SELECT * FROM job_runs WHERE name = job.name AND machine <> '' AND ($2 = 'any' OR (finished_at IS NOT NULL AND error IS NULL))
+        ORDER BY due_at DESC LIMIT 1
+     ) r`,
+    [names, which],
+  );
+  return rows.map(toRun);
 }
 
 export async function forgetJobRuns(postgres: PostgresClient, olderThanDays: number): Promise<number> {
   const { rowCount } = await postgres.query(`DELETE FROM job_runs WHERE due_at < now() - make_interval(days => $1)`, [olderThanDays]);
   return rowCount;
+}
+
+function toRun(row: RunRow): JobRun {
+  const { name, machine, error, details } = row;
+  return { name, machine, startedAtMs: row.started_ms, finishedAtMs: row.finished_ms, error, details };
 }

@@ -3,6 +3,7 @@
 import type { ConfiguredOrganization, ConfiguredUser } from '../../../domain/configuration/configuration.ts';
 import { deposit } from '../credits.ts';
 import { storeLimits } from '../identity/limits.ts';
+import { applyWebhook } from '../webhooks.ts';
 import type { Application } from './application.ts';
 import { applyKeys } from './apply-keys.ts';
 
@@ -23,6 +24,7 @@ export async function applyOrganization(application: Application, organization: 
   }
   for (const user of organization.users) await applyUser(application, id, user);
   await applyKeys(application, { id, slug: organization.slug }, organization.keys);
+  if (organization.webhook !== null) await applyWebhook(application.client, application.box, { organizationId: id, ...organization.webhook });
 }
 
 async function upsertOrganization(application: Application, organization: ConfiguredOrganization): Promise<string> {

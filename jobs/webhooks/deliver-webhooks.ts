@@ -1,0 +1,136 @@
+// Delivers what organizations are still to be told (src/storage/postgres/webhook-deliveries.ts): claims messages, sends each, and says how it went.
+// At least once: a process that dies after sending leaves a claim that ends by itself, and the message is sent again under the same id.
+
+import { renderGeneration } from '../../src/domain/executions/generation.ts';
+import { signWebhook } from '../../src/domain/webhooks/webhook-signature.ts';
+import type { Clock } from '../../src/platform/clock.ts';
+import type { Log } from '../../src/platform/log.ts';
+import type { CounterCell, MetricsRegistry } from '../../src/platform/metrics.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { createSecretBox, type SecretBox } from '../../src/storage/postgres/secret-box.ts';
+import { type ClaimedDelivery, claimDeliveries, deliveryFailed, deliverySucceeded } from '../../src/storage/postgres/webhook-deliveries.ts';
+import { sealedFor } from '../../src/storage/postgres/webhooks.ts';
+import { Backoff } from '../shipping/backoff.ts';
+import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
+import { sendWebhook, type WebhookTargets } from './send-webhook.ts';
+
+/** How long after each failed attempt the next one comes; after the last a message is dead. Two days in all. */
+export const RETRY_AFTER_SECONDS: readonly number[] = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 57_600];
+
+const POLL_MS = 500;
+const UNDER_WAY_MAX = 128;
+/** So that one slow receiver leaves room for the others. */
+const PER_WEBHOOK_MAX = 16;
+/** Longer than an attempt can take. */
+const CLAIM_SECONDS = 60;
+
+export interface DelivererOptions {
+  readonly postgres: Postgres;
+  readonly masterKey: Buffer;
+  readonly targets: WebhookTargets;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
+}
+
+export class WebhookDeliverer {
+  readonly #options: DelivererOptions;
+  readonly #box: SecretBox;
+  readonly #sleep = new StoppableSleep();
+  readonly #underWay = new Set<Promise<void>>();
+  /** Attempts under way by organization. */
+  readonly #busy = new Map<string, number>();
+  readonly #delivered: CounterCell;
+  readonly #failed: CounterCell;
+  #stopping = false;
+  #loop: Promise<void> | null = null;
+
+  constructor(options: DelivererOptions) {
+    this.#options = options;
+    this.#box = createSecretBox(options.masterKey);
+    const attempts = options.metrics.counter('tollgate_webhook_attempts_total', 'Attempts to deliver a webhook message, by result.', ['result']);
+    this.#delivered = attempts.labels('delivered');
+    this.#failed = attempts.labels('failed');
+  }
+
+  start(): void {
+    this.#loop ??= this.#run();
+  }
+
+  /** Attempts under way end first; they are bounded. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#sleep.stop();
+    await this.#loop;
+    await Promise.all(this.#underWay);
+  }
+
+  async #run(): Promise<void> {
+    const backoff = new Backoff({ name: 'delivering webhooks', log: this.#options.log });
+    while (!this.#stopping) {
+      let waitMs = POLL_MS;
+      try {
+        if ((await this.#begin()) > 0) waitMs = 0;
+        backoff.succeeded();
+      } catch (error) {
+        waitMs = backoff.failed(error);
+      }
+      if (waitMs === 0 || this.#stopping) continue;
+      // Where receivers are busy, each one that answers makes room for its next message.
+      await Promise.race([this.#sleep.forMs(waitMs), ...(this.#busyReceivers().length > 0 ? this.#underWay : [])]);
+    }
+  }
+
+  #busyReceivers(): string[] {
+    return [...this.#busy].filter(([, count]) => count >= PER_WEBHOOK_MAX).map(([organizationId]) => organizationId);
+  }
+
+  async #begin(): Promise<number> {
+    const max = UNDER_WAY_MAX - this.#underWay.size;
+    if (max <= 0) return 0;
+    const order = { perWebhook: PER_WEBHOOK_MAX, max, forSeconds: CLAIM_SECONDS, except: this.#busyReceivers() };
+    const claimed = await claimDeliveries(this.#options.postgres, order);
+    for (const delivery of claimed) {
+      const attempt = this.#attempt(delivery).finally(() => this.#underWay.delete(attempt));
+      this.#underWay.add(attempt);
+    }
+    return claimed.length;
+  }
+
+  async #attempt(delivery: ClaimedDelivery): Promise<void> {
+    const { organizationId, executionId, attempt } = delivery;
+    this.#busy.set(organizationId, (this.#busy.get(organizationId) ?? 0) + 1);
+    try {
+      const error = await this.#send(delivery);
+      if (error === null) {
+        this.#delivered.increment();
+        await deliverySucceeded(this.#options.postgres, delivery);
+        return;
+      }
+      this.#failed.increment();
+      const retryAfterSeconds = RETRY_AFTER_SECONDS[attempt - 1] ?? null;
+      if (retryAfterSeconds === null) this.#options.log.error({ organizationId, executionId, error }, 'webhook: given up');
+      await deliveryFailed(this.#options.postgres, delivery, { error, retryAfterSeconds });
+    } catch (error) {
+      // The claim ends by itself, and the message is sent again.
+      this.#options.log.warn({ err: error, organizationId, executionId }, 'webhook: how an attempt went could not be recorded');
+    } finally {
+      const left = (this.#busy.get(organizationId) ?? 1) - 1;
+      if (left === 0) this.#busy.delete(organizationId);
+      else this.#busy.set(organizationId, left);
+    }
+  }
+
+  async #send({ executionId, organizationId, settledAtMs, url, secretSealed, generation }: ClaimedDelivery): Promise<string | null> {
+    let secret: string;
+    try {
+      secret = this.#box.open(secretSealed, sealedFor(organizationId));
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+    const body = `{"type":"generation.settled","timestamp":"${new Date(settledAtMs).toISOString()}","data":${renderGeneration(generation)}}`;
+    const timestampSeconds = Math.floor(this.#options.clock.nowMs() / 1000);
+    const headers = signWebhook(secret, { id: `msg_${executionId}`, timestampSeconds, body });
+    return sendWebhook({ url, headers, body }, this.#options.targets);
+  }
+}

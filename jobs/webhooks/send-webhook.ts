@@ -1,0 +1,75 @@
+// One attempt to deliver a message: a POST to an address that a customer named, which must not lead it to ourselves or our neighbours.
+
+import { lookup as lookupHost } from 'node:dns';
+import { request as httpRequest, type RequestOptions } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { isIP } from 'node:net';
+import { webhookUrlFault } from '../../src/domain/webhooks/webhook-url.ts';
+import { isPublicAddress } from '../../src/platform/public-address.ts';
+
+export interface WebhookTargets {
+  readonly allowHttp: boolean;
+  readonly allowPrivate: boolean;
+}
+
+export interface WebhookMessage {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+const ANSWER_LIMIT_MS = 10_000;
+const ERROR_LENGTH_MAX = 300;
+
+/** null when a 2xx came; else why not. A redirect is not followed: whoever moved says so to us. */
+export async function sendWebhook(message: WebhookMessage, targets: WebhookTargets): Promise<string | null> {
+  const fault = webhookUrlFault(message.url, targets);
+  if (fault !== null) return `the address ${fault}`;
+  try {
+    const status = await post(message, targets);
+    return status >= 200 && status < 300 ? null : `answered ${status}`;
+  } catch (error) {
+    return (error instanceof Error ? error.message : String(error)).slice(0, ERROR_LENGTH_MAX);
+  }
+}
+
+function post({ url, headers, body }: WebhookMessage, { allowPrivate }: WebhookTargets): Promise<number> {
+  const { protocol, hostname } = new URL(url);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  // An address is called as it is; only a name goes through `lookup`.
+  if (!allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)) return Promise.reject(new Error(notPublic(host)));
+  const content = Buffer.from(body);
+  const options: RequestOptions = {
+    method: 'POST',
+    // A connection of its own: one that is kept would outlive what its host's name stood for.
+    agent: false,
+    headers: { ...headers, 'content-type': 'application/json', 'content-length': content.length, 'user-agent': 'tollgate-webhooks' },
+    signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+    lookup: allowPrivate ? undefined : lookupPublic,
+  };
+  return new Promise((resolve, reject) => {
+    const request = (protocol === 'https:' ? httpsRequest : httpRequest)(url, options, (response) => {
+      // What the answer says beyond its status is of no interest.
+      response.destroy();
+      resolve(response.statusCode ?? 0);
+    });
+    request.on('error', reject);
+    request.end(content);
+  });
+}
+
+/** The addresses that are checked are the ones that are called: a name that stands for another one a moment later changes nothing. */
+const lookupPublic: NonNullable<RequestOptions['lookup']> = (hostname, options, callback) => {
+  lookupHost(hostname, { ...options, all: true }, (error, addresses) => {
+    if (error !== null) return callback(error, '', 0);
+    const blocked = addresses.find(({ address }) => !isPublicAddress(address));
+    const [first] = addresses;
+    if (blocked !== undefined || first === undefined) return callback(new Error(notPublic(hostname)), '', 0);
+    if (options.all === true) return callback(null, addresses);
+    callback(null, first.address, first.family);
+  });
+};
+
+function notPublic(host: string): string {
+  return `${host} is a loopback, private or reserved address`;
+}

@@ -1,0 +1,59 @@
+// `tollgate reconcile`: has the jobs process run one job now, or all of them, and tells what came of it.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../platform/clock.ts';
+import { type JobRun, readJobRun, requestJobRun, withdrawJobRun } from '../storage/postgres/job-runs.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command.ts';
+import { withDatabase } from './database.ts';
+
+export const reconcileCommand: Command = {
+  usage: ['tollgate reconcile [JOB]'],
+  summary: 'Runs one job of reconciliation now, or all, and prints the results. Exit code 0: all is well, 1: a job failed or found a difference.',
+  run,
+};
+
+const POLL_MS = 200;
+/** jobs looks for requests every second. */
+const TAKEN_LIMIT_MS = 15_000;
+const ENDED_LIMIT_MS = 300_000;
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { positionals } = parseArguments(args, {});
+  const { JOBS } = await import('../../jobs/schedule.ts');
+  const names = JOBS.map(({ name }) => name);
+  if (positionals.length > 0) expectPositionals(positionals, ['JOB']);
+  const [wanted] = positionals;
+  if (wanted !== undefined && !names.includes(wanted)) throw new UsageFault(`there is no job "${wanted}"; there are ${names.join(', ')}`);
+  let isWell = true;
+  await withDatabase(environment, async (postgres) => {
+    for (const name of wanted === undefined ? names : [wanted]) {
+      const outcome = await runNow(postgres, name);
+      print(`${name}: ${describe(outcome)}`);
+      if (outcome === null || outcome.error !== null || outcome.finishedAtMs === null || Number(outcome.details?.['drift'] ?? 0) > 0) isWell = false;
+    }
+  });
+  return isWell ? 0 : 1;
+}
+
+/** null: no jobs process took it. */
+async function runNow(postgres: Postgres, name: string): Promise<JobRun | null> {
+  const id = await requestJobRun(postgres, name);
+  const askedMs = systemClock.monotonicMs();
+  for (;;) {
+    const run = await readJobRun(postgres, id);
+    const waitedMs = systemClock.monotonicMs() - askedMs;
+    if (run === null || run.finishedAtMs !== null || waitedMs > ENDED_LIMIT_MS) return run;
+    if (run.machine === '' && waitedMs > TAKEN_LIMIT_MS && (await withdrawJobRun(postgres, id))) return null;
+    await sleep(POLL_MS);
+  }
+}
+
+function describe(run: JobRun | null): string {
+  if (run === null) return 'no jobs process took it';
+  if (run.finishedAtMs === null) return `still running on ${run.machine}`;
+  if (run.error !== null) return `failed: ${run.error}`;
+  const { durationMs, drift = 0, ...found } = run.details ?? {};
+  const verdict = drift === 0 ? 'ok' : `DIFFERENT (${Number(drift)})`;
+  return `${verdict}, ${Number(durationMs)} ms, ${JSON.stringify(found)}`;
+}

@@ -1,6 +1,6 @@
 // What to say to a path that no route has: mostly the base URL of a client was written with a `/v1` too many or without one.
 
-import { quoteShort } from '../domain/refusals/refusal-rules.ts';
+import { quoteShort } from '../domain/refusals/quote-short.ts';
 import type { EnvelopeName } from '../domain/refusals/render.ts';
 import type { Route } from './route.ts';
 

@@ -1,6 +1,6 @@
 // What a row of refusal-rules.ts says of a kind of refusal.
 
-import type { Refusal } from './refusal.ts';
+import type { Refusal, RefusalKind } from './refusal.ts';
 
 /** Families decide the envelope: `gateway` (7.6) and `credit`/`traffic` (7.4) have their own, `request` and `service` use the route's. */
 export type RefusalFamily = 'gateway' | 'request' | 'credit' | 'traffic' | 'service';
@@ -30,3 +30,8 @@ export interface RefusalRule<R extends Refusal = Refusal> {
   /** The request field at fault (`error.param`, spec 7.3). */
   readonly param?: string | ((refusal: R) => string);
 }
+
+export type RefusalRules<K extends RefusalKind> = { readonly [Kind in K]: RefusalRule<Extract<Refusal, { readonly kind: Kind }>> };
+
+export const SECOND_MS = 1000;
+export const RETRY_LATER = 'Try again after the time in the Retry-After header.';

@@ -1,23 +1,14 @@
 // One row a kind of refusal: its status, code, retry rule and words. A new kind without a row does not compile (STYLE 3.6).
 
-import { formatUsdString } from '../money/format.ts';
+import { ADMISSION_RULES } from './admission-rules.ts';
+import { quoteShort } from './quote-short.ts';
 import type { Refusal, RefusalKind } from './refusal.ts';
-import type { RefusalRule } from './refusal-rule.ts';
+import { RETRY_LATER, type RefusalRule, type RefusalRules, SECOND_MS } from './refusal-rule.ts';
 
-type RefusalOf<K extends RefusalKind> = Extract<Refusal, { readonly kind: K }>;
-
-const SECOND_MS = 1000;
-const RETRY_LATER = 'Try again after the time in the Retry-After header.';
 /** The depth of DESIGN 3; the scanner that counts it may state another. */
 const BODY_DEPTH_MAX = 256;
 
-/** Shows a caller's own text back to it: quoted, control characters escaped, and short whatever was sent. */
-export function quoteShort(text: string): string {
-  const characters = text.length > 120 ? `${text.slice(0, 120)}...` : text;
-  return JSON.stringify(characters);
-}
-
-export const REFUSAL_RULES: { readonly [K in RefusalKind]: RefusalRule<RefusalOf<K>> } = {
+export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
   authentication_required: { status: 401, family: 'gateway', retryable: false, summary: 'authentication required' },
   unauthorized: { status: 401, family: 'gateway', retryable: false, summary: 'unauthorized' },
   scope_required: { status: 400, family: 'gateway', retryable: false, summary: 'authorization scope required' },
@@ -222,100 +213,7 @@ export const REFUSAL_RULES: { readonly [K in RefusalKind]: RefusalRule<RefusalOf
     advice: 'Use another model, or an endpoint that serves this one.',
   },
 
-  insufficient_credit: {
-    status: 402,
-    family: 'credit',
-    retryable: false,
-    summary: ({ authorizedAmount, available }) =>
-      authorizedAmount === undefined
-        ? 'The balance does not cover what this request could cost.'
-        : `The balance does not cover what this request could cost: up to ${formatUsdString(authorizedAmount)} USD` +
-          `${available === undefined ? '' : `, with ${formatUsdString(available)} USD available`}.`,
-    advice: 'Add credit, or lower the output limit of the request.',
-  },
-  billing_frozen: {
-    status: 403,
-    family: 'credit',
-    retryable: false,
-    summary: 'Billing of this account is frozen.',
-    advice: 'Ask the owner of the organization to have it released.',
-  },
-  not_safely_billable: {
-    status: 422,
-    family: 'credit',
-    retryable: false,
-    summary: ({ reason }) => reason ?? 'The cost of this request has no upper bound.',
-    advice: ({ field }) => `Set ${quoteShort(field)} to a whole number within the limits of the model.`,
-    param: ({ field }) => field,
-  },
-  billing_unavailable: {
-    status: 503,
-    family: 'credit',
-    retryable: true,
-    retryAfterMs: 2 * SECOND_MS,
-    summary: 'Credit cannot be checked at the moment, so the request was not sent to a provider.',
-    advice: RETRY_LATER,
-  },
-  principal_provisioning: {
-    status: 503,
-    family: 'credit',
-    retryable: true,
-    retryAfterMs: 2 * SECOND_MS,
-    summary: 'The account is still being set up.',
-    advice: RETRY_LATER,
-  },
-
-  usage_limit_exceeded: {
-    // A budget comes back with its window, not within a client's patience, so clients are told not to retry on their own.
-    status: 429,
-    family: 'traffic',
-    retryable: false,
-    summary: 'A usage limit has been reached.',
-    advice: 'GET /v1/usage/limits/current shows the limits and when they reset.',
-  },
-  rate_limit: {
-    status: 429,
-    family: 'traffic',
-    retryable: true,
-    retryAfterMs: SECOND_MS,
-    summary: 'The rate limit has been reached.',
-    advice: RETRY_LATER,
-  },
-  concurrency_limit: {
-    status: 429,
-    family: 'traffic',
-    retryable: true,
-    retryAfterMs: SECOND_MS,
-    summary: 'Too many requests are open at the same time.',
-    advice: 'Wait for one to finish, or try again after the time in the Retry-After header.',
-  },
-  upstream_cooldown: {
-    status: 429,
-    family: 'traffic',
-    retryable: true,
-    retryAfterMs: SECOND_MS,
-    summary: 'Every provider of this model has asked for a pause.',
-    advice: RETRY_LATER,
-  },
-  traffic_token_bound_required: {
-    status: 422,
-    family: 'traffic',
-    retryable: false,
-    summary: ({ result }) =>
-      result === undefined
-        ? 'A limit on tokens per minute applies, and the tokens of this request have no upper bound.'
-        : `This request could use up to ${result['tokens_max']} tokens, and the limit is ${result['limit']} a minute.`,
-    advice: ({ field, result }) => (result === undefined ? `Set ${quoteShort(field)}.` : `Lower ${quoteShort(field)}.`),
-    param: ({ field }) => field,
-  },
-  traffic_capacity_unavailable: {
-    status: 503,
-    family: 'traffic',
-    retryable: true,
-    retryAfterMs: 2 * SECOND_MS,
-    summary: 'Traffic limits cannot be checked or served at the moment, so the request was not sent to a provider.',
-    advice: RETRY_LATER,
-  },
+  ...ADMISSION_RULES,
 
   guardrail_blocked: {
     status: 400,

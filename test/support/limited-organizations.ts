@@ -22,19 +22,28 @@ export function limitedConfiguration(upstreamUrl: string, organizations: readonl
   return `providers:
   - { id: upstream, base_url: ${upstreamUrl}, api_key: sk-provider, auth: bearer }
 models:
-${['sim/small', 'sim/other'].map(renderModel).join('')}organizations:
+${renderModel('sim/small', 16_384)}${renderModel('sim/uncapped', null)}  - id: sim/judge
+    display_name: Test judge
+    kind: evaluation
+    context_length: 1000000
+    tokenizer: o200k_base
+    served_by: [{ provider: upstream, model: judge, apis: [systemone], price: { input: "0.042" } }]
+organizations:
 ${organizations.map(renderOrganization).join('')}`;
 }
 
-function renderModel(id: string): string {
+function renderModel(id: string, outputCap: number | null): string {
   return `  - id: ${id}
     display_name: Test ${id}
     kind: text
     context_length: 1000000
     max_output_tokens: 128000
-    max_completion_tokens_cap: 16384
-    tokenizer: o200k_base
-    served_by: [{ provider: upstream, model: small, apis: [chat_completions], price: { input: "0", output: "${OUTPUT_PRICE}" } }]
+${outputCap === null ? '' : `    max_completion_tokens_cap: ${outputCap}\n`}    tokenizer: o200k_base
+    served_by:
+      - provider: upstream
+        model: small
+        apis: [chat_completions, responses, messages, count_tokens]
+        price: { input: "0", output: "${OUTPUT_PRICE}" }
 `;
 }
 
@@ -54,8 +63,11 @@ export function chatBody(outputTokensMax: number, content = 'hi'): string {
 /** Answers that each of its output tokens was used: what was held is charged. `before`: runs first, for requests that stay open. */
 export function startExactProvider(before: () => Promise<void> = () => Promise.resolve()): Promise<FakeUpstream> {
   return startFakeUpstream(async ({ body }): Promise<Script> => {
-    const { max_tokens } = JSON.parse(body.toString()) as { max_tokens: number };
+    const { max_tokens, max_output_tokens } = JSON.parse(body.toString()) as { max_tokens?: number; max_output_tokens?: number };
+    const tokens = max_tokens ?? max_output_tokens ?? 0;
     await before();
-    return { body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: max_tokens, total_tokens: max_tokens + 1 } }) };
+    // In the words of every dialect.
+    const usage = { prompt_tokens: 1, input_tokens: 1, completion_tokens: tokens, output_tokens: tokens, total_tokens: tokens + 1 };
+    return { body: JSON.stringify({ usage }) };
   });
 }

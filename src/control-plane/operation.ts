@@ -24,7 +24,7 @@ export interface OperationDescription {
 /** What a request asks, read and checked. */
 export interface Asked<Query, Body> {
   readonly principal: Principal;
-  /** Path parameters by name; each is a UUID, in lower case. */
+  /** Path parameters by name: a UUID in lower case where the name ends in `Id`, else a name as people give it. */
   readonly ids: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
@@ -90,6 +90,7 @@ function readAsked(
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 /** null: a parameter that no id looks like names nothing, and says so in the same words as an id that names nothing. */
 function readIds(exchange: Exchange): Record<string, string> | null {
@@ -97,7 +98,7 @@ function readIds(exchange: Exchange): Record<string, string> | null {
   const names = exchange.route.path.split('/').filter((segment) => segment.startsWith(':'));
   for (const [index, name] of names.entries()) {
     const value = exchange.parameters[index] ?? '';
-    if (!UUID.test(value)) return null;
+    if (!(name.endsWith('Id') ? UUID : NAME).test(value)) return null;
     ids[name.slice(1)] = value.toLowerCase();
   }
   return ids;

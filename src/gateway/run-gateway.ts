@@ -40,6 +40,7 @@ import { createIdentityStore } from './identity-store.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
 import { ProviderOrigins } from './provider-origins.ts';
+import { createRoutingStore } from './routing-store.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
 
 export interface GatewayParts {
@@ -178,17 +179,18 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
 function createServer({ config, log, clock, metrics }: GatewayParts, held: Held, plane: DataPlane): Server {
   const { postgres, catalog, records, authenticator } = held;
   const refusals = metrics.counter('tollgate_refusals_total', 'Requests refused, by reason', ['code']);
-  const server = new Server({
+  const server: Server = new Server({
     routes: createRoutes({
       plane,
       authenticator,
       catalog: () => catalog.present,
       virtualModel: virtualModelOf(config.brand),
-      lookup: { findGeneration: (question) => findGeneration(postgres, question), clock },
+      lookup: { findGeneration: (question) => findGeneration(postgres, question), clock, isDraining: () => server.draining },
       findGenerations: (question) => listGenerationsByClientRequestId(postgres, question),
       identity: createIdentityStore(postgres, { masterKey: config.masterKey }),
       billing: createBillingStore(postgres, { masterKey: config.masterKey }),
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
+      routing: createRoutingStore(postgres),
       publicUrl: config.publicUrl,
       dialectRefusals: config.dialectRefusals,
       notReady: () => (records.healthy ? [] : ['spool']),

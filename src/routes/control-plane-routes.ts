@@ -23,6 +23,7 @@ import * as tokens from '../control-plane/identity/tokens.ts';
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
 import { GET_GENERATION, LIST_GENERATIONS, LIST_MODEL_PROVIDERS, LIST_MODELS } from '../control-plane/openapi/read-descriptions.ts';
 import type { Operation, OperationDescription } from '../control-plane/operation.ts';
+import * as policies from '../control-plane/routing/policies.ts';
 import type { OrganizationPermission } from '../domain/identity/permit.ts';
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -36,6 +37,7 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
     ...peopleRows(parts),
     ...ownKeyRows(parts),
     ...platformRows(parts),
+    ...routingRows(parts),
     ...organizationRows(parts),
     ...teamRows(parts),
     ...keyRows(parts),
@@ -89,6 +91,18 @@ function platformRows({ identity }: RouteParts): Row[] {
     { method: 'GET', path: ADMINISTRATORS, ...platform, operation: administrators.listPlatformAdministrators(identity) },
     { method: 'POST', path: ADMINISTRATORS, ...platform, operation: administrators.addPlatformAdministrator(identity) },
     { method: 'DELETE', path: `${ADMINISTRATORS}/:userId`, ...platform, operation: administrators.removePlatformAdministrator(identity) },
+  ];
+}
+
+function routingRows({ routing }: RouteParts): Row[] {
+  const platform = { permission: 'platform.admin', scope: 'platform' } as const;
+  const list = '/v1/admin/routing/policies';
+  return [
+    { method: 'GET', path: list, ...platform, operation: policies.listPolicies(routing) },
+    { method: 'GET', path: `${list}/:policyName`, ...platform, operation: policies.getPolicy(routing) },
+    { method: 'PUT', path: `${list}/:policyName`, ...platform, operation: policies.putPolicy(routing) },
+    { method: 'GET', path: `${ORGANIZATION}/routing`, ...platform, operation: policies.getOrganizationRouting(routing) },
+    { method: 'PUT', path: `${ORGANIZATION}/routing`, ...platform, operation: policies.setOrganizationRouting(routing) },
   ];
 }
 

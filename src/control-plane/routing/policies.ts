@@ -1,0 +1,79 @@
+// Routing policies and who routes by them: the platform's to administer (spec 4.11).
+
+import { z } from 'zod';
+import { slugSchema } from '../../domain/configuration/name-schemas.ts';
+import { policyDefinition } from '../../domain/routing/policy-definition.ts';
+import { actorOf, idOf } from '../identity/asked-of.ts';
+import { showMoment, shownMoment } from '../identity/fields.ts';
+import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { type Operation, operation } from '../operation.ts';
+import type { OrganizationRouting, Policy, PolicyHistory, PolicyVersion, RoutingStore } from './routing-store.ts';
+
+const shownVersion = z.object({ version: z.int(), created_at: shownMoment, definition: policyDefinition });
+const shownPolicy = shownVersion.extend({ name: z.string(), organizations: z.int().meta({ description: 'How many route by it.' }) });
+const shownHistory = shownPolicy.extend({ versions: z.array(shownVersion).meta({ description: 'Newest first, the present one included.' }) });
+const shownRouting = z.object({ policy: z.string().nullable().meta({ description: 'null: auto routing is off.' }) });
+
+function showVersion({ version, createdAtMs, definition }: PolicyVersion): z.output<typeof shownVersion> {
+  return { version, created_at: showMoment(createdAtMs), definition };
+}
+
+function showPolicy(policy: Policy): z.output<typeof shownPolicy> {
+  return { name: policy.name, ...showVersion(policy), organizations: policy.organizations };
+}
+
+function showHistory(policy: PolicyHistory): z.output<typeof shownHistory> {
+  return { ...showPolicy(policy), versions: policy.versions.map(showVersion) };
+}
+
+function showRouting({ policy }: OrganizationRouting): z.output<typeof shownRouting> {
+  return { policy };
+}
+
+export function listPolicies(store: RoutingStore): Operation {
+  return operation({
+    id: 'listRoutingPolicies',
+    summary: 'Lists the routing policies, each in its present version.',
+    answer: z.object({ data: z.array(shownPolicy) }),
+    run: async () => ({ data: (await store.listPolicies()).map(showPolicy) }),
+  });
+}
+
+export function getPolicy(store: RoutingStore): Operation {
+  return operation({
+    id: 'getRoutingPolicy',
+    summary: 'Shows a routing policy with its versions.',
+    answer: answerOf(shownHistory),
+    run: async ({ ids }) => shownOrRefused(await store.getPolicy(idOf(ids, 'policyName')), showHistory),
+  });
+}
+
+export function putPolicy(store: RoutingStore): Operation {
+  return operation({
+    id: 'putRoutingPolicy',
+    summary: 'Makes a routing policy, or its next version where it is different.',
+    body: policyDefinition,
+    answer: answerOf(shownHistory),
+    run: async ({ principal, ids, body }) => shownOrRefused(await store.putPolicy(actorOf(principal), idOf(ids, 'policyName'), body), showHistory),
+  });
+}
+
+export function getOrganizationRouting(store: RoutingStore): Operation {
+  return operation({
+    id: 'getOrganizationRouting',
+    summary: 'Shows the routing policy of an organization.',
+    answer: answerOf(shownRouting),
+    run: async ({ ids }) => shownOrRefused(await store.getOrganizationRouting(idOf(ids, 'organizationId')), showRouting),
+  });
+}
+
+export function setOrganizationRouting(store: RoutingStore): Operation {
+  return operation({
+    id: 'setOrganizationRouting',
+    summary: 'Sets the routing policy of an organization; null switches auto routing off.',
+    body: z.strictObject({ policy: slugSchema.nullable() }),
+    answer: answerOf(shownRouting),
+    run: async ({ principal, ids, body: { policy } }) =>
+      shownOrRefused(await store.setOrganizationRouting(actorOf(principal), idOf(ids, 'organizationId'), policy), showRouting),
+  });
+}

@@ -1,0 +1,15 @@
+// The routing operations of storage, as the control plane asks for them.
+
+import type { RoutingStore } from '../control-plane/routing/routing-store.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+import { getOrganizationRouting, getPolicy, listPolicies, putPolicy, setOrganizationRouting } from '../storage/postgres/routing/policies.ts';
+
+export function createRoutingStore(postgres: Postgres): RoutingStore {
+  return {
+    listPolicies: () => listPolicies(postgres),
+    getPolicy: (name) => getPolicy(postgres, name),
+    putPolicy: (actor, name, definition) => putPolicy(postgres, actor, name, definition),
+    getOrganizationRouting: (organizationId) => getOrganizationRouting(postgres, organizationId),
+    setOrganizationRouting: (actor, organizationId, policy) => setOrganizationRouting(postgres, actor, organizationId, policy),
+  };
+}

@@ -1,0 +1,163 @@
+// A whole installation that routes, for tests of auto routing: the simulated provider behind a tap that keeps every request, and records read back.
+
+import assert from 'node:assert/strict';
+import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
+import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { type FakeUpstream, type ReceivedRequest, startFakeUpstream } from './fake-upstream.ts';
+import { startTollgate, type Tollgate } from './gateway.ts';
+import { type ContractAnswer, callRoute } from './generation-routes.ts';
+import { httpCall } from './http-call.ts';
+import { silentLog } from './silent-log.ts';
+import { startSimulatedProvider } from './simulated-provider.ts';
+import { waitFor } from './waiting.ts';
+
+export const ROUTING_KEYS = {
+  /** Prepaid, routes by `default`. */
+  acme: `tg-route-acme-${'a'.repeat(32)}`,
+  /** Not billed, routes by `default`. */
+  free: `tg-route-free-${'b'.repeat(32)}`,
+  /** Auto routing is off. */
+  off: `tg-route-off-${'c'.repeat(33)}`,
+  /** Its policy's candidates are inactive. */
+  stranded: `tg-route-stranded-${'d'.repeat(28)}`,
+  /** May use none of the candidates. */
+  denied: `tg-route-denied-${'e'.repeat(30)}`,
+} as const;
+
+export const ROUTING_ADMIN_TOKEN = `tg-admin-${'f'.repeat(40)}`;
+
+export const ROUTING_PATHS = {
+  chat_completions: '/v1/chat/completions',
+  responses: '/v1/responses',
+  messages: '/v1/messages',
+  count_tokens: '/v1/messages/count_tokens',
+} as const;
+
+/** Pico-dollars per token of each model: expected costs are computed from these. */
+export const ROUTING_PRICES = { small: { input: 250_000n, output: 2_000_000n }, large: { input: 1_250_000n, output: 10_000_000n } } as const;
+
+const ALL = '[chat_completions, responses, messages, count_tokens]';
+
+export const ROUTING_POLICY = `
+    classifier: { model: judge-latest, timeout_ms: 5000, confidence_floor: 0.6 }
+    tiers:
+      - { name: light, description: "Easy.", models: [{ id: sim/small }, { id: sim/claude }, { id: sim/coder, strengths: [code] }, { id: sim/chatter, strengths: [smalltalk] }] }
+      - { name: strong, description: "Hard.", models: [{ id: sim/large }] }
+    fallback_tier: strong
+    kinds: { code: "Code.", prose: "Text.", smalltalk: "Chat." }
+    follow_up: { corrections: true, threshold: 0.7 }
+    sticky: { min_tokens: 20000 }
+    prefer_native_api: true`;
+
+export function routingConfiguration(upstreamUrl: string, policy = ROUTING_POLICY): string {
+  const model = (id: string, apis: string, price: string, more = '') =>
+    `  - { id: sim/${id}, context_length: 200000, max_output_tokens: 16000, max_completion_tokens_cap: 4000, ${more} served_by: [{ provider: upstream, model: ${id}-1, apis: ${apis}, price: ${price} }] }`;
+  const cheap = '{ input: "0.25", output: "2.00" }';
+  const organization = (slug: string, billing: string, routing: string, key: string) => `  - slug: ${slug}
+    billing: ${billing}${billing === 'prepaid' ? '\n    opening_credit: "1000.00"' : ''}${routing === '' ? '' : `\n    auto_routing: { policy: ${routing} }`}
+    users: [{ email: o@${slug}.test, role: owner }]
+    keys: [{ name: only, user: o@${slug}.test, secret: ${key} }]`;
+  return `providers:
+  - { id: upstream, base_url: ${upstreamUrl}, api_key: sk-provider-canary }
+models:
+${[
+  model('small', ALL, cheap),
+  model('claude', '[messages, count_tokens]', cheap),
+  model('coder', ALL, cheap),
+  // Named for one kind of work, and not served on every API.
+  model('chatter', '[chat_completions]', cheap),
+  model('large', ALL, '{ input: "1.25", output: "10.00" }'),
+  model('gone', ALL, cheap, 'active: false,'),
+].join('\n')}
+  - { id: sim/judge, kind: evaluation, aliases: [judge-latest], served_by: [{ provider: upstream, model: judge-latest, apis: [systemone], price: { input: "0.042" } }] }
+routing_policies:
+  - name: default${policy}
+  - name: stranded
+    classifier: { model: judge-latest }
+    tiers: [{ name: only, description: "All.", models: [{ id: sim/gone }] }]
+organizations:
+${[
+  organization('acme', 'prepaid', 'default', ROUTING_KEYS.acme),
+  organization('free', 'none', 'default', ROUTING_KEYS.free),
+  organization('off', 'prepaid', '', ROUTING_KEYS.off),
+  organization('stranded', 'prepaid', 'stranded', ROUTING_KEYS.stranded),
+  organization('denied', 'prepaid', 'default', ROUTING_KEYS.denied),
+].join('\n')}
+`;
+}
+
+export interface RoutedCall {
+  readonly api?: keyof typeof ROUTING_PATHS;
+  readonly key?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: object;
+}
+
+export interface RoutedAnswer extends ContractAnswer {
+  readonly executionId: string;
+  /** Of the response header; null: there was none. */
+  readonly model: string | null;
+}
+
+export interface RoutingInstallation {
+  readonly tollgate: Tollgate;
+  readonly postgres: Postgres;
+  readonly upstream: FakeUpstream;
+  /** Names the virtual model, and bounds the output where nothing else does. */
+  ask(call: RoutedCall): Promise<RoutedAnswer>;
+  /** The record of an execution, once it is posted. */
+  routeOf(executionId: string): Promise<ModelRoute>;
+  /** What the classifier was sent, in order. */
+  judged(): readonly ReceivedRequest[];
+  stop(): Promise<void>;
+}
+
+export async function startRoutingInstallation(options: { gatewayProcesses?: number; policy?: string } = {}): Promise<RoutingInstallation> {
+  const provider = await startSimulatedProvider();
+  const upstream = await startFakeUpstream(async ({ method, path, headers, body }) => {
+    const kept = headers.filter(([name]) => !/^(host|connection|content-length|transfer-encoding)$/i.test(name));
+    const answer = await httpCall(provider.url + path, { method, headers: Object.fromEntries(kept), ...(body.length === 0 ? {} : { body }) });
+    return { status: answer.status, headers: [['content-type', answer.headers['content-type'] ?? 'application/json']], body: answer.body };
+  });
+  const tollgate = await startTollgate({
+    configurationYaml: routingConfiguration(upstream.url, options.policy),
+    env: { ADMIN_TOKEN: ROUTING_ADMIN_TOKEN },
+    gatewayProcesses: options.gatewayProcesses ?? 1,
+  });
+  const postgres = createPostgres({ url: tollgate.postgresUrl, log: silentLog, max: 2 });
+  return {
+    tollgate,
+    postgres,
+    upstream,
+    async ask({ api = 'chat_completions', key = ROUTING_KEYS.acme, headers = {}, body }) {
+      const limits = api === 'messages' ? { max_tokens: 100 } : {};
+      const version = ROUTING_PATHS[api].startsWith('/v1/messages') ? { 'anthropic-version': '2023-06-01' } : {};
+      const answer = await callRoute(tollgate.url + ROUTING_PATHS[api], {
+        key,
+        headers: { ...version, ...headers },
+        body: JSON.stringify({ model: 'service/auto', ...limits, ...body }),
+      });
+      const model = answer.headers['x-service-routed-model'];
+      return { ...answer, executionId: String(answer.headers['x-service-execution-id'] ?? ''), model: typeof model === 'string' ? model : null };
+    },
+    async routeOf(executionId) {
+      const read = async () =>
+        (
+          await postgres.query<{ model_route: ModelRoute | null; ended: boolean }>(
+            'SELECT model_route, ended_at IS NOT NULL AS ended FROM generations WHERE id = $1',
+            [executionId],
+          )
+        ).rows[0];
+      const row = await waitFor('the record to be posted', read, (found) => found?.ended === true);
+      assert.ok(row?.model_route, 'the request was not routed');
+      return row.model_route;
+    },
+    judged: () => upstream.requests.filter(({ path }) => path === '/v1/systemone'),
+    async stop() {
+      await postgres.close();
+      await tollgate.stop();
+      await upstream.close();
+      await provider.stop();
+    },
+  };
+}

@@ -23,7 +23,8 @@ export class Server {
   private readonly app: TemplatedApp = App();
   private readonly context: ExchangeContext;
   private listenSocket: ListenSocket | null = null;
-  private draining = false;
+  /** Nothing new is accepted, and what is open should end. */
+  draining = false;
   private onIdle: (() => void) | null = null;
 
   constructor(options: ServerOptions) {

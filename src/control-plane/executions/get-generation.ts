@@ -1,4 +1,5 @@
-// GET /v1/generation?id=: one execution of the caller's organization and payer (spec 4.5). Foreign and absent look the same.
+// GET /v1/generation?id=: one execution of the caller's organization and payer (spec 4.5). Foreign and absent look the same. With `wait=SECONDS` the
+// answer comes as soon as its charge is final, or after that long with what is known then.
 
 import { type Generation, renderGeneration } from '../../domain/executions/generation.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
@@ -15,38 +16,72 @@ export interface GenerationQuestion {
 export interface GenerationLookup {
   readonly findGeneration: (question: GenerationQuestion) => Promise<Generation | null>;
   readonly clock: Clock;
+  /** The process ends: nobody waits any longer. */
+  readonly isDraining: () => boolean;
 }
 
 /** An id this young may still be on its way from the spool: the lookup waits for it instead of answering 404 (DESIGN 4). */
 const ON_ITS_WAY_MS = 15_000;
 const WAIT_ABSENT_MAX_MS = 3_000;
-/** One that is still pending may be running for long: its end is waited for only as long as a record takes to be posted. */
+/** One that is still pending may be running for long: unless asked to wait, its end is waited for only as long as a record takes to be posted. */
 const WAIT_PENDING_MAX_MS = 500;
-const ASK_AGAIN_MS = 40;
+const WAIT_SECONDS_MAX = 30;
+/** Beyond so many at once in this process a lookup is answered as if it had not asked to wait. */
+const WAITING_MAX = 256;
+const ASK_AGAIN_FIRST_MS = 40;
+const ASK_AGAIN_MAX_MS = 500;
+const ASK_AGAIN_GROWTH = 1.3;
 
 export function getGeneration(lookup: GenerationLookup): (exchange: Exchange, principal: ScopedPrincipal) => Promise<void> {
+  let waiting = 0;
   return async (exchange, principal) => {
-    const id = new URLSearchParams(exchange.query).get('id');
+    const query = new URLSearchParams(exchange.query);
+    const id = query.get('id');
     if (id === null || id === '') return exchange.refuse({ kind: 'invalid_field', field: 'id', reason: 'the query must name an execution id' });
+    const waitSeconds = readWait(query.get('wait'));
+    if (waitSeconds === null) {
+      return exchange.refuse({ kind: 'invalid_field', field: 'wait', reason: `it must be a whole number of seconds from 0 to ${WAIT_SECONDS_MAX}` });
+    }
     const createdAtMs = executionIdTimeMs(id);
     if (createdAtMs === null) return exchange.refuse({ kind: 'not_found' });
 
     const question = { id: id.toLowerCase(), organizationId: principal.organizationId, walletId: principal.walletId };
-    const generation = await findSoon(lookup, question, createdAtMs, exchange);
-    if (generation === null) exchange.refuse({ kind: 'not_found' });
-    else exchange.answerJson(200, `{"data":${renderGeneration(generation)}}`);
+    waiting += 1;
+    try {
+      const waitMs = waiting > WAITING_MAX ? 0 : waitSeconds * 1_000;
+      const generation = await findSoon(lookup, question, { createdAtMs, waitMs }, exchange);
+      if (generation === null) exchange.refuse({ kind: 'not_found' });
+      else exchange.answerJson(200, `{"data":${renderGeneration(generation)}}`);
+    } finally {
+      waiting -= 1;
+    }
   };
 }
 
-async function findSoon(lookup: GenerationLookup, question: GenerationQuestion, createdAtMs: number, exchange: Exchange): Promise<Generation | null> {
-  const startedAtMs = lookup.clock.monotonicMs();
+function readWait(text: string | null): number | null {
+  if (text === null) return 0;
+  return /^\d{1,2}$/.test(text) && Number(text) <= WAIT_SECONDS_MAX ? Number(text) : null;
+}
+
+/** One question at a time, ever less often: what is waited for is mostly there soon or not for long. */
+async function findSoon(
+  { findGeneration, clock, isDraining }: GenerationLookup,
+  question: GenerationQuestion,
+  { createdAtMs, waitMs }: { createdAtMs: number; waitMs: number },
+  exchange: Exchange,
+): Promise<Generation | null> {
+  const startedAtMs = clock.monotonicMs();
+  let pauseMs = ASK_AGAIN_FIRST_MS;
   for (;;) {
-    const generation = await lookup.findGeneration(question);
+    const generation = await findGeneration(question);
     if (generation !== null && generation.billingStatus !== 'pending') return generation;
-    const waitMaxMs = generation === null ? WAIT_ABSENT_MAX_MS : WAIT_PENDING_MAX_MS;
-    const waitedMs = lookup.clock.monotonicMs() - startedAtMs;
-    const young = lookup.clock.nowMs() - createdAtMs < ON_ITS_WAY_MS;
-    if (!young || exchange.closed || waitedMs > waitMaxMs) return generation;
-    await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+    const young = clock.nowMs() - createdAtMs < ON_ITS_WAY_MS;
+    const ownMs = generation === null ? WAIT_ABSENT_MAX_MS : WAIT_PENDING_MAX_MS;
+    // What is absent and not young has never been.
+    const limitMs = young ? Math.max(ownMs, waitMs) : generation === null ? 0 : waitMs;
+    const leftMs = limitMs - (clock.monotonicMs() - startedAtMs);
+    if (leftMs <= 0 || exchange.closed || isDraining()) return generation;
+    await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, leftMs)));
+    pauseMs = Math.min(ASK_AGAIN_MAX_MS, pauseMs * ASK_AGAIN_GROWTH);
   }
 }

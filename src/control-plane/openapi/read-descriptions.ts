@@ -29,7 +29,7 @@ function reading(id: string, summary: string, query: z.ZodObject | null, answer:
 export const GET_GENERATION = reading(
   'getGeneration',
   'Shows one execution of the caller’s organization and payer.',
-  z.object({ id: z.uuid() }),
+  z.object({ id: z.uuid(), wait: z.int().min(0).max(30).optional().meta({ description: 'Seconds to wait for the charge to be final.' }) }),
   z.object({ data: generation }),
 );
 export const LIST_GENERATIONS = reading(

@@ -1,0 +1,89 @@
+// Spec 4.4: GET /v1/usage/limits/current, on a real Postgres: the ceilings that hold for the caller, and how they stand.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { PrincipalLimit } from '../../src/domain/identity/principal.ts';
+import { takeLimitLease } from '../../src/storage/postgres/limit-leases.ts';
+import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { registerEpoch } from '../../src/storage/postgres/wallets.ts';
+import { type BillingFront, NOBODY, OWNER, startBillingFront } from '../support/billing-front.ts';
+import { type FundedOrganization, fundOrganization } from '../support/executions.ts';
+import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+
+describe('current usage limits', () => {
+  let server: TestPostgres;
+  let postgres: Postgres;
+  let acme: FundedOrganization;
+  let front: BillingFront;
+  const limits: PrincipalLimit[] = [];
+
+  async function limit(
+    fields: Pick<PrincipalLimit, 'scope' | 'kind' | 'amount'> & Partial<PrincipalLimit>,
+    userId: string | null = null,
+  ): Promise<PrincipalLimit> {
+    const { window = null, model = null, kind, amount } = fields;
+    const { rows } = await postgres.query<{ id: string }>(
+      'INSERT INTO usage_limits (organization_id, user_id, kind, time_window, amount, model) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id',
+      [acme.organizationId, userId, kind, window, amount.toString(), model],
+    );
+    return { window, model, ...fields, id: rows[0]?.id ?? '' };
+  }
+
+  before(async () => {
+    server = await startTestPostgres();
+    postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
+    acme = await fundOrganization(postgres, 0n);
+    const { rows } = await postgres.query<{ id: string }>(`INSERT INTO users (email) VALUES ('a@acme.test') RETURNING id`);
+    const userId = rows[0]?.id ?? '';
+    limits.push(
+      await limit({ scope: 'organization', kind: 'requests_per_minute', amount: 600n }),
+      await limit({ scope: 'organization', kind: 'budget', window: 'month', amount: 100_500_000_000_000n }),
+      await limit({ scope: 'organization', kind: 'concurrent_requests', amount: 5n }),
+      await limit({ scope: 'user', kind: 'tokens_per_minute', amount: 1_000n, model: 'sim/small' }, userId),
+    );
+    const ofAcme = { ...acme, billed: true, userId };
+    front = await startBillingFront(postgres, {
+      key: { ...NOBODY, ...ofAcme, limits },
+      unlimited: { ...NOBODY, ...ofAcme },
+      person: { ...OWNER, ...ofAcme },
+      nowhere: OWNER,
+    });
+  });
+  after(async () => {
+    await front?.stop();
+    await postgres?.close();
+    await server?.stop();
+  });
+
+  const current = async (as: string) => (await front.call(as, 'GET', '/v1/usage/limits/current')).data as unknown as Readonly<Record<string, unknown>>[];
+
+  test('a key is told of every ceiling that holds for it: numbers, money as decimal strings, when a budget starts anew', async () => {
+    const found = await current('key');
+    const next = new Date();
+    const resetsAt = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1)).toISOString();
+    assert.deepEqual(found, [
+      { scope: 'organization', kind: 'requests_per_minute', window: null, limit: 600, used: 0, remaining: 600, resets_at: null, model: null },
+      { scope: 'organization', kind: 'budget', window: 'month', limit: '100.5', used: '0', remaining: '100.5', resets_at: resetsAt, model: null },
+      { scope: 'organization', kind: 'concurrent_requests', window: null, limit: 5, used: null, remaining: null, resets_at: null, model: null },
+      { scope: 'user', kind: 'tokens_per_minute', window: null, limit: 1_000, used: 0, remaining: 1_000, resets_at: null, model: 'sim/small' },
+    ]);
+    assert.deepEqual(await current('unlimited'), []);
+  });
+
+  test('what was granted counts as used', async () => {
+    const epoch = await registerEpoch(postgres, { machine: 'test', pid: 1, kind: 'gateway' });
+    await takeLimitLease(postgres, { epoch, limitId: limits[0]?.id ?? '', amount: 10n, minimum: 10n, present: null });
+    const [requests] = await current('key');
+    assert.deepEqual([requests?.['used'], requests?.['remaining']], [10, 590]);
+  });
+
+  test('a person is told of the organization’s and of their own; without an active organization the scope is not resolved', async () => {
+    assert.deepEqual((await current('person')).map(({ scope, kind }) => `${String(scope)} ${String(kind)}`).sort(), [
+      'organization budget',
+      'organization concurrent_requests',
+      'organization requests_per_minute',
+      'user tokens_per_minute',
+    ]);
+    assert.deepEqual((await front.call('nowhere', 'GET', '/v1/usage/limits/current')).body, { error: 'authorization scope required' });
+  });
+});

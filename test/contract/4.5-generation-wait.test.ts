@@ -1,0 +1,144 @@
+// Spec 4.5: GET /v1/generation waits as long as it is asked to for the charge to be final, asks rarely meanwhile, and no longer than its client.
+
+import assert from 'node:assert/strict';
+import { request } from 'node:http';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import type { GenerationLookup } from '../../src/control-plane/executions/get-generation.ts';
+import type { Generation } from '../../src/domain/executions/generation.ts';
+import { type Clock, systemClock } from '../../src/platform/clock.ts';
+import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { type BillingFront, NOBODY, startBillingFront } from '../support/billing-front.ts';
+import { waitFor } from '../support/waiting.ts';
+
+const OLD_MS = 3_600_000;
+const nextId = createExecutionIdSource(systemClock);
+const longAgo: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() - OLD_MS };
+const nextOldId = createExecutionIdSource(longAgo);
+
+const pending = (id: string): Generation => ({
+  id,
+  model: 'sim/small',
+  streamed: false,
+  inputTokens: null,
+  outputTokens: null,
+  billingStatus: 'pending',
+  charge: null,
+  ratedCost: null,
+  authorizedAmount: 10n,
+});
+
+describe('GET /v1/generation?wait=', () => {
+  let front: BillingFront;
+  let draining = false;
+  const stored = new Map<string, Generation>();
+  let questions = 0;
+  const lookup: GenerationLookup = {
+    findGeneration: async ({ id }) => {
+      questions += 1;
+      return stored.get(id) ?? null;
+    },
+    clock: systemClock,
+    isDraining: () => draining,
+  };
+
+  before(async () => {
+    front = await startBillingFront({} as Postgres, { key: { ...NOBODY, organizationId: '00000000-0000-4000-8000-000000000001' } }, lookup);
+  });
+  after(() => front?.stop());
+  beforeEach(() => {
+    questions = 0;
+    draining = false;
+  });
+
+  const ask = (id: string, wait?: string) => front.call('key', 'GET', `/v1/generation?id=${id}${wait === undefined ? '' : `&wait=${wait}`}`);
+
+  test('answers as soon as the charge is final', async () => {
+    const id = nextOldId();
+    stored.set(id, pending(id));
+    const answer = ask(id, '30');
+    await waitFor(
+      'a few questions',
+      () => questions,
+      (count) => count >= 5,
+    );
+    stored.set(id, { ...pending(id), billingStatus: 'final', charge: 7n });
+    const { status, data } = await answer;
+    assert.deepEqual([status, data['billing_status'], data['total_cost']], [200, 'final', 7e-12]);
+  });
+
+  test('the wait over, it answers with what is known; without one an old execution is answered at once', async () => {
+    const id = nextOldId();
+    stored.set(id, pending(id));
+    assert.equal((await ask(id)).data['billing_status'], 'pending');
+    assert.equal(questions, 1);
+    const { status, data } = await ask(id, '1');
+    assert.deepEqual([status, data['billing_status']], [200, 'pending']);
+    // Ever less often.
+    assert.ok(questions < 15, `${questions} questions`);
+  });
+
+  test('what has never been is not waited for; what may be on its way is', async () => {
+    assert.equal((await ask(nextOldId(), '30')).status, 404);
+    assert.equal(questions, 1);
+    const id = nextId();
+    const answer = ask(id, '30');
+    await waitFor(
+      'a few questions',
+      () => questions,
+      (count) => count >= 4,
+    );
+    stored.set(id, { ...pending(id), billingStatus: 'cancelled', charge: 0n });
+    assert.equal((await answer).data['billing_status'], 'cancelled');
+  });
+
+  test('a process that ends lets nobody wait', async () => {
+    const id = nextOldId();
+    stored.set(id, pending(id));
+    draining = true;
+    assert.equal((await ask(id, '30')).data['billing_status'], 'pending');
+    assert.equal(questions, 1);
+  });
+
+  test('a client that leaves is not asked for any longer', async () => {
+    const id = nextOldId();
+    stored.set(id, pending(id));
+    const { promise: left, resolve } = Promise.withResolvers<void>();
+    const url = new URL(front.url);
+    const call = request({
+      host: url.hostname,
+      port: url.port,
+      path: `/v1/generation?id=${id}&wait=30`,
+      headers: { authorization: 'Bearer key' },
+      agent: false,
+    });
+    call.on('error', () => resolve());
+    call.end();
+    await waitFor(
+      'the first questions',
+      () => questions,
+      (count) => count >= 2,
+    );
+    call.destroy();
+    await left;
+    let before = -1;
+    await waitFor(
+      'the questions to end',
+      async () => {
+        before = questions;
+        await new Promise((next) => setTimeout(next, 700));
+        return questions;
+      },
+      (count) => count === before,
+    );
+  });
+
+  test('only whole seconds from 0 to 30', async () => {
+    for (const wait of ['31', '-1', '1.5', 'x', '', '1e1', '99999999999']) {
+      const { status, body } = await ask(nextOldId(), wait);
+      assert.equal(status, 400, wait);
+      assert.match(String(body['error']), /wait/);
+    }
+    assert.equal(questions, 0);
+  });
+});

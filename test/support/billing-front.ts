@@ -1,0 +1,90 @@
+// The control plane of billing over HTTP, on a real Postgres, in the test's process: who calls is decided by the test.
+
+import { randomUUID } from 'node:crypto';
+import type { GenerationLookup } from '../../src/control-plane/executions/get-generation.ts';
+import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
+import type { Principal } from '../../src/domain/identity/principal.ts';
+import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
+import { createBillingStore } from '../../src/gateway/billing-store.ts';
+import { createIdentityStore } from '../../src/gateway/identity-store.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import type { RouteParts } from '../../src/routes/route-parts.ts';
+import { createRoutes } from '../../src/routes.ts';
+import { findGeneration } from '../../src/storage/postgres/generations.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { httpCall } from './http-call.ts';
+import { startHttpFront } from './http-front.ts';
+
+export const MASTER_KEY = Buffer.alloc(32, 7);
+const PUBLIC_TARGETS = { allowHttp: false, allowPrivate: false };
+
+/** A good credential of nobody; tests add whose it is. */
+export const NOBODY: Principal = {
+  credential: 'key',
+  apiKeyId: randomUUID(),
+  organizationId: null,
+  teamId: null,
+  userId: null,
+  walletId: null,
+  billed: false,
+  permissions: ['inference', 'usage.read'],
+  teamPermissions: new Map(),
+  platformAdmin: false,
+  allowedModels: null,
+  limits: [],
+  expiresAtMs: null,
+};
+/** A person who administers the platform, without an active organization. */
+export const PLATFORM: Principal = { ...NOBODY, credential: 'token', userId: randomUUID(), permissions: ['platform.admin'], platformAdmin: true };
+export const OWNER: Principal = { ...NOBODY, credential: 'token', userId: randomUUID(), permissions: ROLE_PERMISSIONS.owner };
+
+type Json = Readonly<Record<string, unknown>>;
+
+export interface BillingAnswer {
+  readonly status: number;
+  /** The parsed body. */
+  readonly body: Json;
+  /** What is in its `data`. */
+  readonly data: Json;
+  readonly text: string;
+}
+
+export interface BillingFront {
+  readonly url: string;
+  /** Calls as the principal of that name. */
+  call(as: string, method: string, path: string, body?: Json): Promise<BillingAnswer>;
+  stop(): Promise<void>;
+}
+
+export async function startBillingFront(
+  postgres: Postgres,
+  principals: Readonly<Record<string, Principal>>,
+  lookup: Partial<GenerationLookup> = {},
+): Promise<BillingFront> {
+  const parts = {
+    authenticator: new Authenticator(async (credential) => principals[credential] ?? null, systemClock),
+    billing: createBillingStore(postgres, { masterKey: MASTER_KEY }),
+    identity: createIdentityStore(postgres, { masterKey: MASTER_KEY }),
+    webhookTargets: PUBLIC_TARGETS,
+    lookup: {
+      findGeneration: (question: Parameters<typeof findGeneration>[1]) => findGeneration(postgres, question),
+      clock: systemClock,
+      isDraining: () => false,
+      ...lookup,
+    },
+    dialectRefusals: new Set(),
+    publicUrl: 'https://gate.test',
+  } as unknown as RouteParts;
+  const front = await startHttpFront(createRoutes(parts));
+  return {
+    url: front.url,
+    async call(as, method, path, body) {
+      const content = body === undefined ? {} : { body: JSON.stringify(body) };
+      const answer = await httpCall(`${front.url}${path}`, { method, headers: { authorization: `Bearer ${as}` }, ...content });
+      const text = answer.body.toString();
+      const parsed = JSON.parse(text) as Json;
+      return { status: answer.status, body: parsed, data: parsed['data'] as Json, text };
+    },
+    stop: () => front.stop(),
+  };
+}

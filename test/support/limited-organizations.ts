@@ -61,11 +61,11 @@ export function chatBody(outputTokensMax: number, content = 'hi'): string {
 }
 
 /** Answers that each of its output tokens was used: what was held is charged. `before`: runs first, for requests that stay open. */
-export function startExactProvider(before: () => Promise<void> = () => Promise.resolve()): Promise<FakeUpstream> {
+export function startExactProvider(before: (outputTokens: number) => Promise<void> = () => Promise.resolve()): Promise<FakeUpstream> {
   return startFakeUpstream(async ({ body }): Promise<Script> => {
     const { max_tokens, max_output_tokens } = JSON.parse(body.toString()) as { max_tokens?: number; max_output_tokens?: number };
     const tokens = max_tokens ?? max_output_tokens ?? 0;
-    await before();
+    await before(tokens);
     // In the words of every dialect.
     const usage = { prompt_tokens: 1, input_tokens: 1, completion_tokens: tokens, output_tokens: tokens, total_tokens: tokens + 1 };
     return { body: JSON.stringify({ usage }) };

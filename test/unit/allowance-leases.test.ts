@@ -179,6 +179,44 @@ describe('leases', () => {
   });
 });
 
+describe('open requests', () => {
+  test('under saturation by unequal processes: never above, and at least 95% of the places taken', async () => {
+    const lending = new SimulatedLending(3);
+    const places = lending.pool('concurrent_requests', 'places', 20n);
+    const processes = [lending.process(), lending.process(), lending.process(), lending.process()];
+    let [open, highest, sinceMs, area] = [0, 0, 0, 0];
+    const change = (by: number): void => {
+      area += open * (lending.time.nowMs - sinceMs);
+      sinceMs = lending.time.nowMs;
+      open += by;
+      highest = Math.max(highest, open);
+    };
+    const endMs = 20_000;
+    const askOn = async (index: number): Promise<void> => {
+      const process = processes[index % 4] as AllowanceLeases;
+      while (lending.time.nowMs < endMs) {
+        const drawn = await process.drawAll([wish(places)]);
+        if ('reason' in drawn) await lending.time.wait(index % 3 === 0 ? 2 : 400);
+        else {
+          change(1);
+          await lending.time.wait(100);
+          change(-1);
+          process.release(drawn[0] as Draw, 0n);
+        }
+      }
+    };
+    for (let index = 0; index < 60; index += 1) void askOn(index);
+    for (let atMs = 0; atMs <= endMs; atMs += 1_000) {
+      await lending.time.run(atMs);
+      for (const process of processes) process.tick();
+    }
+    change(0);
+    assert.equal(highest, 20);
+    assert.ok(area / endMs >= 19, `${area / endMs} open on average`);
+    assert.ok(lending.calls.take < 100 * (endMs / 1_000), `${lending.calls.take} borrowings`);
+  });
+});
+
 describe('rates', () => {
   test('what has expired unused goes back, and is not lost for a minute', async () => {
     const lending = new SimulatedLending();

@@ -113,6 +113,7 @@ export class AllowanceLeases {
   release(draw: Draw, used: bigint): void {
     const { allowance } = draw;
     allowance.release(draw, used);
+    if (allowance.waiters.length > 0) this.serve(allowance);
     if (!allowance.isCalledBack(this.time.monotonicMs())) return;
     allowance.oweFree();
     this.work(allowance);
@@ -235,6 +236,8 @@ export class AllowanceLeases {
     this.serve(allowance);
     if (allowance.isCalledBack(this.time.monotonicMs())) allowance.oweFree();
     if (answer.granted >= wish.minimum || answer.gone) allowance.noteEnough();
+    // What goes back first may be what is missing.
+    else if (allowance.owed.size > 0 && !this.circuit.isAway()) return;
     else if (allowance.waiters.length === 0) allowance.aheadNotBeforeMs = this.time.monotonicMs() + AHEAD_PAUSE_MS;
     else if (!(await this.callOthersBack(allowance, answer))) this.refuse(allowance, take, answer, 'short');
   }

@@ -1,0 +1,208 @@
+// Limits over four gateway processes under unequal load: never above, and hardly below; money that lies in another process is not refused (DESIGN 4).
+
+import assert from 'node:assert/strict';
+import { Agent, request as httpRequest } from 'node:http';
+import { after, before, describe, test } from 'node:test';
+import { seededRandom } from '../support/byte-splits.ts';
+import type { FakeUpstream } from '../support/fake-upstream.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { ADMIN_TOKEN, ask } from '../support/identity-world.ts';
+import { chatBody, limitedConfiguration, limitedKey, PICO_PER_OUTPUT_TOKEN, startExactProvider } from '../support/limited-organizations.ts';
+import { decimalOfPico } from '../support/test-configuration.ts';
+import { pause, waitFor } from '../support/waiting.ts';
+
+const GATEWAY_PROCESSES = 4;
+const PLACES = 20;
+const REQUESTS_PER_MINUTE = 300;
+const BUDGET_AFFORDS = 13;
+/** How many output tokens a request asks for tells the provider whose it is. */
+const TOKENS = { places: 2, rate: 3, budget: 50 } as const;
+/** What two requests that were admitted 60 seconds apart may come closer on their way to the provider. */
+const TRANSIT_MS = 500;
+const WINDOW_MS = 60_000 - TRANSIT_MS;
+/** Long beside the way of a reply through the gateway, on which its place is still taken. */
+const HOLD_MS = 400;
+
+/** A client with a connection of its own, which stays with one process. */
+class Client {
+  private readonly agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  private readonly url: string;
+  private readonly slug: string;
+
+  constructor(url: string, slug: string) {
+    this.url = `${url}/v1/chat/completions`;
+    this.slug = slug;
+  }
+
+  chat(outputTokens: number): Promise<number> {
+    const body = chatBody(outputTokens);
+    const headers = { authorization: `Bearer ${limitedKey(this.slug)}`, 'content-type': 'application/json', 'content-length': String(body.length) };
+    return new Promise((resolve, reject) => {
+      const request = httpRequest(this.url, { method: 'POST', agent: this.agent, headers }, (response) => {
+        response.on('end', () => resolve(response.statusCode ?? 0)).resume();
+      });
+      request.on('error', reject).end(body);
+    });
+  }
+
+  close(): void {
+    this.agent.destroy();
+  }
+}
+
+/** How many are open, and for how long on average. */
+class OpenCount {
+  highest = 0;
+  private open = 0;
+  private sinceMs = performance.now();
+  private openMs = 0;
+  private startedMs = performance.now();
+
+  add(change: number): void {
+    const nowMs = performance.now();
+    this.openMs += this.open * (nowMs - this.sinceMs);
+    this.sinceMs = nowMs;
+    this.open += change;
+    this.highest = Math.max(this.highest, this.open);
+  }
+
+  restart(): void {
+    this.add(0);
+    this.openMs = 0;
+    this.startedMs = performance.now();
+  }
+
+  average(): number {
+    this.add(0);
+    return this.openMs / (performance.now() - this.startedMs);
+  }
+}
+
+describe('limits over several processes', { concurrency: true, timeout: 400_000 }, () => {
+  const places = new OpenCount();
+  const ratedAtMs: number[] = [];
+  let provider: FakeUpstream;
+  let tollgate: Tollgate;
+
+  before(async () => {
+    provider = await startExactProvider(async (outputTokens) => {
+      if (outputTokens === TOKENS.rate) ratedAtMs.push(performance.now());
+      if (outputTokens !== TOKENS.places) return;
+      places.add(1);
+      await pause(HOLD_MS);
+      places.add(-1);
+    });
+    const budget = decimalOfPico(PICO_PER_OUTPUT_TOKEN * BigInt(TOKENS.budget * BUDGET_AFFORDS));
+    tollgate = await startTollgate({
+      configurationYaml: limitedConfiguration(provider.url, [
+        { slug: 'places', credit: null, limits: [`{ kind: concurrent_requests, limit: ${PLACES} }`] },
+        { slug: 'rate', credit: null, limits: [`{ kind: requests_per_minute, limit: ${REQUESTS_PER_MINUTE} }`] },
+        { slug: 'budget', credit: null, limits: [`{ kind: budget, window: month, limit: "${budget}" }`] },
+        { slug: 'thin', credit: decimalOfPico(PICO_PER_OUTPUT_TOKEN * 10_000n) },
+        { slug: 'frozen', credit: '1000' },
+      ]),
+      gatewayProcesses: GATEWAY_PROCESSES,
+      env: { ADMIN_TOKEN },
+    });
+  });
+  after(async () => {
+    await tollgate?.stop();
+    await provider?.close();
+  });
+
+  const withClients = async <T>(slug: string, count: number, work: (clients: readonly Client[]) => Promise<T>): Promise<T> => {
+    const clients = Array.from({ length: count }, () => new Client(tollgate.url, slug));
+    try {
+      return await work(clients);
+    } finally {
+      for (const client of clients) client.close();
+    }
+  };
+
+  test('concurrent_requests: never above, at least 95% taken, however unequal the processes', async () => {
+    const durationMs = 12_000;
+    await withClients('places', 60, async (clients) => {
+      const endsMs = performance.now() + durationMs;
+      const warm = pause(2_000).then(() => places.restart());
+      let average = 0;
+      const measured = pause(durationMs - 200).then(() => {
+        average = places.average();
+      });
+      await Promise.all(
+        clients.map(async (client, index) => {
+          // A third of them ask all the time, the others now and then.
+          const restMs = index % 3 === 0 ? 2 : 400;
+          while (performance.now() < endsMs) {
+            const status = await client.chat(TOKENS.places);
+            assert.ok(status === 200 || status === 429, `status ${status}`);
+            if (status === 429) await pause(restMs);
+          }
+        }),
+      );
+      await Promise.all([warm, measured]);
+      assert.equal(places.highest, PLACES);
+      assert.ok(average >= 0.95 * PLACES, `${average.toFixed(2)} of ${PLACES} open on average`);
+    });
+  });
+
+  test('requests_per_minute: never above in any minute, at least 95% used in the first and afterwards, however unequal the processes', async () => {
+    const random = seededRandom(1);
+    const startedMs = performance.now();
+    await withClients('rate', 16, async (clients) => {
+      await Promise.all(
+        clients.map(async (client, index) => {
+          while (performance.now() - startedMs < 80_000) {
+            const status = await client.chat(TOKENS.rate);
+            assert.ok(status === 200 || status === 429, `status ${status}`);
+            await pause((index === 0 ? 20 : 500) * (0.5 + random()));
+          }
+        }),
+      );
+    });
+    for (const [index, atMs] of ratedAtMs.entries()) {
+      const next = ratedAtMs[index + REQUESTS_PER_MINUTE];
+      assert.ok(next === undefined || next - atMs >= WINDOW_MS, `more than ${REQUESTS_PER_MINUTE} in ${WINDOW_MS} ms, from ${Math.round(atMs - startedMs)} on`);
+    }
+    const inFirst = ratedAtMs.filter((atMs) => atMs - startedMs < 60_000).length;
+    assert.ok(inFirst >= 0.95 * REQUESTS_PER_MINUTE, `${inFirst} in the first minute`);
+    const later = ratedAtMs.length - inFirst;
+    assert.ok(later >= 0.95 * REQUESTS_PER_MINUTE, `${later} more once the first ones were a minute old`);
+  });
+
+  test('a budget that affords exactly 13 of 200 parallel requests answers exactly 13', async () => {
+    const statuses = await withClients('budget', 200, (clients) => Promise.all(clients.map((client) => client.chat(TOKENS.budget))));
+    assert.equal(statuses.filter((status) => status === 200).length, BUDGET_AFFORDS);
+    assert.equal(statuses.filter((status) => status === 429).length, 200 - BUDGET_AFFORDS);
+  });
+
+  test('money that other processes have borrowed is not refused', async () => {
+    let left = 10_000;
+    await withClients('thin', 12, async (clients) => {
+      // Every process borrows some.
+      for (const client of clients) assert.equal(await client.chat(1), 200);
+      left -= clients.length;
+      // Each takes half of what is left, wherever that lies, and the last one all of it.
+      for (const client of clients.slice(1)) {
+        const tokens = Math.floor(left / 2);
+        assert.equal(await client.chat(tokens), 200, `${tokens} of ${left}`);
+        left -= tokens;
+      }
+      assert.equal(await clients[0]?.chat(left + 1), 402);
+      assert.equal(await clients[0]?.chat(left), 200, `the last ${left}`);
+    });
+  });
+
+  test('a frozen wallet is refused by every process, also where its money was at hand', async () => {
+    const organizations = (await ask(tollgate.url, ADMIN_TOKEN, 'GET', '/v1/admin/organizations')) as unknown as readonly { id: string; slug: string }[];
+    const path = `/v1/admin/organizations/${organizations.find(({ slug }) => slug === 'frozen')?.id}`;
+    await withClients('frozen', 24, async (clients) => {
+      const askAll = () => Promise.all(clients.map((client) => client.chat(1)));
+      assert.deepEqual(new Set(await askAll()), new Set([200]));
+      await ask(tollgate.url, ADMIN_TOKEN, 'PATCH', path, { frozen: true });
+      await waitFor('all to be refused', askAll, (statuses) => statuses.every((status) => status === 403));
+      for (let round = 0; round < 10; round += 1) assert.deepEqual(new Set(await askAll()), new Set([403]));
+      await ask(tollgate.url, ADMIN_TOKEN, 'PATCH', path, { frozen: false });
+      await waitFor('all to be served', askAll, (statuses) => statuses.every((status) => status === 200));
+    });
+  });
+});

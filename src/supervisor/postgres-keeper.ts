@@ -24,13 +24,18 @@ const lifecycle = new ProcessLifecycle({
 });
 
 const starting = startEmbeddedPostgres({ dataDir: config.dataDirectory, log });
+let draining = false;
 lifecycle.drainsWith({
   async drain() {
+    draining = true;
     // Told to end while it starts, it waits for the start: half a start would leave a server that nobody owns.
     const postgres = await starting;
     if (!process.connected) await sleep(ORPHAN_WAIT_MS);
     await postgres.stop();
   },
 });
-await starting;
+const { exited } = await starting;
 lifecycle.ready();
+const how = await exited;
+// A fault of this process: the supervisor starts another one, and that one the server.
+if (!draining) throw new Error(`the embedded Postgres ${how}`);

@@ -32,6 +32,8 @@ export interface Tollgate {
   readonly pid: number;
   gatewayPids(): number[];
   jobsPid(): number;
+  /** Of the embedded database: the server, and the process of ours that owns it; 0: it does not run. */
+  postgresPids(): { readonly postmaster: number; readonly keeper: number };
   /** Everything it printed so far. */
   output(): string;
   /** Ends it by SIGTERM and removes its data, unless they are to be looked at; throws when a process of it is left. */
@@ -125,8 +127,18 @@ class Installation implements Tollgate {
     return this.#childPids('jobs')[0] ?? 0;
   }
 
+  postgresPids(): { postmaster: number; keeper: number } {
+    const keeper = this.#descendantPids(/postgres-keeper\.ts/)[0] ?? 0;
+    // Its own processes say what they do in place of how they were started.
+    const postmaster = this.#descendantPids(/bin\/postgres -D /)[0] ?? 0;
+    return { postmaster, keeper };
+  }
+
   #childPids(command: string): number[] {
-    const pattern = new RegExp(`main\\.ts ${command}\\b`);
+    return this.#descendantPids(new RegExp(`main\\.ts ${command}\\b`));
+  }
+
+  #descendantPids(pattern: RegExp): number[] {
     return listDescendants(this.pid)
       .filter((entry) => pattern.test(entry.command))
       .map((entry) => entry.pid);

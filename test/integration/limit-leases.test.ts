@@ -1,0 +1,248 @@
+// Budgets and open requests, lent by a real Postgres: never more than the limit, what is used is posted once, what a dead process had returns.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { closeDeadEpoch, fenceEpoch, resolvePending } from '../../src/storage/postgres/epochs.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
+import { forgetLimitPools, giveBackLimitLease, takeLimitLease } from '../../src/storage/postgres/limit-leases.ts';
+import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { admittedRecord, terminalRecord } from '../support/executions.ts';
+import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { budget, LimitedOrganization } from '../support/usage-limits.ts';
+
+let server: TestPostgres;
+let url: string;
+let postgres: Postgres;
+before(async () => {
+  server = await startTestPostgres();
+  url = await server.createDatabase();
+  postgres = createPostgres({ url, log: silentLog });
+});
+after(async () => {
+  await postgres.close();
+  await server.stop();
+});
+
+async function readPool(id: string): Promise<{ used: bigint; leased: bigint }> {
+  const { rows } = await postgres.query<{ used: string; leased: string }>('SELECT used, leased FROM limit_pools WHERE id = $1', [id]);
+  return { used: BigInt(rows[0]?.used ?? -1), leased: BigInt(rows[0]?.leased ?? -1) };
+}
+
+describe('a budget', () => {
+  test('callers at once are lent all of it and no more', async () => {
+    const tenant = await LimitedOrganization.create(postgres, budget(10_000n));
+    const [limitId] = await tenant.limitIds();
+    const epochs = await Promise.all(Array.from({ length: 8 }, () => tenant.newEpoch()));
+    const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => tenant.take(epochs[index % 8] ?? 0, limitId, 97n, { minimum: 1n })));
+    assert.equal(
+      answers.reduce((sum, { granted }) => sum + granted, 0n),
+      10_000n,
+    );
+    assert.equal(new Set(answers.map(({ grantId }) => grantId)).size, 1);
+    await tenant.assertBooksAgree();
+  });
+
+  test('an amount that is free is granted whole; else what is free if it suffices; else nothing, and when the period ends', async () => {
+    const tenant = await LimitedOrganization.create(postgres, budget(100n));
+    const [limitId] = await tenant.limitIds();
+    const epoch = await tenant.newEpoch();
+    const other = await tenant.newEpoch();
+    const atMs = Date.UTC(2026, 10, 20, 23, 59, 0);
+    const first = await tenant.take(epoch, limitId, 60n, { atMs });
+    const { grantId } = first;
+    assert.deepEqual(first, {
+      granted: 60n,
+      grantId,
+      validForMs: 60_000,
+      presentMoved: false,
+      available: 40n,
+      leasedElsewhere: 0n,
+      frozen: false,
+      ceiling: 100n,
+      retryAfterMs: null,
+      gone: false,
+    });
+    const present = { grantId, free: 5n };
+    assert.equal((await tenant.take(epoch, limitId, 1n, { atMs, present })).presentMoved, true);
+    const short = await tenant.take(other, limitId, 60n, { minimum: 40n, atMs });
+    assert.deepEqual([short.granted, short.available, short.leasedElsewhere, short.retryAfterMs], [0n, 39n, 61n, 60_000]);
+    assert.equal((await tenant.take(other, limitId, 60n, { minimum: 39n, atMs })).granted, 39n);
+    await giveBackLimitLease(postgres, { epoch, limitId, grantId, amount: 61n });
+    await assert.rejects(giveBackLimitLease(postgres, { epoch, limitId, grantId, amount: 1n }), /violates check constraint/);
+    await assert.rejects(giveBackLimitLease(postgres, { epoch: await tenant.newEpoch(), limitId, grantId, amount: 1n }), /violates check|holds nothing/);
+    assert.deepEqual(await readPool(grantId), { used: 0n, leased: 39n });
+    await tenant.assertBooksAgree();
+  });
+
+  test('what executions used is posted to all their pools once, however often it comes', async () => {
+    const tenant = await LimitedOrganization.create(postgres, budget(10_000n, 'day'), budget(50_000n, 'month'));
+    const [day, month = ''] = await tenant.limitIds();
+    const epoch = await tenant.newEpoch();
+    const grants = await Promise.all([day, month].map((id) => tenant.take(epoch, id, 5_000n)));
+    const budgets = grants.map(({ grantId }) => grantId);
+    const admitted = admittedRecord(tenant.owner, { budgets });
+    const free = admittedRecord(tenant.owner, { budgets, walletId: null, authorizedAmount: null });
+    const ended = [
+      terminalRecord(admitted, { budgetUse: '700' }),
+      terminalRecord(free, { budgetUse: '40', charge: null, billingStatus: 'not_billed' }),
+      terminalRecord(admittedRecord(tenant.owner, { budgets }), { budgetUse: '0', charge: '0' }),
+      terminalRecord(admittedRecord(tenant.owner)),
+    ];
+    await tenant.post(epoch, admitted, free);
+    for (const { grantId } of grants) assert.deepEqual(await readPool(grantId), { used: 0n, leased: 5_000n });
+    await tenant.post(epoch, ...ended);
+    await tenant.post(epoch, ...ended, ...ended);
+    for (const { grantId } of grants) assert.deepEqual(await readPool(grantId), { used: 740n, leased: 4_260n });
+    await giveBackLimitLease(postgres, { epoch, limitId: day, grantId: budgets[0] ?? '', amount: 4_260n });
+    assert.equal((await tenant.take(epoch, day, 1n)).available, 10_000n - 740n - 1n);
+    await tenant.assertBooksAgree();
+  });
+
+  test('a process that dies returns what it has not used, and once', async () => {
+    const tenant = await LimitedOrganization.create(postgres, budget(1_000n));
+    const [limitId] = await tenant.limitIds();
+    const epoch = await tenant.newEpoch();
+    const other = await tenant.newEpoch();
+    const { grantId } = await tenant.take(epoch, limitId, 900n);
+    await tenant.take(other, limitId, 50n);
+    const open = admittedRecord(tenant.owner, { budgets: [grantId] });
+    await tenant.post(epoch, open, terminalRecord(admittedRecord(tenant.owner, { budgets: [grantId] }), { budgetUse: '300', charge: '300' }));
+    await fenceEpoch(postgres, epoch);
+    await assert.rejects(tenant.take(epoch, limitId, 1n), { code: 'TG001' });
+    for (const _ of [1, 2]) await postgres.transaction((client) => closeDeadEpoch(client, epoch));
+    await postgres.transaction((client) => resolvePending(client, { nowMs: 1_790_000_009_000, max: 10 }));
+    assert.deepEqual(await readPool(grantId), { used: 300n, leased: 50n });
+    assert.deepEqual([(await tenant.take(other, limitId, 651n)).granted, (await tenant.take(other, limitId, 650n)).granted], [0n, 650n]);
+    await tenant.assertBooksAgree();
+  });
+
+  test('many epochs that take, use, give back and die at once keep the books', async () => {
+    const tenant = await LimitedOrganization.create(postgres, budget(40_000n, 'day'), budget(60_000n, 'month'));
+    const [day, month = ''] = await tenant.limitIds();
+    const pools = [day, month];
+    const work = async (index: number): Promise<void> => {
+      const epoch = await tenant.newEpoch();
+      for (let round = 0; round < 8; round += 1) {
+        const grants = await Promise.all(pools.map((limitId) => tenant.take(epoch, limitId, 900n, { minimum: 700n })));
+        if (grants.every(({ granted }) => granted > 0n)) {
+          const budgets = grants.map(({ grantId }) => grantId);
+          const order = index % 2 === 0 ? budgets : budgets.toReversed();
+          await tenant.post(epoch, terminalRecord(admittedRecord(tenant.owner, { budgets: order }), { budgetUse: '700' }));
+        }
+        for (const [position, { granted, grantId }] of grants.entries()) {
+          const left = granted === 0n || grants.some((grant) => grant.granted === 0n) ? granted : granted - 700n;
+          if (round % 3 !== 0) await giveBackLimitLease(postgres, { epoch, limitId: pools[position] ?? '', grantId, amount: left }).catch(ignoreNothingHeld);
+        }
+      }
+      await postgres.transaction((client) => closeDeadEpoch(client, epoch));
+    };
+    await Promise.all(Array.from({ length: 6 }, (_, index) => work(index)));
+    const { rows } = await postgres.query<{ used: string; leased: string }>('SELECT used, leased FROM limit_pools WHERE limit_id = ANY ($1)', [pools]);
+    assert.equal(new Set(rows.map(({ used }) => used)).size, 1);
+    assert.ok(BigInt(rows[0]?.used ?? 0) > 0n && rows.every(({ leased }) => leased === '0'));
+    await tenant.assertBooksAgree();
+  });
+
+  test('a use above the lease is booked whole, and the check of the books names it', async () => {
+    const tenant = await LimitedOrganization.create(postgres, budget(1_000n));
+    const [limitId] = await tenant.limitIds();
+    const epoch = await tenant.newEpoch();
+    const { grantId } = await tenant.take(epoch, limitId, 100n);
+    await tenant.post(epoch, terminalRecord(admittedRecord(tenant.owner, { budgets: [grantId] }), { budgetUse: '1001', charge: '1' }));
+    assert.deepEqual(await readPool(grantId), { used: 1_001n, leased: 0n });
+    assert.deepEqual(
+      (await findBrokenInvariants(postgres)).map(({ invariant }) => invariant),
+      ['a limit is not overspent'],
+    );
+    assert.equal((await tenant.take(epoch, limitId, 1n)).granted, 0n);
+    await postgres.query('UPDATE limit_pools SET highest_limit = 1001 WHERE id = $1', [grantId]);
+    await tenant.assertBooksAgree();
+  });
+});
+
+/** A caller that was lent nothing has no lease to give back to. */
+function ignoreNothingHeld(error: Error): void {
+  if (!/holds nothing/.test(error.message)) throw error;
+}
+
+describe('the period of a budget', () => {
+  const NOON = Date.UTC(2026, 10, 20, 12, 0, 0); // a Friday
+  const ENDS = {
+    hour: Date.UTC(2026, 10, 20, 13),
+    day: Date.UTC(2026, 10, 21),
+    week: Date.UTC(2026, 10, 23),
+    month: Date.UTC(2026, 11, 1),
+  } as const;
+
+  test('is the calendar hour, day, ISO week or month in UTC, whatever the session says', async () => {
+    const elsewhere = createPostgres({ url, log: silentLog, max: 1 });
+    await elsewhere.query(`SET TIME ZONE 'Pacific/Apia'`);
+    for (const window of ['hour', 'day', 'week', 'month'] as const) {
+      const tenant = await LimitedOrganization.create(postgres, budget(100n, window));
+      const [limitId] = await tenant.limitIds();
+      const epoch = await tenant.newEpoch();
+      for (const client of [postgres, elsewhere]) {
+        const wish = { epoch, limitId, amount: 1n, minimum: 1n, present: null };
+        assert.equal((await takeLimitLease(client, { ...wish, atMs: NOON })).validForMs, ENDS[window] - NOON);
+        assert.equal((await takeLimitLease(client, { ...wish, atMs: ENDS[window] - 1 })).validForMs, 1);
+        assert.equal((await takeLimitLease(client, { ...wish, atMs: ENDS[window] })).available, client === postgres ? 99n : 98n);
+      }
+      await tenant.assertBooksAgree();
+    }
+    await elsewhere.close();
+  });
+
+  test('when it ends a new pool begins; what ends late is posted to the pool that it was held from', async () => {
+    const tenant = await LimitedOrganization.create(postgres, budget(100n));
+    const [limitId] = await tenant.limitIds();
+    const epoch = await tenant.newEpoch();
+    const friday = await tenant.take(epoch, limitId, 100n, { atMs: ENDS.day - 1 });
+    const saturday = await tenant.take(epoch, limitId, 100n, { atMs: ENDS.day, present: { grantId: friday.grantId, free: 40n } });
+    assert.deepEqual([saturday.granted, saturday.presentMoved], [100n, false]);
+    assert.notEqual(saturday.grantId, friday.grantId);
+    await giveBackLimitLease(postgres, { epoch, limitId, grantId: friday.grantId, amount: 40n });
+    await tenant.post(epoch, terminalRecord(admittedRecord(tenant.owner, { budgets: [friday.grantId] }), { budgetUse: '60', charge: '60' }));
+    assert.deepEqual(await readPool(friday.grantId), { used: 60n, leased: 0n });
+    assert.deepEqual(await readPool(saturday.grantId), { used: 0n, leased: 100n });
+    await tenant.assertBooksAgree();
+  });
+
+  test('what is long past, or of a limit that is gone, is forgotten once nothing of it is lent', async () => {
+    const tenant = await LimitedOrganization.create(postgres, budget(100n), { kind: 'concurrent_requests', limit: 5n });
+    const [byDay, open = ''] = await tenant.limitIds();
+    const epoch = await tenant.newEpoch();
+    const past = new Date(ENDS.day + 10 * 86_400_000);
+    const { grantId } = await tenant.take(epoch, byDay, 100n, { atMs: NOON });
+    await tenant.take(epoch, open, 1n);
+    const forget = async (): Promise<unknown> => {
+      await forgetLimitPools(postgres, past);
+      return [(await readPool(grantId)).leased, (await readPool(open)).leased];
+    };
+    assert.deepEqual(await forget(), [100n, 1n]);
+    await giveBackLimitLease(postgres, { epoch, limitId: byDay, grantId, amount: 100n });
+    await giveBackLimitLease(postgres, { epoch, limitId: open, grantId: open, amount: 1n });
+    assert.deepEqual(await forget(), [-1n, 0n]);
+    await tenant.setLimits(tenant.scope);
+    assert.deepEqual(await forget(), [-1n, -1n]);
+    await tenant.assertBooksAgree();
+  });
+});
+
+describe('open requests', () => {
+  test('are never more than the limit; what is given back, or of a dead process, is free again', async () => {
+    const tenant = await LimitedOrganization.create(postgres, { kind: 'concurrent_requests', limit: 50n });
+    const [limitId] = await tenant.limitIds();
+    const epochs = await Promise.all([1, 2, 3].map(() => tenant.newEpoch()));
+    const [first = 0, second = 0] = epochs;
+    const answers = await Promise.all(Array.from({ length: 90 }, (_, index) => tenant.take(epochs[index % 3] ?? 0, limitId, 1n)));
+    assert.equal(answers.filter(({ granted }) => granted === 1n).length, 50);
+    const full = await tenant.take(first, limitId, 1n);
+    assert.deepEqual([full.grantId, full.validForMs, full.retryAfterMs, full.ceiling], [limitId, null, null, 50n]);
+    await giveBackLimitLease(postgres, { epoch: first, limitId, grantId: limitId, amount: 1n });
+    assert.equal((await tenant.take(second, limitId, 1n)).granted, 1n);
+    const { rows } = await postgres.query<{ outstanding: string }>('SELECT outstanding FROM limit_leases WHERE epoch = $1', [first]);
+    await postgres.transaction((client) => closeDeadEpoch(client, first));
+    assert.equal((await tenant.take(second, limitId, 50n, { minimum: 1n })).granted, BigInt(rows[0]?.outstanding ?? -1));
+    await tenant.assertBooksAgree();
+  });
+});

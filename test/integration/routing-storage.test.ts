@@ -1,0 +1,222 @@
+// Routing in the databases: turns that are claimed once and remembered, records with exact baseline costs, facts that say the same as the ledger.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import type { TerminalRecord } from '../../src/domain/executions/execution-record.ts';
+import type { RouteDecision } from '../../src/domain/routing/decide-route.ts';
+import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
+import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
+import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
+import { readEndedExecutions } from '../../src/storage/postgres/generation-facts.ts';
+import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
+import { claimTurn, decideTurn, findTurn, forgetTurns } from '../../src/storage/postgres/routing/turns.ts';
+import { registerEpoch } from '../../src/storage/postgres/wallets.ts';
+import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
+import { executionStart, terminalRecord } from '../support/execution-records.ts';
+import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+
+let server: TestPostgres;
+let clickhouse: TestClickHouse;
+let postgres: Postgres;
+before(async () => {
+  server = await startTestPostgres();
+  clickhouse = await openTestClickHouse();
+  postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
+});
+beforeEach(() => clickhouse.clear());
+after(async () => {
+  await postgres?.close();
+  await clickhouse?.close();
+  await server?.stop();
+});
+
+const ORGANIZATION = randomUUID();
+
+function turnOf(conversation: string, humanMessages: number, turn = `${conversation}-${humanMessages}`) {
+  return { conversation, turn, humanMessages, organizationId: ORGANIZATION };
+}
+
+function decision(model: string): RouteDecision {
+  return { model, tier: 'light', reason: 'classified', confidence: 0.9 } as RouteDecision;
+}
+
+describe('turns', () => {
+  test('one of many that claim it has it; a decision is written once', async () => {
+    const turn = turnOf('race', 1);
+    const claims = await Promise.all(Array.from({ length: 20 }, () => claimTurn(postgres, turn)));
+    assert.equal(claims.filter(({ claimed }) => claimed).length, 1);
+    assert.ok(claims.every((claim) => claim.decision === null));
+    const written = await Promise.all(Array.from({ length: 10 }, (_, index) => decideTurn(postgres, turn, decision(`model-${index}`))));
+    const winner = written.findIndex((earlier) => earlier === null);
+    assert.deepEqual(
+      written.filter((_, index) => index !== winner),
+      Array.from({ length: 9 }, () => decision(`model-${winner}`)),
+    );
+    const found = await claimTurn(postgres, turn);
+    assert.deepEqual([found.claimed, found.decision], [false, decision(`model-${winner}`)]);
+    assert.ok((found.claimedAgoMs ?? -1) >= 0);
+  });
+
+  test('the previous one is the nearest earlier turn that was decided', async () => {
+    for (const [position, model] of [
+      [1, 'first'],
+      [3, 'third'],
+      [4, null],
+      [6, 'sixth'],
+    ] as const) {
+      await claimTurn(postgres, turnOf('order', position));
+      if (model !== null) await decideTurn(postgres, turnOf('order', position), decision(model));
+    }
+    const previousOf = async (humanMessages: number) => (await findTurn(postgres, turnOf('order', humanMessages, 'new'))).previous?.decision.model;
+    assert.deepEqual(await Promise.all([1, 2, 3, 4, 5, 6, 7].map(previousOf)), [undefined, 'first', 'first', 'third', 'third', 'third', 'sixth']);
+    assert.equal((await findTurn(postgres, turnOf('other', 9))).previous, null);
+  });
+
+  test('are forgotten by age', async () => {
+    await claimTurn(postgres, turnOf('old', 1));
+    await postgres.query(`UPDATE routing_turns SET claimed_at = now() - interval '40 days' WHERE conversation = 'old'`);
+    assert.equal(await forgetTurns(postgres, new Date(Date.now() - 30 * 86_400_000)), 1);
+  });
+});
+
+const ROUTE: ModelRoute = {
+  requested: 'service/auto',
+  tier: 'light',
+  classified_tier: 'light',
+  reason: 'low_confidence_escalated',
+  confidence: 0.55,
+  cached: false,
+  task: 'code',
+  picked_by: 'strength',
+  correction: true,
+  previous_model: 'a',
+  previous_tier: 'strong',
+  sticky: true,
+  baseline_model: 'large',
+  policy: 'default',
+  policy_version: 7,
+  tier_rank: 1,
+  escalated: true,
+  rejected: [
+    { model: 'x', tier: 'light', reason: 'not_permitted' },
+    { model: 'y', tier: 'strong', reason: 'context_too_small' },
+  ],
+  distribution: { light: 0.55, strong: 0.45 },
+  correction_probability: 0.83,
+  classifier: { model: 'judge', input_tokens: 431, cost_usd: '0.000018102', latency_ms: 211 },
+  session: 'session-hash',
+  conversation: 'sizes',
+  turn: 'sizes-1',
+  safety: 'signed_reasoning',
+};
+
+async function post(...terminals: TerminalRecord[]): Promise<void> {
+  const epoch = await registerEpoch(postgres, { machine: 'test', pid: 1, kind: 'gateway' });
+  await postgres.transaction((client) => postExecutions(client, { epoch, segment: 1, fromOffset: 0, toOffset: 1, records: terminals }));
+}
+
+describe('records', () => {
+  test('a route goes through the ledger and back, and to the facts, with its baseline exact to the pico-dollar', async () => {
+    const start = executionStart({ route: ROUTE, requestedModel: 'service/auto' });
+    const plain = terminalRecord(executionStart());
+    const routed = terminalRecord(start, { baselineCost: '12345678901234567890123' });
+    await post(plain, routed, terminalRecord(executionStart({ route: { ...ROUTE, rejected: [] } })));
+    const { rows } = await postgres.query<{ model_route: object | null }>(
+      'SELECT model_route FROM generations WHERE id = ANY ($1) ORDER BY model_route IS NULL',
+      [[plain.id, routed.id]],
+    );
+    assert.deepEqual(
+      rows.map(({ model_route }) => model_route),
+      [{ ...ROUTE, baseline_cost_usd: '12345678901.234567890123' }, null],
+    );
+    const window = { fromMs: routed.admittedAtMs - 60_000, untilMs: routed.admittedAtMs + 60_000, endedBeforeMs: routed.endedAtMs + 60_000 };
+    const read = await readEndedExecutions(postgres, window);
+    const found = read.find(({ id }) => id === routed.id);
+    assert.deepEqual([found?.route, found?.baselineCost], [ROUTE, '12345678901234567890123']);
+    assert.deepEqual(read.find(({ id }) => id === plain.id)?.route, null);
+
+    // From the spool or from the ledger: the fact is the same.
+    for (const [batch, records] of [
+      ['1:1:0-1', [plain, routed]],
+      ['1:1:1-2', read.filter(({ id }) => id === plain.id || id === routed.id)],
+    ] as const) {
+      await clickhouse.clear();
+      await insertFacts(clickhouse.client, records.map(factOf), batch);
+      const facts = await selectRows<Record<string, unknown>>(
+        clickhouse.client,
+        `SELECT routed, route_tier, route_tier_rank, route_classified_tier, route_reason, route_confidence, route_cached, route_task, route_picked_by,
+                route_escalated, route_correction, route_correction_probability, route_previous_model, route_previous_tier, route_sticky, route_safety,
+                route_baseline_model, toString(route_baseline_cost) AS route_baseline_cost, route_policy, route_policy_version, route_session, route_turn,
+                route_rejected_models, route_rejected_tiers, route_rejected_reasons, route_distribution,
+                classifier_model, toString(classifier_input_tokens) AS classifier_input_tokens, toString(classifier_cost) AS classifier_cost, classifier_latency_ms
+           FROM request_facts FINAL ORDER BY routed DESC`,
+      );
+      assert.deepEqual(facts[0], {
+        routed: true,
+        route_tier: 'light',
+        route_tier_rank: 1,
+        route_classified_tier: 'light',
+        route_reason: 'low_confidence_escalated',
+        route_confidence: 0.55,
+        route_cached: false,
+        route_task: 'code',
+        route_picked_by: 'strength',
+        route_escalated: true,
+        route_correction: true,
+        route_correction_probability: 0.83,
+        route_previous_model: 'a',
+        route_previous_tier: 'strong',
+        route_sticky: true,
+        route_safety: 'signed_reasoning',
+        route_baseline_model: 'large',
+        route_baseline_cost: '12345678901.234567890123',
+        route_policy: 'default',
+        route_policy_version: 7,
+        route_session: 'session-hash',
+        route_turn: 'sizes-1',
+        route_rejected_models: ['x', 'y'],
+        route_rejected_tiers: ['light', 'strong'],
+        route_rejected_reasons: ['not_permitted', 'context_too_small'],
+        route_distribution: { light: 0.55, strong: 0.45 },
+        classifier_model: 'judge',
+        classifier_input_tokens: '431',
+        classifier_cost: '0.000018102',
+        classifier_latency_ms: 211,
+      });
+      const { routed: isRouted, route_tier: tier, route_baseline_cost: baseline, route_rejected_models: rejected, classifier_cost: cost } = facts[1] ?? {};
+      assert.deepEqual([isRouted, tier, baseline, rejected, cost], [false, '', null, [], null]);
+    }
+  });
+
+  test('an execution whose process died keeps its route', async () => {
+    const start = executionStart({ route: ROUTE });
+    const epoch = await registerEpoch(postgres, { machine: 'test', pid: 1, kind: 'gateway' });
+    await postgres.transaction((client) =>
+      postExecutions(client, { epoch, segment: 1, fromOffset: 0, toOffset: 1, records: [{ type: 'admitted', ...start }] }),
+    );
+    const { rows } = await postgres.query('SELECT model_route FROM generations WHERE id = $1', [start.id]);
+    assert.deepEqual(rows, [{ model_route: ROUTE }]);
+  });
+
+  test('the size of a conversation is what its largest request reported', async () => {
+    const turn = turnOf('sizes', 1);
+    await claimTurn(postgres, turn);
+    await decideTurn(postgres, turn, decision('a'));
+    const sized = (requestBytes: number, inputTokens: number, changes: Partial<TerminalRecord> = {}) =>
+      terminalRecord(executionStart({ route: ROUTE, requestBytes }), {
+        usage: { inputTokens, cachedInputTokens: null, cacheWriteTokens: null, outputTokens: 5, reasoningTokens: null, images: null },
+        ...changes,
+      });
+    const remembered = async () => {
+      const { previous } = await findTurn(postgres, turnOf('sizes', 2));
+      return [previous?.inputTokens, previous?.requestBytes];
+    };
+    assert.deepEqual(await remembered(), [null, null]);
+    await post(sized(4_000, 1_000), sized(9_000, 2_200), sized(6_000, 1_500));
+    assert.deepEqual(await remembered(), [2_200, 9_000]);
+    await post(sized(8_000, 9), sized(20_000, 0, { api: 'count_tokens' }), sized(30_000, 7, { usageSource: 'counted' }));
+    assert.deepEqual(await remembered(), [2_200, 9_000]);
+  });
+});

@@ -157,7 +157,7 @@ describe('a turn', () => {
   test('whose decider fails fails, and can be decided by the next', async () => {
     const store = new Turns();
     const { turns } = process(store);
-    const failing = { ...new Decider('x'), decide: () => Promise.reject(new Error('a bug')), decideUnasked: () => decision('x'), classifierTimeoutMs: -1_500 };
+    const failing: TurnDecider = { decide: () => Promise.reject(new Error('a bug')), decideUnasked: () => decision('x'), classifierTimeoutMs: 0 };
     await assert.rejects(turns.routeOf(key('t'), failing), /a bug/);
     const route = await turns.routeOf(key('t'), new Decider('b', { timeoutMs: -1_500 }));
     assert.equal(route.decision.model, 'b unasked');

@@ -313,6 +313,22 @@ describe('listening', () => {
     await listener.close();
   });
 
+  test('a changed limit is told, since principals are remembered with it, and stays the same limit', async () => {
+    await apply(FILE);
+    const idsOf = async (): Promise<unknown[]> => (await postgres.query('SELECT id, kind, model FROM usage_limits ORDER BY kind, model')).rows;
+    const before = await idsOf();
+    const heard: string[] = [];
+    const listener = await listen(heard);
+    await heardNext(heard, () => apply(FILE.replace('limit: 600', 'limit: 500').replace('"100.00"', '"90.00"')));
+    assert.deepEqual(heard, ['identity']);
+    assert.deepEqual(await idsOf(), before);
+    await heardNext(heard, () => apply(FILE.replace('limit: 600', 'limit: 600, model: sim/large')));
+    const [budget, requests] = (await idsOf()) as { id: string; model: string | null }[];
+    assert.deepEqual(budget, before[0]);
+    assert.equal(requests?.model, 'sim/large');
+    await listener.close();
+  });
+
   test('a broken connection is replaced, and the owner is told that something may have been missed', async () => {
     const heard: string[] = [];
     let reconnected = (): void => {};

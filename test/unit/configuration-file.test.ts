@@ -185,6 +185,23 @@ organizations:
     ]);
   });
 
+  test('limits: one of each kind, window and model, and a model by its public id', () => {
+    const fileWith = (limits: string): string => `
+providers: [{ id: sim, base_url: "https://sim.test", api_key: k }]
+models: [{ id: sim/large, aliases: [large], served_by: [{ provider: sim, model: l, apis: [chat_completions] }] }]
+organizations: [{ slug: acme, billing: none, limits: [${limits}] }]
+`;
+    const distinct =
+      '{ kind: budget, window: day, limit: "1" }, { kind: budget, window: day, limit: "1", model: sim/large }, { kind: budget, window: hour, limit: "1" }';
+    assert.deepEqual(errorsOf(fileWith(distinct)), []);
+    assert.deepEqual(errorsOf(fileWith(`${distinct}, { kind: budget, window: day, limit: "2", model: sim/large }`)), [
+      'tollgate.yaml:4: organizations[0].limits[3]: the limit "budget day sim/large" stands twice',
+    ]);
+    assert.deepEqual(errorsOf(fileWith('{ kind: tokens_per_minute, limit: 5, model: large }')), [
+      'tollgate.yaml:4: organizations[0].limits[0].model: there is no model "large" in this file',
+    ]);
+  });
+
   const cases: [string, string, RegExp][] = [
     ['a misspelt top-level key', 'providers: []\nmodles: []\n', /^tollgate\.yaml:2: modles: unknown key$/],
     ['broken YAML', 'providers: []\nmodels: [\n', /^tollgate\.yaml:[23]: /],

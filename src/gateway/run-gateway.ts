@@ -51,6 +51,8 @@ export interface GatewayParts {
 }
 
 const POSTGRES_CONNECTIONS_MAX = 4;
+/** Nothing that a gateway asks takes long, and a request waits for it. */
+const POSTGRES_STATEMENT_TIMEOUT_MS = 5_000;
 const SEGMENT_BYTES_MAX = 67_108_864;
 const FSYNC_INTERVAL_MS = 20;
 /** The ends of some ten thousand executions. */
@@ -107,7 +109,7 @@ export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: 
 }
 
 async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held> {
-  const postgres = createPostgres({ url: config.databaseUrl, log, max: POSTGRES_CONNECTIONS_MAX });
+  const postgres = createPostgres({ url: config.databaseUrl, log, max: POSTGRES_CONNECTIONS_MAX, statementTimeoutMs: POSTGRES_STATEMENT_TIMEOUT_MS });
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
   const directory = join(config.dataDirectory, 'spool');
   return {

@@ -86,7 +86,60 @@ describe('authenticate', () => {
     fixture.answer = new Error('away');
     assert.deepEqual(await fixture.ask(), { kind: 'authorization_unavailable' });
     fixture.answer = principal;
+    fixture.nowMs += 250;
     assert.equal(await fixture.ask(), principal);
+  });
+
+  test('who is remembered goes on while the store is away, for a quarter of an hour; nobody else is let in', async () => {
+    const fixture = new Fixture();
+    await fixture.ask();
+    fixture.answer = new Error('away');
+    fixture.nowMs += 31_000;
+    assert.equal(await fixture.ask(), principal);
+    assert.equal(fixture.ask(), principal, 'without waiting, once it is known to be away');
+    assert.deepEqual(await fixture.ask('Bearer tg-other'), { kind: 'authorization_unavailable' });
+    fixture.nowMs += 860_000;
+    assert.equal(fixture.ask(), principal);
+    await new Promise(setImmediate);
+    fixture.nowMs += 30_000;
+    assert.deepEqual(await fixture.ask(), { kind: 'authorization_unavailable' });
+  });
+
+  test('while the store is away it is asked now and then, and its answer counts at once when it is back', async () => {
+    const fixture = new Fixture();
+    await fixture.ask();
+    fixture.answer = new Error('away');
+    fixture.nowMs += 31_000;
+    await fixture.ask();
+    for (let round = 0; round < 100; round += 1) {
+      fixture.nowMs += 100;
+      await Promise.all([fixture.ask(), fixture.ask('Bearer tg-other'), fixture.ask('Bearer tg-third')]);
+    }
+    await new Promise(setImmediate);
+    assert.ok(fixture.asked <= 40, `asked ${fixture.asked} times`);
+    fixture.answer = null;
+    fixture.nowMs += 1_100;
+    await fixture.ask();
+    await new Promise(setImmediate);
+    assert.deepEqual(await fixture.ask(), { kind: 'unauthorized' }, 'revoked meanwhile');
+  });
+
+  test('whoever was forgotten after a change is not let in while the store is away', async () => {
+    const fixture = new Fixture();
+    await fixture.ask();
+    fixture.answer = new Error('away');
+    fixture.authenticator.forgetAll();
+    assert.deepEqual(await fixture.ask(), { kind: 'authorization_unavailable' });
+  });
+
+  test('a store that does not answer is away', async () => {
+    const fixture = new Fixture();
+    let release = () => {};
+    fixture.hold = new Promise((resolve) => (release = resolve));
+    assert.deepEqual(await fixture.ask(), { kind: 'authorization_unavailable' });
+    release();
+    await new Promise(setImmediate);
+    assert.equal(fixture.ask(), principal, 'an answer that came late is an answer');
   });
 
   test('what is remembered is asked again after half a minute, and after a change at once', async () => {

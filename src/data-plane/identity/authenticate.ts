@@ -11,13 +11,19 @@ export type FindPrincipal = (credential: string) => Promise<Principal | null>;
 
 /** Revocations are pushed; this is only the backstop for a lost notification (DESIGN 5). */
 const TIME_TO_LIVE_MS = 30_000;
+/** While the store is away nobody can be revoked in it: who is known goes on, as long as what is borrowed lasts. */
+const AWAY_TIME_TO_LIVE_MS = 900_000;
+/** A store that does not answer in this time is away: a request must not wait for a connection's own timeouts. */
+const STORE_DEADLINE_MS = 2_000;
+/** For so long one that was away is not asked again. */
+const AWAY_MS = 250;
 const KNOWN_MAX = 50_000;
 /** No key of ours is longer; nothing longer is hashed or looked up. */
 const CREDENTIAL_LENGTH_MAX = 256;
 
 interface Known {
   readonly principal: Principal;
-  readonly untilMs: number;
+  readonly askedAtMs: number;
 }
 
 export class Authenticator {
@@ -28,6 +34,9 @@ export class Authenticator {
   private readonly asking = new Map<string, Promise<Principal | Refusal>>();
   /** Grows with every invalidation, so that an answer asked for before it is not remembered after it. */
   private generation = 0;
+  /** The last answer of the store was none. */
+  private isAway = false;
+  private notBeforeMs = 0;
 
   constructor(findPrincipal: FindPrincipal, clock: Clock) {
     this.findPrincipal = findPrincipal;
@@ -55,11 +64,29 @@ export class Authenticator {
     if (credential.length > CREDENTIAL_LENGTH_MAX) return { kind: 'unauthorized' };
     const key = hash('sha256', credential, 'base64');
     const known = this.known.get(key);
-    if (known !== undefined && known.untilMs > this.clock.monotonicMs()) return this.refuseExpired(known.principal);
-    return this.ask(key, credential).then((found) => ('kind' in found ? found : this.refuseExpired(found)));
+    const nowMs = this.clock.monotonicMs();
+    if (known !== undefined && nowMs - known.askedAtMs < TIME_TO_LIVE_MS) return this.refuseExpired(known.principal);
+    const answer = this.isAway ? this.answerWhileAway(key, credential, nowMs) : this.ask(key, credential);
+    return answer instanceof Promise ? answer.then((found) => this.refuseExpired(found)) : this.refuseExpired(answer);
   }
 
-  private refuseExpired(principal: Principal): Principal | Refusal {
+  /** One question at a time finds out whether the store is back; whoever is remembered does not wait for it. */
+  private answerWhileAway(key: string, credential: string, nowMs: number): Principal | Refusal | Promise<Principal | Refusal> {
+    const remembered = this.rememberedOf(key, nowMs);
+    if (nowMs < this.notBeforeMs) return remembered;
+    this.notBeforeMs = nowMs + STORE_DEADLINE_MS;
+    const asking = this.ask(key, credential);
+    return 'kind' in remembered ? asking : remembered;
+  }
+
+  /** A failing identity store never yields a principal (DESIGN 5); it does not take one away either. */
+  private rememberedOf(key: string, nowMs: number): Principal | Refusal {
+    const known = this.known.get(key);
+    return known !== undefined && nowMs - known.askedAtMs < AWAY_TIME_TO_LIVE_MS ? known.principal : { kind: 'authorization_unavailable' };
+  }
+
+  private refuseExpired(principal: Principal | Refusal): Principal | Refusal {
+    if ('kind' in principal) return principal;
     return principal.expiresAtMs !== null && principal.expiresAtMs <= this.clock.nowMs() ? { kind: 'unauthorized' } : principal;
   }
 
@@ -72,20 +99,30 @@ export class Authenticator {
     return answer;
   }
 
-  private async askStore(key: string, credential: string): Promise<Principal | Refusal> {
+  private askStore(key: string, credential: string): Promise<Principal | Refusal> {
     const generation = this.generation;
-    try {
-      const principal = await this.findPrincipal(credential);
-      if (principal === null) {
-        this.known.delete(key);
-        return { kind: 'unauthorized' };
-      }
-      if (generation === this.generation) this.remember(key, principal);
-      return principal;
-    } catch {
-      // A failing identity store never yields a principal (DESIGN 5).
-      return { kind: 'authorization_unavailable' };
-    }
+    return new Promise((resolve) => {
+      let isWaiting = true;
+      const giveUp = (): void => {
+        // What fails after its time limit says nothing about now.
+        if (!isWaiting) return;
+        isWaiting = false;
+        const nowMs = this.clock.monotonicMs();
+        this.isAway = true;
+        this.notBeforeMs = nowMs + AWAY_MS;
+        resolve(this.rememberedOf(key, nowMs));
+      };
+      const timer = setTimeout(giveUp, STORE_DEADLINE_MS);
+      this.findPrincipal(credential)
+        .then((principal) => {
+          this.isAway = false;
+          // One that comes late is remembered as well.
+          if (principal === null) this.known.delete(key);
+          else if (generation === this.generation) this.remember(key, principal);
+          resolve(principal ?? { kind: 'unauthorized' });
+        }, giveUp)
+        .finally(() => clearTimeout(timer));
+    });
   }
 
   private remember(key: string, principal: Principal): void {
@@ -93,7 +130,7 @@ export class Authenticator {
       const oldest = this.known.keys().next().value;
       if (oldest !== undefined) this.known.delete(oldest);
     }
-    this.known.set(key, { principal, untilMs: this.clock.monotonicMs() + TIME_TO_LIVE_MS });
+    this.known.set(key, { principal, askedAtMs: this.clock.monotonicMs() });
   }
 
   /** Forgets every credential: something about keys, roles or wallets has changed. They are asked for again at their next request. */

@@ -49,7 +49,7 @@ export const ROUTING_POLICY = `
     sticky: { min_tokens: 20000 }
     prefer_native_api: true`;
 
-export function routingConfiguration(upstreamUrl: string, policy = ROUTING_POLICY): string {
+function routingConfiguration(upstreamUrl: string, policy = ROUTING_POLICY): string {
   const model = (id: string, apis: string, price: string, more = '') =>
     `  - { id: sim/${id}, context_length: 200000, max_output_tokens: 16000, max_completion_tokens_cap: 4000, ${more} served_by: [{ provider: upstream, model: ${id}-1, apis: ${apis}, price: ${price} }] }`;
   const cheap = '{ input: "0.25", output: "2.00" }';

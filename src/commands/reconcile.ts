@@ -25,24 +25,28 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   if (positionals.length > 0) expectPositionals(positionals, ['JOB']);
   const [wanted] = positionals;
   if (wanted !== undefined && !names.includes(wanted)) throw new UsageFault(`there is no job "${wanted}"; there are ${names.join(', ')}`);
-  let isWell = true;
-  await withDatabase(environment, async (postgres) => {
-    for (const name of wanted === undefined ? names : [wanted]) {
-      const outcome = await runNow(postgres, name);
+  return withDatabase(environment, async (postgres) => {
+    let isWell = true;
+    for await (const [name, outcome] of runNow(postgres, wanted === undefined ? names : [wanted])) {
       print(`${name}: ${describe(outcome)}`);
       if (outcome === null || outcome.error !== null || outcome.finishedAtMs === null || Number(outcome.details?.['drift'] ?? 0) > 0) isWell = false;
     }
+    return isWell ? 0 : 1;
   });
-  return isWell ? 0 : 1;
 }
 
-/** null: no jobs process took it. */
-async function runNow(postgres: Postgres, name: string): Promise<JobRun | null> {
-  const id = await requestJobRun(postgres, name);
-  const askedMs = systemClock.monotonicMs();
+/** All are asked for at once, and each is told when it has ended. null: no jobs process took it. */
+async function* runNow(postgres: Postgres, names: readonly string[]): AsyncGenerator<[name: string, outcome: JobRun | null]> {
+  const requests: [string, string][] = [];
+  for (const name of names) requests.push([name, await requestJobRun(postgres, name)]);
+  for (const [name, id] of requests) yield [name, await waitForRun(postgres, id)];
+}
+
+async function waitForRun(postgres: Postgres, id: string): Promise<JobRun | null> {
+  const sinceMs = systemClock.monotonicMs();
   for (;;) {
     const run = await readJobRun(postgres, id);
-    const waitedMs = systemClock.monotonicMs() - askedMs;
+    const waitedMs = systemClock.monotonicMs() - sinceMs;
     if (run === null || run.finishedAtMs !== null || waitedMs > ENDED_LIMIT_MS) return run;
     if (run.machine === '' && waitedMs > TAKEN_LIMIT_MS && (await withdrawJobRun(postgres, id))) return null;
     await sleep(POLL_MS);

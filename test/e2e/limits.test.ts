@@ -3,11 +3,13 @@
 import assert from 'node:assert/strict';
 import { Agent, request as httpRequest } from 'node:http';
 import { after, before, describe, test } from 'node:test';
+import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import type { FakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { ADMIN_TOKEN, ask } from '../support/identity-world.ts';
 import { chatBody, limitedConfiguration, limitedKey, PICO_PER_OUTPUT_TOKEN, startExactProvider } from '../support/limited-organizations.ts';
+import { silentLog } from '../support/silent-log.ts';
 import { decimalOfPico } from '../support/test-configuration.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 
@@ -173,6 +175,19 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
     const statuses = await withClients('budget', 200, (clients) => Promise.all(clients.map((client) => client.chat(TOKENS.budget))));
     assert.equal(statuses.filter((status) => status === 200).length, BUDGET_AFFORDS);
     assert.equal(statuses.filter((status) => status === 429).length, 200 - BUDGET_AFFORDS);
+    const database = createPostgres({ url: tollgate.postgresUrl, log: silentLog, max: 1 });
+    try {
+      await waitFor(
+        'what was used to be posted to the budget, and the rest to be back',
+        async () =>
+          (await database.query('SELECT used::text, leased::text FROM limit_pools JOIN usage_limits ON limit_id = usage_limits.id AND kind = $1', ['budget']))
+            .rows,
+        (pools) =>
+          pools.length === 1 && pools[0]?.['used'] === String(PICO_PER_OUTPUT_TOKEN * BigInt(TOKENS.budget * BUDGET_AFFORDS)) && pools[0]['leased'] === '0',
+      );
+    } finally {
+      await database.close();
+    }
   });
 
   test('money that other processes have borrowed is not refused', async () => {

@@ -1,0 +1,261 @@
+// What a request draws under which limits, which of several refuses it, and what its end leaves used (spec 7.4, 8).
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Admission, tokensUsed } from '../../src/data-plane/admission/admission.ts';
+import { admit, type Gate } from '../../src/data-plane/admission/admit.ts';
+import { type AdmissionQuestion, type DrawingPlan, planDraws } from '../../src/data-plane/admission/plan-draws.ts';
+import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
+import { countTokens } from '../../src/data-plane/dialects/count-tokens.ts';
+import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
+import { imageGenerations } from '../../src/data-plane/dialects/images.ts';
+import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
+import { systemone } from '../../src/data-plane/dialects/systemone.ts';
+import type { Principal, PrincipalLimit } from '../../src/domain/identity/principal.ts';
+import type { Model } from '../../src/domain/models/catalog.ts';
+import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import type { WorkerPool, WorkerResult } from '../../src/platform/worker-pool.ts';
+import { SimulatedLending } from '../support/simulated-lending.ts';
+
+const MODEL: Model = {
+  id: 'sim/small',
+  displayName: 'Small',
+  kind: 'text',
+  aliases: [],
+  contextLength: 100_000,
+  maxOutputTokens: 10_000,
+  maxCompletionTokensCap: null,
+  attachmentTokensMax: null,
+  tokenizer: 'o200k_base',
+  active: true,
+  createdAtMs: 0,
+  servedBy: [],
+};
+const PRICE = { input: picoUsd(1n), output: picoUsd(10n), image: picoUsd(1_000n) };
+
+const PRINCIPAL: Principal = {
+  credential: 'key',
+  apiKeyId: 'k',
+  organizationId: 'o',
+  teamId: null,
+  userId: null,
+  walletId: 'w',
+  billed: true,
+  permissions: ['inference'],
+  teamPermissions: new Map(),
+  platformAdmin: false,
+  allowedModels: null,
+  limits: [],
+  expiresAtMs: null,
+};
+const NOT_BILLED: Principal = { ...PRINCIPAL, billed: false, walletId: null };
+
+function limit(id: PrincipalLimit['kind'], amount: bigint, model: string | null = null): PrincipalLimit {
+  return { id, scope: 'team', kind: id, window: id === 'budget' ? 'day' : null, amount, model };
+}
+
+const scanner = new RequestScanner();
+
+function ask(principal: Principal, body: object, dialect: Dialect = chatCompletions): AdmissionQuestion {
+  const bytes = Buffer.from(JSON.stringify(body));
+  const scanned = scanner.scan(bytes);
+  const bounds = dialect.readBounds(scanned, bytes);
+  assert.ok(!('kind' in bounds));
+  const served = { model: MODEL, offers: new Map(), worstPrice: new Map([[dialect.api, PRICE]]) };
+  const measure = { bytes: bytes.length, attachments: 0, carriedTokens: 0 };
+  return { principal, dialect, served, bounds, measure, request: { body: bytes, scanned, form: null } };
+}
+
+function planOf(question: AdmissionQuestion): DrawingPlan {
+  const plan = planDraws(question, question.measure);
+  assert.ok(!('kind' in plan));
+  return plan;
+}
+
+function refusalOf(question: AdmissionQuestion): Refusal {
+  const refusal = planDraws(question, question.measure);
+  assert.ok('kind' in refusal);
+  return refusal;
+}
+
+const wishesOf = (question: AdmissionQuestion) => planOf(question).wishes.map(({ pool, amount }) => [pool.kind, amount]);
+
+const ALL = [limit('budget', 10n ** 9n), limit('tokens_per_minute', 10n ** 6n), limit('requests_per_minute', 60n), limit('concurrent_requests', 4n)];
+
+describe('what a request draws', () => {
+  const body = { max_tokens: 100, messages: [] };
+  const bytes = BigInt(JSON.stringify(body).length);
+  const price = bytes + 1_000n;
+
+  test('in this order: a place, a request, tokens, budgets, and the wallet last', () => {
+    assert.deepEqual(wishesOf(ask({ ...PRINCIPAL, limits: ALL }, body)), [
+      ['concurrent_requests', 1n],
+      ['requests_per_minute', 1n],
+      ['tokens_per_minute', bytes + 100n],
+      ['budget', price],
+      ['credit', price],
+    ]);
+  });
+
+  test('a limit of another model does not apply', () => {
+    const limits = [limit('requests_per_minute', 1n, 'sim/other'), limit('concurrent_requests', 1n, 'sim/small')];
+    assert.deepEqual(wishesOf(ask({ ...NOT_BILLED, limits }, body)), [['concurrent_requests', 1n]]);
+  });
+
+  test('a budget of an organization that is not billed holds the price where there is one, and nothing where there is not', () => {
+    const question = ask({ ...NOT_BILLED, limits: [limit('budget', 10n ** 9n)] }, body);
+    assert.deepEqual(wishesOf(question), [['budget', price]]);
+    const unpriced = { ...question, served: { ...question.served, worstPrice: new Map() } };
+    assert.deepEqual(wishesOf(unpriced), []);
+    assert.deepEqual(wishesOf(ask({ ...NOT_BILLED, limits: [limit('budget', 10n ** 9n)] }, { messages: [] })), []);
+  });
+
+  test('counting tokens draws a place and a request; images draw no tokens', () => {
+    assert.deepEqual(wishesOf(ask({ ...PRINCIPAL, limits: ALL }, body, countTokens)), [
+      ['concurrent_requests', 1n],
+      ['requests_per_minute', 1n],
+    ]);
+    const kinds = wishesOf(ask({ ...PRINCIPAL, limits: ALL }, { n: 2, prompt: 'x' }, imageGenerations));
+    assert.deepEqual(kinds.slice(2), [
+      ['budget', 2_000n],
+      ['credit', 2_000n],
+    ]);
+  });
+
+  test('under a limit on tokens: refused without a bound, above the limit, and without questions', () => {
+    const limited = { ...NOT_BILLED, limits: [limit('tokens_per_minute', 5_000n)] };
+    assert.deepEqual(refusalOf(ask(limited, { messages: [] })), { kind: 'traffic_token_bound_required', field: 'max_tokens' });
+    const above = refusalOf(ask(limited, { messages: [], max_tokens: 6_000 }));
+    assert.ok(above.kind === 'traffic_token_bound_required' && above.field === 'max_tokens' && above.result?.['limit'] === 5_000);
+    const long = refusalOf(ask(limited, { messages: ['x'.repeat(6_000)], max_tokens: 5 }));
+    assert.ok(long.kind === 'traffic_token_bound_required' && long.field === 'messages');
+    assert.deepEqual(refusalOf(ask(limited, { state: 's', questions: {} }, systemone)), { kind: 'traffic_token_bound_required', field: 'questions' });
+    assert.equal(planOf(ask(limited, { state: 's', questions: { q: 1 } }, systemone)).wishes.length, 1);
+  });
+
+  test('a billed organization without a wallet is still being made', () => {
+    assert.deepEqual(refusalOf(ask({ ...PRINCIPAL, walletId: null }, body)), { kind: 'principal_provisioning' });
+  });
+});
+
+/** A worker pool that counts so many tokens, or has no room. */
+function workersOf(answer: WorkerResult<{ inputTokens: number | null; outputTokens: null }>): { workers: WorkerPool; asked: () => number } {
+  let asked = 0;
+  const run = () => {
+    asked += 1;
+    return Promise.resolve(answer);
+  };
+  return { workers: { run } as unknown as WorkerPool, asked: () => asked };
+}
+
+const BUSY = { ok: false, reason: 'queue_full' } as const;
+
+async function admitWith(lending: SimulatedLending, question: AdmissionQuestion, workers: WorkerPool): Promise<Admission | Refusal> {
+  const [leases = lending.process()] = lending.processes;
+  const gate: Gate = { leases, workers, clock: { nowMs: () => 0, monotonicMs: () => lending.time.nowMs } };
+  let result: Admission | Refusal | null = null;
+  void Promise.resolve(admit(question, gate)).then((answer) => {
+    result = answer;
+  });
+  await lending.time.run(lending.time.nowMs + 5_000);
+  assert.ok(result !== null, 'it is answered');
+  return result;
+}
+
+describe('near the edge', () => {
+  const body = { max_tokens: 10, messages: [{ role: 'user', content: 'x'.repeat(900) }] };
+
+  test('the exact count is the bound where the bytes are too many, and the hold is smaller', async () => {
+    const lending = new SimulatedLending();
+    lending.pool('credit', 'w', 500n);
+    const { workers } = workersOf({ ok: true, value: { inputTokens: 300, outputTokens: null } });
+    const admission = await admitWith(lending, ask(PRINCIPAL, body), workers);
+    assert.ok(admission instanceof Admission);
+    assert.deepEqual([admission.hold, admission.tokenBounds?.inputTokensMax], [400n, 300]);
+  });
+
+  test('a busy pool leaves the bound by bytes, and the refusal', async () => {
+    const lending = new SimulatedLending();
+    lending.pool('credit', 'w', 500n);
+    const admission = await admitWith(lending, ask(PRINCIPAL, body), workersOf(BUSY).workers);
+    assert.ok('kind' in admission && admission.kind === 'insufficient_credit');
+  });
+
+  test('what could not be afforded with no input at all is not counted', async () => {
+    const lending = new SimulatedLending();
+    lending.pool('credit', 'w', 99n);
+    const { workers, asked } = workersOf({ ok: true, value: { inputTokens: 1, outputTokens: null } });
+    const admission = await admitWith(lending, ask(PRINCIPAL, body), workers);
+    assert.ok('kind' in admission && admission.kind === 'insufficient_credit');
+    assert.equal(asked(), 0);
+  });
+
+  test('a limit on tokens that is below the bytes and above the count', async () => {
+    const lending = new SimulatedLending();
+    lending.pool('tokens_per_minute', 'tokens_per_minute', 600n);
+    const { workers } = workersOf({ ok: true, value: { inputTokens: 300, outputTokens: null } });
+    const limited = { ...NOT_BILLED, limits: [limit('tokens_per_minute', 600n)] };
+    assert.ok((await admitWith(lending, ask(limited, body), workers)) instanceof Admission);
+    assert.ok('kind' in (await admitWith(lending, ask(limited, body), workersOf(BUSY).workers)));
+  });
+});
+
+describe('the end of an admission', () => {
+  async function admitted(): Promise<{ lending: SimulatedLending; admission: Admission }> {
+    const lending = new SimulatedLending();
+    for (const { kind, id, amount } of ALL) lending.pool(kind, id, amount);
+    lending.pool('credit', 'w', 10n ** 9n);
+    const admission = await admitWith(lending, ask({ ...PRINCIPAL, limits: ALL }, { max_tokens: 100, messages: [] }), workersOf(BUSY).workers);
+    assert.ok(admission instanceof Admission);
+    assert.deepEqual(admission.budgets, ['budget']);
+    return { lending, admission };
+  }
+
+  async function left({ lending }: { lending: SimulatedLending }): Promise<readonly bigint[]> {
+    void lending.processes[0]?.giveBackAll();
+    await lending.time.run(lending.time.nowMs + 1_000);
+    return ['concurrent_requests', 'requests_per_minute', 'tokens_per_minute', 'budget', 'w'].map((key) => lending.leased(key));
+  }
+
+  test('leaves used what the execution used', async () => {
+    const world = await admitted();
+    world.admission.release({ charge: 40n, budgetUse: 40n, tokens: 25 });
+    assert.deepEqual(await left(world), [0n, 1n, 25n, 40n, 40n]);
+    assert.throws(() => world.admission.release('refused'), /once/);
+  });
+
+  test('of unknown tokens leaves all used that were drawn', async () => {
+    const world = await admitted();
+    const tokens = BigInt((world.admission.tokenBounds?.inputTokensMax ?? 0) + 100);
+    world.admission.release({ charge: 0n, budgetUse: 0n, tokens: null });
+    assert.deepEqual(await left(world), [0n, 1n, tokens, 0n, 0n]);
+  });
+
+  test('that was refused after all leaves nothing used', async () => {
+    const world = await admitted();
+    world.admission.release('refused');
+    assert.deepEqual(await left(world), [0n, 0n, 0n, 0n, 0n]);
+  });
+
+  test('whose record is lost leaves everything held but its place', async () => {
+    const world = await admitted();
+    world.admission.release('unrecorded');
+    const [places, ...others] = await left(world);
+    assert.equal(places, 0n);
+    assert.ok(others.every((amount) => amount > 0n));
+  });
+
+  test('a budget is never charged with more than was drawn from it', async () => {
+    const { admission } = await admitted();
+    assert.deepEqual([admission.budgetUse(picoUsd(7n)), admission.budgetUse(picoUsd(10n ** 9n)), admission.budgetUse(null)], [7n, admission.hold, 0n]);
+  });
+
+  test('tokens are known where they were reported or nobody worked', () => {
+    const usage = { inputTokens: 3, cachedInputTokens: null, cacheWriteTokens: null, outputTokens: 4, reasoningTokens: null, images: null };
+    assert.equal(tokensUsed('completed', usage), 7);
+    assert.equal(tokensUsed('completed', { ...usage, outputTokens: null }), null);
+    assert.equal(tokensUsed('no_reply', null), null);
+    assert.equal(tokensUsed('connect_failed', null), 0);
+  });
+});

@@ -16,28 +16,35 @@ const COUNTER_MAX = 0xfff;
 const COUNTER_SEED_MASK = 0x7ff;
 const TIMESTAMP_MAX = 2 ** 48 - 1;
 
-/** Ids are put together from three hexadecimal digits at a time: few joins, and a table that stays small. */
-const HEX_TRIPLES: readonly string[] = Array.from({ length: 0x1000 }, (_, bits) => bits.toString(16).padStart(3, '0'));
-const VARIANTS = ['-8', '-9', '-a', '-b'] as const;
+const DIGITS = Buffer.from('0123456789abcdef');
+const VARIANT_AT = 19;
+/** Where the 60 random bits go, three digits for each draw. */
+const TRIPLES_AT = [20, 24, 27, 30, 33] as const;
+const COUNTER_AT = 15;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
 /** Makes the process's id source. `fillRandom` must fill the whole array; tests pass their own. */
 export function createExecutionIdSource(clock: Clock, fillRandom: (bytes: Uint8Array) => void = (bytes) => void randomFillSync(bytes)): () => string {
   const pool = new Uint16Array(POOL_DRAWS);
   const poolBytes = new Uint8Array(pool.buffer);
+  /** The next id's text. In one piece from the start, since joined strings are walked each time they are written somewhere. */
+  const text = Buffer.from('00000000-0000-7000-8000-000000000000');
   let position = POOL_DRAWS;
   let timestampMs = -1;
   let counter = 0;
-  let prefix = '';
 
   const startMillisecond = (ms: number, seed: number): void => {
     assert(ms >= 0 && ms <= TIMESTAMP_MAX, 'execution id: the clock is outside what a UUIDv7 can carry');
     timestampMs = ms;
     counter = seed & COUNTER_SEED_MASK;
     const hex = ms.toString(16).padStart(12, '0');
-    prefix = `${hex.slice(0, 8)}-${hex.slice(8)}-7`;
+    text.write(`${hex.slice(0, 8)}-${hex.slice(8)}`, 'latin1');
   };
-  const triple = (offset: number): string => HEX_TRIPLES[(pool[offset] as number) & 0xfff] as string;
+  const writeTriple = (at: number, bits: number): void => {
+    text[at] = DIGITS[(bits >> 8) & 0xf] as number;
+    text[at + 1] = DIGITS[(bits >> 4) & 0xf] as number;
+    text[at + 2] = DIGITS[bits & 0xf] as number;
+  };
 
   return () => {
     if (position === POOL_DRAWS) {
@@ -53,9 +60,11 @@ export function createExecutionIdSource(clock: Clock, fillRandom: (bytes: Uint8A
     else if (counter === COUNTER_MAX) startMillisecond(timestampMs + 1, seed);
     else counter++;
 
+    writeTriple(COUNTER_AT, counter);
     // The seed takes the low bits of the first draw; the variant's two random bits are its highest.
-    const variant = VARIANTS[seed >> 14] as string;
-    return prefix + HEX_TRIPLES[counter] + variant + triple(at + 1) + '-' + triple(at + 2) + triple(at + 3) + triple(at + 4) + triple(at + 5);
+    text[VARIANT_AT] = DIGITS[8 + (seed >> 14)] as number;
+    for (let triple = 0; triple < TRIPLES_AT.length; triple++) writeTriple(TRIPLES_AT[triple] as number, pool[at + 1 + triple] as number);
+    return text.toString('latin1');
   };
 }
 

@@ -44,41 +44,43 @@ function amount(value: bigint | null): string {
   return value === null ? 'null' : `"${value}"`;
 }
 
+/** With the wallet that pays where that is the principal's own. Long pieces: a text of many short ones is slow to write. */
 const principalTexts = new WeakMap<ScopedPrincipal, string>();
-const offerTexts = new WeakMap<Offer, string>();
+const offerTexts = new WeakMap<Offer, { readonly model: string; readonly text: string }>();
 
-function principalText(principal: ScopedPrincipal): string {
-  let text = principalTexts.get(principal);
+function principalText(principal: ScopedPrincipal, walletId: string | null): string {
+  let text = walletId === principal.walletId ? principalTexts.get(principal) : undefined;
   if (text === undefined) {
     const { organizationId, teamId, userId, apiKeyId } = principal;
-    text = JSON.stringify({ organizationId, teamId, userId, apiKeyId }).slice(1, -1);
-    principalTexts.set(principal, text);
+    text = JSON.stringify({ organizationId, teamId, userId, apiKeyId, walletId }).slice(1, -1);
+    if (walletId === principal.walletId) principalTexts.set(principal, text);
   }
   return text;
 }
 
-function offerText(offer: Offer): string {
-  let text = offerTexts.get(offer);
-  if (text === undefined) {
-    text = JSON.stringify({ provider: offer.provider.id, providerModel: offer.providerModel, priceVersion: offer.price?.version ?? null }).slice(1, -1);
-    offerTexts.set(offer, text);
-  }
+function offerText(offer: Offer, model: string): string {
+  const known = offerTexts.get(offer);
+  if (known !== undefined && known.model === model) return known.text;
+  const { provider, providerModel, price } = offer;
+  const text = JSON.stringify({ model, provider: provider.id, providerModel, priceVersion: price?.version ?? null }).slice(1, -1);
+  offerTexts.set(offer, { model, text });
   return text;
 }
 
 /** The fields of an ExecutionStart, without the braces around them: both records have them. */
 export function startText(start: StartParts): string {
-  const { clientRequestId, tags, route, budgets } = start;
-  const labels = clientRequestId === null && tags.length === 0 ? NO_LABELS : `"clientRequestId":${quoteOrNull(clientRequestId)},"tags":${JSON.stringify(tags)}`;
+  const { clientRequestId, tags, route, budgets, authorizedAmount } = start;
+  const labels =
+    clientRequestId === null && tags.length === 0 ? NO_LABELS : `,"clientRequestId":${quoteOrNull(clientRequestId)},"tags":${JSON.stringify(tags)},`;
   return (
-    `"id":"${start.id}","admittedAtMs":${start.admittedAtMs},${principalText(start.principal)},"walletId":${quoteOrNull(start.walletId)},` +
-    `"api":"${start.api}","requestedModel":${quote(start.requestedModel)},"model":${quote(start.model)},${offerText(start.offer)},` +
-    `"streamed":${start.streamed},${labels},"authorizedAmount":${amount(start.authorizedAmount)},"requestBytes":${start.requestBytes}` +
+    `"id":"${start.id}","admittedAtMs":${start.admittedAtMs},${principalText(start.principal, start.walletId)},` +
+    `"api":"${start.api}","requestedModel":${quote(start.requestedModel)},${offerText(start.offer, start.model)}` +
+    `${start.streamed ? ',"streamed":true' : ',"streamed":false'}${labels}"authorizedAmount":${amount(authorizedAmount)},"requestBytes":${start.requestBytes}` +
     (route === null ? '' : `,"route":${JSON.stringify(route)}`) +
     (budgets.length === 0 ? '' : `,"budgets":${JSON.stringify(budgets)}`)
   );
 }
-const NO_LABELS = '"clientRequestId":null,"tags":[]';
+const NO_LABELS = ',"clientRequestId":null,"tags":[],';
 
 export function admittedRecord(start: string): string {
   return `{"type":"admitted",${start}}`;

@@ -10,6 +10,7 @@ import { Buffer } from 'node:buffer';
 import { isIP, connect as openPlain, type Socket } from 'node:net';
 import { connect as openTls } from 'node:tls';
 import type { Clock } from '../../../platform/clock.ts';
+import { atTurnEnd, isTurnEnd, turnCount } from '../../../platform/turn-end.ts';
 import type { ReplyHead } from './reply-head.ts';
 import { ReplyReader } from './reply-reader.ts';
 import type { UpstreamRequest } from './request-head.ts';
@@ -74,26 +75,27 @@ const TCP_KEEP_ALIVE_DELAY_MS = 60_000;
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
 
 /**
- * Kept connections with a request to send. They send after the event loop has looked at all sockets once more: an end or a stray reply that lies
- * unread on one of them must not be taken for the reply to this request (response queue poisoning), and a dead one is better found before it is used.
+ * Kept connections with a request to send, which send at the end of the next turn of the event loop: all sockets have been looked at once more then.
+ * An end or a stray reply that lies unread on one of them must not be taken for the reply to this request (response queue poisoning), and a
+ * dead one is better found before it is used.
  */
 let sending: Connection[] = [];
-let lookedAt: Connection[] = [];
+/** After so many the end of a turn finds that a connection was looked at since it became free. */
+const TURNS_FOR_A_LOOK = 2;
 
-/**
- * Two turns: a call that is made while the loop deals with sockets has the first one at the end of that round, whose events were gathered before.
- * Measured: the turns cost nothing that shows, since all that wait share them.
- */
 function sendSoon(connection: Connection): void {
-  if (sending.length === 0 && lookedAt.length === 0) setImmediate(turn);
+  // In the middle of a turn its sockets were gathered before, and not all of them are read.
+  if (!isTurnEnd()) {
+    atTurnEnd(() => sendSoon(connection));
+    return;
+  }
+  if (sending.length === 0) atTurnEnd(sendAll);
   sending.push(connection);
 }
 
-function turn(): void {
-  const connections = lookedAt;
-  lookedAt = sending;
+function sendAll(): void {
+  const connections = sending;
   sending = [];
-  if (lookedAt.length > 0) setImmediate(turn);
   for (const connection of connections) connection.send();
 }
 
@@ -112,12 +114,11 @@ export class Connection {
   private connected = false;
   private earlySession: Buffer | null = null;
   private sent = false;
-  /** The kernel has taken the last byte of the request. */
-  private written = false;
   /** A byte has come since the request was sent. */
   private answered = false;
   private paused = false;
   private exchanges = 0;
+  private freeSinceTurn = 0;
   /** Since when the connection waits for what it waits for. */
   private waitingSinceMs: number;
 
@@ -162,9 +163,12 @@ export class Connection {
     this.head = head;
     this.listener = listener;
     this.sent = false;
-    this.written = false;
     this.answered = false;
     this.reader.begin();
+    if (this.connected && isTurnEnd() && turnCount() - this.freeSinceTurn >= TURNS_FOR_A_LOOK) {
+      this.send();
+      return;
+    }
     this.waitingSinceMs = this.keeper.clock.monotonicMs();
     if (this.connected) sendSoon(this);
   }
@@ -179,22 +183,18 @@ export class Connection {
     this.waitingSinceMs = this.keeper.clock.monotonicMs();
     const { body, headroomBytes = 0 } = request;
     if (body === null) {
-      socket.write(head, 'latin1', this.onWritten);
+      socket.write(head, 'latin1');
     } else if (head.length <= headroomBytes) {
       const whole = Buffer.from(body.buffer, body.byteOffset - head.length, head.length + body.length);
       whole.write(head, 0, head.length, 'latin1');
-      socket.write(whole, this.onWritten);
+      socket.write(whole);
     } else {
       socket.cork();
       socket.write(head, 'latin1');
-      socket.write(body, this.onWritten);
+      socket.write(body);
       socket.uncork();
     }
   }
-
-  private readonly onWritten = (fault?: Error | null): void => {
-    if (fault == null) this.written = true;
-  };
 
   private readonly onRead = (length: number): boolean => {
     const { listener, reader } = this;
@@ -234,11 +234,13 @@ export class Connection {
   /** The reply is complete. */
   private finish(): void {
     const { listener, reader } = this;
-    const requestWritten = this.written && this.socket.writableLength === 0;
+    // The kernel has taken the last byte of it, then.
+    const requestWritten = this.sent && this.socket.writableLength === 0 && this.socket.errored === null;
     this.listener = null;
     const keptMs = this.keptMs();
     if (reader.reusable && requestWritten && keptMs > 0 && !this.closed) {
       this.exchanges += 1;
+      this.freeSinceTurn = turnCount();
       if (this.paused) this.resume();
       this.lendableUntilMs = this.keeper.clock.monotonicMs() + keptMs;
       this.keeper.onFree(this);

@@ -64,6 +64,8 @@ export interface TerminalRecord extends ExecutionStart {
   readonly latencyMs: number;
   readonly ttftMs: number | null;
   readonly responseBytes: number;
+  /** The provider ended the reply at its output limit (spec 2.5, `truncated`); absent where nobody looked. */
+  readonly truncated?: boolean;
   /** The provider's id of a response it has saved (`resp_...`, spec 4.2); absent in records of older versions and of other dialects. */
   readonly responseId?: string | null;
   /** What the same tokens cost at the route's baseline model, in pico-dollars, decimal string; absent or null where it is not known (spec 2.4). */

@@ -2,6 +2,7 @@
 
 import type { TerminalRecord } from '../../domain/executions/execution-record.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
+import { dollars, picoOf } from './decimal-text.ts';
 import { ROUTE_COLUMNS } from './route-columns.ts';
 
 /** A terminal record's facts. A corrected execution is inserted again with a higher version, and then only that one counts. */
@@ -61,6 +62,7 @@ const COLUMNS: readonly Column[] = [
   ['suspense', (fact) => dollars(fact.suspense)],
   ...ROUTE_COLUMNS,
   ['route_baseline_cost', (fact) => dollarsOrNull(fact.baselineCost ?? null)],
+  ['truncated', (fact) => fact.truncated ?? false],
 ];
 const COLUMN_NAMES = COLUMNS.map(([name]) => name).join(', ');
 
@@ -138,20 +140,8 @@ export async function readFactStates(client: ClickHouseClient, window: FactWindo
   return new Map(rows.map((row) => [row.id, { billingStatus: row.billing_status, charge: row.total_cost === null ? null : picoOf(row.total_cost) }]));
 }
 
-/** The server writes decimals without trailing zeros: "0.5", "12". */
-function picoOf(dollarText: string): bigint {
-  const [whole = '0', fraction = ''] = dollarText.split('.');
-  return BigInt(whole + fraction.padEnd(12, '0'));
-}
-
 function wholeOrNull(value: number | null): number | null {
   return value === null ? null : Math.round(value);
-}
-
-/** Pico-dollars as text become dollars as text by placing the point: no number in between. */
-function dollars(pico: string): string {
-  const digits = pico.padStart(13, '0');
-  return `${digits.slice(0, -12)}.${digits.slice(-12)}`;
 }
 
 function dollarsOrNull(pico: string | null): string | null {

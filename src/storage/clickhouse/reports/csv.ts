@@ -1,0 +1,15 @@
+// Lines of comma-separated values (RFC 4180) that a spreadsheet does not take for formulas.
+
+export type CsvValue = string | number | boolean | null;
+
+export function csvLine(values: readonly CsvValue[]): string {
+  return `${values.map(csvField).join(',')}\r\n`;
+}
+
+/** Text that begins as a formula does gets an apostrophe: labels of requests are their senders'. */
+function csvField(value: CsvValue): string {
+  if (value === null) return '';
+  if (typeof value !== 'string') return String(value);
+  const text = /^[=+\-@\t\r]/.test(value) && !/^-?[0-9.]+$/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

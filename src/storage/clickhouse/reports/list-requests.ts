@@ -1,0 +1,111 @@
+// Recorded requests, the latest first, page by page (DESIGN 6). A page's place is its last entry, so what is recorded meanwhile moves nothing.
+
+import type { ClickHouseClient } from '../clickhouse.ts';
+import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { ENTRY_COLUMNS, type EntryRow, type RequestEntry, requestEntry } from './request-entry.ts';
+import { REPORT_SETTINGS, selectReport } from './select-report.ts';
+
+/** The entry after which a page begins. */
+export interface RequestCursor {
+  readonly admittedAtMs: number;
+  readonly id: string;
+}
+
+export interface RequestsQuestion extends ReportQuestion {
+  readonly limit: number;
+  /** null: from the latest. */
+  readonly cursor: RequestCursor | null;
+}
+
+export interface RequestPage {
+  readonly data: readonly RequestEntry[];
+  /** null: there are no more. */
+  readonly nextCursor: string | null;
+}
+
+const CURSOR = /^(\d{1,15})\.([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/;
+
+/** null: not a cursor of ours. */
+export function readRequestCursor(text: string): RequestCursor | null {
+  const [, admittedAt, id] = CURSOR.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? [];
+  return admittedAt === undefined || id === undefined ? null : { admittedAtMs: Number(admittedAt), id };
+}
+
+function writeCursor({ admittedAtMs, id }: RequestCursor): string {
+  return Buffer.from(`${admittedAtMs}.${id}`, 'latin1').toString('base64url');
+}
+
+export async function listRequests(client: ClickHouseClient, question: RequestsQuestion): Promise<RequestPage> {
+  const keys = await selectKeys(client, question);
+  const shown = keys.slice(0, question.limit);
+  const last = shown.at(-1);
+  const isLast = keys.length <= question.limit || last === undefined;
+  return {
+    data: await selectEntries(client, question, shown),
+    nextCursor: isLast ? null : writeCursor({ admittedAtMs: last.admitted_ms, id: last.entry_id }),
+  };
+}
+
+interface EntryKey {
+  readonly entry_id: string;
+  readonly organization: string;
+  readonly admitted_ms: number;
+}
+
+const HOUR_MS = 3_600_000;
+/** How far back is looked, hours before the page's beginning: mostly the first stretch holds a page, and the window is long. */
+const STRETCHES_MS = [2 * HOUR_MS, 24 * HOUR_MS, 240 * HOUR_MS, Number.POSITIVE_INFINITY];
+
+/** The entries of a page and one more, by narrow columns alone. */
+async function selectKeys(client: ClickHouseClient, question: RequestsQuestion): Promise<EntryKey[]> {
+  const { window, cursor, limit } = question;
+  const untilMs = cursor === null ? window.untilMs : Math.min(window.untilMs, cursor.admittedAtMs + 1);
+  const keys: EntryKey[] = [];
+  let endMs = untilMs;
+  for (const stretchMs of STRETCHES_MS) {
+    const fromMs = Math.max(window.fromMs, untilMs - stretchMs);
+    if (fromMs >= endMs) continue;
+    const stretch = { ...question, window: { ...window, fromMs, untilMs: endMs } };
+    keys.push(...(await selectStretch(client, stretch, limit + 1 - keys.length)));
+    if (keys.length > limit) break;
+    endMs = fromMs;
+  }
+  return keys;
+}
+
+/** Entries of one instant are in the server's order of UUIDs, which is some order. */
+async function selectStretch(client: ClickHouseClient, question: RequestsQuestion, limit: number): Promise<EntryKey[]> {
+  const { cursor } = question;
+  return selectReport<EntryKey>(
+    client,
+    `SELECT toString(id) AS entry_id, toString(organization_id) AS organization, toUnixTimestamp64Milli(admitted_at) AS admitted_ms
+     FROM request_facts FINAL
+     WHERE ${checkedConditions(question)} AND ({cursor_ms:Int64} < 0 OR toUnixTimestamp64Milli(admitted_at) < {cursor_ms:Int64} OR id < {cursor_id:UUID})
+     ORDER BY admitted_at DESC, id DESC
+     LIMIT {limit:UInt32}
+     ${REPORT_SETTINGS}`,
+    { ...conditionParameters(question), cursor_ms: cursor?.admittedAtMs ?? -1, cursor_id: cursor?.id ?? NO_ID, limit },
+  );
+}
+const NO_ID = '00000000-0000-0000-0000-000000000000';
+
+/** The wide rows of exactly these entries: organizations and instants lead to the few granules that hold them. */
+async function selectEntries(client: ClickHouseClient, question: RequestsQuestion, keys: readonly EntryKey[]): Promise<RequestEntry[]> {
+  const [first, last] = [keys[0], keys.at(-1)];
+  if (first === undefined || last === undefined) return [];
+  const ofPage = { ...question, window: { ...question.window, fromMs: last.admitted_ms, untilMs: first.admitted_ms + 1 } };
+  const rows = await selectReport<EntryRow>(
+    client,
+    `SELECT ${ENTRY_COLUMNS}
+     FROM request_facts FINAL
+     WHERE ${checkedConditions(ofPage)} AND organization_id IN {organizations:Array(UUID)} AND id IN {ids:Array(UUID)}
+     ORDER BY admitted_at DESC, id DESC
+     ${REPORT_SETTINGS}`,
+    {
+      ...conditionParameters(ofPage),
+      organizations: [...new Set(keys.map(({ organization }) => organization))],
+      ids: keys.map(({ entry_id }) => entry_id),
+    },
+  );
+  return rows.map(requestEntry);
+}

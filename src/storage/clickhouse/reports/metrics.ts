@@ -1,0 +1,236 @@
+// The metrics of spec 2.5, each defined once: as a state over facts, as that state merged over cells, and as the field that is shown.
+
+import { formatUsdString } from '../../../domain/money/format.ts';
+import { picoOf } from '../decimal-text.ts';
+
+/** What a request cost: the payer's charge where somebody is billed, else what its tokens are worth by the catalog. null: not known. */
+export const SPEND = 'if(isNull(wallet_id), rated_cost, total_cost)';
+
+/** The client did not get the answer that it was owed. A client that left is no error of the service. */
+export const IS_ERROR =
+  "ifNull(status >= 400, false) OR outcome IN ('connect_failed', 'provider_refused', 'provider_failed', 'no_reply', 'cut_mid_stream', 'process_killed')";
+
+/** Spec 2.5: savings count only requests whose both prices are known. */
+const HAS_BASELINE = `isNotNull(route_baseline_cost) AND isNotNull(${SPEND})`;
+
+/** Spec 3.2: the reasons for which the fallback tier serves. */
+const IS_FALLBACK = "route_reason IN ('classifier_failed', 'no_request_text', 'classifier_skipped')";
+
+/** Ten of equal width; 1 belongs to the last. Without a confidence: outside. */
+const CONFIDENCE_BUCKET = 'if(isNull(route_confidence), 255, least(9, toUInt8(floor(assumeNotNull(route_confidence) * 10))))';
+
+/** Nearest rank, weighted by 1: an exact quantile whose state is as large as there are different values, not as there are requests. */
+function quantilesOf(column: string): { readonly state: string; readonly merged: string } {
+  return {
+    state: `quantilesExactWeightedIfState(0.5, 0.95)(assumeNotNull(${column}), 1, isNotNull(${column}))`,
+    merged: 'quantilesExactWeightedIfMerge(0.5, 0.95)',
+  };
+}
+
+interface MetricSql {
+  readonly name: string;
+  /** Over facts. */
+  readonly state: string;
+  /** The aggregate that merges states. */
+  readonly merge: string;
+}
+
+const total = (name: string, state: string): MetricSql => ({ name, state, merge: 'sum' });
+const quantiles = (name: string, column: string): MetricSql => ({ name, state: quantilesOf(column).state, merge: quantilesOf(column).merged });
+
+/** Of requests that compare: what the series shows, too. */
+const SERIES_METRICS: readonly MetricSql[] = [
+  total('requests', 'count()'),
+  total('spend', `sum(ifNull(${SPEND}, 0))`),
+  total('baseline_spend', `sumIf(ifNull(${SPEND}, 0), ${HAS_BASELINE})`),
+  total('baseline_cost', `sumIf(ifNull(route_baseline_cost, 0), ${HAS_BASELINE})`),
+];
+
+const METRICS: readonly MetricSql[] = [
+  ...SERIES_METRICS,
+  total('tokens', 'sum(ifNull(tokens_prompt, 0) + ifNull(tokens_completion, 0))'),
+  total('baseline_requests', `countIf(${HAS_BASELINE})`),
+  total('errors', `countIf(${IS_ERROR})`),
+  total('truncated', 'countIf(truncated)'),
+  total('cached', 'countIf(route_cached)'),
+  total('escalated', 'countIf(route_escalated)'),
+  total('fallbacks', `countIf(${IS_FALLBACK})`),
+  // The kind of work decided which model: a strength at it put the model ahead.
+  total('task_applied', "countIf(route_picked_by = 'strength')"),
+  quantiles('latency', 'latency_ms'),
+  total('latency_known', 'count(latency_ms)'),
+  quantiles('ttft', 'ttft_ms'),
+  total('ttft_known', 'count(ttft_ms)'),
+  total('confidence_sum', 'sum(ifNull(route_confidence, 0))'),
+  total('confidence_known', 'count(route_confidence)'),
+  { name: 'confidence_buckets', state: `countResample(0, 10, 1)(${CONFIDENCE_BUCKET})`, merge: 'sumForEach' },
+  { name: 'first_at', state: 'min(admitted_at)', merge: 'min' },
+  { name: 'last_at', state: 'max(admitted_at)', merge: 'max' },
+  total('classifier_calls', "countIf(classifier_model != '')"),
+  total('classifier_tokens', 'sum(ifNull(classifier_input_tokens, 0))'),
+  total('classifier_cost', 'sum(ifNull(classifier_cost, 0))'),
+  total('classifier_priced', 'count(classifier_cost)'),
+  // Tokens that were reported and have no price: the sum of the others would pass for all of it.
+  total('classifier_unpriced', 'countIf(isNotNull(classifier_input_tokens) AND isNull(classifier_cost))'),
+  quantiles('classifier_latency', 'classifier_latency_ms'),
+  total('classifier_latency_known', 'count(classifier_latency_ms)'),
+];
+
+const MONEY: ReadonlySet<string> = new Set(['spend', 'baseline_spend', 'baseline_cost', 'classifier_cost']);
+const INSTANTS: ReadonlySet<string> = new Set(['first_at', 'last_at']);
+
+/** Select list over facts: the state of every metric, by name. */
+export const METRIC_STATES = METRICS.map(({ name, state }) => `${state} AS state_${name}`).join(',\n  ');
+
+/** Select list over rows that have those states. Decimals are text: no float touches them. */
+export const MERGED_METRICS = METRICS.map(({ name, merge }) => shown(name, `${merge}(state_${name})`)).join(',\n  ');
+
+/** Select list over facts of what a series shows. */
+export const SERIES_COLUMNS = SERIES_METRICS.map(({ name, state }) => shown(name, state)).join(',\n  ');
+
+function shown(name: string, value: string): string {
+  if (MONEY.has(name)) return `toString(${value}) AS m_${name}`;
+  return INSTANTS.has(name) ? `toUnixTimestamp64Milli(${value}) AS m_${name}` : `${value} AS m_${name}`;
+}
+
+/** A row of the select lists above, as JSON. */
+export interface SeriesRow {
+  readonly m_requests: number;
+  readonly m_spend: string;
+  readonly m_baseline_spend: string;
+  readonly m_baseline_cost: string;
+}
+
+export interface MetricsRow extends SeriesRow {
+  readonly m_tokens: number;
+  readonly m_baseline_requests: number;
+  readonly m_errors: number;
+  readonly m_truncated: number;
+  readonly m_cached: number;
+  readonly m_escalated: number;
+  readonly m_fallbacks: number;
+  readonly m_task_applied: number;
+  readonly m_latency: readonly [number, number];
+  readonly m_latency_known: number;
+  readonly m_ttft: readonly [number, number];
+  readonly m_ttft_known: number;
+  readonly m_confidence_sum: number;
+  readonly m_confidence_known: number;
+  readonly m_confidence_buckets: readonly number[];
+  readonly m_first_at: number;
+  readonly m_last_at: number;
+  readonly m_classifier_calls: number;
+  readonly m_classifier_tokens: number;
+  readonly m_classifier_cost: string;
+  readonly m_classifier_priced: number;
+  readonly m_classifier_unpriced: number;
+  readonly m_classifier_latency: readonly [number, number];
+  readonly m_classifier_latency_known: number;
+}
+
+/** Of no requests. */
+export const NO_METRICS: MetricsRow = {
+  m_requests: 0,
+  m_spend: '0',
+  m_baseline_spend: '0',
+  m_baseline_cost: '0',
+  m_tokens: 0,
+  m_baseline_requests: 0,
+  m_errors: 0,
+  m_truncated: 0,
+  m_cached: 0,
+  m_escalated: 0,
+  m_fallbacks: 0,
+  m_task_applied: 0,
+  m_latency: [0, 0],
+  m_latency_known: 0,
+  m_ttft: [0, 0],
+  m_ttft_known: 0,
+  m_confidence_sum: 0,
+  m_confidence_known: 0,
+  m_confidence_buckets: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+  m_first_at: 0,
+  m_last_at: 0,
+  m_classifier_calls: 0,
+  m_classifier_tokens: 0,
+  m_classifier_cost: '0',
+  m_classifier_priced: 0,
+  m_classifier_unpriced: 0,
+  m_classifier_latency: [0, 0],
+  m_classifier_latency_known: 0,
+};
+
+/** The metrics object of spec 2.5. Money is decimal strings of dollars; what divides by nothing is null. */
+export interface Metrics {
+  readonly requests: number;
+  readonly tokens: number;
+  readonly spend_usd: string;
+  readonly baseline_requests: number;
+  readonly baseline_spend_usd: string;
+  readonly baseline_cost_usd: string;
+  readonly errors: number;
+  readonly truncated: number;
+  readonly cached: number;
+  readonly escalated: number;
+  readonly fallbacks: number;
+  readonly task_applied: number;
+  readonly p50_latency_ms: number | null;
+  readonly p95_latency_ms: number | null;
+  readonly p50_ttft_ms: number | null;
+  readonly avg_confidence: number | null;
+  /** Of all routed requests, or where it is said, of the kind's. */
+  readonly share: number | null;
+  readonly cost_per_request: string | null;
+  readonly savings_usd: string;
+  /** Percent of `baseline_cost_usd`. */
+  readonly savings_pct: number | null;
+  readonly error_rate: number | null;
+  readonly truncation_rate: number | null;
+}
+
+/** `whole`: the requests that `share` is a share of. */
+export function metricsOf(row: MetricsRow, whole: number): Metrics {
+  const baselineCost = picoOf(row.m_baseline_cost);
+  const savings = baselineCost - picoOf(row.m_baseline_spend);
+  const requests = row.m_requests;
+  return {
+    requests,
+    tokens: row.m_tokens,
+    spend_usd: row.m_spend,
+    baseline_requests: row.m_baseline_requests,
+    baseline_spend_usd: row.m_baseline_spend,
+    baseline_cost_usd: row.m_baseline_cost,
+    errors: row.m_errors,
+    truncated: row.m_truncated,
+    cached: row.m_cached,
+    escalated: row.m_escalated,
+    fallbacks: row.m_fallbacks,
+    task_applied: row.m_task_applied,
+    p50_latency_ms: quantileOf(row.m_latency, 0, row.m_latency_known),
+    p95_latency_ms: quantileOf(row.m_latency, 1, row.m_latency_known),
+    p50_ttft_ms: quantileOf(row.m_ttft, 0, row.m_ttft_known),
+    avg_confidence: ratio(row.m_confidence_sum, row.m_confidence_known),
+    share: ratio(requests, whole),
+    cost_per_request: requests === 0 ? null : formatUsdString(divideRounded(picoOf(row.m_spend), BigInt(requests))),
+    savings_usd: formatUsdString(savings),
+    savings_pct: baselineCost === 0n ? null : Number(divideRounded(savings * 1_000_000n, baselineCost)) / 10_000,
+    error_rate: ratio(row.m_errors, requests),
+    truncation_rate: ratio(row.m_truncated, requests),
+  };
+}
+
+/** To six places; null of nothing. */
+export function ratio(part: number, whole: number): number | null {
+  return whole === 0 ? null : Math.round((part / whole) * 1e6) / 1e6;
+}
+
+export function quantileOf(values: readonly number[], index: number, known: number): number | null {
+  return known === 0 ? null : (values[index] ?? null);
+}
+
+/** To the nearest, halves away from zero. */
+function divideRounded(dividend: bigint, divisor: bigint): bigint {
+  const [size, by] = [dividend < 0n ? -dividend : dividend, divisor < 0n ? -divisor : divisor];
+  const rounded = (2n * size + by) / (2n * by);
+  return dividend < 0n !== divisor < 0n ? -rounded : rounded;
+}

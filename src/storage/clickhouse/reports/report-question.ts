@@ -1,0 +1,96 @@
+// What every report and listing is asked about: whose requests, which of them, in which stretch of time; as SQL conditions with parameters.
+
+import { IS_ERROR } from './metrics.ts';
+
+/** Whose requests. The caller has checked that they may be read. */
+export interface ReportScope {
+  /** null: the platform's, of all organizations. */
+  readonly organizationId: string | null;
+  readonly teamId?: string;
+  readonly userId?: string;
+}
+
+/** What of them; an absent filter lets everything pass. Ids are UUIDs, which the caller has checked. */
+export interface ReportFilters {
+  /** Public id of the model that served. */
+  readonly model?: string;
+  readonly provider?: string;
+  readonly apiKeyId?: string;
+  readonly userId?: string;
+  readonly teamId?: string;
+  readonly organizationId?: string;
+  readonly tag?: string;
+  /** As `STATUS_FILTER`. */
+  readonly status?: string;
+  readonly routed?: boolean;
+  readonly routeTier?: string;
+  readonly routeReason?: string;
+}
+
+/** A status (`429`), a class of them (`4xx`), `error` (as the reports count errors) or `success`. */
+export const STATUS_FILTER = /^(?:[1-5][0-9][0-9]|[1-5]xx|error|success)$/;
+
+/** By the instant of admission. */
+export interface ReportWindow {
+  readonly fromMs: number;
+  /** Exclusive. */
+  readonly untilMs: number;
+  readonly granularity: 'hour' | 'day';
+  /** IANA name. */
+  readonly timeZone: string;
+}
+
+export interface ReportQuestion {
+  readonly scope: ReportScope;
+  readonly filters: ReportFilters;
+  readonly window: ReportWindow;
+}
+
+/** A condition on facts, and the values of the parameters in it. */
+interface Condition {
+  readonly sql: string;
+  readonly parameters: Readonly<Record<string, string | number>>;
+}
+
+const IN_WINDOW = "admitted_at >= fromUnixTimestamp64Milli({from_ms:Int64}, 'UTC') AND admitted_at < fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')";
+
+/** SQL text of the conditions: made of the constants in this file alone, values are parameters. */
+export function checkedConditions(question: ReportQuestion): string {
+  return conditionsOf(question)
+    .map(({ sql }) => `(${sql})`)
+    .join(' AND ');
+}
+
+export function conditionParameters(question: ReportQuestion): Record<string, string | number> {
+  return Object.assign({}, ...conditionsOf(question).map(({ parameters }) => parameters)) as Record<string, string | number>;
+}
+
+function conditionsOf({ scope, filters, window }: ReportQuestion): Condition[] {
+  const conditions: Condition[] = [{ sql: IN_WINDOW, parameters: { from_ms: window.fromMs, until_ms: window.untilMs } }];
+  const require = (sql: string, parameters: Condition['parameters'] = {}): void => {
+    conditions.push({ sql, parameters });
+  };
+  if (scope.organizationId !== null) require('organization_id = {scope_organization:UUID}', { scope_organization: scope.organizationId });
+  if (scope.teamId !== undefined) require('team_id = {scope_team:UUID}', { scope_team: scope.teamId });
+  if (scope.userId !== undefined) require('user_id = {scope_user:UUID}', { scope_user: scope.userId });
+  if (filters.organizationId !== undefined) require('organization_id = {organization:UUID}', { organization: filters.organizationId });
+  if (filters.teamId !== undefined) require('team_id = {team:UUID}', { team: filters.teamId });
+  if (filters.userId !== undefined) require('user_id = {user:UUID}', { user: filters.userId });
+  if (filters.apiKeyId !== undefined) require('api_key_id = {api_key:UUID}', { api_key: filters.apiKeyId });
+  if (filters.model !== undefined) require('model = {model:String}', { model: filters.model });
+  if (filters.provider !== undefined) require('provider = {provider:String}', { provider: filters.provider });
+  if (filters.tag !== undefined) require('has(tags, {tag:String})', { tag: filters.tag });
+  if (filters.routed !== undefined) require(filters.routed ? 'routed' : 'NOT routed');
+  if (filters.routeTier !== undefined) require('routed AND route_tier = {route_tier:String}', { route_tier: filters.routeTier });
+  if (filters.routeReason !== undefined) require('routed AND route_reason = {route_reason:String}', { route_reason: filters.routeReason });
+  if (filters.status !== undefined) conditions.push(statusCondition(filters.status));
+  return conditions;
+}
+
+function statusCondition(status: string): Condition {
+  if (!STATUS_FILTER.test(status)) throw new Error(`not a status filter: ${status}`);
+  if (status === 'error') return { sql: IS_ERROR, parameters: {} };
+  if (status === 'success') return { sql: `NOT (${IS_ERROR})`, parameters: {} };
+  if (status.endsWith('xx')) return { sql: 'intDiv(status, 100) = {status_class:UInt8}', parameters: { status_class: Number(status[0]) } };
+  return { sql: 'status = {status:UInt16}', parameters: { status: Number(status) } };
+}

@@ -1,0 +1,151 @@
+// What the routing report says of conversations (spec 2.5): follow-ups, corrections and escalations, each turn once, and the latest corrections.
+
+import type { ClickHouseClient } from '../clickhouse.ts';
+import { ratio } from './metrics.ts';
+import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { REPORT_SETTINGS, selectReport } from './select-report.ts';
+
+/** A human turn can be many requests (tool calls). 128 bits of a hash stand for its name; a request of no known conversation is a turn. */
+const TURN = "sipHash128(route_session, if(route_turn = '', toString(id), route_turn))";
+
+/** The classifier was asked whether the turn corrects the answer before it. */
+const IS_FOLLOW_UP = 'isNotNull(route_correction_probability)';
+const IS_REMEMBERED = "route_previous_model != ''";
+/** Among corrections; low confidence escalates first turns as well. */
+const IS_ESCALATED = "route_reason = 'correction_escalated'";
+
+/** Spec 8. */
+const CORRECTIONS_MAX = 20;
+
+export interface AfterAnswer {
+  readonly follow_ups: number;
+  readonly corrections: number;
+  readonly correction_rate: number | null;
+}
+
+export interface Sessions extends AfterAnswer {
+  /** Requests whose previous turn's route was remembered. */
+  readonly remembered: number;
+  readonly escalated: number;
+  readonly sticky: number;
+  /** Of the remembered. */
+  readonly sticky_share: number | null;
+}
+
+export interface RoutingConversations {
+  readonly sessions: Sessions;
+  readonly by_previous_tier: readonly (AfterAnswer & { readonly previous_tier: string })[];
+  readonly by_previous_model: readonly (AfterAnswer & { readonly previous_model: string })[];
+}
+
+interface ConversationRow {
+  readonly is_remembered: number;
+  readonly previous_tier: string;
+  readonly previous_model: string;
+  readonly grouped_by: number;
+  readonly follow_ups: number;
+  readonly corrections: number;
+  readonly escalated: number;
+  readonly remembered: number;
+  readonly sticky: number;
+}
+
+/** Bits of `grouped_by`: a key that a row is not grouped by. */
+const OF_ALL = 0b111;
+const OF_TIER = 0b001;
+const OF_MODEL = 0b010;
+
+export async function selectRoutingConversations(client: ClickHouseClient, question: ReportQuestion): Promise<RoutingConversations> {
+  const rows = await selectReport<ConversationRow>(
+    client,
+    `SELECT is_remembered, previous_tier, previous_model, grouping(is_remembered, previous_tier, previous_model) AS grouped_by,
+       uniqExactIf(turn, is_follow_up) AS follow_ups, uniqExactIf(turn, is_correction) AS corrections, uniqExactIf(turn, is_escalated) AS escalated,
+       countIf(is_remembered) AS remembered, countIf(is_sticky) AS sticky
+     FROM (
+       SELECT ${TURN} AS turn, toUInt8(${IS_REMEMBERED}) AS is_remembered, toString(route_previous_tier) AS previous_tier, toString(route_previous_model) AS previous_model,
+         ${IS_FOLLOW_UP} AS is_follow_up, route_correction AS is_correction, ${IS_ESCALATED} AS is_escalated, route_sticky AS is_sticky
+       FROM request_facts FINAL
+       WHERE routed AND (${IS_FOLLOW_UP} OR ${IS_REMEMBERED}) AND ${checkedConditions(question)}
+     )
+     GROUP BY GROUPING SETS ((), (is_remembered, previous_tier), (is_remembered, previous_model))
+     ${REPORT_SETTINGS}`,
+    conditionParameters(question),
+  );
+  const after = (grouping: number): ConversationRow[] => rows.filter((row) => row.grouped_by === grouping && row.is_remembered === 1 && row.follow_ups > 0);
+  return {
+    sessions: sessionsOf(rows.find((row) => row.grouped_by === OF_ALL)),
+    by_previous_tier: after(OF_TIER)
+      .sort((a, b) => b.follow_ups - a.follow_ups || compareText(a.previous_tier, b.previous_tier))
+      .map((row) => ({ previous_tier: row.previous_tier, ...afterAnswer(row) })),
+    by_previous_model: after(OF_MODEL)
+      .sort((a, b) => b.follow_ups - a.follow_ups || compareText(a.previous_model, b.previous_model))
+      .map((row) => ({ previous_model: row.previous_model, ...afterAnswer(row) })),
+  };
+}
+
+function sessionsOf(row: ConversationRow | undefined): Sessions {
+  const { remembered = 0, escalated = 0, sticky = 0 } = row ?? {};
+  return { ...afterAnswer(row), remembered, escalated, sticky, sticky_share: ratio(sticky, remembered) };
+}
+
+function afterAnswer(row: ConversationRow | undefined): AfterAnswer {
+  const { follow_ups = 0, corrections = 0 } = row ?? {};
+  return { follow_ups, corrections, correction_rate: ratio(corrections, follow_ups) };
+}
+
+export function compareText(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+export interface RecentCorrection {
+  readonly at: string;
+  readonly request_id: string;
+  readonly previous_model: string | null;
+  readonly previous_tier: string | null;
+  readonly model: string;
+  readonly tier: string | null;
+  readonly task: string | null;
+  readonly probability: number | null;
+  readonly escalated: boolean;
+}
+
+interface CorrectionRow extends Omit<RecentCorrection, 'at' | 'escalated' | 'previous_model' | 'previous_tier' | 'tier' | 'task'> {
+  readonly at_ms: number;
+  readonly previous_model: string;
+  readonly previous_tier: string;
+  readonly tier: string;
+  readonly task: string;
+  readonly escalated: number;
+}
+
+/** The latest corrected follow-ups, each by its turn's first request. */
+export async function selectRecentCorrections(client: ClickHouseClient, question: ReportQuestion): Promise<RecentCorrection[]> {
+  const rows = await selectReport<CorrectionRow>(
+    client,
+    `SELECT toUnixTimestamp64Milli(at) AS at_ms, toString(first_id) AS request_id, previous_model, previous_tier, served AS model, tier, task, probability, escalated
+     FROM (
+       SELECT admitted_at AS at, id AS first_id, toString(route_previous_model) AS previous_model, toString(route_previous_tier) AS previous_tier,
+         toString(model) AS served, toString(route_tier) AS tier, toString(route_task) AS task, route_correction_probability AS probability,
+         toUInt8(${IS_ESCALATED}) AS escalated, ${TURN} AS turn
+       FROM request_facts FINAL
+       WHERE routed AND route_correction AND ${checkedConditions(question)}
+       ORDER BY at, first_id
+       LIMIT 1 BY turn
+     )
+     ORDER BY at DESC, first_id DESC
+     LIMIT ${CORRECTIONS_MAX}
+     ${REPORT_SETTINGS}`,
+    conditionParameters(question),
+  );
+  return rows.map(({ at_ms, ...row }) => ({
+    at: new Date(at_ms).toISOString(),
+    request_id: row.request_id,
+    previous_model: row.previous_model === '' ? null : row.previous_model,
+    previous_tier: row.previous_tier === '' ? null : row.previous_tier,
+    model: row.model,
+    tier: row.tier === '' ? null : row.tier,
+    task: row.task === '' ? null : row.task,
+    probability: row.probability,
+    escalated: row.escalated === 1,
+  }));
+}

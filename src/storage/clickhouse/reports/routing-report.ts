@@ -1,0 +1,141 @@
+// The routing report (spec 2.5): four passes over the facts, and a fifth for the recent corrections where the audience sees them.
+
+import type { ClickHouseClient } from '../clickhouse.ts';
+import { type Metrics, type MetricsRow, metricsOf, NO_METRICS, quantileOf, ratio } from './metrics.ts';
+import type { ReportQuestion } from './report-question.ts';
+import {
+  compareText,
+  type RecentCorrection,
+  type RoutingConversations,
+  type Sessions,
+  selectRecentCorrections,
+  selectRoutingConversations,
+} from './routing-conversations.ts';
+import { type GroupRow, type RoutingGroups, selectRoutingGroups } from './routing-groups.ts';
+import { type RejectionCount, selectRejections } from './routing-rejections.ts';
+import { type SeriesPoint, selectRoutingSeries } from './routing-series.ts';
+
+export interface ClassifierTotals {
+  readonly calls: number;
+  readonly input_tokens: number;
+  readonly p50_ms: number | null;
+  readonly p95_ms: number | null;
+  /** null where a call's tokens have no catalog price. */
+  readonly cost_usd: string | null;
+}
+
+export interface RoutingTotals extends Metrics {
+  /** Routed or not. */
+  readonly all_requests: number;
+  readonly routed_share: number | null;
+  /** Rates and shares are of the routed requests. */
+  readonly classifier: ClassifierTotals & {
+    readonly fallback_rate: number | null;
+    readonly cached_share: number | null;
+    readonly escalated_share: number | null;
+  };
+  readonly sessions: Sessions;
+}
+
+export interface RoutingReport extends Pick<RoutingConversations, 'by_previous_tier' | 'by_previous_model'> {
+  readonly totals: RoutingTotals;
+  readonly series: readonly SeriesPoint[];
+  readonly by_tier: readonly (Metrics & { readonly tier: string; readonly rank: number | null })[];
+  readonly by_model: readonly (Metrics & { readonly model: string })[];
+  /** null where all models are listed. */
+  readonly model_remainder: Metrics | null;
+  readonly by_task: readonly (Metrics & { readonly task: string })[];
+  readonly task_models: readonly (Metrics & { readonly task: string; readonly model: string })[];
+  readonly picked_by: readonly { readonly picked_by: string; readonly requests: number }[];
+  readonly reasons: readonly { readonly reason: string; readonly requests: number }[];
+  /** From `from` up to but not including `to`; the last one includes 1. */
+  readonly confidence: readonly { readonly from: number; readonly to: number; readonly requests: number }[];
+  readonly rejections: readonly RejectionCount[];
+  readonly classifiers: readonly (ClassifierTotals & { readonly model: string })[];
+  readonly policies: readonly {
+    readonly policy: string;
+    readonly version: number;
+    readonly requests: number;
+    readonly first_used_at: string;
+    readonly last_used_at: string;
+  }[];
+  readonly recent_corrections: readonly RecentCorrection[] | null;
+}
+
+export interface RoutingQuestion extends ReportQuestion {
+  readonly recentCorrections: boolean;
+}
+
+/** One statement after the other: each may use the whole memory that a report is given. */
+export async function routingReport(client: ClickHouseClient, question: RoutingQuestion): Promise<RoutingReport> {
+  const groups = await selectRoutingGroups(client, question);
+  const { allRequests, series } = await selectRoutingSeries(client, question);
+  const { sessions, by_previous_tier, by_previous_model } = await selectRoutingConversations(client, question);
+  const rejections = await selectRejections(client, question);
+  const recent_corrections = question.recentCorrections ? await selectRecentCorrections(client, question) : null;
+  const all = groups.totals[0] ?? NO_METRICS;
+  const totals: RoutingTotals = {
+    ...metricsOf(all, all.m_requests),
+    all_requests: allRequests,
+    routed_share: ratio(all.m_requests, allRequests),
+    classifier: {
+      ...classifierOf(all),
+      fallback_rate: ratio(all.m_fallbacks, all.m_requests),
+      cached_share: ratio(all.m_cached, all.m_requests),
+      escalated_share: ratio(all.m_escalated, all.m_requests),
+    },
+    sessions,
+  };
+  return { totals, series, ...groupsOf(groups, all), rejections, by_previous_tier, by_previous_model, recent_corrections };
+}
+
+type Grouped = Omit<RoutingReport, 'totals' | 'series' | 'rejections' | 'by_previous_tier' | 'by_previous_model' | 'recent_corrections'>;
+
+function groupsOf(groups: RoutingGroups, all: MetricsRow): Grouped {
+  const whole = all.m_requests;
+  const ofTask = new Map(groups.tasks.map((row) => [row.task, row.m_requests]));
+  const remainder = groups.models.find((row) => row.ranked_model === '');
+  return {
+    by_tier: groups.tiers
+      .map((row) => ({ tier: row.tier, rank: row.tier_ranks === 0 ? null : row.tier_rank, ...metricsOf(row, whole) }))
+      .sort((a, b) => (a.rank ?? Number.MAX_VALUE) - (b.rank ?? Number.MAX_VALUE) || compareText(a.tier, b.tier)),
+    by_model: mostFirst(groups.models, (row) => row.ranked_model)
+      .filter((row) => row !== remainder)
+      .map((row) => ({ model: row.ranked_model, ...metricsOf(row, whole) })),
+    model_remainder: remainder === undefined ? null : metricsOf(remainder, whole),
+    by_task: mostFirst(groups.tasks, (row) => row.task).map((row) => ({ task: row.task, ...metricsOf(row, whole) })),
+    task_models: mostFirst(groups.taskModels, (row) => row.served)
+      .sort((a, b) => (ofTask.get(b.task) ?? 0) - (ofTask.get(a.task) ?? 0) || compareText(a.task, b.task))
+      .map((row) => ({ task: row.task, model: row.served, ...metricsOf(row, ofTask.get(row.task) ?? 0) })),
+    picked_by: mostFirst(groups.pickedBy, (row) => row.picked).map((row) => ({ picked_by: row.picked, requests: row.m_requests })),
+    reasons: mostFirst(groups.reasons, (row) => row.reason).map((row) => ({ reason: row.reason, requests: row.m_requests })),
+    confidence: all.m_confidence_buckets.map((requests, index) => ({ from: index / 10, to: (index + 1) / 10, requests })),
+    classifiers: mostFirst(groups.classifiers, (row) => row.classifier)
+      .filter((row) => row.classifier !== '')
+      .map((row) => ({ model: row.classifier, ...classifierOf(row) })),
+    policies: groups.policies
+      .map((row) => ({
+        policy: row.policy,
+        version: row.policy_version,
+        requests: row.m_requests,
+        first_used_at: new Date(row.m_first_at).toISOString(),
+        last_used_at: new Date(row.m_last_at).toISOString(),
+      }))
+      .sort((a, b) => compareText(a.policy, b.policy) || a.version - b.version),
+  };
+}
+
+function mostFirst(rows: readonly GroupRow[], nameOf: (row: GroupRow) => string): GroupRow[] {
+  return rows.toSorted((a, b) => b.m_requests - a.m_requests || compareText(nameOf(a), nameOf(b)));
+}
+
+function classifierOf(row: MetricsRow): ClassifierTotals {
+  const isPriced = row.m_classifier_priced > 0 && row.m_classifier_unpriced === 0;
+  return {
+    calls: row.m_classifier_calls,
+    input_tokens: row.m_classifier_tokens,
+    p50_ms: quantileOf(row.m_classifier_latency, 0, row.m_classifier_latency_known),
+    p95_ms: quantileOf(row.m_classifier_latency, 1, row.m_classifier_latency_known),
+    cost_usd: isPriced ? row.m_classifier_cost : null,
+  };
+}

@@ -1,0 +1,91 @@
+// The routing report's series (spec 2.5): per bucket and tier; and how many requests there were in all, routed or not.
+
+import { formatUsdString } from '../../../domain/money/format.ts';
+import type { ClickHouseClient } from '../clickhouse.ts';
+import { picoOf } from '../decimal-text.ts';
+import { SERIES_COLUMNS, type SeriesRow } from './metrics.ts';
+import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { compareText } from './routing-conversations.ts';
+import { REPORT_SETTINGS, selectReport } from './select-report.ts';
+import { slotSeconds, TimeBuckets } from './time-buckets.ts';
+
+export interface SeriesPoint {
+  /** Beginning of the hour or day, RFC 3339 in the window's time zone. */
+  readonly bucket: string;
+  readonly tier: string;
+  readonly requests: number;
+  readonly spend_usd: string;
+  readonly baseline_cost_usd: string;
+  readonly baseline_spend_usd: string;
+}
+
+export interface RoutingSeries {
+  readonly allRequests: number;
+  readonly series: readonly SeriesPoint[];
+}
+
+interface SlotRow extends SeriesRow {
+  readonly is_routed: number;
+  readonly slot: number;
+  readonly tier: string;
+}
+
+export async function selectRoutingSeries(client: ClickHouseClient, question: ReportQuestion): Promise<RoutingSeries> {
+  const rows = await selectReport<SlotRow>(
+    client,
+    `SELECT toUInt8(routed) AS is_routed, if(routed, intDiv(toUnixTimestamp(admitted_at), {slot_seconds:UInt32}), 0) AS slot, toString(route_tier) AS tier,
+       ${SERIES_COLUMNS}
+     FROM request_facts FINAL
+     WHERE ${checkedConditions(question)}
+     GROUP BY is_routed, slot, tier
+     ${REPORT_SETTINGS}`,
+    { ...conditionParameters(question), slot_seconds: slotSeconds(question.window) },
+  );
+  return {
+    allRequests: rows.reduce((sum, row) => sum + row.m_requests, 0),
+    series: pointsOf(
+      rows.filter((row) => row.is_routed === 1),
+      question,
+    ),
+  };
+}
+
+interface Point {
+  readonly startMs: number;
+  readonly bucket: string;
+  readonly tier: string;
+  requests: number;
+  spend: bigint;
+  baselineCost: bigint;
+  baselineSpend: bigint;
+}
+
+/** Slots put together to buckets; those without requests are left out. */
+function pointsOf(rows: readonly SlotRow[], { window }: ReportQuestion): SeriesPoint[] {
+  const buckets = new TimeBuckets(window);
+  const slotMs = slotSeconds(window) * 1000;
+  const points = new Map<string, Point>();
+  for (const row of rows) {
+    const { startMs, start } = buckets.bucketAt(row.slot * slotMs);
+    const key = `${startMs} ${row.tier}`;
+    let point = points.get(key);
+    if (point === undefined) {
+      point = { startMs, bucket: start, tier: row.tier, requests: 0, spend: 0n, baselineCost: 0n, baselineSpend: 0n };
+      points.set(key, point);
+    }
+    point.requests += row.m_requests;
+    point.spend += picoOf(row.m_spend);
+    point.baselineCost += picoOf(row.m_baseline_cost);
+    point.baselineSpend += picoOf(row.m_baseline_spend);
+  }
+  return [...points.values()]
+    .sort((a, b) => a.startMs - b.startMs || compareText(a.tier, b.tier))
+    .map(({ bucket, tier, requests, spend, baselineCost, baselineSpend }) => ({
+      bucket,
+      tier,
+      requests,
+      spend_usd: formatUsdString(spend),
+      baseline_cost_usd: formatUsdString(baselineCost),
+      baseline_spend_usd: formatUsdString(baselineSpend),
+    }));
+}

@@ -1,0 +1,87 @@
+// Hours and days as a clock on the wall of a time zone shows them. Facts are counted per quarter of an hour in UTC, which no zone's offset divides,
+// and put together here: the boundaries, also where clocks are changed, are this runtime's alone, whichever server holds the facts.
+
+import type { ReportWindow } from './report-question.ts';
+
+const QUARTER_MS = 900_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+/** No day is longer, clock changes included. */
+const QUARTERS_OF_LONGEST_DAY = 26 * 4;
+
+export interface TimeBucket {
+  readonly startMs: number;
+  /** RFC 3339 in the window's zone, with its offset: `2026-11-01T01:00:00-05:00`. */
+  readonly start: string;
+  /** The date on the wall. */
+  readonly date: string;
+}
+
+/** Width of what facts are counted by: as wide as can be without crossing a boundary. */
+export function slotSeconds({ timeZone, granularity }: Pick<ReportWindow, 'timeZone' | 'granularity'>): number {
+  if (timeZone !== 'UTC') return QUARTER_MS / 1000;
+  return (granularity === 'hour' ? HOUR_MS : DAY_MS) / 1000;
+}
+
+/** Finds the bucket of an instant. */
+export class TimeBuckets {
+  readonly #wall: Intl.DateTimeFormat;
+  readonly #granularity: 'hour' | 'day';
+  readonly #found = new Map<number, TimeBucket>();
+
+  constructor({ timeZone, granularity }: Pick<ReportWindow, 'timeZone' | 'granularity'>) {
+    this.#granularity = granularity;
+    this.#wall = new Intl.DateTimeFormat('en-US', {
+      timeZone,
+      calendar: 'gregory',
+      numberingSystem: 'latn',
+      hourCycle: 'h23',
+      year: 'numeric',
+      month: '2-digit',
+      day: '2-digit',
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
+    });
+  }
+
+  bucketAt(instantMs: number): TimeBucket {
+    const quarterMs = Math.floor(instantMs / QUARTER_MS) * QUARTER_MS;
+    let bucket = this.#found.get(quarterMs);
+    if (bucket === undefined) {
+      bucket = this.#bucketOf(quarterMs);
+      this.#found.set(quarterMs, bucket);
+    }
+    return bucket;
+  }
+
+  /** The first quarter before which the wall shows another hour or day. An hour that comes twice is two. */
+  #bucketOf(quarterMs: number): TimeBucket {
+    const name = this.#nameAt(quarterMs);
+    let startMs = quarterMs;
+    for (let back = 0; back < QUARTERS_OF_LONGEST_DAY && this.#nameAt(startMs - QUARTER_MS) === name; back++) startMs -= QUARTER_MS;
+    const wallMs = this.#wallMs(startMs);
+    const text = new Date(wallMs).toISOString().slice(0, 19);
+    return { startMs, start: text + offsetText(wallMs - startMs), date: text.slice(0, 10) };
+  }
+
+  #nameAt(instantMs: number): string {
+    const wallMs = this.#wallMs(instantMs);
+    return this.#granularity === 'day' ? String(Math.floor(wallMs / DAY_MS)) : `${Math.floor(wallMs / HOUR_MS)} ${wallMs - instantMs}`;
+  }
+
+  /** What the wall shows, as if it were UTC. */
+  #wallMs(instantMs: number): number {
+    const parts: Partial<Record<Intl.DateTimeFormatPartTypes, number>> = {};
+    for (const { type, value } of this.#wall.formatToParts(instantMs)) parts[type] = Number(value);
+    const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts;
+    return Date.UTC(year, month - 1, day, hour, minute, second);
+  }
+}
+
+function offsetText(offsetMs: number): string {
+  if (offsetMs === 0) return 'Z';
+  const minutes = Math.abs(offsetMs) / 60_000;
+  const digits = (value: number): string => String(Math.floor(value)).padStart(2, '0');
+  return `${offsetMs < 0 ? '-' : '+'}${digits(minutes / 60)}:${digits(minutes % 60)}`;
+}

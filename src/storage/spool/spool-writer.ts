@@ -164,13 +164,14 @@ export class SpoolWriter {
 
   /** Frames all of them, then writes them in one piece; `ends` are where each ends in it. */
   #write(texts: readonly string[]): void {
-    const ends: number[] = [];
-    let end = 0;
-    for (const text of texts) {
-      end = this.#frame(text, end);
-      ends.push(end);
+    let ends = this.#frameAll(texts);
+    let end = ends.at(-1) ?? 0;
+    if (this.#segmentBytes > 0 && this.#segmentBytes + end > this.#options.segmentBytesMax) {
+      this.#rotate();
+      // Writing older records anew uses the same buffer.
+      ends = this.#frameAll(texts);
+      end = ends.at(-1) ?? 0;
     }
-    if (this.#segmentBytes > 0 && this.#segmentBytes + end > this.#options.segmentBytesMax) this.#rotate();
     const fault = this.#writeScratch(end);
     if (fault === null) {
       this.#keep(texts, end);
@@ -189,6 +190,12 @@ export class SpoolWriter {
     } catch (error) {
       throw new SpoolFault('the spool cannot be written', whole + (error instanceof SpoolFault ? error.recordsWritten : 0), { cause: error });
     }
+  }
+
+  #frameAll(texts: readonly string[]): number[] {
+    const ends: number[] = [];
+    for (const text of texts) ends.push(this.#frame(text, ends.at(-1) ?? 0));
+    return ends;
   }
 
   #frame(payload: string, offset: number): number {
@@ -301,8 +308,7 @@ export class SpoolWriter {
   }
 
   #writeAgain(texts: readonly string[]): unknown {
-    let end = 0;
-    for (const text of texts) end = this.#frame(text, end);
+    const end = this.#frameAll(texts).at(-1) ?? 0;
     const fault = this.#writeScratch(end);
     if (fault === null) this.#keep(texts, end);
     return fault === null ? null : fault.cause;
@@ -322,7 +328,8 @@ export class SpoolWriter {
   }
 
   #syncInBackground(): void {
-    if (!this.#dirty || this.#syncing || this.#closed) return;
+    // A sync of a segment that failed one would report success over what the first one dropped.
+    if (!this.#dirty || this.#syncing || this.#closed || this.#doubted || this.#torn) return;
     this.#dirty = false;
     this.#syncing = true;
     const fd = this.#fd;

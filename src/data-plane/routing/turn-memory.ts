@@ -17,7 +17,7 @@ interface Remembered {
   readonly decision: RouteDecision;
 }
 
-const CONVERSATIONS_MAX = 20_000;
+const CONVERSATIONS_MAX = 10_000;
 /** Older turns come back only when somebody edits a conversation; Postgres has them. */
 const TURNS_MAX = 4;
 

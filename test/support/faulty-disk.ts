@@ -1,0 +1,192 @@
+// A disk in memory for the spool writer that fails as a seed has it: full at any byte, I/O errors, syncs that fail and drop what they should have
+// written, or whose failure is told to another sync of the same file. Nothing on it happens by itself: the test says when syncs end.
+
+import type { SpoolFileSystem } from '../../src/storage/spool/spool-file-system.ts';
+
+/** Of a byte: only in memory, on the platter, or dropped by a failed sync and never to be there. */
+const DIRTY = 0;
+const DURABLE = 1;
+const LOST = 2;
+
+interface FaultyFile {
+  readonly bytes: number[];
+  readonly state: number[];
+}
+
+interface RunningSync {
+  readonly file: FaultyFile;
+  readonly length: number;
+  readonly done: (error: Error | null) => void;
+  mustFail: boolean;
+}
+
+export class FaultyDisk implements SpoolFileSystem {
+  /** Chance that a call fails. */
+  trouble = 0;
+  /** Bytes that the disk still takes; Infinity: never full. */
+  room = Number.POSITIVE_INFINITY;
+  /** A torn record may have stayed, or one that was refused: something could not be cut off or landed although its write failed. */
+  isInDoubt = false;
+  readonly #random: () => number;
+  /** Dropped pages read as zeros at once, as some file systems have it; otherwise they are seen until the power goes. */
+  readonly #dropsVisibly: boolean;
+  readonly #files = new Map<string, FaultyFile>();
+  readonly #open = new Map<number, FaultyFile>();
+  readonly #syncs: RunningSync[] = [];
+  readonly #fills: { bytes: number; done: (error: Error | null) => void }[] = [];
+  #reserved = 0;
+  #nextFd = 10;
+
+  constructor(random: () => number) {
+    this.#random = random;
+    this.#dropsVisibly = random() < 0.5;
+  }
+
+  open(path: string): number {
+    this.#mayFail('EIO');
+    if (this.room <= 0) throw diskError('ENOSPC');
+    if (this.#files.has(path)) throw diskError('EEXIST');
+    const file: FaultyFile = { bytes: [], state: [] };
+    this.#files.set(path, file);
+    this.#nextFd += 1;
+    this.#open.set(this.#nextFd, file);
+    return this.#nextFd;
+  }
+
+  write(fd: number, buffer: Buffer, offset: number, length: number): number {
+    const fails = this.#random() < this.trouble;
+    if (fails && this.#random() < 0.3) {
+      // It says that it failed, and some of it is there all the same.
+      this.#append(fd, buffer.subarray(offset, offset + Math.floor(length * this.#random())));
+      this.isInDoubt = true;
+      throw diskError('EIO');
+    }
+    if (fails && this.#random() < 0.5) throw diskError('EIO');
+    if (this.room <= 0) throw diskError('ENOSPC');
+    const count = Math.min(length, this.room, fails ? Math.ceil(length * this.#random()) : length);
+    this.room -= count;
+    this.#append(fd, buffer.subarray(offset, offset + count));
+    return count;
+  }
+
+  #append(fd: number, bytes: Buffer): void {
+    const file = this.#file(fd);
+    for (const byte of bytes) file.bytes.push(byte);
+    for (let index = 0; index < bytes.length; index++) file.state.push(DIRTY);
+  }
+
+  fdatasync(fd: number, done: (error: Error | null) => void): void {
+    const file = this.#file(fd);
+    this.#syncs.push({ file, length: file.bytes.length, done, mustFail: false });
+  }
+
+  fdatasyncSync(fd: number): void {
+    const file = this.#file(fd);
+    const running = this.#syncs.find((sync) => sync.file === file);
+    if (running !== undefined && this.#random() < this.trouble) {
+      // The failure is told to whoever asked first.
+      running.mustFail = true;
+      this.#drop(file, file.bytes.length);
+      return;
+    }
+    this.#endSync({ file, length: file.bytes.length }, this.#random() < this.trouble);
+  }
+
+  ftruncate(fd: number, length: number): void {
+    if (this.#random() < this.trouble) {
+      this.isInDoubt = true;
+      throw diskError('EIO');
+    }
+    const file = this.#file(fd);
+    this.room += Math.max(0, file.bytes.length - length);
+    file.bytes.length = length;
+    file.state.length = length;
+  }
+
+  close(fd: number): void {
+    this.#open.delete(fd);
+  }
+
+  syncDirectory(): void {
+    this.#mayFail('EIO');
+  }
+
+  freeBytes(_path: string, done: (error: Error | null, bytes: number) => void): void {
+    if (this.#random() < this.trouble) done(diskError('EIO'), 0);
+    else done(null, Math.min(this.room, 1e9));
+  }
+
+  preallocate(_path: string, bytes: number, done: (error: Error | null) => void): void {
+    this.#fills.push({ bytes, done });
+  }
+
+  remove(): void {
+    this.room += this.#reserved;
+    this.#reserved = 0;
+  }
+
+  /** Everything that was begun in the background ends, well or not. */
+  endBackgroundWork(): void {
+    for (const sync of this.#syncs.splice(0)) {
+      const fails = sync.mustFail || this.#random() < this.trouble;
+      try {
+        this.#endSync(sync, fails);
+        sync.done(null);
+      } catch (error) {
+        sync.done(error as Error);
+      }
+    }
+    for (const { bytes, done } of this.#fills.splice(0)) {
+      if (bytes > this.room || this.#random() < this.trouble) {
+        done(diskError('ENOSPC'));
+        continue;
+      }
+      this.room -= bytes;
+      this.#reserved = bytes;
+      done(null);
+    }
+  }
+
+  get isIdle(): boolean {
+    return this.#syncs.length === 0 && this.#fills.length === 0;
+  }
+
+  /** What a reader sees of each segment, in order; `afterPowerCut`: only what was synced. */
+  segments(view: { afterPowerCut: boolean }): Buffer[] {
+    const paths = [...this.#files.keys()].sort();
+    return paths.map((path) => {
+      const { bytes, state } = this.#files.get(path) as FaultyFile;
+      return Buffer.from(view.afterPowerCut ? bytes.map((byte, index) => (state[index] === DURABLE ? byte : 0)) : bytes);
+    });
+  }
+
+  #endSync({ file, length }: Pick<RunningSync, 'file' | 'length'>, fails: boolean): void {
+    if (fails) {
+      this.#drop(file, length);
+      throw diskError('EIO');
+    }
+    for (let index = 0; index < Math.min(length, file.state.length); index++) if (file.state[index] === DIRTY) file.state[index] = DURABLE;
+  }
+
+  #drop(file: FaultyFile, length: number): void {
+    for (let index = 0; index < Math.min(length, file.state.length); index++) {
+      if (file.state[index] !== DIRTY) continue;
+      file.state[index] = LOST;
+      if (this.#dropsVisibly) file.bytes[index] = 0;
+    }
+  }
+
+  #file(fd: number): FaultyFile {
+    const file = this.#open.get(fd);
+    if (file === undefined) throw new Error('EBADF: a closed descriptor is used');
+    return file;
+  }
+
+  #mayFail(code: string): void {
+    if (this.#random() < this.trouble) throw diskError(code);
+  }
+}
+
+function diskError(code: string): Error {
+  return Object.assign(new Error(`${code}: of the faulty disk`), { code });
+}

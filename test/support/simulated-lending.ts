@@ -7,7 +7,7 @@ import type { AllowanceStore, LendingAnswer, LendingWish, Pool } from '../../src
 import { seededRandom } from './byte-splits.ts';
 
 /** Time that passes only where `run` lets it. */
-export class SimulatedTime {
+class SimulatedTime {
   nowMs = 0;
   private readonly due: { readonly atMs: number; readonly order: number; readonly happen: () => void }[] = [];
   private order = 0;

@@ -264,7 +264,7 @@ function assertRefusal(answer: HttpAnswer, route: Route, expected: Expected): vo
   assert.equal(body['retryable'], expected.retryable);
   const shown = { ...(body['result'] as Record<string, unknown> | undefined) };
   if (expected.result === undefined) return;
-  if (expected.code === 'usage_limit_exceeded') assert.match(shown['resets_at'] as string, /^\d{4}-\d\d-\d\dT\d\d:00:00\.\d{3}Z$/);
+  if (expected.code === 'usage_limit_exceeded') assert.match(shown['resets_at'] as string, /^\d{4}-\d\d-\d\dT\d\d:00:00\.000Z$/);
   for (const [name, value] of Object.entries(expected.result)) assert.deepEqual(shown[name], value, `result.${name} in ${text}`);
 }
 

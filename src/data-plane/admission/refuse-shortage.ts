@@ -6,6 +6,8 @@ import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import type { LimitResult, Refusal } from '../../domain/refusals/refusal.ts';
 import type { Shortage } from './allowance.ts';
 
+const MINUTE_MS = 60_000;
+
 /** Of a wallet. */
 export function refuseCredit({ reason }: Shortage, hold: PicoUsd): Refusal {
   switch (reason) {
@@ -30,7 +32,8 @@ export function refuseUnderLimit(limit: PrincipalLimit, { reason, retryAfterMs }
     case 'tokens_per_minute':
       return { kind: 'rate_limit', ...later, result };
     case 'budget': {
-      const resetsAt = retryAfterMs === null ? null : new Date(nowMs + retryAfterMs).toISOString();
+      // The store counts from a moment ago, by its own clock; periods end on the hour.
+      const resetsAt = retryAfterMs === null ? null : new Date(Math.round((nowMs + retryAfterMs) / MINUTE_MS) * MINUTE_MS).toISOString();
       return { kind: 'usage_limit_exceeded', ...later, result: { ...result, resets_at: resetsAt } };
     }
   }

@@ -3,18 +3,24 @@
 
 import type { CallEnd, CallStart } from '../../simulator/call-log.ts';
 import type { LedgerView } from '../support/ledger-view.ts';
-import { expectedCostPico, OPENING_CREDIT_PICO } from '../support/test-configuration.ts';
+import { expectedCostPico } from '../support/test-configuration.ts';
 import type { SeenResponse } from './kill-load.ts';
+import type { KillOrganization } from './kill-world.ts';
 
 export interface GenerationRow {
   readonly id: string;
+  readonly organization: string;
+  readonly client_request_id: string;
   readonly billing_status: string;
   readonly outcome: string | null;
   readonly input_tokens: string | null;
   readonly cached_input_tokens: string | null;
   readonly output_tokens: string | null;
+  readonly authorized_amount: string | null;
+  readonly rated_cost: string | null;
   readonly charge: string | null;
   readonly suspense: string;
+  readonly budget_use: string | null;
   /** What the ledger took from the wallet for it, and in how many transfers. */
   readonly posted: string;
   readonly transfers: number;
@@ -22,17 +28,20 @@ export interface GenerationRow {
 
 export async function readGenerations(ledger: LedgerView): Promise<GenerationRow[]> {
   const rows = await ledger.query(
-    `SELECT g.id, g.billing_status, g.outcome, g.input_tokens::text, g.cached_input_tokens::text, g.output_tokens::text,
-            g.charge::text, g.suspense::text, coalesce(-sum(e.amount), 0)::text AS posted, count(e.transfer_id)::int AS transfers
+    `SELECT g.id, o.slug AS organization, g.client_request_id, g.billing_status, g.outcome,
+            g.input_tokens::text, g.cached_input_tokens::text, g.output_tokens::text,
+            g.authorized_amount::text, g.rated_cost::text, g.charge::text, g.suspense::text, g.budget_use::text,
+            coalesce(-sum(e.amount), 0)::text AS posted, count(e.transfer_id)::int AS transfers
      FROM generations g
+     JOIN organizations o ON o.id = g.organization_id
      LEFT JOIN ledger_transfers t ON t.execution_id = g.id AND t.kind = 'charge'
      LEFT JOIN ledger_entries e ON e.transfer_id = t.id AND e.account_id IN (SELECT id FROM ledger_accounts WHERE kind = 'wallet')
-     GROUP BY g.id ORDER BY g.id`,
+     GROUP BY g.id, o.slug ORDER BY g.id`,
   );
   return rows as unknown as GenerationRow[];
 }
 
-/** Each response that a client saw complete is posted exactly once, at the price of what it saw. */
+/** Each response that a client saw complete is in the ledger exactly once, at the price of what it saw. */
 export function compareSeenWithLedger(seen: readonly SeenResponse[], generations: readonly GenerationRow[]): string[] {
   const byId = new Map(generations.map((row) => [row.id, row]));
   const problems: string[] = [];
@@ -43,63 +52,99 @@ export function compareSeenWithLedger(seen: readonly SeenResponse[], generations
     if (ids.has(id)) problems.push(`two responses have the execution id ${id}`);
     ids.add(id);
     const row = byId.get(id);
-    if (row === undefined) {
-      problems.push(`execution ${id} was seen complete and is not in the ledger`);
-      continue;
-    }
-    const { input, cached, output } = response.usage;
-    const cost = expectedCostPico(response.usage).toString();
-    const expected = `final ${input} ${cached} ${output} charge ${cost} posted ${cost} once`;
-    const times = row.transfers === 1 ? 'once' : `${row.transfers} times`;
-    const found = `${row.billing_status} ${row.input_tokens} ${row.cached_input_tokens} ${row.output_tokens} charge ${row.charge} posted ${row.posted} ${times}`;
-    if (found !== expected) problems.push(`execution ${id}: expected ${expected}, found ${found} (${row.outcome})`);
+    if (row === undefined) problems.push(`execution ${id} was seen complete and is not in the ledger`);
+    else if (row.client_request_id !== response.clientRequestId) problems.push(`execution ${id} is another request's`);
+    else problems.push(...compareBill(row, response.usage));
   }
   return problems;
 }
 
-/** The provider was called at most once for each request, and served what the clients saw complete. */
-export function compareSeenWithProvider(seen: readonly SeenResponse[], starts: readonly CallStart[], ends: readonly CallEnd[]): string[] {
+/** A whole reply: charged what it cost where the organization is billed, rated where it is not; posted in one transfer or none. */
+function compareBill(row: GenerationRow, { input, cached, output }: NonNullable<SeenResponse['usage']>): string[] {
+  const cost = expectedCostPico({ input, cached, output }).toString();
+  const bill = row.authorized_amount === null ? `not_billed, charge null, posted 0 in 0` : `final, charge ${cost}, posted ${cost} in 1`;
+  const expected = `${input} ${cached} ${output}, completed, rated ${cost}, ${bill}, suspense 0`;
+  const counts = `${row.input_tokens} ${row.cached_input_tokens} ${row.output_tokens}, ${row.outcome}, rated ${row.rated_cost}`;
+  const found = `${counts}, ${row.billing_status}, charge ${row.charge}, posted ${row.posted} in ${row.transfers}, suspense ${row.suspense}`;
+  return found === expected ? [] : [`execution ${row.id}: expected ${expected}; found ${found}`];
+}
+
+export interface ProviderTotals {
+  readonly problems: readonly string[];
+  /** What the provider's log says the replies cost that the ledger has as ended. */
+  readonly servedPico: bigint;
+  /** Whole replies that were lost with their process before they were recorded: no client saw their end, so nobody pays. */
+  readonly unpaidReplies: number;
+}
+
+/**
+ * Call by call: each was admitted on record before it was made, at most once for each request, and each execution in the ledger is what the
+ * provider says that it did. What a dying process had open is charged nothing, and no client saw it complete.
+ */
+export function compareProviderWithLedger(
+  calls: { readonly starts: readonly CallStart[]; readonly ends: readonly CallEnd[] },
+  seen: readonly SeenResponse[],
+  generations: readonly GenerationRow[],
+): ProviderTotals {
   const problems: string[] = [];
-  const callsByRequest = new Map<string, number>();
-  for (const start of starts) callsByRequest.set(start.requestSha256, (callsByRequest.get(start.requestSha256) ?? 0) + 1);
-  for (const [request, calls] of callsByRequest) if (calls > 1) problems.push(`the provider was called ${calls} times for request ${request}`);
-  const endById = new Map(ends.map((end) => [end.id, end]));
-  for (const response of seen) {
-    if (!response.complete || response.usage === null) continue;
-    const end = endById.get(response.providerId ?? '');
-    if (end === undefined || !end.completed) problems.push(`the provider did not complete ${response.providerId}, which a client saw complete`);
-    else if (end.requestSha256 !== response.requestSha256) problems.push(`a client got the answer to another request: ${response.providerId}`);
-    else if (end.promptTokens !== response.usage.input || end.completionTokens !== response.usage.output || end.cachedTokens !== response.usage.cached) {
-      problems.push(`the provider's log and the client disagree on ${response.providerId}`);
+  const asked = new Map(seen.map((response) => [response.requestSha256, response]));
+  const endByCall = new Map(calls.ends.map((end) => [end.id, end]));
+  const endByRequest = new Map<string, CallEnd>();
+  const called = new Set<string>();
+  for (const start of calls.starts) {
+    const response = asked.get(start.requestSha256);
+    const end = endByCall.get(start.id);
+    if (response === undefined) problems.push(`the provider was called with a request that nobody made: ${start.id}`);
+    else if (called.has(response.clientRequestId)) problems.push(`the provider was called twice for request ${response.clientRequestId}`);
+    else if (end === undefined) problems.push(`the provider's call ${start.id} has no end`);
+    else {
+      called.add(response.clientRequestId);
+      endByRequest.set(response.clientRequestId, end);
+      if (response.complete && response.providerId !== start.id) problems.push(`request ${response.clientRequestId} was answered with ${response.providerId}`);
     }
   }
-  return problems;
+  const inLedger = new Set(generations.map((row) => row.client_request_id));
+  for (const request of called) if (!inLedger.has(request)) problems.push(`the provider was called for request ${request}, which the ledger does not know`);
+
+  const completed = new Set(seen.filter((response) => response.complete).map((response) => response.clientRequestId));
+  const requests = new Set<string>();
+  let servedPico = 0n;
+  let unpaidReplies = 0;
+  for (const row of generations) {
+    const request = row.client_request_id;
+    if (requests.has(request)) problems.push(`request ${request} is in the ledger twice`);
+    requests.add(request);
+    const end = endByRequest.get(request);
+    if (row.outcome === 'process_killed') {
+      const found = `${row.billing_status} ${row.charge} ${row.posted} ${row.suspense}`;
+      const expected = row.authorized_amount === null ? 'not_billed null 0 0' : 'cancelled 0 0 0';
+      if (found !== expected) problems.push(`execution ${row.id} died with its process: expected ${expected}, found ${found}`);
+      if (completed.has(request)) problems.push(`execution ${row.id} was seen complete and is cancelled`);
+      if (end?.completed === true) unpaidReplies += 1;
+    } else if (row.outcome !== 'completed') {
+      problems.push(`execution ${row.id} ended as ${row.outcome}, ${row.billing_status}`);
+    } else if (end === undefined) {
+      problems.push(`execution ${row.id} is complete in the ledger, and the provider was never called`);
+    } else {
+      // The gateway may have died with all of the reply before the provider knew that it had it: the counts say what was sent.
+      const served = { input: end.promptTokens, cached: end.cachedTokens, output: end.completionTokens };
+      problems.push(...compareBill(row, served));
+      servedPico += expectedCostPico(served);
+    }
+  }
+  return { problems, servedPico, unpaidReplies };
 }
 
-/** Every call that the provider saw was admitted on record before it was made. */
-export function compareProviderWithLedger(starts: readonly CallStart[], generations: readonly GenerationRow[]): string[] {
-  if (starts.length <= generations.length) return [];
-  return [`the provider was called ${starts.length} times, the ledger knows ${generations.length} executions`];
-}
-
-/** The invariants of DESIGN 4: entries sum to zero, and the wallet is what was deposited less what was charged. */
-export async function checkLedger(ledger: LedgerView, generations: readonly GenerationRow[]): Promise<string[]> {
+/** Wallet by wallet: what was paid in is what is there and what was charged. */
+export async function compareWallets(ledger: LedgerView, organizations: readonly KillOrganization[], generations: readonly GenerationRow[]): Promise<string[]> {
   const problems: string[] = [];
-  const charged = generations.reduce((sum, row) => sum + BigInt(row.charge ?? 0), 0n);
-  const posted = generations.reduce((sum, row) => sum + BigInt(row.posted), 0n);
-  const wallet = await ledger.wallet('acme');
-  if (wallet.balance !== OPENING_CREDIT_PICO - charged) problems.push(`charges sum to ${charged}, the wallet lost ${OPENING_CREDIT_PICO - wallet.balance}`);
-  if (posted !== charged) problems.push(`charges sum to ${charged}, postings to ${posted}`);
-  const [sums] = await ledger.query(
-    `SELECT (SELECT coalesce(sum(amount), 0)::text FROM ledger_entries) AS entries,
-            (SELECT coalesce(sum(outstanding), 0)::text FROM leases) AS outstanding,
-            (SELECT coalesce(sum(leased), 0)::text FROM wallets) AS leased,
-            (SELECT count(*)::int FROM ledger_transfers t WHERE t.execution_id IS NOT NULL
-               AND NOT EXISTS (SELECT FROM generations g WHERE g.id = t.execution_id)) AS strays`,
-  );
-  if (sums?.entries !== '0') problems.push(`ledger entries sum to ${String(sums?.entries)}`);
-  if (sums?.outstanding !== sums?.leased) problems.push(`wallets say ${String(sums?.leased)} is leased, leases say ${String(sums?.outstanding)}`);
-  if (sums?.strays !== 0) problems.push(`${String(sums?.strays)} transfers belong to no generation`);
+  for (const { slug, creditPico } of organizations) {
+    if (creditPico === null) continue;
+    const charged = generations.filter((row) => row.organization === slug).reduce((sum, row) => sum + BigInt(row.charge ?? 0), 0n);
+    const { balance } = await ledger.wallet(slug);
+    if (balance !== creditPico - charged) problems.push(`${slug}: charges sum to ${charged}, the wallet lost ${creditPico - balance}`);
+    if (balance < 0n) problems.push(`${slug}: the wallet is overspent: ${balance}`);
+  }
   return problems;
 }
 
@@ -123,8 +168,6 @@ export function compareLedgerWithFacts(generations: readonly GenerationRow[], fa
   for (const row of generations) {
     const fact = byId.get(row.id);
     byId.delete(row.id);
-    // An execution whose end is not known yet has no fact.
-    if (row.outcome === null && fact === undefined) continue;
     const inLedger = `${row.billing_status} ${row.input_tokens} ${row.cached_input_tokens} ${row.output_tokens} ${row.charge}`;
     const inFacts =
       fact === undefined ? 'nothing' : `${fact.billing_status} ${fact.tokens_prompt} ${fact.tokens_cached} ${fact.tokens_completion} ${fact.total_cost_pico}`;

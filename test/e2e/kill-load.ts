@@ -1,19 +1,24 @@
-// The load of a kill run: clients that each note what they saw of every response, and nothing else. Each request's text is unique,
-// so that the provider's log shows how often it was really called for it.
+// The load of a kill run: clients that each note what they saw of every response, and nothing else. Each request has a number of its own, in its text and
+// as its client request id, so that the provider's log and the ledger can both be read request by request, also where no answer arrived.
 
 import { createHash } from 'node:crypto';
+import { Agent, request as httpRequest } from 'node:http';
 import { seededRandom } from '../support/byte-splits.ts';
-import { type HttpAnswer, httpCall } from '../support/http-call.ts';
+import type { HttpAnswer } from '../support/http-call.ts';
 import { pause } from '../support/waiting.ts';
+import type { KillOrganization } from './kill-world.ts';
 
 export interface SeenResponse {
+  readonly organization: string;
+  readonly clientRequestId: string;
   readonly requestSha256: string;
   /** null: no response head arrived. */
   readonly executionId: string | null;
   readonly status: number | null;
+  /** The code of a refusal. */
+  readonly refusal: string | null;
   /** The client has every byte and would call it a success. */
   readonly complete: boolean;
-  readonly streamed: boolean;
   /** The provider's id, from the body; null when it did not arrive. */
   readonly providerId: string | null;
   readonly usage: { readonly input: number; readonly cached: number; readonly output: number } | null;
@@ -21,28 +26,40 @@ export interface SeenResponse {
 
 export interface Load {
   readonly seen: readonly SeenResponse[];
+  /** Requests that a gateway answered, whatever it said. */
+  answered(): number;
   /** Lets every open request end, then resolves. */
   stop(): Promise<void>;
 }
 
-export function startLoad(options: { url: string; key: string; seed: number; parallel: number }): Load {
+/** A dead gateway refuses at once, and so does an empty wallet; without a pause the clients would only spin. */
+const DEAD_PAUSE_MS = 20;
+const REFUSED_PAUSE_MS = 50;
+const STREAMED_SHARE = 0.5;
+
+export function startLoad(options: { url: string; seed: number; organizations: readonly KillOrganization[] }): Load {
   const seen: SeenResponse[] = [];
+  let answered = 0;
   let stopping = false;
   let next = 0;
   const random = seededRandom(options.seed);
-  const client = async (): Promise<void> => {
+  const client = async (organization: KillOrganization): Promise<void> => {
+    // A connection of its own, which stays with one process until that dies.
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     while (!stopping) {
       next += 1;
-      const request = makeRequest(next, options.seed, random);
-      const response = await send(options.url, options.key, request);
+      const response = await send(options.url, organization, makeRequest(`${options.seed}-${next}`, organization, random), agent);
       seen.push(response);
-      // A dead gateway refuses at once; without a pause the clients would only spin.
-      if (response.status === null) await pause(20);
+      if (response.status !== null) answered += 1;
+      if (response.status === null) await pause(DEAD_PAUSE_MS);
+      else if (response.status !== 200) await pause(REFUSED_PAUSE_MS);
     }
+    agent.destroy();
   };
-  const clients = Promise.all(Array.from({ length: options.parallel }, client));
+  const clients = Promise.all(options.organizations.flatMap((organization) => Array.from({ length: organization.clients }, () => client(organization))));
   return {
     seen,
+    answered: () => answered,
     async stop() {
       stopping = true;
       await clients;
@@ -50,17 +67,29 @@ export function startLoad(options: { url: string; key: string; seed: number; par
   };
 }
 
+/** One request of an organization outside the load. */
+export function askOnce(url: string, organization: KillOrganization, clientRequestId: string): Promise<SeenResponse> {
+  return send(
+    url,
+    organization,
+    makeRequest(clientRequestId, organization, () => 0),
+    new Agent(),
+  );
+}
+
 interface Request {
+  readonly id: string;
   readonly streamed: boolean;
   readonly body: string;
   readonly providerBodySha256: string;
 }
 
-function makeRequest(number: number, seed: number, random: () => number): Request {
-  const streamed = random() < 0.7;
+function makeRequest(id: string, { delayMsMax }: KillOrganization, random: () => number): Request {
+  const streamed = random() < STREAMED_SHARE;
   const tokens = 1 + Math.floor(random() * 60);
-  const delayMs = Math.floor(random() * 6);
-  const content = `Kill run ${seed}, request ${number}. [[sim: tokens=${tokens} delay_ms=${delayMs} cached=${Math.floor(random() * 4)}]]`;
+  // Half of the answers come as fast as they can.
+  const delayMs = Math.max(0, Math.ceil((random() * 2 - 1) * delayMsMax));
+  const content = `Kill run, request ${id}. [[sim: tokens=${tokens} delay_ms=${delayMs} cached=${Math.floor(random() * 4)}]]`;
   const bodyFor = (model: string): string =>
     JSON.stringify({
       model,
@@ -68,16 +97,40 @@ function makeRequest(number: number, seed: number, random: () => number): Reques
       max_tokens: 100,
       ...(streamed ? { stream: true, stream_options: { include_usage: true } } : {}),
     });
-  return { streamed, body: bodyFor('sim/small'), providerBodySha256: createHash('sha256').update(bodyFor('sim-small')).digest('hex') };
+  return { id, streamed, body: bodyFor('sim/small'), providerBodySha256: createHash('sha256').update(bodyFor('sim-small')).digest('hex') };
 }
 
-async function send(url: string, key: string, request: Request): Promise<SeenResponse> {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-  const answer = await httpCall(`${url}/v1/chat/completions`, { headers, body: request.body }).catch(() => null);
-  const base = { requestSha256: request.providerBodySha256, streamed: request.streamed };
-  if (answer === null) return { ...base, executionId: null, status: null, complete: false, providerId: null, usage: null };
+async function send(url: string, { slug, key }: KillOrganization, request: Request, agent: Agent): Promise<SeenResponse> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-client-request-id': request.id };
+  const answer = await post(`${url}/v1/chat/completions`, headers, request.body, agent).catch(() => null);
+  const asked = { organization: slug, clientRequestId: request.id, requestSha256: request.providerBodySha256 };
+  if (answer === null) return { ...asked, executionId: null, status: null, refusal: null, complete: false, providerId: null, usage: null };
   const id = answer.headers['x-service-execution-id'];
-  return { ...base, executionId: typeof id === 'string' ? id : null, status: answer.status, ...readAnswer(answer, request.streamed) };
+  const { status } = answer;
+  return { ...asked, executionId: typeof id === 'string' ? id : null, status, refusal: refusalOf(answer), ...readAnswer(answer, request.streamed) };
+}
+
+/** Rejects when the connection ends before a status line. */
+function post(url: string, headers: Readonly<Record<string, string>>, body: string, agent: Agent): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(url, { method: 'POST', agent, headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) } }, (response) => {
+      const chunks: Buffer[] = [];
+      const done = (complete: boolean): void => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks), complete });
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () => done(response.complete));
+      response.on('error', () => done(false));
+    });
+    request.on('error', reject).end(body);
+  });
+}
+
+function refusalOf({ status, body }: HttpAnswer): string | null {
+  if (status === 200) return null;
+  try {
+    return String((JSON.parse(body.toString()) as { error: unknown }).error);
+  } catch {
+    return null;
+  }
 }
 
 function readAnswer(answer: HttpAnswer, streamed: boolean): Pick<SeenResponse, 'complete' | 'providerId' | 'usage'> {

@@ -1,76 +1,109 @@
-// A kill run: load, and `kill -9` of gateways and of jobs at moments drawn from a seed; afterwards all accounts must agree.
-// By hand: `node test/e2e/kill-run.ts --seed 1 --kills 50`.
+// A kill run: load over organizations rich and poor, and gateways, jobs and Postgres killed at moments drawn from a seed; afterwards all accounts must
+// agree to the digit and no limit was passed. By hand: `node test/e2e/kill-run.ts --requests 200000 --kills 200 --seed 1 --victims gateway,jobs,postgres`.
 
 import { parseArgs } from 'node:util';
-import { seededRandom } from '../support/byte-splits.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
+import { readPendingExecutions } from '../../src/storage/postgres/pending-executions.ts';
+import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { queryFacts } from '../support/facts-view.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
+import { silentLog } from '../support/silent-log.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
-import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 import {
-  checkLedger,
   compareLedgerWithFacts,
   compareProviderWithLedger,
   compareSeenWithLedger,
-  compareSeenWithProvider,
+  compareWallets,
   type FactRow,
   type GenerationRow,
   readGenerations,
 } from './kill-accounts.ts';
-import { type Load, type SeenResponse, startLoad } from './kill-load.ts';
+import { checkBudgets, checkLent, checkNothingLent, checkRates, checkRefusalsSeen } from './kill-limits.ts';
+import { askOnce, type Load, type SeenResponse, startLoad } from './kill-load.ts';
+import { findVictim, planKills, VICTIMS, type Victim } from './kill-victims.ts';
+import { createKillWorld, type KillWorld } from './kill-world.ts';
 
 const GATEWAY_PROCESSES = 2;
-const PARALLEL = 16;
-/** Responses that clients must have seen complete between two kills, so that a run is not all connection failures. */
-const COMPLETE_BETWEEN_KILLS = 20;
-/** One kill in four hits jobs. */
-const JOBS_SHARE = 0.25;
+/** How long anything may take on a busy machine before it counts as stuck. */
+const STUCK_MS = 120_000;
+const PROBLEMS_SHOWN = 40;
+
+export interface KillOptions {
+  readonly requests: number;
+  readonly kills: number;
+  readonly seed: number;
+  readonly victims: readonly Victim[];
+  readonly print?: (line: string) => void;
+}
 
 export interface KillReport {
+  readonly seed: number;
+  readonly seconds: { readonly load: number; readonly all: number };
   readonly requests: number;
   readonly complete: number;
-  /** Responses that began and did not end. */
+  /** Replies that began and did not end. */
   readonly cut: number;
-  readonly gatewayKills: number;
-  readonly jobsKills: number;
+  /** What clients saw, by status and code. */
+  readonly answers: Readonly<Record<string, number>>;
+  readonly kills: Readonly<Record<string, number>>;
   readonly providerCalls: number;
   readonly generations: number;
   readonly facts: number;
-  readonly chargedPico: bigint;
   /** Executions by outcome and billing status. */
   readonly outcomes: Readonly<Record<string, number>>;
-  /** What clients saw, by HTTP status. */
-  readonly statuses: Readonly<Record<string, number>>;
-  /** Empty when all accounts agree. */
+  /** The same sum three times: what the provider says it served, what was charged or rated, what the facts say. */
+  readonly picoUsd: { readonly provider: bigint; readonly ledger: bigint; readonly facts: bigint };
+  /** Whole replies that died with their process before they were recorded; no client saw their end, nobody pays. */
+  readonly unpaidReplies: number;
+  /** How often something disagreed, and the first of the sentences; empty when all accounts agree. */
+  readonly problemCount: number;
   readonly problems: readonly string[];
 }
 
-export async function runKills(options: { seed: number; kills: number; print?: (line: string) => void }): Promise<KillReport> {
+export async function runKills(options: KillOptions): Promise<KillReport> {
+  const startedMs = performance.now();
+  const world = createKillWorld(options.requests);
   const provider = await startSimulatedProvider();
   let tollgate: Tollgate | null = null;
   let ledger: LedgerView | null = null;
   try {
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: provider.url }), gatewayProcesses: GATEWAY_PROCESSES });
-    ledger = openLedgerView(tollgate.postgresUrl);
-    const load = startLoad({ url: tollgate.url, key: KEYS.acme, seed: options.seed, parallel: PARALLEL });
+    tollgate = await startTollgate({ configurationYaml: world.configuration(provider.url), gatewayProcesses: GATEWAY_PROCESSES });
+    const loadStartedMs = performance.now();
+    const load = startLoad({ url: tollgate.url, seed: options.seed, organizations: world.organizations });
     const kills = await killAtRandom(tollgate, load, options);
+    await waitUntilAnswered(load, options.requests);
     await load.stop();
-    const generations = await settle(ledger, load.seen, provider);
-    const fromLedger = await checkLedger(ledger, generations);
+    const loadMs = performance.now() - loadStartedMs;
+    ledger = openLedgerView(tollgate.postgresUrl);
+    await settle(tollgate, ledger, provider);
+    const rest = await spendTheRest(tollgate, ledger, world);
+    const lent = await rollAndLookForLeases(tollgate, ledger);
+    await settle(tollgate, ledger, provider);
+    const seen = [...load.seen, ...rest.seen];
+    const checked = await checkEverything({ tollgate, ledger, provider, world, seen });
+    const generations = await readGenerations(ledger);
     await ledger.close();
     ledger = null;
     await tollgate.stop({ keepData: true });
     const facts = await readFacts(tollgate.dataDir);
-    const problems = [
-      ...compareSeenWithLedger(load.seen, generations),
-      ...compareSeenWithProvider(load.seen, provider.starts(), provider.ends()),
-      ...compareProviderWithLedger(provider.starts(), generations),
-      ...fromLedger,
-      ...compareLedgerWithFacts(generations, facts),
-    ];
-    return { ...kills, ...summarize(load.seen, generations), providerCalls: provider.starts().length, facts: facts.length, problems };
+    const problems = [...rest.problems, ...lent, ...checked.problems, ...compareLedgerWithFacts(generations, facts.rows)];
+    return {
+      seed: options.seed,
+      seconds: { load: Math.round(loadMs / 1_000), all: Math.round((performance.now() - startedMs) / 1_000) },
+      ...summarize(seen),
+      kills,
+      providerCalls: checked.providerCalls,
+      generations: generations.length,
+      facts: facts.rows.length,
+      outcomes: countBy(generations, (row) => `${row.outcome ?? 'open'}/${row.billing_status}`),
+      picoUsd: { provider: checked.servedPico, ledger: sumOf(generations, (row) => row.rated_cost), facts: facts.ratedPico },
+      unpaidReplies: checked.unpaidReplies,
+      problemCount: problems.length,
+      problems: problems.slice(0, PROBLEMS_SHOWN),
+    };
   } finally {
     await ledger?.close();
     await tollgate?.stop();
@@ -78,83 +111,168 @@ export async function runKills(options: { seed: number; kills: number; print?: (
   }
 }
 
-async function killAtRandom(
-  tollgate: Tollgate,
-  load: Load,
-  options: { seed: number; kills: number; print?: (line: string) => void },
-): Promise<{ gatewayKills: number; jobsKills: number }> {
-  const completeCount = (): number => load.seen.filter((response) => response.complete).length;
-  const random = seededRandom(options.seed ^ 0x5eed);
-  let gatewayKills = 0;
-  let jobsKills = 0;
-  for (let count = 1; count <= options.kills; count += 1) {
-    const completeBefore = completeCount();
-    await waitFor('the load to get through', completeCount, (complete) => complete >= completeBefore + COMPLETE_BETWEEN_KILLS);
-    await pause(random() * 500);
-    const hitsJobs = random() < JOBS_SHARE;
-    const pids = hitsJobs ? [tollgate.jobsPid()] : tollgate.gatewayPids();
-    const pid = pids[Math.floor(random() * pids.length)] ?? 0;
-    process.kill(pid, 'SIGKILL');
-    if (hitsJobs) jobsKills += 1;
-    else gatewayKills += 1;
-    options.print?.(`kill ${count} of ${options.kills}: ${hitsJobs ? 'jobs' : 'gateway'} ${pid}`);
-    await waitFor(
-      'the supervisor to replace what was killed',
-      () => ({ gateways: tollgate.gatewayPids(), jobs: tollgate.jobsPid() }),
-      ({ gateways, jobs }) => gateways.length === GATEWAY_PROCESSES && jobs !== 0 && jobs !== pid && !gateways.includes(pid),
+async function killAtRandom(tollgate: Tollgate, load: Load, options: KillOptions): Promise<Record<string, number>> {
+  const kills: Record<string, number> = {};
+  for (const [index, kill] of planKills(options).entries()) {
+    await waitUntilAnswered(load, kill.afterRequests);
+    await pause(kill.delayMs);
+    // Who is already dead is killed when it is back.
+    const found = await waitFor(
+      `a ${kill.victim} to kill`,
+      () => findVictim(tollgate, kill),
+      (victim) => victim !== null,
+      STUCK_MS,
     );
+    if (found === null) break;
+    const { pid, signal, how } = found;
+    process.kill(pid, signal);
+    const name = `${kill.victim}: ${how}`;
+    kills[name] = (kills[name] ?? 0) + 1;
+    options.print?.(`kill ${index + 1} of ${options.kills} after ${load.answered()} answers: ${name} (${pid})`);
   }
-  // What the last kill left behind meets load too.
-  await pause(1000);
-  return { gatewayKills, jobsKills };
+  return kills;
 }
 
-/** Waits until the provider has ended every call, every complete response is posted and dead processes hold nothing; then reads the ledger. */
-async function settle(ledger: LedgerView, seen: readonly SeenResponse[], provider: SimulatedProvider): Promise<GenerationRow[]> {
+/** However long that takes, as long as it goes on. */
+async function waitUntilAnswered(load: Load, count: number): Promise<void> {
+  let answered = load.answered();
+  let sinceMs = performance.now();
+  while (load.answered() < count) {
+    await pause(20);
+    if (load.answered() > answered) {
+      answered = load.answered();
+      sinceMs = performance.now();
+    } else if (performance.now() - sinceMs > STUCK_MS) throw new Error(`nothing was answered for ${STUCK_MS} ms, after ${answered} answers`);
+  }
+}
+
+/** Waits until everything runs again, the provider has ended every call, and every execution has an end and every dead process is closed. */
+async function settle(tollgate: Tollgate, ledger: LedgerView, provider: SimulatedProvider): Promise<void> {
   await waitFor(
-    'the provider to end every call',
-    () => provider.starts().length - provider.ends().length,
-    (open) => open === 0,
+    'the installation to be ready',
+    async () => (await httpCall(`${tollgate.adminUrl}/readyz`)).body.toString(),
+    (text) => text === 'ready\n',
+    STUCK_MS,
   );
-  const ids = seen.filter((response) => response.complete).map((response) => response.executionId);
+  await waitFor('the provider to end every call', provider.openCalls, (open) => open === 0, STUCK_MS);
   await waitFor(
-    'every complete response to be posted, and dead epochs to be returned',
+    'every execution to have an end, and dead processes to be closed',
     async () => {
       const [row] = await ledger.query(
-        `SELECT (SELECT count(*)::int FROM generations WHERE id = ANY($1::uuid[]) AND billing_status = 'final') AS posted,
-                (SELECT count(*)::int FROM generations WHERE outcome IS NULL) AS open,
+        `SELECT (SELECT count(*)::int FROM generations WHERE billing_status = 'pending') AS pending,
                 (SELECT count(*)::int FROM process_epochs WHERE kind = 'gateway' AND returned_at IS NULL) AS epochs`,
-        [ids],
       );
-      return { missing: ids.length - Number(row?.posted), open: Number(row?.open), epochs: Number(row?.epochs) };
+      return { pending: Number(row?.pending), epochs: Number(row?.epochs) };
     },
-    ({ missing, open, epochs }) => missing === 0 && open === 0 && epochs <= GATEWAY_PROCESSES,
-    60_000,
-  ).catch((fault: unknown) => process.stderr.write(`${String(fault)}\n`)); // The comparison below says which ones.
-  // Facts follow the ledger within a shipping round.
-  await pause(2000);
-  return readGenerations(ledger);
+    ({ pending, epochs }) => pending === 0 && epochs <= GATEWAY_PROCESSES,
+    STUCK_MS,
+  ).catch((fault: unknown) => process.stderr.write(`${String(fault)}\n`)); // The comparisons below say what is wrong.
+  // What ended last is posted within a round of shipping, its facts within another.
+  await pause(3_000);
 }
 
-function readFacts(dataDir: string): Promise<FactRow[]> {
-  return queryFacts<FactRow>(
+/** A wallet is not refused while its money covers a request, wherever the dead had left it: the rest of it can be spent. */
+async function spendTheRest(tollgate: Tollgate, ledger: LedgerView, world: KillWorld): Promise<{ seen: readonly SeenResponse[]; problems: string[] }> {
+  const seen: SeenResponse[] = [];
+  const thin = world.organizations.find(({ slug }) => slug === 'thin');
+  if (thin === undefined) return { seen, problems: [] };
+  let answer: SeenResponse;
+  do {
+    answer = await askOnce(tollgate.url, thin, `rest-${seen.length}`);
+    seen.push(answer);
+  } while (answer.status === 200);
+  if (answer.refusal !== 'insufficient_credit') return { seen, problems: [`thin: the rest of its money was refused with ${answer.status} ${answer.refusal}`] };
+  await pause(1_000);
+  const [row] = await ledger.query(
+    `SELECT max(g.authorized_amount)::text AS hold FROM generations g JOIN organizations o ON o.id = g.organization_id WHERE o.slug = 'thin'`,
+  );
+  const { balance } = await ledger.wallet('thin');
+  const hold = BigInt(String(row?.hold));
+  return { seen, problems: balance >= hold ? [`thin: refused with ${balance} in its wallet, where a request holds ${hold} at most`] : [] };
+}
+
+/** A rolling restart: every process hands back what it has, so nothing may be left lent. */
+async function rollAndLookForLeases(tollgate: Tollgate, ledger: LedgerView): Promise<string[]> {
+  const problems = await checkLent(ledger);
+  const before = tollgate.gatewayPids();
+  process.kill(tollgate.pid, 'SIGHUP');
+  await waitFor(
+    'every gateway to be replaced',
+    () => tollgate.gatewayPids(),
+    (pids) => pids.length === GATEWAY_PROCESSES && pids.every((pid) => !before.includes(pid)),
+    STUCK_MS,
+  );
+  const left = await waitFor(
+    'nothing to be lent',
+    () => checkNothingLent(ledger),
+    (lent) => lent.length === 0,
+    30_000,
+  ).catch(() => checkNothingLent(ledger));
+  return [...problems, ...left];
+}
+
+interface Ended {
+  readonly tollgate: Tollgate;
+  readonly ledger: LedgerView;
+  readonly provider: SimulatedProvider;
+  readonly world: KillWorld;
+  readonly seen: readonly SeenResponse[];
+}
+
+async function checkEverything({ tollgate, ledger, provider, world, seen }: Ended) {
+  const generations = await readGenerations(ledger);
+  const calls = { starts: provider.starts(), ends: provider.ends() };
+  const compared = compareProviderWithLedger(calls, seen, generations);
+  const reconciled = await tollgate.run(['reconcile']);
+  const problems = [
+    ...compareSeenWithLedger(seen, generations),
+    ...compared.problems,
+    ...(await compareWallets(ledger, world.organizations, generations)),
+    ...(await checkBudgets(ledger, world.organizations, generations)),
+    ...checkRates(world.organizations, seen, calls),
+    ...checkRefusalsSeen(seen),
+    ...(await checkBooks(tollgate)),
+    ...(reconciled.exitCode === 0 ? [] : [`tollgate reconcile: ${reconciled.output}`]),
+  ];
+  return { problems, providerCalls: calls.starts.length, servedPico: compared.servedPico, unpaidReplies: compared.unpaidReplies };
+}
+
+async function checkBooks(tollgate: Tollgate): Promise<string[]> {
+  const postgres = createPostgres({ url: tollgate.postgresUrl, log: silentLog, max: 1 });
+  try {
+    const broken = await findBrokenInvariants(postgres);
+    const { count, late } = await readPendingExecutions(postgres);
+    const problems = broken.map(({ invariant, found }) => `broken: ${invariant}: ${found}`);
+    if (count > 0) problems.push(`${count} executions are pending`);
+    if (late.length > 0) problems.push(`pending for longer than the rule allows: ${JSON.stringify(late)}`);
+    return problems;
+  } finally {
+    await postgres.close();
+  }
+}
+
+async function readFacts(dataDir: string): Promise<{ rows: FactRow[]; ratedPico: bigint }> {
+  const rows = await queryFacts<FactRow>(
     dataDir,
     `SELECT toString(id) AS id, toString(tokens_prompt) AS tokens_prompt, toString(tokens_cached) AS tokens_cached,
             toString(tokens_completion) AS tokens_completion, toString(toInt128(total_cost * 1000000000000)) AS total_cost_pico, billing_status
      FROM request_facts FINAL`,
   );
+  const [sum] = await queryFacts<{ rated: string }>(dataDir, 'SELECT toString(toInt128(sum(rated_cost) * 1000000000000)) AS rated FROM request_facts FINAL');
+  return { rows, ratedPico: BigInt(sum?.rated ?? 0) };
 }
 
-function summarize(seen: readonly SeenResponse[], generations: readonly GenerationRow[]) {
+function summarize(seen: readonly SeenResponse[]) {
   return {
     requests: seen.length,
     complete: seen.filter((response) => response.complete).length,
     cut: seen.filter((response) => response.status === 200 && !response.complete).length,
-    generations: generations.length,
-    chargedPico: generations.reduce((sum, row) => sum + BigInt(row.charge ?? 0), 0n),
-    outcomes: countBy(generations, (row) => `${row.outcome ?? 'open'}/${row.billing_status}`),
-    statuses: countBy(seen, (response) => String(response.status ?? 'none')),
+    answers: countBy(seen, ({ status, refusal }) => (status === null ? 'no answer' : refusal === null ? String(status) : `${status} ${refusal}`)),
   };
+}
+
+function sumOf(rows: readonly GenerationRow[], amountOf: (row: GenerationRow) => string | null): bigint {
+  return rows.reduce((sum, row) => sum + BigInt(amountOf(row) ?? 0), 0n);
 }
 
 function countBy<T>(items: readonly T[], nameOf: (item: T) => string): Record<string, number> {
@@ -163,9 +281,30 @@ function countBy<T>(items: readonly T[], nameOf: (item: T) => string): Record<st
   return counts;
 }
 
+function readVictims(text: string): Victim[] {
+  return text.split(',').map((name) => {
+    const victim = VICTIMS.find((known) => known === name);
+    if (victim === undefined) throw new Error(`--victims: "${name}" is none of ${VICTIMS.join(', ')}`);
+    return victim;
+  });
+}
+
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { seed: { type: 'string', default: '1' }, kills: { type: 'string', default: '50' } } });
-  const report = await runKills({ seed: Number(values.seed), kills: Number(values.kills), print: (line) => process.stdout.write(`${line}\n`) });
-  process.stdout.write(`${JSON.stringify({ ...report, chargedPico: report.chargedPico.toString() }, null, 2)}\n`);
-  process.exitCode = report.problems.length === 0 ? 0 : 1;
+  const { values } = parseArgs({
+    options: {
+      requests: { type: 'string', default: '200000' },
+      kills: { type: 'string', default: '200' },
+      seed: { type: 'string', default: '1' },
+      victims: { type: 'string', default: VICTIMS.join(',') },
+    },
+  });
+  const report = await runKills({
+    requests: Number(values.requests),
+    kills: Number(values.kills),
+    seed: Number(values.seed),
+    victims: readVictims(values.victims),
+    print: (line) => process.stdout.write(`${line}\n`),
+  });
+  process.stdout.write(`${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2)}\n`);
+  process.exitCode = report.problemCount === 0 ? 0 : 1;
 }

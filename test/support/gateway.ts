@@ -34,6 +34,8 @@ export interface Tollgate {
   jobsPid(): number;
   /** Of the embedded database: the server, and the process of ours that owns it; 0: it does not run. */
   postgresPids(): { readonly postmaster: number; readonly keeper: number };
+  /** Runs another command of the same installation, and tells how it ended and what it printed. */
+  run(args: readonly string[]): Promise<{ readonly exitCode: number | null; readonly output: string }>;
   /** Everything it printed so far. */
   output(): string;
   /** Ends it by SIGTERM and removes its data, unless they are to be looked at; throws when a process of it is left. */
@@ -73,6 +75,7 @@ class Installation implements Tollgate {
   readonly dataDir: string;
   readonly #directory: string;
   #child: ChildProcess | null = null;
+  #env: NodeJS.ProcessEnv = {};
   #printed = '';
 
   constructor(places: { directory: string; dataDir: string; port: number; adminPort: number }) {
@@ -91,6 +94,7 @@ class Installation implements Tollgate {
   }
 
   launch(args: readonly string[], env: NodeJS.ProcessEnv): void {
+    this.#env = env;
     const child = spawn(process.execPath, [COMMAND, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child = child;
     child.stdout.on('data', (chunk: Buffer) => this.#print(chunk));
@@ -104,6 +108,13 @@ class Installation implements Tollgate {
 
   output(): string {
     return this.#printed;
+  }
+
+  run(args: readonly string[]): Promise<{ exitCode: number | null; output: string }> {
+    const child = spawn(process.execPath, [COMMAND, ...args], { env: this.#env, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
+    return new Promise((resolve) => child.once('close', (exitCode) => resolve({ exitCode, output })));
   }
 
   async becomeReady(): Promise<void> {
@@ -128,17 +139,14 @@ class Installation implements Tollgate {
   }
 
   postgresPids(): { postmaster: number; keeper: number } {
-    const keeper = this.#descendantPids(/postgres-keeper\.ts/)[0] ?? 0;
-    // Its own processes say what they do in place of how they were started.
-    const postmaster = this.#descendantPids(/bin\/postgres -D /)[0] ?? 0;
+    const descendants = listDescendants(this.pid);
+    const keeper = descendants.find(({ command }) => command.includes('postgres-keeper.ts'))?.pid ?? 0;
+    const postmaster = descendants.find(({ command, parentPid }) => parentPid === keeper && command.includes('bin/postgres -D'))?.pid ?? 0;
     return { postmaster, keeper };
   }
 
   #childPids(command: string): number[] {
-    return this.#descendantPids(new RegExp(`main\\.ts ${command}\\b`));
-  }
-
-  #descendantPids(pattern: RegExp): number[] {
+    const pattern = new RegExp(`main\\.ts ${command}\\b`);
     return listDescendants(this.pid)
       .filter((entry) => pattern.test(entry.command))
       .map((entry) => entry.pid);

@@ -47,7 +47,7 @@ ${outputCap === null ? '' : `    max_completion_tokens_cap: ${outputCap}\n`}    
 `;
 }
 
-function renderOrganization({ slug, credit, limits = [] }: LimitedOrganization): string {
+export function renderOrganization({ slug, credit, limits = [] }: LimitedOrganization): string {
   return `  - slug: ${slug}
     billing: ${credit === null ? 'none' : 'prepaid'}
 ${credit === null ? '' : `    opening_credit: "${credit}"\n`}    limits: [${limits.join(', ')}]

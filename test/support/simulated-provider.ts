@@ -1,7 +1,7 @@
 // Runs the simulated provider as its own process for a test and reads back the log of what it served.
 
 import { type ChildProcess, fork } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, mkdtempSync, openSync, readFileSync, readSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -14,6 +14,8 @@ export interface SimulatedProvider {
   starts(): CallStart[];
   /** Calls that ended, in order of their ends. */
   ends(): CallEnd[];
+  /** Calls that began and did not end; reads no more of a long log than is new. */
+  openCalls(): number;
   /** Waits until no call is under way, and gives the last one's end: an end is logged a little after its reply was read. */
   lastEnd(): Promise<CallEnd>;
   stop(): Promise<void>;
@@ -32,6 +34,7 @@ export async function startSimulatedProvider(options: { delayMs?: number } = {})
     url,
     starts: () => lines().filter((line) => line.type === 'start'),
     ends: () => lines().filter((line) => line.type === 'end'),
+    openCalls: countOpenCalls(logPath),
     async lastEnd() {
       const all = await waitFor(
         'every call to end',
@@ -56,6 +59,25 @@ function listeningUrl(child: ChildProcess): Promise<string> {
     child.once('exit', (code) => reject(new Error(`the simulated provider ended with ${code} before it listened`)));
     child.once('message', (message) => resolve((message as { url: string }).url));
   });
+}
+
+function countOpenCalls(logPath: string): () => number {
+  let readBytes = 0;
+  let open = 0;
+  return () => {
+    if (!existsSync(logPath)) return 0;
+    const log = openSync(logPath, 'r');
+    const fresh = Buffer.alloc(fstatSync(log).size - readBytes);
+    readSync(log, fresh, 0, fresh.length, readBytes);
+    closeSync(log);
+    const whole = fresh.subarray(0, fresh.lastIndexOf('\n') + 1);
+    readBytes += whole.length;
+    for (const line of whole.toString('utf8').split('\n')) {
+      if (line.startsWith('{"type":"start"')) open += 1;
+      else if (line.startsWith('{"type":"end"')) open -= 1;
+    }
+    return open;
+  };
 }
 
 function parseLines(text: string): (CallStart | CallEnd)[] {

@@ -1,0 +1,72 @@
+// The organizations of a kill run: one that nothing limits, and one for each thing that can run out, sized so that it does run out within the run.
+
+import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
+import { decimalOfPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
+
+export interface KillOrganization {
+  readonly slug: string;
+  readonly key: string;
+  readonly clients: number;
+  /** null: not billed. */
+  readonly creditPico: bigint | null;
+  readonly budgetPico: bigint | null;
+  readonly requestsPerMinute: number | null;
+  readonly tokensPerMinute: number | null;
+  readonly openMax: number | null;
+  /** Pause of the provider between two tokens, at most. */
+  readonly delayMsMax: number;
+}
+
+export interface KillWorld {
+  readonly organizations: readonly KillOrganization[];
+  configuration(upstreamUrl: string): string;
+}
+
+/** What an average request of the load costs: 23 tokens in, 30 out. */
+const REQUEST_PICO = 330_000_000n;
+/** Of what its clients could spend if all were as fast as each other, an organization can afford this part. */
+const AFFORDED_PERCENT = 40n;
+const RICH_PICO = 1_000n * 10n ** 12n;
+
+const PLAIN = { creditPico: RICH_PICO, budgetPico: null, requestsPerMinute: null, tokensPerMinute: null, openMax: null, delayMsMax: 3 } as const;
+const CLIENTS = { acme: 35, thin: 4, budgeted: 4, unbilled: 3, rated: 2, wordy: 2, crowded: 6 } as const;
+const CLIENTS_TOTAL = Object.values(CLIENTS).reduce((sum, count) => sum + count, 0);
+
+/** `requests`: how many the run will make. */
+export function createKillWorld(requests: number): KillWorld {
+  const affordable = (slug: keyof typeof CLIENTS): bigint =>
+    (REQUEST_PICO * BigInt(requests) * BigInt(CLIENTS[slug]) * AFFORDED_PERCENT) / (100n * BigInt(CLIENTS_TOTAL));
+  const limited: readonly KillOrganization[] = [
+    { ...PLAIN, ...named('thin'), creditPico: affordable('thin') },
+    { ...PLAIN, ...named('budgeted'), budgetPico: affordable('budgeted') },
+    { ...PLAIN, ...named('unbilled'), creditPico: null, budgetPico: affordable('unbilled') },
+    { ...PLAIN, ...named('rated'), requestsPerMinute: 60 },
+    { ...PLAIN, ...named('wordy'), tokensPerMinute: 4_000 },
+    { ...PLAIN, ...named('crowded'), openMax: 4, delayMsMax: 25 },
+  ];
+  const acme: KillOrganization = { ...PLAIN, ...named('acme'), key: KEYS.acme, creditPico: OPENING_CREDIT_PICO };
+  return {
+    organizations: [acme, ...limited],
+    configuration: (upstreamUrl) =>
+      testConfiguration({ upstreamUrl }) +
+      limited
+        .map((organization) => {
+          const { slug, creditPico } = organization;
+          return renderOrganization({ slug, credit: creditPico === null ? null : decimalOfPico(creditPico), limits: limitsOf(organization) });
+        })
+        .join(''),
+  };
+}
+
+function named(slug: keyof typeof CLIENTS): { slug: string; key: string; clients: number } {
+  return { slug, key: limitedKey(slug), clients: CLIENTS[slug] };
+}
+
+function limitsOf({ budgetPico, requestsPerMinute, tokensPerMinute, openMax }: KillOrganization): string[] {
+  const limits: string[] = [];
+  if (budgetPico !== null) limits.push(`{ kind: budget, window: month, limit: "${decimalOfPico(budgetPico)}" }`);
+  if (requestsPerMinute !== null) limits.push(`{ kind: requests_per_minute, limit: ${requestsPerMinute} }`);
+  if (tokensPerMinute !== null) limits.push(`{ kind: tokens_per_minute, limit: ${tokensPerMinute} }`);
+  if (openMax !== null) limits.push(`{ kind: concurrent_requests, limit: ${openMax} }`);
+  return limits;
+}

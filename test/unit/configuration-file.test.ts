@@ -289,6 +289,22 @@ organizations:
     assert.match(errorsOf('routing_policies:\n  - name: default\n    kinds: { code: a, code: b }\n').join('\n'), /^tollgate\.yaml:3: .*unique/);
   });
 
+  test('tiers and kinds are keys of what the classifier is asked: whole numbers would lose their order there', () => {
+    const errors = errorsOf(`routing_policies:
+  - name: '7'
+    classifier: { model: judge }
+    tiers: [{ name: '10', description: d, models: [{ id: m }] }, { name: 2nd, description: d, models: [{ id: m }] }]
+    kinds: { '3': digits, 3d: fine }
+`);
+    assert.deepEqual(
+      errors.filter((error) => error.includes('whole number')),
+      [
+        'tollgate.yaml:4: routing_policies[0].tiers[0].name: must not be a whole number',
+        'tollgate.yaml:5: routing_policies[0].kinds.3: must not be a whole number',
+      ],
+    );
+  });
+
   test('an alias bomb is refused', () => {
     const bomb = ['a: &a [x,x,x,x,x,x,x,x,x,x]', ...'bcdefgh'.split('').map((name, index) => `${name}: &${name} [${`*${'abcdefg'[index]},`.repeat(10)}]`)].join(
       '\n',

@@ -52,6 +52,10 @@ function answer(tier: string, changes: Partial<ClassifierAnswer> = {}): Classifi
   return { tier, confidence: 0.9, distribution: { [tier]: 0.95 }, task: null, correctionProbability: null, inputTokens: 400, ...changes };
 }
 
+const tooSmall =
+  (tier: string) =>
+  (name: string): RouteDecision['rejected'][number] => ({ model: name, tier, reason: 'context_too_small' });
+
 interface Case extends Partial<Omit<CandidateQuestion, 'policy' | 'allowedModels' | 'modelNamed'>> {
   readonly judgement: Judgement;
   readonly policy?: Partial<RoutingPolicy>;
@@ -257,7 +261,27 @@ describe('the route of a turn', () => {
     [
       'too long for all, as far as one can tell: the largest',
       { judgement: answer('light'), conversationTokens: 3_000_000 },
-      { tier: 'strong', model: 'c-huge' },
+      {
+        tier: 'strong',
+        model: 'c-huge',
+        rejected: [...['a', 'a-claude', 'a-code'].map(tooSmall('light')), tooSmall('middle')('b'), tooSmall('strong')('c')],
+      },
+    ],
+    [
+      'the largest of a cheaper tier, whichever was wanted; each of the others with its own reason',
+      { judgement: answer('strong'), conversationTokens: 3_000_000, allowed: ['a', 'b', 'c'], models: replacing(model('a', { context: 2_000_000 })) },
+      {
+        tier: 'light',
+        model: 'a',
+        reason: 'classified',
+        rejected: [
+          { model: 'a-claude', tier: 'light', reason: 'not_permitted' },
+          { model: 'a-code', tier: 'light', reason: 'not_permitted' },
+          tooSmall('middle')('b'),
+          tooSmall('strong')('c'),
+          { model: 'c-huge', tier: 'strong', reason: 'not_permitted' },
+        ],
+      },
     ],
     [
       'nothing above can serve: the nearest weaker tier',

@@ -8,8 +8,8 @@ import type { WorkerPool } from '../../platform/worker-pool.ts';
 export type ConversationWorkers = Pick<WorkerPool<'prepare-conversation'>, 'run'>;
 
 /**
- * A hand-over costs the event loop 40 to 70 µs. A conversation of this size is read in 30, and the slowest body of this size that was found (nothing but brackets)
- * in 500 (benchmarks/micro/prepare-conversation.bench.ts).
+ * A hand-over costs the event loop 37 to 67 µs. A conversation of this size is read in 48, and the slowest body of this size that was found (nothing but
+ * brackets) in 500 (benchmarks/micro/prepare-conversation.bench.ts).
  */
 const INLINE_BYTES_MAX = 16_384;
 /** A megabyte takes 2 ms, the slowest found 20; the rest is for a thread to start on a busy machine. */

@@ -17,8 +17,11 @@ const timeout = wholeNumber.max(TIMEOUT_MS_MAX, `must be at most ${TIMEOUT_MS_MA
 /** Read by the classifier. */
 const description = z.string().max(2_000, 'must be at most 2000 characters');
 
+/** Tiers and kinds become keys of a JSON object, and JavaScript puts keys that are whole numbers before all others: cheapest first would be lost. */
+const optionName = slugSchema.regex(/[^\d]/, 'must not be a whole number');
+
 const tier = z.strictObject({
-  name: slugSchema,
+  name: optionName,
   description,
   models: z.array(z.strictObject({ id: modelNameSchema, strengths: z.array(slugSchema).optional() })).min(1, 'must name at least one model'),
 });
@@ -28,8 +31,15 @@ export const policyDefinition = z.strictObject({
   tiers: z.array(tier).min(1, 'must have at least one tier').max(OPTIONS_MAX, `must have at most ${OPTIONS_MAX} tiers`),
   fallback_tier: z.string().optional(),
   kinds: z
-    .record(slugSchema, description)
-    .refine((kinds) => Object.keys(kinds).length <= OPTIONS_MAX, `must have at most ${OPTIONS_MAX} kinds`)
+    .record(z.string(), description)
+    .check(({ value, issues }) => {
+      if (Object.keys(value).length > OPTIONS_MAX) issues.push({ code: 'custom', message: `must have at most ${OPTIONS_MAX} kinds`, input: value });
+      // A record's own check of its keys says no more than that one is wrong.
+      for (const kind of Object.keys(value)) {
+        const message = optionName.safeParse(kind).error?.issues[0]?.message;
+        if (message !== undefined) issues.push({ code: 'custom', path: [kind], message, input: kind });
+      }
+    })
     .optional(),
   follow_up: z.strictObject({ corrections: z.boolean(), threshold: share.optional() }).optional(),
   sticky: z.strictObject({ min_tokens: wholeNumber }).optional(),

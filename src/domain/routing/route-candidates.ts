@@ -39,7 +39,7 @@ export interface Pick {
   readonly model: Model;
   /** null: it is the tier's first that can serve. */
   readonly pickedBy: PickedBy | null;
-  /** What was tried before it and could not serve. */
+  /** What was tried before it and could not serve; all others, where it serves only because none can. */
   readonly rejected: readonly Rejection[];
 }
 
@@ -52,11 +52,22 @@ interface Judged {
 export class RouteCandidates {
   private readonly question: CandidateQuestion;
   private readonly tiers: readonly (readonly Judged[])[];
+  /** Every candidate has a reason against it, and the largest serves all the same. */
+  private readonly isLastResort: boolean;
 
   constructor(question: CandidateQuestion) {
     this.question = question;
     const tiers = question.policy.tiers.map((tier) => tier.models.map((candidate) => judge(candidate, question)));
-    this.tiers = tiers.flat().some(({ rejection }) => rejection === null) ? tiers : withLargest(tiers);
+    this.isLastResort = tiers.flat().every(({ rejection }) => rejection !== null);
+    this.tiers = this.isLastResort ? withLargest(tiers) : tiers;
+  }
+
+  /** Every candidate, cheapest tier first; null: it can serve. */
+  get all(): readonly (Omit<Rejection, 'reason'> & { readonly rejection: RejectionReason | null })[] {
+    return this.tiers.flatMap((judged, rank) => {
+      const tier = this.question.policy.tiers[rank]?.name ?? '';
+      return judged.map(({ candidate, rejection }) => ({ model: candidate.id, tier, rejection }));
+    });
   }
 
   /** null: some candidate can serve. `denied`: the access policy excludes every one that there is. */
@@ -73,9 +84,14 @@ export class RouteCandidates {
     for (const next of outwards(rank, this.tiers.length)) {
       const found = this.pickIn(next, task);
       rejected.push(...found.rejected);
-      if (found.judged !== null) return { rank: next, model: found.judged.model as Model, pickedBy: found.pickedBy, rejected };
+      if (found.judged === null) continue;
+      return { rank: next, model: found.judged.model as Model, pickedBy: found.pickedBy, rejected: this.isLastResort ? this.rejected : rejected };
     }
     return null;
+  }
+
+  private get rejected(): Rejection[] {
+    return this.all.flatMap(({ model, tier, rejection }) => (rejection === null ? [] : [{ model, tier, reason: rejection }]));
   }
 
   /** The strongest tier's first choice, or the next one's where none of it can serve (spec 2.4, baseline_model). */

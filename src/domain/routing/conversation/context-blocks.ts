@@ -1,7 +1,9 @@
 // Tells what a coding agent put into a user message from what the user wrote there (spec 4.11: context blocks are left out).
 //
-// Every marker was read off the bodies or the source of the agent named beside it. A marker counts only where agents put it, at the beginning of a
-// line or of a part, so that a user may write about it. Whatever a caller sends, the time is linear in it: texts are searched, never matched.
+// Where the markers are from: recorded bodies hold Claude Code's reminders and bookkeeping, Codex's environment and skills, opencode's and Cline's
+// plain texts. All other markers follow the agent's published source, or what public readers of its transcripts treat as such. A marker counts only
+// where agents put it, at the beginning of a line or of a part, so that a user may write about it. Whatever a caller sends, the time is linear in it:
+// texts are searched, never matched.
 
 /** Elements that agents put around their own words; nothing in them was written by the user. */
 const CONTEXT_TAGS: ReadonlySet<string> = new Set(
@@ -13,7 +15,7 @@ const CONTEXT_TAGS: ReadonlySet<string> = new Set(
     // Codex.
     'environment_context user_instructions turn_aborted user_shell_command subagent_notification skill skills_instructions',
     'recommended_plugins collaboration_mode personality_spec realtime_conversation model_switch persistent_mode hook_prompt',
-    'agent_message_board_notification codex_internal_context tool_context reasoning_context pinned_notes',
+    'agent_message_board_notification codex_internal_context',
     // Cline, Roo Code.
     'environment_details potentially_relevant_details file_content folder_content url_content workspace_diagnostics',
     'git_working_state terminal_output explicit_instructions hook_context',

@@ -154,7 +154,12 @@ async function settle(tollgate: Tollgate, ledger: LedgerView, provider: Simulate
     (text) => text === 'ready\n',
     STUCK_MS,
   );
-  await waitFor('the provider to end every call', provider.openCalls, (open) => open === 0, STUCK_MS);
+  await waitFor(
+    'the provider to end every call',
+    () => provider.openCalls(),
+    (open) => open === 0,
+    STUCK_MS,
+  );
   await waitFor(
     'every execution to have an end, and dead processes to be closed',
     async () => {

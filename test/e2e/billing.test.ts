@@ -75,7 +75,7 @@ describe('billing on a whole installation', () => {
   test('a frozen wallet pays for nothing on any gateway; what it holds comes back; unfrozen it pays again', async () => {
     for (let index = 0; index < 8; index++) assert.equal((await complete(KEYS.acme)).status, 200);
     const frozen = await tollgateCommand('wallet', 'freeze', '--organization', 'acme');
-    assert.deepEqual([frozen.code, /^acme: frozen; /.test(frozen.output)], [0, true], frozen.output);
+    assert.ok(frozen.code === 0 && frozen.output.startsWith('acme: frozen; '), frozen.output);
     await waitFor(
       'every gateway to refuse',
       () => Promise.all(Array.from({ length: 12 }, () => complete(KEYS.acme))),

@@ -15,7 +15,7 @@ import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { httpCall } from './http-call.ts';
 import { startHttpFront } from './http-front.ts';
 
-export const MASTER_KEY = Buffer.alloc(32, 7);
+const MASTER_KEY = Buffer.alloc(32, 7);
 const PUBLIC_TARGETS = { allowHttp: false, allowPrivate: false };
 
 /** A good credential of nobody; tests add whose it is. */

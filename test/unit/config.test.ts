@@ -38,6 +38,9 @@ describe('settings', () => {
         delegationKey: null,
         bodyLimitBytes: 33_554_432,
         drainSeconds: 30,
+        spoolReserveBytes: 67_108_864,
+        webhookAllowHttp: false,
+        webhookAllowPrivate: false,
         dialectRefusals: new Set(),
         logLevel: 'info',
         configurationFile: null,
@@ -45,6 +48,15 @@ describe('settings', () => {
       },
     );
     assert.ok(Object.isFrozen(config));
+  });
+
+  test('a switch is true or false, and nothing else', () => {
+    const config = readConfig({ WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOW_PRIVATE: 'false', SPOOL_RESERVE_BYTES: '0' });
+    assert.deepEqual([config.webhookAllowHttp, config.webhookAllowPrivate, config.spoolReserveBytes], [true, false, 0]);
+    assert.deepEqual(refusedLines({ WEBHOOK_ALLOW_HTTP: 'yes', SPOOL_RESERVE_BYTES: '-1' }), [
+      'SPOOL_RESERVE_BYTES: must be an integer from 0 to 1099511627776, got "-1"',
+      'WEBHOOK_ALLOW_HTTP: must be true or false, got "yes"',
+    ]);
   });
 
   test('an empty value is no value', () => {

@@ -185,6 +185,20 @@ organizations:
     ]);
   });
 
+  test('a webhook has an address and a secret that Standard Webhooks takes', () => {
+    const fileWith = (webhook: string) => `organizations:\n  - slug: acme\n    billing: none\n    webhook: ${webhook}\n`;
+    const secret = `whsec_${'A'.repeat(32)}`;
+    assert.deepEqual(parse(fileWith(`{ url: "https://hooks.test/a", secret: ${secret} }`)).organizations[0]?.webhook, {
+      url: 'https://hooks.test/a',
+      secret,
+      active: true,
+    });
+    const [url = '', secretError = '', ...rest] = errorsOf(fileWith('{ url: "ftp://hooks.test", secret: short }'));
+    assert.match(url, /^tollgate\.yaml:4: organizations\[0\]\.webhook\.url: must be an http:\/\/ or https:\/\/ address/);
+    assert.match(secretError, /^tollgate\.yaml:4: organizations\[0\]\.webhook\.secret: must be "whsec_" and 24 to 64 bytes in base64/);
+    assert.deepEqual(rest, []);
+  });
+
   test('limits: one of each kind, window and model, and a model by its public id', () => {
     const fileWith = (limits: string): string => `
 providers: [{ id: sim, base_url: "https://sim.test", api_key: k }]

@@ -86,7 +86,7 @@ export async function setWebhook(postgres: Postgres, box: SecretBox, actor: Acto
 }
 
 /** `secret` null: the present one stays. A webhook that was set anew is tried at once. */
-export async function storeWebhook(
+async function storeWebhook(
   client: PostgresClient,
   box: SecretBox,
   { organizationId, url, active, secret }: { organizationId: string; url: string; active: boolean; secret: string | null },

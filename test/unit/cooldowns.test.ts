@@ -11,6 +11,7 @@ const offer = (id: string, providerModel: string): Offer => ({
   modelJson: Buffer.from('""'),
   modelText: Buffer.from(''),
   price: null,
+  asksForUsage: false,
 });
 const first = offer('a', 'm');
 const second = offer('b', 'm');

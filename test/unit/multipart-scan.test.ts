@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { spliceModel } from '../../src/data-plane/dialects/model-splice.ts';
+import { spliceBody } from '../../src/data-plane/dialects/body-splice.ts';
 import {
   type FormFault,
   type FormFaultKind,
@@ -298,7 +298,7 @@ describe('random forms', () => {
         const value = form.valueOf('model');
         assert.ok(value !== null && fitsForm(form, Buffer.from(model)));
         const slab = { buffer: Buffer.concat([Buffer.alloc(room), before, Buffer.alloc(40 - room)]) };
-        const spliced = spliceModel(slab, room, room + before.length, value.start, value.end, Buffer.from(model));
+        const spliced = spliceBody(slab, room, room + before.length, value.start, value.end, Buffer.from(model));
         const after = spliced.buffer.subarray(spliced.start, spliced.end);
         assert.deepEqual(after, Buffer.concat([before.subarray(0, value.start), Buffer.from(model), before.subarray(value.end)]));
         const expected = (await parse(before, plain)).map(([name, text]) => [name, name === 'model' ? model : text]);

@@ -88,7 +88,14 @@ function entryOf(model: Model, id: string, offers: readonly ServedBy[]): Entry {
     max_output_tokens: model.maxOutputTokens,
     apis: [...new Set(offers.flatMap((offer) => offer.apis))],
     pricing: pricingOf(model, offers[0]),
+    ...streamUsageOf(offers),
   };
+}
+
+/** Of the offer that serves Chat Completions first: what a client that does not ask for usage should know of its streams. Absent where nothing is changed. */
+function streamUsageOf(offers: readonly ServedBy[]): object {
+  const streamUsage = offers.find(({ apis }) => apis.includes('chat_completions'))?.streamUsage;
+  return streamUsage === undefined ? {} : { stream_usage: streamUsage };
 }
 
 /** Prices as the catalog file writes them: decimal strings, USD per million tokens, or per image. */

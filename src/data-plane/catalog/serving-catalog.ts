@@ -3,7 +3,7 @@
 import type { ApiName, Catalog, Model, Price, Provider, ServedBy } from '../../domain/models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../domain/routing/routing-table.ts';
-import { jsonModelId } from '../dialects/model-splice.ts';
+import { jsonModelId } from '../dialects/body-splice.ts';
 import { systemonePrice } from '../dialects/systemone.ts';
 
 /** One provider's offer of a model on one API, ready to be called. */
@@ -15,6 +15,8 @@ export interface Offer {
   /** The same as the text of a form's part. */
   readonly modelText: Buffer;
   readonly price: Price | null;
+  /** Streams ask for their usage, and the client does not see it unless it asked itself (`stream_usage: request`). */
+  readonly asksForUsage: boolean;
 }
 
 /** A model as it is served on each API. */
@@ -72,13 +74,14 @@ function prepareModel(model: Model): ServedModel {
   return { model, offers, worstPrice };
 }
 
-function prepareOffer({ provider, providerModel, price }: ServedBy, api: ApiName): Offer {
+function prepareOffer({ provider, providerModel, price, streamUsage }: ServedBy, api: ApiName): Offer {
   return {
     provider,
     providerModel,
     modelJson: jsonModelId(providerModel),
     modelText: Buffer.from(providerModel),
     price: price !== null && api === 'systemone' ? systemonePrice(price) : price,
+    asksForUsage: streamUsage === 'request' && api === 'chat_completions',
   };
 }
 

@@ -129,6 +129,14 @@ export class EventLine {
   }
 }
 
+/** Whether a usage object begins somewhere in these bytes, however deep. */
+export function namesUsageObject(bytes: Buffer): boolean {
+  for (let key = bytes.indexOf(USAGE_KEY); key !== NOT_FOUND; key = bytes.indexOf(USAGE_KEY, key + USAGE_KEY.length)) {
+    if (objectStart(bytes, key + USAGE_KEY.length) !== NOT_FOUND) return true;
+  }
+  return false;
+}
+
 function keyBefore(bytes: Buffer, key: number): number {
   return key === 0 ? NOT_FOUND : bytes.lastIndexOf(USAGE_KEY, key - 1);
 }

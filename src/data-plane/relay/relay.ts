@@ -18,6 +18,7 @@ import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { Dialect, ReadRequest, ReplyWatch } from '../dialects/dialect.ts';
 import type { StreamProgress } from '../dialects/stream-end.ts';
+import { UsageChunkFilter } from '../dialects/usage-chunk-filter.ts';
 import { type Execution, type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
 import { type CountQuestion, countUsage, reportedUsage } from '../metering/measure-usage.ts';
 import { COOLDOWN_STATUSES, FAILOVER_STATUSES } from './failover-statuses.ts';
@@ -122,7 +123,7 @@ class Relay implements ReplyListener, OpenRelay {
     return this.question.offers[this.offerIndex] as Offer;
   }
 
-  /** Sends the request to the present offer: the client's bytes with only the model value exchanged. */
+  /** Sends the request to the present offer. */
   private attempt(): void {
     const { provider } = this.offer;
     this.call = this.context.originOf(provider).call(
@@ -148,8 +149,10 @@ class Relay implements ReplyListener, OpenRelay {
     }
     this.providerStatus = status;
     const length = replyHeader(headers, 'content-length');
-    this.writer.start(status, replyHeaders(headers, this.question.ownHeaders), length === undefined ? CHUNKED : Number(length));
     this.isStream = replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
+    // The client did not ask for the chunk that tells the usage: it is metered and left out.
+    const filter = this.isStream && status < 300 && this.request.asksForUsage ? new UsageChunkFilter() : null;
+    this.writer.start(status, replyHeaders(headers, this.question.ownHeaders), length === undefined ? CHUNKED : Number(length), filter);
     if (status < 300) this.watch = this.watchReply();
   }
 

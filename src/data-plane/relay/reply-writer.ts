@@ -1,6 +1,7 @@
 // The client's side of a relay: gathers what the provider sent, writes it in as few packets as possible, and says when the client is full.
 
 import type { Exchange } from '../../http/exchange.ts';
+import type { UsageChunkFilter } from '../dialects/usage-chunk-filter.ts';
 
 /** A reply's length when the provider sent it in chunks. */
 export const CHUNKED = -1;
@@ -17,6 +18,8 @@ export class ReplyWriter {
   private totalBytes = CHUNKED;
   private pending: Buffer[] = [];
   private pendingBytes = 0;
+  /** null: the client gets every byte. */
+  private filter: UsageChunkFilter | null = null;
   /** The reply is whole: the next flush ends the response. */
   private ending = false;
 
@@ -26,13 +29,19 @@ export class ReplyWriter {
   }
 
   /** `totalBytes`: the declared length of the body, or CHUNKED. */
-  start(status: number, headers: readonly string[], totalBytes: number): void {
+  start(status: number, headers: readonly string[], totalBytes: number, filter: UsageChunkFilter | null = null): void {
     this.status = status;
     this.headers = headers;
-    this.totalBytes = totalBytes;
+    this.totalBytes = filter === null ? totalBytes : CHUNKED;
+    this.filter = filter;
   }
 
   push(chunk: Buffer): void {
+    this.take(this.filter === null ? chunk : this.filter.feed(chunk));
+  }
+
+  private take(chunk: Buffer): void {
+    if (chunk.length === 0) return;
     this.pending.push(chunk);
     this.pendingBytes += chunk.length;
   }
@@ -47,6 +56,7 @@ export class ReplyWriter {
   /** Writes what there is; `whole` ends the response with it. */
   flush(whole: boolean): void {
     if (this.blocked) return;
+    if (whole && this.filter !== null) this.take(this.filter.end());
     this.ending = whole;
     this.exchange.cork(this.writeOut);
   }

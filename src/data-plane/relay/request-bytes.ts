@@ -1,8 +1,11 @@
-// The bytes of one request on their way to a provider: the client's own, with the provider's model spliced in for each attempt.
+// The bytes of one request on their way to a provider: the client's own, with the provider's model spliced in for each attempt,
+// and the question for usage where an offer's `stream_usage: request` says so (DESIGN 3).
 
 import type { Offer } from '../catalog/serving-catalog.ts';
+import { askForUsage, type BodyEdit } from '../dialects/ask-for-usage.ts';
+import { spliceBody } from '../dialects/body-splice.ts';
 import type { ReadRequest } from '../dialects/dialect.ts';
-import { spliceModel } from '../dialects/model-splice.ts';
+import type { ScannedRequest } from '../dialects/request-scan/request-scanner.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { SLAB_HEADROOM_BYTES } from './slab-pool.ts';
 
@@ -14,17 +17,25 @@ export class RequestBytes {
   /** Of the model value within the body. */
   private readonly modelStart: number;
   private modelEnd: number;
+  private readonly modelReceivedEnd: number;
   private readonly isForm: boolean;
+  private readonly scanned: ScannedRequest | null;
+  private readonly isStreamed: boolean;
   private attempts = 0;
+  /** What takes the present attempt's question for usage out again. */
+  private unasking: BodyEdit | null = null;
 
-  constructor(request: ReceivedRequest, { modelAt }: ReadRequest) {
-    const { slab, body, form } = request;
+  constructor(request: ReceivedRequest, { modelAt, bounds }: ReadRequest) {
+    const { slab, body, form, scanned } = request;
     this.room = slab;
     this.start = slab.bodyStart;
     this.end = slab.bodyStart + body.length;
     this.modelStart = modelAt.start;
     this.modelEnd = modelAt.end;
+    this.modelReceivedEnd = modelAt.end;
     this.isForm = form !== null;
+    this.scanned = scanned;
+    this.isStreamed = bounds.streamed;
   }
 
   /** The body as it is at present. */
@@ -37,18 +48,41 @@ export class RequestBytes {
     return this.start;
   }
 
+  /** The present attempt asks for usage where the client did not. */
+  get asksForUsage(): boolean {
+    return this.unasking !== null;
+  }
+
   /** The body for an attempt at this offer. */
-  bodyFor({ modelJson, modelText }: Offer): Buffer {
+  bodyFor({ modelJson, modelText, asksForUsage }: Offer): Buffer {
     // The socket of an earlier attempt may still be sending from where the request lies: a further one has its own copy.
     if (this.attempts > 0) this.copy();
     this.attempts += 1;
+    if (this.unasking !== null) this.apply(this.unasking);
+    this.unasking = null;
     const model = this.isForm ? modelText : modelJson;
-    const spliced = spliceModel(this.room, this.start, this.end, this.modelStart, this.modelEnd, model);
+    this.apply({ start: this.modelStart, end: this.modelEnd, replacement: model });
+    this.modelEnd = this.modelStart + model.length;
+    if (asksForUsage && this.isStreamed) this.askForUsage();
+    return this.body;
+  }
+
+  private askForUsage(): void {
+    const options = this.scanned?.valueOf('stream_options') ?? null;
+    // What lies behind the model has moved with its end.
+    const moved = options !== null && options.start > this.modelStart ? this.modelEnd - this.modelReceivedEnd : 0;
+    const edit = askForUsage(this.body, options === null ? null : { start: options.start + moved, end: options.end + moved });
+    if (edit === null) return;
+    const { start, end, replacement } = edit;
+    this.unasking = { start, end: start + replacement.length, replacement: Buffer.from(this.body.subarray(start, end)) };
+    this.apply(edit);
+  }
+
+  private apply({ start, end, replacement }: BodyEdit): void {
+    const spliced = spliceBody(this.room, this.start, this.end, start, end, replacement);
     this.room = spliced;
     this.start = spliced.start;
     this.end = spliced.end;
-    this.modelEnd = this.modelStart + model.length;
-    return this.body;
   }
 
   private copy(): void {

@@ -85,6 +85,7 @@ const offer = z.strictObject({
   model: modelName,
   apis: z.array(z.enum(['chat_completions', 'responses', 'messages', 'count_tokens', 'images', 'systemone'])).min(1, 'must name at least one API'),
   price: price.optional(),
+  stream_usage: z.literal('request', 'must be request').optional(),
 });
 
 const APIS_BY_KIND = {
@@ -117,6 +118,9 @@ const model = z
     for (const [index, found] of served_by.entries()) {
       const strange = found.apis.find((api) => !(APIS_BY_KIND[kind] as readonly string[]).includes(api));
       if (strange !== undefined) complain(['served_by', index, 'apis'], `a model of kind ${kind} is not served on ${strange}`);
+      if (found.stream_usage !== undefined && !found.apis.includes('chat_completions')) {
+        complain(['served_by', index, 'stream_usage'], 'is for chat_completions, which this entry does not serve');
+      }
       for (const needed of found.price === undefined ? [] : NEEDED_PRICES[kind]) {
         if (found.price?.[needed] === undefined) complain(['served_by', index, 'price'], `a model of kind ${kind} needs the price "${needed}"`);
       }
@@ -148,6 +152,7 @@ const model = z
                 output: entry.price.output ?? (found.kind === 'evaluation' ? ZERO_PICO_USD : null),
                 image: entry.price.image ?? null,
               },
+        ...(entry.stream_usage === undefined ? {} : { streamUsage: entry.stream_usage }),
       })),
     }),
   );

@@ -1,7 +1,7 @@
 // The configuration file as plain data, once it is known to be right: what `tollgate apply` writes to the database (DESIGN 2).
 
 import type { Role } from '../identity/roles.ts';
-import type { ApiName, ModelKind, Provider } from '../models/catalog.ts';
+import type { ApiName, ModelKind, Provider, StreamUsage } from '../models/catalog.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { PolicyDefinition } from '../routing/policy-definition.ts';
 
@@ -31,6 +31,7 @@ export interface ConfiguredOffer {
   readonly providerModel: string;
   readonly apis: readonly ApiName[];
   readonly price: ConfiguredPrice | null;
+  readonly streamUsage?: StreamUsage;
 }
 
 /** In pico-dollars per token, and per image. */

@@ -48,7 +48,12 @@ export interface ServedBy {
   readonly apis: readonly ApiName[];
   /** null: no catalog price; such a model serves only organizations that are not billed. */
   readonly price: Price | null;
+  /** Chat Completions streams ask for their usage, whatever the client says of it, and the chunk that tells it is left out of what the client gets. */
+  readonly streamUsage?: StreamUsage;
 }
+
+/** Absent: a stream tells its usage when the client asked for it. */
+export type StreamUsage = 'request';
 
 export interface Model {
   /** Public id; a request through an alias is recorded under this id (spec 2.3). */

@@ -1,6 +1,6 @@
 // Loads the catalog: one consistent snapshot of providers, models, aliases and current prices.
 
-import type { ApiName, Catalog, Model, ModelKind, Price, Provider, ProviderTimeouts, ServedBy } from '../../domain/models/catalog.ts';
+import type { ApiName, Catalog, Model, ModelKind, Price, Provider, ProviderTimeouts, ServedBy, StreamUsage } from '../../domain/models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../domain/routing/routing-table.ts';
 import type { Postgres } from './pool.ts';
@@ -20,6 +20,7 @@ interface OfferRow {
   readonly provider_id: string;
   readonly provider_model: string;
   readonly apis: ApiName[];
+  readonly stream_usage: StreamUsage | null;
   readonly price: ({ version: string } & Readonly<Record<'input' | 'cached_input' | 'cache_write' | 'output' | 'image', string | null>>) | null;
 }
 
@@ -43,7 +44,7 @@ const MODELS = `
   SELECT m.id, m.display_name, m.kind, m.context_length, m.max_output_tokens, m.max_completion_tokens_cap, m.attachment_tokens_max, m.tokenizer, m.active,
          floor(extract(epoch FROM m.created_at) * 1000)::double precision AS created_at_ms,
          ARRAY(SELECT alias FROM model_aliases a WHERE a.model_id = m.id ORDER BY position) AS aliases,
-         coalesce((SELECT json_agg(json_build_object('provider_id', s.provider_id, 'provider_model', s.provider_model, 'apis', s.apis,
+         coalesce((SELECT json_agg(json_build_object('provider_id', s.provider_id, 'provider_model', s.provider_model, 'apis', s.apis, 'stream_usage', s.stream_usage,
              'price', CASE WHEN p.version IS NULL THEN NULL ELSE json_build_object('version', p.version::text, 'input', p.input::text,
                'cached_input', p.cached_input::text, 'cache_write', p.cache_write::text, 'output', p.output::text, 'image', p.image::text) END
            ) ORDER BY s.position)
@@ -112,7 +113,13 @@ function toModel(row: ModelRow, providers: ReadonlyMap<string, Provider>): Model
 function toServedBy(offer: OfferRow, providers: ReadonlyMap<string, Provider>): ServedBy {
   const provider = providers.get(offer.provider_id);
   if (provider === undefined) throw new Error(`the catalog names a provider that is not there: ${offer.provider_id}`);
-  return { provider, providerModel: offer.provider_model, apis: offer.apis, price: offer.price === null ? null : toPrice(offer.price) };
+  return {
+    provider,
+    providerModel: offer.provider_model,
+    apis: offer.apis,
+    price: offer.price === null ? null : toPrice(offer.price),
+    ...(offer.stream_usage === null ? {} : { streamUsage: offer.stream_usage }),
+  };
 }
 
 function toPrice(row: NonNullable<OfferRow['price']>): Price {

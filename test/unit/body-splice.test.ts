@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { jsonModelId, spliceModel } from '../../src/data-plane/dialects/model-splice.ts';
+import { jsonModelId, spliceBody } from '../../src/data-plane/dialects/body-splice.ts';
 import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
 import { SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
 
@@ -23,7 +23,7 @@ describe('model splice', () => {
         const buffer = place(`${before}"abc"${after}`, 32, 32);
         const end = buffer.length - 32;
         const replacement = jsonModelId(id);
-        const spliced = spliceModel({ buffer }, 32, end, before.length, before.length + 5, replacement);
+        const spliced = spliceBody({ buffer }, 32, end, before.length, before.length + 5, replacement);
         assert.equal(spliced.buffer, buffer);
         assert.equal(buffer.toString('utf8', spliced.start, spliced.end), `${before}"${id}"${after}`);
         if (before.length < after.length) assert.equal(spliced.end, end);
@@ -37,12 +37,12 @@ describe('model splice', () => {
     const expected = body.replace('"a"', '"a-model"');
     const [start, end] = [9, 12];
     const tail = place(body, 2, 20);
-    const first = spliceModel({ buffer: tail }, 2, 2 + body.length, start, end, jsonModelId('a-model'));
+    const first = spliceBody({ buffer: tail }, 2, 2 + body.length, start, end, jsonModelId('a-model'));
     assert.equal(first.buffer, tail);
     assert.equal(first.start, 2);
     assert.equal(first.buffer.toString('utf8', first.start, first.end), expected);
     const tight = place(body, 2, 2);
-    const second = spliceModel({ buffer: tight }, 2, 2 + body.length, start, end, jsonModelId('a-model'));
+    const second = spliceBody({ buffer: tight }, 2, 2 + body.length, start, end, jsonModelId('a-model'));
     assert.notEqual(second.buffer, tight);
     assert.equal(second.buffer.toString('utf8', second.start, second.end), expected);
     assert.deepEqual(tight, place(body, 2, 2));
@@ -64,7 +64,7 @@ describe('model splice', () => {
         (before, value, after, replacement, headroom, tailroom) => {
           const body = Buffer.concat([before, value, after]);
           const buffer = Buffer.concat([Buffer.alloc(headroom, FILL), body, Buffer.alloc(tailroom, FILL)]);
-          const spliced = spliceModel({ buffer }, headroom, headroom + body.length, before.length, before.length + value.length, Buffer.from(replacement));
+          const spliced = spliceBody({ buffer }, headroom, headroom + body.length, before.length, before.length + value.length, Buffer.from(replacement));
           const result = spliced.buffer.subarray(spliced.start, spliced.end);
           assert.ok(spliced.start >= 0 && spliced.end <= spliced.buffer.length);
           assert.deepEqual(result, Buffer.concat([before, replacement, after]));
@@ -96,7 +96,7 @@ describe('model splice', () => {
           scan.feed(body.subarray(cut));
           const value = scan.finish(body).valueOf('model');
           assert.ok(value !== null);
-          const spliced = spliceModel(slab, slab.bodyStart, slab.bodyStart + source.length, value.start, value.end, jsonModelId(to));
+          const spliced = spliceBody(slab, slab.bodyStart, slab.bodyStart + source.length, value.start, value.end, jsonModelId(to));
           const sent = spliced.buffer.toString('utf8', spliced.start, spliced.end);
           const renamed = `"model" : ${JSON.stringify(to)}`;
           assert.equal(sent, modelFirst ? `{${renamed},${rest}}` : `{${rest}, ${renamed} }`);

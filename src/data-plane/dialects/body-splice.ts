@@ -1,4 +1,4 @@
-// Owns the only change we make to a request body: the model's value. Every other byte goes out as it came (DESIGN 3).
+// Puts another value into a request body where it lies: the model's, and nothing else unless the operator has asked for more. Every other byte goes out as it came (DESIGN 3).
 
 import { Buffer } from 'node:buffer';
 
@@ -19,7 +19,7 @@ export function jsonModelId(modelId: string): Buffer {
  * `bodyStart` and `bodyEnd` are offsets in the slab's buffer; `valueStart` and `valueEnd` are offsets in the body, as the scanner
  * gives them. Bytes of the buffer outside the body count as free room. After this the scanner's offsets no longer hold.
  */
-export function spliceModel(
+export function spliceBody(
   slab: { readonly buffer: Buffer },
   bodyStart: number,
   bodyEnd: number,

@@ -109,7 +109,8 @@ function groupsOf(groups: RoutingGroups, all: MetricsRow): Grouped {
       .map((row) => ({ task: row.task, model: row.served, ...metricsOf(row, ofTask.get(row.task) ?? 0) })),
     picked_by: mostFirst(groups.pickedBy, (row) => row.picked).map((row) => ({ picked_by: row.picked, requests: row.m_requests })),
     reasons: mostFirst(groups.reasons, (row) => row.reason).map((row) => ({ reason: row.reason, requests: row.m_requests })),
-    confidence: all.m_confidence_buckets.map((requests, index) => ({ from: index / 10, to: (index + 1) / 10, requests })),
+    // Of no requests there is no list of counts.
+    confidence: Array.from({ length: 10 }, (_, index) => ({ from: index / 10, to: (index + 1) / 10, requests: all.m_confidence_buckets[index] ?? 0 })),
     classifiers: mostFirst(groups.classifiers, (row) => row.classifier)
       .filter((row) => row.classifier !== '')
       .map((row) => ({ model: row.classifier, ...classifierOf(row) })),

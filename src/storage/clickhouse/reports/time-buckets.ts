@@ -6,8 +6,6 @@ import type { ReportWindow } from './report-question.ts';
 const QUARTER_MS = 900_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
-/** No day is longer, clock changes included. */
-const QUARTERS_OF_LONGEST_DAY = 26 * 4;
 
 export interface TimeBucket {
   readonly startMs: number;
@@ -26,11 +24,11 @@ export function slotSeconds({ timeZone, granularity }: Pick<ReportWindow, 'timeZ
 /** Finds the bucket of an instant. */
 export class TimeBuckets {
   readonly #wall: Intl.DateTimeFormat;
-  readonly #granularity: 'hour' | 'day';
-  readonly #found = new Map<number, TimeBucket>();
+  readonly #unitMs: number;
+  readonly #byName = new Map<string, TimeBucket>();
 
   constructor({ timeZone, granularity }: Pick<ReportWindow, 'timeZone' | 'granularity'>) {
-    this.#granularity = granularity;
+    this.#unitMs = granularity === 'hour' ? HOUR_MS : DAY_MS;
     this.#wall = new Intl.DateTimeFormat('en-US', {
       timeZone,
       calendar: 'gregory',
@@ -46,28 +44,33 @@ export class TimeBuckets {
   }
 
   bucketAt(instantMs: number): TimeBucket {
-    const quarterMs = Math.floor(instantMs / QUARTER_MS) * QUARTER_MS;
-    let bucket = this.#found.get(quarterMs);
+    const name = this.#nameAt(instantMs);
+    let bucket = this.#byName.get(name);
     if (bucket === undefined) {
-      bucket = this.#bucketOf(quarterMs);
-      this.#found.set(quarterMs, bucket);
+      const startMs = this.#startOf(name, instantMs);
+      const wallMs = this.#wallMs(startMs);
+      const text = new Date(wallMs).toISOString().slice(0, 19);
+      bucket = { startMs, start: text + offsetText(wallMs - startMs), date: text.slice(0, 10) };
+      this.#byName.set(name, bucket);
     }
     return bucket;
   }
 
-  /** The first quarter before which the wall shows another hour or day. An hour that comes twice is two. */
-  #bucketOf(quarterMs: number): TimeBucket {
-    const name = this.#nameAt(quarterMs);
+  /** The first quarter before which the wall shows another hour or day: where the clock says it should be, unless it was changed in between. */
+  #startOf(name: string, instantMs: number): number {
+    const quarterMs = Math.floor(instantMs / QUARTER_MS) * QUARTER_MS;
+    const supposedMs = quarterMs - (this.#wallMs(quarterMs) % this.#unitMs);
+    if (this.#nameAt(supposedMs) === name && this.#nameAt(supposedMs - QUARTER_MS) !== name) return supposedMs;
     let startMs = quarterMs;
-    for (let back = 0; back < QUARTERS_OF_LONGEST_DAY && this.#nameAt(startMs - QUARTER_MS) === name; back++) startMs -= QUARTER_MS;
-    const wallMs = this.#wallMs(startMs);
-    const text = new Date(wallMs).toISOString().slice(0, 19);
-    return { startMs, start: text + offsetText(wallMs - startMs), date: text.slice(0, 10) };
+    while (this.#nameAt(startMs - QUARTER_MS) === name) startMs -= QUARTER_MS;
+    return startMs;
   }
 
+  /** Of an hour also by its offset: one that comes twice is two. */
   #nameAt(instantMs: number): string {
     const wallMs = this.#wallMs(instantMs);
-    return this.#granularity === 'day' ? String(Math.floor(wallMs / DAY_MS)) : `${Math.floor(wallMs / HOUR_MS)} ${wallMs - instantMs}`;
+    const unit = Math.floor(wallMs / this.#unitMs);
+    return this.#unitMs === DAY_MS ? String(unit) : `${unit} ${wallMs - instantMs}`;
   }
 
   /** What the wall shows, as if it were UTC. */

@@ -1,0 +1,334 @@
+// Reports over generated facts: every figure equals an independent computation in TypeScript, for random scopes, filters, windows and time zones.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import fc from 'fast-check';
+import { picoOf } from '../../src/storage/clickhouse/decimal-text.ts';
+import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
+import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
+import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
+import { listRequests, type RequestCursor, readRequestCursor } from '../../src/storage/clickhouse/reports/list-requests.ts';
+import type { ReportFilters, ReportQuestion, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
+import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
+import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
+import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
+import { type FactPools, GENERATED_FROM_MS, GENERATED_UNTIL_MS, generateFacts } from '../support/fact-generator.ts';
+import { expectedCharges, expectedDays, expectedEntry, expectedReport, expectedSummary, latestVersions, matching } from '../support/report-oracle.ts';
+
+const FACTS = 20_000;
+const SEED = 20_261_120;
+const HOUR_MS = 3_600_000;
+/** What is rounded to six places, and percentages, which have four. */
+const TOLERANCE = 6e-5;
+
+const generated = generateFacts(SEED, FACTS);
+const latest = latestVersions(generated.facts);
+
+let clickhouse: TestClickHouse;
+before(async () => {
+  clickhouse = await openTestClickHouse();
+  // Many parts, so that versions of one execution lie in different ones.
+  for (let from = 0, batch = 0; from < generated.facts.length; from += 1_700, batch++) {
+    await insertFacts(clickhouse.client, generated.facts.slice(from, from + 1_700), `batch-${batch}`);
+  }
+});
+after(() => clickhouse.close());
+
+const TIME_ZONES = [
+  'UTC',
+  'Europe/Berlin',
+  'America/New_York',
+  'Asia/Kathmandu',
+  'Australia/Lord_Howe',
+  'Pacific/Chatham',
+  'America/St_Johns',
+  'Pacific/Kiritimati',
+];
+
+function oneOf(values: readonly string[]): fc.Arbitrary<string> {
+  return fc.constantFrom(...values);
+}
+
+function scopes(pools: FactPools): fc.Arbitrary<ReportScope> {
+  const organizationId = oneOf(pools.organizations);
+  return fc.oneof(
+    { weight: 3, arbitrary: fc.constant({ organizationId: null }) },
+    { weight: 4, arbitrary: fc.record({ organizationId }) },
+    { weight: 1, arbitrary: fc.record({ organizationId, teamId: oneOf(pools.teams) }) },
+    { weight: 1, arbitrary: fc.record({ organizationId: fc.constant(null), userId: oneOf(pools.users) }) },
+  );
+}
+
+/** Mostly none or one at a time: with many, nothing is left. */
+function filters(pools: FactPools): fc.Arbitrary<ReportFilters> {
+  const one = fc.oneof(
+    fc.record({ model: oneOf([...pools.models.slice(0, 6), 'no/such']) }),
+    fc.record({ provider: oneOf(['provider-0', 'provider-3']) }),
+    fc.record({ apiKeyId: oneOf(pools.apiKeys.slice(0, 8)) }),
+    fc.record({ userId: oneOf(pools.users) }),
+    fc.record({ teamId: oneOf(pools.teams) }),
+    fc.record({ organizationId: oneOf(pools.organizations) }),
+    fc.record({ tag: oneOf([...pools.tags, "it's"]) }),
+    fc.record({ status: oneOf(['error', 'success', '2xx', '4xx', '5xx', '429', '200']) }),
+    fc.record({ routed: fc.boolean() }),
+    fc.record({ routeTier: oneOf(['light', 'medium', 'strong', '']) }),
+    fc.record({ routeReason: oneOf(['classified', 'continuation', 'correction_escalated', 'classifier_failed']) }),
+  );
+  return fc.oneof(
+    { weight: 3, arbitrary: fc.constant({}) },
+    { weight: 4, arbitrary: one },
+    { weight: 1, arbitrary: fc.tuple(one, one).map(([a, b]) => ({ ...a, ...b })) },
+  );
+}
+
+function questions(pools: FactPools): fc.Arbitrary<ReportQuestion> {
+  const span = fc.oneof(
+    fc.constant(GENERATED_UNTIL_MS - GENERATED_FROM_MS),
+    fc.integer({ min: 1, max: 90 * 24 * HOUR_MS }),
+    fc.integer({ min: 1, max: 72 * HOUR_MS }),
+  );
+  return fc
+    .record({
+      scope: scopes(pools),
+      filters: filters(pools),
+      fromMs: fc.integer({ min: GENERATED_FROM_MS - 24 * HOUR_MS, max: GENERATED_UNTIL_MS }),
+      span,
+      granularity: fc.constantFrom('hour' as const, 'day' as const),
+      timeZone: oneOf(TIME_ZONES),
+    })
+    .map(({ scope, filters: chosen, fromMs, span: spanMs, granularity, timeZone }) => ({
+      scope,
+      filters: chosen,
+      window: { fromMs, untilMs: fromMs + spanMs, granularity, timeZone },
+    }));
+}
+
+/** Everything: the widest window of the platform. */
+const ALL: ReportQuestion = {
+  scope: { organizationId: null },
+  filters: {},
+  window: { fromMs: GENERATED_FROM_MS, untilMs: GENERATED_UNTIL_MS + 48 * HOUR_MS, granularity: 'day', timeZone: 'UTC' },
+};
+
+/** Equal, numbers with fractions to their last shown place. */
+function assertFigures(actual: unknown, expected: unknown, path: string): void {
+  if (typeof actual === 'number' && typeof expected === 'number' && !Number.isInteger(expected)) {
+    assert.ok(Math.abs(actual - expected) <= TOLERANCE, `${path}: ${actual} instead of ${expected}`);
+  } else if (typeof expected === 'object' && expected !== null && typeof actual === 'object' && actual !== null) {
+    assert.deepEqual(Object.keys(actual).sort(), Object.keys(expected).sort(), path);
+    for (const key of Object.keys(expected)) {
+      assertFigures((actual as Record<string, unknown>)[key], (expected as Record<string, unknown>)[key], `${path}.${key}`);
+    }
+  } else if (typeof actual === 'number' && typeof expected === 'number') {
+    assert.ok(Math.abs(actual - expected) <= (Number.isInteger(actual) ? 0 : TOLERANCE), `${path}: ${actual} instead of ${expected}`);
+  } else assert.equal(actual, expected, path);
+}
+
+async function holds(runs: number, check: (question: ReportQuestion) => Promise<void>): Promise<void> {
+  await fc.assert(fc.asyncProperty(questions(generated.pools), check), {
+    seed: SEED,
+    numRuns: runs,
+    examples: [[ALL]],
+    endOnFailure: true,
+    includeErrorInReport: true,
+  });
+}
+
+describe('the generated facts', () => {
+  test('have something of everything a report shows', () => {
+    const report = expectedReport(latest, { ...ALL, recentCorrections: true });
+    const { totals } = report;
+    for (const [name, value] of Object.entries(totals)) assert.ok(value !== 0 && value !== '0' && value !== null, `totals.${name} is ${String(value)}`);
+    for (const [name, value] of Object.entries(totals.sessions)) assert.ok(value !== 0 && value !== null, `sessions.${name} is ${value}`);
+    for (const [name, value] of Object.entries(report)) assert.ok(!Array.isArray(value) || value.length > 1, `${name} is empty`);
+    assert.ok(report.confidence.every(({ requests }) => requests > 0));
+    assert.ok(report.model_remainder !== null && report.recent_corrections?.length === 20 && report.by_tier.length === 4);
+    // Savings compare fewer requests than there are, and some classifier has no price.
+    assert.ok(totals.baseline_requests < totals.requests && totals.requests < totals.all_requests);
+    assert.deepEqual(
+      report.classifiers.map(({ cost_usd }) => cost_usd === null),
+      [false, true],
+    );
+    assert.ok(generated.facts.length > latest.length + 500, 'some executions arrive twice');
+  });
+});
+
+describe('the routing report', () => {
+  test('is what the facts say, figure by figure', { timeout: 150_000 }, async () => {
+    await holds(90, async (question) => {
+      const asked = { ...question, recentCorrections: question.window.granularity === 'day' };
+      assertFigures(await routingReport(clickhouse.client, asked), expectedReport(latest, asked), 'report');
+    });
+  });
+
+  test('of nothing is all zeros and nulls', async () => {
+    const nothing = { ...ALL, filters: { model: 'no/such' }, recentCorrections: true };
+    const report = await routingReport(clickhouse.client, nothing);
+    assertFigures(report, expectedReport([], nothing), 'report');
+    assert.equal(report.totals.requests, 0);
+    assert.equal(report.totals.spend_usd, '0');
+    assert.equal(report.totals.error_rate, null);
+  });
+
+  test('of a day whose clocks go back has the repeated hour twice', async () => {
+    const berlin = { fromMs: Date.UTC(2026, 9, 24, 22), untilMs: Date.UTC(2026, 9, 25, 23), granularity: 'hour' as const, timeZone: 'Europe/Berlin' };
+    const { series } = await routingReport(clickhouse.client, { ...ALL, window: berlin, recentCorrections: false });
+    const hours = [...new Set(series.map(({ bucket }) => bucket))];
+    assert.ok(hours.includes('2026-10-25T02:00:00+02:00') && hours.includes('2026-10-25T02:00:00+01:00'), hours.join(' '));
+    assert.ok(hours.length <= 25);
+  });
+
+  test('a later version of a fact changes the report, an earlier one and a repeated one do not', async () => {
+    const moved = {
+      ...(latest.find(({ route }) => route != null) as RequestFact),
+      id: '01990000-0000-7000-9000-000000000001',
+      admittedAtMs: Date.UTC(2027, 0, 5),
+    };
+    const window = { ...ALL.window, fromMs: Date.UTC(2027, 0, 1), untilMs: Date.UTC(2027, 1, 1) };
+    const question = { ...ALL, window, recentCorrections: false };
+    const spend = async (): Promise<string> => (await routingReport(clickhouse.client, question)).totals.spend_usd;
+    const versions = [1, 2, 1, 2].map((version) => ({ ...moved, version, walletId: moved.apiKeyId, charge: version === 1 ? null : '1000000000001' }));
+    const seen: string[] = [];
+    for (const [index, fact] of versions.entries()) {
+      await insertFacts(clickhouse.client, [fact], `version-${index}`);
+      seen.push(await spend());
+    }
+    assert.deepEqual(seen, ['0', '1.000000000001', '1.000000000001', '1.000000000001']);
+  });
+});
+
+describe('usage', () => {
+  test('the summary and the days are what the facts say', { timeout: 120_000 }, async () => {
+    await holds(60, async (question) => {
+      assert.deepEqual(await usageSummary(clickhouse.client, question), expectedSummary(latest, question));
+      assert.deepEqual(await usageDaily(clickhouse.client, question), expectedDays(latest, question));
+    });
+  });
+});
+
+describe('listings', () => {
+  test('page by page they show every request once, the latest first, as it was recorded', { timeout: 120_000 }, async () => {
+    const expected = new Map(latest.map((fact) => [fact.id, fact]));
+    await holds(30, async (question) => {
+      const found = matching(latest, question);
+      const limit = Math.max(1, Math.ceil(found.length / 3.5));
+      const ids: string[] = [];
+      let cursor: RequestCursor | null = null;
+      let earlierMs = Number.POSITIVE_INFINITY;
+      do {
+        const page = await listRequests(clickhouse.client, { ...question, limit, cursor });
+        for (const entry of page.data) {
+          assert.deepEqual(entry, expectedEntry(expected.get(entry.id) as RequestFact));
+          assert.ok(Date.parse(entry.created_at) <= earlierMs);
+          earlierMs = Date.parse(entry.created_at);
+          ids.push(entry.id);
+        }
+        assert.ok(page.data.length === limit || page.nextCursor === null);
+        cursor = page.nextCursor === null ? null : readRequestCursor(page.nextCursor);
+      } while (cursor !== null);
+      assert.deepEqual(ids.sort(), found.map(({ id }) => id).sort());
+    });
+  });
+
+  test('a cursor that is not ours is none', () => {
+    for (const text of ['', 'x', 'MTIz', Buffer.from('1.2').toString('base64url'), Buffer.from("1.'; DROP").toString('base64url')]) {
+      assert.equal(readRequestCursor(text), null, text);
+    }
+  });
+});
+
+/** RFC 4180. */
+function readCsv(text: string): Record<string, string>[] {
+  const rows: string[][] = [];
+  let row: string[] = [];
+  for (const [, quoted, plain = '', end = ''] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g)) {
+    row.push(quoted === undefined ? plain : quoted.replaceAll('""', '"'));
+    if (end === ',') continue;
+    rows.push(row);
+    row = [];
+  }
+  const [header = [], ...lines] = rows;
+  return lines.map((line) => Object.fromEntries(header.map((name, index) => [name, line[index] ?? ''])));
+}
+
+async function gather(parts: AsyncIterable<string>): Promise<string> {
+  let text = '';
+  for await (const part of parts) text += part;
+  return text;
+}
+
+describe('exports', () => {
+  const organizationId = generated.pools.organizations[0] as string;
+  const question: ReportQuestion = { ...ALL, scope: { organizationId } };
+
+  test('CSV has every request of the listing, its fields, and no formula', async () => {
+    const rows = readCsv(await gather(exportRequestsCsv(clickhouse.client, question)));
+    const found = matching(latest, question);
+    assert.ok(found.length > 5_000, `${found.length} are one page`);
+    assert.equal(rows.length, found.length);
+    const byId = new Map(rows.map((row) => [row['id'], row]));
+    for (const fact of found) {
+      const entry = expectedEntry(fact);
+      const row = byId.get(fact.id);
+      assert.ok(row !== undefined, fact.id);
+      const { cost, client_request_id: label, tags, route_tier: tier, route_baseline_cost_usd: baseline } = row;
+      assert.deepEqual(
+        { cost, tags, tier, baseline },
+        { cost: entry.cost ?? '', tags: entry.tags.join(' '), tier: entry.model_route?.tier ?? '', baseline: entry.model_route?.baseline_cost_usd ?? '' },
+      );
+      assert.equal(label, entry.client_request_id === '=1+1' ? "'=1+1" : (entry.client_request_id ?? ''));
+    }
+  });
+
+  test('FOCUS has the charges of each day in columns that its readers know', async () => {
+    const rows = readCsv(await gather(exportFocus(clickhouse.client, { ...question, issuer: 'Tollgate' })));
+    const expected = expectedCharges(latest, question);
+    const days = new Map<string, { billed: bigint; rated: bigint }>();
+    for (const row of rows) {
+      const date = (row['ChargePeriodStart'] ?? '').slice(0, 10);
+      const day = days.get(date) ?? { billed: 0n, rated: 0n };
+      days.set(date, { billed: day.billed + picoOf(row['BilledCost'] ?? ''), rated: day.rated + picoOf(row['ListCost'] ?? '') });
+      assert.equal(row['ChargePeriodStart'], `${date}T00:00:00Z`);
+      assert.equal(Date.parse(row['ChargePeriodEnd'] ?? '') - Date.parse(row['ChargePeriodStart'] ?? ''), 24 * HOUR_MS);
+      assert.equal(row['BillingPeriodStart'], `${date.slice(0, 7)}-01T00:00:00Z`);
+    }
+    assert.deepEqual([...days].sort(), [...expected].sort());
+    assert.deepEqual(Object.keys(rows[0] ?? {}).slice(0, FOCUS_MANDATORY.length), FOCUS_MANDATORY);
+  });
+});
+
+/** FOCUS 1.2, feature level Mandatory. */
+const FOCUS_MANDATORY = [
+  'BilledCost',
+  'BillingAccountId',
+  'BillingAccountName',
+  'BillingCurrency',
+  'BillingPeriodEnd',
+  'BillingPeriodStart',
+  'ChargeCategory',
+  'ChargeClass',
+  'ChargeDescription',
+  'ChargePeriodEnd',
+  'ChargePeriodStart',
+  'ContractedCost',
+  'EffectiveCost',
+  'InvoiceIssuerName',
+  'ListCost',
+  'PricingQuantity',
+  'PricingUnit',
+  'ProviderName',
+  'PublisherName',
+  'ServiceCategory',
+  'ServiceName',
+];
+
+describe('a store that cannot answer', () => {
+  test('away is one fault; a statement that is wrong is another', async () => {
+    const refused = { query: async () => Promise.reject(new Error('connect ECONNREFUSED 127.0.0.1:1')) } as unknown as TestClickHouse['client'];
+    await assert.rejects(usageSummary(refused, ALL), ReportStoreAway);
+    const busy = { query: async () => Promise.reject(Object.assign(new Error('too slow'), { code: '159' })) } as unknown as TestClickHouse['client'];
+    await assert.rejects(usageSummary(busy, ALL), ReportStoreAway);
+    await assert.rejects(usageSummary(clickhouse.client, { ...ALL, scope: { organizationId: 'no uuid' } }), (error) => !(error instanceof ReportStoreAway));
+  });
+});

@@ -26,8 +26,8 @@ export interface SeenResponse {
 
 export interface Load {
   readonly seen: readonly SeenResponse[];
-  /** Requests that a gateway answered, whatever it said. */
-  answered(): number;
+  /** Requests that were served, whole or cut. */
+  served(): number;
   /** Lets every open request end, then resolves. */
   stop(): Promise<void>;
 }
@@ -39,7 +39,7 @@ const STREAMED_SHARE = 0.5;
 
 export function startLoad(options: { url: string; seed: number; organizations: readonly KillOrganization[] }): Load {
   const seen: SeenResponse[] = [];
-  let answered = 0;
+  let served = 0;
   let stopping = false;
   let next = 0;
   const random = seededRandom(options.seed);
@@ -50,7 +50,7 @@ export function startLoad(options: { url: string; seed: number; organizations: r
       next += 1;
       const response = await send(options.url, organization, makeRequest(`${options.seed}-${next}`, organization, random), agent);
       seen.push(response);
-      if (response.status !== null) answered += 1;
+      if (response.status === 200) served += 1;
       if (response.status === null) await pause(DEAD_PAUSE_MS);
       else if (response.status !== 200) await pause(REFUSED_PAUSE_MS);
     }
@@ -59,7 +59,7 @@ export function startLoad(options: { url: string; seed: number; organizations: r
   const clients = Promise.all(options.organizations.flatMap((organization) => Array.from({ length: organization.clients }, () => client(organization))));
   return {
     seen,
-    answered: () => answered,
+    served: () => served,
     async stop() {
       stopping = true;
       await clients;

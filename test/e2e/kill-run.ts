@@ -74,7 +74,7 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
     const loadStartedMs = performance.now();
     const load = startLoad({ url: tollgate.url, seed: options.seed, organizations: world.organizations });
     const kills = await killAtRandom(tollgate, load, options);
-    await waitUntilAnswered(load, options.requests);
+    await waitUntilServed(load, options.requests);
     await load.stop();
     const loadMs = performance.now() - loadStartedMs;
     ledger = openLedgerView(tollgate.postgresUrl);
@@ -114,7 +114,7 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
 async function killAtRandom(tollgate: Tollgate, load: Load, options: KillOptions): Promise<Record<string, number>> {
   const kills: Record<string, number> = {};
   for (const [index, kill] of planKills(options).entries()) {
-    await waitUntilAnswered(load, kill.afterRequests);
+    await waitUntilServed(load, kill.afterRequests);
     await pause(kill.delayMs);
     // Who is already dead is killed when it is back.
     const found = await waitFor(
@@ -128,21 +128,21 @@ async function killAtRandom(tollgate: Tollgate, load: Load, options: KillOptions
     process.kill(pid, signal);
     const name = `${kill.victim}: ${how}`;
     kills[name] = (kills[name] ?? 0) + 1;
-    options.print?.(`kill ${index + 1} of ${options.kills} after ${load.answered()} answers: ${name} (${pid})`);
+    options.print?.(`kill ${index + 1} of ${options.kills} after ${load.served()} requests: ${name} (${pid})`);
   }
   return kills;
 }
 
 /** However long that takes, as long as it goes on. */
-async function waitUntilAnswered(load: Load, count: number): Promise<void> {
-  let answered = load.answered();
+async function waitUntilServed(load: Load, count: number): Promise<void> {
+  let served = load.served();
   let sinceMs = performance.now();
-  while (load.answered() < count) {
+  while (load.served() < count) {
     await pause(20);
-    if (load.answered() > answered) {
-      answered = load.answered();
+    if (load.served() > served) {
+      served = load.served();
       sinceMs = performance.now();
-    } else if (performance.now() - sinceMs > STUCK_MS) throw new Error(`nothing was answered for ${STUCK_MS} ms, after ${answered} answers`);
+    } else if (performance.now() - sinceMs > STUCK_MS) throw new Error(`nothing was served for ${STUCK_MS} ms, after ${served} requests`);
   }
 }
 

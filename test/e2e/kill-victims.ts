@@ -8,7 +8,7 @@ export type Victim = (typeof VICTIMS)[number];
 
 export interface PlannedKill {
   readonly victim: Victim;
-  /** Once so many requests were answered, and then a moment more. */
+  /** Once so many requests were served, and then a moment more. */
   readonly afterRequests: number;
   readonly delayMs: number;
   /** Chooses among several victims, or ways to kill one. */

@@ -40,7 +40,7 @@ export function createKillWorld(requests: number): KillWorld {
     { ...PLAIN, ...named('thin'), creditPico: affordable('thin') },
     { ...PLAIN, ...named('budgeted'), budgetPico: affordable('budgeted') },
     { ...PLAIN, ...named('unbilled'), creditPico: null, budgetPico: affordable('unbilled') },
-    { ...PLAIN, ...named('rated'), requestsPerMinute: 60 },
+    { ...PLAIN, ...named('rated'), requestsPerMinute: 40 },
     { ...PLAIN, ...named('wordy'), tokensPerMinute: 4_000 },
     { ...PLAIN, ...named('crowded'), openMax: 4, delayMsMax: 25 },
   ];

@@ -20,7 +20,8 @@ import { Execution, type Metering } from './metering/execution.ts';
 import type { StartParts } from './metering/record-text.ts';
 import { type Intake, type ReceivedRequest, receiveRequest } from './relay/receive-request.ts';
 import { type RelayContext, relay } from './relay/relay.ts';
-import { isRoutedApi, type Routed, type Router } from './routing/router.ts';
+import type { Routed, Router } from './routing/router.ts';
+import { isRoutedApi } from './routing/routing-request.ts';
 
 /** What the data plane of one process is made of; built once by the gateway. */
 export interface DataPlane {

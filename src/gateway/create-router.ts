@@ -1,9 +1,11 @@
 // Auto routing of a gateway process: the classifier over the process's own provider connections, the turns in Postgres.
 
 import type { SavedResponses } from '../data-plane/catalog/saved-responses.ts';
+import type { RequestScanner } from '../data-plane/dialects/request-scan/request-scanner.ts';
 import type { RelayContext } from '../data-plane/relay/relay.ts';
 import { Classifier } from '../data-plane/routing/classifier.ts';
-import { Router } from '../data-plane/routing/router.ts';
+import { RoutePreviewer } from '../data-plane/routing/preview-route.ts';
+import { Router, type RouterParts } from '../data-plane/routing/router.ts';
 import { RoutingMetrics } from '../data-plane/routing/routing-metrics.ts';
 import { SharedTurns } from '../data-plane/routing/shared-turns.ts';
 import type { TurnStore } from '../data-plane/routing/turn-store.ts';
@@ -21,21 +23,26 @@ export interface RoutingParts {
   readonly registry: MetricsRegistry;
 }
 
-export function createRouter({ brand, postgres, savedResponses, log, registry }: RoutingParts, relay: RelayContext): Router {
+/** The router, and the dry run of it: they share all that they ask. */
+export function createRouter(
+  { brand, postgres, savedResponses, log, registry }: RoutingParts,
+  { relay, scanner }: { readonly relay: RelayContext; readonly scanner: RequestScanner },
+): { readonly router: Router; readonly previewer: RoutePreviewer } {
   const { clock, workers } = relay;
   const metrics = new RoutingMetrics(registry);
   const onStoreFault = (fault: unknown): void => {
     metrics.storeFault();
     log.warn({ err: fault }, 'the routes of turns could not be asked for: this process routes by what it remembers');
   };
-  return new Router({
+  const parts: RouterParts = {
     virtualModel: virtualModelOf(brand).id,
     workers,
     turns: new SharedTurns({ store: turnStoreIn(postgres), clock, onStoreFault }),
     classifier: new Classifier({ ...relay, metrics }),
     savedResponses,
     metrics,
-  });
+  };
+  return { router: new Router(parts), previewer: new RoutePreviewer(parts, scanner) };
 }
 
 function turnStoreIn(postgres: Postgres): TurnStore {

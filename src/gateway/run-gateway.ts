@@ -13,6 +13,7 @@ import { RecordJournal } from '../data-plane/metering/record-journal.ts';
 import { OpenRelays } from '../data-plane/relay/open-relays.ts';
 import type { RelayContext } from '../data-plane/relay/relay.ts';
 import { SlabPool } from '../data-plane/relay/slab-pool.ts';
+import type { RoutePreviewer } from '../data-plane/routing/preview-route.ts';
 import type { DataPlane } from '../data-plane/serve-generation.ts';
 import { createBootstrapCheck } from '../domain/identity/bootstrap-administrator.ts';
 import { derivePepper, hashCredential } from '../domain/identity/key-hash.ts';
@@ -32,6 +33,7 @@ import { registerEpoch } from '../storage/postgres/wallets.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
 import { createBillingStore } from './billing-store.ts';
 import { CoarseClock } from './coarse-clock.ts';
+import { createRoutePreview } from './create-route-preview.ts';
 import { createRouter } from './create-router.ts';
 import { findSavedResponseIn } from './find-saved-response.ts';
 import { followChanges } from './follow-changes.ts';
@@ -80,8 +82,8 @@ export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: 
   const { config, log, clock } = parts;
   const held = await open(parts);
   const { leases, catalog, authenticator, origins, slabs } = held;
-  const plane = createPlane(parts, held);
-  const server = createServer(parts, held, plane);
+  const { plane, previewer } = createPlane(parts, held);
+  const server = createServer(parts, held, { plane, previewer });
   registerGauges(parts.metrics, held, plane);
   const updateLeaseMetrics = registerLeaseMetrics(parts.metrics, leases);
   const changes = await followChanges({ url: config.databaseUrl, log, catalog, authenticator, leases, epoch: held.epoch });
@@ -147,7 +149,7 @@ function findPrincipalIn(postgres: Postgres, { masterKey, adminToken }: Complete
   };
 }
 
-function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held): DataPlane {
+function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held): { readonly plane: DataPlane; readonly previewer: RoutePreviewer } {
   const { authenticator, postgres, records, leases, catalog, slabs, workers, origins, savedResponses } = held;
   const onRecordFault = (fault: unknown) => log.error({ err: fault }, 'records could not be written: admission stops');
   const relay: RelayContext = {
@@ -160,15 +162,17 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
     pathPrefixOf: (provider) => origins.pathPrefixOf(provider),
     onUpstreamFault: (provider, fault) => origins.countFault(provider, fault),
   };
-  return {
+  const scanner = new RequestScanner();
+  const { router, previewer } = createRouter({ brand: config.brand, postgres, savedResponses, log, registry: metrics }, { relay, scanner });
+  const plane: DataPlane = {
     authenticator,
     catalog: () => catalog.serving,
-    intake: { slabs, scanner: new RequestScanner(), bodyLimitBytes: config.bodyLimitBytes },
+    intake: { slabs, scanner, bodyLimitBytes: config.bodyLimitBytes },
     gate: { leases, workers, clock },
     savedResponses,
     metering: { journal: new RecordJournal(records, onRecordFault), clock, metrics: new GenerationMetrics(metrics), savedResponses },
     relay,
-    router: createRouter({ brand: config.brand, postgres, savedResponses, log, registry: metrics }, relay),
+    router,
     clock,
     nextExecutionId: createExecutionIdSource(clock),
     canRecord: () => records.healthy,
@@ -176,9 +180,10 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
     routedModelHeader: `X-${config.brand}-Routed-Model`,
     tagHeader: `x-${config.brand.toLowerCase()}-tag`,
   };
+  return { plane, previewer };
 }
 
-function createServer({ config, log, clock, metrics }: GatewayParts, held: Held, plane: DataPlane): Server {
+function createServer({ config, log, clock, metrics }: GatewayParts, held: Held, { plane, previewer }: ReturnType<typeof createPlane>): Server {
   const { postgres, catalog, records, authenticator } = held;
   const refusals = metrics.counter('tollgate_refusals_total', 'Requests refused, by reason', ['code']);
   const server: Server = new Server({
@@ -193,6 +198,7 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
       billing: createBillingStore(postgres, { masterKey: config.masterKey }),
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
       routing: createRoutingStore(postgres),
+      previewRoute: createRoutePreview({ postgres, previewer, catalog: () => catalog.serving }),
       publicUrl: config.publicUrl,
       dialectRefusals: config.dialectRefusals,
       notReady: () => (records.healthy ? [] : ['spool']),

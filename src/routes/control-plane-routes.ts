@@ -24,6 +24,7 @@ import type { DescribedRoute } from '../control-plane/openapi/described-route.ts
 import { GET_GENERATION, LIST_GENERATIONS, LIST_MODEL_PROVIDERS, LIST_MODELS } from '../control-plane/openapi/read-descriptions.ts';
 import type { Operation, OperationDescription } from '../control-plane/operation.ts';
 import * as policies from '../control-plane/routing/policies.ts';
+import { previewRouting } from '../control-plane/routing/preview.ts';
 import type { OrganizationPermission } from '../domain/identity/permit.ts';
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -94,13 +95,14 @@ function platformRows({ identity }: RouteParts): Row[] {
   ];
 }
 
-function routingRows({ routing }: RouteParts): Row[] {
+function routingRows({ routing, previewRoute }: RouteParts): Row[] {
   const platform = { permission: 'platform.admin', scope: 'platform' } as const;
   const list = '/v1/admin/routing/policies';
   return [
     { method: 'GET', path: list, ...platform, operation: policies.listPolicies(routing) },
     { method: 'GET', path: `${list}/:policyName`, ...platform, operation: policies.getPolicy(routing) },
     { method: 'PUT', path: `${list}/:policyName`, ...platform, operation: policies.putPolicy(routing) },
+    { method: 'POST', path: '/v1/admin/routing/preview', ...platform, operation: previewRouting(previewRoute) },
     { method: 'GET', path: `${ORGANIZATION}/routing`, ...platform, operation: policies.getOrganizationRouting(routing) },
     { method: 'PUT', path: `${ORGANIZATION}/routing`, ...platform, operation: policies.setOrganizationRouting(routing) },
   ];

@@ -5,6 +5,7 @@ import type { WebhookTargets } from '../control-plane/billing/webhooks.ts';
 import type { GenerationLookup } from '../control-plane/executions/get-generation.ts';
 import type { FindGenerations } from '../control-plane/executions/list-generations.ts';
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
+import type { PreviewRoute } from '../control-plane/routing/preview.ts';
 import type { RoutingStore } from '../control-plane/routing/routing-store.ts';
 import type { Authenticator } from '../data-plane/identity/authenticate.ts';
 import type { DataPlane } from '../data-plane/serve-generation.ts';
@@ -21,6 +22,7 @@ export interface RouteParts {
   readonly identity: IdentityStore;
   readonly billing: BillingStore;
   readonly routing: RoutingStore;
+  readonly previewRoute: PreviewRoute;
   readonly webhookTargets: WebhookTargets;
   /** Where clients reach the service (PUBLIC_URL). */
   readonly publicUrl: string;

@@ -113,6 +113,14 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'DELETE /v1/me/keys/:keyId': { gate: 'members', ...READ, object: 'person', usesUp: 'personalKey' },
   'POST /v1/me/keys/:keyId/rotate': { gate: 'members', ...READ, object: 'person', usesUp: 'personalKey', body: () => ({ overlap_seconds: 60 }) },
 
+  'GET /v1/admin/routing/policies': platform,
+  // Nobody has made a policy here, and none is made.
+  'GET /v1/admin/routing/policies/:policyName': { gate: 'platform', ok: 404 },
+  'PUT /v1/admin/routing/policies/:policyName': { gate: 'platform', ok: 400, body: () => ({}) },
+  'GET /v1/admin/organizations/:organizationId/routing': ofPlatform,
+  'PUT /v1/admin/organizations/:organizationId/routing': { ...ofPlatform, body: () => ({ policy: null }) },
+  // Of an organization that does not exist: nothing is asked of a provider here.
+  'POST /v1/admin/routing/preview': { gate: 'platform', ok: 404, body: () => ({ organization_id: randomUUID(), api: 'messages', body: {} }) },
   'GET /v1/admin/organizations': platform,
   'POST /v1/admin/organizations': { gate: 'platform', ok: 201, body: () => ({ slug: fresh('made'), billing: 'none' }) },
   'GET /v1/admin/organizations/:organizationId': ofPlatform,

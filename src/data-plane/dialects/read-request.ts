@@ -23,3 +23,21 @@ export function readRequest(dialect: Dialect, { body, scanned, form }: ScannedBo
   const bounds = dialect.readBounds(scanned, body);
   return 'kind' in bounds ? bounds : { requestedModel, modelAt, bounds };
 }
+
+/** null: the body is a JSON object that can be read in one way only. */
+export function refuseScan(scanned: ScannedRequest): Refusal | null {
+  switch (scanned.fault) {
+    case null:
+      return null;
+    case 'invalid_json':
+      return { kind: 'invalid_json', offset: scanned.faultOffset };
+    case 'invalid_utf8':
+      return { kind: 'invalid_utf8' };
+    case 'not_an_object':
+      return { kind: 'body_not_an_object' };
+    case 'too_deep':
+      return { kind: 'body_too_deep' };
+    case 'duplicate_key':
+      return { kind: 'duplicate_key', key: scanned.faultKey ?? '' };
+  }
+}

@@ -4,7 +4,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { refuseImageForm } from '../dialects/images.ts';
 import { scanMultipart } from '../dialects/multipart-scan.ts';
-import type { ScannedBody } from '../dialects/read-request.ts';
+import { refuseScan, type ScannedBody } from '../dialects/read-request.ts';
 import type { RequestScanner, ScannedRequest } from '../dialects/request-scan/request-scanner.ts';
 import type { Slab, SlabPool } from './slab-pool.ts';
 
@@ -69,18 +69,5 @@ function readForm(slab: Slab, body: Buffer, contentType: string): ReceivedReques
 }
 
 function readScan(slab: Slab, body: Buffer, scanned: ScannedRequest): ReceivedRequest | Refusal {
-  switch (scanned.fault) {
-    case null:
-      return { slab, body, scanned, form: null };
-    case 'invalid_json':
-      return { kind: 'invalid_json', offset: scanned.faultOffset };
-    case 'invalid_utf8':
-      return { kind: 'invalid_utf8' };
-    case 'not_an_object':
-      return { kind: 'body_not_an_object' };
-    case 'too_deep':
-      return { kind: 'body_too_deep' };
-    case 'duplicate_key':
-      return { kind: 'duplicate_key', key: scanned.faultKey ?? '' };
-  }
+  return refuseScan(scanned) ?? { slab, body, scanned, form: null };
 }

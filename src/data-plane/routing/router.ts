@@ -1,24 +1,18 @@
 // Finds the model for a request that names the virtual one (spec 4.11): policy -> continuation -> conversation -> the turn's route, classified when it
 // is new -> the record. Everything after that is a request for the chosen model like any other.
 
-import { hash } from 'node:crypto';
-import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Baseline } from '../../domain/routing/baseline-cost.ts';
-import type { PreparedConversation, RoutedApi } from '../../domain/routing/conversation/prepared-conversation.ts';
-import { sessionHash, sessionOf } from '../../domain/routing/conversation/session.ts';
-import { continueRoute, decideRoute, type Judgement, type RouteDecision, repeatRoute } from '../../domain/routing/decide-route.ts';
+import { type Judgement, type RouteDecision, repeatRoute } from '../../domain/routing/decide-route.ts';
 import { type ClassifierCall, type ModelRoute, modelRouteOf, type TurnHashes } from '../../domain/routing/model-route.ts';
 import { RouteCandidates } from '../../domain/routing/route-candidates.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
-import type { ServingCatalog } from '../catalog/serving-catalog.ts';
-import type { RequestBounds } from '../dialects/dialect.ts';
 import type { Classification, Classifier } from './classifier.ts';
 import { type ConversationWorkers, prepareBody } from './prepare-body.ts';
 import type { RoutingMetrics } from './routing-metrics.ts';
+import { baselineOf, candidateQuestion, decideFor, findContinuation, nameTurn, type RoutingRequest } from './routing-request.ts';
 import type { SharedTurns } from './shared-turns.ts';
-import type { TurnKey } from './turn-memory.ts';
 import type { PreviousTurn } from './turn-store.ts';
 
 export interface RouterParts {
@@ -31,31 +25,11 @@ export interface RouterParts {
   readonly metrics: RoutingMetrics;
 }
 
-export interface RoutingRequest {
-  readonly principal: ScopedPrincipal;
-  readonly api: RoutedApi;
-  readonly body: Buffer;
-  readonly bounds: RequestBounds;
-  /** The client's headers; names in lower case. */
-  readonly header: (name: string) => string | null;
-  /** The snapshot that the whole request goes by. */
-  readonly catalog: ServingCatalog;
-}
-
 export interface Routed {
   /** Public id. */
   readonly model: string;
   readonly route: ModelRoute;
   readonly baseline: Baseline;
-}
-
-/** What a text takes on average; what a conversation has reported is better, and is used where it is known. */
-const BYTES_PER_TOKEN = 4;
-
-const ROUTED_APIS: Readonly<Record<RoutedApi, true>> = { chat_completions: true, responses: true, messages: true, count_tokens: true };
-
-export function isRoutedApi(api: string): api is RoutedApi {
-  return Object.hasOwn(ROUTED_APIS, api);
 }
 
 export class Router {
@@ -70,7 +44,9 @@ export class Router {
   async route(request: RoutingRequest): Promise<Routed | Refusal> {
     const policy = this.policyOf(request);
     if ('kind' in policy) return policy;
-    return (await this.continue(request, policy)) ?? this.routeTurn(request, policy);
+    const continued = await findContinuation(request, policy, this.parts.savedResponses);
+    if (continued === null) return this.routeTurn(request, policy);
+    return 'kind' in continued ? continued : this.routed(request, policy, { decision: continued, cached: false });
   }
 
   /** Spec 4.11: where auto routing is off, its model is an unknown one. */
@@ -78,22 +54,6 @@ export class Router {
     const name = routing.policyOf.get(principal.organizationId);
     if (name === undefined) return { kind: 'unknown_model', model: this.virtualModel };
     return routing.policies.get(name) ?? { kind: 'routing_unavailable' };
-  }
-
-  /** null: the request continues no response that is known here. */
-  private async continue(request: RoutingRequest, policy: RoutingPolicy): Promise<Routed | Refusal | null> {
-    const responseId = request.bounds.saved?.previousResponseId ?? null;
-    if (responseId === null) return null;
-    let saved: Awaited<ReturnType<SavedResponses['find']>>;
-    try {
-      saved = await this.parts.savedResponses.find(request.principal, responseId);
-    } catch {
-      return { kind: 'routing_unavailable' };
-    }
-    if (saved === 'foreign') return { kind: 'response_not_found' };
-    if (saved === 'unknown') return null;
-    const candidates = new RouteCandidates(candidateQuestion(request, policy, null));
-    return this.routed(request, policy, { decision: continueRoute(policy, candidates, { model: saved.model, tier: null }), cached: false });
   }
 
   private async routeTurn(request: RoutingRequest, policy: RoutingPolicy): Promise<Routed | Refusal> {
@@ -137,59 +97,4 @@ export class Router {
     const route = modelRouteOf(decision, { requested: this.virtualModel, tiers: policy.tiers, cached, classifier, named });
     return { model: decision.model, route, baseline: baselineOf(decision, api, catalog) };
   }
-}
-
-interface Known {
-  readonly judgement: Judgement;
-  readonly previous: PreviousTurn | null;
-  /** null: the body could not be read in time. */
-  readonly prepared: PreparedConversation | null;
-}
-
-function decideFor(request: RoutingRequest, policy: RoutingPolicy, { judgement, previous, prepared }: Known): RouteDecision {
-  const question = candidateQuestion(request, policy, previous);
-  return decideRoute({
-    policy,
-    candidates: new RouteCandidates(question),
-    judgement,
-    conversationTokens: question.conversationTokens,
-    previous: previous === null ? null : { model: previous.decision.model, tier: previous.decision.tier },
-    reasoning: prepared?.reasoning ?? 'none',
-  });
-}
-
-function candidateQuestion({ principal, api, body, bounds, catalog }: RoutingRequest, policy: RoutingPolicy, previous: PreviousTurn | null) {
-  return {
-    policy,
-    api,
-    modelNamed: (name: string) => catalog.byName.get(name)?.model ?? null,
-    allowedModels: principal.allowedModels,
-    isBilled: principal.billed,
-    conversationTokens: estimateTokens(body.length, previous),
-    outputTokensMax: bounds.outputTokensMax,
-  };
-}
-
-/** What the conversation's last turn reported, and for what came since, its bytes. */
-function estimateTokens(bodyBytes: number, previous: PreviousTurn | null): number {
-  const known = previous !== null && previous.inputTokens !== null && previous.requestBytes !== null;
-  const base = known ? { tokens: previous.inputTokens, bytes: previous.requestBytes } : { tokens: 0, bytes: 0 };
-  return base.tokens + Math.ceil(Math.max(0, bodyBytes - base.bytes) / BYTES_PER_TOKEN);
-}
-
-/** A remembered turn belongs to who pays, the session and the first human message: side requests of an agent share its session. null: no session. */
-function nameTurn({ principal, header }: RoutingRequest, prepared: PreparedConversation): { key: TurnKey; hashes: TurnHashes } | null {
-  const found = sessionOf(header, prepared);
-  if (found === null) return null;
-  const session = sessionHash(principal.organizationId, found);
-  const conversation = hash('sha256', JSON.stringify([session, principal.walletId, prepared.firstMessage]), 'base64url');
-  const { turn, humanMessages } = prepared;
-  return { key: { conversation, turn, humanMessages, organizationId: principal.organizationId }, hashes: { session, conversation, turn } };
-}
-
-function baselineOf({ model, baselineModel }: RouteDecision, api: RoutedApi, catalog: ServingCatalog): Baseline {
-  if (baselineModel === null) return null;
-  if (baselineModel === model) return 'own';
-  const served = catalog.byName.get(baselineModel);
-  return served?.offers.get(api)?.[0]?.price ?? served?.model.servedBy.find(({ price }) => price !== null)?.price ?? null;
 }

@@ -70,6 +70,11 @@ export class SharedTurns {
     return decision;
   }
 
+  /** The turn before this one, as far as anybody remembers; claims and remembers nothing. */
+  async previousOf(turn: TurnKey): Promise<PreviousTurn | null> {
+    return (await this.ask((store) => store.find(turn)))?.previous ?? null;
+  }
+
   private async resolve(turn: TurnKey, decider: TurnDecider): Promise<TurnRoute> {
     const found = await this.ask((store) => store.claim(turn));
     const route = found === null ? this.decideAlone(turn, decider) : await this.resolveFound(turn, decider, found);

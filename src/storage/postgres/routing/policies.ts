@@ -154,6 +154,16 @@ async function publish(client: PostgresClient): Promise<void> {
   await notifyCatalogChanged(client);
 }
 
+/** Whether a definition that is not published could serve an organization (null: any); null: it could. */
+export async function refuseDraft(client: PostgresClient, definition: PolicyDefinition, organizationId: string | null): Promise<Refused | null> {
+  const { rows } = await client.query<{ slug: string }>(`SELECT slug FROM organizations WHERE id = $1 AND billing = 'prepaid'`, [organizationId]);
+  return refuseDefinition(
+    client,
+    definition,
+    rows.map(({ slug }) => slug),
+  );
+}
+
 async function billedOrganizationsOf(client: PostgresClient, policy: string): Promise<string[]> {
   const { rows } = await client.query<{ slug: string }>(
     `SELECT slug FROM organizations WHERE auto_routing_policy = $1 AND billing = 'prepaid' ORDER BY slug LIMIT 1`,
@@ -165,12 +175,7 @@ async function billedOrganizationsOf(client: PostgresClient, policy: string): Pr
 async function refuseUse(client: PostgresClient, organizationId: string, name: string): Promise<Refused | null> {
   const found = await getPolicy(client, name);
   if ('refused' in found) return invalid('policy', `must be the name of a routing policy: there is no ${JSON.stringify(name)}`);
-  const { rows } = await client.query<{ slug: string }>(`SELECT slug FROM organizations WHERE id = $1 AND billing = 'prepaid'`, [organizationId]);
-  const refused = await refuseDefinition(
-    client,
-    found.definition,
-    rows.map(({ slug }) => slug),
-  );
+  const refused = await refuseDraft(client, found.definition, organizationId);
   return refused === null ? null : invalid('policy', `cannot be used: ${refused.field ?? ''} ${refused.reason ?? ''}`);
 }
 

@@ -1,0 +1,80 @@
+// A dry run of auto routing, for whoever administers its policies: the record that a request would get, and what it was decided from (spec 4.11).
+
+import { z } from 'zod';
+import { slugSchema } from '../../domain/configuration/name-schemas.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { RoutedApi } from '../../domain/routing/conversation/prepared-conversation.ts';
+import { type PolicyDefinition, policyDefinition } from '../../domain/routing/policy-definition.ts';
+import type { RoutePreview } from '../../domain/routing/route-preview.ts';
+import { idField } from '../identity/fields.ts';
+import type { Refused } from '../identity/identity-store.ts';
+import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { type Operation, operation } from '../operation.ts';
+
+export interface PreviewOrder {
+  readonly organizationId: string;
+  readonly api: RoutedApi;
+  /** The request as it would arrive. */
+  readonly body: Buffer;
+  /** Names in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** Its name, or a definition that is not published; null: the organization's own. */
+  readonly policy: string | PolicyDefinition | null;
+}
+
+/** The classifier is asked; nothing else is called, charged or remembered. */
+export type PreviewRoute = (order: PreviewOrder) => Promise<RoutePreview | Refused | Refusal>;
+
+const previewBody = z.strictObject({
+  organization_id: idField.meta({ description: 'For whose models, prices and conversations.' }),
+  api: z.enum(['chat_completions', 'responses', 'messages', 'count_tokens']),
+  body: z
+    .union([z.string(), z.looseObject({})], 'must be the request as an object, or as a string')
+    .meta({ description: 'The request; as a string it is read byte for byte. Whatever model it names is not looked at.' }),
+  headers: z.record(z.string(), z.string()).optional().meta({ description: 'Of the request; those that name a session matter.' }),
+  policy: z
+    .union([slugSchema, policyDefinition], 'must be the name of a policy, or a definition')
+    .optional()
+    .meta({ description: 'Its name, or a definition that is not published. Default: the policy of the organization.' }),
+});
+
+const shownPreview = z.object({
+  outcome: z.enum(['routed', 'denied', 'unavailable']),
+  model: z.string().nullable(),
+  model_route: z.looseObject({}).nullable().meta({ description: 'The routing decision record that the request would get.' }),
+  classifier_result: z.string().nullable().meta({ description: 'answered, or why there is no answer; null: it was not asked.' }),
+  human_texts: z.array(z.string()).meta({ description: 'All that the classifier is told of the conversation; the latest last.' }),
+  conversation_tokens: z.int().meta({ description: 'As candidates are measured by it; mostly an estimate.' }),
+  candidates: z.array(z.object({ tier: z.string(), model: z.string(), rejection: z.string().nullable() })),
+});
+
+function showPreview(preview: RoutePreview): z.output<typeof shownPreview> {
+  return {
+    outcome: preview.outcome,
+    model: preview.model,
+    model_route: preview.route === null ? null : { ...preview.route },
+    classifier_result: preview.classifierResult,
+    human_texts: [...preview.humanTexts],
+    conversation_tokens: preview.conversationTokens,
+    candidates: preview.candidates.map((candidate) => ({ ...candidate })),
+  };
+}
+
+export function previewRouting(preview: PreviewRoute): Operation {
+  return operation({
+    id: 'previewRouting',
+    summary: 'Tells how a request would be routed, without sending or charging it: only the classifier is asked.',
+    body: previewBody,
+    answer: answerOf(shownPreview),
+    run: async ({ body: { organization_id: organizationId, api, body, headers = {}, policy = null } }) => {
+      const found = await preview({
+        organizationId,
+        api,
+        body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
+        headers: new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+        policy,
+      });
+      return 'kind' in found ? found : shownOrRefused(found, showPreview);
+    },
+  });
+}

@@ -1,0 +1,39 @@
+// The dry run of auto routing as the control plane asks for it: whom it is for and by which policy, looked up; the rest is the data plane's.
+
+import type { PreviewOrder, PreviewRoute } from '../control-plane/routing/preview.ts';
+import type { ServingCatalog } from '../data-plane/catalog/serving-catalog.ts';
+import type { RoutePreviewer } from '../data-plane/routing/preview-route.ts';
+import { policyOf } from '../domain/routing/policy-definition.ts';
+import type { RoutingPolicy } from '../domain/routing/routing-policy.ts';
+import { invalid, NOT_FOUND, type Refused } from '../storage/postgres/identity/change.ts';
+import type { Postgres } from '../storage/postgres/pool.ts';
+import { findOrganizationCaller } from '../storage/postgres/routing/organization-caller.ts';
+import { refuseDraft } from '../storage/postgres/routing/policies.ts';
+
+/** What records call a definition that was never published. */
+const DRAFT = 'draft';
+
+interface PreviewParts {
+  readonly postgres: Postgres;
+  readonly previewer: RoutePreviewer;
+  readonly catalog: () => ServingCatalog;
+}
+
+export function createRoutePreview({ postgres, previewer, catalog: present }: PreviewParts): PreviewRoute {
+  return async (order) => {
+    const caller = await findOrganizationCaller(postgres, order.organizationId);
+    if (caller === null) return NOT_FOUND;
+    const catalog = present();
+    const policy = await findPolicy(postgres, catalog, order);
+    if ('refused' in policy) return policy;
+    const { api, body, headers } = order;
+    return previewer.preview({ caller, api, body, header: (name) => headers.get(name) ?? null, policy, catalog });
+  };
+}
+
+async function findPolicy(postgres: Postgres, { routing }: ServingCatalog, { organizationId, policy }: PreviewOrder): Promise<RoutingPolicy | Refused> {
+  if (policy !== null && typeof policy !== 'string') return (await refuseDraft(postgres, policy, organizationId)) ?? policyOf(DRAFT, 0, policy);
+  const name = policy ?? routing.policyOf.get(organizationId);
+  if (name === undefined) return invalid('policy', 'must be given: auto routing is off for the organization');
+  return routing.policies.get(name) ?? invalid('policy', `must be the name of a routing policy: there is no ${JSON.stringify(name)}`);
+}

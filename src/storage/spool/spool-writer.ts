@@ -79,9 +79,9 @@ export class SpoolWriter {
   #retryAtMs = 0;
   #retryWaitMs = RETRY_FIRST_MS;
   /** What no successful sync covers yet: what the running one would, and what came since. Kept to be written again if it fails. */
-  #syncingTexts: (readonly string[])[] = [];
+  #syncingGroups: Buffer[] = [];
   #syncingBytes = 0;
-  #writtenTexts: (readonly string[])[] = [];
+  #writtenGroups: Buffer[] = [];
   #writtenBytes = 0;
   /** Descriptors that a background fdatasync may still be using. */
   readonly #retired: number[] = [];
@@ -129,7 +129,7 @@ export class SpoolWriter {
     this.appendTexts(records.map((record) => JSON.stringify(record)));
   }
 
-  /** Several records, already as the JSON text of an ExecutionRecord each, in one write. The array is the spool's from here on. */
+  /** Several records, already as the JSON text of an ExecutionRecord each, in one write. */
   appendTexts(texts: readonly string[]): void {
     assert(!this.#closed, 'spool: append after close');
     if (texts.length === 0) return;
@@ -172,13 +172,18 @@ export class SpoolWriter {
       ends = this.#frameAll(texts);
       end = ends.at(-1) ?? 0;
     }
+<<<<<<< Updated upstream
     const fault = this.#writeScratch(end);
+=======
+    if (this.#segmentBytes > 0 && this.#segmentBytes + end > this.#options.segmentBytesMax) this.#rotate();
+    const fault = this.#writeBytes(this.#scratch, end);
+>>>>>>> Stashed changes
     if (fault === null) {
-      this.#keep(texts, end);
+      this.#keep(this.#copyOfScratch(end));
       return;
     }
     const whole = this.#cutBack(fault.written, ends);
-    if (whole > 0) this.#keep(texts.slice(0, whole), ends[whole - 1] ?? 0);
+    if (whole > 0) this.#keep(this.#copyOfScratch(ends[whole - 1] ?? 0));
     if (fault.full) throw new SpoolFault('the spool is full', whole, { cause: fault.cause });
     this.#report('write', fault.cause);
     this.#doubted = true;
@@ -212,12 +217,12 @@ export class SpoolWriter {
   }
 
   /** null: all of it is written. A disk that is full gets the reserve back and is tried once more, from where it stopped. */
-  #writeScratch(length: number): { written: number; full: boolean; cause: unknown } | null {
+  #writeBytes(bytes: Buffer, length: number): { written: number; full: boolean; cause: unknown } | null {
     let written = 0;
     for (;;) {
       let cause: unknown = null;
       try {
-        const count = this.#files.write(this.#fd, this.#scratch, written, length - written);
+        const count = this.#files.write(this.#fd, bytes, written, length - written);
         written += count;
         if (written === length) return null;
         if (count > 0) continue;
@@ -243,11 +248,11 @@ export class SpoolWriter {
   }
 
   /** They are in the segment, and no sync has covered them. */
-  #keep(texts: readonly string[], bytes: number): void {
-    this.#segmentBytes += bytes;
-    this.bytesAppended += bytes;
-    this.#writtenTexts.push(texts);
-    this.#writtenBytes += bytes;
+  #keep(group: Buffer): void {
+    this.#segmentBytes += group.length;
+    this.bytesAppended += group.length;
+    this.#writtenGroups.push(group);
+    this.#writtenBytes += group.length;
     if (this.#dirty) return;
     this.#dirty = true;
     if (!this.#syncing && !this.#closed) this.#timer.refresh();
@@ -264,10 +269,10 @@ export class SpoolWriter {
     }
     // An error of this file is told to one sync only: while another runs, what it would tell is not known.
     if (this.#syncing) {
-      this.#syncingTexts.push(...this.#writtenTexts);
+      this.#syncingGroups.push(...this.#writtenGroups);
       this.#syncingBytes += this.#writtenBytes;
     }
-    this.#writtenTexts = [];
+    this.#writtenGroups = [];
     this.#writtenBytes = 0;
     try {
       this.#openNextSegment();
@@ -292,13 +297,13 @@ export class SpoolWriter {
     }
     this.#torn = false;
     this.#doubted = false;
-    const again = this.#writtenTexts;
-    this.#writtenTexts = [];
+    const again = this.#writtenGroups;
+    this.#writtenGroups = [];
     this.#writtenBytes = 0;
-    for (const [index, texts] of again.entries()) {
-      const fault = this.#writeAgain(texts);
+    for (const [index, group] of again.entries()) {
+      const fault = this.#writeAgain(group);
       if (fault === null) continue;
-      this.#writtenTexts.push(...again.slice(index));
+      this.#writtenGroups.push(...again.slice(index));
       this.#torn = true;
       throw new SpoolFault('the spool cannot be written', 0, { cause: fault });
     }
@@ -307,11 +312,22 @@ export class SpoolWriter {
     if (!this.#syncing && !this.#closed) this.#timer.refresh();
   }
 
+<<<<<<< Updated upstream
   #writeAgain(texts: readonly string[]): unknown {
     const end = this.#frameAll(texts).at(-1) ?? 0;
     const fault = this.#writeScratch(end);
     if (fault === null) this.#keep(texts, end);
+=======
+  #writeAgain(group: Buffer): unknown {
+    const fault = this.#writeBytes(group, group.length);
+    if (fault === null) this.#keep(group);
+>>>>>>> Stashed changes
     return fault === null ? null : fault.cause;
+  }
+
+  /** Bytes and not the records' texts: what the garbage collector would have to copy until the next sync. */
+  #copyOfScratch(length: number): Buffer {
+    return Buffer.from(this.#scratch.subarray(0, length));
   }
 
   /** The new one is there before the old one is let go. */
@@ -333,16 +349,16 @@ export class SpoolWriter {
     this.#dirty = false;
     this.#syncing = true;
     const fd = this.#fd;
-    this.#syncingTexts = this.#writtenTexts;
+    this.#syncingGroups = this.#writtenGroups;
     this.#syncingBytes = this.#writtenBytes;
-    this.#writtenTexts = [];
+    this.#writtenGroups = [];
     this.#writtenBytes = 0;
     this.#files.fdatasync(fd, (error) => {
       this.#syncing = false;
       for (const retired of this.#retired.splice(0)) this.#files.close(retired);
       if (error === null) this.#proved(fd);
       else this.#doubt(error);
-      this.#syncingTexts = [];
+      this.#syncingGroups = [];
       this.#syncingBytes = 0;
       if (this.#doubted && !this.#closed && this.#mayRetry()) this.#tryAfresh();
       if (this.#dirty && !this.#closed) this.#timer.refresh();
@@ -360,9 +376,9 @@ export class SpoolWriter {
   /** What was synced and failed is written again, before what came after it. */
   #doubt(cause: unknown): void {
     this.#report('fdatasync', cause);
-    this.#writtenTexts = [...this.#syncingTexts, ...this.#writtenTexts];
+    this.#writtenGroups = [...this.#syncingGroups, ...this.#writtenGroups];
     this.#writtenBytes += this.#syncingBytes;
-    this.#syncingTexts = [];
+    this.#syncingGroups = [];
     this.#syncingBytes = 0;
     this.#doubted = true;
   }

@@ -84,8 +84,11 @@ export class AllowanceLeases {
       return;
     }
     const allowance = this.allowanceOf(pool, this.time.monotonicMs());
+    const found = this.reserve(wishes.slice(0, index));
     const resume = (shortage: Shortage | null): void => {
+      for (const { allowance: earlier, amount: reserved } of found) earlier.reserved -= reserved;
       if (shortage !== null) {
+        for (const { allowance: earlier } of found) this.giveBackCalled(earlier);
         answered(shortage);
         return;
       }
@@ -95,6 +98,19 @@ export class AllowanceLeases {
     };
     allowance.waiters.push({ need: amount, cameAtTake: allowance.takes, resume });
     this.work(allowance);
+  }
+
+  /**
+   * What a request has found on its way to where it waits stays here: of two things that are both called back, the one would else be gone whenever the
+   * other has come. Processes do not so block each other, since all look for things in the same order.
+   */
+  private reserve(wishes: readonly Wish[]): { readonly allowance: Allowance; readonly amount: bigint }[] {
+    const nowMs = this.time.monotonicMs();
+    return wishes.map(({ pool, amount }) => {
+      const allowance = this.allowanceOf(pool, nowMs);
+      allowance.reserved += amount;
+      return { allowance, amount };
+    });
   }
 
   private allowanceOf(pool: Pool, nowMs: number): Allowance {
@@ -114,8 +130,12 @@ export class AllowanceLeases {
     const { allowance } = draw;
     allowance.release(draw, used);
     if (allowance.waiters.length > 0) this.serve(allowance);
+    this.giveBackCalled(allowance);
+  }
+
+  private giveBackCalled(allowance: Allowance): void {
     if (!allowance.isCalledBack(this.time.monotonicMs())) return;
-    allowance.oweFree();
+    allowance.oweUnreserved();
     this.work(allowance);
   }
 
@@ -135,7 +155,7 @@ export class AllowanceLeases {
 
   private callBackOne(allowance: Allowance, nowMs: number): void {
     allowance.callBack(nowMs);
-    allowance.oweFree();
+    allowance.oweUnreserved();
     this.work(allowance);
   }
 
@@ -234,7 +254,7 @@ export class AllowanceLeases {
       return;
     }
     this.serve(allowance);
-    if (allowance.isCalledBack(this.time.monotonicMs())) allowance.oweFree();
+    if (allowance.isCalledBack(this.time.monotonicMs())) allowance.oweUnreserved();
     if (answer.granted >= wish.minimum || answer.gone) allowance.noteEnough();
     // What goes back first may be what is missing.
     else if (allowance.owed.size > 0 && !this.circuit.isAway()) return;
@@ -251,7 +271,7 @@ export class AllowanceLeases {
     if (nowMs - allowance.recalledAtMs >= RECALL_INTERVAL_MS) {
       // It holds for this process as well: of two that each have a part of what both need, one must get all.
       allowance.callBack(nowMs);
-      allowance.oweFree();
+      allowance.oweUnreserved();
       await this.circuit.recall(allowance.pool);
     }
     const sinceMs = nowMs - allowance.recalledAtMs;

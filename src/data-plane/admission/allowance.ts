@@ -60,6 +60,8 @@ export class Allowance {
   /** By grant. */
   readonly owed = new Map<string, bigint>();
   held = 0n;
+  /** Of what is free: found here by requests that wait for something further on. It is theirs until they are served or refused, also when it is called back. */
+  reserved = 0n;
   lastUsedMs: number;
   /** Borrowings sent. */
   takes = 0;
@@ -236,11 +238,16 @@ export class Allowance {
   }
 
   /** Moves what is free to what is owed; not while a borrowing is under way, which may take it over. */
-  oweFree(): void {
+  oweFree(but = 0n): void {
     const { id, free } = this.grant;
-    if (this.taking || free === 0n) return;
-    this.grant.free = 0n;
-    if (id !== null) this.owe(id, free);
+    if (this.taking || free <= but) return;
+    this.grant.free = but;
+    if (id !== null) this.owe(id, free - but);
+  }
+
+  /** What was called back and comes free goes back, but for what is about to be drawn. */
+  oweUnreserved(): void {
+    this.oweFree(this.reserved);
   }
 
   oweExpired(nowMs: number): void {
@@ -253,7 +260,8 @@ export class Allowance {
 
   isEmpty(nowMs: number): boolean {
     const isQuiet = this.waiters.length === 0 && !this.taking && nowMs >= this.calledBackUntilMs && nowMs >= this.goneUntilMs;
-    return isQuiet && this.held === 0n && this.owed.size === 0 && this.grant.free === 0n;
+    // Forgotten while in doubt, it would take a lost borrowing whose answer is late, and goes back then, for something left behind.
+    return isQuiet && nowMs >= this.doubtUntilMs && this.held === 0n && this.owed.size === 0 && this.grant.free === 0n;
   }
 
   private totalOwed(): bigint {

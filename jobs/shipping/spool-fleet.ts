@@ -48,7 +48,9 @@ export class SpoolFleet {
   }
 
   async survey(): Promise<void> {
-    for (const epoch of listEpochs(this.#spoolDirectory)) {
+    const listed = listEpochs(this.#spoolDirectory);
+    this.#dropRemoved(listed);
+    for (const epoch of listed) {
       const known = this.#epochs.get(epoch);
       if (known?.ended === true) continue;
       const spool = this.#readSpool(epoch);
@@ -80,6 +82,12 @@ export class SpoolFleet {
     this.#epochs.delete(epoch.epoch);
   }
 
+  /** Another jobs process may have shipped the rest of a spool and removed it. */
+  #dropRemoved(listed: readonly number[]): void {
+    for (const epoch of this.#epochs.keys()) if (!listed.includes(epoch)) this.#epochs.delete(epoch);
+    for (const epoch of this.#unreadable) if (!listed.includes(epoch)) this.#unreadable.delete(epoch);
+  }
+
   #removeShippedSegments(): void {
     for (const epoch of this.#epochs.values()) {
       for (const segment of epoch.takeRemovableSegments()) removeSegment(epoch.directory, segment);
@@ -98,9 +106,15 @@ export class SpoolFleet {
     let unposted = 0;
     let withoutFacts = 0;
     for (const epoch of this.#epochs.values()) {
-      const lag = epoch.lagBytes();
-      unposted += lag.unposted;
-      withoutFacts += lag.withoutFacts;
+      try {
+        const lag = epoch.lagBytes();
+        unposted += lag.unposted;
+        withoutFacts += lag.withoutFacts;
+      } catch (error) {
+        // Its files are not those that it knows: it is looked at anew.
+        this.#log.warn({ err: error, epoch: epoch.epoch }, 'shipping: the size of a spool cannot be read');
+        this.forget(epoch);
+      }
     }
     this.#metrics.unpostedBytes.set(unposted);
     this.#metrics.bytesWithoutFacts.set(withoutFacts);

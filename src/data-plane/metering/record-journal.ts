@@ -24,11 +24,13 @@ export class RecordJournal {
   private waiting: Waiting[] = [];
   private owed: string[] = [];
   private offering: NodeJS.Timeout | null = null;
+  private readonly atEndOfTurn: (run: () => void) => void;
 
-  /** `onFault` is the alarm: it is told of every group that could not be written. */
-  constructor(sink: RecordSink, onFault: (fault: unknown) => void) {
+  /** `onFault` is the alarm: it is told of every group that could not be written. `atEndOfTurn`: of simulated processes, which each have their own turns. */
+  constructor(sink: RecordSink, onFault: (fault: unknown) => void, atEndOfTurn = atTurnEnd) {
     this.sink = sink;
     this.onFault = onFault;
+    this.atEndOfTurn = atEndOfTurn;
   }
 
   /**
@@ -36,7 +38,7 @@ export class RecordJournal {
    * when `written` threw.
    */
   append(record: string, written: () => void, failed: (fault: unknown) => void): void {
-    if (this.records.length === 0) atTurnEnd(this.writeGroup);
+    if (this.records.length === 0) this.atEndOfTurn(this.writeGroup);
     this.records.push(record);
     this.waiting.push({ written, failed });
   }

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { listModelProviders } from '../../src/control-plane/catalog/list-model-providers.ts';
 import { listModels } from '../../src/control-plane/catalog/list-models.ts';
 import type { ScopedPrincipal } from '../../src/domain/identity/principal.ts';
-import type { Catalog, Model, Price, Provider } from '../../src/domain/models/catalog.ts';
+import type { Catalog, Model, Price, Provider, ServedBy } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
 import { NO_ROUTING, type RoutingTable } from '../../src/domain/routing/routing-table.ts';
@@ -115,6 +115,19 @@ describe('the model catalog', () => {
       has_more: false,
       models: ids.map((name) => ({ name, description: `The ${name.replace('[1m]', '')}`, release_date: '2026-05-01' })),
     });
+  });
+
+  test('says whose streams are asked for usage: the offer itself, and the model where that offer comes first for chat', async () => {
+    const [chat, messages] = TEXT.servedBy as [ServedBy, ServedBy];
+    const asking: ServedBy = { ...chat, provider: WEST, streamUsage: 'request' };
+    const listed = async (servedBy: readonly ServedBy[], headers = {}): Promise<unknown[]> => {
+      catalog = catalogOf(model('acme/text', { servedBy }));
+      return (await list('/v1/models', headers)).data.map((entry) => entry['stream_usage']);
+    };
+    assert.deepEqual(await listed([asking, chat]), ['request']);
+    assert.deepEqual(await listed([messages, asking]), ['request']);
+    assert.deepEqual(await listed([chat, asking]), [undefined]);
+    assert.deepEqual(await listed([chat, asking, messages], { 'x-provider-data': 'true' }), [undefined, 'request', undefined]);
   });
 
   test('prices images each, and the output of evaluation models at nothing', async () => {

@@ -50,7 +50,7 @@ models:
     max_completion_tokens_cap: 32000
     served_by:
       - { provider: sim, model: large, apis: [chat_completions], price: { input: "1.25", output: "10.00" } }
-      - { provider: other, model: large-2, apis: [chat_completions, responses] }
+      - { provider: other, model: large-2, apis: [chat_completions, responses], stream_usage: request }
   - { id: sim/image, kind: image, active: false, served_by: [{ provider: sim, model: image, apis: [images], price: { image: "0.04" } }] }
 organizations:
   - slug: acme
@@ -109,6 +109,7 @@ describe('applying a file', () => {
       price: { version: '1', input: 1_250_000n, cachedInput: null, cacheWrite: null, output: 10_000_000n, image: null },
     });
     assert.equal(large?.servedBy[1]?.price, null);
+    assert.equal(large?.servedBy[1]?.streamUsage, 'request');
     assert.deepEqual(large?.servedBy[1]?.provider.timeouts, { idleMs: 5_000 });
     assert.equal(large?.contextLength, 1_000_000);
     assert.equal(image?.active, false);
@@ -192,6 +193,16 @@ describe('applying a file', () => {
     assert.deepEqual(rows, [{ balance: '25000000000000' }]);
     const old = await postgres.query(`SELECT output FROM prices WHERE version = 1`);
     assert.deepEqual(old.rows, [{ output: '10000000' }]);
+  });
+
+  test('what an offer does about usage can change, and its price stays the same version', async () => {
+    await apply(FILE);
+    const versionOf = async () => (await loadCatalog(postgres, masterKey)).models[0]?.servedBy[0]?.price?.version;
+    const price = await versionOf();
+    const { catalogVersion } = await apply(FILE.replace(', stream_usage: request', ''));
+    assert.equal(catalogVersion, 2);
+    assert.equal((await loadCatalog(postgres, masterKey)).models[0]?.servedBy[1]?.streamUsage, undefined);
+    assert.equal(await versionOf(), price);
   });
 
   test('an alias can move between models of the file, but not away from a model that is not in it', async () => {

@@ -14,7 +14,7 @@ export interface OfferedModel {
   readonly id: string;
   readonly kind?: 'text' | 'image';
   /** First to last. */
-  readonly offers: readonly { readonly provider: string; readonly model: string }[];
+  readonly offers: readonly { readonly provider: string; readonly model: string; readonly streamUsage?: 'request' }[];
 }
 
 const TEXT_APIS: readonly ApiName[] = ['chat_completions', 'responses', 'messages', 'count_tokens'];
@@ -34,10 +34,11 @@ export function providersConfiguration(providers: readonly TestProvider[], model
       kind: kind ?? 'text',
       context_length: 1_000_000,
       max_completion_tokens_cap: 4_096,
-      served_by: offers.map(({ provider, model }) => ({
+      served_by: offers.map(({ provider, model, streamUsage }) => ({
         provider,
         model,
         apis: kind === 'image' ? ['images'] : TEXT_APIS,
+        ...(streamUsage === undefined ? {} : { stream_usage: streamUsage }),
         price: kind === 'image' ? { image: '0.04' } : { input: '1.25', output: '10.00' },
       })),
     })),

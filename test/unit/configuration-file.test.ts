@@ -228,6 +228,16 @@ organizations: [{ slug: acme, billing: none, limits: [${limits}] }]
       /^tollgate\.yaml:3: .*apis: a model of kind text is not served on images$/,
     ],
     [
+      'usage that is asked for where no chat is served',
+      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [responses], stream_usage: request }] }\n',
+      /^tollgate\.yaml:3: models\[0\]\.served_by\[0\]\.stream_usage: is for chat_completions, which this entry does not serve$/,
+    ],
+    [
+      'usage that is asked for otherwise',
+      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [chat_completions], stream_usage: always }] }\n',
+      /^tollgate\.yaml:3: models\[0\]\.served_by\[0\]\.stream_usage: must be request$/,
+    ],
+    [
       'a price that cannot rate the kind',
       'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [responses], price: { input: "1" } }] }\n',
       /^tollgate\.yaml:3: .*price: a model of kind text needs the price "output"$/,

@@ -24,8 +24,8 @@ class RelayInHand {
   record: () => void = () => assert.fail('the end is not being recorded');
   readonly provider: ReplyListener;
 
-  constructor(dialect: Dialect) {
-    const body = Buffer.from('{"model":"m"}');
+  constructor(dialect: Dialect, asksForUsage = false) {
+    const body = Buffer.from('{"model":"m","stream":true}');
     const execution = {
       settled: false,
       firstByteAtMs: null,
@@ -73,7 +73,7 @@ class RelayInHand {
       pathPrefixOf: () => '',
       onUpstreamFault: () => undefined,
     };
-    const offers = [{ provider: { auth: 'bearer', apiKey: 'k' }, modelJson: Buffer.from('"m"'), modelText: Buffer.from('m') }];
+    const offers = [{ provider: { auth: 'bearer', apiKey: 'k' }, modelJson: Buffer.from('"m"'), modelText: Buffer.from('m'), asksForUsage }];
     relay({ ...question, offers } as unknown as RelayQuestion, context as unknown as RelayContext);
     this.provider = listeners[0] as ReplyListener;
     this.provider.onReplyStart(200, ['content-type', 'text/event-stream']);
@@ -124,6 +124,46 @@ for (const [dialect, ordinary, end] of STREAMS) {
     });
   }
 }
+
+const CONTENT = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}],"usage":null}\n\n';
+const USAGE = 'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2}}\n\n';
+const DONE = 'data: [DONE]\n\n';
+
+for (const bytesMax of [1, 9, 10_000]) {
+  for (const end of [DONE, '']) {
+    test(`usage that the gateway asked for, in pieces of up to ${bytesMax}, ${end === '' ? 'ended by the provider' : 'ended by [DONE]'}`, async () => {
+      const client = new RelayInHand(chatCompletions, true);
+      const stop = CONTENT.replace('"delta"', '"finish_reason":"stop","delta"');
+      // A last line without its end is a usage chunk too.
+      const stream = Buffer.from(CONTENT + stop + (end === '' ? USAGE.trimEnd() : USAGE) + end);
+      for (const chunk of splitBytes(stream, { kind: 'random', seed: bytesMax, bytesMax })) {
+        await client.receive(chunk);
+        assert.ok((CONTENT + stop + DONE).startsWith(client.written) && !client.written.includes('[DONE]'), client.written);
+      }
+      if (end === '') client.provider.onReplyEnd(true);
+      // The client has the content, unless it came in one piece with the end; the record is written before it sees more.
+      if (bytesMax < 10 || end === '') assert.ok(client.written.startsWith(CONTENT + stop));
+      assert.equal(client.ending?.outcome, 'completed');
+      assert.deepEqual([client.ending?.measured.usage?.inputTokens, client.ending?.measured.usage?.outputTokens], [7, 2]);
+      assert.equal(client.over, false);
+      client.record();
+      await new Promise((resolve) => setImmediate(resolve));
+      if (end !== '') client.provider.onReplyEnd(true);
+      await new Promise((resolve) => setImmediate(resolve));
+      assert.deepEqual([client.written, client.over], [CONTENT + stop + end, true]);
+    });
+  }
+}
+
+test('usage that the gateway asked for, of a stream that is cut: metered, and kept from the client', async () => {
+  const client = new RelayInHand(chatCompletions, true);
+  await client.receive(Buffer.from(CONTENT + USAGE));
+  client.provider.onReplyFault('cut');
+  assert.equal(client.ending?.outcome, 'usage_then_cut');
+  client.record();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([client.written, client.over], [CONTENT, false]);
+});
 
 test('a provider that closes inside its last event: what came goes out after the record', async () => {
   const client = new RelayInHand(responses);

@@ -1,0 +1,129 @@
+// `stream_usage: request` on a request: one edit, no other byte, whoever serves in the end.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Offer } from '../../src/data-plane/catalog/serving-catalog.ts';
+import { askForUsage } from '../../src/data-plane/dialects/ask-for-usage.ts';
+import { jsonModelId } from '../../src/data-plane/dialects/body-splice.ts';
+import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
+import { readRequest } from '../../src/data-plane/dialects/read-request.ts';
+import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
+import { RequestBytes } from '../../src/data-plane/relay/request-bytes.ts';
+import { SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
+import { fillModel, oddBody } from '../support/body-splices.ts';
+import { seededRandom } from '../support/byte-splits.ts';
+
+const SEED = Number(process.env.TEST_SEED ?? 20_261_120);
+const scanner = new RequestScanner();
+
+/** What a client wrote, and what the provider gets. */
+const OPTIONS: readonly (readonly [written: string, sent: string])[] = [
+  ['{}', '{"include_usage":true}'],
+  ['{ \n}', '{ \n"include_usage":true}'],
+  ['{"include_obfuscation":false}', '{"include_obfuscation":false,"include_usage":true}'],
+  ['{ "a" : {"include_usage":true} }', '{ "a" : {"include_usage":true} ,"include_usage":true}'],
+  ['{"include_usage":true}', '{"include_usage":true}'],
+  ['{"b":"\\"}","include_usage" :\ttrue }', '{"b":"\\"}","include_usage" :\ttrue }'],
+  // The client said no, and the operator has opted in.
+  ['{"include_usage":false}', '{"include_usage":true}'],
+  ['{"include_usage" : null , "b":[1,{"c":"]"}]}', '{"include_usage" : true , "b":[1,{"c":"]"}]}'],
+  ['{"include_usage":{"a":[1,"}"]} ,"b":1}', '{"include_usage":true ,"b":1}'],
+  // Some providers take a 0 for false.
+  ['{"include_usage":0}', '{"include_usage":true}'],
+  ['{"include\\u005fusage":false}', '{"include\\u005fusage":true}'],
+  ['{"include_usage":true,"include_usage":false}', '{"include_usage":true,"include_usage":true}'],
+  ['{"include_usage":0,"include_usage":true , "include_usage":"" }', '{"include_usage":true,"include_usage":true , "include_usage":true }'],
+  ['null', '{"include_usage":true}'],
+  ['"{}"', '{"include_usage":true}'],
+  ['[{"include_usage":true}]', '{"include_usage":true}'],
+  [`{"pad":"${'p'.repeat(5_000)}","include_usage":false}`, '{"include_usage":true}'],
+];
+
+/** A request with these options before the model, behind it, or without any; `sent` has the provider's name for the model. */
+interface Case {
+  readonly received: string;
+  readonly sentTo: (model: string, asked: boolean) => string;
+}
+
+function casesOf(written: string, sent: string): Case[] {
+  return [true, false].map((isBefore) => {
+    const body = (model: string, options: string): string =>
+      isBefore
+        ? ` {"stream_options" :${options} ,"messages":[{"content":"{}"}],"model":${JSON.stringify(model)},"stream":true}`
+        : `{"model":${JSON.stringify(model)},"stream":true,"messages":[], "stream\\u005foptions":${options} } \n`;
+    return { received: body('public/model', written), sentTo: (model, asked) => body(model, asked ? sent : written) };
+  });
+}
+
+const odd = oddBody({ stream: true });
+const CASES: readonly Case[] = [
+  ...OPTIONS.flatMap(([written, sent]) => casesOf(written, sent)),
+  { received: fillModel(odd, 'm'), sentTo: (model, asked) => withoutOptions(fillModel(odd, model), asked) },
+  { received: '{"model":"m","stream":true}', sentTo: (model, asked) => withoutOptions(`{"model":${JSON.stringify(model)},"stream":true}`, asked) },
+];
+
+function withoutOptions(body: string, asked: boolean): string {
+  const close = body.lastIndexOf('}');
+  return asked ? `${body.slice(0, close)},"stream_options":{"include_usage":true}${body.slice(close)}` : body;
+}
+
+const offer = (model: string, asksForUsage: boolean): Offer =>
+  ({ modelJson: jsonModelId(model), modelText: Buffer.from(model), asksForUsage }) as Partial<Offer> as Offer;
+
+function requestOf(received: string): RequestBytes {
+  const bytes = Buffer.from(received);
+  const slab = new SlabPool().acquire(bytes.length);
+  slab.buffer.fill(0xaa);
+  bytes.copy(slab.buffer, slab.bodyStart);
+  const body = slab.buffer.subarray(slab.bodyStart, slab.bodyStart + bytes.length);
+  const request = { slab, body, scanned: scanner.scan(body), form: null };
+  const read = readRequest(chatCompletions, request);
+  assert.ok(!('kind' in read), received);
+  return new RequestBytes(request, read);
+}
+
+describe('asking for usage', () => {
+  for (const [written, sent] of OPTIONS) {
+    test(`stream_options ${written.slice(0, 70)}`, () => {
+      for (const { received, sentTo } of casesOf(written, sent)) {
+        const request = requestOf(received);
+        assert.equal(request.bodyFor(offer('a', true)).toString(), sentTo('a', true));
+        // Only where something was written is there something to keep from the client.
+        assert.equal(request.asksForUsage, written !== sent);
+        const parsed = JSON.parse(request.body.toString()) as { stream_options: unknown };
+        assert.equal((parsed.stream_options as { include_usage: unknown }).include_usage, true);
+      }
+    });
+  }
+
+  test('options that are not there are appended', () => {
+    assert.deepEqual(askForUsage(Buffer.from('{"model":"m"} \n'), null), {
+      start: 12,
+      end: 12,
+      replacement: Buffer.from(',"stream_options":{"include_usage":true}'),
+    });
+  });
+
+  test('a request without a stream is left as it is', () => {
+    for (const stream of ['"stream":false', '"stream":null', '"n":1']) {
+      const request = requestOf(`{"model":"m",${stream},"stream_options":{"include_usage":false}}`);
+      assert.equal(request.bodyFor(offer('other', true)).toString(), `{"model":"other",${stream},"stream_options":{"include_usage":false}}`);
+      assert.equal(request.asksForUsage, false);
+    }
+  });
+
+  test(`each of several offers gets its own body, from the client's bytes (TEST_SEED=${SEED})`, () => {
+    const random = seededRandom(SEED);
+    for (let round = 0; round < 40; round++) {
+      for (const { received, sentTo } of CASES) {
+        const request = requestOf(received);
+        for (let attempt = 0; attempt < 4; attempt++) {
+          const model = 'm'.repeat(1 + Math.floor(random() ** 3 * 2_000));
+          const asks = random() < 0.5;
+          assert.equal(request.bodyFor(offer(model, asks)).toString(), sentTo(model, asks));
+          assert.equal(request.asksForUsage, sentTo(model, true) !== sentTo(model, false) && asks);
+        }
+      }
+    }
+  });
+});

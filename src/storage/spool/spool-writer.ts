@@ -162,22 +162,12 @@ export class SpoolWriter {
     writeFileDurably(join(this.directory, CLOSED_FILE), '');
   }
 
-  /** Frames all of them, then writes them in one piece; `ends` are where each ends in it. */
+  /** Frames all of them, then writes them in one piece. Older ones that are written anew meanwhile have their own bytes, not the scratch buffer. */
   #write(texts: readonly string[]): void {
-    let ends = this.#frameAll(texts);
-    let end = ends.at(-1) ?? 0;
-    if (this.#segmentBytes > 0 && this.#segmentBytes + end > this.#options.segmentBytesMax) {
-      this.#rotate();
-      // Writing older records anew uses the same buffer.
-      ends = this.#frameAll(texts);
-      end = ends.at(-1) ?? 0;
-    }
-<<<<<<< Updated upstream
-    const fault = this.#writeScratch(end);
-=======
+    const ends = this.#frameAll(texts);
+    const end = ends.at(-1) ?? 0;
     if (this.#segmentBytes > 0 && this.#segmentBytes + end > this.#options.segmentBytesMax) this.#rotate();
     const fault = this.#writeBytes(this.#scratch, end);
->>>>>>> Stashed changes
     if (fault === null) {
       this.#keep(this.#copyOfScratch(end));
       return;
@@ -312,16 +302,9 @@ export class SpoolWriter {
     if (!this.#syncing && !this.#closed) this.#timer.refresh();
   }
 
-<<<<<<< Updated upstream
-  #writeAgain(texts: readonly string[]): unknown {
-    const end = this.#frameAll(texts).at(-1) ?? 0;
-    const fault = this.#writeScratch(end);
-    if (fault === null) this.#keep(texts, end);
-=======
   #writeAgain(group: Buffer): unknown {
     const fault = this.#writeBytes(group, group.length);
     if (fault === null) this.#keep(group);
->>>>>>> Stashed changes
     return fault === null ? null : fault.cause;
   }
 

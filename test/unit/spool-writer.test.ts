@@ -284,10 +284,12 @@ describe('spool writer', () => {
     assert.equal(existsSync(reserve), false);
     assert.deepEqual(readAll(directory), [record, record, record]);
     left = 1 << 20;
-    writer.check();
     await waitFor(
       'the reserve to be made again',
-      () => writer.healthy,
+      () => {
+        writer.check();
+        return writer.healthy;
+      },
       (healthy) => healthy,
     );
     assert.equal(statSync(reserve).size, 4096);

@@ -24,6 +24,8 @@ export class SpoolReserve {
   #intact = true;
   #low = false;
   #filling = false;
+  /** What is being made was given back already: it is no reserve. */
+  #releasedInFilling = false;
   #closed = false;
 
   constructor(options: SpoolReserveOptions) {
@@ -41,6 +43,7 @@ export class SpoolReserve {
     if (!this.#intact) return false;
     const { files, path, log } = this.#options;
     this.#intact = false;
+    this.#releasedInFilling = this.#filling;
     log.error({ path }, 'spool: the disk is full; nothing is admitted until there is room, what is under way is recorded in the reserve');
     try {
       files.remove(path);
@@ -84,7 +87,8 @@ export class SpoolReserve {
     this.#filling = true;
     files.preallocate(path, fileBytes, (error) => {
       this.#filling = false;
-      if (this.#closed) {
+      if (this.#closed || this.#releasedInFilling) {
+        this.#releasedInFilling = false;
         files.remove(path);
         return;
       }

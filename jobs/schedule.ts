@@ -11,6 +11,7 @@ import { forgetOldRoutingTurns } from './forget-routing-turns.ts';
 import { forgetOldSavedResponses } from './forget-saved-responses.ts';
 import { forgetOldWebhookDeliveries } from './forget-webhook-deliveries.ts';
 import type { JobContext, JobResult } from './job.ts';
+import { recallFrozenWallets } from './recall-frozen.ts';
 import { resolvePendingExecutions } from './resolve-pending.ts';
 
 export interface Job {
@@ -24,6 +25,7 @@ export interface Job {
 
 export const JOBS: readonly Job[] = [
   { name: 'resolve-pending', cron: '* * * * *', run: resolvePendingExecutions, lock: 'cluster' },
+  { name: 'recall-frozen', cron: '* * * * *', run: recallFrozenWallets, lock: 'cluster' },
   { name: 'check-pending', cron: '1-59/5 * * * *', run: checkPending, lock: 'cluster' },
   { name: 'check-ledger', cron: '*/5 * * * *', run: checkLedger, lock: 'cluster' },
   { name: 'compare-facts', cron: '3-59/10 * * * *', run: (context) => compareFacts(context, { hours: 2 }), lock: 'cluster' },

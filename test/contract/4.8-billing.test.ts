@@ -7,6 +7,7 @@ import { deposit } from '../../src/storage/postgres/credits.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
 import { isRefused } from '../../src/storage/postgres/identity/change.ts';
 import { createListener } from '../../src/storage/postgres/listen.ts';
+import { recallFrozen } from '../../src/storage/postgres/payer-wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/wallets.ts';
 import { type BillingAnswer, type BillingFront, NOBODY, OWNER, PLATFORM, startBillingFront } from '../support/billing-front.ts';
@@ -181,6 +182,13 @@ describe('billing', () => {
     assert.deepEqual([frozen.status, frozen.data['frozen']], [200, true], frozen.text);
     await waitFor(
       'the recall',
+      () => recalled,
+      (ids) => ids.includes(acme.walletId),
+    );
+    recalled.length = 0;
+    assert.equal(await recallFrozen(postgres), 1, 'and again, as long as gateways have some of it');
+    await waitFor(
+      'another recall',
       () => recalled,
       (ids) => ids.includes(acme.walletId),
     );

@@ -8,7 +8,7 @@ import type { DescribedRoute } from '../../src/control-plane/openapi/described-r
 import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
@@ -56,10 +56,13 @@ const identity = new Proxy({} as IdentityStore, {
     },
 });
 
+/** Each question comes long after the one before: a store that was away is asked again. */
+let minutes = 0;
+const minuteByMinute: Clock = { nowMs: () => systemClock.nowMs(), monotonicMs: () => (minutes += 60_000) };
 const authenticator = new Authenticator(async (credential) => {
   if (credential === 'away') throw new Error('the identity store is away');
   return PRINCIPALS[credential] ?? null;
-}, systemClock);
+}, minuteByMinute);
 
 const parts = {
   authenticator,

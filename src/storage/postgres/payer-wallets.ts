@@ -94,6 +94,13 @@ export async function setFrozen(client: PostgresClient, walletId: string, frozen
   await recallLeases(client, walletId);
 }
 
+/** Called back again: what requests that were under way had held is free again when they end. Returns how many wallets there are. */
+export async function recallFrozen(postgres: PostgresClient): Promise<number> {
+  const { rows } = await postgres.query<{ id: string }>('SELECT id FROM wallets WHERE frozen AND leased > 0');
+  for (const { id } of rows) await recallLeases(postgres, id);
+  return rows.length;
+}
+
 function toWallet(row: WalletRow): PayerWallet {
   return {
     id: row.id,

@@ -62,7 +62,7 @@ function ask(principal: Principal, body: object, dialect: Dialect = chatCompleti
   const scanned = scanner.scan(bytes);
   const bounds = dialect.readBounds(scanned, bytes);
   assert.ok(!('kind' in bounds));
-  const served = { model: MODEL, offers: new Map(), worstPrice: new Map([[dialect.api, PRICE]]) };
+  const served = { model: MODEL, offers: new Map(), classifiers: [], worstPrice: new Map([[dialect.api, PRICE]]) };
   const measure = { bytes: bytes.length, attachments: 0, carriedTokens: 0 };
   return { principal, dialect, served, bounds, measure, request: { body: bytes, scanned, form: null } };
 }

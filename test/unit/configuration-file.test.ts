@@ -164,7 +164,7 @@ organizations:
       'tollgate.yaml:2: providers[0].base_url: must be an http:// or https:// address without query, fragment or credentials',
       'tollgate.yaml:2: providers[0].colour: unknown key',
       'tollgate.yaml:3: providers[1].id: the provider "one" stands twice',
-      'tollgate.yaml:3: providers[1].auth: must be bearer or x-api-key',
+      'tollgate.yaml:3: providers[1].auth: must be bearer or x-api-key or none',
       'tollgate.yaml:3: the environment variable NOT_SET is not set',
       'tollgate.yaml:6: models[0].aliases[1]: the model or alias "a" stands twice',
       'tollgate.yaml:7: models[0].context_length: must be a whole number',
@@ -307,6 +307,32 @@ organizations:
       `tollgate.yaml:17: routing_policies[1].tiers[0].models[0].id: ${unpriced}`,
       'tollgate.yaml:19: routing_policies[3].tiers: must have at least one tier',
     ]);
+  });
+
+  test('a provider without a credential says so', () => {
+    const { providers } = parse('providers: [{ id: local, base_url: "http://127.0.0.1:11434", auth: none }]');
+    assert.deepEqual([providers[0]?.auth, providers[0]?.apiKey], ['none', '']);
+    assert.deepEqual(errorsOf('providers:\n  - { id: a, base_url: "http://x" }\n  - { id: b, base_url: "http://x", auth: none, api_key: k }\n'), [
+      'tollgate.yaml:2: providers[0].api_key: is missing',
+      'tollgate.yaml:3: providers[1].api_key: is not sent with auth: none',
+    ]);
+  });
+
+  test('an evaluation model may be a chat model that is asked by log-probabilities, for as many options as it tells apart', () => {
+    const tiers = Array.from({ length: 21 }, (_, index) => `{ name: t${index}, description: d, models: [{ id: m }] }`);
+    const file = (kind: string, offered: string) => `providers: [{ id: p, base_url: "http://x", auth: none }]
+models:
+  - { id: m, served_by: [{ provider: p, model: m, apis: [responses] }] }
+  - { id: judge, kind: ${kind}, served_by: [{ provider: p, model: chat, apis: [systemone], via: logprobs, price: { input: "1", output: "2" } }] }
+routing_policies:
+  - { name: default, classifier: { model: judge }, tiers: [${tiers.slice(0, Number(offered)).join(', ')}] }
+`;
+    const { models } = parse(file('evaluation', '20'));
+    assert.deepEqual([models[1]?.servedBy[0]?.via, models[1]?.servedBy[0]?.price?.output], ['logprobs', 2_000_000n]);
+    assert.deepEqual(errorsOf(file('evaluation', '21')), [
+      'tollgate.yaml:6: routing_policies[0].classifier.model: "judge" is asked by log-probabilities, which tell at most 20 tiers or kinds apart',
+    ]);
+    assert.ok(errorsOf(file('text', '2')).includes('tollgate.yaml:4: models[1].served_by[0].via: is for models of kind evaluation'));
   });
 
   test('kinds of work that stand twice are refused', () => {

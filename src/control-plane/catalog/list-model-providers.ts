@@ -3,6 +3,7 @@
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Catalog } from '../../domain/models/catalog.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { callableModels } from './callable-models.ts';
 import { oncePerCatalog } from './once-per-catalog.ts';
 
 export function listModelProviders(catalog: () => Catalog): (exchange: Exchange, principal: ScopedPrincipal) => void {
@@ -13,8 +14,7 @@ export function listModelProviders(catalog: () => Catalog): (exchange: Exchange,
 /** In the order in which the catalog first names them; models under their own ids, without aliases. */
 function renderProviders(catalog: Catalog): string {
   const modelsByProvider = new Map<string, Set<string>>();
-  for (const model of catalog.models) {
-    if (!model.active) continue;
+  for (const model of callableModels(catalog)) {
     for (const { provider } of model.servedBy) {
       const models = modelsByProvider.get(provider.id) ?? new Set();
       modelsByProvider.set(provider.id, models.add(model.id));

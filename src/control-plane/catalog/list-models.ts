@@ -6,6 +6,7 @@ import { formatUsdString } from '../../domain/money/format.ts';
 import { ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
 import type { VirtualModel } from '../../domain/routing/virtual-model.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { callableModels } from './callable-models.ts';
 import { oncePerCatalog } from './once-per-catalog.ts';
 import { virtualEntry } from './virtual-entry.ts';
 
@@ -23,9 +24,9 @@ export function listModels(catalog: () => Catalog, virtual: VirtualModel): (exch
 
 /** The virtual model comes last, for whom requests are routed (spec 2.3). */
 function modelsOf(catalog: Catalog, policy: string | null, virtual: VirtualModel): readonly Model[] {
-  const active = catalog.models.filter((model) => model.active);
+  const callable = callableModels(catalog);
   const entry = policy === null ? null : virtualEntry(catalog, policy, virtual);
-  return entry === null ? active : [...active, entry];
+  return entry === null ? callable : [...callable, entry];
 }
 
 interface Entry {

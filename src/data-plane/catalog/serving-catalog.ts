@@ -26,6 +26,12 @@ export interface ServedModel {
   readonly offers: ReadonlyMap<ApiName, readonly Offer[]>;
   /** Highest price among the offers of an API, part by part: what a hold must cover whichever offer serves. null: some offer has no price. */
   readonly worstPrice: ReadonlyMap<ApiName, WorstPrice | null>;
+  /** Of an evaluation model, for routing: also those that only routing can ask. */
+  readonly classifiers: readonly ClassifierOffer[];
+}
+
+export interface ClassifierOffer extends Offer {
+  readonly via: 'systemone' | 'logprobs';
 }
 
 /** Prices per token (per image), in pico-dollars; the highest that any offer, and any way of counting an input token, may ask. */
@@ -62,8 +68,11 @@ export function prepareCatalog(catalog: Catalog): ServingCatalog {
 
 function prepareModel(model: Model): ServedModel {
   const offers = new Map<ApiName, Offer[]>();
+  const classifiers: ClassifierOffer[] = [];
   for (const served of model.servedBy) {
-    for (const api of served.apis) {
+    if (served.apis.includes('systemone')) classifiers.push({ ...prepareOffer(served, 'systemone'), via: served.via ?? 'systemone' });
+    // A question cannot be relayed to a chat model as it is.
+    for (const api of served.via === undefined ? served.apis : []) {
       const ofApi = offers.get(api) ?? [];
       ofApi.push(prepareOffer(served, api));
       offers.set(api, ofApi);
@@ -71,16 +80,16 @@ function prepareModel(model: Model): ServedModel {
   }
   const worstPrice = new Map<ApiName, WorstPrice | null>();
   for (const [api, ofApi] of offers) worstPrice.set(api, worstOf(ofApi));
-  return { model, offers, worstPrice };
+  return { model, offers, worstPrice, classifiers };
 }
 
-function prepareOffer({ provider, providerModel, price, streamUsage }: ServedBy, api: ApiName): Offer {
+function prepareOffer({ provider, providerModel, price, streamUsage, via }: ServedBy, api: ApiName): Offer {
   return {
     provider,
     providerModel,
     modelJson: jsonModelId(providerModel),
     modelText: Buffer.from(providerModel),
-    price: price !== null && api === 'systemone' ? systemonePrice(price) : price,
+    price: price !== null && api === 'systemone' && via === undefined ? systemonePrice(price) : price,
     asksForUsage: streamUsage === 'request' && api === 'chat_completions',
   };
 }

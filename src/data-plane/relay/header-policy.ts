@@ -42,7 +42,7 @@ function decide(name: string, decisions: Map<string, boolean>, names: Set<string
 export function upstreamHeaders(clientHeaders: readonly string[], provider: Provider): string[] {
   const headers: string[] = ['accept-encoding', 'identity'];
   if (provider.auth === 'bearer') headers.push('authorization', `Bearer ${provider.apiKey}`);
-  else headers.push('x-api-key', provider.apiKey);
+  else if (provider.auth === 'x-api-key') headers.push('x-api-key', provider.apiKey);
   for (let index = 0; index < clientHeaders.length; index += 2) {
     const name = clientHeaders[index] as string;
     if (decide(name, requestDecisions, REQUEST_NAMES, REQUEST_PREFIXES, REQUEST_NAMES_REFUSED)) headers.push(name, clientHeaders[index + 1] as string);

@@ -1,20 +1,16 @@
 // Asks the classifier of a policy about a turn: one attempt with a hard deadline, over the evaluation model's own provider path (spec 4.11, DESIGN 7).
+// An evaluation provider is asked all questions in one call; a chat model that tells log-probabilities one question a call, all at once.
 
-import type { Provider } from '../../domain/models/catalog.ts';
-import { buildClassifierRequest, type ClassifierAnswer, readClassifierAnswer } from '../../domain/routing/classifier-questions.ts';
+import { answerIn, buildClassifierRequest, type ClassifierAnswer, readClassifierAnswer } from '../../domain/routing/classifier-questions.ts';
+import { logprobQuestions, readLogprobAnswer } from '../../domain/routing/logprob-questions.ts';
 import type { ClassifierCall } from '../../domain/routing/model-route.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
 import { rateUsage } from '../../domain/settlement/rate-usage.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Cooldowns } from '../admission/cooldowns.ts';
-import type { Offer, ServingCatalog } from '../catalog/serving-catalog.ts';
+import type { ClassifierOffer, ServingCatalog } from '../catalog/serving-catalog.ts';
+import { chatCompletions } from '../dialects/chat-completions.ts';
 import { systemone } from '../dialects/systemone.ts';
-import { COOLDOWN_STATUSES } from '../relay/failover-statuses.ts';
-import { upstreamHeaders } from '../relay/header-policy.ts';
-import type { UpstreamFault } from '../relay/http1/connection.ts';
-import { replyHeader } from '../relay/http1/reply-head.ts';
-import type { UpstreamCall, UpstreamOrigin } from '../relay/upstream.ts';
 import { Breaker } from './breaker.ts';
+import { askProvider, type ProviderPath } from './provider-question.ts';
 import type { RoutingMetrics } from './routing-metrics.ts';
 
 /** `answered`, or why there is no answer. `uncallable`: no provider can be called for the model now. `unusable`: no tier of the policy in the answer. */
@@ -28,12 +24,7 @@ export interface Classification {
   readonly call: ClassifierCall | null;
 }
 
-export interface ClassifierParts {
-  readonly originOf: (provider: Provider) => UpstreamOrigin;
-  readonly pathPrefixOf: (provider: Provider) => string;
-  readonly onUpstreamFault: (provider: Provider, fault: UpstreamFault) => void;
-  readonly cooldowns: Cooldowns;
-  readonly clock: Clock;
+export interface ClassifierParts extends ProviderPath {
   readonly metrics: RoutingMetrics;
 }
 
@@ -45,7 +36,8 @@ export interface ClassifierQuestion {
   readonly askCorrection: boolean;
 }
 
-const REPLY_BYTES_MAX = 262_144;
+/** What came back: an answer (null: no tier of the policy in it) with its use, or why nothing did. */
+type Told = { readonly answer: ClassifierAnswer | null; readonly inputTokens: number | null; readonly outputTokens: number } | 'timeout' | 'error';
 
 export class Classifier {
   private readonly parts: ClassifierParts;
@@ -67,107 +59,60 @@ export class Classifier {
       return { result: unasked ?? 'uncallable', answer: null, call: null };
     }
     const startedAtMs = clock.monotonicMs();
-    const reply = await new ClassifierExchange(offer, bodyOf(question, offer), policy.classifier.timeoutMs, this.parts).reply;
+    const told = await (offer.via === 'logprobs' ? this.askByLogprobs(question, offer) : this.ask(question, offer));
     const latencyMs = Math.round(clock.monotonicMs() - startedAtMs);
-    const answer = typeof reply === 'string' ? null : readClassifierAnswer(reply, policy);
-    const result = typeof reply === 'string' ? reply : answer === null ? 'unusable' : 'answered';
+    const answer = typeof told === 'string' ? null : told.answer;
+    const result = typeof told === 'string' ? told : answer === null ? 'unusable' : 'answered';
     // An answer that makes no sense is the text's doing: it says nothing about the next one.
-    if (typeof reply === 'string') this.breaker.failed(name, clock.monotonicMs());
+    if (typeof told === 'string') this.breaker.failed(name, clock.monotonicMs());
     else this.breaker.succeeded(name);
     metrics.classified(result, latencyMs);
-    return { result, answer, call: callOf(policy, offer, answer, latencyMs) };
+    return { result, answer, call: callOf(policy, offer, told, latencyMs) };
   }
 
   /** null: the model is not there, or everyone who serves it asked for a pause. */
-  private offerFor({ catalog, policy }: ClassifierQuestion): Offer | null {
-    const offers = catalog.byName.get(policy.classifier.model)?.offers.get('systemone') ?? [];
+  private offerFor({ catalog, policy }: ClassifierQuestion): ClassifierOffer | null {
+    const offers = catalog.byName.get(policy.classifier.model)?.classifiers ?? [];
     const open = this.parts.cooldowns.filter(offers, this.parts.clock.monotonicMs());
-    return 'kind' in open ? null : (open[0] ?? null);
+    return 'kind' in open ? null : ((open[0] as ClassifierOffer | undefined) ?? null);
   }
-}
 
-/** JSON.stringify writes half of a surrogate pair as an escape that not every reader takes. */
-function bodyOf({ policy, humanTexts, askCorrection }: ClassifierQuestion, { providerModel }: Offer): Buffer {
-  const request = { model: providerModel, ...buildClassifierRequest(policy, { humanTexts }, { askCorrection }) };
-  return Buffer.from(JSON.stringify(request, (_, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value)));
-}
+  private async ask({ policy, humanTexts, askCorrection }: ClassifierQuestion, offer: ClassifierOffer): Promise<Told> {
+    const body = { model: offer.providerModel, ...buildClassifierRequest(policy, { humanTexts }, { askCorrection }) };
+    const reply = await askProvider({ offer, path: systemone.upstreamPath, body, timeoutMs: policy.classifier.timeoutMs }, this.parts);
+    if (typeof reply === 'string') return reply;
+    const answer = readClassifierAnswer(reply, policy);
+    return { answer, inputTokens: answer?.inputTokens ?? null, outputTokens: 0 };
+  }
 
-function callOf({ classifier }: RoutingPolicy, { price }: Offer, answer: ClassifierAnswer | null, latencyMs: number): ClassifierCall {
-  const inputTokens = answer?.inputTokens ?? null;
-  const usage = { inputTokens, cachedInputTokens: null, cacheWriteTokens: null, outputTokens: 0, reasoningTokens: null, images: null };
-  return { model: classifier.model, inputTokens, cost: price === null ? null : rateUsage(usage, price), latencyMs };
-}
-
-/** One question to one provider. */
-class ClassifierExchange {
-  /** The reply's bytes, or why there are none. */
-  readonly reply: Promise<Buffer | 'timeout' | 'error'>;
-  private readonly offer: Offer;
-  private readonly body: Buffer;
-  private readonly parts: ClassifierParts;
-  private readonly end: (reply: Buffer | 'timeout' | 'error') => void;
-  private readonly chunks: Buffer[] = [];
-  private bytes = 0;
-  private status = 0;
-  private call: UpstreamCall | null = null;
-  private retriedStale = false;
-
-  constructor(offer: Offer, body: Buffer, timeoutMs: number, parts: ClassifierParts) {
-    this.offer = offer;
-    this.body = body;
-    this.parts = parts;
-    const { promise, resolve } = Promise.withResolvers<Buffer | 'timeout' | 'error'>();
-    const timer = setTimeout(() => {
-      this.call?.abort();
-      resolve('timeout');
-    }, timeoutMs);
-    this.end = (reply) => {
-      clearTimeout(timer);
-      resolve(reply);
+  /** Under one deadline. Without a tier there is no answer; another question that is not answered costs only its own. */
+  private async askByLogprobs({ policy, humanTexts, askCorrection }: ClassifierQuestion, offer: ClassifierOffer): Promise<Told> {
+    const questions = logprobQuestions(buildClassifierRequest(policy, { humanTexts }, { askCorrection }), offer.providerModel);
+    const { timeoutMs } = policy.classifier;
+    const replies = await Promise.all(questions.map(({ body }) => askProvider({ offer, path: chatCompletions.upstreamPath, body, timeoutMs }, this.parts)));
+    const failed = replies[questions.findIndex(({ id }) => id === 'tier')];
+    if (typeof failed === 'string') return failed;
+    const told = questions.flatMap((question, index) => {
+      const reply = replies[index] ?? 'error';
+      return typeof reply === 'string' ? [] : [{ id: question.id, ...readLogprobAnswer(question, reply) }];
+    });
+    const answers = Object.fromEntries(told.flatMap(({ id, answer }) => (answer === null ? [] : [[id, answer]])));
+    const inputTokens = sumOf(told.map((one) => one.inputTokens));
+    return {
+      answer: answerIn({ answers, usage: { input_tokens: inputTokens } }, policy),
+      inputTokens,
+      outputTokens: sumOf(told.map((one) => one.outputTokens)) ?? 0,
     };
-    this.reply = promise;
-    this.send();
   }
+}
 
-  private send(): void {
-    const { provider } = this.offer;
-    const headers = [...upstreamHeaders([], provider), 'content-type', 'application/json'];
-    const path = this.parts.pathPrefixOf(provider) + systemone.upstreamPath;
-    this.call = this.parts.originOf(provider).call({ method: 'POST', path, headers, body: this.body }, this, this.retriedStale);
-  }
+/** null when one of them is not known. */
+function sumOf(counts: readonly (number | null)[]): number | null {
+  return counts.reduce((sum, count) => (sum === null || count === null ? null : sum + count), 0);
+}
 
-  onReplyStart(status: number, headers: readonly string[]): void {
-    this.status = status;
-    const { clock, cooldowns } = this.parts;
-    if (COOLDOWN_STATUSES.has(status)) cooldowns.begin(this.offer, replyHeader(headers, 'retry-after') ?? null, clock.monotonicMs(), clock.nowMs());
-  }
-
-  onReplyData(chunk: Buffer): void {
-    this.bytes += chunk.length;
-    if (this.bytes <= REPLY_BYTES_MAX) {
-      this.chunks.push(chunk);
-      return;
-    }
-    this.call?.abort();
-    this.end('error');
-  }
-
-  onReplyPause(): void {
-    // Nothing goes on from here before the end.
-  }
-
-  onReplyEnd(): void {
-    this.end(this.status === 200 ? Buffer.concat(this.chunks) : 'error');
-  }
-
-  onReplyFault(fault: UpstreamFault): void {
-    this.parts.onUpstreamFault(this.offer.provider, fault);
-    // A kept connection that turned out dead carried nothing anywhere: that was no attempt.
-    if (fault === 'stale_connection' && !this.retriedStale) {
-      this.retriedStale = true;
-      this.send();
-      return;
-    }
-    this.end('error');
-  }
+function callOf({ classifier }: RoutingPolicy, { price }: ClassifierOffer, told: Told, latencyMs: number): ClassifierCall {
+  const { inputTokens, outputTokens } = typeof told === 'string' ? { inputTokens: null, outputTokens: 0 } : told;
+  const usage = { inputTokens, cachedInputTokens: null, cacheWriteTokens: null, outputTokens, reasoningTokens: null, images: null };
+  return { model: classifier.model, inputTokens, cost: price === null ? null : rateUsage(usage, price), latencyMs };
 }

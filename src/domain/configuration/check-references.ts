@@ -45,8 +45,13 @@ export function checkReferences(root: unknown): Problem[] {
 /** Under each of its names. */
 function policyModelsOf(model: Entry): [string, PolicyModel][] {
   const { kind = 'text' } = model.fields;
-  const isPriced = entries(model, 'served_by').every(({ fields }) => fields['price'] !== undefined);
-  return [...texts([model], 'id'), ...items(model, 'aliases')].map(({ name }) => [name, { kind: String(kind), isPriced }]);
+  const offers = entries(model, 'served_by');
+  const found = {
+    kind: String(kind),
+    isPriced: offers.every(({ fields }) => fields['price'] !== undefined),
+    isAskedByLogprobs: offers.some(({ fields }) => fields['via'] === 'logprobs'),
+  };
+  return [...texts([model], 'id'), ...items(model, 'aliases')].map(({ name }) => [name, found]);
 }
 
 /** The billed organizations that route by a policy. */

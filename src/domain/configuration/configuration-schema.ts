@@ -56,16 +56,21 @@ const provider = z
   .strictObject({
     id: slug,
     base_url: baseUrl,
-    api_key: headerValue,
-    auth: z.enum(['bearer', 'x-api-key']).default('bearer'),
+    api_key: headerValue.optional(),
+    auth: z.enum(['bearer', 'x-api-key', 'none']).default('bearer'),
     on_disconnect: z.enum(['cancel', 'drain']).default('cancel'),
     timeouts: timeouts.optional(),
+  })
+  .check(({ value, issues }) => {
+    if (value.auth === 'none' && value.api_key !== undefined)
+      issues.push({ code: 'custom', path: ['api_key'], message: 'is not sent with auth: none', input: value });
+    if (value.auth !== 'none' && value.api_key === undefined) issues.push({ code: 'custom', path: ['api_key'], message: 'is missing', input: value });
   })
   .transform(
     (found): Provider => ({
       id: found.id,
       baseUrl: found.base_url,
-      apiKey: found.api_key,
+      apiKey: found.api_key ?? '',
       auth: found.auth,
       onDisconnect: found.on_disconnect,
       ...(found.timeouts === undefined ? {} : { timeouts: found.timeouts }),
@@ -86,6 +91,7 @@ const offer = z.strictObject({
   apis: z.array(z.enum(['chat_completions', 'responses', 'messages', 'count_tokens', 'images', 'systemone'])).min(1, 'must name at least one API'),
   price: price.optional(),
   stream_usage: z.literal('request', 'must be request').optional(),
+  via: z.literal('logprobs', 'must be logprobs').optional(),
 });
 
 const APIS_BY_KIND = {
@@ -121,6 +127,7 @@ const model = z
       if (found.stream_usage !== undefined && !found.apis.includes('chat_completions')) {
         complain(['served_by', index, 'stream_usage'], 'is for chat_completions, which this entry does not serve');
       }
+      if (found.via !== undefined && kind !== 'evaluation') complain(['served_by', index, 'via'], 'is for models of kind evaluation');
       for (const needed of found.price === undefined ? [] : NEEDED_PRICES[kind]) {
         if (found.price?.[needed] === undefined) complain(['served_by', index, 'price'], `a model of kind ${kind} needs the price "${needed}"`);
       }
@@ -153,6 +160,7 @@ const model = z
                 image: entry.price.image ?? null,
               },
         ...(entry.stream_usage === undefined ? {} : { streamUsage: entry.stream_usage }),
+        ...(entry.via === undefined ? {} : { via: entry.via }),
       })),
     }),
   );

@@ -32,6 +32,7 @@ export interface ConfiguredOffer {
   readonly apis: readonly ApiName[];
   readonly price: ConfiguredPrice | null;
   readonly streamUsage?: StreamUsage;
+  readonly via?: 'logprobs';
 }
 
 /** In pico-dollars per token, and per image. */

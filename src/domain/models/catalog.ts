@@ -12,14 +12,17 @@ export interface Provider {
   readonly id: string;
   /** Origin and optional path prefix; the dialect's path is appended. No trailing slash. */
   readonly baseUrl: string;
-  /** The credential in clear, held in memory only; never logged. */
+  /** The credential in clear, held in memory only; never logged. Empty where there is none. */
   readonly apiKey: string;
-  readonly auth: 'bearer' | 'x-api-key';
+  readonly auth: ProviderAuth;
   /** What becomes of the upstream call when the client leaves: cut it, or read on (bounded) for its usage. */
   readonly onDisconnect: 'cancel' | 'drain';
   /** Where the operator has set them; the others are the gateway's own (data-plane/relay/upstream.ts). */
   readonly timeouts?: ProviderTimeouts;
 }
+
+/** How a provider is told the credential; `none`: it wants none, as servers on the same machine do. */
+export type ProviderAuth = 'bearer' | 'x-api-key' | 'none';
 
 export interface ProviderTimeouts {
   readonly connectMs?: number;
@@ -50,6 +53,8 @@ export interface ServedBy {
   readonly price: Price | null;
   /** Chat Completions streams ask for their usage, whatever the client says of it, and the chunk that tells it is left out of what the client gets. */
   readonly streamUsage?: StreamUsage;
+  /** An evaluation model that is a chat model underneath: routing asks it by log-probabilities, and nobody else can call it. */
+  readonly via?: 'logprobs';
 }
 
 /** Absent: a stream tells its usage when the client asked for it. */

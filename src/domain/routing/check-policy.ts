@@ -3,6 +3,7 @@
 import { type Entry, entries, entry, findDuplicates, findUnknown, items, type Named, texts } from '../configuration/file-entries.ts';
 import type { Problem } from '../configuration/problem.ts';
 import type { ModelKind } from '../models/catalog.ts';
+import { LOGPROB_OPTIONS_MAX } from './logprob-questions.ts';
 
 /** A model under one of its names, as far as a policy cares. */
 export interface PolicyModel {
@@ -10,6 +11,8 @@ export interface PolicyModel {
   readonly kind: ModelKind | (string & {});
   /** Whoever serves it has a price. */
   readonly isPriced: boolean;
+  /** As a classifier, some of who serve it are asked by log-probabilities. */
+  readonly isAskedByLogprobs: boolean;
 }
 
 export interface PolicyUse {
@@ -37,6 +40,7 @@ export function checkPolicy(policy: Entry, use: PolicyUse): Problem[] {
     ...findOtherKinds(classifier, models, 'evaluation'),
     ...findOtherKinds(served, models, 'text'),
     ...findUnpriced(served, use),
+    ...findTooManyOptions(classifier, models, Math.max(tiers.length, kinds.length)),
     ...findUnknown(
       candidates.flatMap((candidate) => items(candidate, 'strengths')),
       kinds,
@@ -51,6 +55,14 @@ function findOtherKinds(names: readonly Named[], models: ReadonlyMap<string, Pol
     const kind = models.get(name)?.kind ?? wanted;
     return kind === wanted ? [] : [{ place, message: `must be a model of kind ${wanted}: "${name}" is of kind ${kind}` }];
   });
+}
+
+function findTooManyOptions(names: readonly Named[], models: ReadonlyMap<string, PolicyModel>, options: number): Problem[] {
+  return names.flatMap(({ name, place }) =>
+    models.get(name)?.isAskedByLogprobs === true && options > LOGPROB_OPTIONS_MAX
+      ? [{ place, message: `"${name}" is asked by log-probabilities, which tell at most ${LOGPROB_OPTIONS_MAX} tiers or kinds apart` }]
+      : [],
+  );
 }
 
 function findUnpriced(names: readonly Named[], { models, billedOrganizations }: PolicyUse): Problem[] {

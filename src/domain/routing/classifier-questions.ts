@@ -1,6 +1,7 @@
 // What the classifier is asked about a turn, and how its answer is read (spec 4.9, 4.11). Beside the human texts and the policy's own words
 // nothing enters the request: it is built from these two alone.
 
+import { countOf, fieldOf, fractionOf, parseReply } from './answer-fields.ts';
 import type { PreparedConversation } from './conversation/prepared-conversation.ts';
 import type { RoutingPolicy } from './routing-policy.ts';
 
@@ -9,7 +10,7 @@ export interface ClassifierRequest {
   readonly questions: Readonly<Record<string, ClassifierQuestion>>;
 }
 
-type ClassifierQuestion =
+export type ClassifierQuestion =
   | { readonly type: 'choice'; readonly instructions: string; readonly criteria: Readonly<Record<string, string | null>> }
   | { readonly type: 'noul'; readonly instructions: string; readonly criteria: { readonly true: string; readonly false: string } };
 
@@ -25,9 +26,6 @@ export interface ClassifierAnswer {
   /** null: not reported. */
   readonly inputTokens: number | null;
 }
-
-/** An answer to 255 options with long names is half of this; more is not worth the event loop's time. */
-const ANSWER_BYTES_MAX = 65_536;
 
 const TIER_INSTRUCTIONS =
   'Which is the cheapest option that would answer latest_message well? The options are listed from the cheapest and weakest to the most expensive and strongest. ' +
@@ -67,7 +65,11 @@ function criteriaOf(options: readonly { readonly name: string; readonly descript
 
 /** null when there is no tier of the policy in it. A wrong or missing answer to another question costs only that answer. */
 export function readClassifierAnswer(bytes: Uint8Array, policy: RoutingPolicy): ClassifierAnswer | null {
-  const reply = parse(bytes);
+  return answerIn(parseReply(bytes), policy);
+}
+
+/** The same of a reply that has been read. */
+export function answerIn(reply: unknown, policy: RoutingPolicy): ClassifierAnswer | null {
   const answers = fieldOf(reply, 'answers');
   const answer = fieldOf(answers, 'tier');
   const tier = fieldOf(answer, 'choice');
@@ -88,27 +90,4 @@ export function readClassifierAnswer(bytes: Uint8Array, policy: RoutingPolicy): 
 function distributionOf(probabilities: unknown, policy: RoutingPolicy): Record<string, number> {
   const known = policy.tiers.map(({ name }): [string, number | null] => [name, fractionOf(fieldOf(probabilities, name))]);
   return Object.fromEntries(known.filter((entry): entry is [string, number] => entry[1] !== null));
-}
-
-function parse(bytes: Uint8Array): unknown {
-  if (bytes.byteLength > ANSWER_BYTES_MAX) return null;
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    return null;
-  }
-}
-
-/** Own fields only: a tier may be called `constructor`. */
-function fieldOf(value: unknown, name: string): unknown {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
-  return (value as Readonly<Record<string, unknown>>)[name];
-}
-
-function fractionOf(value: unknown): number | null {
-  return typeof value === 'number' && value >= 0 && value <= 1 ? value : null;
-}
-
-function countOf(value: unknown): number | null {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null;
 }

@@ -21,6 +21,7 @@ interface OfferRow {
   readonly provider_model: string;
   readonly apis: ApiName[];
   readonly stream_usage: StreamUsage | null;
+  readonly via: 'logprobs' | null;
   readonly price: ({ version: string } & Readonly<Record<'input' | 'cached_input' | 'cache_write' | 'output' | 'image', string | null>>) | null;
 }
 
@@ -44,7 +45,7 @@ const MODELS = `
   SELECT m.id, m.display_name, m.kind, m.context_length, m.max_output_tokens, m.max_completion_tokens_cap, m.attachment_tokens_max, m.tokenizer, m.active,
          floor(extract(epoch FROM m.created_at) * 1000)::double precision AS created_at_ms,
          ARRAY(SELECT alias FROM model_aliases a WHERE a.model_id = m.id ORDER BY position) AS aliases,
-         coalesce((SELECT json_agg(json_build_object('provider_id', s.provider_id, 'provider_model', s.provider_model, 'apis', s.apis, 'stream_usage', s.stream_usage,
+         coalesce((SELECT json_agg(json_build_object('provider_id', s.provider_id, 'provider_model', s.provider_model, 'apis', s.apis, 'stream_usage', s.stream_usage, 'via', s.via,
              'price', CASE WHEN p.version IS NULL THEN NULL ELSE json_build_object('version', p.version::text, 'input', p.input::text,
                'cached_input', p.cached_input::text, 'cache_write', p.cache_write::text, 'output', p.output::text, 'image', p.image::text) END
            ) ORDER BY s.position)
@@ -119,6 +120,7 @@ function toServedBy(offer: OfferRow, providers: ReadonlyMap<string, Provider>): 
     apis: offer.apis,
     price: offer.price === null ? null : toPrice(offer.price),
     ...(offer.stream_usage === null ? {} : { streamUsage: offer.stream_usage }),
+    ...(offer.via === null ? {} : { via: offer.via }),
   };
 }
 

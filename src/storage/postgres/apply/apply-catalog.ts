@@ -102,6 +102,7 @@ interface StoredOffer {
   readonly provider_model: string;
   readonly apis: string[];
   readonly stream_usage: string | null;
+  readonly via: string | null;
   readonly price_version: string | null;
   readonly price: string | null;
 }
@@ -109,15 +110,15 @@ interface StoredOffer {
 async function applyOffers(application: Application, model: ConfiguredModel): Promise<void> {
   const { client } = application;
   const { rows: stored } = await client.query<StoredOffer>(
-    `SELECT s.provider_id, s.provider_model, s.apis, s.stream_usage, s.price_version,
+    `SELECT s.provider_id, s.provider_model, s.apis, s.stream_usage, s.via, s.price_version,
             CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text, p.cache_write::text, p.output::text, p.image::text)::jsonb::text END AS price
        FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = $1 ORDER BY s.position`,
     [model.id],
   );
   const describeStored = (offer: StoredOffer): string =>
-    JSON.stringify([offer.provider_id, offer.provider_model, offer.apis, offer.stream_usage, offer.price === null ? null : JSON.parse(offer.price)]);
+    JSON.stringify([offer.provider_id, offer.provider_model, offer.apis, offer.stream_usage, offer.via, offer.price === null ? null : JSON.parse(offer.price)]);
   const describeWanted = (offer: ConfiguredOffer): string =>
-    JSON.stringify([offer.provider, offer.providerModel, offer.apis, offer.streamUsage ?? null, amountsOf(offer)]);
+    JSON.stringify([offer.provider, offer.providerModel, offer.apis, offer.streamUsage ?? null, offer.via ?? null, amountsOf(offer)]);
   if (stored.map(describeStored).join() === model.servedBy.map(describeWanted).join()) return;
 
   application.catalogChanged = true;
@@ -133,8 +134,8 @@ async function applyOffers(application: Application, model: ConfiguredModel): Pr
     );
     const version = offer.price === null ? null : (same?.price_version ?? (await insertPrice(application, model.id, offer)));
     await client.query(
-      'INSERT INTO served_by (model_id, position, provider_id, provider_model, apis, stream_usage, price_version) VALUES ($1, $2, $3, $4, $5, $6, $7)',
-      [model.id, position, offer.provider, offer.providerModel, offer.apis, offer.streamUsage ?? null, version],
+      'INSERT INTO served_by (model_id, position, provider_id, provider_model, apis, stream_usage, via, price_version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)',
+      [model.id, position, offer.provider, offer.providerModel, offer.apis, offer.streamUsage ?? null, offer.via ?? null, version],
     );
   }
 }

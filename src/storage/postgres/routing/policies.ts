@@ -188,10 +188,11 @@ async function refuseDefinition(client: PostgresClient, definition: PolicyDefini
 
 /** Active models by each of their names. */
 async function policyModels(client: PostgresClient): Promise<Map<string, PolicyModel>> {
-  const { rows } = await client.query<{ name: string; kind: ModelKind; is_priced: boolean }>(
-    `SELECT named.name, m.kind, NOT EXISTS (SELECT FROM served_by s WHERE s.model_id = m.id AND s.price_version IS NULL) AS is_priced
+  const { rows } = await client.query<{ name: string; kind: ModelKind; is_priced: boolean; is_asked_by_logprobs: boolean }>(
+    `SELECT named.name, m.kind, NOT EXISTS (SELECT FROM served_by s WHERE s.model_id = m.id AND s.price_version IS NULL) AS is_priced,
+            EXISTS (SELECT FROM served_by s WHERE s.model_id = m.id AND s.via = 'logprobs') AS is_asked_by_logprobs
        FROM models m JOIN (SELECT id AS name, id FROM models UNION ALL SELECT alias, model_id FROM model_aliases) named ON named.id = m.id
       WHERE m.active`,
   );
-  return new Map(rows.map(({ name, kind, is_priced }) => [name, { kind, isPriced: is_priced }]));
+  return new Map(rows.map((row) => [row.name, { kind: row.kind, isPriced: row.is_priced, isAskedByLogprobs: row.is_asked_by_logprobs }]));
 }

@@ -1,0 +1,115 @@
+// One question to one provider: one attempt, a hard deadline, a bounded reply, over the provider's own connections.
+
+import type { Provider } from '../../domain/models/catalog.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Cooldowns } from '../admission/cooldowns.ts';
+import type { Offer } from '../catalog/serving-catalog.ts';
+import { COOLDOWN_STATUSES } from '../relay/failover-statuses.ts';
+import { upstreamHeaders } from '../relay/header-policy.ts';
+import type { UpstreamFault } from '../relay/http1/connection.ts';
+import { replyHeader } from '../relay/http1/reply-head.ts';
+import type { UpstreamCall, UpstreamOrigin } from '../relay/upstream.ts';
+
+export interface ProviderPath {
+  readonly originOf: (provider: Provider) => UpstreamOrigin;
+  readonly pathPrefixOf: (provider: Provider) => string;
+  readonly onUpstreamFault: (provider: Provider, fault: UpstreamFault) => void;
+  readonly cooldowns: Cooldowns;
+  readonly clock: Clock;
+}
+
+export interface ProviderQuestion {
+  readonly offer: Offer;
+  /** Without the provider's own prefix. */
+  readonly path: string;
+  readonly body: object;
+  readonly timeoutMs: number;
+}
+
+/** The reply's bytes, or why there are none. */
+export type ProviderReply = Buffer | 'timeout' | 'error';
+
+const REPLY_BYTES_MAX = 262_144;
+
+/** Never rejects. */
+export function askProvider(question: ProviderQuestion, through: ProviderPath): Promise<ProviderReply> {
+  return new ProviderExchange(question, through).reply;
+}
+
+/** JSON.stringify writes half of a surrogate pair as an escape that not every reader takes. */
+function bytesOf(body: object): Buffer {
+  return Buffer.from(JSON.stringify(body, (_, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value)));
+}
+
+class ProviderExchange {
+  readonly reply: Promise<ProviderReply>;
+  private readonly question: ProviderQuestion;
+  private readonly bytes: Buffer;
+  private readonly through: ProviderPath;
+  private readonly end: (reply: ProviderReply) => void;
+  private readonly chunks: Buffer[] = [];
+  private received = 0;
+  private status = 0;
+  private call: UpstreamCall | null = null;
+  private retriedStale = false;
+
+  constructor(question: ProviderQuestion, through: ProviderPath) {
+    this.question = question;
+    this.bytes = bytesOf(question.body);
+    this.through = through;
+    const { promise, resolve } = Promise.withResolvers<ProviderReply>();
+    const timer = setTimeout(() => {
+      this.call?.abort();
+      resolve('timeout');
+    }, question.timeoutMs);
+    this.end = (reply) => {
+      clearTimeout(timer);
+      resolve(reply);
+    };
+    this.reply = promise;
+    this.send();
+  }
+
+  private send(): void {
+    const { provider } = this.question.offer;
+    const headers = [...upstreamHeaders([], provider), 'content-type', 'application/json'];
+    const path = this.through.pathPrefixOf(provider) + this.question.path;
+    this.call = this.through.originOf(provider).call({ method: 'POST', path, headers, body: this.bytes }, this, this.retriedStale);
+  }
+
+  onReplyStart(status: number, headers: readonly string[]): void {
+    this.status = status;
+    const { clock, cooldowns } = this.through;
+    const retryAfter = replyHeader(headers, 'retry-after') ?? null;
+    if (COOLDOWN_STATUSES.has(status)) cooldowns.begin(this.question.offer, retryAfter, clock.monotonicMs(), clock.nowMs());
+  }
+
+  onReplyData(chunk: Buffer): void {
+    this.received += chunk.length;
+    if (this.received <= REPLY_BYTES_MAX) {
+      this.chunks.push(chunk);
+      return;
+    }
+    this.call?.abort();
+    this.end('error');
+  }
+
+  onReplyPause(): void {
+    // Nothing goes on from here before the end.
+  }
+
+  onReplyEnd(): void {
+    this.end(this.status === 200 ? Buffer.concat(this.chunks) : 'error');
+  }
+
+  onReplyFault(fault: UpstreamFault): void {
+    this.through.onUpstreamFault(this.question.offer.provider, fault);
+    // A kept connection that turned out dead carried nothing anywhere: that was no attempt.
+    if (fault === 'stale_connection' && !this.retriedStale) {
+      this.retriedStale = true;
+      this.send();
+      return;
+    }
+    this.end('error');
+  }
+}

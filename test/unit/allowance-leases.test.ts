@@ -48,6 +48,19 @@ describe('leases', () => {
     assert.equal(new Request(lending, process, [wish(wallet, 10n)]).reason, null);
   });
 
+  test('once it is known what a wallet has, enough for many requests is borrowed ahead, before the first little is used up', async () => {
+    const lending = new SimulatedLending();
+    const wallet = lending.pool('credit', 'w', 1_000_000_000n);
+    const process = lending.process();
+    const requests = [new Request(lending, process, [wish(wallet, 1_000n)])];
+    await lending.time.run(100);
+    requests.push(new Request(lending, process, [wish(wallet, 1_000n)]));
+    await lending.time.run(200);
+    lending.away = 'refused';
+    for (let count = 0; count < 500; count += 1) requests.push(new Request(lending, process, [wish(wallet, 1_000n)]));
+    for (const request of requests) assert.equal(request.draws.length, 1);
+  });
+
   test('500 parallel requests over 4 processes on a wallet that affords exactly 7: exactly 7', async () => {
     const lending = new SimulatedLending(7);
     const wallet = lending.pool('credit', 'w', 7n * 100n + 99n);

@@ -137,6 +137,8 @@ export class Allowance {
     this.takes += 1;
     const free = this.free(nowMs);
     const least = this.leastNeed();
+    // When to borrow ahead follows from it as soon as the answer is here, before anything is drawn.
+    if (least !== null) this.lastNeed = least;
     const minimum = least === null ? this.lastNeed : biggest(1n, least - free);
     const ahead = this.isCalledBack(nowMs) ? 0n : this.chunk.next(least ?? this.lastNeed, this.held);
     const amount = biggest(biggest(minimum, this.sumOfNeeds() - free), ahead);

@@ -20,8 +20,6 @@ export interface Followed {
 /** Listens from when this resolves. */
 export async function followChanges({ url, log, catalog, authenticator, leases, epoch }: Followed): Promise<Listener> {
   const reload = () => {
-    // Whatever changed, what was remembered of credentials may be out of date: asking again is cheap.
-    authenticator.forgetAll();
     catalog.reload().catch((fault: unknown) => log.warn({ err: fault }, 'the catalog could not be loaded anew; the present one stays'));
   };
   const listener = createListener({
@@ -29,8 +27,9 @@ export async function followChanges({ url, log, catalog, authenticator, leases, 
     log,
     channels: {
       tollgate_changed: (what) => {
+        // Whatever changed, what was remembered of credentials may be out of date: asking again is cheap.
+        authenticator.forgetAll();
         if (what === 'catalog') reload();
-        else authenticator.forgetAll();
       },
       tollgate_lease_recall: (payload) => {
         const { key, byEpoch } = readRecall(payload);
@@ -39,6 +38,7 @@ export async function followChanges({ url, log, catalog, authenticator, leases, 
     },
     // Notifications sent while the connection was away are lost: everything they could have said is looked up.
     onReconnect: () => {
+      authenticator.doubtAll();
       reload();
       leases.callBackAll();
     },

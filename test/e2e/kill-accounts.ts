@@ -2,7 +2,12 @@
 // Every disagreement is a sentence; none means that they agree to the digit.
 
 import type { CallEnd, CallStart } from '../../simulator/call-log.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
+import { readPendingExecutions } from '../../src/storage/postgres/pending-executions.ts';
+import { createPostgres } from '../../src/storage/postgres/pool.ts';
+import { queryFacts } from '../support/facts-view.ts';
 import type { LedgerView } from '../support/ledger-view.ts';
+import { silentLog } from '../support/silent-log.ts';
 import { expectedCostPico } from '../support/test-configuration.ts';
 import type { SeenResponse } from './kill-load.ts';
 import type { KillOrganization } from './kill-world.ts';
@@ -148,6 +153,21 @@ export async function compareWallets(ledger: LedgerView, organizations: readonly
   return problems;
 }
 
+/** What `tollgate reconcile` asks of the books, and that nothing is pending. */
+export async function checkBooks(postgresUrl: string): Promise<string[]> {
+  const postgres = createPostgres({ url: postgresUrl, log: silentLog, max: 1 });
+  try {
+    const broken = await findBrokenInvariants(postgres);
+    const { count, late } = await readPendingExecutions(postgres);
+    const problems = broken.map(({ invariant, found }) => `broken: ${invariant}: ${found}`);
+    if (count > 0) problems.push(`${count} executions are pending`);
+    if (late.length > 0) problems.push(`pending for longer than the rule allows: ${JSON.stringify(late)}`);
+    return problems;
+  } finally {
+    await postgres.close();
+  }
+}
+
 export interface FactRow {
   readonly id: string;
   readonly tokens_prompt: string | null;
@@ -155,6 +175,18 @@ export interface FactRow {
   readonly tokens_completion: string | null;
   readonly total_cost_pico: string | null;
   readonly billing_status: string;
+}
+
+/** Of an installation that has been stopped, and what all of it cost. */
+export async function readFacts(dataDir: string): Promise<{ rows: FactRow[]; ratedPico: bigint }> {
+  const rows = await queryFacts<FactRow>(
+    dataDir,
+    `SELECT toString(id) AS id, toString(tokens_prompt) AS tokens_prompt, toString(tokens_cached) AS tokens_cached,
+            toString(tokens_completion) AS tokens_completion, toString(toInt128(total_cost * 1000000000000)) AS total_cost_pico, billing_status
+     FROM request_facts FINAL`,
+  );
+  const [sum] = await queryFacts<{ rated: string }>(dataDir, 'SELECT toString(toInt128(sum(rated_cost) * 1000000000000)) AS rated FROM request_facts FINAL');
+  return { rows, ratedPico: BigInt(sum?.rated ?? 0) };
 }
 
 /** The facts are the ledger's generations, one for one. */

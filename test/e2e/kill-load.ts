@@ -15,8 +15,9 @@ export interface SeenResponse {
   /** null: no response head arrived. */
   readonly executionId: string | null;
   readonly status: number | null;
-  /** The code of a refusal. */
+  /** The code of a refusal, and when it says to come again. */
   readonly refusal: string | null;
+  readonly retryAfter: string | null;
   /** The client has every byte and would call it a success. */
   readonly complete: boolean;
   /** The provider's id, from the body; null when it did not arrive. */
@@ -67,24 +68,26 @@ export function startLoad(options: { url: string; seed: number; organizations: r
   };
 }
 
-/** One request of an organization outside the load. */
-export function askOnce(url: string, organization: KillOrganization, clientRequestId: string): Promise<SeenResponse> {
-  return send(
-    url,
-    organization,
-    makeRequest(clientRequestId, organization, () => 0),
-    new Agent(),
-  );
+/** One request of an organization outside the load, on a connection of its own. */
+export async function askOnce(url: string, organization: KillOrganization, clientRequestId: string): Promise<SeenResponse> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const request = makeRequest(clientRequestId, organization, () => 0);
+  try {
+    return await send(url, organization, request, agent);
+  } finally {
+    agent.destroy();
+  }
 }
 
-interface Request {
+interface NumberedRequest {
   readonly id: string;
   readonly streamed: boolean;
   readonly body: string;
   readonly providerBodySha256: string;
 }
 
-function makeRequest(id: string, { delayMsMax }: KillOrganization, random: () => number): Request {
+/** `id`: of this request alone, in its text and as its client request id. */
+export function makeRequest(id: string, { delayMsMax }: Pick<KillOrganization, 'delayMsMax'>, random: () => number): NumberedRequest {
   const streamed = random() < STREAMED_SHARE;
   const tokens = 1 + Math.floor(random() * 60);
   // Half of the answers come as fast as they can.
@@ -100,14 +103,15 @@ function makeRequest(id: string, { delayMsMax }: KillOrganization, random: () =>
   return { id, streamed, body: bodyFor('sim/small'), providerBodySha256: createHash('sha256').update(bodyFor('sim-small')).digest('hex') };
 }
 
-async function send(url: string, { slug, key }: KillOrganization, request: Request, agent: Agent): Promise<SeenResponse> {
+export async function send(url: string, { slug, key }: Pick<KillOrganization, 'slug' | 'key'>, request: NumberedRequest, agent: Agent): Promise<SeenResponse> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-client-request-id': request.id };
   const answer = await post(`${url}/v1/chat/completions`, headers, request.body, agent).catch(() => null);
   const asked = { organization: slug, clientRequestId: request.id, requestSha256: request.providerBodySha256 };
-  if (answer === null) return { ...asked, executionId: null, status: null, refusal: null, complete: false, providerId: null, usage: null };
+  if (answer === null) return { ...asked, executionId: null, status: null, refusal: null, retryAfter: null, complete: false, providerId: null, usage: null };
   const id = answer.headers['x-service-execution-id'];
   const { status } = answer;
-  return { ...asked, executionId: typeof id === 'string' ? id : null, status, refusal: refusalOf(answer), ...readAnswer(answer, request.streamed) };
+  const said = { refusal: refusalOf(answer), retryAfter: answer.headers['retry-after'] ?? null };
+  return { ...asked, executionId: typeof id === 'string' ? id : null, status, ...said, ...readAnswer(answer, request.streamed) };
 }
 
 /** Rejects when the connection ends before a status line. */

@@ -2,23 +2,19 @@
 // agree to the digit and no limit was passed. By hand: `node test/e2e/kill-run.ts --requests 200000 --kills 200 --seed 1 --victims gateway,jobs,postgres`.
 
 import { parseArgs } from 'node:util';
-import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
-import { readPendingExecutions } from '../../src/storage/postgres/pending-executions.ts';
-import { createPostgres } from '../../src/storage/postgres/pool.ts';
-import { queryFacts } from '../support/facts-view.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
-import { silentLog } from '../support/silent-log.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 import {
+  checkBooks,
   compareLedgerWithFacts,
   compareProviderWithLedger,
   compareSeenWithLedger,
   compareWallets,
-  type FactRow,
   type GenerationRow,
+  readFacts,
   readGenerations,
 } from './kill-accounts.ts';
 import { checkBudgets, checkLent, checkNothingLent, checkRates, checkRefusalsSeen } from './kill-limits.ts';
@@ -236,35 +232,10 @@ async function checkEverything({ tollgate, ledger, provider, world, seen }: Ende
     ...(await checkBudgets(ledger, world.organizations, generations)),
     ...checkRates(world.organizations, seen, calls),
     ...checkRefusalsSeen(seen),
-    ...(await checkBooks(tollgate)),
+    ...(await checkBooks(tollgate.postgresUrl)),
     ...(reconciled.exitCode === 0 ? [] : [`tollgate reconcile: ${reconciled.output}`]),
   ];
   return { problems, providerCalls: calls.starts.length, servedPico: compared.servedPico, unpaidReplies: compared.unpaidReplies };
-}
-
-async function checkBooks(tollgate: Tollgate): Promise<string[]> {
-  const postgres = createPostgres({ url: tollgate.postgresUrl, log: silentLog, max: 1 });
-  try {
-    const broken = await findBrokenInvariants(postgres);
-    const { count, late } = await readPendingExecutions(postgres);
-    const problems = broken.map(({ invariant, found }) => `broken: ${invariant}: ${found}`);
-    if (count > 0) problems.push(`${count} executions are pending`);
-    if (late.length > 0) problems.push(`pending for longer than the rule allows: ${JSON.stringify(late)}`);
-    return problems;
-  } finally {
-    await postgres.close();
-  }
-}
-
-async function readFacts(dataDir: string): Promise<{ rows: FactRow[]; ratedPico: bigint }> {
-  const rows = await queryFacts<FactRow>(
-    dataDir,
-    `SELECT toString(id) AS id, toString(tokens_prompt) AS tokens_prompt, toString(tokens_cached) AS tokens_cached,
-            toString(tokens_completion) AS tokens_completion, toString(toInt128(total_cost * 1000000000000)) AS total_cost_pico, billing_status
-     FROM request_facts FINAL`,
-  );
-  const [sum] = await queryFacts<{ rated: string }>(dataDir, 'SELECT toString(toInt128(sum(rated_cost) * 1000000000000)) AS rated FROM request_facts FINAL');
-  return { rows, ratedPico: BigInt(sum?.rated ?? 0) };
 }
 
 function summarize(seen: readonly SeenResponse[]) {

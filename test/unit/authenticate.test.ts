@@ -132,6 +132,21 @@ describe('authenticate', () => {
     assert.deepEqual(await fixture.ask(), { kind: 'authorization_unavailable' });
   });
 
+  test('after changes may have been missed everybody is asked for again, and nobody is turned away for it', async () => {
+    const fixture = new Fixture();
+    await fixture.ask();
+    fixture.answer = new Error('away');
+    fixture.nowMs += 31_000;
+    await fixture.ask();
+    fixture.authenticator.doubtAll();
+    assert.equal(await fixture.ask(), principal, 'still away after all');
+    fixture.answer = null;
+    fixture.authenticator.doubtAll();
+    assert.deepEqual(await fixture.ask(), { kind: 'unauthorized' }, 'revoked meanwhile');
+    fixture.answer = principal;
+    assert.equal(await fixture.ask('Bearer tg-other'), principal, 'who was never known is asked for at once');
+  });
+
   test('a store that does not answer is away', async () => {
     const fixture = new Fixture();
     let release = () => {};

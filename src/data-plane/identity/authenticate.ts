@@ -24,6 +24,7 @@ const CREDENTIAL_LENGTH_MAX = 256;
 interface Known {
   readonly principal: Principal;
   readonly askedAtMs: number;
+  isDoubted: boolean;
 }
 
 export class Authenticator {
@@ -65,7 +66,7 @@ export class Authenticator {
     const key = hash('sha256', credential, 'base64');
     const known = this.known.get(key);
     const nowMs = this.clock.monotonicMs();
-    if (known !== undefined && nowMs - known.askedAtMs < TIME_TO_LIVE_MS) return this.refuseExpired(known.principal);
+    if (known !== undefined && !known.isDoubted && nowMs - known.askedAtMs < TIME_TO_LIVE_MS) return this.refuseExpired(known.principal);
     const answer = this.isAway ? this.answerWhileAway(key, credential, nowMs) : this.ask(key, credential);
     return answer instanceof Promise ? answer.then((found) => this.refuseExpired(found)) : this.refuseExpired(answer);
   }
@@ -130,7 +131,14 @@ export class Authenticator {
       const oldest = this.known.keys().next().value;
       if (oldest !== undefined) this.known.delete(oldest);
     }
-    this.known.set(key, { principal, askedAtMs: this.clock.monotonicMs() });
+    this.known.set(key, { principal, askedAtMs: this.clock.monotonicMs(), isDoubted: false });
+  }
+
+  /** The store is back, and changes may have been missed: everybody is asked for again before being let in, unless it cannot be asked after all. */
+  doubtAll(): void {
+    this.generation += 1;
+    this.isAway = false;
+    for (const known of this.known.values()) known.isDoubted = true;
   }
 
   /** Forgets every credential: something about keys, roles or wallets has changed. They are asked for again at their next request. */

@@ -1,0 +1,387 @@
+// Postgres is away under load: what holds a lease goes on, the rest is refused at once and told when to come again, nothing is lost, and once Postgres is
+// back the backlog drains and all accounts agree. By hand: `node test/e2e/database-away-run.ts --seconds 120 --rate 200 --seed 1 [--how frozen]`.
+
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync } from 'node:fs';
+import { Agent } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
+import { seededRandom } from '../support/byte-splits.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { httpCall } from '../support/http-call.ts';
+import { openLedgerView } from '../support/ledger-view.ts';
+import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
+import { removeInstallation } from '../support/postgres.ts';
+import { listDescendants } from '../support/process-table.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
+import { KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
+import { pause, waitFor } from '../support/waiting.ts';
+import {
+  checkBooks,
+  compareLedgerWithFacts,
+  compareProviderWithLedger,
+  compareSeenWithLedger,
+  compareWallets,
+  readFacts,
+  readGenerations,
+} from './kill-accounts.ts';
+import { makeRequest, type SeenResponse, send } from './kill-load.ts';
+import type { KillOrganization } from './kill-world.ts';
+
+const GATEWAY_PROCESSES = 2;
+const WARM_SECONDS = 4;
+const BACK_SECONDS = 4;
+const STUCK_MS = 120_000;
+/** Every so often somebody asks something else, too. */
+const OTHERS_INTERVAL_MS = 1_000;
+
+export type HowAway = 'stopped' | 'frozen';
+
+/** How an organization's requests of one phase were answered. */
+interface Answers {
+  readonly answers: Record<string, number>;
+  readonly servedMs: Durations | null;
+  readonly refusalMs: Durations | null;
+}
+
+interface Durations {
+  readonly p50: number;
+  readonly p99: number;
+  readonly longest: number;
+}
+
+export interface AwayReport {
+  readonly how: HowAway;
+  readonly requests: number;
+  readonly warm: Readonly<Record<string, Answers>>;
+  readonly away: Readonly<Record<string, Answers>>;
+  readonly back: Readonly<Record<string, Answers>>;
+  /** Everything else that was asked while Postgres was away: statuses, and the longest wait. */
+  readonly others: Readonly<Record<string, { readonly statuses: Record<string, number>; longestMs: number }>>;
+  readonly generations: number;
+  readonly facts: number;
+  readonly chargedPico: bigint;
+  /** From when Postgres was back until everybody was served, and until everything was posted. */
+  readonly backMs: { readonly served: number; readonly posted: number };
+  readonly problems: readonly string[];
+}
+
+type Phase = 'warm' | 'away' | 'back';
+
+interface Sent {
+  readonly phase: Phase;
+  readonly response: SeenResponse;
+  readonly tookMs: number;
+}
+
+interface Asker extends KillOrganization {
+  /** Of all requests. */
+  readonly share: number;
+  /** Has borrowed before Postgres goes away. */
+  readonly isWarm: boolean;
+  /** The only refusals it may meet while Postgres is away; none: it is always served. */
+  readonly refusedBy: string | null;
+}
+
+const RICH_PICO = 1_000n * 10n ** 12n;
+const MODELS = [{ id: 'sim/small', providerModel: 'sim-small', outputCap: 16_384, apis: ['chat_completions', 'responses'] }] as const;
+const PLAIN = { clients: 0, creditPico: RICH_PICO, budgetPico: null, requestsPerMinute: null, tokensPerMinute: null, openMax: null, delayMsMax: 2 } as const;
+const ASKERS: readonly Asker[] = [
+  // What it has borrowed lasts for a minute or so of this.
+  { ...PLAIN, slug: 'acme', key: KEYS.acme, creditPico: OPENING_CREDIT_PICO, share: 0.5, isWarm: true, refusedBy: 'billing_unavailable' },
+  { ...PLAIN, slug: 'calm', key: limitedKey('calm'), share: 0.1, isWarm: true, refusedBy: null },
+  { ...PLAIN, slug: 'free', key: KEYS.free, creditPico: null, share: 0.1, isWarm: true, refusedBy: null },
+  { ...PLAIN, slug: 'cold', key: limitedKey('cold'), share: 0.15, isWarm: false, refusedBy: 'billing_unavailable' },
+  { ...PLAIN, slug: 'narrow', key: limitedKey('narrow'), requestsPerMinute: 60_000, share: 0.15, isWarm: false, refusedBy: 'traffic_capacity_unavailable' },
+];
+
+export async function runDatabaseAway(options: { seconds: number; rate: number; seed: number; how: HowAway }): Promise<AwayReport> {
+  const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
+  const provider = await startSimulatedProvider();
+  let postgres: EmbeddedPostgres | null = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
+  let tollgate: Tollgate | null = null;
+  try {
+    const { url } = postgres;
+    const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
+    tollgate = await startTollgate({ configurationYaml: configuration(provider.url), gatewayProcesses: GATEWAY_PROCESSES, env });
+    const load = new SteadyLoad(tollgate.url, options);
+    await meetEveryProcess(load, tollgate.url);
+    await load.run('warm', WARM_SECONDS);
+
+    await goAway(postgres, options.how);
+    const others = askOthers(tollgate.url);
+    await load.run('away', options.seconds);
+    const othersFound = await others.stop();
+
+    const backAtMs = performance.now();
+    postgres = await comeBack(postgres, { how: options.how, directory });
+    await Promise.all([load.run('back', BACK_SECONDS), waitUntilServed(tollgate.url, load)]);
+    const servedMs = performance.now() - backAtMs;
+    await load.end();
+    const result = await settleAndCompare({ tollgate, postgresUrl: url, provider, sent: load.sent });
+    return {
+      how: options.how,
+      requests: load.sent.length,
+      warm: summarize(load.sent, 'warm'),
+      away: summarize(load.sent, 'away'),
+      back: summarize(load.sent, 'back'),
+      others: othersFound,
+      generations: result.generations,
+      facts: result.facts,
+      chargedPico: result.chargedPico,
+      backMs: { served: Math.round(servedMs), posted: Math.round(result.postedAtMs - backAtMs) },
+      problems: [...result.problems, ...checkAnswers(load.sent)],
+    };
+  } finally {
+    await tollgate?.stop();
+    await provider.stop();
+    await postgres?.stop();
+    removeInstallation(directory);
+  }
+}
+
+function configuration(upstreamUrl: string): string {
+  const limited = ASKERS.filter(({ key }) => key.startsWith('tg-test-') && !Object.values<string>(KEYS).includes(key));
+  return (
+    testConfiguration({ upstreamUrl, models: MODELS }) +
+    limited
+      .map(({ slug, requestsPerMinute }) => {
+        const limits = requestsPerMinute === null ? [] : [`{ kind: requests_per_minute, limit: ${requestsPerMinute} }`];
+        return renderOrganization({ slug, credit: '1000', limits });
+      })
+      .join('')
+  );
+}
+
+/** Each process knows every credential and has borrowed for whoever is warm: each call comes on a connection of its own, to whichever of them. */
+async function meetEveryProcess(load: SteadyLoad, url: string): Promise<void> {
+  for (let round = 0; round < 16; round += 1) {
+    for (const asker of ASKERS) {
+      if (asker.isWarm) await load.start('warm', asker, { ownConnection: true });
+      else await httpCall(`${url}/v1/models`, { headers: { authorization: `Bearer ${asker.key}` } });
+    }
+  }
+}
+
+/** `frozen`: nothing is closed and nothing answers. */
+async function goAway(postgres: EmbeddedPostgres, how: HowAway): Promise<void> {
+  if (how === 'frozen') {
+    for (const pid of [postgres.pid, ...listDescendants(postgres.pid).map((entry) => entry.pid)]) process.kill(pid, 'SIGSTOP');
+    return;
+  }
+  process.kill(postgres.pid, 'SIGQUIT');
+  await postgres.exited;
+}
+
+async function comeBack(postgres: EmbeddedPostgres, { how, directory }: { how: HowAway; directory: string }): Promise<EmbeddedPostgres> {
+  if (how === 'stopped') return startEmbeddedPostgres({ dataDir: directory, log: silentLog });
+  for (const pid of [postgres.pid, ...listDescendants(postgres.pid).map((entry) => entry.pid)]) process.kill(pid, 'SIGCONT');
+  return postgres;
+}
+
+/** So many requests a second by a schedule that waits for nobody. */
+class SteadyLoad {
+  readonly sent: Sent[] = [];
+  private readonly agent = new Agent({ keepAlive: true, maxSockets: 512 });
+  private readonly open = new Set<Promise<void>>();
+  private readonly url: string;
+  private readonly rate: number;
+  private readonly seed: number;
+  private readonly random: () => number;
+  private count = 0;
+
+  constructor(url: string, { rate, seed }: { rate: number; seed: number }) {
+    this.url = url;
+    this.rate = rate;
+    this.seed = seed;
+    this.random = seededRandom(seed);
+  }
+
+  async run(phase: Phase, seconds: number): Promise<void> {
+    const startedMs = performance.now();
+    for (let index = 0; index < seconds * this.rate; index += 1) {
+      const waitMs = startedMs + (index * 1_000) / this.rate - performance.now();
+      if (waitMs > 1) await pause(waitMs);
+      this.start(phase, this.choose(phase));
+    }
+  }
+
+  start(phase: Phase, asker: Asker, { ownConnection = false } = {}): Promise<void> {
+    this.count += 1;
+    const request = makeRequest(`${this.seed}-${this.count}`, asker, this.random);
+    const startedMs = performance.now();
+    const ended = send(this.url, asker, request, ownConnection ? new Agent() : this.agent).then((response) => {
+      this.sent.push({ phase, response, tookMs: performance.now() - startedMs });
+      this.open.delete(ended);
+    });
+    this.open.add(ended);
+    return ended;
+  }
+
+  private choose(phase: Phase): Asker {
+    let rest = this.random();
+    for (const asker of ASKERS) {
+      rest -= asker.share;
+      if (rest < 0 && (asker.isWarm || phase !== 'warm')) return asker;
+    }
+    return ASKERS[0] as Asker;
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.open);
+    this.agent.destroy();
+  }
+}
+
+/** Questions that are not generations, and generations that need more than a lease; one at a time each. */
+function askOthers(url: string): { stop(): Promise<AwayReport['others']> } {
+  const found: Record<string, { statuses: Record<string, number>; longestMs: number }> = {};
+  let stopping = false;
+  const known = { authorization: `Bearer ${KEYS.acme}` };
+  const continued = JSON.stringify({ model: 'sim/small', input: 'go on', max_output_tokens: 5, previous_response_id: 'resp_unknown' });
+  const questions: Readonly<Record<string, () => Promise<{ status: number }>>> = {
+    'a credential that nobody has seen': () => httpCall(`${url}/v1/models`, { headers: { authorization: `Bearer tg-${randomBytes(16).toString('hex')}` } }),
+    'the list of models': () => httpCall(`${url}/v1/models`, { headers: known }),
+    'a generation': () => httpCall(`${url}/v1/generation?id=01890a5d-ac96-774b-bcce-b302099a8057`, { headers: known }),
+    'the limits': () => httpCall(`${url}/v1/usage/limits/current`, { headers: known }),
+    'a continued response': () => httpCall(`${url}/v1/responses`, { headers: known, body: continued }),
+  };
+  const asking = Object.entries(questions).map(async ([name, question]) => {
+    const entry = { statuses: {} as Record<string, number>, longestMs: 0 };
+    found[name] = entry;
+    while (!stopping) {
+      const startedMs = performance.now();
+      const status = String((await question().catch(() => ({ status: 'no answer' }))).status);
+      entry.statuses[status] = (entry.statuses[status] ?? 0) + 1;
+      entry.longestMs = Math.max(entry.longestMs, Math.round(performance.now() - startedMs));
+      await pause(OTHERS_INTERVAL_MS);
+    }
+  });
+  return {
+    async stop() {
+      stopping = true;
+      await Promise.all(asking);
+      return found;
+    },
+  };
+}
+
+/** Each of them, several times in a row: every process is asked. */
+async function waitUntilServed(url: string, load: SteadyLoad): Promise<void> {
+  for (const asker of ASKERS) {
+    const headers = { authorization: `Bearer ${asker.key}` };
+    await waitFor(
+      `${asker.slug} to be let in`,
+      async () => (await httpCall(`${url}/v1/models`, { headers })).status,
+      (status) => status === 200,
+      STUCK_MS,
+    );
+    let row = 0;
+    const startedMs = performance.now();
+    while (row < 8) {
+      await load.start('back', asker);
+      row = load.sent.at(-1)?.response.status === 200 ? row + 1 : 0;
+      if (performance.now() - startedMs > STUCK_MS) throw new Error(`${asker.slug} is not served although Postgres is back`);
+    }
+  }
+}
+
+interface Compared {
+  readonly tollgate: Tollgate;
+  readonly postgresUrl: string;
+  readonly provider: SimulatedProvider;
+  readonly sent: readonly Sent[];
+}
+
+async function settleAndCompare({ tollgate, postgresUrl, provider, sent }: Compared) {
+  const seen = sent.map(({ response }) => response);
+  const ledger = openLedgerView(postgresUrl);
+  try {
+    await waitFor(
+      'the provider to end every call',
+      () => provider.openCalls(),
+      (open) => open === 0,
+      STUCK_MS,
+    );
+    const calls = { starts: provider.starts(), ends: provider.ends() };
+    await waitFor(
+      'everything to be posted',
+      async () => (await ledger.query("SELECT count(*)::int AS ended FROM generations WHERE billing_status <> 'pending'"))[0]?.ended,
+      (ended) => Number(ended) >= calls.starts.length,
+      STUCK_MS,
+    ).catch((fault: unknown) => process.stderr.write(`${String(fault)}\n`)); // The comparisons below say what is missing.
+    const postedAtMs = performance.now();
+    const generations = await readGenerations(ledger);
+    const compared = compareProviderWithLedger(calls, seen, generations);
+    const problems = [
+      ...compareSeenWithLedger(seen, generations),
+      ...compared.problems,
+      ...(await compareWallets(ledger, ASKERS, generations)),
+      ...(await checkBooks(postgresUrl)),
+    ];
+    await pause(3_000);
+    await tollgate.stop({ keepData: true });
+    const facts = await readFacts(tollgate.dataDir);
+    problems.push(...compareLedgerWithFacts(generations, facts.rows));
+    const chargedPico = generations.reduce((sum, row) => sum + BigInt(row.charge ?? 0), 0n);
+    return { generations: generations.length, facts: facts.rows.length, chargedPico, postedAtMs, problems };
+  } finally {
+    await ledger.close();
+  }
+}
+
+function checkAnswers(sent: readonly Sent[]): string[] {
+  const problems = new Map<string, number>();
+  for (const { phase, response } of sent) {
+    const { organization, status, refusal, retryAfter, complete } = response;
+    const asker = ASKERS.find(({ slug }) => slug === organization);
+    const isExpected = status === 200 ? complete : status === 503 && phase !== 'warm' && refusal === asker?.refusedBy && retryAfter !== null;
+    const problem = `${organization}, ${phase}: ${status} ${refusal}, Retry-After ${retryAfter}, complete ${complete}`;
+    if (!isExpected) problems.set(problem, (problems.get(problem) ?? 0) + 1);
+  }
+  for (const { slug, refusedBy, isWarm } of ASKERS) {
+    const served = sent.filter(({ phase, response }) => phase === 'away' && response.organization === slug && response.status === 200).length;
+    if (refusedBy !== null && !isWarm && served > 0) problems.set(`${slug} was served without a lease`, served);
+    if (isWarm && served === 0) problems.set(`${slug} was never served while Postgres was away, although it had a lease`, 1);
+  }
+  return [...problems].map(([problem, count]) => `${count} × ${problem}`);
+}
+
+function summarize(sent: readonly Sent[], wanted: Phase): Record<string, Answers> {
+  const found: Record<string, Answers> = {};
+  for (const { slug } of ASKERS) {
+    const own = sent.filter(({ phase, response }) => phase === wanted && response.organization === slug);
+    const answers: Record<string, number> = {};
+    for (const { response } of own) {
+      const name = response.refusal === null ? String(response.status) : `${response.status} ${response.refusal}`;
+      answers[name] = (answers[name] ?? 0) + 1;
+    }
+    const durations = (isServed: boolean) => summarizeMs(own.filter(({ response }) => (response.status === 200) === isServed).map(({ tookMs }) => tookMs));
+    found[slug] = { answers, servedMs: durations(true), refusalMs: durations(false) };
+  }
+  return found;
+}
+
+function summarizeMs(durationsMs: readonly number[]): Durations | null {
+  const sorted = durationsMs.toSorted((one, other) => one - other);
+  const at = (part: number): number => Math.round((sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? 0) * 10) / 10;
+  return sorted.length === 0 ? null : { p50: at(0.5), p99: at(0.99), longest: at(1) };
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: 'string', default: '120' },
+      rate: { type: 'string', default: '200' },
+      seed: { type: 'string', default: '1' },
+      how: { type: 'string', default: 'stopped' },
+    },
+  });
+  const how = values.how === 'frozen' ? 'frozen' : 'stopped';
+  const report = await runDatabaseAway({ seconds: Number(values.seconds), rate: Number(values.rate), seed: Number(values.seed), how });
+  process.stdout.write(`${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2)}\n`);
+  process.exitCode = report.problems.length === 0 ? 0 : 1;
+}

@@ -43,6 +43,11 @@ export class ClickHouseLink implements FactSink {
     return this.#client;
   }
 
+  /** null while it is not open. */
+  get opened(): ClickHouseClient | null {
+    return this.#client;
+  }
+
   async insert(facts: readonly RequestFact[], batch: string): Promise<void> {
     await insertFacts(this.client(), facts, batch);
   }

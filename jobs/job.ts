@@ -13,6 +13,8 @@ export interface JobContext {
   readonly log: Log;
   readonly clock: Clock;
   readonly gauges: JobGauges;
+  /** null: facts are kept. */
+  readonly factsRetentionDays: number | null;
 }
 
 /** Kept with the run's record. `drift`: what was found that should not be; above zero is an alarm. */

@@ -2,6 +2,7 @@
 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import type { ReportsAddress } from '../src/config.ts';
 import type { Clock } from '../src/platform/clock.ts';
 import type { Log } from '../src/platform/log.ts';
 import type { MetricsRegistry } from '../src/platform/metrics.ts';
@@ -10,6 +11,7 @@ import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
 import type { JobContext } from './job.ts';
 import { createJobGauges } from './job-gauges.ts';
+import { ReportServer } from './reports/report-server.ts';
 import { RequestedJobs } from './run-requested-jobs.ts';
 import { JOBS, startSchedule } from './schedule.ts';
 import { createShipper } from './ship-spool.ts';
@@ -25,6 +27,10 @@ export interface JobsParts {
     readonly masterKey: Buffer;
     readonly webhookAllowHttp: boolean;
     readonly webhookAllowPrivate: boolean;
+    readonly factsRetentionDays: number | null;
+    readonly delegationKey: Buffer;
+    readonly reportsListen: ReportsAddress;
+    readonly brand: string;
   };
   readonly log: Log;
   readonly clock: Clock;
@@ -33,8 +39,11 @@ export interface JobsParts {
 
 const MIGRATIONS_DIRECTORY = join(import.meta.dirname, '../deploy/clickhouse');
 const STOP_LIMIT_MS = 5_000;
+const REPORTS_STOP_LIMIT_MS = 2_000;
 /** One for postings, one for the facts' cursors, the rest for scheduled jobs and webhooks. */
 const CONNECTIONS_MAX = 6;
+/** The embedded engine shares its threads with the inserts of facts. */
+const REPORTS_AT_ONCE = { embedded: 2, server: 8 } as const;
 const WATCH_INTERVAL_MS = 15_000;
 
 /** Resolves once it ships; ClickHouse may then still be away. */
@@ -46,9 +55,20 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
   const link = new ClickHouseLink({ location, migrationsDirectory: MIGRATIONS_DIRECTORY, postgres, log, clock });
   const shipper = createShipper({ spoolDirectory, postgres, facts: link, log, clock, metrics });
   shipper.start();
+  const reports = new ReportServer({
+    address: config.reportsListen,
+    delegationKey: config.delegationKey,
+    issuer: config.brand,
+    clickhouse: () => link.opened,
+    atOnce: config.clickhouseUrl === null ? REPORTS_AT_ONCE.embedded : REPORTS_AT_ONCE.server,
+    log,
+    clock,
+    metrics,
+  });
+  await reports.start();
   await link.tried;
   const gauges = createJobGauges(metrics);
-  const context: JobContext = { postgres, clickhouse: () => link.client(), log, clock, gauges };
+  const context: JobContext = { postgres, clickhouse: () => link.client(), log, clock, gauges, factsRetentionDays: config.factsRetentionDays };
   const schedule = startSchedule(context, hostname());
   const requested = new RequestedJobs(context, hostname(), JOBS);
   const targets = { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate };
@@ -58,6 +78,7 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
   return {
     async drain(limitMs) {
       clearInterval(watching);
+      await reports.close(REPORTS_STOP_LIMIT_MS);
       await schedule.stop();
       await requested.stop();
       await webhooks.stop();

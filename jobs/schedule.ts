@@ -5,6 +5,7 @@ import { claimJobRun, finishJobRun } from '../src/storage/postgres/job-runs.ts';
 import { checkLedger } from './check-ledger.ts';
 import { checkPending } from './check-pending.ts';
 import { compareFacts } from './compare-facts.ts';
+import { dropOldFacts } from './drop-old-facts.ts';
 import { forgetOldJobRuns } from './forget-job-runs.ts';
 import { forgetPastLimitPools } from './forget-past-limit-pools.ts';
 import { forgetOldRoutingTurns } from './forget-routing-turns.ts';
@@ -34,6 +35,7 @@ export const JOBS: readonly Job[] = [
   { name: 'forget-saved-responses', cron: '29 4 * * *', run: forgetOldSavedResponses, lock: 'cluster' },
   { name: 'forget-webhook-deliveries', cron: '7 5 * * *', run: forgetOldWebhookDeliveries, lock: 'cluster' },
   { name: 'forget-routing-turns', cron: '37 4 * * *', run: forgetOldRoutingTurns, lock: 'cluster' },
+  { name: 'drop-old-facts', cron: '13 5 * * *', run: dropOldFacts, lock: 'cluster' },
   { name: 'forget-past-limit-pools', cron: '53 4 * * *', run: forgetPastLimitPools, lock: 'cluster' },
 ];
 

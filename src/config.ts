@@ -15,6 +15,9 @@ export const MASTER_KEY_BYTES = 32;
 export const DIALECT_ROUTES = ['chat_completions', 'responses', 'messages', 'count_tokens', 'images'] as const;
 export type DialectRoute = (typeof DIALECT_ROUTES)[number];
 
+/** Where reports are served, and asked for. */
+export type ReportsAddress = { readonly socketPath: string } | { readonly host: string; readonly port: number };
+
 export interface Config {
   readonly host: string;
   readonly port: number;
@@ -43,6 +46,12 @@ export interface Config {
   readonly webhookAllowHttp: boolean;
   /** Webhooks may be sent to loopback, private and link-local addresses. */
   readonly webhookAllowPrivate: boolean;
+  /** Where jobs serves reports; null: on a socket of this installation. */
+  readonly reportsListen: ReportsAddress | null;
+  /** Where gateways ask for them; null: where jobs of this installation serves them. */
+  readonly reportsUrl: ReportsAddress | null;
+  /** Whole months of facts that ended longer ago are dropped; null: none are. */
+  readonly factsRetentionDays: number | null;
   readonly dialectRefusals: ReadonlySet<DialectRoute>;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** Absolute path of the configuration file; null: none named. */
@@ -56,6 +65,8 @@ export interface CompleteConfig extends Config {
   readonly databaseUrl: string;
   readonly masterKey: Buffer;
   readonly delegationKey: Buffer;
+  readonly reportsListen: ReportsAddress;
+  readonly reportsUrl: ReportsAddress;
 }
 
 /** Wrong settings, all of them: one line each. The command prints the lines and nothing else. */
@@ -109,6 +120,29 @@ function listOf<T extends string>(names: readonly T[], mustBe: string) {
     .optional();
 }
 
+/** `unix:/path`, or a host and port: `prefix` says how the latter is written. */
+function reportsAddress(prefix: '' | 'http://', mustBe: string) {
+  return z
+    .string()
+    .transform((value) => parseReportsAddress(value, prefix))
+    .refine((address) => address !== null, mustBe)
+    .optional();
+}
+
+function parseReportsAddress(value: string, prefix: '' | 'http://'): ReportsAddress | null {
+  if (value.startsWith('unix:/')) return { socketPath: value.slice('unix:'.length) };
+  const [, bracketed, plain, port] =
+    /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,253})):([1-9][0-9]{0,4})\/?$/.exec(value.startsWith(prefix) ? value.slice(prefix.length) : '') ?? [];
+  const host = bracketed ?? plain;
+  return host === undefined || Number(port) > 65_535 ? null : { host, port: Number(port) };
+}
+
+/** As the setting that `readConfig` would read it from. */
+export function reportsAddressText(address: ReportsAddress, prefix: '' | 'http://'): string {
+  if ('socketPath' in address) return `unix:${address.socketPath}`;
+  return `${prefix}${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
+}
+
 const GIBIBYTE = 1024 ** 3;
 
 const SETTINGS = z.object({
@@ -138,6 +172,9 @@ const SETTINGS = z.object({
   SPOOL_RESERVE_BYTES: wholeNumber(0, 1024 * GIBIBYTE),
   WEBHOOK_ALLOW_HTTP: flag(),
   WEBHOOK_ALLOW_PRIVATE: flag(),
+  REPORTS_LISTEN: reportsAddress('', 'must be HOST:PORT, such as 0.0.0.0:8082, or unix:/path'),
+  REPORTS_URL: reportsAddress('http://', 'must be http://HOST:PORT or unix:/path'),
+  FACTS_RETENTION_DAYS: wholeNumber(7, 36_500),
   DIALECT_REFUSALS: listOf(DIALECT_ROUTES, `must be "all" or some of ${DIALECT_ROUTES.join(',')}, with commas between`),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).optional(),
   TOLLGATE_CONFIG: text(/^[^\0]+$/, 'must be a file path'),
@@ -180,6 +217,9 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     spoolReserveBytes: settings.SPOOL_RESERVE_BYTES ?? 67_108_864,
     webhookAllowHttp: settings.WEBHOOK_ALLOW_HTTP ?? false,
     webhookAllowPrivate: settings.WEBHOOK_ALLOW_PRIVATE ?? false,
+    reportsListen: settings.REPORTS_LISTEN ?? null,
+    reportsUrl: settings.REPORTS_URL ?? settings.REPORTS_LISTEN ?? null,
+    factsRetentionDays: settings.FACTS_RETENTION_DAYS ?? null,
     dialectRefusals: new Set(settings.DIALECT_REFUSALS ?? []),
     logLevel: settings.LOG_LEVEL ?? 'info',
     configurationFile: settings.TOLLGATE_CONFIG === undefined ? null : resolve(workingDirectory, settings.TOLLGATE_CONFIG),

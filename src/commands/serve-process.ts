@@ -9,6 +9,7 @@ import { completeConfig } from '../supervisor/complete-config.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { ProcessLifecycle, type Serving } from '../supervisor/process-lifecycle.ts';
 import { refuseWeakSecrets } from '../supervisor/production-secrets.ts';
+import { makeSocketDirectories } from '../supervisor/reports-address.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { type CommandContext, expectPositionals, parseArguments } from './command.ts';
 
@@ -34,6 +35,7 @@ export async function serveProcess({ name, outlastsGateways, start }: ServingPro
   // Under a supervisor it is the supervisor who judged them: what is here may be made by it.
   if (!supervised && settings.databaseUrl !== null) refuseWeakSecrets(context.environment, settings);
   const config = completeConfig(settings);
+  makeSocketDirectories(config.dataDirectory, config);
   const log = createLog({ level: config.logLevel, process: name, destination: logToStderr() });
   const metrics = new MetricsRegistry();
   const lifecycle = new ProcessLifecycle({ log, metrics, supervised, outlastsGateways, drainLimitMs: config.drainSeconds * 1000 });

@@ -3,7 +3,7 @@
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, type Environment, localUrl, readConfig } from '../config.ts';
+import { type Config, type Environment, localUrl, readConfig, reportsAddressText } from '../config.ts';
 import type { Configuration } from '../domain/configuration/configuration.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
@@ -18,6 +18,7 @@ import { logToStderr } from '../supervisor/log-destination.ts';
 import { claimNextPort, claimPort, type PortClaim } from '../supervisor/ports.ts';
 import { ProcessJournal } from '../supervisor/process-journal.ts';
 import { refuseWeakSecrets } from '../supervisor/production-secrets.ts';
+import { reportsAddresses } from '../supervisor/reports-address.ts';
 import { loadSecrets, type Secrets } from '../supervisor/secrets.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
@@ -138,6 +139,7 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
 
 /** Everything that was defaulted or made here is handed on as the setting it stands for: a process reads nothing but its environment. */
 function childEnvironment({ config, secrets, environment, port }: Installation, databaseUrl: string | null): Environment {
+  const { reportsListen, reportsUrl } = reportsAddresses(config);
   return {
     ...environment,
     HOST: config.host,
@@ -149,6 +151,8 @@ function childEnvironment({ config, secrets, environment, port }: Installation, 
     MASTER_KEY: secrets.masterKey.toString('base64'),
     DELEGATION_KEY: secrets.delegationKey.toString('utf8'),
     ADMIN_TOKEN: secrets.adminToken ?? '',
+    REPORTS_LISTEN: reportsAddressText(reportsListen, ''),
+    REPORTS_URL: reportsAddressText(reportsUrl, 'http://'),
     LOG_LEVEL: config.logLevel,
   };
 }

@@ -2,10 +2,11 @@
 
 import type { z } from 'zod';
 import type { Principal } from '../domain/identity/principal.ts';
+import { checkAgainst } from '../domain/refusals/check-against.ts';
+import { readQuery } from '../domain/refusals/read-query.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { checkAgainst } from './check-against.ts';
-import { type JsonObject, readJsonBody } from './read-json-body.ts';
+import { readJsonBody } from './read-json-body.ts';
 
 /** What OpenAPI is told of a route; null where there is none. */
 export interface OperationDescription {
@@ -80,20 +81,20 @@ function readAsked(
 ): Asked<unknown, unknown> | Refusal | null {
   const ids = readIds(exchange);
   if (ids === null) return { kind: 'not_found' };
-  const readQuery = query === null ? { value: undefined } : readWithQuery(query, exchange.query);
-  if ('kind' in readQuery) return readQuery;
-  if (body === null) return { principal, ids, query: readQuery.value, body: undefined };
+  const asked = query === null ? { value: undefined } : readQuery(query, exchange.query);
+  if ('kind' in asked) return asked;
+  if (body === null) return { principal, ids, query: asked.value, body: undefined };
   if (arrived === null) return null;
   if ('kind' in arrived) return arrived;
   const checked = checkAgainst(body, arrived.object);
-  return 'kind' in checked ? checked : { principal, ids, query: readQuery.value, body: checked.value };
+  return 'kind' in checked ? checked : { principal, ids, query: asked.value, body: checked.value };
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 /** null: a parameter that no id looks like names nothing, and says so in the same words as an id that names nothing. */
-function readIds(exchange: Exchange): Record<string, string> | null {
+export function readIds(exchange: Exchange): Record<string, string> | null {
   const ids: Record<string, string> = {};
   const names = exchange.route.path.split('/').filter((segment) => segment.startsWith(':'));
   for (const [index, name] of names.entries()) {
@@ -102,16 +103,4 @@ function readIds(exchange: Exchange): Record<string, string> | null {
     ids[name.slice(1)] = value.toLowerCase();
   }
   return ids;
-}
-
-function readWithQuery(schema: z.ZodObject, text: string): { readonly value: unknown } | Refusal {
-  const fields: Record<string, string> = {};
-  const known = Object.keys(schema.shape);
-  for (const [name, value] of new URLSearchParams(text)) {
-    // A parameter we do not know is another program's, such as a tracker's or a cache's.
-    if (!known.includes(name)) continue;
-    if (name in fields) return { kind: 'invalid_field', field: name, reason: 'it appears more than once' };
-    fields[name] = value;
-  }
-  return checkAgainst(schema, fields satisfies JsonObject);
 }

@@ -3,6 +3,7 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { CompleteConfig } from '../config.ts';
+import { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import { AllowanceLeases } from '../data-plane/admission/allowance-leases.ts';
 import { Cooldowns } from '../data-plane/admission/cooldowns.ts';
 import { SavedResponses } from '../data-plane/catalog/saved-responses.ts';
@@ -185,6 +186,7 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
 
 function createServer({ config, log, clock, metrics }: GatewayParts, held: Held, { plane, previewer }: ReturnType<typeof createPlane>): Server {
   const { postgres, catalog, records, authenticator } = held;
+  const reports = new ReportForwarder({ address: config.reportsUrl, delegationKey: config.delegationKey, clock, log });
   const refusals = metrics.counter('tollgate_refusals_total', 'Requests refused, by reason', ['code']);
   const server: Server = new Server({
     routes: createRoutes({
@@ -198,6 +200,7 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
       billing: createBillingStore(postgres, { masterKey: config.masterKey }),
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },
       routing: createRoutingStore(postgres),
+      reports,
       previewRoute: createRoutePreview({ postgres, previewer, catalog: () => catalog.serving }),
       publicUrl: config.publicUrl,
       dialectRefusals: config.dialectRefusals,
@@ -208,6 +211,7 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
     onFault: (fault, exchange) => log.error({ err: fault, method: exchange.method, path: exchange.route.path }, 'fault while serving a request'),
   });
   metrics.gauge('tollgate_inflight', 'Exchanges whose response is not complete', { read: () => server.openExchanges });
+  metrics.gauge('tollgate_reports_open', 'Reports that this process waits for or streams', { read: () => reports.open });
   watchEventLoop(metrics);
   return server;
 }

@@ -29,9 +29,10 @@ import type { OrganizationPermission } from '../domain/identity/permit.ts';
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { authorizeBy } from './authorize.ts';
+import { reportRows } from './report-routes.ts';
 import type { RouteParts } from './route-parts.ts';
 
-type Row = Pick<DescribedRoute, 'method' | 'path' | 'permission' | 'scope'> & { readonly operation: Operation };
+export type ControlPlaneRow = Pick<DescribedRoute, 'method' | 'path' | 'permission' | 'scope'> & { readonly operation: Operation };
 
 export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[] {
   const rows = [
@@ -44,16 +45,17 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
     ...keyRows(parts),
     ...billingRows(parts),
     ...webhookRows(parts),
+    ...reportRows(parts),
   ];
   return [...readingRoutes(parts), ...rows.map((row) => routeOf(row, parts))];
 }
 
-function routeOf({ operation, ...gate }: Row, { authenticator }: RouteParts): DescribedRoute {
+function routeOf({ operation, ...gate }: ControlPlaneRow, { authenticator }: RouteParts): DescribedRoute {
   const handle = (exchange: Exchange) => operation.serve(exchange, authorizeBy(authenticator, gate, exchange));
   return { ...gate, plane: 'control', envelope: 'platform', description: operation, handle };
 }
 
-function peopleRows({ identity }: RouteParts): Row[] {
+function peopleRows({ identity }: RouteParts): ControlPlaneRow[] {
   const any = { permission: null, scope: 'none' } as const;
   const person = { permission: null, scope: 'person' } as const;
   return [
@@ -70,7 +72,7 @@ const ORGANIZATIONS = '/v1/admin/organizations';
 const ORGANIZATION = `${ORGANIZATIONS}/:organizationId`;
 const ADMINISTRATORS = '/v1/admin/platform-administrators';
 
-function platformRows({ identity }: RouteParts): Row[] {
+function platformRows({ identity }: RouteParts): ControlPlaneRow[] {
   const platform = { permission: 'platform.admin', scope: 'platform' } as const;
   const people = members.ORGANIZATION_MEMBERS;
   return [
@@ -95,7 +97,7 @@ function platformRows({ identity }: RouteParts): Row[] {
   ];
 }
 
-function routingRows({ routing, previewRoute }: RouteParts): Row[] {
+function routingRows({ routing, previewRoute }: RouteParts): ControlPlaneRow[] {
   const platform = { permission: 'platform.admin', scope: 'platform' } as const;
   const list = '/v1/admin/routing/policies';
   return [
@@ -111,7 +113,7 @@ function routingRows({ routing, previewRoute }: RouteParts): Row[] {
 const ACTIVE_ORGANIZATION = '/v1/admin/active-org';
 const OWN = { permission: 'org.admin', scope: 'organization' } as const;
 
-function organizationRows({ identity }: RouteParts): Row[] {
+function organizationRows({ identity }: RouteParts): ControlPlaneRow[] {
   const people = members.ORGANIZATION_MEMBERS;
   const member = `${ACTIVE_ORGANIZATION}/members/:userId`;
   return [
@@ -130,7 +132,7 @@ function organizationRows({ identity }: RouteParts): Row[] {
   ];
 }
 
-function teamRows({ identity }: RouteParts): Row[] {
+function teamRows({ identity }: RouteParts): ControlPlaneRow[] {
   const teamsPath = `${ACTIVE_ORGANIZATION}/teams`;
   const team = `${teamsPath}/:teamId`;
   /** Who administers the organization, or the team itself. */
@@ -153,7 +155,7 @@ function teamRows({ identity }: RouteParts): Row[] {
   ];
 }
 
-function keyRows({ identity }: RouteParts): Row[] {
+function keyRows({ identity }: RouteParts): ControlPlaneRow[] {
   const keysPath = `${ACTIVE_ORGANIZATION}/keys`;
   const key = `${keysPath}/:keyId`;
   const all = keys.ORGANIZATION_KEYS;
@@ -170,7 +172,7 @@ function keyRows({ identity }: RouteParts): Row[] {
 }
 
 /** A member's own keys in the active organization. */
-function ownKeyRows({ identity }: RouteParts): Row[] {
+function ownKeyRows({ identity }: RouteParts): ControlPlaneRow[] {
   const own = { permission: 'inference', scope: 'member' } as const;
   const keysPath = '/v1/me/keys';
   const key = `${keysPath}/:keyId`;
@@ -185,7 +187,7 @@ function ownKeyRows({ identity }: RouteParts): Row[] {
   ];
 }
 
-function billingRows({ billing, identity }: RouteParts): Row[] {
+function billingRows({ billing, identity }: RouteParts): ControlPlaneRow[] {
   const payer = { permission: 'usage.read', scope: 'organization' } as const;
   const platform = { permission: 'platform.admin', scope: 'platform' } as const;
   return [
@@ -198,8 +200,8 @@ function billingRows({ billing, identity }: RouteParts): Row[] {
   ];
 }
 
-function webhookRows({ billing, webhookTargets }: RouteParts): Row[] {
-  const rowsAt = (path: string, gate: Pick<Row, 'permission' | 'scope'>, tenancy: typeof ACTIVE): Row[] => [
+function webhookRows({ billing, webhookTargets }: RouteParts): ControlPlaneRow[] {
+  const rowsAt = (path: string, gate: Pick<ControlPlaneRow, 'permission' | 'scope'>, tenancy: typeof ACTIVE): ControlPlaneRow[] => [
     { method: 'GET', path, ...gate, operation: webhooks.getWebhook(billing, tenancy) },
     { method: 'PUT', path, ...gate, operation: webhooks.setWebhook(billing, webhookTargets, tenancy) },
     { method: 'DELETE', path, ...gate, operation: webhooks.removeWebhook(billing, tenancy) },

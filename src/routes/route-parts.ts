@@ -5,6 +5,7 @@ import type { WebhookTargets } from '../control-plane/billing/webhooks.ts';
 import type { GenerationLookup } from '../control-plane/executions/get-generation.ts';
 import type { FindGenerations } from '../control-plane/executions/list-generations.ts';
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
+import type { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import type { PreviewRoute } from '../control-plane/routing/preview.ts';
 import type { RoutingStore } from '../control-plane/routing/routing-store.ts';
 import type { Authenticator } from '../data-plane/identity/authenticate.ts';
@@ -23,6 +24,7 @@ export interface RouteParts {
   readonly billing: BillingStore;
   readonly routing: RoutingStore;
   readonly previewRoute: PreviewRoute;
+  readonly reports: ReportForwarder;
   readonly webhookTargets: WebhookTargets;
   /** Where clients reach the service (PUBLIC_URL). */
   readonly publicUrl: string;

@@ -51,7 +51,7 @@ describe('reconciliation', () => {
     postgres = createPostgres({ url, log: silentLog });
     metrics = new MetricsRegistry();
     const clickhouse = () => assert.fail('ClickHouse is away');
-    context = { postgres, clickhouse, log: silentLog, clock: systemClock, gauges: createJobGauges(metrics) };
+    context = { postgres, clickhouse, log: silentLog, clock: systemClock, gauges: createJobGauges(metrics), factsRetentionDays: null };
     payer = await shipping.createPayer(postgres);
   });
   afterEach(async () => {

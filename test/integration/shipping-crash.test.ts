@@ -124,7 +124,14 @@ async function assertPostedOnce(run: Run, postgres: Postgres): Promise<number> {
 async function assertFactsEqual(run: Run, postgres: Postgres): Promise<void> {
   const client = await createClickHouse({ directory: join(run.dataDirectory, 'clickhouse') }, systemClock);
   try {
-    const job = { postgres, clickhouse: () => client, log: silentLog, clock: systemClock, gauges: createJobGauges(new MetricsRegistry()) };
+    const job = {
+      postgres,
+      clickhouse: () => client,
+      log: silentLog,
+      clock: systemClock,
+      gauges: createJobGauges(new MetricsRegistry()),
+      factsRetentionDays: null,
+    };
     const result = await compareFacts(job, { hours: 2, settlingMs: 0 });
     assert.deepEqual(result, { differing: [], repaired: 0, stillDiffering: [] });
     const [facts] = await selectRows<{ count: string; cost: string }>(

@@ -25,7 +25,15 @@ import * as shipping from '../support/shipping.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
-const SETTINGS = { masterKey: Buffer.alloc(32, 1), webhookAllowHttp: false, webhookAllowPrivate: false };
+const SETTINGS = {
+  masterKey: Buffer.alloc(32, 1),
+  webhookAllowHttp: false,
+  webhookAllowPrivate: false,
+  factsRetentionDays: null,
+  delegationKey: Buffer.alloc(32, 2),
+  reportsListen: { host: '127.0.0.1', port: 0 },
+  brand: 'Service',
+};
 
 let server: TestPostgres;
 before(async () => {
@@ -107,7 +115,14 @@ describe('scheduled jobs', () => {
     await clickhouse.clear();
     postgres = createPostgres({ url: await server.createDatabase(), log: silentLog, max: 4 });
     payer = await shipping.createPayer(postgres);
-    job = { postgres, clickhouse: () => clickhouse.client, log: silentLog, clock: systemClock, gauges: createJobGauges(new MetricsRegistry()) };
+    job = {
+      postgres,
+      clickhouse: () => clickhouse.client,
+      log: silentLog,
+      clock: systemClock,
+      gauges: createJobGauges(new MetricsRegistry()),
+      factsRetentionDays: null,
+    };
   });
 
   async function post(epoch: number, records: Parameters<typeof postExecutions>[1]['records'], fromOffset = 0): Promise<void> {

@@ -249,6 +249,14 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: 'Auto routing has no model for this request at the moment.',
     advice: 'Try again after the time in the Retry-After header, or name a model.',
   },
+  reports_unavailable: {
+    status: 503,
+    family: 'service',
+    retryable: true,
+    retryAfterMs: 5 * SECOND_MS,
+    summary: 'Reports cannot be read at the moment; requests are served and recorded all the same.',
+    advice: RETRY_LATER,
+  },
   byok_key_unavailable: {
     // What is wrong with a key is mended by whoever manages it.
     status: 503,

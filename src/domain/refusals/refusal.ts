@@ -77,6 +77,8 @@ export type Refusal =
   // Auto routing (spec 4.11).
   | { readonly kind: 'routing_denied' }
   | ({ readonly kind: 'routing_unavailable' } & Later)
+  // Reports (DESIGN 5, 8).
+  | ({ readonly kind: 'reports_unavailable' } & Later)
   // The provider and ourselves.
   | { readonly kind: 'byok_key_unavailable'; readonly provider?: string }
   | ({ readonly kind: 'upstream_unreachable' } & Later)

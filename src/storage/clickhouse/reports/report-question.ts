@@ -1,5 +1,6 @@
 // What every report and listing is asked about: whose requests, which of them, in which stretch of time; as SQL conditions with parameters.
 
+import { STATUS_FILTER } from '../../../domain/reports/status-filter.ts';
 import { IS_ERROR } from './metrics.ts';
 
 /** Whose requests. The caller has checked that they may be read. */
@@ -8,6 +9,7 @@ export interface ReportScope {
   readonly organizationId: string | null;
   readonly teamId?: string;
   readonly userId?: string;
+  readonly apiKeyId?: string;
 }
 
 /** What of them; an absent filter lets everything pass. Ids are UUIDs, which the caller has checked. */
@@ -26,9 +28,6 @@ export interface ReportFilters {
   readonly routeTier?: string;
   readonly routeReason?: string;
 }
-
-/** A status (`429`), a class of them (`4xx`), `error` (as the reports count errors) or `success`. */
-export const STATUS_FILTER = /^(?:[1-5][0-9][0-9]|[1-5]xx|error|success)$/;
 
 /** By the instant of admission. */
 export interface ReportWindow {
@@ -73,6 +72,7 @@ function conditionsOf({ scope, filters, window }: ReportQuestion): Condition[] {
   if (scope.organizationId !== null) require('organization_id = {scope_organization:UUID}', { scope_organization: scope.organizationId });
   if (scope.teamId !== undefined) require('team_id = {scope_team:UUID}', { scope_team: scope.teamId });
   if (scope.userId !== undefined) require('user_id = {scope_user:UUID}', { scope_user: scope.userId });
+  if (scope.apiKeyId !== undefined) require('api_key_id = {scope_key:UUID}', { scope_key: scope.apiKeyId });
   if (filters.organizationId !== undefined) require('organization_id = {organization:UUID}', { organization: filters.organizationId });
   if (filters.teamId !== undefined) require('team_id = {team:UUID}', { team: filters.teamId });
   if (filters.userId !== undefined) require('user_id = {user:UUID}', { user: filters.userId });

@@ -1,7 +1,7 @@
 // Checks what a client sent against a schema; what is wrong becomes a refusal that names the field.
 
 import type { z } from 'zod';
-import type { Refusal } from '../domain/refusals/refusal.ts';
+import type { Refusal } from './refusal.ts';
 
 export function checkAgainst<Schema extends z.ZodType>(schema: Schema, value: unknown): { readonly value: z.output<Schema> } | Refusal {
   const checked = schema.safeParse(value);

@@ -1,0 +1,161 @@
+// One delegated report: reads its query, asks ClickHouse within the delegated scope, and renders JSON or CSV.
+
+import { readQuery } from '../../src/domain/refusals/read-query.ts';
+import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import type { DelegatedScope, ReportDelegation } from '../../src/domain/reports/report-delegation.ts';
+import { REPORT_PARAMETERS, type ReportQuery, reportQuerySchema } from '../../src/domain/reports/report-query.ts';
+import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
+import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
+import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
+import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
+import type { ReportFilters, ReportQuestion, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
+import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
+import { openCursor, signCursor } from './page-cursor.ts';
+import { type AskedWindow, readWindow } from './read-window.ts';
+import type { Turnstile } from './turnstile.ts';
+import { daysCsv, summaryCsv } from './usage-csv.ts';
+
+const PAGE_ENTRIES_DEFAULT = 50;
+
+export interface ReportSource {
+  readonly client: ClickHouseClient;
+  readonly turnstile: Turnstile;
+  /** Signs cursors. */
+  readonly delegationKey: Buffer;
+  /** Who asks for the money, in cost exports. */
+  readonly issuer: string;
+}
+
+export interface ReportRequest {
+  readonly delegation: ReportDelegation;
+  readonly query: string;
+  /** The client's `accept` header. */
+  readonly accept: string;
+  readonly nowMs: number;
+}
+
+export interface ReportAnswer {
+  readonly contentType: 'application/json' | 'text/csv; charset=utf-8';
+  /** null: to be shown, not to be kept. */
+  readonly fileName: string | null;
+  /** In pieces where it can be long. */
+  readonly body: string | AsyncIterable<string>;
+}
+
+/** What is asked, checked. */
+interface Asked {
+  readonly query: ReportQuery;
+  readonly question: ReportQuestion;
+  readonly asked: AskedWindow;
+  readonly scope: DelegatedScope;
+}
+
+/** Throws ReportStoreAway and TurnstileFull; of a body in pieces, while it is read. */
+export async function answerReport(source: ReportSource, { delegation, query: text, accept, nowMs }: ReportRequest): Promise<ReportAnswer | Refusal> {
+  const { report, audience, scope } = delegation;
+  const read = readQuery(reportQuerySchema(report, audience), text, REPORT_PARAMETERS);
+  if ('kind' in read) return read;
+  const query = read.value as ReportQuery;
+  const asked = readWindow(query, nowMs);
+  if ('kind' in asked) return asked;
+  const question = { scope: scopeOf(scope), filters: filtersOf(query), window: asked.window };
+  const format = query.format ?? (/^\s*text\/csv\b/i.test(accept) ? 'csv' : 'json');
+  const whole = { query, question, asked, scope };
+  switch (report) {
+    case 'usage':
+      return answerUsage(source, whole, format);
+    case 'daily':
+      return answerDaily(source, whole, format);
+    case 'requests':
+      return format === 'csv' ? exportRequests(source, whole) : answerRequests(source, whole);
+    case 'routing': {
+      const recentCorrections = audience === 'me' || audience === 'organization';
+      const found = await source.turnstile.run(() => routingReport(source.client, { ...question, recentCorrections }));
+      return json({ ...windowShown(asked), ...found });
+    }
+    case 'focus':
+      return csv('focus', asked, throughTurnstile(source.turnstile, exportFocus(source.client, { ...question, issuer: source.issuer })));
+  }
+}
+
+async function answerUsage({ client, turnstile }: ReportSource, { question, asked }: Asked, format: 'json' | 'csv'): Promise<ReportAnswer> {
+  const { currency, ...usage } = await turnstile.run(() => usageSummary(client, question));
+  if (format === 'csv') return csv('usage', asked, summaryCsv({ currency, ...usage }));
+  const { startDate, endDate, window } = asked;
+  return json({ data: { currency, start_date: startDate, end_date: endDate, time_zone: window.timeZone, ...usage } });
+}
+
+async function answerDaily({ client, turnstile }: ReportSource, { question, asked }: Asked, format: 'json' | 'csv'): Promise<ReportAnswer> {
+  const days = await turnstile.run(() => usageDaily(client, question));
+  return format === 'csv' ? csv('daily', asked, daysCsv(days)) : json({ data: days });
+}
+
+async function answerRequests({ client, turnstile, delegationKey }: ReportSource, { query, question, scope }: Asked): Promise<ReportAnswer | Refusal> {
+  const { limit = PAGE_ENTRIES_DEFAULT, cursor: signed } = query;
+  const cursor = signed === undefined ? null : openCursor(delegationKey, scope, signed);
+  if (signed !== undefined && cursor === null) return { kind: 'invalid_field', field: 'cursor', reason: 'it must be the next_cursor of an earlier page' };
+  const page = await turnstile.run(() => listRequests(client, { ...question, limit, cursor }));
+  return json({ data: page.data, next_cursor: page.nextCursor === null ? null : signCursor(delegationKey, scope, page.nextCursor) });
+}
+
+function exportRequests({ client, turnstile }: ReportSource, { query, question, asked }: Asked): ReportAnswer | Refusal {
+  for (const field of ['limit', 'cursor'] as const) {
+    if (query[field] !== undefined) return { kind: 'invalid_field', field, reason: 'CSV is the whole listing and has no pages' };
+  }
+  return csv('requests', asked, throughTurnstile(turnstile, exportRequestsCsv(client, question)));
+}
+
+/** One statement at a time, so that a slow reader keeps nobody waiting. */
+async function* throughTurnstile(turnstile: Turnstile, pieces: AsyncGenerator<string>): AsyncGenerator<string> {
+  try {
+    for (;;) {
+      const next = await turnstile.run(() => pieces.next());
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    await pieces.return(undefined);
+  }
+}
+
+function windowShown({ startDate, endDate, window }: AskedWindow) {
+  return { start_date: startDate, end_date: endDate, granularity: window.granularity, time_zone: window.timeZone };
+}
+
+function json(value: object): ReportAnswer {
+  return { contentType: 'application/json', fileName: null, body: JSON.stringify(value) };
+}
+
+function csv(name: string, { startDate, endDate }: AskedWindow, body: string | AsyncIterable<string>): ReportAnswer {
+  const span = `${startDate}_${endDate}`.replaceAll(/[:.]/g, '');
+  return { contentType: 'text/csv; charset=utf-8', fileName: `${name}-${span}.csv`, body };
+}
+
+function scopeOf({ organizationId, teamId, userId, apiKeyId }: DelegatedScope): ReportScope {
+  return {
+    organizationId,
+    ...(teamId === undefined ? {} : { teamId }),
+    ...(userId === undefined ? {} : { userId }),
+    ...(apiKeyId === undefined ? {} : { apiKeyId }),
+  };
+}
+
+const FILTERS = {
+  model: 'model',
+  provider: 'provider',
+  api_key_id: 'apiKeyId',
+  user_id: 'userId',
+  team_id: 'teamId',
+  organization_id: 'organizationId',
+  tag: 'tag',
+  status: 'status',
+  routed: 'routed',
+  route_tier: 'routeTier',
+  route_reason: 'routeReason',
+} as const satisfies Readonly<Record<string, keyof ReportFilters>>;
+
+function filtersOf(query: ReportQuery): ReportFilters {
+  const names = Object.keys(FILTERS) as (keyof typeof FILTERS)[];
+  return Object.fromEntries(names.filter((name) => query[name] !== undefined).map((name) => [FILTERS[name], query[name]]));
+}

@@ -1,0 +1,87 @@
+// The stretch of time that a report is asked about (spec 4.10, 8): from dates or moments, in the asker's time zone, at most 92 days.
+
+import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { HOURLY_DAYS_MAX, type ReportQuery, WINDOW_DAYS_DEFAULT, WINDOW_DAYS_MAX } from '../../src/domain/reports/report-query.ts';
+import type { ReportWindow } from '../../src/storage/clickhouse/reports/report-question.ts';
+import { TimeBuckets } from '../../src/storage/clickhouse/reports/time-buckets.ts';
+
+const DAY_MS = 86_400_000;
+const EARLIEST_MS = Date.UTC(2000, 0, 1);
+const LATEST_MS = Date.UTC(2200, 0, 1);
+
+export interface AskedWindow {
+  readonly window: ReportWindow;
+  /** As they were asked for, or by default would have been. */
+  readonly startDate: string;
+  readonly endDate: string;
+}
+
+type WindowQuery = Pick<ReportQuery, 'start_date' | 'end_date' | 'time_zone' | 'granularity'>;
+
+export function readWindow(query: WindowQuery, nowMs: number): AskedWindow | Refusal {
+  // One name for a zone that has several, so that UTC is known as such.
+  const { timeZone } = new Intl.DateTimeFormat('en-US', { timeZone: query.time_zone ?? 'UTC' }).resolvedOptions();
+  const days = new Days(timeZone);
+  const end = query.end_date ?? (query.start_date === undefined || isDate(query.start_date) ? days.dateAt(nowMs) : momentText(nowMs));
+  const start = query.start_date ?? (isDate(end) ? addDays(end, 1 - WINDOW_DAYS_DEFAULT) : momentText(Date.parse(end) - WINDOW_DAYS_DEFAULT * DAY_MS));
+  const fromMs = isDate(start) ? days.startOf(start) : Date.parse(start);
+  const untilMs = isDate(end) ? days.startOf(addDays(end, 1)) : Date.parse(end);
+  for (const [field, timeMs] of [
+    ['start_date', fromMs],
+    ['end_date', untilMs],
+  ] as const) {
+    if (timeMs < EARLIEST_MS || timeMs > LATEST_MS) return { kind: 'invalid_field', field, reason: 'it must be in the years 2000 to 2199' };
+  }
+  if (fromMs >= untilMs) return { kind: 'invalid_field', field: 'end_date', reason: 'it must not be before start_date' };
+  // Of dates the days count, however long the clocks make them.
+  const length = isDate(start) && isDate(end) ? daysBetween(start, end) + 1 : (untilMs - fromMs) / DAY_MS;
+  if (length > WINDOW_DAYS_MAX) {
+    return { kind: 'invalid_field', field: 'start_date', reason: `it must be at most ${WINDOW_DAYS_MAX} days before end_date` };
+  }
+  const granularity = query.granularity ?? (length <= HOURLY_DAYS_MAX ? 'hour' : 'day');
+  return { window: { fromMs, untilMs, granularity, timeZone }, startDate: shown(start), endDate: shown(end) };
+}
+
+function isDate(text: string): boolean {
+  return text.length === 10;
+}
+
+function shown(text: string): string {
+  return isDate(text) ? text : momentText(Date.parse(text));
+}
+
+function momentText(timeMs: number): string {
+  return new Date(timeMs).toISOString();
+}
+
+function addDays(date: string, days: number): string {
+  return new Date(Date.parse(date) + days * DAY_MS).toISOString().slice(0, 10);
+}
+
+function daysBetween(start: string, end: string): number {
+  return (Date.parse(end) - Date.parse(start)) / DAY_MS;
+}
+
+/** The days of a time zone. */
+class Days {
+  readonly #buckets: TimeBuckets;
+
+  constructor(timeZone: string) {
+    this.#buckets = new TimeBuckets({ timeZone, granularity: 'day' });
+  }
+
+  dateAt(timeMs: number): string {
+    return this.#buckets.bucketAt(timeMs).date;
+  }
+
+  /** Of a date that a zone left out when it crossed the date line, the next one's. */
+  startOf(date: string): number {
+    const noonMs = Date.parse(`${date}T12:00:00Z`);
+    // Clocks are up to 14 hours away from UTC's, so the day is this one or a neighbour.
+    for (const nearMs of [noonMs, noonMs - DAY_MS, noonMs + DAY_MS]) {
+      const bucket = this.#buckets.bucketAt(nearMs);
+      if (bucket.date === date) return bucket.startMs;
+    }
+    return this.#buckets.bucketAt(noonMs + DAY_MS).startMs;
+  }
+}

@@ -1,0 +1,196 @@
+// Serves the reports that gateways pass on (DESIGN 5): checks the delegation token, answers in the platform envelope, streams what is long.
+// It listens on a socket of this installation, or where REPORTS_LISTEN says.
+
+import { rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReportsAddress } from '../../src/config.ts';
+import { verifyDelegationToken } from '../../src/domain/identity/delegation-token.ts';
+import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { renderRefusal } from '../../src/domain/refusals/render.ts';
+import type { ReportDelegation } from '../../src/domain/reports/report-delegation.ts';
+import type { Clock } from '../../src/platform/clock.ts';
+import type { Log } from '../../src/platform/log.ts';
+import type { Counter, MetricsRegistry } from '../../src/platform/metrics.ts';
+import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
+import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
+import { Backoff } from '../shipping/backoff.ts';
+import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
+import { answerReport, type ReportAnswer } from './answer-report.ts';
+import { Turnstile, TurnstileFull } from './turnstile.ts';
+
+export interface ReportServerOptions {
+  readonly address: ReportsAddress;
+  readonly delegationKey: Buffer;
+  /** Who asks for the money, in cost exports. */
+  readonly issuer: string;
+  /** null while ClickHouse is away. */
+  readonly clickhouse: () => ClickHouseClient | null;
+  /** Statements at once. */
+  readonly atOnce: number;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
+}
+
+const WAITING_MAX = 64;
+/** What an answer is made of before its head goes out: a CSV's first line, and the first rows, which is where a store that is away is noticed. */
+const PIECES_AHEAD = 2;
+const AUTHORIZATION = /^Delegation (\S+)$/;
+
+export class ReportServer {
+  readonly #options: ReportServerOptions;
+  readonly #server: Server;
+  readonly #turnstile: Turnstile;
+  readonly #answers: Counter<readonly ['report', 'status']>;
+  readonly #sleep = new StoppableSleep();
+  #closed = false;
+  #listening: Promise<void> = Promise.resolve();
+
+  constructor(options: ReportServerOptions) {
+    this.#options = options;
+    this.#turnstile = new Turnstile({ atOnce: options.atOnce, waitingMax: WAITING_MAX });
+    this.#answers = options.metrics.counter('tollgate_reports_total', 'Reports answered, by report and status.', ['report', 'status']);
+    this.#server = createServer((request, response) => {
+      this.#serve(request, response).catch((fault: unknown) => {
+        options.log.error({ err: fault }, 'fault while answering a report');
+        response.destroy();
+      });
+    });
+  }
+
+  /** Tries until it can: jobs has other work, which does not wait for this. Resolves with the first success or failure. */
+  start(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#listening = this.#listenUntilItWorks(resolve);
+    });
+  }
+
+  /** Of a server that listens on any free port. */
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Ends what is under way, too, once `limitMs` are over. */
+  async close(limitMs: number): Promise<void> {
+    this.#closed = true;
+    this.#sleep.stop();
+    await this.#listening;
+    const cut = setTimeout(() => this.#server.closeAllConnections(), limitMs);
+    await new Promise((resolve) => this.#server.close(resolve));
+    clearTimeout(cut);
+  }
+
+  async #listenUntilItWorks(tried: () => void): Promise<void> {
+    const backoff = new Backoff({ name: 'listening for reports', log: this.#options.log });
+    while (!this.#closed) {
+      try {
+        await this.#listen();
+        backoff.succeeded();
+        break;
+      } catch (error) {
+        const waitMs = backoff.failed(error);
+        tried();
+        await this.#sleep.forMs(waitMs);
+      }
+    }
+    tried();
+  }
+
+  async #listen(): Promise<void> {
+    const { address } = this.#options;
+    // A killed predecessor leaves its socket's name behind; two that live cannot have one data directory.
+    if ('socketPath' in address) rmSync(address.socketPath, { force: true });
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen('socketPath' in address ? { path: address.socketPath } : address, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url: target = '' } = request;
+    const { delegationKey, clock, log } = this.#options;
+    const [, token = ''] = AUTHORIZATION.exec(request.headers.authorization ?? '') ?? [];
+    const delegation = verifyDelegationToken(delegationKey, token, { method, target }, clock.nowMs());
+    if (typeof delegation === 'string') {
+      log.warn({ reason: delegation }, 'a report was asked for without a good delegation token');
+      return refuse(response, { kind: 'unauthorized' });
+    }
+    let answer: ReportAnswer | Refusal;
+    try {
+      answer = await this.#answer(request, delegation);
+    } catch (error) {
+      answer = this.#refusalFor(error);
+    }
+    if (response.destroyed) return;
+    if ('kind' in answer) refuse(response, answer);
+    else await send(response, answer);
+    this.#answers.labels(delegation.report, String(response.statusCode)).increment();
+  }
+
+  async #answer(request: IncomingMessage, delegation: ReportDelegation): Promise<ReportAnswer | Refusal> {
+    const { clickhouse, delegationKey, issuer, clock } = this.#options;
+    const client = clickhouse();
+    if (client === null) return { kind: 'reports_unavailable' };
+    const source = { client, turnstile: this.#turnstile, delegationKey, issuer };
+    const [, query = ''] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
+    const answer = await answerReport(source, { delegation, query, accept: request.headers.accept ?? '', nowMs: clock.nowMs() });
+    if ('kind' in answer || typeof answer.body === 'string') return answer;
+    return { ...answer, body: await readAhead(answer.body) };
+  }
+
+  #refusalFor(error: unknown): Refusal {
+    if (error instanceof TurnstileFull) return { kind: 'reports_unavailable' };
+    if (error instanceof ReportStoreAway) {
+      this.#options.log.warn({ err: error }, 'a report could not be read');
+      return { kind: 'reports_unavailable' };
+    }
+    this.#options.log.error({ err: error }, 'fault while reading a report');
+    return { kind: 'internal_error' };
+  }
+}
+
+function refuse(response: ServerResponse, refusal: Refusal): void {
+  // Nothing that names an address of the installation is refused here.
+  const { status, headers, body } = renderRefusal(refusal, 'platform', { requestId: null, publicUrl: '' });
+  response.writeHead(status, { ...Object.fromEntries(headers), 'content-length': Buffer.byteLength(body) });
+  response.end(body);
+}
+
+async function send(response: ServerResponse, { contentType, fileName, body }: ReportAnswer): Promise<void> {
+  const headers = { 'content-type': contentType, ...(fileName === null ? {} : { 'content-disposition': `attachment; filename="${fileName}"` }) };
+  if (typeof body === 'string') {
+    response.writeHead(200, { ...headers, 'content-length': Buffer.byteLength(body) });
+    response.end(body);
+    return;
+  }
+  response.writeHead(200, headers);
+  // A body that fails on its way is cut, so that nobody takes it for whole; a reader that leaves ends the reading.
+  await pipeline(Readable.from(body), response).catch((fault: NodeJS.ErrnoException) => {
+    if (fault.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw fault;
+  });
+}
+
+/** The same pieces, the first of them already read. */
+async function readAhead(pieces: AsyncIterable<string>): Promise<AsyncIterable<string>> {
+  const rest = pieces[Symbol.asyncIterator]();
+  const read: string[] = [];
+  for (let count = 0; count < PIECES_AHEAD; count++) {
+    const next = await rest.next();
+    if (next.done === true) break;
+    read.push(next.value);
+  }
+  return (async function* () {
+    try {
+      yield* read;
+      for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+    } finally {
+      await rest.return?.();
+    }
+  })();
+}

@@ -1,0 +1,153 @@
+// What reports answer (spec 2.4, 2.5; DESIGN 6), for the OpenAPI document. Money is decimal strings of dollars, what is not known is null.
+
+import { z } from 'zod';
+
+const usd = z.string();
+const count = z.int();
+const share = z.number().nullable();
+const milliseconds = z.number().nullable();
+const moment = z.iso.datetime({ offset: true });
+/** A date, or a moment where one was asked for. */
+const dateOrMoment = z.string();
+
+const usage = { requests: count, tokens_prompt: count, tokens_completion: count, cost: usd };
+
+export const usageAnswer = z.object({
+  data: z
+    .object({
+      currency: z.literal('USD'),
+      start_date: dateOrMoment,
+      end_date: dateOrMoment,
+      time_zone: z.string(),
+      ...usage,
+      by_model: z.array(z.object({ model: z.string(), ...usage })),
+    })
+    .meta({ id: 'UsageSummary' }),
+});
+
+export const dailyAnswer = z.object({
+  data: z.array(
+    z.object({ date: z.iso.date(), errors: count, ...usage }).meta({ id: 'UsageDay', description: 'A day with requests, in the time zone asked for.' }),
+  ),
+});
+
+const modelRoute = z
+  .object({
+    requested: z.string(),
+    tier: z.string().optional(),
+    classified_tier: z.string().optional(),
+    reason: z.string(),
+    confidence: z.number().optional(),
+    cached: z.boolean(),
+    task: z.string().optional(),
+    picked_by: z.string().optional(),
+    correction: z.boolean(),
+    previous_model: z.string().optional(),
+    previous_tier: z.string().optional(),
+    sticky: z.boolean(),
+    baseline_model: z.string().optional(),
+    baseline_cost_usd: usd.optional(),
+  })
+  .meta({ id: 'ModelRoute', description: 'Why auto routing chose the model; what does not apply is absent.' });
+
+const requestEntry = z
+  .object({
+    id: z.uuid(),
+    created_at: moment,
+    model: z.string(),
+    requested_model: z.string(),
+    provider: z.string(),
+    api: z.string(),
+    streamed: z.boolean(),
+    status: count.nullable(),
+    error: z.string().nullable(),
+    tokens_prompt: count.nullable(),
+    tokens_completion: count.nullable(),
+    tokens_cached: count.nullable(),
+    cost: usd.nullable(),
+    currency: z.literal('USD'),
+    billing_status: z.enum(['final', 'pending', 'not_billed', 'cancelled']),
+    latency_ms: count.nullable(),
+    ttft_ms: count.nullable(),
+    tags: z.array(z.string()),
+    client_request_id: z.string().nullable(),
+    api_key_id: z.uuid(),
+    model_route: modelRoute.nullable(),
+  })
+  .meta({ id: 'RecordedRequest' });
+
+export const requestsAnswer = z.object({ data: z.array(requestEntry), next_cursor: z.string().nullable() });
+
+const metrics = {
+  requests: count,
+  tokens: count,
+  spend_usd: usd,
+  baseline_requests: count,
+  baseline_spend_usd: usd,
+  baseline_cost_usd: usd,
+  errors: count,
+  truncated: count,
+  cached: count,
+  escalated: count,
+  fallbacks: count,
+  task_applied: count,
+  p50_latency_ms: milliseconds,
+  p95_latency_ms: milliseconds,
+  p50_ttft_ms: milliseconds,
+  avg_confidence: share,
+  share,
+  cost_per_request: usd.nullable(),
+  savings_usd: usd,
+  savings_pct: z.number().nullable(),
+  error_rate: share,
+  truncation_rate: share,
+};
+const classifier = { calls: count, input_tokens: count, p50_ms: milliseconds, p95_ms: milliseconds, cost_usd: usd.nullable() };
+const afterAnswer = { follow_ups: count, corrections: count, correction_rate: share };
+
+/** Beside the report of spec 2.5: what was asked. */
+export const routingAnswer = z
+  .object({
+    start_date: dateOrMoment,
+    end_date: dateOrMoment,
+    granularity: z.enum(['hour', 'day']),
+    time_zone: z.string(),
+    totals: z.object({
+      ...metrics,
+      all_requests: count,
+      routed_share: share,
+      classifier: z.object({ ...classifier, fallback_rate: share, cached_share: share, escalated_share: share }),
+      sessions: z.object({ ...afterAnswer, remembered: count, escalated: count, sticky: count, sticky_share: share }),
+    }),
+    series: z.array(z.object({ bucket: moment, tier: z.string(), requests: count, spend_usd: usd, baseline_cost_usd: usd, baseline_spend_usd: usd })),
+    by_tier: z.array(z.object({ tier: z.string(), rank: count.nullable(), ...metrics })),
+    by_model: z.array(z.object({ model: z.string(), ...metrics })),
+    model_remainder: z.object(metrics).nullable(),
+    by_task: z.array(z.object({ task: z.string(), ...metrics })),
+    task_models: z.array(z.object({ task: z.string(), model: z.string(), ...metrics })),
+    picked_by: z.array(z.object({ picked_by: z.string(), requests: count })),
+    reasons: z.array(z.object({ reason: z.string(), requests: count })),
+    confidence: z.array(z.object({ from: z.number(), to: z.number(), requests: count })),
+    rejections: z.array(z.object({ model: z.string(), tier: z.string(), reason: z.string(), count })),
+    classifiers: z.array(z.object({ model: z.string(), ...classifier })),
+    policies: z.array(z.object({ policy: z.string(), version: count, requests: count, first_used_at: moment, last_used_at: moment })),
+    by_previous_tier: z.array(z.object({ previous_tier: z.string(), ...afterAnswer })),
+    by_previous_model: z.array(z.object({ previous_model: z.string(), ...afterAnswer })),
+    recent_corrections: z
+      .array(
+        z.object({
+          at: moment,
+          request_id: z.uuid(),
+          previous_model: z.string().nullable(),
+          previous_tier: z.string().nullable(),
+          model: z.string(),
+          tier: z.string().nullable(),
+          task: z.string().nullable(),
+          probability: z.number().nullable(),
+          escalated: z.boolean(),
+        }),
+      )
+      .nullable()
+      .meta({ description: 'null for teams, for the member view of an organization, and for the platform.' }),
+  })
+  .meta({ id: 'RoutingReport' });

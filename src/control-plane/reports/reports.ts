@@ -1,0 +1,99 @@
+// The reports and listings of usage and routing (spec 4.4, 4.10; DESIGN 6) as operations: who is let in is settled here, the rest is jobs'.
+
+import type { z } from 'zod';
+import type { Principal } from '../../domain/identity/principal.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Audience, DelegatedScope, Report } from '../../domain/reports/report-delegation.ts';
+import { reportQuerySchema } from '../../domain/reports/report-query.ts';
+import { assert } from '../../platform/assert.ts';
+import { ACTIVE, idOf } from '../identity/asked-of.ts';
+import type { IdentityStore } from '../identity/identity-store.ts';
+import { type Operation, readIds } from '../operation.ts';
+import type { ReportForwarder } from './forward-report.ts';
+import { dailyAnswer, requestsAnswer, routingAnswer, usageAnswer } from './report-answers.ts';
+
+interface ReportWords {
+  /** Begins the operationId. */
+  readonly id: string;
+  /** With the audience's own words after it. */
+  readonly summary: string;
+  /** null: CSV. */
+  readonly answer: z.ZodType | null;
+}
+
+const WORDS: Readonly<Record<Report, ReportWords>> = {
+  usage: { id: 'getUsage', summary: 'Sums up the usage', answer: usageAnswer },
+  daily: { id: 'getDailyUsage', summary: 'Sums up by day the usage', answer: dailyAnswer },
+  requests: { id: 'listRequests', summary: 'Lists the recorded requests', answer: requestsAnswer },
+  routing: { id: 'getRoutingReport', summary: 'Reports on auto routing for the requests', answer: routingAnswer },
+  focus: { id: 'exportCosts', summary: 'Exports the costs by day as CSV in the columns of FOCUS 1.2', answer: null },
+};
+
+/** Whose requests a report is of. */
+interface Whose {
+  readonly audience: Audience;
+  /** Ends the operationId. */
+  readonly suffix: string;
+  readonly of: string;
+  /** What the caller sees no part of is not found. */
+  readonly scope: (principal: Principal, ids: Readonly<Record<string, string>>) => DelegatedScope | Promise<DelegatedScope | Refusal>;
+}
+
+/** Spec 5: across all of the caller's credentials. A key of nobody in particular has no others. */
+export const MINE: Whose = {
+  audience: 'me',
+  suffix: 'OfMe',
+  of: 'of the caller, across all of their credentials',
+  scope: ({ organizationId, userId, apiKeyId }) => {
+    assert(organizationId !== null, 'the route table lets nobody without an active organization here');
+    return userId === null ? { organizationId, apiKeyId } : { organizationId, userId };
+  },
+};
+
+export function ofTeam(identity: IdentityStore): Whose {
+  return {
+    audience: 'team',
+    suffix: 'OfTeam',
+    of: 'of a team',
+    async scope(principal, ids) {
+      const team = { organizationId: ACTIVE.organizationId({ principal, ids }), teamId: idOf(ids, 'teamId') };
+      return 'refused' in (await identity.getTeam(team)) ? { kind: 'not_found' } : team;
+    },
+  };
+}
+
+const activeOrganization: Whose['scope'] = (principal, ids) => ({ organizationId: ACTIVE.organizationId({ principal, ids }) });
+
+export const ORGANIZATION_FOR_MEMBERS: Whose = {
+  audience: 'member',
+  suffix: 'OfActiveOrganization',
+  of: 'of the active organization',
+  scope: activeOrganization,
+};
+export const ORGANIZATION: Whose = {
+  audience: 'organization',
+  suffix: 'OfOrganization',
+  of: 'of the active organization, for its administrators',
+  scope: activeOrganization,
+};
+export const PLATFORM: Whose = { audience: 'platform', suffix: 'OfPlatform', of: 'of all organizations', scope: () => ({ organizationId: null }) };
+
+export function reportOperation(report: Report, { audience, suffix, of, scope }: Whose, forwarder: ReportForwarder): Operation {
+  const { id, summary, answer } = WORDS[report];
+  return {
+    id: id + suffix,
+    summary: `${summary} ${of}.`,
+    query: reportQuerySchema(report, audience),
+    body: null,
+    answer,
+    status: 200,
+    async serve(exchange, authorize) {
+      const principal = await authorize();
+      if ('kind' in principal) return exchange.refuse(principal);
+      const ids = readIds(exchange);
+      const delegated = ids === null ? ({ kind: 'not_found' } as const) : await scope(principal, ids);
+      if ('kind' in delegated) return exchange.refuse(delegated);
+      forwarder.forward(exchange, { report, audience, scope: delegated });
+    },
+  };
+}

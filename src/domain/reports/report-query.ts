@@ -1,0 +1,119 @@
+// The query parameters of reports and listings (spec 4.4, 4.10; DESIGN 6), by report and audience: read in jobs, described by the gateway.
+
+import { z } from 'zod';
+import { modelNameSchema, slugSchema } from '../configuration/name-schemas.ts';
+import type { RouteReason } from '../routing/decide-route.ts';
+import type { Audience, Report } from './report-delegation.ts';
+import { STATUS_FILTER } from './status-filter.ts';
+
+/** In calendar days (spec 8). */
+export const WINDOW_DAYS_MAX = 92;
+/** Up to this many, the routing report is by hour unless asked otherwise. */
+export const HOURLY_DAYS_MAX = 3;
+export const WINDOW_DAYS_DEFAULT = 30;
+export const PAGE_ENTRIES_MAX = 100;
+
+const MOMENT = 'must be a date, such as 2026-01-31, or a date and time with a time zone, such as 2026-01-31T12:00:00Z';
+const moment = z.union([z.iso.date(), z.iso.datetime({ offset: true })], MOMENT);
+const wholeNumber = z.coerce.number('must be a whole number').int('must be a whole number');
+const id = z.uuid('must be a UUID').toLowerCase();
+const routeReason = z.enum(
+  [
+    'classified',
+    'low_confidence_escalated',
+    'correction_escalated',
+    'classifier_failed',
+    'no_request_text',
+    'classifier_skipped',
+    'continuation',
+  ] as const satisfies readonly RouteReason[],
+  'must be one of the reasons of auto routing, such as classified or classifier_failed',
+);
+
+const windowFields = {
+  start_date: moment.optional().meta({ description: 'A date begins with its day. Without it: as many days before the end as make 30.' }),
+  end_date: moment.optional().meta({ description: 'A date includes its day, a moment is exclusive. Without it: now. The window is at most 92 days long.' }),
+};
+
+const timeZoneField = {
+  time_zone: z
+    .string()
+    .regex(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/, 'must be the name of a time zone, such as Europe/Berlin')
+    .refine(isTimeZone, 'must be the name of a time zone, such as Europe/Berlin')
+    .default('UTC')
+    .meta({ description: 'Whose days and hours; an IANA name.' }),
+};
+
+const granularityField = {
+  granularity: z
+    .enum(['hour', 'day'], 'must be hour or day')
+    .optional()
+    .meta({ description: 'Width of the buckets in `series`; hour up to three days, else day.' }),
+};
+
+const commonFilters = {
+  model: modelNameSchema.optional().meta({ description: 'Public id of the model that served.' }),
+  provider: slugSchema.optional(),
+  api_key_id: id.optional(),
+};
+
+const listingFilters = {
+  tag: z
+    .string()
+    .toLowerCase()
+    .regex(/^[a-z0-9][a-z0-9._:/@-]{0,63}$/, 'must be a tag: 1 to 64 letters, digits or any of ._:/@-')
+    .optional(),
+  status: z.string().regex(STATUS_FILTER, 'must be an HTTP status such as 429, a class such as 4xx, error or success').optional(),
+  routed: z
+    .enum(['true', 'false'], 'must be true or false')
+    .transform((value) => value === 'true')
+    .optional()
+    .meta({ description: 'Whether the request named the virtual model.' }),
+  route_tier: slugSchema.optional(),
+  route_reason: routeReason.optional(),
+};
+
+const ofTeam = { user_id: id.optional() };
+const ofOrganization = { ...ofTeam, team_id: id.optional() };
+const ofPlatform = { ...ofOrganization, organization_id: id.optional() };
+/** The filters that narrow an audience's own scope. */
+const AUDIENCE_FILTERS = { me: {}, team: ofTeam, member: ofOrganization, organization: ofOrganization, platform: ofPlatform } as const;
+
+const pageFields = {
+  limit: wholeNumber.min(1, 'must be at least 1').max(PAGE_ENTRIES_MAX, `must be at most ${PAGE_ENTRIES_MAX}`).optional().meta({ description: 'Default: 50.' }),
+  cursor: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,200}$/, 'must be the next_cursor of an earlier page')
+    .optional(),
+};
+
+const formatField = { format: z.enum(['json', 'csv'], 'must be json or csv').optional().meta({ description: 'csv: the whole of it, not a page.' }) };
+
+const FIELDS = {
+  usage: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...formatField },
+  daily: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...formatField },
+  requests: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...pageFields, ...formatField },
+  routing: { ...windowFields, ...timeZoneField, ...granularityField, ...commonFilters },
+  // Its days are UTC's.
+  focus: { ...windowFields, ...commonFilters },
+} as const satisfies Readonly<Record<Report, z.ZodRawShape>>;
+
+const EVERY_FIELD = { ...FIELDS.requests, ...FIELDS.routing, ...ofPlatform } as const;
+
+/** All that some report can be asked with. */
+export const REPORT_PARAMETERS: readonly string[] = Object.keys(EVERY_FIELD);
+
+/** What was asked; a field that the report or audience does not have is absent. */
+export type ReportQuery = Partial<z.output<z.ZodObject<typeof EVERY_FIELD>>>;
+
+export function reportQuerySchema(report: Report, audience: Audience): z.ZodObject {
+  return z.object({ ...FIELDS[report], ...AUDIENCE_FILTERS[audience] });
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en-US', { timeZone: name }).resolvedOptions().timeZone !== '';
+  } catch {
+    return false;
+  }
+}

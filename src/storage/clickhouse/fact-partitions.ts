@@ -1,0 +1,25 @@
+// The months that facts are kept in: a month that is over for long enough goes as a whole, which costs nothing and leaves no half of a day.
+
+import { type ClickHouseClient, selectRows } from './clickhouse.ts';
+
+/** Drops the partitions whose last day ended before; returns their months, first to last. */
+export async function dropFactMonthsBefore(client: ClickHouseClient, beforeMs: number): Promise<string[]> {
+  const rows = await selectRows<{ month: string }>(
+    client,
+    `SELECT DISTINCT partition_id AS month FROM system.parts WHERE database = currentDatabase() AND table = 'request_facts' AND active ORDER BY month`,
+  );
+  const past = rows.map(({ month }) => month).filter((month) => monthEndMs(month) <= beforeMs);
+  for (const month of past) await client.command({ query: `ALTER TABLE request_facts DROP PARTITION ID ${quoteMonth(month)}` });
+  return past;
+}
+
+function monthEndMs(month: string): number {
+  const [, year, number] = /^([0-9]{4})(0[1-9]|1[0-2])$/.exec(month) ?? [];
+  return year === undefined ? Number.POSITIVE_INFINITY : Date.UTC(Number(year), Number(number), 1);
+}
+
+/** A partition takes no parameter. */
+function quoteMonth(month: string): string {
+  if (!/^[0-9]{6}$/.test(month)) throw new Error(`not a month of facts: ${month}`);
+  return `'${month}'`;
+}

@@ -102,7 +102,7 @@ class SimulatedProvider {
       ...(pathId === '' ? {} : { responseId: pathId }),
     };
     this.#options.log.write({ type: 'start', at: new Date().toISOString(), ...named, requestBytes: body.length });
-    const asked = readDirectives(api.readText(call), api.scopes);
+    const asked = readDirectives(api.readText(call), api.scopesOf?.(call) ?? api.scopes);
     const directives = this.#faultsAreOver(`${api.name} ${requestSha256}`, asked) ? withoutFaults(asked) : asked;
     const planned = api.plan({ ...call, id, directives, defaultDelayMs: this.#options.delayMs });
     const tally = planned.ok ? planned.plan.tally : emptyTally();

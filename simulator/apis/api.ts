@@ -81,6 +81,8 @@ export interface Api {
   readonly idPrefix: string;
   /** Which directives concern it (directives.ts). */
   readonly scopes: readonly string[];
+  /** Instead of these, for calls that are another's than their API says. */
+  scopesOf?(call: CallBody): readonly string[];
   readonly unauthenticated: ProviderError;
   /** Reads a body that is not JSON; null when it makes no sense, undefined when it is to be read as JSON. */
   readForm?(body: Buffer, contentType: string): { json: Json; parts: readonly ReceivedPart[] } | null | undefined;

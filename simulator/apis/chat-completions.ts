@@ -8,9 +8,11 @@ import { type ReplyScript, type Round, type StreamScript, scriptedCall } from '.
 import { chooseToolCalls, type OfferedTool, type ToolChoice, type Turn } from '../tool-calls.ts';
 import { wrongCounts } from '../wrong-counts.ts';
 import { type Api, type CallRequest, type CallTally, emptyTally, type Planned } from './api.ts';
+import { answerInOneToken, asksForLogprobs, isJudgesQuestion, LOGPROBS_SCOPE, type LogprobReply, plainLogprobs } from './chat-logprobs.ts';
 import { invalid, modelError, NOT_JSON, OPENAI_UNAUTHENTICATED, renderOpenaiError } from './openai-errors.ts';
 import { TEXT_SCOPES } from './scopes.ts';
 
+const CHAT_SCOPES = [...TEXT_SCOPES, 'chat_completions'];
 const CHOICES_MAX = 8;
 const CREATED = 1_700_000_000; // Fixed: a reply depends on its request alone, but for its id.
 
@@ -18,7 +20,9 @@ export const chatCompletions: Api = {
   name: 'chat_completions',
   family: 'openai',
   idPrefix: 'chatcmpl-',
-  scopes: [...TEXT_SCOPES, 'chat_completions'],
+  scopes: CHAT_SCOPES,
+  // A router's question to a judge is no conversation: what steers the model that answers does not concern it.
+  scopesOf: ({ json }) => (isJudgesQuestion(json) ? [LOGPROBS_SCOPE] : CHAT_SCOPES),
   unauthenticated: OPENAI_UNAUTHENTICATED,
   readText: ({ json }) => messageTexts(json).join('\n'),
   plan,
@@ -47,6 +51,8 @@ class Completion implements ReplyScript, StreamScript {
   readonly #choices: readonly number[];
   readonly #answer: PlannedAnswer;
   readonly #seed: number;
+  /** null: nobody asks for an answer in one token. */
+  readonly #oneToken: LogprobReply | null;
 
   constructor(request: CallRequest, json: Json) {
     const { directives } = request;
@@ -55,10 +61,11 @@ class Completion implements ReplyScript, StreamScript {
     this.#json = json;
     this.#seed = seedFrom(request.body);
     this.#choices = Array.from({ length: Math.min(firstWhole(json.n) ?? 1, CHOICES_MAX) }, (_, index) => index);
+    this.#oneToken = asksForLogprobs(json) ? answerInOneToken(json, directives.settings) : null;
     // Hidden reasoning is reported on top, beyond the limit: a provider that keeps to no limit is one of the faults worth having.
     this.#answer = planAnswer({
       directives,
-      limit: firstWhole(json.max_completion_tokens, json.max_tokens),
+      limit: this.#oneToken === null ? firstWhole(json.max_completion_tokens, json.max_tokens) : 1,
       thinkingTokens: 0,
       toolCalls: chooseToolCalls({ turns: readTurns(json), tools: readTools(json), choice: readToolChoice(json.tool_choice), directives }),
     });
@@ -79,9 +86,10 @@ class Completion implements ReplyScript, StreamScript {
         ...call,
         function: { ...call.function, arguments: answerText(part, this.#seed, directives) },
       }));
-      const content = text === undefined ? null : answerText(text, this.#seed + index, directives);
+      const content = text === undefined ? null : (this.#oneToken?.text ?? answerText(text, this.#seed + index, directives));
+      const logprobs = asksForLogprobs(this.#json) ? (this.#oneToken?.logprobs ?? plainLogprobs(content ?? '')) : null;
       const message = { role: 'assistant', content, ...(calls.length === 0 ? {} : { tool_calls: calls }), refusal: null, annotations: [] };
-      return { index, message, logprobs: null, finish_reason: this.#answer.finish };
+      return { index, message, logprobs, finish_reason: this.#answer.finish };
     });
     const usage = this.reportsUsage ? { usage: this.#usage() } : {};
     return `${JSON.stringify({ ...this.#frame('chat.completion'), choices, ...usage, ...TAIL }, null, 2)}\n`;

@@ -566,6 +566,8 @@ describe('policies', () => {
       list.map(({ name, version }) => [name, version]),
       [
         ['default', 1],
+        ['lettered', 1],
+        ['local', 1],
         ['mine', 2],
         ['stranded', 1],
       ],

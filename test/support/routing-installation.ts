@@ -20,6 +20,10 @@ export const ROUTING_KEYS = {
   off: `tg-route-off-${'c'.repeat(33)}`,
   /** Its policy's candidates are inactive. */
   stranded: `tg-route-stranded-${'d'.repeat(28)}`,
+  /** Its classifier is a chat model that tells log-probabilities. */
+  lettered: `tg-route-lettered-${'1'.repeat(29)}`,
+  /** Its classifier is a server that wants no credential. */
+  local: `tg-route-local-${'2'.repeat(32)}`,
   /** May use none of the candidates. */
   denied: `tg-route-denied-${'e'.repeat(30)}`,
 } as const;
@@ -49,6 +53,9 @@ export const ROUTING_POLICY = `
     sticky: { min_tokens: 20000 }
     prefer_native_api: true`;
 
+/** Where the provider without a credential is, at the same address as the other. */
+const LOCAL_PREFIX = '/local';
+
 function routingConfiguration(upstreamUrl: string, policy = ROUTING_POLICY): string {
   const model = (id: string, apis: string, price: string, more = '') =>
     `  - { id: sim/${id}, context_length: 200000, max_output_tokens: 16000, max_completion_tokens_cap: 4000, ${more} served_by: [{ provider: upstream, model: ${id}-1, apis: ${apis}, price: ${price} }] }`;
@@ -59,6 +66,7 @@ function routingConfiguration(upstreamUrl: string, policy = ROUTING_POLICY): str
     keys: [{ name: only, user: o@${slug}.test, secret: ${key} }]`;
   return `providers:
   - { id: upstream, base_url: ${upstreamUrl}, api_key: sk-provider-canary }
+  - { id: local, base_url: ${upstreamUrl}${LOCAL_PREFIX}, auth: none }
 models:
 ${[
   model('small', ALL, cheap),
@@ -70,8 +78,12 @@ ${[
   model('gone', ALL, cheap, 'active: false,'),
 ].join('\n')}
   - { id: sim/judge, kind: evaluation, aliases: [judge-latest], served_by: [{ provider: upstream, model: judge-latest, apis: [systemone], price: { input: "0.042" } }] }
+  - { id: sim/lettered, kind: evaluation, served_by: [{ provider: local, model: chat-judge, apis: [systemone], via: logprobs, price: { input: "0.15", output: "0.60" } }] }
+  - { id: sim/local-judge, kind: evaluation, served_by: [{ provider: local, model: judge-latest, apis: [systemone] }] }
 routing_policies:
   - name: default${policy}
+  - name: lettered${policy.replace('judge-latest', 'sim/lettered')}
+  - name: local${policy.replace('judge-latest', 'sim/local-judge')}
   - name: stranded
     classifier: { model: judge-latest }
     tiers: [{ name: only, description: "All.", models: [{ id: sim/gone }] }]
@@ -80,6 +92,8 @@ ${[
   organization('acme', 'prepaid', 'default', ROUTING_KEYS.acme),
   organization('free', 'none', 'default', ROUTING_KEYS.free),
   organization('off', 'prepaid', '', ROUTING_KEYS.off),
+  organization('lettered', 'prepaid', 'lettered', ROUTING_KEYS.lettered),
+  organization('local', 'none', 'local', ROUTING_KEYS.local),
   organization('stranded', 'prepaid', 'stranded', ROUTING_KEYS.stranded),
   organization('denied', 'prepaid', 'default', ROUTING_KEYS.denied),
 ].join('\n')}
@@ -116,7 +130,13 @@ export async function startRoutingInstallation(options: { gatewayProcesses?: num
   const provider = await startSimulatedProvider();
   const upstream = await startFakeUpstream(async ({ method, path, headers, body }) => {
     const kept = headers.filter(([name]) => !/^(host|connection|content-length|transfer-encoding)$/i.test(name));
-    const answer = await httpCall(provider.url + path, { method, headers: Object.fromEntries(kept), ...(body.length === 0 ? {} : { body }) });
+    // The simulated provider wants a credential, any will do.
+    if (path.startsWith(LOCAL_PREFIX)) kept.push(['authorization', 'Bearer of-the-tap']);
+    const answer = await httpCall(provider.url + path.replace(LOCAL_PREFIX, ''), {
+      method,
+      headers: Object.fromEntries(kept),
+      ...(body.length === 0 ? {} : { body }),
+    });
     return { status: answer.status, headers: [['content-type', answer.headers['content-type'] ?? 'application/json']], body: answer.body };
   });
   const tollgate = await startTollgate({

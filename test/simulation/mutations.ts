@@ -1,0 +1,177 @@
+// Faults planted in the code under simulation, each the kind that loses, doubles or overspends money: the simulation must find every one of them.
+
+import { registerHooks } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+export interface Mutation {
+  readonly name: string;
+  /** From the repository's root. */
+  readonly file: string;
+  /** Stands in the file exactly once. */
+  readonly find: string;
+  readonly replace: string;
+}
+
+export const MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'the client sees the end before its record is written',
+    file: 'test/simulation/simulated-request.ts',
+    find: '    execution.end(\n',
+    replace: '    this.end(this.clientGone ? "left" : answer);\n    execution.end(\n',
+  },
+  {
+    name: 'a record that the spool refused counts as written',
+    file: 'src/data-plane/metering/record-journal.ts',
+    find: 'if (index < count) goOn(one);',
+    replace: 'if (index < count + 1) goOn(one);',
+  },
+  {
+    name: 'the hold is free again before the end is recorded',
+    file: 'src/data-plane/metering/execution.ts',
+    find: "          admission.release('unrecorded');",
+    replace: '          admission.release({ charge: 0n, budgetUse: 0n, tokens: 0 });',
+  },
+  {
+    name: 'the charge is free again as well as the rest of the hold',
+    file: 'src/data-plane/admission/admission.ts',
+    find: '      return use.charge;',
+    replace: '      return 0n;',
+  },
+  {
+    name: 'what was asked for is returned when the answer is late',
+    file: 'src/data-plane/admission/allowance-leases.ts',
+    find: "      allowance.loseTake(answer === 'lost', this.time.monotonicMs());",
+    replace:
+      "      allowance.loseTake(answer === 'lost', this.time.monotonicMs());\n      if (answer === 'lost') allowance.owe(allowance.pool.key, wish.minimum);",
+  },
+  {
+    name: 'a give-back is repeated when its answer was lost',
+    file: 'src/data-plane/admission/allowance-leases.ts',
+    find: "if (result === 'unsent') allowance.owe(grantId, amount);",
+    replace: "if (result !== 'done') allowance.owe(grantId, amount);",
+  },
+  {
+    name: 'money is forgotten after it was given back, not before',
+    file: 'src/data-plane/admission/allowance.ts',
+    find: '    this.grant.free = but;\n',
+    replace: '    this.grant.free = free - but > 100_000n ? free : but;\n',
+  },
+  {
+    name: 'an expired grant is drawn from',
+    file: 'src/data-plane/admission/allowance.ts',
+    find: '    if (grant.free < amount || nowMs >= grant.expiresAtMs) return null;',
+    replace: '    if (grant.free < amount) return null;',
+  },
+  {
+    name: 'requests that are over give their share of the minute back',
+    file: 'src/data-plane/admission/admission.ts',
+    find: "    case 'requests_per_minute':\n      return amount;",
+    replace: "    case 'requests_per_minute':\n      return 0n;",
+  },
+  {
+    name: 'rates in minutes of the clock instead of any 60 seconds',
+    file: 'test/simulation/model-limits.ts',
+    find: '    let load = shared.reduce((sum, cell) => sum + cell, 0);',
+    replace: '    let load = shared.reduce((sum, cell, index) => sum + (second - COUNTED + index >= second - (second % 60) ? cell : 0), 0);',
+  },
+  {
+    name: 'a failed sync is forgotten, and the descriptor believed again',
+    file: 'src/storage/spool/spool-writer.ts',
+    find: '    this.#syncingTexts = [];\n    this.#syncingBytes = 0;\n    this.#doubted = true;',
+    replace: '    this.#syncingTexts = [];\n    this.#syncingBytes = 0;',
+  },
+  {
+    name: 'what a failed sync lost is not written anew',
+    file: 'src/storage/spool/spool-writer.ts',
+    find: '    this.#writtenTexts = [...this.#syncingTexts, ...this.#writtenTexts];',
+    replace: '    this.#writtenTexts = [...this.#writtenTexts];',
+  },
+  {
+    name: 'a torn record stays in the middle of a segment',
+    file: 'src/storage/spool/spool-writer.ts',
+    find: '      this.#files.ftruncate(this.#fd, this.#segmentBytes + keep);',
+    replace: '      // Not cut.',
+  },
+  {
+    name: 'older records written anew overwrite the ones to be written',
+    file: 'src/storage/spool/spool-writer.ts',
+    find: '      ends = this.#frameAll(texts);\n      end = ends.at(-1) ?? 0;\n    }',
+    replace: '    }',
+  },
+  {
+    name: 'a spool gets its name without the directory being synced',
+    file: 'src/storage/spool/spool-writer.ts',
+    find: '  renameSync(unnamed, directory);\n  syncDirectory(options.directory);',
+    replace: '  renameSync(unnamed, directory);',
+  },
+  {
+    name: 'an epoch is closed before all of its spool is posted',
+    file: 'jobs/shipping/posting-shipping.ts',
+    find: 'if (!epoch.fullyPosted || epoch.settled) return false;',
+    replace: 'if (epoch.settled) return false;',
+  },
+  {
+    name: 'an epoch is closed while its owner lives',
+    file: 'jobs/shipping/shipped-epoch.ts',
+    find: '    return this.#ended && this.#segments.every(',
+    replace: '    return this.#segments.every(',
+  },
+  {
+    name: 'a batch is posted without a look at its cursor',
+    file: 'src/storage/postgres/post-executions.ts',
+    find: "  if (postedOffset !== fromOffset) return { status: 'already_posted', postedOffset };",
+    replace: '',
+  },
+  {
+    name: 'the cursor is moved in a transaction of its own',
+    file: 'src/storage/postgres/post-executions.ts',
+    find: '  const terminals = records.length === 0 ? [] : await postRecords(client, epoch, records);',
+    replace:
+      '  await client.query(MOVE_CURSOR, [epoch, segment, toOffset]);\n  await client.query("COMMIT");\n  await client.query("BEGIN");\n  const terminals = records.length === 0 ? [] : await postRecords(client, epoch, records);',
+  },
+  {
+    name: 'segments are removed before they are in the facts',
+    file: 'jobs/shipping/shipped-epoch.ts',
+    find: 'return size !== undefined && this.#cursor(segment).facts >= size;',
+    replace: 'return size !== undefined;',
+  },
+  {
+    name: 'an execution is settled again by a later record',
+    file: 'test/simulation/model-books.ts',
+    find: '      if (stored !== undefined && (stored.terminal !== null || stored.epoch !== epoch)) continue;',
+    replace: '      if (stored !== undefined && stored.epoch !== epoch) continue;',
+  },
+  {
+    name: 'a recall is not heard',
+    file: 'src/gateway/lease-store.ts',
+    find: "  const [key = '', epoch] = payload.split(' ');",
+    replace: "  const [key = '', epoch] = ` ${payload}`.split(' ');",
+  },
+  {
+    name: 'the rest of a hold stays held',
+    file: 'src/data-plane/admission/allowance.ts',
+    find: '    if (isPresent) this.grant.free += rest;',
+    replace: '    if (isPresent) this.grant.free += rest / 2n;',
+  },
+  {
+    name: 'open executions of a closed epoch keep their holds',
+    file: 'test/simulation/model-books.ts',
+    find: '      const amount = lease.outstanding < authorizedAmount ? lease.outstanding : authorizedAmount;',
+    replace: '      const amount = 0n * authorizedAmount;',
+  },
+];
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** From here on the module is loaded with the fault in it. To be called before anything that imports it. */
+export function plant({ name, file, find, replace }: Mutation): void {
+  registerHooks({
+    load(url, context, nextLoad) {
+      const loaded = nextLoad(url, context);
+      if (!url.startsWith('file:') || fileURLToPath(url) !== `${ROOT}${file}`) return loaded;
+      const source = Buffer.from(loaded.source as Uint8Array).toString();
+      if (source.split(find).length !== 2) throw new Error(`${file} has not exactly one place for "${name}"`);
+      return { ...loaded, source: source.replace(find, () => replace) };
+    },
+  });
+}

@@ -1,0 +1,205 @@
+// A gateway process put together as src/gateway/run-gateway.ts does it, from the real leases, admission, journal and spool; what is left out is HTTP.
+
+import { admit } from '../../src/data-plane/admission/admit.ts';
+import { AllowanceLeases } from '../../src/data-plane/admission/allowance-leases.ts';
+import type { AdmissionQuestion } from '../../src/data-plane/admission/plan-draws.ts';
+import type { SavedResponses } from '../../src/data-plane/catalog/saved-responses.ts';
+import { Execution, type Metering } from '../../src/data-plane/metering/execution.ts';
+import { GenerationMetrics } from '../../src/data-plane/metering/generation-metrics.ts';
+import { RecordJournal } from '../../src/data-plane/metering/record-journal.ts';
+import type { StartParts } from '../../src/data-plane/metering/record-text.ts';
+import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { createLeaseStore, readRecall } from '../../src/gateway/lease-store.ts';
+import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
+import { MetricsRegistry } from '../../src/platform/metrics.ts';
+import { registerEpoch } from '../../src/storage/postgres/wallets.ts';
+import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
+import { logOf } from './simulated-log.ts';
+import type { SimulatedNetwork } from './simulated-network.ts';
+import { PostgresOfProcess, type SimulatedPostgres } from './simulated-postgres.ts';
+import { SimulatedProcess, type World } from './virtual-world.ts';
+import type { Watch } from './watch.ts';
+
+export const SPOOL_DIRECTORY = '/data/spool';
+const COARSE_INTERVAL_MS = 1_000;
+const MACHINE = 'machine-1';
+
+/** Counters that nobody reads; making them anew for each process would cost more than a process. */
+const metrics = new GenerationMetrics(new MetricsRegistry());
+const leaseMetrics = { counter: () => ({ labels: () => ({ increment: () => undefined }) }) } as unknown as MetricsRegistry;
+/** Responses have no ids here, so that nothing is remembered. */
+const NO_SAVED_RESPONSES = { remember: () => undefined } as unknown as SavedResponses;
+
+export interface SpoolSettings {
+  readonly segmentBytesMax: number;
+  readonly fsyncIntervalMs: number;
+  readonly freeBytesMin: number;
+  readonly reserveFileBytes: number;
+}
+
+export class SimulatedGateway {
+  readonly process: SimulatedProcess;
+  epoch = 0;
+  serving = false;
+  draining = false;
+  records: SpoolWriter | null = null;
+  leases: AllowanceLeases | null = null;
+  metering: Metering | null = null;
+  /** Whoever listens hears of recalls; a broken connection does not. */
+  listens = false;
+  openRequests = 0;
+  readonly postgres: PostgresOfProcess;
+  private readonly world: World;
+  private readonly server: SimulatedPostgres;
+  private readonly watch: Watch;
+  private nextId: () => string = () => '';
+
+  constructor(parts: { world: World; name: string; server: SimulatedPostgres; network: SimulatedNetwork; watch: Watch; onDeath: () => void }) {
+    this.world = parts.world;
+    this.server = parts.server;
+    this.watch = parts.watch;
+    this.process = new SimulatedProcess(parts.world, parts.name, () => {
+      this.postgres.abandon();
+      this.serving = false;
+      parts.watch.gatewayDied(this);
+      parts.onDeath();
+    });
+    this.postgres = new PostgresOfProcess(this.process, parts.server, parts.network);
+  }
+
+  /** A start that fails ends the process, as it does ours. */
+  start(settings: SpoolSettings): void {
+    this.process.in(0, `${this.process.name} starts`, () => {
+      this.open(settings).catch((fault: unknown) => this.process.die(`while it starts: ${String(fault)}`));
+    });
+  }
+
+  private async open(settings: SpoolSettings): Promise<void> {
+    const { postgres, process, world } = this;
+    const { clock } = process;
+    const log = logOf(process);
+    this.epoch = await registerEpoch(postgres, { machine: MACHINE, pid: process.pid, kind: 'gateway' });
+    const { epoch } = this;
+    world.note(`${process.name} has epoch ${epoch}`);
+    const records = SpoolWriter.open({ directory: SPOOL_DIRECTORY, epoch, ...settings, log, clock });
+    const time = { monotonicMs: () => clock.monotonicMs(), wait: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)) };
+    const leases = new AllowanceLeases(createLeaseStore(postgres, epoch, leaseMetrics), time, (fault) => world.noteFault(fault));
+    const onRecordFault = (fault: unknown): void => log.error({ err: fault }, 'records could not be written: admission stops');
+    const journal = new RecordJournal(records, onRecordFault, (run) => void setImmediate(run));
+    this.records = records;
+    this.leases = leases;
+    this.metering = { journal, clock, metrics, savedResponses: NO_SAVED_RESPONSES };
+    this.nextId = createExecutionIdSource(clock, (bytes) => {
+      for (let index = 0; index < bytes.length; index += 1) bytes[index] = world.random.below(256);
+    });
+    this.listens = true;
+    this.watch.gatewayOpened(this);
+    setInterval(() => {
+      records.check();
+      leases.tick();
+    }, COARSE_INTERVAL_MS);
+    this.serving = true;
+  }
+
+  /** The connection that listens breaks; until it is there again, notifications pass by. */
+  deafen(forMs: number): void {
+    if (!this.listens) return;
+    this.listens = false;
+    const reconnect = (): void => {
+      if (!this.server.up) {
+        this.process.in(1_000, 'listener tries again', reconnect);
+        return;
+      }
+      this.listens = true;
+      this.leases?.callBackAll();
+    };
+    this.process.in(forMs, 'listener is back', reconnect);
+  }
+
+  hear(payload: string): void {
+    const { key, byEpoch } = readRecall(payload);
+    if (this.listens && byEpoch !== this.epoch) this.leases?.callBack(key);
+  }
+
+  /** As serve-generation does it: admits, then records; `begun` may send, `refused` must not. */
+  admit(question: AdmissionQuestion, begun: (execution: Execution) => void, refused: (refusal: Refusal) => void): void {
+    const { records, leases, process } = this;
+    if (records === null || leases === null || !records.healthy) {
+      refused({ kind: 'billing_unavailable' });
+      return;
+    }
+    const gate = { leases, workers: undefined as never, clock: process.clock };
+    const admitting = admit(question, gate);
+    const goOn = (admission: Awaited<typeof admitting>): void => {
+      if ('kind' in admission) refused(admission);
+      else this.record(question, admission, begun, refused);
+    };
+    if (admitting instanceof Promise) admitting.then(goOn).catch((fault: unknown) => this.world.noteFault(fault));
+    else goOn(admitting);
+  }
+
+  private record(
+    question: AdmissionQuestion,
+    admission: Execution['admission'],
+    begun: (execution: Execution) => void,
+    refused: (refusal: Refusal) => void,
+  ): void {
+    const { clock } = this.process;
+    const { principal, served, dialect, bounds, request } = question;
+    const [offer] = served.offers.get(dialect.api) ?? [];
+    const start: StartParts = {
+      id: this.nextId(),
+      admittedAtMs: clock.nowMs(),
+      principal: principal as StartParts['principal'],
+      walletId: admission.walletId,
+      api: dialect.api,
+      requestedModel: served.model.id,
+      model: served.model.id,
+      offer: offer as StartParts['offer'],
+      streamed: bounds.streamed,
+      clientRequestId: null,
+      tags: [],
+      authorizedAmount: admission.hold,
+      budgets: admission.budgets,
+      route: null,
+      requestBytes: request.body.length,
+    };
+    const execution = new Execution(start, admission, clock.monotonicMs(), this.metering as Metering);
+    this.watch.admitted(this, execution, question);
+    execution.begin(
+      () => begun(execution),
+      () => {
+        this.watch.unadmitted(execution);
+        refused({ kind: 'billing_unavailable' });
+      },
+    );
+  }
+
+  /** Rolled: nothing new is taken, what is open ends, free money goes back, the spool is closed, the process ends. */
+  drain(limitMs: number): void {
+    if (!this.serving || this.draining) return;
+    this.draining = true;
+    this.serving = false;
+    this.world.note(`${this.process.name} drains`);
+    const deadlineMs = this.world.nowMs + limitMs;
+    const look = (): void => {
+      if (this.openRequests > 0 && this.world.nowMs < deadlineMs) {
+        this.process.in(50, 'drain', look);
+        return;
+      }
+      void this.close();
+    };
+    this.process.in(0, 'drain', look);
+  }
+
+  private async close(): Promise<void> {
+    try {
+      await this.leases?.giveBackAll();
+      this.listens = false;
+      await this.records?.close();
+    } catch (fault) {
+      this.world.note(`${this.process.name} could not be closed cleanly: ${String(fault)}`);
+    }
+    this.process.die('in order');
+  }
+}

@@ -1,0 +1,114 @@
+// A jobs process with the real shipper, and the scheduled resolving of what was left open; ClickHouse is a map of facts by execution.
+
+import { resolvePendingExecutions } from '../../jobs/resolve-pending.ts';
+import { createShipper } from '../../jobs/ship-spool.ts';
+import { MetricsRegistry } from '../../src/platform/metrics.ts';
+import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
+import { insertFacts } from '../../src/storage/clickhouse/facts.ts';
+import { makeDirectoryDurably } from '../../src/storage/spool/durable-file.ts';
+import { SPOOL_DIRECTORY } from './simulated-gateway.ts';
+import { logOf } from './simulated-log.ts';
+import type { SimulatedNetwork } from './simulated-network.ts';
+import { PostgresOfProcess, type SimulatedPostgres } from './simulated-postgres.ts';
+import { SimulatedProcess, type World } from './virtual-world.ts';
+
+const RESOLVE_EVERY_MS = 60_000;
+
+export interface Fact {
+  readonly billingStatus: string;
+  readonly charge: bigint | null;
+  readonly suspense: bigint;
+  readonly version: number;
+}
+
+/** Idempotent by execution id: the highest version stays. */
+export class SimulatedFacts {
+  readonly byId = new Map<string, Fact>();
+  away = false;
+
+  insert(statement: string): void {
+    const [head = '', ...rows] = statement
+      .trim()
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line !== '');
+    const columns = (/\((.*)\)/.exec(head)?.[1] ?? '').split(', ');
+    const at = (name: string): number => columns.indexOf(name);
+    const [id, status, cost, suspense, version] = [at('id'), at('billing_status'), at('total_cost'), at('suspense'), at('version')];
+    for (const row of rows.filter((line) => line.startsWith('['))) {
+      const values = JSON.parse(row) as (string | number | null)[];
+      const fact = {
+        billingStatus: String(values[status]),
+        charge: values[cost] === null ? null : picoOf(String(values[cost])),
+        suspense: picoOf(String(values[suspense])),
+        version: Number(values[version]),
+      };
+      if ((this.byId.get(String(values[id]))?.version ?? -1) <= fact.version) this.byId.set(String(values[id]), fact);
+    }
+  }
+}
+
+function picoOf(dollars: string): bigint {
+  const [whole = '0', fraction = ''] = dollars.split('.');
+  return BigInt(whole + fraction.padEnd(12, '0'));
+}
+
+export interface ShippingSettings {
+  readonly recordsMax: number;
+  readonly bytesMax: number;
+  readonly pollMs: number;
+  readonly admittedWaitMs: number;
+  readonly factsIntervalMs: number;
+}
+
+interface JobsParts {
+  readonly world: World;
+  readonly name: string;
+  readonly server: SimulatedPostgres;
+  readonly network: SimulatedNetwork;
+  readonly facts: SimulatedFacts;
+  readonly limits: ShippingSettings;
+  readonly onDeath: () => void;
+}
+
+export function startJobs(parts: JobsParts): SimulatedProcess {
+  const { world, name, server, network, facts, limits } = parts;
+  const process: SimulatedProcess = new SimulatedProcess(world, name, () => {
+    postgres.abandon();
+    parts.onDeath();
+  });
+  const postgres = new PostgresOfProcess(process, server, network);
+  const clickhouse = clientOf(process, network, facts);
+  process.in(0, `${name} starts`, () => {
+    try {
+      makeDirectoryDurably(SPOOL_DIRECTORY);
+      const log = logOf(process);
+      const { clock } = process;
+      const sink = { insert: (rows: Parameters<typeof insertFacts>[1], batch: string) => insertFacts(clickhouse, rows, batch) };
+      createShipper({ spoolDirectory: SPOOL_DIRECTORY, postgres, facts: sink, log, clock, metrics: new MetricsRegistry(), limits }).start();
+      const context = { postgres, clickhouse: () => clickhouse, log, clock, gauges: undefined as never, factsRetentionDays: null };
+      setInterval(() => void resolvePendingExecutions(context).catch((fault: unknown) => log.warn({ err: fault }, 'resolving failed')), RESOLVE_EVERY_MS);
+    } catch (fault) {
+      process.die(`while it starts: ${String(fault)}`);
+    }
+  });
+  return process;
+}
+
+function clientOf(process: SimulatedProcess, network: SimulatedNetwork, facts: SimulatedFacts): ClickHouseClient {
+  const command = ({ query }: { query: string }): Promise<void> =>
+    new Promise((resolve, reject) => {
+      process.step('sending facts');
+      network.call<boolean>({
+        process,
+        label: 'facts',
+        act: (told) => {
+          if (!facts.away) facts.insert(query);
+          told(!facts.away);
+        },
+        answered: (inserted) => (inserted ? resolve() : reject(new Error('ClickHouse is away'))),
+        broken: reject,
+      });
+    });
+  return { command } as unknown as ClickHouseClient;
+}

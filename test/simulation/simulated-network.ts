@@ -1,0 +1,69 @@
+// Calls between processes and servers: each takes its time, and its question or its answer may be lost; nobody is told which.
+
+import type { SimulatedProcess, World } from './virtual-world.ts';
+
+interface Call<Answer> {
+  readonly process: SimulatedProcess;
+  readonly label: string;
+  /** At the other end; `told` may be called later, or never. */
+  readonly act: (told: (answer: Answer) => void) => void;
+  readonly answered: (answer: Answer) => void;
+  readonly broken: (fault: Error) => void;
+}
+
+/** A connection whose other end is gone in silence is given up after this. */
+const SILENCE_MS = 35_000;
+
+export class SimulatedNetwork {
+  /** Chances of trouble, for each message. */
+  readonly trouble = { loss: 0, slow: 0, slowMs: 0 };
+  private readonly world: World;
+
+  constructor(world: World) {
+    this.world = world;
+  }
+
+  delayMs(): number {
+    const { random } = this.world;
+    const { slow, slowMs } = this.trouble;
+    return slow > 0 && random.chance(slow) ? random.between(0, slowMs) : random.between(0.1, 1.2);
+  }
+
+  isLost(): boolean {
+    return this.trouble.loss > 0 && this.world.random.chance(this.trouble.loss);
+  }
+
+  call<Answer>({ process, label, act, answered, broken }: Call<Answer>): void {
+    const { world } = this;
+    let over = false;
+    const end = (delayMs: number, what: string, how: () => void): void => {
+      process.in(delayMs, what, () => {
+        if (over) return;
+        over = true;
+        process.step(what);
+        how();
+      });
+    };
+    const lose = (what: string): void => {
+      world.note(`network: ${process.name}: ${what} of ${label} is lost`);
+      const reset = world.random.chance(0.7);
+      end(reset ? world.random.between(0, 100) : SILENCE_MS, `${label} broken`, () => broken(connectionReset()));
+    };
+    if (this.isLost()) {
+      lose('the question');
+      return;
+    }
+    world.in(this.delayMs(), label, () => {
+      act((answer) => {
+        if (this.isLost()) lose('the answer');
+        else end(this.delayMs(), `${label} answered`, () => answered(answer));
+      });
+    });
+    // Whoever waits for an answer that nobody gives notices at last.
+    if (this.trouble.loss > 0) end(SILENCE_MS, `${label} given up`, () => broken(connectionReset()));
+  }
+}
+
+function connectionReset(): Error {
+  return Object.assign(new Error('the connection broke'), { code: 'ECONNRESET' });
+}

@@ -1,0 +1,419 @@
+// What is true of a simulated world, noted beside the code that runs in it, and what must hold: after every event, and at the end.
+
+import type { Draw } from '../../src/data-plane/admission/allowance.ts';
+import type { AdmissionQuestion } from '../../src/data-plane/admission/plan-draws.ts';
+import type { Execution } from '../../src/data-plane/metering/execution.ts';
+import type { Outcome } from '../../src/domain/settlement/outcome.ts';
+import type { SimulatedDisk } from './simulated-disk.ts';
+import { type SimulatedGateway, SPOOL_DIRECTORY } from './simulated-gateway.ts';
+import type { SimulatedFacts } from './simulated-jobs.ts';
+import type { SimulatedPostgres } from './simulated-postgres.ts';
+import type { SimulatedProcess, World } from './virtual-world.ts';
+
+/** What an execution that ended must cost, by the outcome matrix, worked out apart from the code under test. */
+export interface Expected {
+  readonly outcome: Outcome;
+  readonly billingStatus: string;
+  readonly charge: bigint | null;
+  readonly suspense: bigint;
+  readonly budgetUse: bigint;
+  /** null: not known, so that all that was bounded counts. */
+  readonly tokens: bigint | null;
+}
+
+export interface Truth {
+  readonly id: string;
+  readonly execution: Execution;
+  readonly gateway: SimulatedGateway;
+  readonly walletId: string | null;
+  readonly draws: readonly Draw[];
+  readonly admittedAtMs: number;
+  /** `lost`: its process died before the end was recorded. */
+  state: 'open' | 'unadmitted' | 'recorded' | 'failed' | 'lost';
+  expected: Expected | null;
+  /** What the provider served, as its own log has it. */
+  served: bigint | null;
+  recordedAtMs: number;
+  /** Its terminal record is on the platter. */
+  certain: boolean;
+  seenComplete: boolean;
+  posted: boolean;
+  /** A power cut took the record before a sync covered it. */
+  mayBeLost: boolean;
+  factMayBeLost: boolean;
+}
+
+/** A rate's use: when, how much, by whom. */
+interface Use {
+  readonly truth: Truth;
+  readonly atMs: number;
+  amount: bigint;
+}
+
+/** What every healthy spool has synced is older than this: the interval, a sync that runs, its own sync, and slack. */
+const SYNC_HORIZON_MS = 700;
+const RATE_WINDOW_MS = 60_000;
+
+export class Watch {
+  readonly truths = new Map<string, Truth>();
+  readonly gateways = new Set<SimulatedGateway>();
+  /** The highest that each limit was. */
+  readonly ceilings = new Map<string, bigint>();
+  private readonly world: World;
+  private readonly server: SimulatedPostgres;
+  private readonly disk: SimulatedDisk;
+  private readonly uses = new Map<string, Use[]>();
+  /** Recorded and not posted. */
+  private readonly unposted = new Set<Truth>();
+  private readonly open = new Set<Truth>();
+  private version = -1;
+
+  constructor(world: World, server: SimulatedPostgres, disk: SimulatedDisk) {
+    this.world = world;
+    this.server = server;
+    this.disk = disk;
+  }
+
+  gatewayOpened(gateway: SimulatedGateway): void {
+    this.gateways.add(gateway);
+  }
+
+  gatewayDied(gateway: SimulatedGateway): void {
+    this.gateways.delete(gateway);
+    for (const truth of this.truths.values()) {
+      if (truth.gateway !== gateway) continue;
+      if (truth.state === 'open') truth.state = 'lost';
+      this.open.delete(truth);
+    }
+  }
+
+  admitted(gateway: SimulatedGateway, execution: Execution, question: AdmissionQuestion): void {
+    const { draws } = execution.admission as unknown as { draws: readonly Draw[] };
+    const { world } = this;
+    const truth: Truth = {
+      id: execution.id,
+      execution,
+      gateway,
+      walletId: execution.admission.walletId,
+      draws,
+      admittedAtMs: world.nowMs,
+      state: gateway.process.alive ? 'open' : 'lost',
+      expected: null,
+      served: null,
+      recordedAtMs: 0,
+      certain: false,
+      seenComplete: false,
+      posted: false,
+      mayBeLost: false,
+      factMayBeLost: false,
+    };
+    if (this.truths.has(truth.id)) world.violate(`the id ${truth.id} was given twice`);
+    this.truths.set(truth.id, truth);
+    // The rest of the turn in which a process dies has no effect.
+    if (!gateway.process.alive) return;
+    this.open.add(truth);
+    world.note(
+      `${gateway.process.name}: ${truth.id} is admitted, drawn ${draws.map(({ allowance, amount }) => `${amount} of ${allowance.pool.key}`).join(', ')}`,
+    );
+    for (const { allowance, amount, grant } of draws) if (grant !== null) this.noteUse(truth, allowance.pool.key, allowance.pool.kind, amount);
+    if (question.principal.billed && draws.every(({ allowance }) => allowance.pool.kind !== 'credit'))
+      world.violate(`${truth.id} is billed and holds no credit`);
+  }
+
+  private noteUse(truth: Truth, key: string, kind: string, amount: bigint): void {
+    const ceiling = this.ceilings.get(key);
+    if (ceiling === undefined || (kind !== 'concurrent_requests' && kind !== 'requests_per_minute' && kind !== 'tokens_per_minute')) return;
+    const uses = this.uses.get(key) ?? [];
+    this.uses.set(key, uses);
+    uses.push({ truth, atMs: this.world.nowMs, amount });
+    let total = 0n;
+    for (const use of uses) {
+      const counts = kind === 'concurrent_requests' ? this.open.has(use.truth) : use.atMs > this.world.nowMs - RATE_WINDOW_MS;
+      if (counts) total += use.amount;
+    }
+    if (total > ceiling) this.world.violate(`${kind} ${key}: ${total} of ${ceiling} by the admission of ${truth.id}`);
+  }
+
+  /** Of a limit on tokens what an execution did not use is free again. */
+  private settleUses(truth: Truth, tokens: bigint | null, requests: boolean): void {
+    for (const { allowance, amount } of truth.draws) {
+      const { kind, key } = allowance.pool;
+      for (const use of this.uses.get(key) ?? []) {
+        if (use.truth !== truth) continue;
+        if (kind === 'tokens_per_minute' && tokens !== null) use.amount = tokens < amount ? tokens : amount;
+        if (kind === 'requests_per_minute' && !requests) use.amount = 0n;
+      }
+    }
+  }
+
+  unadmitted(execution: Execution): void {
+    const truth = this.truth(execution);
+    if (!truth.gateway.process.alive) return;
+    truth.state = 'unadmitted';
+    this.open.delete(truth);
+    this.settleUses(truth, 0n, false);
+  }
+
+  ending(execution: Execution, expected: Expected): void {
+    this.truth(execution).expected = expected;
+  }
+
+  recorded(execution: Execution): void {
+    const truth = this.truth(execution);
+    if (!truth.gateway.process.alive) return;
+    truth.state = 'recorded';
+    truth.recordedAtMs = this.world.nowMs;
+    this.open.delete(truth);
+    this.unposted.add(truth);
+    this.settleUses(truth, truth.expected?.tokens ?? null, true);
+    this.world.note(`${truth.gateway.process.name}: the end of ${truth.id} is recorded, charge ${truth.expected?.charge}`);
+  }
+
+  failed(execution: Execution): void {
+    const truth = this.truth(execution);
+    if (!truth.gateway.process.alive) return;
+    truth.state = 'failed';
+    this.open.delete(truth);
+    this.world.note(`${truth.gateway.process.name}: the end of ${truth.id} could not be recorded`);
+  }
+
+  truth(execution: Execution): Truth {
+    return this.truths.get(execution.id) as Truth;
+  }
+
+  powerWillBeCut(facts: SimulatedFacts): void {
+    const certain = this.disk.certainTexts(SPOOL_DIRECTORY).join('\n');
+    for (const truth of this.truths.values()) {
+      const isSafe = certain.includes(`{"type":"terminal","id":"${truth.id}"`);
+      if (truth.state === 'recorded' && !truth.posted && !isSafe) truth.mayBeLost = true;
+      if (!facts.byId.has(truth.id) && !isSafe) truth.factMayBeLost = true;
+    }
+  }
+
+  /** A record that a healthy spool took some time ago is on the platter. */
+  checkSyncs(stalledAtMs: ReadonlyMap<SimulatedProcess, number>): void {
+    for (const gateway of this.gateways) {
+      const { process, records } = gateway;
+      if (!process.alive || records?.healthy !== true || this.world.nowMs - (stalledAtMs.get(process) ?? 0) < 2 * SYNC_HORIZON_MS) continue;
+      const old = [...this.unposted].filter((truth) => truth.gateway === gateway && !truth.certain && truth.recordedAtMs < this.world.nowMs - SYNC_HORIZON_MS);
+      if (old.length === 0) continue;
+      const certain = this.disk.certainTexts(`${SPOOL_DIRECTORY}/${gateway.epoch}`).join('\n');
+      for (const truth of old) {
+        truth.certain = certain.includes(`{"type":"terminal","id":"${truth.id}"`);
+        if (!truth.certain) this.world.violate(`${truth.id} was recorded long ago in a spool that says it is healthy, and is not on the platter`);
+      }
+    }
+  }
+
+  /** After every event. */
+  check(process: SimulatedProcess | null): void {
+    const { server } = this;
+    if (server.busy) return;
+    const changed = server.version !== this.version;
+    this.version = server.version;
+    if (changed) {
+      this.checkBooks();
+      this.notePosted();
+    }
+    for (const gateway of this.gateways) if (changed || gateway.process === process) this.checkHoldings(gateway);
+    if (changed) this.checkDead();
+  }
+
+  private checkBooks(): void {
+    const { books } = this.server;
+    const { world } = this;
+    let balances = 0n;
+    const leases = books.leases.values();
+    for (const { id, balance, leased } of books.wallets.values()) {
+      balances += balance;
+      let lent = 0n;
+      for (const lease of leases) if (lease.walletId === id) lent += lease.outstanding;
+      if (balance < 0n || leased > balance) world.violate(`wallet ${id} is overspent: balance ${balance}, leased ${leased}`);
+      if (lent !== leased) world.violate(`wallet ${id}: leased ${leased}, leases ${lent}`);
+      if (books.account(`wallet ${id}`) !== balance) world.violate(`wallet ${id}: balance ${balance}, ledger ${books.account(`wallet ${id}`)}`);
+    }
+    if (-books.account('deposits') !== balances + books.account('revenue')) world.violate('deposits are not balances and charges');
+    const limitLeases = books.limits.leases.values();
+    for (const { id, used, leased, highest } of books.limits.pools.values()) {
+      let lent = 0n;
+      for (const lease of limitLeases) if (lease.poolId === id) lent += lease.outstanding;
+      if (lent !== leased) world.violate(`pool ${id}: leased ${leased}, leases ${lent}`);
+      if (used + leased > highest) world.violate(`pool ${id} is overspent: used ${used}, leased ${leased} of ${highest}`);
+    }
+  }
+
+  /** Each is posted once, as it ended. */
+  private notePosted(): void {
+    const { generations } = this.server.books;
+    for (const truth of this.unposted) {
+      const terminal = generations.get(truth.id)?.terminal ?? null;
+      if (terminal === null) continue;
+      truth.posted = true;
+      this.unposted.delete(truth);
+    }
+  }
+
+  /** What the database says a process has covers what it has and what it has spent. */
+  private checkHoldings(gateway: SimulatedGateway): void {
+    const { books } = this.server;
+    for (const [name, amount] of this.needs(gateway)) {
+      const lease = books.leases.get(`${gateway.epoch}/${name}`) ?? books.limits.leases.get(`${gateway.epoch}/${name}`);
+      const outstanding = lease?.outstanding ?? 0n;
+      if (outstanding < amount) this.world.violate(`${gateway.process.name} has and owes ${amount} of ${name}, and its lease is ${outstanding}`);
+    }
+  }
+
+  private needs(gateway: SimulatedGateway): Map<string, bigint> {
+    const needs = new Map<string, bigint>();
+    const add = (name: string, amount: bigint): void => void needs.set(name, (needs.get(name) ?? 0n) + amount);
+    for (const { name, amount } of freeOf(gateway)) add(name, amount);
+    for (const truth of this.open) {
+      if (truth.gateway !== gateway) continue;
+      for (const { grant, amount, allowance } of truth.draws) if (grant !== null && grant.id !== null && isPool(allowance.pool.kind)) add(grant.id, amount);
+    }
+    for (const truth of this.unposted) if (truth.gateway === gateway) addSpent(truth, add);
+    return needs;
+  }
+
+  /** Of a dead process what its records charge stays lent until they are posted. */
+  private checkDead(): void {
+    const { books } = this.server;
+    const spent = new Map<number, Map<string, bigint>>();
+    for (const truth of this.unposted) {
+      const { gateway } = truth;
+      if (gateway.process.alive || truth.mayBeLost) continue;
+      if (books.epochs.get(`${gateway.epoch}`)?.returned === true) this.world.violate(`epoch ${gateway.epoch} is closed, and ${truth.id} is not posted`);
+      const sums = spent.get(gateway.epoch) ?? new Map<string, bigint>();
+      spent.set(gateway.epoch, sums);
+      addSpent(truth, (name, amount) => void sums.set(name, (sums.get(name) ?? 0n) + amount));
+    }
+    for (const [epoch, sums] of spent) {
+      for (const [name, amount] of sums) {
+        const outstanding = (books.leases.get(`${epoch}/${name}`) ?? books.limits.leases.get(`${epoch}/${name}`))?.outstanding ?? 0n;
+        if (outstanding < amount) this.world.violate(`epoch ${epoch} has spent ${amount} of ${name}, and its lease is ${outstanding}`);
+      }
+    }
+  }
+
+  /** What is lent to nobody, or lies free with a living process. */
+  reachable(pool: { kind: string; key: string }): bigint {
+    const { books } = this.server;
+    let total = 0n;
+    const names = new Set<string>();
+    if (pool.kind === 'credit') {
+      const { balance, leased } = books.wallet(pool.key);
+      total += balance - leased;
+      names.add(pool.key);
+    } else {
+      const limit = books.limits.limits.get(pool.key);
+      const nowMs = this.world.wallMs();
+      const row = books.limits.pools.values().find(({ limitId, startMs, endMs }) => limitId === pool.key && startMs <= nowMs && nowMs < endMs);
+      total += (limit?.amount ?? 0n) - (row?.used ?? 0n) - (row?.leased ?? 0n);
+      if (row !== undefined) names.add(row.id);
+    }
+    for (const gateway of this.gateways) for (const { name, amount } of freeOf(gateway)) if (names.has(name)) total += amount;
+    return total;
+  }
+
+  get anyOpen(): boolean {
+    return this.open.size > 0;
+  }
+
+  /** When everything is healed, shipped and ended. */
+  checkEnd(facts: SimulatedFacts): void {
+    const { books } = this.server;
+    const { world } = this;
+    for (const { epoch, walletId, outstanding } of books.leases.values()) world.violate(`epoch ${epoch} still has ${outstanding} of wallet ${walletId}`);
+    for (const { epoch, poolId, outstanding } of books.limits.leases.values()) world.violate(`epoch ${epoch} still has ${outstanding} of pool ${poolId}`);
+    for (const { id, epoch, terminal } of books.generations.values()) {
+      if (terminal === null) world.violate(`${id} of epoch ${epoch} is still pending`);
+      if (!this.truths.has(id)) world.violate(`${id} was posted, and nobody admitted it`);
+    }
+    for (const truth of this.truths.values()) this.checkTruth(truth, facts);
+    this.checkBudgets();
+  }
+
+  private checkTruth(truth: Truth, facts: SimulatedFacts): void {
+    const { world } = this;
+    const row = this.server.books.generations.get(truth.id);
+    const terminal = row?.terminal ?? null;
+    const { expected } = truth;
+    if (truth.state === 'recorded' && !truth.mayBeLost) {
+      if (terminal === null || expected === null) {
+        world.violate(`${truth.id} ended${truth.seenComplete ? ' before the eyes of its client' : ''} and is not posted`);
+        return;
+      }
+      const posted = `${terminal.outcome} ${terminal.billingStatus} ${terminal.charge} ${terminal.suspense}`;
+      const wanted = `${expected.outcome} ${expected.billingStatus} ${expected.charge} ${expected.suspense}`;
+      if (posted !== wanted) world.violate(`${truth.id} is posted as ${posted}, and was ${wanted}`);
+      if (
+        truth.served !== null &&
+        expected.outcome === 'completed' &&
+        truth.served !== BigInt(terminal.charge ?? terminal.ratedCost ?? 0) + BigInt(terminal.suspense)
+      ) {
+        world.violate(`${truth.id}: the provider served for ${truth.served}, and the books have ${terminal.charge} and ${terminal.suspense}`);
+      }
+    } else if (truth.seenComplete && !truth.mayBeLost) world.violate(`${truth.id} was seen complete and not recorded`);
+    else if (terminal !== null) this.checkUnseen(truth);
+    const fact = facts.byId.get(truth.id);
+    if (terminal === null) {
+      if (fact !== undefined) world.violate(`${truth.id} has a fact and no posting`);
+    } else if (fact === undefined) {
+      if (!truth.factMayBeLost) world.violate(`${truth.id} is posted and has no fact`);
+    } else if (fact.billingStatus !== terminal.billingStatus || fact.charge !== (terminal.charge === null ? null : BigInt(terminal.charge))) {
+      world.violate(`${truth.id}: the fact says ${fact.billingStatus} ${fact.charge}, the books ${terminal.billingStatus} ${terminal.charge}`);
+    }
+  }
+
+  /** Whoever did not see the end pays nothing, unless its record was written all the same. */
+  private checkUnseen({ id, expected, state }: Truth): void {
+    const terminal = this.server.books.generations.get(id)?.terminal;
+    if (terminal === null || terminal === undefined || BigInt(terminal.charge ?? 0) === 0n) return;
+    if (expected === null || `${expected.charge}` !== terminal.charge)
+      this.world.violate(`${id} (${state}) is charged ${terminal.charge}, expected ${expected?.charge}`);
+  }
+
+  private checkBudgets(): void {
+    const { books } = this.server;
+    const used = new Map<string, bigint>();
+    for (const { terminal } of books.generations.values()) {
+      for (const pool of terminal?.budgets ?? []) used.set(pool, (used.get(pool) ?? 0n) + BigInt(terminal?.budgetUse ?? 0));
+    }
+    for (const { id, limitId, used: booked } of books.limits.pools.values()) {
+      const total = used.get(id) ?? 0n;
+      if (booked !== total) this.world.violate(`pool ${id} has used ${booked}, its executions ${total}`);
+      const ceiling = this.ceilings.get(limitId);
+      if (ceiling !== undefined && booked > ceiling) this.world.violate(`budget ${limitId} has used ${booked} of ${ceiling}`);
+    }
+  }
+}
+
+function isPool(kind: string): boolean {
+  return kind === 'credit' || kind === 'budget' || kind === 'concurrent_requests';
+}
+
+interface AllowanceParts {
+  readonly pool: { readonly kind: string; readonly key: string };
+  readonly grant: { readonly id: string | null; readonly free: bigint };
+  readonly owed: ReadonlyMap<string, bigint>;
+}
+
+/** What a process has in its hands beside what requests hold. */
+function freeOf(gateway: SimulatedGateway): { name: string; kind: string; amount: bigint }[] {
+  const found: { name: string; kind: string; amount: bigint }[] = [];
+  const { allowances } = gateway.leases as unknown as { allowances: ReadonlyMap<string, AllowanceParts> };
+  for (const { pool, grant, owed } of allowances.values()) {
+    if (!isPool(pool.kind)) continue;
+    if (grant.id !== null && grant.free > 0n) found.push({ name: grant.id, kind: pool.kind, amount: grant.free });
+    for (const [name, amount] of owed) found.push({ name, kind: pool.kind, amount });
+  }
+  return found;
+}
+
+function addSpent(truth: Truth, add: (name: string, amount: bigint) => void): void {
+  const { expected, walletId } = truth;
+  if (expected === null) return;
+  if (walletId !== null && expected.charge !== null) add(walletId, expected.charge);
+  for (const { allowance, grant } of truth.draws)
+    if (allowance.pool.kind === 'budget' && grant !== null && grant.id !== null) add(grant.id, expected.budgetUse);
+}

@@ -5,6 +5,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { z } from 'zod';
 import type { IdentityStore } from '../../src/control-plane/identity/identity-store.ts';
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
+import type { PreviewOrder } from '../../src/control-plane/routing/preview.ts';
 import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
@@ -68,6 +69,11 @@ const parts = {
   authenticator,
   identity,
   billing: identity,
+  routing: identity,
+  previewRoute: async ({ body, ...order }: PreviewOrder) => {
+    asked.push({ operation: 'previewRoute', values: [order, body.toString()] });
+    return answer;
+  },
   webhookTargets: { allowHttp: false, allowPrivate: false },
   dialectRefusals: new Set(),
   publicUrl: 'https://gate.test',
@@ -148,11 +154,12 @@ describe('control-plane routes', () => {
       const absent = await call(route, { as, ...body });
       assert.equal(absent.status, 404);
       assert.equal(asked.length, 1);
+      const takesNames = route.path.includes('Name');
       for (const id of ['x', `${OTHER_ID}0`, '%00', "'%20OR%201=1--", '%ff%fe', '..%2f..', OTHER_ID.toUpperCase().replace('B', 'G')]) {
         const reply = await call(route, { as, id, ...body });
         assert.deepEqual([reply.status, reply.body.toString()], [404, absent.body.toString()], id);
       }
-      assert.equal(asked.length, 1, 'storage is not asked about what is no id');
+      if (!takesNames) assert.equal(asked.length, 1, 'storage is not asked about what is no id');
     });
   }
 
@@ -183,7 +190,8 @@ describe('control-plane routes', () => {
 
     test(`${nameOf(route)} stores strange text as it is or refuses it by field, and never faults`, async () => {
       const example = exampleOf(route);
-      for (const field of Object.keys(propertiesOf(route))) {
+      // A request to preview is read as bytes, and what is no request has no model: how strange ones are read has its own tests.
+      for (const field of Object.keys(propertiesOf(route)).filter((name) => name !== 'body')) {
         for (const text of STRANGE_TEXTS) {
           asked.length = 0;
           const reply = await call(route, { as, body: JSON.stringify({ ...example, [field]: text }) });
@@ -293,6 +301,12 @@ function exampleOf(route: DescribedRoute): Readonly<Record<string, unknown>> {
     reference: 'invoice 1',
     frozen: true,
     url: 'https://hooks.test/tollgate',
+    policy: 'default',
+    api: 'chat_completions',
+    body: '{}',
+    classifier: { model: 'sim/judge', timeout_ms: 800, confidence_floor: 0.6 },
+    tiers: [{ name: 'only', description: 'everything', models: [{ id: 'sim/small' }] }],
+    fallback_tier: 'only',
   };
   const schema = z.toJSONSchema(route.description.body as z.ZodType, { io: 'input' }) as { required?: readonly string[]; properties?: object };
   const { required = [], properties = {} } = schema;

@@ -1,0 +1,95 @@
+// The reports over HTTP, in the test's process: the real route table, forwarder, report server and embedded ClickHouse; who calls, and the time, are the test's.
+
+import assert from 'node:assert/strict';
+import { ReportServer } from '../../jobs/reports/report-server.ts';
+import { ReportForwarder, type ReportForwarderOptions } from '../../src/control-plane/reports/forward-report.ts';
+import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
+import type { Principal } from '../../src/domain/identity/principal.ts';
+import { type Clock, systemClock } from '../../src/platform/clock.ts';
+import { MetricsRegistry } from '../../src/platform/metrics.ts';
+import type { RouteParts } from '../../src/routes/route-parts.ts';
+import { createRoutes } from '../../src/routes.ts';
+import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
+import { type HttpAnswer, httpCall } from './http-call.ts';
+import { startHttpFront } from './http-front.ts';
+import { silentLog } from './silent-log.ts';
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export const DELEGATION_KEY = Buffer.from('k'.repeat(43));
+
+export interface ReportsFrontOptions {
+  readonly principals: Readonly<Record<string, Principal>>;
+  /** null: ClickHouse is away. */
+  readonly clickhouse: () => ClickHouseClient | null;
+  /** By team, the organization it belongs to. */
+  readonly teams?: ReadonlyMap<string, string>;
+  readonly clock?: Clock;
+  /** Of the gateway; jobs has `DELEGATION_KEY`. */
+  readonly delegationKey?: Buffer | null;
+  /** Where the gateway asks; by default where the report server is. */
+  readonly address?: ReportForwarderOptions['address'];
+  readonly limits?: ReportForwarderOptions['limits'];
+  /** Statements of reports at once. */
+  readonly atOnce?: number;
+}
+
+export interface ReportsFront {
+  readonly url: string;
+  readonly forwarder: ReportForwarder;
+  readonly metrics: MetricsRegistry;
+  get(as: string, path: string, headers?: Readonly<Record<string, string>>): Promise<HttpAnswer>;
+  /** The parsed body of an answer that must be 200. */
+  json(as: string, path: string): Promise<Json>;
+  stop(): Promise<void>;
+}
+
+export async function startReportsFront(options: ReportsFrontOptions): Promise<ReportsFront> {
+  const { principals, clickhouse, teams = new Map(), clock = systemClock, delegationKey = DELEGATION_KEY, limits = {}, atOnce = 2 } = options;
+  const metrics = new MetricsRegistry();
+  const server = new ReportServer({
+    address: { host: '127.0.0.1', port: 0 },
+    delegationKey: DELEGATION_KEY,
+    issuer: 'Service',
+    clickhouse,
+    atOnce,
+    log: silentLog,
+    clock,
+    metrics,
+  });
+  await server.start();
+  const forwarder = new ReportForwarder({
+    address: options.address ?? { host: '127.0.0.1', port: server.port },
+    delegationKey,
+    clock,
+    log: silentLog,
+    limits,
+  });
+  const parts = {
+    authenticator: new Authenticator(async (credential) => principals[credential] ?? null, systemClock),
+    reports: forwarder,
+    identity: {
+      getTeam: async ({ organizationId, teamId }: { organizationId: string; teamId: string }) =>
+        teams.get(teamId) === organizationId ? { id: teamId } : { refused: 'not_found' },
+    },
+    dialectRefusals: new Set(),
+    publicUrl: 'https://gate.test',
+  } as unknown as RouteParts;
+  const front = await startHttpFront(createRoutes(parts));
+  const get: ReportsFront['get'] = (as, path, headers = {}) => httpCall(`${front.url}${path}`, { headers: { authorization: `Bearer ${as}`, ...headers } });
+  return {
+    url: front.url,
+    forwarder,
+    metrics,
+    get,
+    async json(as, path) {
+      const answer = await get(as, path);
+      assert.equal(answer.status, 200, `${path}: ${answer.body.toString()}`);
+      return JSON.parse(answer.body.toString()) as Json;
+    },
+    async stop() {
+      await front.stop();
+      await server.close(0);
+    },
+  };
+}

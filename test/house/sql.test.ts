@@ -9,9 +9,11 @@ import { ALL_SOURCES, listBreaches, ROOT, type SourceFile, sourcesIn } from './s
 const STATEMENT = /[`'"]\s*(SELECT\s[^`'"]*\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+(TABLE|INDEX)|ALTER\s+TABLE|WITH\s+\w+\s+AS\s*\()/;
 
 describe('SQL', () => {
-  for (const folder of ['deploy/postgres', 'deploy/clickhouse']) {
+  for (const folder of ['deploy/postgres', 'deploy/clickhouse', 'deploy/clickhouse/cluster']) {
     test(`${folder} is numbered from 1 without a gap`, () => {
-      const files = readdirSync(join(ROOT, folder)).sort();
+      const files = readdirSync(join(ROOT, folder))
+        .filter((file) => file.endsWith('.sql'))
+        .sort();
       assert.ok(files.length > 0);
       for (const [index, file] of files.entries()) assert.match(file, new RegExp(`^${String(index + 1).padStart(4, '0')}-[a-z0-9-]+\\.sql$`));
     });

@@ -54,19 +54,11 @@ function hasStatus(fact: RequestFact, status: string): boolean {
   return status.endsWith('xx') ? String(fact.status ?? '').startsWith(status.slice(0, 1)) : String(fact.status) === status;
 }
 
+const NO_ERRORS: ReadonlySet<string> = new Set(['completed', 'completed_without_usage', 'aborted_before_first_byte', 'aborted_mid_stream', 'usage_then_cut']);
+
 /** The client got a refusal, or the provider or we failed it; a client that left is none. */
 function isError(fact: RequestFact): boolean {
-  if (fact.status !== null && fact.status >= 400) return true;
-  switch (fact.outcome) {
-    case 'completed':
-    case 'completed_without_usage':
-    case 'aborted_before_first_byte':
-    case 'aborted_mid_stream':
-    case 'usage_then_cut':
-      return false;
-    default:
-      return true;
-  }
+  return (fact.status !== null && fact.status >= 400) || !NO_ERRORS.has(fact.outcome);
 }
 
 /** The charge of who is billed; the price of what was used of who is not. */

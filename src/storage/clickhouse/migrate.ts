@@ -57,7 +57,7 @@ function readMigrations(directory: string): Migration[] {
 }
 
 /** The engine takes one statement at a time. A statement ends with a semicolon at the end of a line. */
-function splitStatements(sql: string): string[] {
+export function splitStatements(sql: string): string[] {
   const withoutComments = sql.replace(/^\s*--.*$/gm, '');
   return withoutComments
     .split(/;[ \t]*$/m)

@@ -63,6 +63,11 @@ const METRICS: readonly MetricSql[] = [
   total('ttft_known', 'count(ttft_ms)'),
   total('confidence_sum', 'sum(ifNull(route_confidence, 0))'),
   total('confidence_known', 'count(route_confidence)'),
+];
+
+/** What is counted by how a route was found: reasons, policies, classifiers. */
+const FACETS: readonly MetricSql[] = [
+  total('requests', 'count()'),
   { name: 'confidence_buckets', state: `countResample(0, 10, 1)(${CONFIDENCE_BUCKET})`, merge: 'sumForEach' },
   { name: 'first_at', state: 'min(admitted_at)', merge: 'min' },
   { name: 'last_at', state: 'max(admitted_at)', merge: 'max' },
@@ -79,15 +84,26 @@ const METRICS: readonly MetricSql[] = [
 const MONEY: ReadonlySet<string> = new Set(['spend', 'baseline_spend', 'baseline_cost', 'classifier_cost']);
 const INSTANTS: ReadonlySet<string> = new Set(['first_at', 'last_at']);
 
-/** Select list over facts: the state of every metric, by name. */
-export const METRIC_STATES = METRICS.map(({ name, state }) => `${state} AS state_${name}`).join(',\n  ');
+/** Select lists over facts: the state of every metric, by name. */
+export const METRIC_STATES = statesOf(METRICS);
+export const FACET_STATES = statesOf(FACETS);
 
-/** Select list over rows that have those states. Decimals are text: no float touches them. */
-export const MERGED_METRICS = METRICS.map(({ name, merge }) => shown(name, `${merge}(state_${name})`)).join(',\n  ');
+/** Select lists over rows that have those states. */
+export const MERGED_METRICS = mergedOf(METRICS);
+export const MERGED_FACETS = mergedOf(FACETS);
 
 /** Select list over facts of what a series shows. */
 export const SERIES_COLUMNS = SERIES_METRICS.map(({ name, state }) => shown(name, state)).join(',\n  ');
 
+function statesOf(metrics: readonly MetricSql[]): string {
+  return metrics.map(({ name, state }) => `${state} AS state_${name}`).join(',\n  ');
+}
+
+function mergedOf(metrics: readonly MetricSql[]): string {
+  return metrics.map(({ name, merge }) => shown(name, `${merge}(state_${name})`)).join(',\n  ');
+}
+
+/** Decimals are text: no float touches them. */
 function shown(name: string, value: string): string {
   if (MONEY.has(name)) return `toString(${value}) AS m_${name}`;
   return INSTANTS.has(name) ? `toUnixTimestamp64Milli(${value}) AS m_${name}` : `${value} AS m_${name}`;
@@ -116,6 +132,10 @@ export interface MetricsRow extends SeriesRow {
   readonly m_ttft_known: number;
   readonly m_confidence_sum: number;
   readonly m_confidence_known: number;
+}
+
+export interface FacetRow {
+  readonly m_requests: number;
   readonly m_confidence_buckets: readonly number[];
   readonly m_first_at: number;
   readonly m_last_at: number;
@@ -148,6 +168,11 @@ export const NO_METRICS: MetricsRow = {
   m_ttft_known: 0,
   m_confidence_sum: 0,
   m_confidence_known: 0,
+};
+
+/** Of no requests. */
+export const NO_FACETS: FacetRow = {
+  m_requests: 0,
   m_confidence_buckets: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
   m_first_at: 0,
   m_last_at: 0,

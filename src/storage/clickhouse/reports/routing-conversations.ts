@@ -5,8 +5,11 @@ import { ratio } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
-/** A human turn can be many requests (tool calls). 128 bits of a hash stand for its name; a request of no known conversation is a turn. */
-const TURN = "sipHash128(route_session, if(route_turn = '', toString(id), route_turn))";
+/**
+ * A human turn can be many requests (tool calls). A hash of 64 bits stands for its name: among ten million turns, one in 400,000 reports would take two
+ * for one. A request of no known conversation is a turn.
+ */
+const TURN = "if(route_turn = '', sipHash64(id), sipHash64(route_session, route_turn))";
 
 /** The classifier was asked whether the turn corrects the answer before it. */
 const IS_FOLLOW_UP = 'isNotNull(route_correction_probability)';
@@ -59,13 +62,15 @@ export async function selectRoutingConversations(client: ClickHouseClient, quest
   const rows = await selectReport<ConversationRow>(
     client,
     `SELECT is_remembered, previous_tier, previous_model, grouping(is_remembered, previous_tier, previous_model) AS grouped_by,
-       uniqExactIf(turn, is_follow_up) AS follow_ups, uniqExactIf(turn, is_correction) AS corrections, uniqExactIf(turn, is_escalated) AS escalated,
-       countIf(is_remembered) AS remembered, countIf(is_sticky) AS sticky
+       countIf(is_follow_up) AS follow_ups, countIf(is_correction) AS corrections, countIf(is_escalated) AS escalated,
+       sum(remembered_requests) AS remembered, sum(sticky_requests) AS sticky
      FROM (
-       SELECT ${TURN} AS turn, toUInt8(${IS_REMEMBERED}) AS is_remembered, toString(route_previous_tier) AS previous_tier, toString(route_previous_model) AS previous_model,
-         ${IS_FOLLOW_UP} AS is_follow_up, route_correction AS is_correction, ${IS_ESCALATED} AS is_escalated, route_sticky AS is_sticky
+       SELECT max(route_previous_model) AS previous_model, max(route_previous_tier) AS previous_tier, toUInt8(previous_model != '') AS is_remembered,
+         max(${IS_FOLLOW_UP}) AS is_follow_up, max(route_correction) AS is_correction, max(${IS_ESCALATED}) AS is_escalated,
+         countIf(${IS_REMEMBERED}) AS remembered_requests, countIf(route_sticky) AS sticky_requests
        FROM request_facts FINAL
        WHERE routed AND (${IS_FOLLOW_UP} OR ${IS_REMEMBERED}) AND ${checkedConditions(question)}
+       GROUP BY ${TURN}
      )
      GROUP BY GROUPING SETS ((), (is_remembered, previous_tier), (is_remembered, previous_model))
      ${REPORT_SETTINGS}`,

@@ -1,6 +1,7 @@
-// The groups of the routing report (spec 2.5) that have metrics or counts of requests: totals, tiers, models, kinds of work, reasons, policies ...
+// The groups of the routing report (spec 2.5) that have metrics: totals, tiers, models, kinds of work.
 //
-// One pass over the facts makes cells, one for each combination of what is grouped by; everything else is merged from the cells.
+// One pass over the facts makes cells, one for each combination of what is grouped by; the groups are merged from the cells. A quantile's state is
+// large, so the cells are few: what needs counts alone is grouped in routing-facets.ts.
 
 import type { ClickHouseClient } from '../clickhouse.ts';
 import { MERGED_METRICS, METRIC_STATES, type MetricsRow } from './metrics.ts';
@@ -12,78 +13,20 @@ const MODELS_MAX = 25;
 /** Stands for a rank that is not known. */
 const NO_RANK = 255;
 
-/** What rows are grouped by: the name, and what it is of a fact. In the order of the bits of `grouped_by`, the first one highest. */
-const KEYS = {
-  tier: 'toString(route_tier)',
-  served: 'toString(model)',
-  task: 'toString(route_task)',
-  picked: 'toString(route_picked_by)',
-  reason: 'toString(route_reason)',
-  policy: 'toString(route_policy)',
-  policy_version: 'route_policy_version',
-  classifier: 'toString(classifier_model)',
-  // The model, or '' beyond the first by requests: known only when all are counted.
-  ranked_model: null,
-} as const;
-type Key = keyof typeof KEYS;
-
-const KEY_NAMES = Object.keys(KEYS) as Key[];
-const KEY_LIST = KEY_NAMES.join(', ');
-const CELL_KEYS = Object.entries(KEYS)
-  .flatMap(([name, expression]) => (expression === null ? [] : [`${expression} AS ${name}`]))
-  .join(', ');
-const CELL_KEY_LIST = KEY_NAMES.filter((name) => KEYS[name] !== null).join(', ');
-
-const GROUPS = {
-  totals: [],
-  tiers: ['tier'],
-  models: ['ranked_model'],
-  tasks: ['task'],
-  taskModels: ['task', 'served'],
-  pickedBy: ['picked'],
-  reasons: ['reason'],
-  policies: ['policy', 'policy_version'],
-  classifiers: ['classifier'],
-} as const satisfies Record<string, readonly Key[]>;
-type GroupName = keyof typeof GROUPS;
-
-const GROUPING_SETS = Object.values(GROUPS)
-  .map((keys) => `(${keys.join(', ')})`)
-  .join(', ');
-
-function groupsStatement(question: ReportQuestion): string {
-  return `
-    SELECT ${KEY_LIST}, grouping(${KEY_LIST}) AS grouped_by,
-      argMaxIf(rank, (state_last_at, rank), rank != ${NO_RANK}) AS tier_rank, countIf(rank != ${NO_RANK}) AS tier_ranks,
-      ${MERGED_METRICS}
-    FROM (
-      SELECT *, if(dense_rank() OVER (ORDER BY served_requests DESC, served) <= ${MODELS_MAX}, served, '') AS ranked_model
-      FROM (
-        SELECT *, sum(state_requests) OVER (PARTITION BY served) AS served_requests
-        FROM (
-          SELECT ${CELL_KEYS}, ifNull(route_tier_rank, ${NO_RANK}) AS rank,
-            ${METRIC_STATES}
-          FROM request_facts FINAL
-          WHERE routed AND ${checkedConditions(question)}
-          GROUP BY ${CELL_KEY_LIST}, rank
-        )
-      )
-    )
-    GROUP BY GROUPING SETS (${GROUPING_SETS})
-    ${REPORT_SETTINGS}`;
-}
+/** Bits of `grouping(tier, ranked_model, task, served)`: a key that a row is not grouped by. */
+const OF_ALL = 0b1111;
+const OF_TIER = 0b0111;
+const OF_MODEL = 0b1011;
+const OF_TASK = 0b1101;
+const OF_TASK_MODEL = 0b1100;
 
 /** Of its group's keys only; the others have no meaning in it. */
 export interface GroupRow extends MetricsRow {
   readonly tier: string;
-  readonly served: string;
-  readonly task: string;
-  readonly picked: string;
-  readonly reason: string;
-  readonly policy: string;
-  readonly policy_version: number;
-  readonly classifier: string;
+  /** '' beyond the first by requests. */
   readonly ranked_model: string;
+  readonly task: string;
+  readonly served: string;
   readonly grouped_by: number;
   /** As of the latest request that had one. */
   readonly tier_rank: number;
@@ -91,15 +34,39 @@ export interface GroupRow extends MetricsRow {
   readonly tier_ranks: number;
 }
 
-export type RoutingGroups = Readonly<Record<GroupName, readonly GroupRow[]>>;
-
-export async function selectRoutingGroups(client: ClickHouseClient, question: ReportQuestion): Promise<RoutingGroups> {
-  const rows = await selectReport<GroupRow>(client, groupsStatement(question), conditionParameters(question));
-  const names = Object.keys(GROUPS) as GroupName[];
-  return Object.fromEntries(names.map((name) => [name, rows.filter((row) => row.grouped_by === bitsWithout(GROUPS[name]))])) as unknown as RoutingGroups;
+export interface RoutingGroups {
+  /** One row, or none. */
+  readonly totals: readonly GroupRow[];
+  readonly tiers: readonly GroupRow[];
+  readonly models: readonly GroupRow[];
+  readonly tasks: readonly GroupRow[];
+  readonly taskModels: readonly GroupRow[];
 }
 
-/** `grouping` sets the bit of each key that a row is not grouped by. */
-function bitsWithout(keys: readonly Key[]): number {
-  return KEY_NAMES.reduce((bits, key) => bits * 2 + (keys.includes(key) ? 0 : 1), 0);
+export async function selectRoutingGroups(client: ClickHouseClient, question: ReportQuestion): Promise<RoutingGroups> {
+  const rows = await selectReport<GroupRow>(
+    client,
+    `SELECT tier, ranked_model, task, served, grouping(tier, ranked_model, task, served) AS grouped_by,
+       argMaxIf(rank, (latest, rank), rank != ${NO_RANK}) AS tier_rank, countIf(rank != ${NO_RANK}) AS tier_ranks,
+       ${MERGED_METRICS}
+     FROM (
+       SELECT *, if(dense_rank() OVER (ORDER BY served_requests DESC, served) <= ${MODELS_MAX}, served, '') AS ranked_model
+       FROM (
+         SELECT *, sum(state_requests) OVER (PARTITION BY served) AS served_requests
+         FROM (
+           SELECT toString(route_tier) AS tier, ifNull(route_tier_rank, ${NO_RANK}) AS rank, toString(route_task) AS task, toString(model) AS served,
+             max(admitted_at) AS latest,
+             ${METRIC_STATES}
+           FROM request_facts FINAL
+           WHERE routed AND ${checkedConditions(question)}
+           GROUP BY tier, rank, task, served
+         )
+       )
+     )
+     GROUP BY GROUPING SETS ((), (tier), (ranked_model), (task), (task, served))
+     ${REPORT_SETTINGS}`,
+    conditionParameters(question),
+  );
+  const of = (grouping: number): GroupRow[] => rows.filter((row) => row.grouped_by === grouping);
+  return { totals: of(OF_ALL), tiers: of(OF_TIER), models: of(OF_MODEL), tasks: of(OF_TASK), taskModels: of(OF_TASK_MODEL) };
 }

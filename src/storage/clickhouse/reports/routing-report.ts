@@ -1,7 +1,7 @@
-// The routing report (spec 2.5): four passes over the facts, and a fifth for the recent corrections where the audience sees them.
+// The routing report (spec 2.5): five passes over the facts, each over other columns, and a sixth for the recent corrections where the audience sees them.
 
 import type { ClickHouseClient } from '../clickhouse.ts';
-import { type Metrics, type MetricsRow, metricsOf, NO_METRICS, quantileOf, ratio } from './metrics.ts';
+import { type FacetRow, type Metrics, metricsOf, NO_FACETS, NO_METRICS, quantileOf, ratio } from './metrics.ts';
 import type { ReportQuestion } from './report-question.ts';
 import {
   compareText,
@@ -11,6 +11,7 @@ import {
   selectRecentCorrections,
   selectRoutingConversations,
 } from './routing-conversations.ts';
+import { type RoutingFacets, selectRoutingFacets } from './routing-facets.ts';
 import { type GroupRow, type RoutingGroups, selectRoutingGroups } from './routing-groups.ts';
 import { type RejectionCount, selectRejections } from './routing-rejections.ts';
 import { type SeriesPoint, selectRoutingSeries } from './routing-series.ts';
@@ -69,6 +70,7 @@ export interface RoutingQuestion extends ReportQuestion {
 /** One statement after the other: each may use the whole memory that a report is given. */
 export async function routingReport(client: ClickHouseClient, question: RoutingQuestion): Promise<RoutingReport> {
   const groups = await selectRoutingGroups(client, question);
+  const facets = await selectRoutingFacets(client, question);
   const { allRequests, series } = await selectRoutingSeries(client, question);
   const { sessions, by_previous_tier, by_previous_model } = await selectRoutingConversations(client, question);
   const rejections = await selectRejections(client, question);
@@ -79,20 +81,19 @@ export async function routingReport(client: ClickHouseClient, question: RoutingQ
     all_requests: allRequests,
     routed_share: ratio(all.m_requests, allRequests),
     classifier: {
-      ...classifierOf(all),
+      ...classifierOf(facets.totals[0] ?? NO_FACETS),
       fallback_rate: ratio(all.m_fallbacks, all.m_requests),
       cached_share: ratio(all.m_cached, all.m_requests),
       escalated_share: ratio(all.m_escalated, all.m_requests),
     },
     sessions,
   };
-  return { totals, series, ...groupsOf(groups, all), rejections, by_previous_tier, by_previous_model, recent_corrections };
+  return { totals, series, ...groupsOf(groups, all.m_requests), ...facetsOf(facets), rejections, by_previous_tier, by_previous_model, recent_corrections };
 }
 
-type Grouped = Omit<RoutingReport, 'totals' | 'series' | 'rejections' | 'by_previous_tier' | 'by_previous_model' | 'recent_corrections'>;
+type Grouped = Pick<RoutingReport, 'by_tier' | 'by_model' | 'model_remainder' | 'by_task' | 'task_models'>;
 
-function groupsOf(groups: RoutingGroups, all: MetricsRow): Grouped {
-  const whole = all.m_requests;
+function groupsOf(groups: RoutingGroups, whole: number): Grouped {
   const ofTask = new Map(groups.tasks.map((row) => [row.task, row.m_requests]));
   const remainder = groups.models.find((row) => row.ranked_model === '');
   return {
@@ -107,14 +108,22 @@ function groupsOf(groups: RoutingGroups, all: MetricsRow): Grouped {
     task_models: mostFirst(groups.taskModels, (row) => row.served)
       .sort((a, b) => (ofTask.get(b.task) ?? 0) - (ofTask.get(a.task) ?? 0) || compareText(a.task, b.task))
       .map((row) => ({ task: row.task, model: row.served, ...metricsOf(row, ofTask.get(row.task) ?? 0) })),
-    picked_by: mostFirst(groups.pickedBy, (row) => row.picked).map((row) => ({ picked_by: row.picked, requests: row.m_requests })),
-    reasons: mostFirst(groups.reasons, (row) => row.reason).map((row) => ({ reason: row.reason, requests: row.m_requests })),
+  };
+}
+
+type Faceted = Pick<RoutingReport, 'picked_by' | 'reasons' | 'confidence' | 'classifiers' | 'policies'>;
+
+function facetsOf(facets: RoutingFacets): Faceted {
+  const buckets = facets.totals[0]?.m_confidence_buckets ?? [];
+  return {
+    picked_by: mostFirst(facets.pickedBy, (row) => row.picked).map((row) => ({ picked_by: row.picked, requests: row.m_requests })),
+    reasons: mostFirst(facets.reasons, (row) => row.reason).map((row) => ({ reason: row.reason, requests: row.m_requests })),
     // Of no requests there is no list of counts.
-    confidence: Array.from({ length: 10 }, (_, index) => ({ from: index / 10, to: (index + 1) / 10, requests: all.m_confidence_buckets[index] ?? 0 })),
-    classifiers: mostFirst(groups.classifiers, (row) => row.classifier)
+    confidence: Array.from({ length: 10 }, (_, index) => ({ from: index / 10, to: (index + 1) / 10, requests: buckets[index] ?? 0 })),
+    classifiers: mostFirst(facets.classifiers, (row) => row.classifier)
       .filter((row) => row.classifier !== '')
       .map((row) => ({ model: row.classifier, ...classifierOf(row) })),
-    policies: groups.policies
+    policies: facets.policies
       .map((row) => ({
         policy: row.policy,
         version: row.policy_version,
@@ -126,11 +135,11 @@ function groupsOf(groups: RoutingGroups, all: MetricsRow): Grouped {
   };
 }
 
-function mostFirst(rows: readonly GroupRow[], nameOf: (row: GroupRow) => string): GroupRow[] {
+function mostFirst<Row extends Pick<GroupRow, 'm_requests'>>(rows: readonly Row[], nameOf: (row: Row) => string): Row[] {
   return rows.toSorted((a, b) => b.m_requests - a.m_requests || compareText(nameOf(a), nameOf(b)));
 }
 
-function classifierOf(row: MetricsRow): ClassifierTotals {
+function classifierOf(row: FacetRow): ClassifierTotals {
   const isPriced = row.m_classifier_priced > 0 && row.m_classifier_unpriced === 0;
   return {
     calls: row.m_classifier_calls,

@@ -26,6 +26,8 @@ export class TimeBuckets {
   readonly #wall: Intl.DateTimeFormat;
   readonly #unitMs: number;
   readonly #byName = new Map<string, TimeBucket>();
+  /** Of zones' offsets from UTC, at the beginnings of days in UTC. */
+  readonly #offsets = new Map<number, number>();
 
   constructor({ timeZone, granularity }: Pick<ReportWindow, 'timeZone' | 'granularity'>) {
     this.#unitMs = granularity === 'hour' ? HOUR_MS : DAY_MS;
@@ -73,8 +75,23 @@ export class TimeBuckets {
     return this.#unitMs === DAY_MS ? String(unit) : `${unit} ${wallMs - instantMs}`;
   }
 
-  /** What the wall shows, as if it were UTC. */
+  /** What the wall shows, as if it were UTC. Asking the runtime is slow: where a day begins and ends with one offset, it has it throughout. */
   #wallMs(instantMs: number): number {
+    const day = Math.floor(instantMs / DAY_MS);
+    const offsetMs = this.#offsetAtStartOf(day);
+    return offsetMs === this.#offsetAtStartOf(day + 1) ? instantMs + offsetMs : this.#askedWallMs(instantMs);
+  }
+
+  #offsetAtStartOf(day: number): number {
+    let offsetMs = this.#offsets.get(day);
+    if (offsetMs === undefined) {
+      offsetMs = this.#askedWallMs(day * DAY_MS) - day * DAY_MS;
+      this.#offsets.set(day, offsetMs);
+    }
+    return offsetMs;
+  }
+
+  #askedWallMs(instantMs: number): number {
     const parts: Partial<Record<Intl.DateTimeFormatPartTypes, number>> = {};
     for (const { type, value } of this.#wall.formatToParts(instantMs)) parts[type] = Number(value);
     const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = parts;

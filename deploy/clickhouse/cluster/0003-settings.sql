@@ -1,0 +1,14 @@
+-- What the user of the jobs process needs so that a fact, once its insert has succeeded, is in the cluster and stays there. To be given to that user:
+-- ALTER USER ... SETTINGS PROFILE 'tollgate'.
+
+CREATE SETTINGS PROFILE IF NOT EXISTS tollgate ON CLUSTER '{cluster}' SETTINGS
+    -- The insert returns when every shard has its rows, not when they are queued for it.
+    distributed_foreground_insert = 1,
+    -- ... and when most replicas of the shard have them: the loss of one loses nothing.
+    insert_quorum = 'auto',
+    insert_quorum_parallel = 1,
+    insert_deduplicate = 1,
+    -- A report of one organization asks its shard alone.
+    optimize_skip_unused_shards = 1,
+    -- A replica that lags says too little.
+    max_replica_delay_for_distributed_queries = 30;

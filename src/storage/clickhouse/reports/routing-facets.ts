@@ -1,0 +1,54 @@
+// How routes were found (spec 2.5): counts by reason and by what picked the model, confidence, classifiers, policy versions. One pass over the facts.
+
+import type { ClickHouseClient } from '../clickhouse.ts';
+import { FACET_STATES, type FacetRow, MERGED_FACETS } from './metrics.ts';
+import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { REPORT_SETTINGS, selectReport } from './select-report.ts';
+
+/** Bits of `grouping(reason, picked, policy, policy_version, classifier)`: a key that a row is not grouped by. */
+const OF_ALL = 0b11111;
+const OF_REASON = 0b01111;
+const OF_PICKED = 0b10111;
+const OF_POLICY = 0b11001;
+const OF_CLASSIFIER = 0b11110;
+
+/** Of its group's keys only. */
+interface FacetGroupRow extends FacetRow {
+  readonly reason: string;
+  readonly picked: string;
+  readonly policy: string;
+  readonly policy_version: number;
+  readonly classifier: string;
+  readonly grouped_by: number;
+}
+
+export interface RoutingFacets {
+  /** One row, or none. */
+  readonly totals: readonly FacetGroupRow[];
+  readonly reasons: readonly FacetGroupRow[];
+  readonly pickedBy: readonly FacetGroupRow[];
+  readonly policies: readonly FacetGroupRow[];
+  /** '' made no call. */
+  readonly classifiers: readonly FacetGroupRow[];
+}
+
+export async function selectRoutingFacets(client: ClickHouseClient, question: ReportQuestion): Promise<RoutingFacets> {
+  const rows = await selectReport<FacetGroupRow>(
+    client,
+    `SELECT reason, picked, policy, policy_version, classifier, grouping(reason, picked, policy, policy_version, classifier) AS grouped_by,
+       ${MERGED_FACETS}
+     FROM (
+       SELECT toString(route_reason) AS reason, toString(route_picked_by) AS picked, toString(route_policy) AS policy, route_policy_version AS policy_version,
+         toString(classifier_model) AS classifier,
+         ${FACET_STATES}
+       FROM request_facts FINAL
+       WHERE routed AND ${checkedConditions(question)}
+       GROUP BY reason, picked, policy, policy_version, classifier
+     )
+     GROUP BY GROUPING SETS ((), (reason), (picked), (policy, policy_version), (classifier))
+     ${REPORT_SETTINGS}`,
+    conditionParameters(question),
+  );
+  const of = (grouping: number): FacetGroupRow[] => rows.filter((row) => row.grouped_by === grouping);
+  return { totals: of(OF_ALL), reasons: of(OF_REASON), pickedBy: of(OF_PICKED), policies: of(OF_POLICY), classifiers: of(OF_CLASSIFIER) };
+}

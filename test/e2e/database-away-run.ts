@@ -133,7 +133,7 @@ export async function runDatabaseAway(options: { seconds: number; rate: number; 
       facts: result.facts,
       chargedPico: result.chargedPico,
       backMs: { served: Math.round(servedMs), posted: Math.round(result.postedAtMs - backAtMs) },
-      problems: [...result.problems, ...checkAnswers(load.sent)],
+      problems: [...result.problems, ...checkAnswers(load.sent), ...checkOthers(othersFound)],
     };
   } finally {
     await tollgate?.stop();
@@ -205,7 +205,7 @@ class SteadyLoad {
     for (let index = 0; index < seconds * this.rate; index += 1) {
       const waitMs = startedMs + (index * 1_000) / this.rate - performance.now();
       if (waitMs > 1) await pause(waitMs);
-      this.start(phase, this.choose(phase));
+      void this.start(phase, this.choose(phase));
     }
   }
 
@@ -267,6 +267,21 @@ function askOthers(url: string): { stop(): Promise<AwayReport['others']> } {
       return found;
     },
   };
+}
+
+const EXPECTED_OF_OTHERS: Readonly<Record<string, string>> = {
+  'a credential that nobody has seen': '502',
+  'the list of models': '200',
+  'a generation': '500',
+  'the limits': '200',
+  'a continued response': '503',
+};
+
+function checkOthers(others: AwayReport['others']): string[] {
+  return Object.entries(others).flatMap(([name, { statuses }]) => {
+    const found = Object.keys(statuses).join(', ');
+    return found === EXPECTED_OF_OTHERS[name] ? [] : [`${name}: answered with ${found}`];
+  });
 }
 
 /** Each of them, several times in a row: every process is asked. */

@@ -26,6 +26,8 @@ const REMEMBERED_MAX = 20_000;
 /** A response that another process relayed a moment ago may still be on its way from its spool. */
 const WAIT_MAX_MS = 400;
 const ASK_AGAIN_MS = 60;
+/** A store that does not answer in this time is away: a request must not wait for a connection's own timeouts. */
+const STORE_DEADLINE_MS = 2_000;
 
 export class SavedResponses {
   private readonly findSaved: FindSavedResponse;
@@ -52,9 +54,21 @@ export class SavedResponses {
     if (known !== undefined) return known;
     const startedAtMs = this.clock.monotonicMs();
     for (;;) {
-      const answer = await this.findSaved(owner, responseId);
+      const answer = await this.findInTime(owner, responseId);
       if (answer !== 'unknown' || this.clock.monotonicMs() - startedAtMs >= WAIT_MAX_MS) return answer;
       await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+    }
+  }
+
+  private async findInTime(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no answer within ${STORE_DEADLINE_MS} ms`)), STORE_DEADLINE_MS);
+    });
+    try {
+      return await Promise.race([this.findSaved(owner, responseId), late]);
+    } finally {
+      clearTimeout(timer);
     }
   }
 }

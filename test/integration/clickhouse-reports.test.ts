@@ -12,6 +12,7 @@ import type { ReportFilters, ReportQuestion, ReportScope } from '../../src/stora
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
 import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
+import { assertFigures } from '../support/assert-figures.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { type FactPools, GENERATED_FROM_MS, GENERATED_UNTIL_MS, generateFacts } from '../support/fact-generator.ts';
 import { expectedCharges, expectedDays, expectedEntry, expectedReport, expectedSummary, latestVersions, matching } from '../support/report-oracle.ts';
@@ -19,8 +20,6 @@ import { expectedCharges, expectedDays, expectedEntry, expectedReport, expectedS
 const FACTS = 20_000;
 const SEED = 20_261_120;
 const HOUR_MS = 3_600_000;
-/** What is rounded to six places, and percentages, which have four. */
-const TOLERANCE = 6e-5;
 
 const generated = generateFacts(SEED, FACTS);
 const latest = latestVersions(generated.facts);
@@ -110,20 +109,6 @@ const ALL: ReportQuestion = {
   filters: {},
   window: { fromMs: GENERATED_FROM_MS, untilMs: GENERATED_UNTIL_MS + 48 * HOUR_MS, granularity: 'day', timeZone: 'UTC' },
 };
-
-/** Equal, numbers with fractions to their last shown place. */
-function assertFigures(actual: unknown, expected: unknown, path: string): void {
-  if (typeof actual === 'number' && typeof expected === 'number' && !Number.isInteger(expected)) {
-    assert.ok(Math.abs(actual - expected) <= TOLERANCE, `${path}: ${actual} instead of ${expected}`);
-  } else if (typeof expected === 'object' && expected !== null && typeof actual === 'object' && actual !== null) {
-    assert.deepEqual(Object.keys(actual).sort(), Object.keys(expected).sort(), path);
-    for (const key of Object.keys(expected)) {
-      assertFigures((actual as Record<string, unknown>)[key], (expected as Record<string, unknown>)[key], `${path}.${key}`);
-    }
-  } else if (typeof actual === 'number' && typeof expected === 'number') {
-    assert.ok(Math.abs(actual - expected) <= (Number.isInteger(actual) ? 0 : TOLERANCE), `${path}: ${actual} instead of ${expected}`);
-  } else assert.equal(actual, expected, path);
-}
 
 async function holds(runs: number, check: (question: ReportQuestion) => Promise<void>): Promise<void> {
   await fc.assert(fc.asyncProperty(questions(generated.pools), check), {

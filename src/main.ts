@@ -21,6 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   access: async () => (await import('./commands/access.ts')).accessCommand,
   credit: async () => (await import('./commands/credit.ts')).creditCommand,
   wallet: async () => (await import('./commands/wallet.ts')).walletCommand,
+  routing: async () => (await import('./commands/routing.ts')).routingCommand,
   reconcile: async () => (await import('./commands/reconcile.ts')).reconcileCommand,
   epoch: async () => (await import('./commands/epoch.ts')).epochCommand,
   audit: async () => (await import('./commands/audit.ts')).auditCommand,

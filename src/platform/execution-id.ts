@@ -73,3 +73,9 @@ export function executionIdTimeMs(id: string): number | null {
   if (id.length !== 36 || !UUID_V7.test(id)) return null;
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
+
+/** Not above any id that is made in that millisecond or later. */
+export function firstExecutionIdAt(timeMs: number): string {
+  const hex = Math.max(0, Math.floor(timeMs)).toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
+}

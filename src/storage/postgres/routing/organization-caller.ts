@@ -17,3 +17,11 @@ export async function findOrganizationCaller(postgres: PostgresClient, organizat
   const billed = row.billing === 'prepaid';
   return { organizationId, billed, walletId: billed ? row.wallet_id : null, allowedModels: row.allowed_models === null ? null : new Set(row.allowed_models) };
 }
+
+/** Models of the organizations that may not use all of them, by organization. */
+export async function listAllowedModels(postgres: PostgresClient): Promise<Map<string, ReadonlySet<string>>> {
+  const { rows } = await postgres.query<{ id: string; allowed_models: string[] }>(
+    'SELECT id, allowed_models FROM organizations WHERE allowed_models IS NOT NULL',
+  );
+  return new Map(rows.map((row) => [row.id, new Set(row.allowed_models)]));
+}

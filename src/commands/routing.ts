@@ -1,0 +1,88 @@
+// `tollgate routing replay`: a draft of a routing policy run over what was routed, before it is published.
+
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { formatUsdString } from '../domain/money/format.ts';
+import { parsePolicyFile } from '../domain/routing/parse-policy-file.ts';
+import { type PolicyDefinition, policyOf } from '../domain/routing/policy-definition.ts';
+import { type ReplayCosts, type ReplayReport, replayPolicy } from '../domain/routing/replay-policy.ts';
+import { systemClock } from '../platform/clock.ts';
+import { loadCatalog } from '../storage/postgres/catalog-store.ts';
+import { listAllowedModels } from '../storage/postgres/routing/organization-caller.ts';
+import { refuseDraft } from '../storage/postgres/routing/policies.ts';
+import { readRoutedRequests } from '../storage/postgres/routing/routed-requests.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import { withDatabase } from './database.ts';
+import { findOrganization } from './identity.ts';
+
+export const routingCommand: Command = {
+  usage: ['tollgate routing replay --policy FILE --days N [--organization SLUG]'],
+  summary:
+    'Runs a draft of a routing policy over what was routed in the last N days: shares of the tiers, cost and savings under the draft beside what was. Nothing is asked, sent or changed.',
+  run,
+};
+
+const DAY_MS = 86_400_000;
+const DAYS_MAX = 366;
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, { policy: { type: 'string' }, days: { type: 'string' }, organization: { type: 'string' } });
+  const [action] = expectPositionals(positionals, ['replay']);
+  if (action !== 'replay') throw new UsageFault(`unknown action "${action ?? ''}"`);
+  const days = requireOption(values.days, 'days');
+  if (!/^[1-9]\d{0,2}$/.test(days) || Number(days) > DAYS_MAX) throw new UsageFault(`--days: must be a whole number from 1 to ${DAYS_MAX}, got "${days}"`);
+  const definition = readDraft(resolve(requireOption(values.policy, 'policy')));
+  const report = await withDatabase(environment, async (postgres, { masterKey }) => {
+    const organizationId = values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
+    const refused = await refuseDraft(postgres, definition, organizationId);
+    if (refused !== null) throw new StartFault(`the draft cannot be used: ${refused.field ?? ''} ${refused.reason ?? ''}`);
+    const { byName } = await loadCatalog(postgres, masterKey);
+    const allowed = await listAllowedModels(postgres);
+    const draft = {
+      policy: policyOf('draft', 0, definition),
+      modelNamed: (name: string) => byName.get(name) ?? null,
+      allowedModelsOf: (id: string) => allowed.get(id) ?? null,
+    };
+    return replayPolicy(draft, readRoutedRequests(postgres, { sinceMs: systemClock.nowMs() - Number(days) * DAY_MS, organizationId }));
+  });
+  for (const line of describe(report, Number(days))) print(line);
+  return 0;
+}
+
+function readDraft(path: string): PolicyDefinition {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new StartFault(`cannot read the policy file ${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+  const parsed = parsePolicyFile(text);
+  if (!parsed.ok) throw new StartFault([`${path} cannot be used:`, ...parsed.errors].join('\n'));
+  return parsed.definition;
+}
+
+function describe(report: ReplayReport, days: number): string[] {
+  const { requests, replayed, continued, moved, unreplayed, tiers, compared, was, draft } = report;
+  const lines = [
+    `${requests} requests were routed in ${days} days; ${replayed} replayed, ${continued} of them as continuations; ${moved} would have had another model`,
+  ];
+  for (const [why, count] of unreplayed) lines.push(`not replayed: ${count}\t${why}`);
+  lines.push('tier\twas\tdraft');
+  for (const { tier, was: before, draft: after } of tiers) {
+    lines.push([tier === '' ? '(no tier)' : tier, withShare(before, replayed), withShare(after, replayed)].join('\t'));
+  }
+  lines.push(`of ${compared} requests whose cost is known both ways (the same tokens, at the price of the draft's model):`);
+  lines.push('\tcost USD\tbaseline USD\tsaved USD');
+  lines.push(`was\t${describeCosts(was)}`, `draft\t${describeCosts(draft)}`);
+  return lines;
+}
+
+function withShare(count: number, of: number): string {
+  return `${count} (${of === 0 ? '0.0' : ((100 * count) / of).toFixed(1)} %)`;
+}
+
+/** Savings are told of the requests that have a baseline, and of no others. */
+function describeCosts({ cost, baselined, baselinedCost, baselineCost }: ReplayCosts): string {
+  return [formatUsdString(cost), formatUsdString(baselineCost), `${formatUsdString(baselineCost - baselinedCost)} (${baselined} requests)`].join('\t');
+}

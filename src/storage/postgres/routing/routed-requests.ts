@@ -1,0 +1,81 @@
+// Requests that were routed, in the order of their admission: what a draft policy is tried on.
+
+import { parseUsd } from '../../../domain/money/parse-usd.ts';
+import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
+import type { RoutedApi } from '../../../domain/routing/conversation/prepared-conversation.ts';
+import type { ModelRoute } from '../../../domain/routing/model-route.ts';
+import type { RoutedRequest } from '../../../domain/routing/replay-policy.ts';
+import { firstExecutionIdAt } from '../../../platform/execution-id.ts';
+import type { PostgresClient } from '../pool.ts';
+
+interface Row {
+  readonly id: string;
+  readonly ended: boolean;
+  readonly organization_id: string;
+  readonly wallet_id: string | null;
+  readonly api: string;
+  readonly model: string;
+  readonly request_bytes: string;
+  readonly input_tokens: string | null;
+  readonly cached_input_tokens: string | null;
+  readonly cache_write_tokens: string | null;
+  readonly output_tokens: string | null;
+  readonly reasoning_tokens: string | null;
+  readonly rated_cost: string | null;
+  readonly model_route: ModelRoute | null;
+}
+
+/** By the primary key, routed or not: no statement takes long, however few are routed. */
+const PAGE = `
+  SELECT id, ended_at IS NOT NULL AS ended, organization_id, wallet_id, api, model, request_bytes, input_tokens, cached_input_tokens, cache_write_tokens,
+         output_tokens, reasoning_tokens, rated_cost, model_route
+    FROM generations WHERE id > $1 ORDER BY id LIMIT 2000`;
+
+/** Those that have ended. `organizationId` null: of everybody. */
+export async function* readRoutedRequests(
+  postgres: PostgresClient,
+  { sinceMs, organizationId }: { readonly sinceMs: number; readonly organizationId: string | null },
+): AsyncGenerator<RoutedRequest> {
+  let after = firstExecutionIdAt(sinceMs);
+  for (;;) {
+    const { rows } = await postgres.query<Row>(PAGE, [after]);
+    for (const row of rows) {
+      if (row.ended && row.model_route !== null && (organizationId === null || row.organization_id === organizationId)) yield toRequest(row, row.model_route);
+    }
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    after = last.id;
+  }
+}
+
+function toRequest(row: Row, route: ModelRoute): RoutedRequest {
+  return {
+    organizationId: row.organization_id,
+    isBilled: row.wallet_id !== null,
+    api: row.api as RoutedApi,
+    model: row.model,
+    route,
+    requestBytes: Number(row.request_bytes),
+    usage:
+      row.input_tokens === null && row.output_tokens === null
+        ? null
+        : {
+            inputTokens: toCount(row.input_tokens),
+            cachedInputTokens: toCount(row.cached_input_tokens),
+            cacheWriteTokens: toCount(row.cache_write_tokens),
+            outputTokens: toCount(row.output_tokens),
+            reasoningTokens: toCount(row.reasoning_tokens),
+            images: null,
+          },
+    ratedCost: row.rated_cost === null ? null : picoUsd(BigInt(row.rated_cost)),
+    baselineCost: baselineIn(route),
+  };
+}
+
+function baselineIn({ baseline_cost_usd: cost }: ModelRoute): PicoUsd | null {
+  return cost === undefined ? null : parseUsd(cost);
+}
+
+function toCount(text: string | null): number | null {
+  return text === null ? null : Number(text);
+}

@@ -112,7 +112,7 @@ function relay(response: IncomingMessage, exchange: Exchange): void {
   const totalBytes = length === undefined ? null : Number(length);
   const headers: HeaderList = RELAYED_HEADERS.flatMap((name) => {
     const value = response.headers[name];
-    return value === undefined ? [] : [name, value];
+    return typeof value === 'string' ? [name, value] : [];
   });
   exchange.cork(() => exchange.begin(response.statusCode ?? 500, headers));
   response.on('data', (piece: Buffer) => {

@@ -4,6 +4,12 @@ import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 
 /** Drops the partitions whose last day ended before; returns their months, first to last. */
 export async function dropFactMonthsBefore(client: ClickHouseClient, beforeMs: number): Promise<string[]> {
+  const [table] = await selectRows<{ engine: string }>(
+    client,
+    `SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'request_facts'`,
+  );
+  // Its parts are the shards' (deploy/clickhouse/cluster).
+  if (table?.engine === 'Distributed') throw new Error('the facts are on a cluster, which keeps their time itself: give request_facts_local a TTL');
   const rows = await selectRows<{ month: string }>(
     client,
     `SELECT DISTINCT partition_id AS month FROM system.parts WHERE database = currentDatabase() AND table = 'request_facts' AND active ORDER BY month`,

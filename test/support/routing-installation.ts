@@ -8,7 +8,7 @@ import { startTollgate, type Tollgate } from './gateway.ts';
 import { type ContractAnswer, callRoute } from './generation-routes.ts';
 import { httpCall } from './http-call.ts';
 import { silentLog } from './silent-log.ts';
-import { startSimulatedProvider } from './simulated-provider.ts';
+import { type SimulatedProvider, startSimulatedProvider } from './simulated-provider.ts';
 import { waitFor } from './waiting.ts';
 
 export const ROUTING_KEYS = {
@@ -117,12 +117,16 @@ export interface RoutingInstallation {
   readonly tollgate: Tollgate;
   readonly postgres: Postgres;
   readonly upstream: FakeUpstream;
+  /** Behind the tap, with its own account of what it served. */
+  readonly provider: SimulatedProvider;
   /** Names the virtual model, and bounds the output where nothing else does. */
   ask(call: RoutedCall): Promise<RoutedAnswer>;
   /** The record of an execution, once it is posted. */
   routeOf(executionId: string): Promise<ModelRoute>;
   /** What the classifier was sent, in order. */
   judged(): readonly ReceivedRequest[];
+  /** Stops the installation and gives what is read of its facts then: they belong to one process. */
+  stopAndRead<T>(read: (dataDir: string) => Promise<T>): Promise<T>;
   stop(): Promise<void>;
 }
 
@@ -149,6 +153,7 @@ export async function startRoutingInstallation(options: { gatewayProcesses?: num
     tollgate,
     postgres,
     upstream,
+    provider,
     async ask({ api = 'chat_completions', key = ROUTING_KEYS.acme, headers = {}, body }) {
       const limits = api === 'messages' ? { max_tokens: 100 } : {};
       const version = ROUTING_PATHS[api].startsWith('/v1/messages') ? { 'anthropic-version': '2023-06-01' } : {};
@@ -173,6 +178,13 @@ export async function startRoutingInstallation(options: { gatewayProcesses?: num
       return row.model_route;
     },
     judged: () => upstream.requests.filter(({ path }) => path === '/v1/systemone'),
+    async stopAndRead(read) {
+      const behind = async () =>
+        (await postgres.query<{ n: number }>('SELECT count(*)::integer AS n FROM spool_cursors WHERE facts_offset < posted_offset')).rows[0]?.n;
+      await waitFor('all facts to be written', behind, (n) => n === 0, 60_000);
+      await tollgate.stop({ keepData: true });
+      return read(tollgate.dataDir);
+    },
     async stop() {
       await postgres.close();
       await tollgate.stop();

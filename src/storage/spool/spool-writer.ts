@@ -305,8 +305,7 @@ export class SpoolWriter {
   #writeAgain(group: Buffer): unknown {
     const fault = this.#writeBytes(group, group.length);
     if (fault === null) this.#keep(group);
-    // Else it would be the end of a segment that is followed by another, and there a torn record is damage.
-    else this.#cutBack(0, []);
+    else this.#cutBack(0, []); // A torn record would pass for damage, since another segment follows this one.
     return fault === null ? null : fault.cause;
   }
 

@@ -199,7 +199,7 @@ describe('filters', () => {
 describe('routed requests in listings (spec 4.10)', () => {
   test('routed, route_tier and route_reason', async () => {
     const idsOf = async (query: string) =>
-      ((await front.json('owner', `/v1/admin/active-org/usage/requests?${WINDOW}&limit=100&${query}`))['data'] as Json[]).map(({ id }) => id);
+      ((await front.json('owner', `/v1/admin/active-org/usage/requests?${WINDOW}&limit=100&${query}`))['data'] as Json[]).map(({ id }) => String(id));
     const expected = (matches: (fact: RequestFact) => boolean) =>
       latest
         .filter((fact) => fact.organizationId === organizationId && matches(fact))

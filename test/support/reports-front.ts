@@ -36,8 +36,9 @@ export interface ReportsFrontOptions {
 
 export interface ReportsFront {
   readonly url: string;
+  /** Of the report server. */
+  readonly jobsPort: number;
   readonly forwarder: ReportForwarder;
-  readonly metrics: MetricsRegistry;
   get(as: string, path: string, headers?: Readonly<Record<string, string>>): Promise<HttpAnswer>;
   /** The parsed body of an answer that must be 200. */
   json(as: string, path: string): Promise<Json>;
@@ -46,7 +47,6 @@ export interface ReportsFront {
 
 export async function startReportsFront(options: ReportsFrontOptions): Promise<ReportsFront> {
   const { principals, clickhouse, teams = new Map(), clock = systemClock, delegationKey = DELEGATION_KEY, limits = {}, atOnce = 2 } = options;
-  const metrics = new MetricsRegistry();
   const server = new ReportServer({
     address: { host: '127.0.0.1', port: 0 },
     delegationKey: DELEGATION_KEY,
@@ -55,7 +55,7 @@ export async function startReportsFront(options: ReportsFrontOptions): Promise<R
     atOnce,
     log: silentLog,
     clock,
-    metrics,
+    metrics: new MetricsRegistry(),
   });
   await server.start();
   const forwarder = new ReportForwarder({
@@ -79,8 +79,8 @@ export async function startReportsFront(options: ReportsFrontOptions): Promise<R
   const get: ReportsFront['get'] = (as, path, headers = {}) => httpCall(`${front.url}${path}`, { headers: { authorization: `Bearer ${as}`, ...headers } });
   return {
     url: front.url,
+    jobsPort: server.port,
     forwarder,
-    metrics,
     get,
     async json(as, path) {
       const answer = await get(as, path);

@@ -1,0 +1,281 @@
+// Nobody reads what is not theirs: every identity on every report and listing, with and without filters that name what is others', over facts of several
+// organizations. What each may see is computed from the facts; of all else not one id shows.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import type { Principal } from '../../src/domain/identity/principal.ts';
+import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
+import type { ReportFilters, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
+import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
+import { generateFacts } from '../support/fact-generator.ts';
+import { expectedDays, expectedReport, expectedSummary, latestVersions, matching } from '../support/report-oracle.ts';
+import { type Json, type ReportsFront, startReportsFront } from '../support/reports-front.ts';
+
+const NOW = Date.UTC(2026, 10, 19, 4);
+const WINDOW = 'start_date=2026-09-24&end_date=2026-11-19';
+const window = { fromMs: Date.UTC(2026, 8, 24), untilMs: Date.UTC(2026, 10, 20), granularity: 'day', timeZone: 'UTC' } as const;
+/** For cost exports, which ask once a day. */
+const DAY = 'start_date=2026-11-05&end_date=2026-11-05';
+const DAY_FROM_MS = Date.UTC(2026, 10, 5);
+const DENIED = '{"error":"permission denied"}';
+const UNRESOLVED = '{"error":"authorization scope required"}';
+
+const { facts, pools } = generateFacts(18, 2_500);
+const latest = latestVersions(facts);
+
+const distinct = (organizationId: string, read: (fact: RequestFact) => string | null) => [
+  ...new Set(
+    latest
+      .filter((fact) => fact.organizationId === organizationId)
+      .map(read)
+      .filter((id) => id !== null),
+  ),
+];
+/** With teams, people, and keys of nobody in particular; and another. */
+const [ours = '', theirs = ''] = pools.organizations.filter(
+  (id) => distinct(id, ({ teamId }) => teamId).length > 1 && latest.some((fact) => fact.organizationId === id && fact.userId === null),
+);
+const teams = distinct(ours, ({ teamId }) => teamId);
+const users = distinct(ours, ({ userId }) => userId);
+const [ownTeam = '', siblingTeam = ''] = teams;
+const [ann = ''] = users;
+const annsKey = latest.find((fact) => fact.organizationId === ours && fact.userId === ann)?.apiKeyId ?? '';
+const nobodysKey = latest.find((fact) => fact.organizationId === ours && fact.userId === null)?.apiKeyId ?? '';
+const [foreignTeam = ''] = distinct(theirs, ({ teamId }) => teamId);
+const [foreignUser = ''] = distinct(theirs, ({ userId }) => userId);
+const [foreignKey = ''] = distinct(theirs, ({ apiKeyId }) => apiKeyId);
+
+const MEMBER = { permissions: ['inference', 'usage.read'] } as const;
+const PRINCIPALS = {
+  owner: { ...OWNER, organizationId: ours },
+  member: { ...OWNER, ...MEMBER, organizationId: ours, userId: ann },
+  teamOwner: { ...OWNER, ...MEMBER, organizationId: ours, teamPermissions: new Map([[ownTeam, 'owner']]) },
+  teamMember: { ...OWNER, ...MEMBER, organizationId: ours, teamPermissions: new Map([[ownTeam, 'member']]) },
+  key: { ...NOBODY, organizationId: ours, userId: ann, teamId: ownTeam, apiKeyId: annsKey },
+  nobodysKey: { ...NOBODY, organizationId: ours, apiKeyId: nobodysKey },
+  foreignOwner: { ...OWNER, organizationId: theirs },
+  foreignKey: { ...NOBODY, organizationId: theirs, userId: foreignUser, apiKeyId: foreignKey },
+  platform: PLATFORM,
+  nowhere: OWNER,
+} satisfies Record<string, Principal>;
+type Caller = keyof typeof PRINCIPALS;
+const CALLERS = Object.keys(PRINCIPALS) as Caller[];
+
+const TEAMS = { own: ownTeam, sibling: siblingTeam, foreign: foreignTeam, absent: randomUUID() } as const;
+type TeamName = keyof typeof TEAMS;
+
+/** What a caller may see on the routes of an audience; text: the refusal instead. Written from spec 5 and DESIGN 5. */
+type Sees = { readonly scope: ReportScope; readonly key?: string } | string;
+
+function seesOwn(caller: Caller): Sees {
+  const { organizationId, userId } = PRINCIPALS[caller];
+  if (organizationId === null) return UNRESOLVED;
+  return userId === null ? { scope: { organizationId }, key: PRINCIPALS[caller].apiKeyId } : { scope: { organizationId, userId } };
+}
+
+function seesTeam(caller: Caller, name: TeamName): Sees {
+  const organizationId = PRINCIPALS[caller].organizationId;
+  if (organizationId === null) return UNRESOLVED;
+  const administers = caller === 'owner' || caller === 'foreignOwner';
+  if (!administers && !(caller === 'teamOwner' && name === 'own')) return DENIED;
+  const exists = caller === 'foreignOwner' ? name === 'foreign' : name === 'own' || name === 'sibling';
+  return exists ? { scope: { organizationId, teamId: TEAMS[name] } } : 'nothing under this id';
+}
+
+function seesOrganization(caller: Caller): Sees {
+  const organizationId = PRINCIPALS[caller].organizationId;
+  if (organizationId === null) return UNRESOLVED;
+  return caller === 'owner' || caller === 'foreignOwner' ? { scope: { organizationId } } : DENIED;
+}
+
+const seesPlatform = (caller: Caller): Sees => (caller === 'platform' ? { scope: { organizationId: null } } : DENIED);
+
+interface Place {
+  readonly path: string;
+  readonly routing: string;
+  readonly sees: (caller: Caller) => Sees;
+  /** Filters that narrow this audience's scope. */
+  readonly narrows: readonly (keyof typeof FOREIGN)[];
+  readonly focus?: string;
+}
+
+const PLACES: readonly Place[] = [
+  { path: '/v1/usage/me', routing: '/v1/usage/me/analytics/routing', sees: seesOwn, narrows: ['api_key_id'] },
+  ...(Object.keys(TEAMS) as TeamName[]).map(
+    (name): Place => ({
+      path: `/v1/usage/teams/${TEAMS[name]}`,
+      routing: `/v1/usage/teams/${TEAMS[name]}/analytics/routing`,
+      sees: (caller) => seesTeam(caller, name),
+      narrows: ['api_key_id', 'user_id'],
+    }),
+  ),
+  { path: '/v1/usage/active-org', routing: '/v1/usage/active-org/analytics/routing', sees: seesOrganization, narrows: ['api_key_id', 'user_id', 'team_id'] },
+  {
+    path: '/v1/admin/active-org/usage',
+    routing: '/v1/admin/active-org/usage/analytics/routing',
+    sees: seesOrganization,
+    narrows: ['api_key_id', 'user_id', 'team_id'],
+    focus: '/v1/admin/active-org/usage/export/focus',
+  },
+  {
+    path: '/v1/admin/usage',
+    routing: '/v1/admin/analytics/routing',
+    sees: seesPlatform,
+    narrows: ['api_key_id', 'user_id', 'team_id', 'organization_id'],
+    focus: '/v1/admin/usage/export/focus',
+  },
+];
+
+/** Of the other organization; for its own people these are their own. */
+const FOREIGN = { api_key_id: foreignKey, user_id: foreignUser, team_id: foreignTeam, organization_id: theirs } as const;
+const FIELDS = { api_key_id: 'apiKeyId', user_id: 'userId', team_id: 'teamId', organization_id: 'organizationId' } as const;
+
+let clickhouse: TestClickHouse;
+let front: ReportsFront;
+before(async () => {
+  clickhouse = await openTestClickHouse();
+  await insertFacts(clickhouse.client, facts, 'all');
+  const homes = [ours, theirs].flatMap((organizationId) => distinct(organizationId, ({ teamId }) => teamId).map((id) => [id, organizationId] as const));
+  front = await startReportsFront({
+    principals: PRINCIPALS,
+    teams: new Map(homes),
+    clickhouse: () => clickhouse.client,
+    clock: { nowMs: () => NOW, monotonicMs: () => 0 },
+  });
+});
+after(async () => {
+  await front?.stop();
+  await clickhouse?.close();
+});
+
+/** The facts that a caller may see there, narrowed. */
+function visible({ scope, key }: Exclude<Sees, string>, filters: ReportFilters = {}): RequestFact[] {
+  return matching(latest, { scope, filters, window }).filter(({ apiKeyId }) => key === undefined || apiKeyId === key);
+}
+
+async function assertSees(caller: Caller, { path, routing, focus }: Place, seen: RequestFact[], query: string): Promise<void> {
+  const where = `${caller} at ${path}?${query}`;
+  const question = { scope: { organizationId: null }, filters: {}, window };
+  const get = async (at: string) => front.json(caller, `${at}?${WINDOW}&${query}`);
+
+  const summary = { ...expectedSummary(seen, question), start_date: '2026-09-24', end_date: '2026-11-19', time_zone: 'UTC' };
+  assert.deepEqual((await get(path))['data'], summary, where);
+  assert.deepEqual((await get(`${path}/daily`))['data'], expectedDays(seen, question), where);
+  const { totals, by_model } = (await get(routing)) as { totals: Json; by_model: Json[] };
+  const report = expectedReport(seen, { ...question, recentCorrections: false });
+  assert.deepEqual(
+    [totals['all_requests'], totals['requests'], totals['spend_usd']],
+    [report.totals.all_requests, report.totals.requests, report.totals.spend_usd],
+    where,
+  );
+  assert.deepEqual(
+    by_model.map(({ model, requests }) => [model, requests]),
+    report.by_model.map(({ model, requests }) => [model, requests]),
+    where,
+  );
+
+  const listed = await front.get(caller, `${path}/requests?${WINDOW}&format=csv&${query}`);
+  const [, ...lines] = listed.body.toString().trimEnd().split('\r\n');
+  const ids = lines.filter((line) => /^[0-9a-f-]{36},/.test(line)).map((line) => line.slice(0, 36));
+  assert.deepEqual(ids.toSorted(byText), seen.map(({ id }) => id).toSorted(byText), where);
+  const page = (await front.json(caller, `${path}/requests?${WINDOW}&limit=100&${query}`))['data'] as Json[];
+  assert.equal(page.length, Math.min(100, seen.length), where);
+  assert.ok(
+    page.every(({ id }) => ids.includes(String(id))),
+    where,
+  );
+
+  if (focus === undefined) return;
+  const costs = (await front.get(caller, `${focus}?${DAY}&${query}`)).body.toString();
+  const organizations = new Set(
+    seen.filter(({ admittedAtMs }) => admittedAtMs >= DAY_FROM_MS && admittedAtMs < DAY_FROM_MS + 86_400_000).map(({ organizationId }) => organizationId),
+  );
+  for (const id of pools.organizations) assert.equal(costs.includes(id), organizations.has(id), `${where}: costs of ${id}`);
+}
+
+function byText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+async function assertRefused(caller: Caller, { path, routing, focus }: Place, words: string): Promise<void> {
+  for (const at of [path, `${path}/daily`, `${path}/requests`, `${path}/requests?format=csv`, routing, ...(focus === undefined ? [] : [focus])]) {
+    const answer = await front.get(caller, at);
+    const body = answer.body.toString();
+    const status = words === DENIED ? 403 : words === UNRESOLVED ? 400 : 404;
+    assert.equal(answer.status, status, `${caller} at ${at}: ${body}`);
+    assert.ok(body.includes(words), `${caller} at ${at}: ${body}`);
+  }
+}
+
+describe('the facts of this test', () => {
+  test('are of several organizations, teams, people and keys', () => {
+    assert.ok(teams.length >= 2 && users.length >= 1 && annsKey !== '' && nobodysKey !== '' && foreignTeam !== '' && foreignUser !== '');
+    for (const caller of ['member', 'nobodysKey', 'foreignKey', 'owner'] as const)
+      assert.ok(visible(seesOwn(caller === 'owner' ? 'member' : caller) as Exclude<Sees, string>).length > 5, caller);
+  });
+});
+
+describe('every identity on every report', () => {
+  for (const place of PLACES) {
+    const name = (Object.keys(TEAMS) as TeamName[]).find((team) => place.path === `/v1/usage/teams/${TEAMS[team]}`);
+    test(name === undefined ? place.path : `/v1/usage/teams/{${name}}`, async () => {
+      for (const caller of CALLERS) {
+        const sees = place.sees(caller);
+        if (typeof sees === 'string') await assertRefused(caller, place, sees);
+        else await assertSees(caller, place, visible(sees), '');
+      }
+    });
+  }
+});
+
+describe('a filter that names what is another’s', () => {
+  for (const place of PLACES.filter(({ path }) => !path.includes('/teams/') || path.endsWith(ownTeam))) {
+    test(`narrows to nothing, or is refused: ${place.path.replace(ownTeam, '{teamId}')}`, async () => {
+      for (const caller of CALLERS) {
+        const sees = place.sees(caller);
+        if (typeof sees === 'string') continue;
+        for (const [parameter, value] of Object.entries(FOREIGN) as [keyof typeof FOREIGN, string][]) {
+          if (place.narrows.includes(parameter)) {
+            const seen = visible(sees, { [FIELDS[parameter]]: value });
+            await assertSees(caller, place, seen, `${parameter}=${value}`);
+            if (sees.scope.organizationId === ours) assert.deepEqual(seen, []);
+          } else {
+            const answer = await front.get(caller, `${place.path}?${parameter}=${value}`);
+            assert.deepEqual([answer.status, answer.body.toString().includes(`\\"${parameter}\\" is not valid`)], [400, true]);
+          }
+        }
+      }
+    });
+  }
+
+  test('is the same as one that names nothing', async () => {
+    for (const [parameter, value] of [
+      ['api_key_id', foreignKey],
+      ['user_id', foreignUser],
+      ['team_id', foreignTeam],
+    ] as const) {
+      const ask = async (id: string) => (await front.get('owner', `/v1/admin/active-org/usage/requests?${WINDOW}&${parameter}=${id}`)).body.toString();
+      assert.equal(await ask(value), await ask(randomUUID()));
+    }
+  });
+});
+
+describe('a cursor', () => {
+  test('of another scope is refused, and one’s own shows nothing of others', async () => {
+    const cursorAt = async (caller: Caller, path: string) => String((await front.json(caller, `${path}?${WINDOW}&limit=1`))['next_cursor']);
+    const cursors = [
+      await cursorAt('platform', '/v1/admin/usage/requests'),
+      await cursorAt('foreignOwner', '/v1/admin/active-org/usage/requests'),
+      await cursorAt('owner', '/v1/admin/active-org/usage/requests'),
+    ];
+    for (const cursor of cursors) {
+      const answer = await front.get('key', `/v1/usage/me/requests?${WINDOW}&cursor=${cursor}`);
+      assert.equal(answer.status, 400, answer.body.toString());
+    }
+    const own = await front.json('owner', `/v1/usage/active-org/requests?${WINDOW}&limit=100&cursor=${cursors[2]}`);
+    const mine = new Set(latest.filter(({ organizationId }) => organizationId === ours).map(({ id }) => id));
+    assert.ok((own['data'] as Json[]).length > 0 && (own['data'] as Json[]).every(({ id }) => mine.has(String(id))));
+  });
+});

@@ -15,6 +15,7 @@ import { ReportServer } from './reports/report-server.ts';
 import { RequestedJobs } from './run-requested-jobs.ts';
 import { JOBS, startSchedule } from './schedule.ts';
 import { createShipper } from './ship-spool.ts';
+import { closeUnspooledEpochs } from './shipping/close-unspooled-epochs.ts';
 import { createWatchedGauges } from './watch-jobs.ts';
 import { WebhookDeliverer } from './webhooks/deliver-webhooks.ts';
 
@@ -45,6 +46,7 @@ const CONNECTIONS_MAX = 6;
 /** The embedded engine shares its threads with the inserts of facts. */
 const REPORTS_AT_ONCE = { embedded: 2, server: 8 } as const;
 const WATCH_INTERVAL_MS = 15_000;
+const UNSPOOLED_INTERVAL_MS = 30_000;
 
 /** Resolves once it ships; ClickHouse may then still be away. */
 export async function runJobs({ config, log, clock, metrics }: JobsParts): Promise<{ drain(limitMs: number): Promise<void> }> {
@@ -75,9 +77,11 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
   const webhooks = new WebhookDeliverer({ postgres, masterKey: config.masterKey, targets, log, clock, metrics });
   webhooks.start();
   const watching = watchJobs(context, metrics);
+  const closing = closeUnspooledNowAndThen(context, spoolDirectory);
   return {
     async drain(limitMs) {
       clearInterval(watching);
+      clearInterval(closing);
       await reports.close(REPORTS_STOP_LIMIT_MS);
       await schedule.stop();
       await requested.stop();
@@ -97,4 +101,13 @@ function watchJobs({ postgres, gauges, log }: JobContext, metrics: MetricsRegist
   };
   refresh();
   return setInterval(refresh, WATCH_INTERVAL_MS).unref();
+}
+
+function closeUnspooledNowAndThen({ postgres, log }: JobContext, spoolDirectory: string): NodeJS.Timeout {
+  const parts = { postgres, spoolDirectory, machine: hostname(), log };
+  const close = (): void => {
+    closeUnspooledEpochs(parts).catch((error: unknown) => log.warn({ err: error }, 'epochs without a spool could not be looked for'));
+  };
+  close();
+  return setInterval(close, UNSPOOLED_INTERVAL_MS).unref();
 }

@@ -21,6 +21,18 @@ export async function listOpenEpochs(postgres: PostgresClient, machine: string):
   return rows.map((row) => ({ epoch: Number(row.epoch), kind: row.kind, pid: row.pid }));
 }
 
+/** Fences and closes an epoch under which nothing was ever borrowed or posted; false: something was, or it is closed already. */
+export async function closeUnusedEpoch(postgres: PostgresClient, epoch: number): Promise<boolean> {
+  const { rowCount } = await postgres.query(
+    `UPDATE process_epochs SET fenced_at = coalesce(fenced_at, now()), shipped_at = now(), returned_at = now()
+      WHERE epoch = $1 AND returned_at IS NULL
+        AND NOT EXISTS (SELECT FROM leases WHERE leases.epoch = $1) AND NOT EXISTS (SELECT FROM limit_leases WHERE limit_leases.epoch = $1)
+        AND NOT EXISTS (SELECT FROM rate_holdings WHERE rate_holdings.epoch = $1) AND NOT EXISTS (SELECT FROM spool_cursors WHERE spool_cursors.epoch = $1)`,
+    [epoch],
+  );
+  return rowCount === 1;
+}
+
 /**
  * Returns a dead epoch's leases of wallets, except the holds of executions that are still pending, and of limits. To be called in a transaction, once all of
  * the epoch's spool is posted; a second call changes nothing. Returns what went back to the wallets. A lease may be less than those holds: a power cut took

@@ -57,10 +57,10 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: '    this.grant.free = free - but > 100_000n ? free : but;\n',
   },
   {
-    name: 'an expired grant is drawn from',
+    name: 'grants of rates and budgets do not expire',
     file: 'src/data-plane/admission/allowance.ts',
-    find: '    if (grant.free < amount || nowMs >= grant.expiresAtMs) return null;',
-    replace: '    if (grant.free < amount) return null;',
+    find: 'validForMs === null ? Number.POSITIVE_INFINITY : sentAtMs + validForMs;',
+    replace: 'validForMs === null ? Number.POSITIVE_INFINITY : sentAtMs + validForMs * 100;',
   },
   {
     name: 'requests that are over give their share of the minute back',
@@ -77,14 +77,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a failed sync is forgotten, and the descriptor believed again',
     file: 'src/storage/spool/spool-writer.ts',
-    find: '    this.#syncingTexts = [];\n    this.#syncingBytes = 0;\n    this.#doubted = true;',
-    replace: '    this.#syncingTexts = [];\n    this.#syncingBytes = 0;',
+    find: '    this.#syncingGroups = [];\n    this.#syncingBytes = 0;\n    this.#doubted = true;',
+    replace: '    this.#syncingGroups = [];\n    this.#syncingBytes = 0;',
   },
   {
     name: 'what a failed sync lost is not written anew',
     file: 'src/storage/spool/spool-writer.ts',
-    find: '    this.#writtenTexts = [...this.#syncingTexts, ...this.#writtenTexts];',
-    replace: '    this.#writtenTexts = [...this.#writtenTexts];',
+    find: '    this.#writtenGroups = [...this.#syncingGroups, ...this.#writtenGroups];',
+    replace: '    this.#writtenGroups = [...this.#writtenGroups];',
   },
   {
     name: 'a torn record stays in the middle of a segment',
@@ -95,8 +95,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'older records written anew overwrite the ones to be written',
     file: 'src/storage/spool/spool-writer.ts',
-    find: '      ends = this.#frameAll(texts);\n      end = ends.at(-1) ?? 0;\n    }',
-    replace: '    }',
+    find: '    const fault = this.#writeBytes(group, group.length);',
+    replace: '    group.copy(this.#scratch);\n    const fault = this.#writeBytes(group, group.length);',
   },
   {
     name: 'a spool gets its name without the directory being synced',
@@ -111,10 +111,10 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: 'if (epoch.settled) return false;',
   },
   {
-    name: 'an epoch is closed while its owner lives',
-    file: 'jobs/shipping/shipped-epoch.ts',
-    find: '    return this.#ended && this.#segments.every(',
-    replace: '    return this.#segments.every(',
+    name: 'a living process is taken for dead',
+    file: 'src/storage/spool/spool-directory.ts',
+    find: 'const ended = existsSync(join(directory, CLOSED_FILE)) || !isAlive(owner);',
+    replace: 'const ended = existsSync(join(directory, CLOSED_FILE)) || isAlive(owner);',
   },
   {
     name: 'a batch is posted without a look at its cursor',

@@ -63,9 +63,32 @@ export interface Scenario {
 const TYPICAL_PRICE = 200_000;
 
 export function makeScenario(random: SeededRandom): Scenario {
+  return random.chance(0.06) ? makeRateScenario(random) : makeAnyScenario(random);
+}
+
+/** A rate that is asked for more than it allows, for longer than a minute. */
+function makeRateScenario(random: SeededRandom): Scenario {
+  const scenario = makeAnyScenario(random);
+  const kind = random.pick(['requests_per_minute', 'tokens_per_minute'] as const);
+  const amount = kind === 'requests_per_minute' ? BigInt(random.whole(2, 9)) : BigInt(random.whole(200, 900));
+  const limit: PrincipalLimit = { id: '10000000-0000-4000-8000-000000009000', scope: 'key', kind, window: null, amount, model: null };
+  const walletId = '30000000-0000-4000-8000-000000000009';
+  const payer: Payer = { organizationId: '20000000-0000-4000-8000-000000000009', walletId, limits: [limit] };
+  const healMs = random.between(75_000, 135_000);
+  const requests: Scenario['requests'][number][] = [];
+  for (let atMs = random.between(0, 4_000); atMs < healMs; atMs += random.magnitude(100, 6_000)) {
+    requests.push({ atMs, payer, plan: { ...makePlan(random), firstByteMs: 1, replyMs: random.magnitude(1, 2_000) } });
+  }
+  const happenings = random.chance(0.4) ? [] : scenario.happenings.map(({ what }) => ({ what, atMs: random.between(0, healMs) }));
+  const deposits = new Map([[walletId, BigInt(TYPICAL_PRICE * 200)]]);
+  const troubles = random.chance(0.5) ? CALM : scenario.troubles;
+  return { ...scenario, payers: [payer], deposits, requests, happenings, troubles, healMs, shipping: { ...scenario.shipping, pollMs: 900 } };
+}
+
+function makeAnyScenario(random: SeededRandom): Scenario {
   const payers = Array.from({ length: random.whole(1, 2) }, (_, index) => makePayer(random, index));
   const hasRates = payers.some(({ limits }) => limits.some(({ kind }) => kind === 'requests_per_minute' || kind === 'tokens_per_minute'));
-  const isLong = hasRates ? random.chance(0.15) : random.chance(0.03);
+  const isLong = hasRates ? random.chance(0.08) : random.chance(0.03);
   const healMs = isLong ? random.between(60_000, 130_000) : random.magnitude(500, 12_000);
   const requests = makeRequests(random, payers, healMs);
   const isCalm = random.chance(0.1);
@@ -191,7 +214,11 @@ function makeRequests(random: SeededRandom, payers: readonly Payer[], healMs: nu
   const count = random.whole(10, 36);
   let burstMs = 0;
   for (let index = 0; index < count; index += 1) {
-    if (index === 0 || random.chance(0.4)) burstMs = random.between(0, healMs);
+    if (index === 0 || random.chance(0.4)) {
+      // Where there is time, often a minute after the one before: a rate is lent again.
+      const isNextMinute = index > 0 && burstMs + 63_000 < healMs && random.chance(0.6);
+      burstMs = isNextMinute ? burstMs + 60_000 + random.between(-3_000, 3_000) : random.between(0, healMs);
+    }
     requests.push({ atMs: burstMs + random.between(0, 30), payer: random.pick(payers), plan: makePlan(random) });
   }
   return requests;

@@ -51,8 +51,7 @@ function newDirectory(): DirectoryNode {
 }
 
 export class SimulatedDisk {
-  /** What other programs leave of it. */
-  capacityBytes = 1 << 30;
+  private capacityBytes = 1 << 30;
   /** Chances of trouble, each time. */
   readonly trouble = { syncFails: 0, writeFails: 0, shortWrite: 0, readFails: 0, slowSyncMs: 0 };
   private readonly random: SeededRandom;
@@ -65,6 +64,11 @@ export class SimulatedDisk {
 
   get freeBytes(): number {
     return Math.max(0, this.capacityBytes - this.usedBytes);
+  }
+
+  /** Another program takes all of it but for so many bytes; null: it gives it back. */
+  leave(bytes: number | null): void {
+    this.capacityBytes = bytes === null ? 1 << 30 : this.usedBytes + bytes;
   }
 
   exists(path: string): boolean {

@@ -13,6 +13,7 @@ import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, issueToken, type Person, Tenant } from '../support/identity-world.ts';
 import { nameOf, routeTable } from '../support/route-table.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
+import { waitFor } from '../support/waiting.ts';
 
 const CALLERS = [
   'owner',
@@ -67,6 +68,8 @@ const fresh = (what: string) => `${what}-${(counter += 1)}`;
 const READ = { ok: 200 } as const;
 const inference = { gate: 'inference', ok: 400, body: () => ({}) } as const;
 const saved = { gate: 'inference', ok: 404 } as const;
+/** Who may call may read their own. */
+const ofPayer = { gate: 'inference', ...READ } as const;
 const admins = { gate: 'admins', ...READ } as const;
 const team = { gate: 'teamAdmins', ...READ, object: 'organization' } as const;
 const ofAdmins = { ...admins, object: 'organization' } as const;
@@ -74,6 +77,9 @@ const platform = { gate: 'platform', ...READ } as const;
 const ofPlatform = { ...platform, object: 'platform' } as const;
 const limits = () => ({ limits: [{ kind: 'requests_per_minute', limit: 1_000_000 }] });
 const allModels = () => ({ allowed_models: null });
+const webhook = () => ({ url: 'https://hooks.test/charges', active: false });
+const ofWebhook = { ...admins, usesUp: 'webhook' } as const;
+const ofPlatformWebhook = { ...ofPlatform, usesUp: 'webhook' } as const;
 const personBody = () => ({ email: `${fresh('new')}@people.test` });
 
 const EXPECTED: Readonly<Record<string, Expectation>> = {
@@ -173,6 +179,48 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'POST /v1/admin/active-org/keys/:keyId/rotate': { ...ofAdmins, usesUp: 'key', body: () => ({ overlap_seconds: 60 }) },
   'GET /v1/admin/active-org/keys/:keyId/limits': ofAdmins,
   'PUT /v1/admin/active-org/keys/:keyId/limits': { ...ofAdmins, body: limits },
+
+  'GET /v1/billing/credits': ofPayer,
+  'GET /v1/billing/deposits': ofPayer,
+  // Without an organization: into whose wallet has tests of its own.
+  'POST /v1/billing/deposits': { gate: 'platform', ok: 400, body: () => ({ amount: '1', reference: fresh('deposit') }) },
+  'GET /v1/usage/limits/current': ofPayer,
+  'GET /v1/admin/organizations/:organizationId/wallets': ofPlatform,
+  'PATCH /v1/admin/organizations/:organizationId/wallets/:walletId': { ...ofPlatform, ok: 404, body: () => ({ frozen: false }) },
+  'GET /v1/admin/active-org/webhook': ofWebhook,
+  'PUT /v1/admin/active-org/webhook': { ...admins, body: webhook },
+  'DELETE /v1/admin/active-org/webhook': ofWebhook,
+  'POST /v1/admin/active-org/webhook/rotate-secret': ofWebhook,
+  'POST /v1/admin/active-org/webhook/redeliver': ofWebhook,
+  'GET /v1/admin/organizations/:organizationId/webhook': ofPlatformWebhook,
+  'PUT /v1/admin/organizations/:organizationId/webhook': { ...ofPlatform, body: webhook },
+  'DELETE /v1/admin/organizations/:organizationId/webhook': ofPlatformWebhook,
+  'POST /v1/admin/organizations/:organizationId/webhook/rotate-secret': ofPlatformWebhook,
+  'POST /v1/admin/organizations/:organizationId/webhook/redeliver': ofPlatformWebhook,
+
+  // What each of them shows is in reports-isolation.test.ts.
+  'GET /v1/usage/me': ofPayer,
+  'GET /v1/usage/me/daily': ofPayer,
+  'GET /v1/usage/me/requests': ofPayer,
+  'GET /v1/usage/me/analytics/routing': ofPayer,
+  'GET /v1/usage/teams/:teamId': team,
+  'GET /v1/usage/teams/:teamId/daily': team,
+  'GET /v1/usage/teams/:teamId/requests': team,
+  'GET /v1/usage/teams/:teamId/analytics/routing': team,
+  'GET /v1/usage/active-org': admins,
+  'GET /v1/usage/active-org/daily': admins,
+  'GET /v1/usage/active-org/requests': admins,
+  'GET /v1/usage/active-org/analytics/routing': admins,
+  'GET /v1/admin/active-org/usage': admins,
+  'GET /v1/admin/active-org/usage/daily': admins,
+  'GET /v1/admin/active-org/usage/requests': admins,
+  'GET /v1/admin/active-org/usage/analytics/routing': admins,
+  'GET /v1/admin/active-org/usage/export/focus': admins,
+  'GET /v1/admin/usage': platform,
+  'GET /v1/admin/usage/daily': platform,
+  'GET /v1/admin/usage/requests': platform,
+  'GET /v1/admin/analytics/routing': platform,
+  'GET /v1/admin/usage/export/focus': platform,
 };
 
 const REFUSED = {
@@ -253,6 +301,10 @@ const MAKERS = {
   administrator: async ({ world }: Cell) => {
     const email = `${fresh('administrator')}@people.test`;
     return { userId: String((await ask(world.tollgate.url, ADMIN_TOKEN, 'POST', '/v1/admin/platform-administrators', { email }, 201))['user_id']) };
+  },
+  webhook: async ({ world }: Cell) => {
+    for (const tenant of [world.first, world.second]) await tenant.as('PUT', '/webhook', webhook());
+    return {};
   },
 } satisfies Record<string, (cell: Cell) => Promise<Partial<Ids> & { body?: object }>>;
 
@@ -359,8 +411,11 @@ describe('identity: every caller on every route', () => {
       ask(tollgate.url, person.token, 'PUT', '/v1/me/active-organization', { organization_id }, status).catch((error: unknown) => {
         throw error;
       });
+    // A gateway hears of the change a moment later.
+    const status = async () => (await httpCall(`${tollgate.url}/v1/models`, { headers: { authorization: `Bearer ${person.token}` } })).status;
+    const follows = (expected: number) => waitFor('the gateway to follow', status, (found) => found === expected);
     await enter(null, 200);
-    assert.equal((await httpCall(`${tollgate.url}/v1/models`, { headers: { authorization: `Bearer ${person.token}` } })).status, 400);
+    await follows(400);
     const foreign = await httpCall(`${tollgate.url}/v1/me/active-organization`, {
       method: 'PUT',
       headers: { authorization: `Bearer ${person.token}` },
@@ -368,7 +423,7 @@ describe('identity: every caller on every route', () => {
     });
     assert.equal(foreign.status, 404);
     await enter(world.first.id, 200);
-    assert.equal((await httpCall(`${tollgate.url}/v1/models`, { headers: { authorization: `Bearer ${person.token}` } })).status, 200);
+    await follows(200);
   });
 
   test('a member’s own wallet is charged by keys of that member, or of the operator', async () => {
@@ -441,7 +496,7 @@ interface CellCall {
 
 /** What an identity route answers is what the OpenAPI document says of it, and nothing beside. */
 function assertAsDescribed({ path, description }: DescribedRoute, reply: HttpAnswer, where: string): void {
-  if (description.answer === null || reply.status >= 400 || !/^\/v1\/(me|admin)\b/.test(path)) return;
+  if (description.answer === null || reply.status >= 400 || !/^\/v1\/(me|admin|usage|billing)\b/.test(path)) return;
   assert.equal(reply.status, description.status, where);
   const value: unknown = JSON.parse(reply.body.toString());
   assert.deepEqual(description.answer.parse(value), value, where);

@@ -235,7 +235,8 @@ class Generator {
     if (at < 0.9) return { outcome: this.chance(0.9) ? 'completed' : 'completed_without_usage', status: 200, errorCode: null };
     if (at < 0.92) return { outcome: 'provider_refused', status: this.pick([400, 404, 429]), errorCode: 'provider_429' };
     if (at < 0.94) return { outcome: 'provider_failed', status: 500, errorCode: 'provider_500' };
-    if (at < 0.95) return { outcome: 'connect_failed', status: 502, errorCode: 'connect_failed' };
+    if (at < 0.945) return { outcome: 'connect_failed', status: 502, errorCode: 'connect_failed' };
+    if (at < 0.95) return { outcome: 'no_reply', status: this.chance(0.5) ? null : 504, errorCode: 'no_reply' };
     if (at < 0.96) return { outcome: 'aborted_before_first_byte', status: null, errorCode: null };
     if (at < 0.975) return { outcome: 'aborted_mid_stream', status: 200, errorCode: null };
     if (at < 0.985) return { outcome: 'cut_mid_stream', status: 200, errorCode: null };

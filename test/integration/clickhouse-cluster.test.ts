@@ -75,7 +75,7 @@ describe('the cluster schema', () => {
     const names = [...profile.matchAll(/^\s*(\w+) = /gm)].map(([, name]) => name);
     assert.ok(names.includes('distributed_foreground_insert') && names.includes('insert_quorum'));
     const known = await selectRows<{ name: string }>(clickhouse.client, 'SELECT name FROM system.settings WHERE name IN {names:Array(String)}', { names });
-    assert.deepEqual(known.map(({ name }) => name).sort(), [...names].sort());
+    assert.deepEqual(new Set(known.map(({ name }) => name)), new Set(names));
   });
 
   test('says that it has every migration', () => {

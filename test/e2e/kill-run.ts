@@ -233,9 +233,17 @@ async function checkEverything({ tollgate, ledger, provider, world, seen }: Ende
     ...checkRates(world.organizations, seen, calls),
     ...checkRefusalsSeen(seen),
     ...(await checkBooks(tollgate.postgresUrl)),
+    ...(await checkDead(ledger)),
     ...(reconciled.exitCode === 0 ? [] : [`tollgate reconcile: ${reconciled.output}`]),
   ];
   return { problems, providerCalls: calls.starts.length, servedPico: compared.servedPico, unpaidReplies: compared.unpaidReplies };
+}
+
+/** Every process that died is closed, whenever in its life it died. */
+async function checkDead(ledger: LedgerView): Promise<string[]> {
+  const rows = await ledger.query("SELECT epoch::text FROM process_epochs WHERE kind = 'gateway' AND returned_at IS NULL ORDER BY epoch");
+  const dead = rows.slice(0, Math.max(0, rows.length - GATEWAY_PROCESSES)).map((row) => row.epoch);
+  return dead.length === 0 ? [] : [`epochs of dead processes that are not closed: ${dead.join(', ')}`];
 }
 
 function summarize(seen: readonly SeenResponse[]) {

@@ -1,0 +1,330 @@
+// What leases cost in database calls when a thousand gateway processes share one wallet or one limit: the real leases over the database as it is modelled
+// for the simulation (test/simulation), under skewed load and in virtual time. `node benchmarks/lease-calls.ts [--gateways 1000] [--seed 1]`.
+
+import { parseArgs } from 'node:util';
+import type { Draw } from '../src/data-plane/admission/allowance.ts';
+import { AllowanceLeases } from '../src/data-plane/admission/allowance-leases.ts';
+import type { AllowanceKind, AllowanceStore, LendingAnswer, LendingWish, Pool } from '../src/data-plane/admission/allowance-store.ts';
+import { ModelBooks } from '../test/simulation/model-books.ts';
+import { World } from '../test/simulation/virtual-world.ts';
+
+interface Experiment {
+  readonly name: string;
+  readonly kind: AllowanceKind;
+  /** Money, requests or tokens a minute, or places. */
+  readonly size: bigint;
+  /** Of one request. */
+  readonly need: bigint;
+  /** Requests a second, of all gateways together. */
+  readonly rate: number;
+  readonly seconds: number;
+}
+
+interface Result {
+  readonly requests: number;
+  readonly admitted: number;
+  /** Refused although what was free, wherever it lay, covered it and all that waited with it, both when it came and when it was refused. */
+  readonly wronglyRefused: number;
+  readonly calls: { readonly take: number; readonly giveBack: number; readonly recall: number };
+  readonly callsInBusiestSecond: number;
+  /** Of what could be used; null where the load wants less. */
+  readonly reached: number | null;
+  /** More was used or open than there is. */
+  readonly isOverspent: boolean;
+}
+
+const PER_MINUTE_SECONDS = 60;
+/** A call takes so long each way. */
+const TRANSIT_MS = [0.3, 1.5] as const;
+/** From the end of a request until its charge is posted. */
+const POSTED_AFTER_MS = 150;
+/** What a request costs, of what is held for it. */
+const USED_PART = [0.1, 0.5] as const;
+const DURATION_MS_MEAN = 1_000;
+/** The share of the i-th busiest gateway is 1/i. */
+const ZIPF = 1;
+const KEY = 'shared';
+
+class Model {
+  readonly world: World;
+  readonly books: ModelBooks;
+  readonly gateways: AllowanceLeases[] = [];
+  readonly calls = { take: 0, giveBack: 0, recall: 0 };
+  readonly callsBySecond = new Map<number, number>();
+  private readonly pool: Pool;
+
+  constructor({ kind, size }: Experiment, gateways: number, seed: number) {
+    this.world = new World(seed, false);
+    this.world.baseMs = Date.UTC(2026, 10, 20, 12);
+    let ids = 0;
+    this.books = new ModelBooks(() => `pool-${(ids += 1)}`);
+    this.pool = { kind, key: KEY };
+    if (kind === 'credit') {
+      this.books.openWallet(KEY);
+      this.books.deposit(KEY, size, 'opening');
+    } else {
+      this.books.limits.limits.set(KEY, { id: KEY, kind, period: kind === 'budget' ? 'month' : null, amount: size });
+    }
+    const time = { monotonicMs: () => this.world.nowMs, wait: (ms: number) => new Promise<void>((resolve) => this.world.in(ms, '', resolve)) };
+    for (let index = 0; index < gateways; index += 1) {
+      const store = this.storeOf(this.books.registerEpoch());
+      const onFault = (fault: unknown): void => this.world.noteFault(fault);
+      this.gateways.push(new AllowanceLeases(store, time, onFault));
+    }
+    this.books.commit();
+  }
+
+  private storeOf(epoch: number): AllowanceStore {
+    return {
+      take: ({ kind }, wish) => this.call('take', () => this.take(epoch, kind, wish)),
+      giveBack: ({ kind }, grantId, amount) =>
+        this.call('giveBack', () => {
+          if (kind === 'credit') this.books.returnLease(epoch, KEY, amount);
+          else this.books.limits.giveBack({ epoch, limitId: KEY, grantId, amount });
+        }),
+      recall: () => this.call('recall', () => this.recall(epoch)),
+      probe: () => Promise.resolve(),
+    };
+  }
+
+  private async call<T>(name: keyof Model['calls'], act: () => T): Promise<T> {
+    this.calls[name] += 1;
+    const second = Math.floor(this.world.nowMs / 1_000);
+    this.callsBySecond.set(second, (this.callsBySecond.get(second) ?? 0) + 1);
+    await this.transit();
+    const result = act();
+    this.books.commit();
+    await this.transit();
+    return result;
+  }
+
+  private transit(): Promise<void> {
+    return new Promise((resolve) => this.world.in(this.world.random.between(...TRANSIT_MS), '', resolve));
+  }
+
+  private take(epoch: number, kind: AllowanceKind, { amount, minimum, present }: LendingWish): LendingAnswer {
+    if (kind !== 'credit') {
+      const wish = { epoch, limitId: KEY, wished: amount, minimum, presentGrant: present?.grantId ?? null, presentFree: present?.free ?? 0n };
+      return { ...this.books.limits.take(wish, this.world.wallMs()), frozen: false };
+    }
+    const answer = this.books.takeLease(epoch, KEY, amount, minimum);
+    return { ...answer, grantId: KEY, validForMs: null, presentMoved: false, ceiling: null, retryAfterMs: null, gone: false };
+  }
+
+  private recall(from: number): void {
+    for (const [index, gateway] of this.gateways.entries()) {
+      if (index !== from - 1) this.world.in(this.world.random.between(1, 5), '', () => gateway.callBack(KEY));
+    }
+  }
+
+  /** A charge leaves the wallet, or the budget, and the lease that it was drawn from. */
+  post(index: number, { grant }: Draw, used: bigint): void {
+    if (this.pool.kind === 'budget' && grant?.id != null) this.books.limits.spend(index + 1, grant.id, used);
+    if (this.pool.kind === 'credit') {
+      const wallet = this.books.wallet(KEY);
+      this.books.wallets.set(KEY, { ...wallet, balance: wallet.balance - used, leased: wallet.leased - used });
+      const lease = this.books.leases.get(`${index + 1}/${KEY}`);
+      if (lease !== undefined) this.books.leases.set(`${index + 1}/${KEY}`, { ...lease, outstanding: lease.outstanding - used });
+    }
+    this.books.commit();
+  }
+}
+
+/** Load on a model, and what it was answered. */
+class Run {
+  private readonly model: Model;
+  private readonly experiment: Experiment;
+  private readonly shares: readonly number[];
+  private requests = 0;
+  private admitted = 0;
+  private wronglyRefused = 0;
+  private isOverspent = false;
+  /** Held now, spent so far; of rates: when what was admitted, oldest first. */
+  private held = 0n;
+  private spent = 0n;
+  private waiting = 0;
+  private readonly admittedMs: number[] = [];
+  private openMs = 0;
+  private sinceMs = 0;
+
+  constructor(experiment: Experiment, gateways: number, seed: number) {
+    this.experiment = experiment;
+    this.model = new Model(experiment, gateways, seed);
+    let sum = 0;
+    this.shares = Array.from({ length: gateways }, (_, index) => (sum += 1 / (index + 1) ** ZIPF));
+  }
+
+  execute(): Result {
+    const { world, gateways, calls, callsBySecond } = this.model;
+    const { seconds } = this.experiment;
+    this.arriveNext();
+    for (const [index, gateway] of gateways.entries()) this.tickLater(gateway, (index / gateways.length) * 1_000);
+    world.run(seconds * 1_000);
+    if (world.violations.length > 0) throw new Error(world.violations[0]);
+    return {
+      requests: this.requests,
+      admitted: this.admitted,
+      wronglyRefused: this.wronglyRefused,
+      calls: { ...calls },
+      callsInBusiestSecond: Math.max(...callsBySecond.values()),
+      reached: this.reached(),
+      isOverspent: this.isOverspent,
+    };
+  }
+
+  private tickLater(gateway: AllowanceLeases, inMs: number): void {
+    this.model.world.in(inMs, '', () => {
+      gateway.tick();
+      this.tickLater(gateway, 1_000);
+    });
+  }
+
+  private arriveNext(): void {
+    const { world } = this.model;
+    world.in((-Math.log(1 - world.random.next()) * 1_000) / this.experiment.rate, '', () => {
+      this.arrive(this.chooseGateway());
+      this.arriveNext();
+    });
+  }
+
+  private chooseGateway(): number {
+    const { shares } = this;
+    const wanted = this.model.world.random.next() * (shares.at(-1) ?? 0);
+    let [low, high] = [0, shares.length - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((shares[middle] ?? 0) > wanted) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  private arrive(index: number): void {
+    const { kind, need } = this.experiment;
+    const gateway = this.model.gateways[index] as AllowanceLeases;
+    this.requests += 1;
+    const couldBeServed = this.canBeServed(this.waiting + 1);
+    const drawn = gateway.drawAll([{ pool: { kind, key: KEY }, amount: need }]);
+    if (!(drawn instanceof Promise)) {
+      this.begin(index, drawn[0] as Draw);
+      return;
+    }
+    this.waiting += 1;
+    void drawn.then((result) => {
+      if (!('reason' in result)) this.begin(index, result[0] as Draw);
+      else if (couldBeServed && this.canBeServed(this.waiting)) this.wronglyRefused += 1;
+      this.waiting -= 1;
+    });
+  }
+
+  /** By what is used in truth, which no database knows; of rates, where a minute is promised within 62 seconds. */
+  private canBeServed(requests: number): boolean {
+    const { kind, size, need } = this.experiment;
+    const needed = need * BigInt(requests);
+    if (kind === 'requests_per_minute' || kind === 'tokens_per_minute') return BigInt(this.admittedSince(PER_MINUTE_SECONDS + 2)) * need + needed <= size;
+    return this.spent + this.held + needed <= size;
+  }
+
+  private admittedSince(seconds: number): number {
+    const fromMs = this.model.world.nowMs - seconds * 1_000;
+    let [low, high] = [0, this.admittedMs.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.admittedMs[middle] ?? 0) >= fromMs) high = middle;
+      else low = middle + 1;
+    }
+    return this.admittedMs.length - low;
+  }
+
+  private begin(index: number, draw: Draw): void {
+    const { world, gateways } = this.model;
+    const { kind, need, size } = this.experiment;
+    this.admitted += 1;
+    this.admittedMs.push(world.nowMs);
+    this.countOpen(need);
+    const isRate = kind === 'requests_per_minute' || kind === 'tokens_per_minute';
+    const taken = isRate ? BigInt(this.admittedSince(PER_MINUTE_SECONDS)) * need : this.spent + this.held;
+    if (taken > size) this.isOverspent = true;
+    world.in(-Math.log(1 - world.random.next()) * DURATION_MS_MEAN, '', () => {
+      const used = usedOf(kind, need, world.random.between(...USED_PART));
+      this.countOpen(-need);
+      if (kind === 'credit' || kind === 'budget') {
+        this.spent += used;
+        world.in(POSTED_AFTER_MS, '', () => this.model.post(index, draw, used));
+      }
+      gateways[index]?.release(draw, used);
+    });
+  }
+
+  private countOpen(change: bigint): void {
+    const { nowMs } = this.model.world;
+    this.openMs += Number(this.held) * (nowMs - this.sinceMs);
+    this.sinceMs = nowMs;
+    this.held += change;
+  }
+
+  private reached(): number | null {
+    const { kind, size, need, rate, seconds } = this.experiment;
+    if (kind === 'credit' || kind === 'budget') {
+      const wanted = rate * seconds * Number(need) * ((USED_PART[0] + USED_PART[1]) / 2);
+      // The last request must fit: less than one is left over.
+      return wanted < Number(size) ? null : Number(this.spent + this.held + need) / Number(size);
+    }
+    if (kind === 'concurrent_requests') return this.openMs / (seconds * 1_000) / Number(size);
+    return this.admitted / ((Number(size / need) * seconds) / PER_MINUTE_SECONDS);
+  }
+}
+
+function usedOf(kind: AllowanceKind, need: bigint, part: number): bigint {
+  if (kind === 'credit' || kind === 'budget') return BigInt(Math.round(Number(need) * part));
+  return kind === 'concurrent_requests' ? 0n : need;
+}
+
+const HOLD = 1_000_000n;
+const PLENTY = HOLD * 10n ** 9n;
+/** Of limits twice as much is wanted as they allow, of money more than there is. */
+const EXPERIMENTS: readonly Experiment[] = [
+  { name: 'wallet, rich', kind: 'credit', size: PLENTY, need: HOLD, rate: 5_000, seconds: 60 },
+  { name: 'wallet, rich, little used', kind: 'credit', size: PLENTY, need: HOLD, rate: 50, seconds: 120 },
+  { name: 'wallet that runs out', kind: 'credit', size: HOLD * 45_000n, need: HOLD, rate: 5_000, seconds: 60 },
+  { name: 'budget that runs out', kind: 'budget', size: HOLD * 45_000n, need: HOLD, rate: 5_000, seconds: 60 },
+  { name: '60,000 requests per minute', kind: 'requests_per_minute', size: 60_000n, need: 1n, rate: 2_000, seconds: 180 },
+  { name: '600 requests per minute', kind: 'requests_per_minute', size: 600n, need: 1n, rate: 20, seconds: 300 },
+  { name: '60,000 a minute, half used', kind: 'requests_per_minute', size: 60_000n, need: 1n, rate: 500, seconds: 180 },
+  { name: '2,000 open requests', kind: 'concurrent_requests', size: 2_000n, need: 1n, rate: 4_000, seconds: 60 },
+  { name: '100 open requests', kind: 'concurrent_requests', size: 100n, need: 1n, rate: 200, seconds: 60 },
+];
+
+const { values } = parseArgs({
+  options: { gateways: { type: 'string', default: '1000' }, seed: { type: 'string', default: '1' }, only: { type: 'string', default: '' } },
+});
+// Not from a module's own evaluation, which is a promise itself: the world drains all promises after each event.
+setImmediate(printAll);
+
+function printAll(): void {
+  console.log(
+    '| shared by all | requests/s | admitted | reached | wrongly refused | calls/s | busiest second | take · give back · recall | calls per 1,000 requests |',
+  );
+  console.log('|---|---|---|---|---|---|---|---|---|');
+  for (const experiment of EXPERIMENTS.filter(({ name }) => name.includes(values.only))) {
+    const result = new Run(experiment, Number(values.gateways), Number(values.seed)).execute();
+    const { calls, requests } = result;
+    const total = calls.take + calls.giveBack + calls.recall;
+    const cells = [
+      experiment.name,
+      experiment.rate,
+      `${((100 * result.admitted) / requests).toFixed(1)}%`,
+      result.reached === null ? '' : `${(100 * result.reached).toFixed(1)}%`,
+      `${result.wronglyRefused} (${((100 * result.wronglyRefused) / requests).toFixed(2)}%)`,
+      (total / experiment.seconds).toFixed(0),
+      result.callsInBusiestSecond,
+      `${calls.take} · ${calls.giveBack} · ${calls.recall}`,
+      ((1_000 * total) / requests).toFixed(1),
+    ];
+    console.log(`| ${cells.join(' | ')} |`);
+    if (result.isOverspent) {
+      console.log(`${experiment.name}: OVERSPENT`);
+      process.exitCode = 1;
+    }
+  }
+}

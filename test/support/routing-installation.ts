@@ -1,6 +1,7 @@
 // A whole installation that routes, for tests of auto routing: the simulated provider behind a tap that keeps every request, and records read back.
 
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { type FakeUpstream, type ReceivedRequest, startFakeUpstream } from './fake-upstream.ts';
@@ -130,7 +131,16 @@ export interface RoutingInstallation {
   stop(): Promise<void>;
 }
 
-export async function startRoutingInstallation(options: { gatewayProcesses?: number; policy?: string } = {}): Promise<RoutingInstallation> {
+export interface RoutingOptions {
+  readonly gatewayProcesses?: number;
+  readonly policy?: string;
+  /** Another Postgres than its own. */
+  readonly databaseUrl?: string;
+  /** Another ClickHouse than its own. */
+  readonly clickhouseUrl?: string;
+}
+
+export async function startRoutingInstallation(options: RoutingOptions = {}): Promise<RoutingInstallation> {
   const provider = await startSimulatedProvider();
   const upstream = await startFakeUpstream(async ({ method, path, headers, body }) => {
     const kept = headers.filter(([name]) => !/^(host|connection|content-length|transfer-encoding)$/i.test(name));
@@ -145,10 +155,14 @@ export async function startRoutingInstallation(options: { gatewayProcesses?: num
   });
   const tollgate = await startTollgate({
     configurationYaml: routingConfiguration(upstream.url, options.policy),
-    env: { ADMIN_TOKEN: ROUTING_ADMIN_TOKEN },
+    env: {
+      ADMIN_TOKEN: ROUTING_ADMIN_TOKEN,
+      ...(options.clickhouseUrl === undefined ? {} : { CLICKHOUSE_URL: options.clickhouseUrl }),
+      ...(options.databaseUrl === undefined ? {} : { DATABASE_URL: options.databaseUrl, MASTER_KEY: randomBytes(32).toString('base64') }),
+    },
     gatewayProcesses: options.gatewayProcesses ?? 1,
   });
-  const postgres = createPostgres({ url: tollgate.postgresUrl, log: silentLog, max: 2 });
+  const postgres = createPostgres({ url: options.databaseUrl ?? tollgate.postgresUrl, log: silentLog, max: 2 });
   return {
     tollgate,
     postgres,

@@ -13,14 +13,18 @@ import { routingReport } from '../../src/storage/clickhouse/reports/routing-repo
 import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { openCursor, signCursor } from './page-cursor.ts';
 import { type AskedWindow, readWindow } from './read-window.ts';
-import type { Turnstile } from './turnstile.ts';
 import { daysCsv, summaryCsv } from './usage-csv.ts';
 
 const PAGE_ENTRIES_DEFAULT = 50;
 
+/** Where a statement waits for its turn. */
+interface Turn {
+  run<T>(work: () => Promise<T>): Promise<T>;
+}
+
 export interface ReportSource {
   readonly client: ClickHouseClient;
-  readonly turnstile: Turnstile;
+  readonly turnstile: Turn;
   /** Signs cursors. */
   readonly delegationKey: Buffer;
   /** Who asks for the money, in cost exports. */
@@ -107,7 +111,7 @@ function exportRequests({ client, turnstile }: ReportSource, { query, question, 
 }
 
 /** One statement at a time, so that a slow reader keeps nobody waiting. */
-async function* throughTurnstile(turnstile: Turnstile, pieces: AsyncGenerator<string>): AsyncGenerator<string> {
+async function* throughTurnstile(turnstile: Turn, pieces: AsyncGenerator<string>): AsyncGenerator<string> {
   try {
     for (;;) {
       const next = await turnstile.run(() => pieces.next());

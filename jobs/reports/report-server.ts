@@ -123,8 +123,9 @@ export class ReportServer {
     }
     let answer: ReportAnswer | Refusal;
     try {
-      answer = await this.#answer(request, delegation);
+      answer = await this.#answer(request, response, delegation);
     } catch (error) {
+      if (response.destroyed) return;
       answer = this.#refusalFor(error);
     }
     if (response.destroyed) return;
@@ -133,15 +134,23 @@ export class ReportServer {
     this.#answers.labels(delegation.report, String(response.statusCode)).increment();
   }
 
-  async #answer(request: IncomingMessage, delegation: ReportDelegation): Promise<ReportAnswer | Refusal> {
+  async #answer(request: IncomingMessage, response: ServerResponse, delegation: ReportDelegation): Promise<ReportAnswer | Refusal> {
     const { clickhouse, delegationKey, issuer, clock } = this.#options;
     const client = clickhouse();
     if (client === null) return { kind: 'reports_unavailable' };
-    const source = { client, turnstile: this.#turnstile, delegationKey, issuer };
+    const source = { client, turnstile: this.#turnOf(response), delegationKey, issuer };
     const [, query = ''] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
     const answer = await answerReport(source, { delegation, query, accept: request.headers.accept ?? '', nowMs: clock.nowMs() });
     if ('kind' in answer || typeof answer.body === 'string') return answer;
     return { ...answer, body: await readAhead(answer.body) };
+  }
+
+  /** Whoever has left while they waited keeps nobody else waiting. */
+  #turnOf(response: ServerResponse) {
+    return {
+      run: <T>(work: () => Promise<T>): Promise<T> =>
+        this.#turnstile.run(() => (response.destroyed ? Promise.reject(new Error('the reader of the report has left')) : work())),
+    };
   }
 
   #refusalFor(error: unknown): Refusal {

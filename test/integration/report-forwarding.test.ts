@@ -313,6 +313,45 @@ describe('how many at once', () => {
     assert.equal((await again).status, 200);
   });
 
+  test('whoever leaves while they wait is not read for', async (context) => {
+    let statements = 0;
+    const gate = Promise.withResolvers<void>();
+    const client = scripted(async () => {
+      statements += 1;
+      await gate.promise;
+      return [];
+    });
+    const front = await startFront(context, { clickhouse: () => client, atOnce: 1 });
+    const first = front.get('ann', '/v1/usage/me/daily');
+    await waitFor(
+      'the first to be read',
+      () => statements,
+      (count) => count === 1,
+    );
+    const call = request(`${front.url}/v1/usage/me`, { headers: { authorization: 'Bearer ann' }, agent: false });
+    call.on('error', () => undefined);
+    call.end();
+    await waitFor(
+      'the second to wait',
+      () => front.forwarder.open,
+      (open) => open === 2,
+    );
+    call.destroy();
+    await waitFor(
+      'the second to leave',
+      () => front.forwarder.open,
+      (open) => open === 1,
+    );
+    const third = front.get('bob', '/v1/usage/me/daily');
+    await waitFor(
+      'the third to wait',
+      () => front.forwarder.open,
+      (open) => open === 2,
+    );
+    gate.resolve();
+    assert.deepEqual([(await first).status, (await third).status, statements], [200, 200, 2]);
+  });
+
   test('jobs runs so many statements, and lets so many wait', async (context) => {
     let running = 0;
     let most = 0;

@@ -26,7 +26,7 @@ interface ForwardingLimits {
   readonly tokenMs: number;
 }
 
-const LIMITS: ForwardingLimits = { openMax: 32, openOfOwnerMax: 8, idleMs: 90_000, tokenMs: 60_000 };
+const LIMITS: ForwardingLimits = { openMax: 32, openOfOwnerMax: 8, idleMs: 60_000, tokenMs: 60_000 };
 const RELAYED_HEADERS = ['content-type', 'content-disposition', 'retry-after', 'x-should-retry'] as const;
 const NOT_ASCII = /[^\x21-\x7e]/gu;
 

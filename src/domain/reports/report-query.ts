@@ -11,7 +11,7 @@ export const WINDOW_DAYS_MAX = 92;
 /** Up to this many, the routing report is by hour unless asked otherwise. */
 export const HOURLY_DAYS_MAX = 3;
 export const WINDOW_DAYS_DEFAULT = 30;
-export const PAGE_ENTRIES_MAX = 100;
+const PAGE_ENTRIES_MAX = 100;
 
 const MOMENT = 'must be a date, such as 2026-01-31, or a date and time with a time zone, such as 2026-01-31T12:00:00Z';
 const moment = z.union([z.iso.date(), z.iso.datetime({ offset: true })], MOMENT);

@@ -156,7 +156,8 @@ export async function startRoutingInstallation(options: RoutingOptions = {}): Pr
   const tollgate = await startTollgate({
     configurationYaml: routingConfiguration(upstream.url, options.policy),
     env: {
-      ADMIN_TOKEN: ROUTING_ADMIN_TOKEN,
+      // Where the database is named, only random secrets will do.
+      ADMIN_TOKEN: options.databaseUrl === undefined ? ROUTING_ADMIN_TOKEN : randomBytes(24).toString('base64url'),
       ...(options.clickhouseUrl === undefined ? {} : { CLICKHOUSE_URL: options.clickhouseUrl }),
       ...(options.databaseUrl === undefined ? {} : { DATABASE_URL: options.databaseUrl, MASTER_KEY: randomBytes(32).toString('base64') }),
     },

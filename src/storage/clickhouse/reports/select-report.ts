@@ -15,8 +15,10 @@ const AWAY_CODES: ReadonlySet<string> = new Set(['159', '160', '202', '203', '20
 
 /**
  * At the end of every statement. An id has one admitted_at for ever, so its versions lie in one partition and FINAL need not merge across them.
+ * Compiled expressions gained nothing over 400,000 rows, and their compilation cost half a second of CPU.
  */
 export const REPORT_SETTINGS = `SETTINGS max_execution_time = 60, do_not_merge_across_partitions_select_final = 1,
+  compile_expressions = 0, compile_aggregate_expressions = 0,
   output_format_json_quote_64bit_integers = 0, output_format_json_quote_decimals = 1`;
 
 export async function selectReport<Row>(client: ClickHouseClient, query: string, parameters: Record<string, unknown>): Promise<Row[]> {

@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
-import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
+import { type LedgerRow, type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { expectedCostPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -178,7 +178,7 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
         ),
       (rows) => rows.length === 1,
     );
-    const text = (value: unknown): string | null => (value === null ? null : String(value));
+    const text = (value: LedgerRow[string] | undefined): string | null => (value === null || value === undefined ? null : String(value));
     return {
       outcome: String(row?.outcome),
       status: String(row?.billing_status),
@@ -193,7 +193,7 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
 
   for (const form of FORMS) {
     describe(form.name, () => {
-      const send = (counts: Counts): Promise<Posted> => post(form.path, form.body, form.reply(counts));
+      const send = (counts: Counts): Promise<Posted> => post(form.path, (label) => form.body(label), form.reply(counts));
       let counted: Posted;
       before(async () => {
         counted = await send({ input: ABSENT, output: ABSENT });

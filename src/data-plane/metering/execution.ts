@@ -11,7 +11,7 @@ import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
 import type { RecordJournal } from './record-journal.ts';
-import { admittedRecord, type EndParts, type StartParts, startText, terminalRecord } from './record-text.ts';
+import { admittedRecord, type EndParts, type StartParts, terminalRecord } from './record-text.ts';
 
 export interface Metering {
   readonly journal: RecordJournal;
@@ -55,15 +55,15 @@ export class Execution {
   settled = false;
   private ending = false;
   private start: StartParts;
-  /** The fields of `start` as JSON text, for both records. */
-  private startText: string;
+  /** The record of the start; the one of the end begins like it. */
+  private admittedText: string;
   private readonly metering: Metering;
   private readonly baseline: Baseline;
 
   /** Not admitted before `begin` says so. `baseline`: what the cost of a routed request is compared with. */
   constructor(start: StartParts, admission: Admission, receivedAtMs: number, metering: Metering, baseline: Baseline = null) {
     this.start = start;
-    this.startText = startText(start);
+    this.admittedText = admittedRecord(start);
     this.admission = admission;
     this.receivedAtMs = receivedAtMs;
     this.metering = metering;
@@ -79,7 +79,7 @@ export class Execution {
    * then its hold is given back and nothing may be sent.
    */
   begin(begun: () => void, refused: () => void): void {
-    this.metering.journal.append(admittedRecord(this.startText), begun, () => {
+    this.metering.journal.append(this.admittedText, begun, () => {
       this.admission.release('refused');
       refused();
     });
@@ -88,7 +88,7 @@ export class Execution {
   /** Another offer serves after the first could not be reached. */
   moveTo(offer: Offer): void {
     this.start = { ...this.start, offer };
-    this.startText = startText(this.start);
+    this.admittedText = admittedRecord(this.start);
   }
 
   /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). `failed`: the end could not be recorded. */
@@ -128,7 +128,7 @@ export class Execution {
       budgetUse: admission.budgets.length === 0 ? null : budgetUse,
     };
     metering.journal.append(
-      terminalRecord(this.startText, end),
+      terminalRecord(this.admittedText, end),
       () => {
         this.settled = true;
         // Only after the record is written: money that is free again may be lent or spent at once.
@@ -189,6 +189,6 @@ export class Execution {
       baselineCost: null,
       budgetUse: null,
     };
-    this.metering.journal.appendWhenPossible(terminalRecord(this.startText, unseen));
+    this.metering.journal.appendWhenPossible(terminalRecord(this.admittedText, unseen));
   }
 }

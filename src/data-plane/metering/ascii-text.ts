@@ -1,0 +1,138 @@
+// Puts a JSON text of ASCII characters together as bytes, piece by piece, in memory that is used again for the next one.
+
+import { Buffer } from 'node:buffer';
+
+const FIRST_BYTES = 4_096;
+const DIGITS_MAX = 16;
+const ZERO = 0x30;
+const QUOTE = 0x22;
+const BILLION = 1_000_000_000;
+
+/** JSON's strings need no escape where they look like this. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+const BEYOND_ASCII = /[\u007f-\uffff]/g;
+
+/** The JSON of a value, in ASCII: what is beyond is escaped, which means the same. */
+export function jsonAscii(value: unknown): string {
+  return JSON.stringify(value).replace(BEYOND_ASCII, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+export class AsciiText {
+  private bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
+  private length = 0;
+
+  begin(): void {
+    this.length = 0;
+  }
+
+  put(piece: Buffer): void {
+    this.reserve(piece.length);
+    this.bytes.set(piece, this.length);
+    this.length += piece.length;
+  }
+
+  private putByte(byte: number): void {
+    this.bytes[this.length] = byte;
+    this.length += 1;
+  }
+
+  private putNull(): void {
+    this.reserve(4);
+    this.putByte(0x6e);
+    this.putByte(0x75);
+    this.putByte(0x6c);
+    this.putByte(0x6c);
+  }
+
+  /** As it is: the text must be ASCII. */
+  putAscii(text: string): void {
+    this.reserve(text.length);
+    this.length += this.bytes.write(text, this.length, 'latin1');
+  }
+
+  /** As a JSON string, or null. */
+  putQuoted(text: string | null): void {
+    if (text === null) {
+      this.putNull();
+      return;
+    }
+    if (!PLAIN.test(text)) {
+      this.putAscii(jsonAscii(text));
+      return;
+    }
+    this.reserve(text.length + 2);
+    this.bytes[this.length] = QUOTE;
+    this.bytes.write(text, this.length + 1, 'latin1');
+    this.length += text.length + 2;
+    this.bytes[this.length - 1] = QUOTE;
+  }
+
+  /** As a JSON number, or null. */
+  putNumber(value: number | null): void {
+    if (value === null) this.putNull();
+    else if (Number.isSafeInteger(value) && value >= 0) this.putWhole(value);
+    else this.putAscii(String(value));
+  }
+
+  /** Money: a decimal string, or null. */
+  putAmount(value: bigint | null): void {
+    if (value === null) {
+      this.putNull();
+      return;
+    }
+    const number = Number(value);
+    this.reserve(1);
+    this.putByte(QUOTE);
+    if (number >= 0 && number <= Number.MAX_SAFE_INTEGER) this.putWhole(number);
+    else this.putAscii(value.toString());
+    this.reserve(1);
+    this.putByte(QUOTE);
+  }
+
+  private putWhole(value: number): void {
+    this.reserve(DIGITS_MAX);
+    if (value < BILLION) {
+      this.putDigits(value, digitsOf(value));
+      return;
+    }
+    const high = Math.floor(value / BILLION);
+    this.putDigits(high, digitsOf(high));
+    this.putDigits(value - high * BILLION, 9);
+  }
+
+  private putDigits(value: number, digits: number): void {
+    let left = value | 0;
+    for (let at = this.length + digits - 1; at >= this.length; at--) {
+      const tenth = (left / 10) | 0;
+      this.bytes[at] = ZERO + left - tenth * 10;
+      left = tenth;
+    }
+    this.length += digits;
+  }
+
+  /** Puts a piece over the beginning, which is at least as long. */
+  overwriteStart(piece: Buffer): void {
+    this.bytes.set(piece, 0);
+  }
+
+  dropLast(): void {
+    this.length -= 1;
+  }
+
+  take(): string {
+    return this.bytes.toString('latin1', 0, this.length);
+  }
+
+  private reserve(bytes: number): void {
+    if (this.length + bytes <= this.bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow((this.length + bytes) * 2);
+    this.bytes.copy(larger, 0, 0, this.length);
+    this.bytes = larger;
+  }
+}
+
+function digitsOf(value: number): number {
+  let digits = 1;
+  for (let bound = 10; value >= bound; bound *= 10) digits += 1;
+  return digits;
+}

@@ -240,7 +240,7 @@ describe('installation', () => {
 
     const status = await callCommand(directory, ['status']);
     assert.equal(status.exitCode, 0);
-    assert.match(status.output, /^running as process \d+ .*\nserves http:\S+, admin http:\S+\nready\n$/);
+    assert.match(status.output, /^running as process \d+ .*\nserves http:\S+, admin http:\S+\nready\njob .*\n(?:[a-z-]+ .*\n)+$/);
     assert.equal(await installation.end('SIGTERM'), 0);
     const again = await start(context, directory, withFile);
     assert.doesNotMatch(again.printed(), /tg-/);

@@ -52,11 +52,17 @@ const TURN = `
        ORDER BY human_messages DESC, claimed_at DESC LIMIT 1
     ) previous ON true`;
 
+/**
+ * A request waits for each of these writes, and nobody's money hangs on them: the transaction does not wait for the disk. A Postgres that crashes may
+ * forget the turns of its last moments, which are then decided again.
+ */
+const UNHURRIED = `(SELECT set_config('synchronous_commit', 'off', true)) AS unhurried`;
+
 const CLAIM = {
   name: 'claim_routing_turn',
   text: `
     WITH claim AS (
-      INSERT INTO routing_turns (conversation, turn, human_messages, organization_id) VALUES ($1, $2, $3, $4)
+      INSERT INTO routing_turns (conversation, turn, human_messages, organization_id) SELECT $1, $2, $3::integer, $4::uuid FROM ${UNHURRIED}
       ON CONFLICT (conversation, turn) DO NOTHING RETURNING 1
     ) ${TURN}`,
 };
@@ -92,7 +98,7 @@ function toNumber(count: string | null): number | null {
 
 const DECIDE = {
   name: 'decide_routing_turn',
-  text: 'UPDATE routing_turns SET decision = $3::jsonb WHERE conversation = $1 AND turn = $2 AND decision IS NULL',
+  text: `UPDATE routing_turns SET decision = $3::jsonb FROM ${UNHURRIED} WHERE conversation = $1 AND turn = $2 AND decision IS NULL`,
 };
 const READ = { name: 'read_routing_turn', text: 'SELECT decision FROM routing_turns WHERE conversation = $1 AND turn = $2' };
 

@@ -9,10 +9,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stopChild } from './child-server.ts';
 import { LOAD_CORE, onCore, PROXY_CORE, pinToCore } from './cores.ts';
-import { CLIENT_HEADERS, freePort, modelOf, type Proxy, STUB_REPLIES, untilListening } from './proxies.ts';
+import { CLIENT_HEADERS, freePort, modelOf, type Proxy, STUB_REPLIES, type StubReply, untilListening } from './proxies.ts';
 
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
+/** Whatever is routed lands on the model of this reply. */
+export const ROUTED_REPLY: StubReply = 'json/1024';
+export const AUTO_MODEL = 'service/auto';
 
 export interface Product extends Proxy {
   readonly gatewayPid: number;
@@ -117,9 +120,17 @@ function configuration(stubPort: number): string {
   );
   return `providers:
 ${providers.join('')}models:
-${models.join('')}organizations:
+${models.join('')}  - { id: bench/judge, kind: evaluation, served_by: [{ provider: ${idOf(ROUTED_REPLY)}, model: judge, apis: [systemone], price: { input: "0.042" } }] }
+routing_policies:
+  - name: default
+    classifier: { model: bench/judge, timeout_ms: 5000 }
+    tiers:
+      - { name: light, description: "Small talk and small questions.", models: [{ id: ${modelOf(ROUTED_REPLY)} }] }
+      - { name: strong, description: "Everything else.", models: [{ id: ${modelOf(ROUTED_REPLY)} }] }
+organizations:
   - slug: bench
     billing: prepaid
+    auto_routing: { policy: default }
     opening_credit: "100000000.00"
     users: [{ email: bench@bench.test, role: owner }]
     keys: [{ name: bench, user: bench@bench.test, secret: "\${BENCH_KEY}" }]

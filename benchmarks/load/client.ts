@@ -7,11 +7,16 @@ import { requestBody } from './request-bodies.ts';
 
 const RECONNECT_MS = 50;
 
-/** The whole request as bytes, head and body: it is the same each time. */
+/** Of a fresh header, which is as long for every request. */
+const FRESH_DIGITS = 16;
+let freshValues = 0;
+
+/** The whole request as bytes, head and body: it is the same each time, but for the digits of a fresh header. */
 export function requestBytes(target: Target): Buffer {
   const body = requestBody(target.body, target.model);
   const lines = [`POST ${target.path} HTTP/1.1`, `host: 127.0.0.1:${target.port}`, 'content-type: application/json', 'accept: application/json'];
   for (const [name, value] of Object.entries(target.headers)) lines.push(`${name}: ${value}`);
+  if (target.freshHeader !== undefined) lines.push(`${target.freshHeader}: ${'0'.repeat(FRESH_DIGITS)}`);
   lines.push(`content-length: ${body.byteLength}`, '', '');
   return Buffer.concat([Buffer.from(lines.join('\r\n'), 'latin1'), body]);
 }
@@ -19,6 +24,8 @@ export function requestBytes(target: Target): Buffer {
 export class Client {
   readonly #target: Target;
   readonly #request: Buffer;
+  /** Where the digits of the fresh header begin; -1: there is none. */
+  readonly #freshAt: number;
   readonly #recorder: Recorder;
   /** Called when this client can send: at first, and after each reply. */
   readonly #onIdle: (client: Client) => void;
@@ -31,7 +38,9 @@ export class Client {
 
   constructor(target: Target, request: Buffer, recorder: Recorder, onIdle: (client: Client) => void) {
     this.#target = target;
-    this.#request = request;
+    // Of a request of its own a client may change bytes: the one before has been answered.
+    this.#request = target.freshHeader === undefined ? request : Buffer.from(request);
+    this.#freshAt = target.freshHeader === undefined ? -1 : request.indexOf(`${target.freshHeader}: `) + target.freshHeader.length + 2;
     this.#recorder = recorder;
     this.#onIdle = onIdle;
     this.#findEvents = target.body === 'stream';
@@ -46,6 +55,7 @@ export class Client {
   send(sinceMs: number): void {
     this.#busy = true;
     this.#sentAtMs = sinceMs;
+    if (this.#freshAt !== -1) this.#request.write(String(++freshValues).padStart(FRESH_DIGITS, '0'), this.#freshAt, 'latin1');
     this.#connection?.send(this.#request);
   }
 

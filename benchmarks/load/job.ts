@@ -6,6 +6,8 @@ export interface Target {
   readonly path: string;
   /** Extra headers beside host, content-type and content-length. */
   readonly headers: Readonly<Record<string, string>>;
+  /** A header that is different on every request, such as a session's name; absent: all requests are the same bytes. */
+  readonly freshHeader?: string;
   /** Name of a request body of request-bodies.ts, and the model it names. */
   readonly body: string;
   readonly model: string;

@@ -1,11 +1,12 @@
 // A very fast stand-in for a provider: fixed JSON replies and event streams chosen by the path's prefix, which every proxy under test passes on.
 //   /json/<bytes>/...                           a chat completion of that many bytes
+//   .../v1/systemone                            typed answers for a router, whatever the prefix
 //   /events/<events>/<group>/<intervalMs>/...   a stream that sends a group of events back to back, each its own send, every interval
 // Run: node benchmarks/stub/provider-stub.ts [port]. It prints the port it listens on and ends when its parent does.
 
 import { App, type HttpResponse, us_socket_local_port as localPort } from 'uWebSockets.js';
 import { endWithParent } from '../harness/end-with-parent.ts';
-import { chatCompletionBody, STREAM_TAIL, stampedEvent } from './reply-bodies.ts';
+import { chatCompletionBody, JUDGEMENT, STREAM_TAIL, stampedEvent } from './reply-bodies.ts';
 
 interface Stream {
   readonly response: HttpResponse;
@@ -87,17 +88,23 @@ function startStream(stream: Stream): void {
   scheduleAt(tick + 1 + phase, stream);
 }
 
-function answerJson(response: HttpResponse, bytes: number): void {
-  let body = jsonBodies.get(bytes);
-  if (body === undefined) jsonBodies.set(bytes, (body = chatCompletionBody(bytes)));
+function answerJson(response: HttpResponse, body: Uint8Array): void {
   response.writeHeader('content-type', 'application/json');
   response.writeHeader('x-request-id', 'req_bench');
   response.end(body);
 }
 
+function completionOf(bytes: number): Uint8Array {
+  let body = jsonBodies.get(bytes);
+  if (body === undefined) jsonBodies.set(bytes, (body = chatCompletionBody(bytes)));
+  return body;
+}
+
 const app = App();
 app.post('/*', (response, request) => {
-  const [, kind, size, groupSize, intervalMs] = request.getUrl().split('/');
+  const url = request.getUrl();
+  const [, kind, size, groupSize, intervalMs] = url.split('/');
+  const isQuestion = url.endsWith('/v1/systemone');
   const isJson = kind === 'json';
   const stream: Stream = { response, eventsLeft: Number(size), groupSize: Number(groupSize), intervalMs: Number(intervalMs), closed: false };
   response.onAborted(() => {
@@ -110,7 +117,7 @@ app.post('/*', (response, request) => {
       startStream(stream);
     } else {
       stream.closed = true;
-      answerJson(response, Number(size));
+      answerJson(response, isQuestion ? JUDGEMENT : completionOf(Number(size)));
     }
   });
 });

@@ -240,7 +240,7 @@ export class AllowanceLeases {
 
     const sentAtMs = this.time.monotonicMs();
     const wish = allowance.beginTake(sentAtMs);
-    const answer = await this.circuit.take(allowance.pool, wish);
+    const answer = await this.circuit.take(allowance.pool, wish, (late) => this.oweLate(allowance.pool, late));
     if (answer === 'unsent' || answer === 'lost') {
       allowance.loseTake(answer === 'lost', this.time.monotonicMs());
       this.failAll(allowance, 'unavailable');
@@ -260,6 +260,14 @@ export class AllowanceLeases {
     else if (allowance.owed.size > 0 && !this.circuit.isAway()) return;
     else if (allowance.waiters.length === 0) allowance.aheadNotBeforeMs = this.time.monotonicMs() + AHEAD_PAUSE_MS;
     else if (!(await this.callOthersBack(allowance, answer))) this.refuse(allowance, take, answer, 'short');
+  }
+
+  /** What comes after it was given up goes back. It is owed meanwhile, so that nobody takes it for something that a lost call has left in the store. */
+  private oweLate(pool: Pool, { granted, grantId }: LendingAnswer): void {
+    if (granted === 0n) return;
+    const allowance = this.allowanceOf(pool, this.time.monotonicMs());
+    allowance.owe(grantId, granted);
+    this.work(allowance);
   }
 
   /** True when another borrowing may find more. */

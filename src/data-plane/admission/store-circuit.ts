@@ -40,12 +40,9 @@ export class StoreCircuit {
     return true;
   }
 
-  take(pool: Pool, wish: LendingWish): Promise<LendingAnswer | CallFailure> {
-    return this.call(
-      () => this.store.take(pool, wish),
-      // Nobody waits for it any more.
-      ({ granted, grantId }) => (granted > 0n ? void this.giveBack(pool, grantId, granted) : undefined),
-    );
+  /** `onLate`: an answer for which nobody waits any more. */
+  take(pool: Pool, wish: LendingWish, onLate: (answer: LendingAnswer) => void): Promise<LendingAnswer | CallFailure> {
+    return this.call(() => this.store.take(pool, wish), onLate);
   }
 
   async giveBack(pool: Pool, grantId: string, amount: bigint): Promise<'done' | CallFailure> {

@@ -26,7 +26,7 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: 'if (index < count + 1) goOn(one);',
   },
   {
-    name: 'the hold is free again before the end is recorded',
+    name: 'what an execution drew is free again though its end could not be recorded',
     file: 'src/data-plane/metering/execution.ts',
     find: "          admission.release('unrecorded');",
     replace: '          admission.release({ charge: 0n, budgetUse: 0n, tokens: 0 });',
@@ -146,6 +146,24 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'src/gateway/lease-store.ts',
     find: "  const [key = '', epoch] = payload.split(' ');",
     replace: "  const [key = '', epoch] = ` ${payload}`.split(' ');",
+  },
+  {
+    name: 'what a waiting request has found goes back when it is called back',
+    file: 'src/data-plane/admission/allowance.ts',
+    find: '    this.oweFree(this.reserved);',
+    replace: '    this.oweFree();',
+  },
+  {
+    name: 'an allowance in doubt is forgotten',
+    file: 'src/data-plane/admission/allowance.ts',
+    find: '    return isQuiet && nowMs >= this.doubtUntilMs &&',
+    replace: '    return isQuiet &&',
+  },
+  {
+    name: 'a directory that is there is taken for certain',
+    file: 'src/storage/spool/durable-file.ts',
+    find: '  if (existsSync(path)) return syncForeignDirectory(above);',
+    replace: '  if (existsSync(path)) return;',
   },
   {
     name: 'the rest of a hold stays held',

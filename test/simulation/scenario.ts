@@ -34,6 +34,7 @@ export type Happening =
   | 'second jobs'
   | 'cut the power'
   | 'restart postgres'
+  | 'lock the tables'
   | 'stall a gateway'
   | 'stall jobs'
   | 'roll a gateway'
@@ -157,6 +158,7 @@ const HAPPENINGS: readonly (readonly [what: Happening, chance: number])[] = [
   ['second jobs', 0.25],
   ['cut the power', 0.15],
   ['restart postgres', 0.25],
+  ['lock the tables', 0.25],
   ['stall a gateway', 0.25],
   ['stall jobs', 0.15],
   ['roll a gateway', 0.25],

@@ -116,7 +116,7 @@ class Simulation {
   private quietMs(): number {
     const { troubles, happenings } = this.scenario;
     const had = (what: Happening): boolean => happenings.some((happening) => happening.what === what);
-    if (troubles.messageLoss > 0 || had('restart postgres')) return QUIET_AFTER_LOSS_MS;
+    if (troubles.messageLoss > 0 || had('restart postgres') || had('lock the tables')) return QUIET_AFTER_LOSS_MS;
     if (troubles.syncFails > 0 || troubles.writeFails > 0 || had('fill the disk') || had('deafen a gateway')) return QUIET_AFTER_DISK_MS;
     return had('stall a gateway') || had('stall jobs') ? QUIET_AFTER_STALL_MS : QUIET_MS;
   }
@@ -272,6 +272,9 @@ class Simulation {
       case 'restart postgres':
         this.server.crash(random.magnitude(50, 6_000));
         break;
+      case 'lock the tables':
+        this.lockTables(random.between(500, 9_500));
+        break;
       case 'stall a gateway':
         if (gateway != null) this.stall(gateway.process);
         break;
@@ -326,6 +329,16 @@ class Simulation {
       server.administer(`removes ${id}`, (books) => books.limits.limits.delete(id));
       this.limits.delete(id);
       watch.ceilings.delete(id);
+    }
+  }
+
+  /** Clients go on asking while the database makes everybody wait. */
+  private lockTables(forMs: number): void {
+    const { world, server, scenario } = this;
+    const { random } = world;
+    server.lock(forMs);
+    for (let count = random.whole(0, 5); count > 0; count -= 1) {
+      world.in(random.between(0, forMs), 'a client asks', () => void this.ask(random.pick(scenario.payers), makePlan(random)));
     }
   }
 

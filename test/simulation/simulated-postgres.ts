@@ -73,13 +73,22 @@ export class SimulatedPostgres {
     if (!this.up) return;
     this.world.note('postgres stops');
     this.up = false;
+    for (const waiting of this.waiting.splice(0)) this.turnAway(waiting);
     for (const session of this.sessions) this.breakSession(session);
-    for (const waiting of this.waiting.splice(0)) if (!waiting.over) waiting.told({ fault: new DatabaseFault('57P01', 'terminating connection') });
     this.world.in(downMs, 'postgres starts', () => {
       this.up = true;
       this.followOrders();
       this.onRestart();
     });
+  }
+
+  /** Somebody else's transaction locks what all others want. */
+  lock(forMs: number): void {
+    if (this.holder !== null || !this.up) return;
+    const session = this.connect();
+    session.state = 'open';
+    this.holder = session;
+    this.world.in(forMs, 'lock is let go', () => this.breakSession(session));
   }
 
   connect(): Session {
@@ -139,6 +148,11 @@ export class SimulatedPostgres {
     });
   }
 
+  private turnAway(waiting: Waiting): void {
+    if (!waiting.over) waiting.told({ fault: new DatabaseFault('57P01', 'terminating connection due to administrator command') });
+    waiting.over = true;
+  }
+
   private execute(sender: SimulatedProcess, session: Session | null, statement: string, values: readonly unknown[], told: Told): void {
     const { books, world } = this;
     const notes: string[] = [];
@@ -176,8 +190,11 @@ export class SimulatedPostgres {
       const next = this.waiting.shift();
       if (next === undefined) break;
       if (next.over) continue;
+      if (next.session?.state === 'broken') {
+        this.turnAway(next);
+        continue;
+      }
       next.over = true;
-      if (next.session?.state === 'broken') continue;
       this.execute(next.sender, next.session, next.statement, next.values, next.told);
     }
   }

@@ -47,11 +47,7 @@ interface Answers {
   readonly refusalMs: Durations | null;
 }
 
-interface Durations {
-  readonly p50: number;
-  readonly p99: number;
-  readonly longest: number;
-}
+type Durations = Readonly<Record<'p50' | 'p99' | 'longest', number>>;
 
 export interface AwayReport {
   readonly how: HowAway;

@@ -93,6 +93,7 @@ describe('record text', () => {
   for (const [name, changed] of [
     ['whole', {}],
     ['with an id', { responseId: 'resp_1"' }],
+    ['at its output limit', { truncated: true }],
     ['with a baseline and budgets', { baselineCost: 5n, budgetUse: 0n }],
     ['without usage', { usage: null, usageSource: null, ratedCost: null, charge: null, ttftMs: null, status: null, errorCode: 'usage_distrusted: "x"' }],
   ] as const) {

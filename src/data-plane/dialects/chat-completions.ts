@@ -4,10 +4,20 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import { ChatStreamEnd } from './chat-stream-end.ts';
 import type { Dialect, KeptReply, RequestBounds } from './dialect.ts';
+import { endedAtLimit, type LimitMark } from './output-limit.ts';
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './reported-counts.ts';
 import { readCount, readFlag } from './request-fields.ts';
 import type { ScannedRequest } from './request-scan/request-scanner.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage } from './usage-window.ts';
+
+/** `choices[].finish_reason`. */
+const LIMIT_MARK: LimitMark = {
+  key: Buffer.from('"finish_reason"'),
+  value: Buffer.from('"length"'),
+  parent: null,
+  documentDepth: 3,
+  eventDepth: 3,
+};
 
 export const chatCompletions: Dialect = {
   api: 'chat_completions',
@@ -20,6 +30,7 @@ export const chatCompletions: Dialect = {
   countable: true,
   readBounds,
   readUsage,
+  isTruncated: (reply) => endedAtLimit(reply, LIMIT_MARK),
   watchStreamEnd: () => new ChatStreamEnd(),
   isWholeWithoutEnd,
 };

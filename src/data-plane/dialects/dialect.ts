@@ -85,6 +85,11 @@ export interface Dialect {
    * used. A count that is missing, as the output's where a Messages stream broke off, is null.
    */
   readUsage(reply: KeptReply, watch?: ReplyWatch | null, clientLeft?: boolean): Usage | null;
+  /**
+   * Whether the reply says that it ended at its limit on output tokens; false where it does not say why it ended. Absent where replies have no such
+   * limit. `endedBy`: the name of the event that ended a stream.
+   */
+  readonly isTruncated?: (reply: KeptReply, endedBy: string | null) => boolean;
   /** The id under which the provider keeps the reply, where the dialect has such. */
   readonly readResponseId?: (beginning: Buffer) => string | null;
   /** A watcher for one stream's end, as clients of this dialect understand it. */

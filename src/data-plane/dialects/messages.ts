@@ -3,6 +3,7 @@
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { Dialect, KeptReply, RequestBounds } from './dialect.ts';
+import { endedAtLimit, type LimitMark } from './output-limit.ts';
 import { countOf, objectOf, type UsageObject } from './reported-counts.ts';
 import { readCount, readFlag } from './request-fields.ts';
 import type { ScannedRequest } from './request-scan/request-scanner.ts';
@@ -11,6 +12,15 @@ import { TerminalEvents } from './terminal-events.ts';
 import { documentUsage, firstEventWithUsage, isDocument, lastEventUsage } from './usage-window.ts';
 
 const TERMINAL_EVENTS = new TerminalEvents(['message_stop', 'error']);
+
+/** `stop_reason`, in a stream of `message_delta`'s delta. */
+const LIMIT_MARK: LimitMark = {
+  key: Buffer.from('"stop_reason"'),
+  value: Buffer.from('"max_tokens"'),
+  parent: null,
+  documentDepth: 1,
+  eventDepth: 2,
+};
 
 export const messages: Dialect = {
   api: 'messages',
@@ -23,6 +33,7 @@ export const messages: Dialect = {
   countable: true,
   readBounds,
   readUsage,
+  isTruncated: (reply) => endedAtLimit(reply, LIMIT_MARK),
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
 };
 

@@ -3,15 +3,27 @@
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { Dialect, KeptReply, RequestBounds, SavedResponseFields } from './dialect.ts';
+import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './output-limit.ts';
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './reported-counts.ts';
 import { readCount, readFlag, readText } from './request-fields.ts';
 import type { ScannedRequest } from './request-scan/request-scanner.ts';
 import { readResponseId } from './response-id.ts';
 import { EventStreamEnd } from './stream-end.ts';
 import { TerminalEvents } from './terminal-events.ts';
-import { documentUsage, type EventLine, isDocument, lastEventUsage } from './usage-window.ts';
+import { documentUsage, type EventLine, isDocument, lastEventUsage, skipSpace } from './usage-window.ts';
 
 const TERMINAL_EVENTS = new TerminalEvents(['response.completed', 'response.incomplete', 'response.failed', 'error']);
+
+/** `incomplete_details.reason`; metadata is the caller's and may hold a reason as well. */
+const LIMIT_MARK: LimitMark = {
+  key: Buffer.from('"reason"'),
+  value: Buffer.from('"max_output_tokens"'),
+  parent: Buffer.from('"incomplete_details"'),
+  documentDepth: 2,
+  eventDepth: 3,
+};
+const DATA_LINE = Buffer.from('\ndata:');
+const OPEN_BRACE = 0x7b;
 
 export const responses: Dialect = {
   api: 'responses',
@@ -24,6 +36,7 @@ export const responses: Dialect = {
   countable: true,
   readBounds,
   readUsage,
+  isTruncated,
   readResponseId,
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
 };
@@ -76,4 +89,18 @@ function usageOfEvent(event: EventLine): UsageObject | null {
   if (usage === null || !('input_tokens' in usage || 'output_tokens' in usage)) return null;
   const { type } = event;
   return type === null || TERMINAL_EVENTS.names.includes(type) ? usage : null;
+}
+
+function isTruncated(reply: KeptReply, endedBy: string | null): boolean {
+  if (isDocument(reply.beginning)) return endedAtLimit(reply, LIMIT_MARK);
+  if (endedBy !== 'response.incomplete') return false;
+  // The event repeats the whole answer, and the reason stands before it. Where that is too long to be kept, the event's name has to do: of the only
+  // other reason, the content filter, answers of that length are rare, and of this one they are the rule.
+  return lastEventSaysLimit(reply, LIMIT_MARK) || !beginsWithin(reply.end);
+}
+
+/** Whether the data of the stream's last event begins in these bytes. */
+function beginsWithin(end: Buffer): boolean {
+  const line = end.indexOf(DATA_LINE);
+  return end.indexOf('data:') === 0 || (line !== -1 && end[skipSpace(end, line + DATA_LINE.length)] === OPEN_BRACE);
 }

@@ -31,9 +31,11 @@ export interface MeasuredUsage {
   readonly distrust: string | null;
   /** A good report of the input alone: the reply broke off before its output was told. */
   readonly inputReport: Usage | null;
+  /** The reply says that it ended at its limit on output tokens (spec 2.5). */
+  readonly truncated: boolean;
 }
 
-export const NO_USAGE: MeasuredUsage = { usage: null, source: null, claimed: null, distrust: null, inputReport: null };
+export const NO_USAGE: MeasuredUsage = { usage: null, source: null, claimed: null, distrust: null, inputReport: null, truncated: false };
 
 /** How an execution ended, as far as the relay saw it. */
 export interface Ending {
@@ -96,7 +98,7 @@ export class Execution {
     assert(!this.ending, 'an execution ends once');
     this.ending = true;
     const { metering, admission, start } = this;
-    const { usage, source, claimed, distrust } = ending.measured;
+    const { usage, source, claimed, distrust, truncated } = ending.measured;
     const settlement = settle({
       outcome: ending.outcome,
       usage,
@@ -123,6 +125,7 @@ export class Execution {
       latencyMs,
       ttftMs,
       responseBytes: ending.responseBytes,
+      truncated,
       responseId: ending.responseId,
       baselineCost: this.baseline === null ? null : baselineCost(this.baseline, { usage, settlement, isBilled: admission.hold !== null }),
       budgetUse: admission.budgets.length === 0 ? null : budgetUse,
@@ -185,6 +188,7 @@ export class Execution {
       ratedCost: null,
       charge,
       suspense: 0n,
+      truncated: false,
       responseId: null,
       baselineCost: null,
       budgetUse: null,

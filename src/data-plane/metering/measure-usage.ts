@@ -21,18 +21,20 @@ export interface SeenReply {
   readonly clientLeft: boolean;
 }
 
-/** The provider's report in this reply, checked; `usage` is null when there is none that can be charged by. */
+/** The provider's report in this reply, checked: `usage` is null when there is none that can be charged by. With it, whether the reply was truncated. */
 export function reportedUsage(dialect: Dialect, { relayed, watch, cut, clientLeft }: SeenReply): MeasuredUsage {
-  const raw = dialect.readUsage({ beginning: relayed.beginning(), end: relayed.end(), cut }, watch, clientLeft);
-  if (raw === null) return NO_USAGE;
+  const kept = { beginning: relayed.beginning(), end: relayed.end(), cut };
+  const unmeasured = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true ? { ...NO_USAGE, truncated: true } : NO_USAGE;
+  const raw = dialect.readUsage(kept, watch, clientLeft);
+  if (raw === null) return unmeasured;
   // A report above what was held is not refused here: the charge stops at the hold and the rest goes to suspense.
   const checked = checkUsage(raw, NO_USAGE_BOUNDS);
-  if (!checked.ok) return { ...NO_USAGE, claimed: checked.claimed, distrust: `usage_distrusted: ${checked.reason}` };
+  if (!checked.ok) return { ...unmeasured, claimed: checked.claimed, distrust: `usage_distrusted: ${checked.reason}` };
   const { inputTokens, outputTokens, images } = checked.usage;
   // Half a report cannot be priced: what is missing would be given away.
   const isWhole = dialect.unit === 'images' ? images !== null : inputTokens !== null && outputTokens !== null;
-  if (isWhole) return { ...NO_USAGE, usage: checked.usage, source: 'reported' };
-  return { ...NO_USAGE, inputReport: inputTokens === null ? null : checked.usage };
+  if (isWhole) return { ...unmeasured, usage: checked.usage, source: 'reported' };
+  return { ...unmeasured, inputReport: inputTokens === null ? null : checked.usage };
 }
 
 export interface CountQuestion {

@@ -143,6 +143,7 @@ const SUSPENSE = fragment(',"suspense":');
 const LATENCY = fragment(',"latencyMs":');
 const TTFT = fragment(',"ttftMs":');
 const RESPONSE_BYTES = fragment(',"responseBytes":');
+const TRUNCATED = fragment(',"truncated":true');
 const RESPONSE_ID = fragment(',"responseId":');
 const BASELINE_COST = fragment(',"baselineCost":');
 const BUDGET_USE = fragment(',"budgetUse":');
@@ -180,6 +181,7 @@ export function terminalRecord(admitted: string, end: EndParts): string {
   out.putNumber(end.ttftMs);
   out.put(RESPONSE_BYTES);
   out.putNumber(end.responseBytes);
+  if (end.truncated === true) out.put(TRUNCATED);
   putRarely(RESPONSE_ID, end.responseId);
   putRarely(BASELINE_COST, end.baselineCost?.toString() ?? null);
   putRarely(BUDGET_USE, end.budgetUse?.toString() ?? null);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { answerIn, buildClassifierRequest } from '../../src/domain/routing/classifier-questions.ts';
-import { logprobQuestions, readLogprobAnswer } from '../../src/domain/routing/logprob-questions.ts';
+import { type LogprobQuestion, logprobQuestions, readLogprobAnswer } from '../../src/domain/routing/logprob-questions.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
 
 const POLICY: RoutingPolicy = {
@@ -22,23 +22,29 @@ const POLICY: RoutingPolicy = {
   sticky: null,
   preferNativeApi: false,
 };
-const [TIER, KIND, CORRECTION] = logprobQuestions(buildClassifierRequest(POLICY, { humanTexts: ['before', 'now'] }, { askCorrection: true }), 'chat-1');
+
+function questionsAbout(humanTexts: readonly string[]): readonly [tier: LogprobQuestion, kind: LogprobQuestion, correction: LogprobQuestion] {
+  const [tier, kind, correction] = logprobQuestions(buildClassifierRequest(POLICY, { humanTexts }, { askCorrection: true }), 'chat-1');
+  assert.ok(tier !== undefined && kind !== undefined && correction !== undefined);
+  return [tier, kind, correction];
+}
+const [TIER, KIND, CORRECTION] = questionsAbout(['before', 'now']);
 
 describe('what is asked', () => {
   test('each question by itself, for one token and its alternatives', () => {
-    assert.deepEqual([TIER?.id, KIND?.id, CORRECTION?.id], ['tier', 'kind', 'correction']);
-    assert.deepEqual([TIER?.options, CORRECTION?.options], [['light', 'middle', 'strong'], null]);
-    const { messages, ...settings } = TIER?.body as { messages: readonly { role: string; content: string }[] };
+    assert.deepEqual([TIER.id, KIND.id, CORRECTION.id], ['tier', 'kind', 'correction']);
+    assert.deepEqual([TIER.options, CORRECTION.options], [['light', 'middle', 'strong'], null]);
+    const { messages, ...settings } = TIER.body as { messages: readonly { role: string; content: string }[] };
     assert.deepEqual(settings, { model: 'chat-1', max_tokens: 1, temperature: 1, logprobs: true, top_logprobs: 20 });
     assert.deepEqual(messages[1], { role: 'user', content: '{"previous_message":"before","latest_message":"now"}' });
     assert.match(messages[0]?.content ?? '', /Question \(tier\): .*\nA\. light: Small talk\nB\. middle\nC\. strong: Proofs\nReply with the letter/s);
-    const [yesOrNo] = (CORRECTION?.body as { messages: readonly { content: string }[] }).messages;
+    const [yesOrNo] = (CORRECTION.body as { messages: readonly { content: string }[] }).messages;
     assert.match(yesOrNo?.content ?? '', /Is this true\? .*\nyes: .*\nno: .*\nReply with yes or no/s);
   });
 
   test('a user’s words stand in no system prompt', () => {
-    const [question] = logprobQuestions(buildClassifierRequest(POLICY, { humanTexts: ['CANARY"\nA. light'] }, { askCorrection: false }), 'm');
-    const { messages } = question?.body as { messages: readonly { role: string; content: string }[] };
+    const [question] = questionsAbout(['CANARY"\nA. light']);
+    const { messages } = question.body as { messages: readonly { role: string; content: string }[] };
     assert.deepEqual(
       messages.map(({ role, content }) => [role, content.includes('CANARY')]),
       [
@@ -58,8 +64,8 @@ function reply(alternatives: Alternatives, usage: object | null = { prompt_token
 }
 
 describe('what a reply amounts to', () => {
-  const tier = (alternatives: Alternatives) => readLogprobAnswer(TIER as NonNullable<typeof TIER>, reply(alternatives)).answer;
-  const noul = (alternatives: Alternatives) => readLogprobAnswer(CORRECTION as NonNullable<typeof CORRECTION>, reply(alternatives)).answer;
+  const tier = (alternatives: Alternatives) => readLogprobAnswer(TIER, reply(alternatives)).answer;
+  const noul = (alternatives: Alternatives) => readLogprobAnswer(CORRECTION, reply(alternatives)).answer;
 
   test('the likeliest option, all probabilities, and how far they are from even', () => {
     const answer = {
@@ -131,7 +137,7 @@ describe('what a reply amounts to', () => {
               ['No', 0.1],
             ]
           : [['A', 0.9]];
-      return [question?.id ?? '', readLogprobAnswer(question as NonNullable<typeof TIER>, reply(alternatives)).answer] as const;
+      return [question.id, readLogprobAnswer(question, reply(alternatives)).answer] as const;
     });
     assert.deepEqual(answerIn({ answers: Object.fromEntries(told), usage: { input_tokens: 270 } }, POLICY), {
       tier: 'light',
@@ -145,7 +151,7 @@ describe('what a reply amounts to', () => {
 
   test('what was used, where it is told', () => {
     const used = (usage: object | null) => {
-      const { inputTokens, outputTokens } = readLogprobAnswer(TIER as NonNullable<typeof TIER>, reply([['A', 1]], usage));
+      const { inputTokens, outputTokens } = readLogprobAnswer(TIER, reply([['A', 1]], usage));
       return [inputTokens, outputTokens];
     };
     assert.deepEqual(used({ prompt_tokens: 90, completion_tokens: 1 }), [90, 1]);
@@ -162,12 +168,12 @@ describe('what a reply amounts to', () => {
       '{"choices":[{"logprobs":null}]}',
       '{"choices":[{"logprobs":{"content":[{"top_logprobs":[null,{}]}]}}]}',
     ]) {
-      assert.equal(readLogprobAnswer(TIER as NonNullable<typeof TIER>, Buffer.from(text)).answer, null, text);
+      assert.equal(readLogprobAnswer(TIER, Buffer.from(text)).answer, null, text);
     }
     fc.assert(
       fc.property(fc.array(fc.record({ token: fc.string(), logprob: fc.double() })), (top) => {
         const body = JSON.stringify({ choices: [{ logprobs: { content: [{ top_logprobs: top }] } }] });
-        const { answer } = readLogprobAnswer(TIER as NonNullable<typeof TIER>, Buffer.from(body));
+        const { answer } = readLogprobAnswer(TIER, Buffer.from(body));
         const confidence = answer?.['confidence'] ?? 0;
         assert.ok(typeof confidence === 'number' && confidence >= 0 && confidence <= 1);
       }),

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { CallEnd } from '../../simulator/call-log.ts';
+import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { type ClickHouseServer, startClickHouseServer } from '../support/clickhouse-server.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
@@ -104,12 +105,14 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
       const content = `Question ${sent.length}: what is it? [[sim/text: tokens=${5 + round}]] [[sim/systemone: tier=${round % 2 === 0 ? 'light' : 'strong'} kind=prose]]`;
       const messages = [{ role: 'user', content }];
       const headers = { 'x-session-id': randomUUID(), 'x-service-tag': `round-${round % 3}` };
+      // Every fourth round ends at its output limit.
+      const limit = round % 4 === 0 ? 3 : 50;
       await Promise.all([
-        ask({ body: { model: 'sim/small', messages, max_tokens: 50 }, headers }),
-        ask({ body: { model: 'sim/large', messages, max_tokens: 50, stream: true, stream_options: { include_usage: true } } }),
-        ask({ api: 'responses', body: { model: 'sim/small', input: content, max_output_tokens: 50 } }),
-        ask({ api: 'messages', body: { model: 'sim/claude', messages, stream: true } }),
-        ask({ body: { messages, max_tokens: 50 }, headers }),
+        ask({ body: { model: 'sim/small', messages, max_tokens: limit }, headers }),
+        ask({ body: { model: 'sim/large', messages, max_tokens: limit, stream: true, stream_options: { include_usage: true } } }),
+        ask({ api: 'responses', body: { model: 'sim/small', input: content, max_output_tokens: limit } }),
+        ask({ api: 'messages', body: { model: 'sim/claude', messages, max_tokens: limit, stream: true } }),
+        ask({ body: { messages, max_tokens: limit }, headers }),
       ]);
     }
   }
@@ -167,6 +170,19 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
     assert.ok(tagged.length === 6 && tagged.every(({ tags }) => JSON.stringify(tags) === '["round-1"]'), `${tagged.length}`);
   });
 
+  test('what ended at its output limit is known, in the words of every API', async () => {
+    const facts = await selectRows(
+      engine.client,
+      'SELECT api, streamed, toUInt32(count()) AS requests, toUInt32(countIf(truncated)) AS truncated FROM request_facts FINAL GROUP BY api, streamed ORDER BY api, streamed',
+    );
+    assert.deepEqual(facts, [
+      { api: 'chat_completions', streamed: false, requests: 16, truncated: 4 },
+      { api: 'chat_completions', streamed: true, requests: 8, truncated: 2 },
+      { api: 'messages', streamed: true, requests: 8, truncated: 2 },
+      { api: 'responses', streamed: false, requests: 8, truncated: 2 },
+    ]);
+  });
+
   test('the routing report is what was routed, and the classifier’s calls the provider’s', async () => {
     const routed = sent.filter(({ model }) => model !== null);
     const judged = routing.provider.ends().filter(({ api }) => api === 'systemone');
@@ -187,6 +203,7 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
       const counts = Object.fromEntries((report['by_model'] as Json[]).map(({ model, requests }) => [model, requests]));
       assert.deepEqual(counts, countBy(routed.map(({ model }) => String(model))), path);
       assert.equal(report['recent_corrections'] !== null, showsCorrections, path);
+      assert.deepEqual([totals['truncated'], totals['truncation_rate']], [2, 0.25], path);
     }
     const tiers = (await json(owner, '/v1/admin/active-org/usage/analytics/routing'))['by_tier'] as Json[];
     assert.deepEqual(Object.fromEntries(tiers.map(({ tier, requests }) => [tier, requests])), { light: 4, strong: 4 });

@@ -121,7 +121,7 @@ describe('records', () => {
   test('a route goes through the ledger and back, and to the facts, with its baseline exact to the pico-dollar', async () => {
     const start = executionStart({ route: ROUTE, requestedModel: 'service/auto' });
     const plain = terminalRecord(executionStart());
-    const routed = terminalRecord(start, { baselineCost: '12345678901234567890123' });
+    const routed = terminalRecord(start, { baselineCost: '12345678901234567890123', truncated: true });
     await post(plain, routed, terminalRecord(executionStart({ route: { ...ROUTE, rejected: [] } })));
     const { rows } = await postgres.query<{ model_route: object | null }>(
       'SELECT model_route FROM generations WHERE id = ANY ($1) ORDER BY model_route IS NULL',
@@ -136,6 +136,10 @@ describe('records', () => {
     const found = read.find(({ id }) => id === routed.id);
     assert.deepEqual([found?.route, found?.baselineCost], [ROUTE, '12345678901234567890123']);
     assert.deepEqual(read.find(({ id }) => id === plain.id)?.route, null);
+    assert.deepEqual(
+      [plain, routed].map(({ id }) => read.find((record) => record.id === id)?.truncated),
+      [false, true],
+    );
 
     // From the spool or from the ledger: the fact is the same.
     for (const [batch, records] of [
@@ -146,7 +150,7 @@ describe('records', () => {
       await insertFacts(clickhouse.client, records.map(factOf), batch);
       const facts = await selectRows<Record<string, unknown>>(
         clickhouse.client,
-        `SELECT routed, route_tier, route_tier_rank, route_classified_tier, route_reason, route_confidence, route_cached, route_task, route_picked_by,
+        `SELECT routed, truncated, route_tier, route_tier_rank, route_classified_tier, route_reason, route_confidence, route_cached, route_task, route_picked_by,
                 route_escalated, route_correction, route_correction_probability, route_previous_model, route_previous_tier, route_sticky, route_safety,
                 route_baseline_model, toString(route_baseline_cost) AS route_baseline_cost, route_policy, route_policy_version, route_session, route_turn,
                 route_rejected_models, route_rejected_tiers, route_rejected_reasons, route_distribution,
@@ -155,6 +159,7 @@ describe('records', () => {
       );
       assert.deepEqual(facts[0], {
         routed: true,
+        truncated: true,
         route_tier: 'light',
         route_tier_rank: 1,
         route_classified_tier: 'light',
@@ -185,8 +190,15 @@ describe('records', () => {
         classifier_cost: '0.000018102',
         classifier_latency_ms: 211,
       });
-      const { routed: isRouted, route_tier: tier, route_baseline_cost: baseline, route_rejected_models: rejected, classifier_cost: cost } = facts[1] ?? {};
-      assert.deepEqual([isRouted, tier, baseline, rejected, cost], [false, '', null, [], null]);
+      const {
+        routed: isRouted,
+        truncated,
+        route_tier: tier,
+        route_baseline_cost: baseline,
+        route_rejected_models: rejected,
+        classifier_cost: cost,
+      } = facts[1] ?? {};
+      assert.deepEqual([isRouted, truncated, tier, baseline, rejected, cost], [false, false, '', null, [], null]);
     }
   });
 

@@ -57,7 +57,7 @@ const AS_RECORD = `json_build_object(
   'usage', json_build_object('inputTokens', input_tokens, 'cachedInputTokens', cached_input_tokens, 'cacheWriteTokens', cache_write_tokens,
     'outputTokens', output_tokens, 'reasoningTokens', reasoning_tokens, 'images', images),
   'usageSource', usage_source, 'billingStatus', billing_status, 'ratedCost', rated_cost::text, 'charge', charge::text, 'suspense', suspense::text,
-  'latencyMs', latency_ms, 'ttftMs', ttft_ms, 'responseBytes', coalesce(response_bytes, 0),
+  'latencyMs', latency_ms, 'ttftMs', ttft_ms, 'responseBytes', coalesce(response_bytes, 0), 'truncated', coalesce(truncated, false),
   'route', model_route - 'baseline_cost_usd', 'baselineCost', ((model_route ->> 'baseline_cost_usd')::numeric * 1000000000000)::numeric(38, 0)::text)`;
 
 /** The window must be short enough for its executions to be held in memory. */

@@ -43,7 +43,7 @@ const RECORD_COLUMNS = `
   "clientRequestId" text, "tags" text[], "authorizedAmount" numeric, "requestBytes" bigint,
   "endedAtMs" double precision, "outcome" text, "status" integer, "errorCode" text, "usage" json, "usageSource" text, "billingStatus" text,
   "ratedCost" numeric, "charge" numeric, "suspense" numeric, "latencyMs" double precision, "ttftMs" double precision, "responseBytes" bigint,
-  "budgets" uuid[], "budgetUse" numeric, "route" jsonb, "baselineCost" numeric`;
+  "budgets" uuid[], "budgetUse" numeric, "route" jsonb, "baselineCost" numeric, "truncated" boolean`;
 
 const START_COLUMNS = `
   id, epoch, organization_id, team_id, user_id, api_key_id, wallet_id, api, requested_model, model, provider, provider_model, price_version,
@@ -76,6 +76,7 @@ const END_COLUMNS = [
   'response_bytes',
   'budgets',
   'budget_use',
+  'truncated',
 ];
 
 /** What the terminal record knows better than the admitted one: who served may have changed on the way. */
@@ -85,7 +86,7 @@ const END_VALUES = `
   to_timestamp("endedAtMs" / 1000), "outcome", "status", "errorCode",
   ("usage" ->> 'inputTokens')::bigint, ("usage" ->> 'cachedInputTokens')::bigint, ("usage" ->> 'cacheWriteTokens')::bigint,
   ("usage" ->> 'outputTokens')::bigint, ("usage" ->> 'reasoningTokens')::bigint, ("usage" ->> 'images')::bigint,
-  "usageSource", "billingStatus", "ratedCost", "charge", "suspense", "latencyMs", "ttftMs", "responseBytes", "budgets", "budgetUse"`;
+  "usageSource", "billingStatus", "ratedCost", "charge", "suspense", "latencyMs", "ttftMs", "responseBytes", "budgets", "budgetUse", "truncated"`;
 
 /**
  * The whole batch in one statement, whatever its size: our own process only writes the records as JSON once.

@@ -27,12 +27,18 @@ export function within<T>(running: World, on: Machine, work: () => T): T {
   openFiles = new Map();
   nextDescriptor = 1_000_000;
   const { stackTraceLimit } = Error;
+  // A fault that no promise of a simulated process catches is that world's; a test runner would take it for its own.
+  const listeners = process.listeners('unhandledRejection');
+  process.removeAllListeners('unhandledRejection');
+  process.on('unhandledRejection', (fault) => running.noteFault(fault));
   // Files that are not there are asked for all the time; where an error came from is only read by who reads the event log.
   if (running.log === null) Error.stackTraceLimit = 0;
   try {
     return work();
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
+    process.removeAllListeners('unhandledRejection');
+    for (const listener of listeners) process.on('unhandledRejection', listener);
     world = null;
     machine = null;
   }
@@ -238,10 +244,6 @@ function install(): void {
   installTimers();
   const { pid } = process;
   Object.defineProperty(process, 'pid', { get: () => (isSimulated() ? processHere().pid : pid), configurable: true, enumerable: true });
-  process.on('unhandledRejection', (fault) => {
-    if (world === null) throw fault;
-    world.noteFault(fault);
-  });
 }
 
 function installTimers(): void {

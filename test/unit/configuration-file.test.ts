@@ -104,6 +104,14 @@ describe('a right file', () => {
     assert.equal(routingPolicies[0]?.name, 'default');
     assert.deepEqual(routingPolicies[0]?.definition.sticky, { min_tokens: 20000 });
     assert.equal(organizations[0]?.autoRoutingPolicy, 'default');
+    const unnamed = parse(text.replace('auto_routing: { policy: default }', 'auto_routing: {}'), { ...ENVIRONMENT, OPENAI_API_KEY: 'k' });
+    assert.equal(unnamed.organizations[0]?.autoRoutingPolicy, 'default', 'who names none routes by the platform’s default');
+  });
+
+  test('who is routed by the platform’s default needs one in the file', () => {
+    assert.deepEqual(errorsOf('organizations:\n  - { slug: acme, billing: none, auto_routing: {} }\n'), [
+      'tollgate.yaml:2: organizations[0].auto_routing: there is no routing policy "default" in this file',
+    ]);
   });
 
   test('an empty file is an empty configuration', () => {

@@ -2,6 +2,7 @@
 // It reads the file's plain values and skips what has the wrong shape, so that one run reports both kinds of mistakes.
 
 import { checkPolicy, type PolicyModel } from '../routing/check-policy.ts';
+import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
 import { type Entry, entries, entry, entryOf, findDuplicates, findUnknown, items, type Named, texts } from './file-entries.ts';
 import type { Problem } from './problem.ts';
 
@@ -27,15 +28,7 @@ export function checkReferences(root: unknown): Problem[] {
       HERE,
     ),
     ...policies.flatMap((policy) => checkPolicy(policy, { models: policyModels, where: HERE, billedOrganizations: billedBy(policy, organizations) })),
-    ...findUnknown(
-      texts(
-        organizations.flatMap((organization) => entry(organization, 'auto_routing')),
-        'policy',
-      ),
-      texts(policies, 'name'),
-      'routing policy',
-      HERE,
-    ),
+    ...findUnknown(organizations.flatMap(policyOf), texts(policies, 'name'), 'routing policy', HERE),
     ...organizations.flatMap(checkOrganization),
     ...organizations.flatMap((organization) => checkLimits(organization, texts(models, 'id'))),
     ...findSharedSecrets(organizations),
@@ -54,12 +47,17 @@ function policyModelsOf(model: Entry): [string, PolicyModel][] {
   return [...texts([model], 'id'), ...items(model, 'aliases')].map(({ name }) => [name, found]);
 }
 
+/** The policy that an organization routes by: the platform's default where it names none. */
+function policyOf(organization: Entry): Named[] {
+  return entry(organization, 'auto_routing').flatMap((routing) =>
+    routing.fields['policy'] === undefined ? [{ name: DEFAULT_POLICY, place: routing.place }] : texts([routing], 'policy'),
+  );
+}
+
 /** The billed organizations that route by a policy. */
 function billedBy(policy: Entry, organizations: readonly Entry[]): string[] {
   const [name] = texts([policy], 'name');
-  const users = organizations.filter(
-    (organization) => organization.fields['billing'] === 'prepaid' && texts(entry(organization, 'auto_routing'), 'policy')[0]?.name === name?.name,
-  );
+  const users = organizations.filter((organization) => organization.fields['billing'] === 'prepaid' && policyOf(organization)[0]?.name === name?.name);
   return texts(users, 'slug').map(({ name: slug }) => slug);
 }
 

@@ -6,6 +6,7 @@ import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import { ZERO_PICO_USD } from '../money/pico-usd.ts';
 import { policyDefinition } from '../routing/policy-definition.ts';
+import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
 import { webhookSecretFault } from '../webhooks/webhook-signature.ts';
 import { webhookUrlFault } from '../webhooks/webhook-url.ts';
 import type { Configuration, ConfiguredModel, ConfiguredOrganization, ConfiguredRoutingPolicy } from './configuration.ts';
@@ -197,7 +198,8 @@ const organization = z
     display_name: label.optional(),
     billing: z.enum(['prepaid', 'none']),
     opening_credit: usd.optional(),
-    auto_routing: z.strictObject({ policy: slug }).optional(),
+    // Without a name: the platform's default (spec 4.11).
+    auto_routing: z.strictObject({ policy: slug.default(DEFAULT_POLICY) }).optional(),
     limits: z.array(limit).default([]),
     teams: z.array(z.strictObject({ slug })).default([]),
     users: z.array(z.strictObject({ email, role: z.enum(['owner', 'admin', 'member']).default('member'), teams: z.array(z.string()).default([]) })).default([]),

@@ -166,6 +166,18 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: '  if (existsSync(path)) return;',
   },
   {
+    name: 'a spool that another jobs process removed is looked for again and again',
+    file: 'jobs/shipping/spool-fleet.ts',
+    find: '    this.#dropRemoved(listed);',
+    replace: '',
+  },
+  {
+    name: 'what comes too late goes back beside what the store says was left behind',
+    file: 'src/data-plane/admission/allowance-leases.ts',
+    find: '    allowance.owe(grantId, granted);\n    this.work(allowance);',
+    replace: '    void this.circuit.giveBack(allowance.pool, grantId, granted);',
+  },
+  {
     name: 'the rest of a hold stays held',
     file: 'src/data-plane/admission/allowance.ts',
     find: '    if (isPresent) this.grant.free += rest;',

@@ -51,7 +51,7 @@ describe('ClickHouse is away', { timeout: 300_000 }, () => {
     const factsBefore = (await readFacts()).length;
     await serve();
     assert.equal((await readFacts()).length, factsBefore);
-    assert.ok((await spoolLagBytes()) > 0, 'what has no facts yet is in the spool');
+    await waitFor('what has no facts yet to be seen in the spool', spoolLagBytes, (bytes) => bytes > 0);
     await clickhouse.listenAgain();
     await factsFollow();
   });

@@ -133,7 +133,7 @@ async function assertFactsEqual(run: Run, postgres: Postgres): Promise<void> {
       factsRetentionDays: null,
     };
     const result = await compareFacts(job, { hours: 2, settlingMs: 0 });
-    assert.deepEqual(result, { differing: [], repaired: 0, stillDiffering: [] });
+    assert.deepEqual(result, { differing: [], repaired: 0, stillDiffering: [], drift: 0 });
     const [facts] = await selectRows<{ count: string; cost: string }>(
       client,
       'SELECT toString(count()) AS count, toString(sum(total_cost)) AS cost FROM request_facts FINAL',

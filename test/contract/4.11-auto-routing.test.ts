@@ -520,10 +520,10 @@ describe('policies', () => {
   const admin = (method: string, path: string, body?: object) =>
     callRoute(routing.tollgate.url + path, { method, key: ROUTING_ADMIN_TOKEN, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
   const data = (answer: { body: string }) => (JSON.parse(answer.body) as { data: Record<string, unknown> }).data;
-  const only = (model: string) => ({ classifier: { model: 'judge-latest' }, tiers: [{ name: 'only', description: 'All.', models: [{ id: model }] }] });
+  const oneTierOf = (model: string) => ({ classifier: { model: 'judge-latest' }, tiers: [{ name: 'only', description: 'All.', models: [{ id: model }] }] });
 
   test('every change is a new version, which every record names; the same again is none', async () => {
-    const put = (model: string) => admin('PUT', '/v1/admin/routing/policies/mine', only(model));
+    const put = (model: string) => admin('PUT', '/v1/admin/routing/policies/mine', oneTierOf(model));
     const first = await put('sim/small');
     assert.equal(first.status, 200, first.body);
     assert.deepEqual([data(first)['version'], data(first)['organizations']], [1, 0]);
@@ -556,8 +556,8 @@ describe('policies', () => {
     assert.deepEqual(
       shown.versions.map(({ version, definition }) => [version, definition]),
       [
-        [2, only('sim/large')],
-        [1, only('sim/small')],
+        [2, oneTierOf('sim/large')],
+        [1, oneTierOf('sim/small')],
       ],
     );
     assert.equal(shown.organizations, 1);
@@ -588,12 +588,12 @@ describe('policies', () => {
 
   test('what cannot work is refused by its first mistake', async () => {
     const mistakes: readonly [object, RegExp][] = [
-      [only('sim/nowhere'), /tiers\.0\.models\.0\.id.*there is no model \\"sim\/nowhere\\" in the catalog/],
-      [only('sim/gone'), /there is no model \\"sim\/gone\\"/],
-      [{ ...only('sim/small'), classifier: { model: 'sim/small' } }, /classifier\.model.*must be a model of kind evaluation/],
-      [{ ...only('sim/small'), tiers: [] }, /must have at least one tier/],
-      [{ ...only('sim/small'), fallback_tier: 'none' }, /fallback_tier.*there is no tier/],
-      [{ ...only('sim/small'), colour: 'red' }, /colour/],
+      [oneTierOf('sim/nowhere'), /tiers\.0\.models\.0\.id.*there is no model \\"sim\/nowhere\\" in the catalog/],
+      [oneTierOf('sim/gone'), /there is no model \\"sim\/gone\\"/],
+      [{ ...oneTierOf('sim/small'), classifier: { model: 'sim/small' } }, /classifier\.model.*must be a model of kind evaluation/],
+      [{ ...oneTierOf('sim/small'), tiers: [] }, /must have at least one tier/],
+      [{ ...oneTierOf('sim/small'), fallback_tier: 'none' }, /fallback_tier.*there is no tier/],
+      [{ ...oneTierOf('sim/small'), colour: 'red' }, /colour/],
     ];
     for (const [definition, expected] of mistakes) {
       const answer = await admin('PUT', '/v1/admin/routing/policies/wrong', definition);
@@ -601,7 +601,7 @@ describe('policies', () => {
       assert.match(answer.body, expected);
     }
     assert.equal((await admin('GET', '/v1/admin/routing/policies/wrong')).status, 404);
-    assert.equal((await admin('PUT', '/v1/admin/routing/policies/Not%20A%20Name', only('sim/small'))).status, 404);
+    assert.equal((await admin('PUT', '/v1/admin/routing/policies/Not%20A%20Name', oneTierOf('sim/small'))).status, 404);
     const { rows } = await routing.postgres.query<{ id: string }>(`SELECT id FROM organizations WHERE slug = 'off'`);
     assert.equal((await admin('PUT', `/v1/admin/organizations/${rows[0]?.id}/routing`, { policy: 'nobody' })).status, 400);
     assert.equal((await admin('PUT', `/v1/admin/organizations/${randomUUID()}/routing`, { policy: null })).status, 404);

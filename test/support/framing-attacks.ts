@@ -7,7 +7,7 @@ const AUTHORIZATION = `Authorization: Bearer ${KEYS.free}`;
 export const INTENDED_BODY = '{"model":"sim/intended","messages":[]}';
 const SMUGGLED_BODY = '{"model":"sim/smuggled","messages":[]}';
 /** A whole request behind the intended one. */
-export const SMUGGLED = intendedPost({ body: SMUGGLED_BODY });
+const SMUGGLED = intendedPost({ body: SMUGGLED_BODY });
 
 export interface FramingAttack {
   readonly name: string;

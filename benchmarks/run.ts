@@ -17,11 +17,12 @@ import { cpuPerRequest } from './measures/cpu-per-request.ts';
 import { jobsCpu } from './measures/jobs-cpu.ts';
 import { type Measure, type Row, type Run, residentBytes, targetOf } from './measures/measure.ts';
 import { openStreams } from './measures/open-streams.ts';
+import { reportsBeside } from './measures/reports-beside.ts';
 import { stalls } from './measures/stalls.ts';
 import { streamEvents } from './measures/stream-events.ts';
 
 /** The jobs process is measured first: afterwards it is out of the way. */
-const MEASURES: readonly Measure[] = [jobsCpu, cpuPerRequest, streamEvents, addedLatency, openStreams, stalls, autoRouting];
+const MEASURES: readonly Measure[] = [jobsCpu, cpuPerRequest, streamEvents, addedLatency, openStreams, stalls, autoRouting, reportsBeside];
 const PEERS = ['nginx', 'bare', 'front', 'portkey'];
 const STUB = fileURLToPath(new URL('./stub/provider-stub.ts', import.meta.url));
 const RESULTS = fileURLToPath(new URL('./results/', import.meta.url));

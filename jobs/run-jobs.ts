@@ -6,6 +6,7 @@ import type { ReportsAddress } from '../src/config.ts';
 import type { Clock } from '../src/platform/clock.ts';
 import type { Log } from '../src/platform/log.ts';
 import type { MetricsRegistry } from '../src/platform/metrics.ts';
+import { SERVER_READ_SETTINGS } from '../src/storage/clickhouse/clickhouse.ts';
 import { createPostgres } from '../src/storage/postgres/pool.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
@@ -43,8 +44,8 @@ const STOP_LIMIT_MS = 5_000;
 const REPORTS_STOP_LIMIT_MS = 2_000;
 /** One for postings, one for the facts' cursors, the rest for scheduled jobs and webhooks. */
 const CONNECTIONS_MAX = 6;
-/** The embedded engine shares its threads with the inserts of facts. */
-const REPORTS_AT_ONCE = { embedded: 2, server: 8 } as const;
+/** The embedded engine shares its threads with the inserts of facts; what is set there stays set. */
+const REPORT_STATEMENTS = { embedded: { atOnce: 2, settings: {} }, server: { atOnce: 8, settings: SERVER_READ_SETTINGS } } as const;
 const WATCH_INTERVAL_MS = 15_000;
 const UNSPOOLED_INTERVAL_MS = 30_000;
 
@@ -62,7 +63,7 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
     delegationKey: config.delegationKey,
     issuer: config.brand,
     clickhouse: () => link.opened,
-    atOnce: config.clickhouseUrl === null ? REPORTS_AT_ONCE.embedded : REPORTS_AT_ONCE.server,
+    ...REPORT_STATEMENTS[config.clickhouseUrl === null ? 'embedded' : 'server'],
     log,
     clock,
     metrics,

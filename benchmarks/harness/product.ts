@@ -16,6 +16,8 @@ const START_TIMEOUT_MS = 60_000;
 /** Whatever is routed lands on the model of this reply. */
 export const ROUTED_REPLY: StubReply = 'json/1024';
 export const AUTO_MODEL = 'service/auto';
+/** Of the platform's administrator. */
+export const ADMIN_TOKEN = 'tg-benchmark-admin-0123456789abcdefghijklmnop';
 
 export interface Product extends Proxy {
   readonly gatewayPid: number;
@@ -30,13 +32,14 @@ export interface Product extends Proxy {
   metrics(): Promise<string>;
 }
 
-/** null: this checkout has no command yet. `nodeOptions` reach every process of the installation, for profiling. */
-export async function startProduct(stubPort: number, nodeOptions = process.env.NODE_OPTIONS ?? ''): Promise<Product | null> {
+/** null: this checkout has no command yet. NODE_OPTIONS reach every process of the installation, for profiling. `prepare` is given its data directory first. */
+export async function startProduct(stubPort: number, prepare: (dataDirectory: string) => Promise<void> = async () => {}): Promise<Product | null> {
   if (!existsSync(COMMAND)) return null;
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-bench-'));
   const dataDirectory = join(directory, 'data');
   const file = join(directory, 'tollgate.yaml');
   writeFileSync(file, configuration(stubPort));
+  await prepare(dataDirectory);
   const [port, adminPort] = [await freePort(), await freePort()];
   const [command, args] = onCore(LOAD_CORE, process.execPath, [COMMAND, 'start', '--config', file]);
   const log: string[] = [];
@@ -52,7 +55,7 @@ export async function startProduct(stubPort: number, nodeOptions = process.env.N
       DRAIN_SECONDS: '2',
       LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
       BENCH_KEY: (CLIENT_HEADERS.authorization ?? '').replace('Bearer ', ''),
-      NODE_OPTIONS: nodeOptions,
+      ADMIN_TOKEN,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

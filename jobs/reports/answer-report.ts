@@ -4,7 +4,7 @@ import { readQuery } from '../../src/domain/refusals/read-query.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import type { DelegatedScope, ReportDelegation } from '../../src/domain/reports/report-delegation.ts';
 import { REPORT_PARAMETERS, type ReportQuery, reportQuerySchema } from '../../src/domain/reports/report-query.ts';
-import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
+import type { ClickHouseReader } from '../../src/storage/clickhouse/clickhouse.ts';
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
 import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
 import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
@@ -23,7 +23,7 @@ interface Turn {
 }
 
 export interface ReportSource {
-  readonly client: ClickHouseClient;
+  readonly client: ClickHouseReader;
   readonly turnstile: Turn;
   /** Signs cursors. */
   readonly delegationKey: Buffer;

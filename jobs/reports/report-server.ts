@@ -14,7 +14,7 @@ import type { ReportDelegation } from '../../src/domain/reports/report-delegatio
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { Counter, MetricsRegistry } from '../../src/platform/metrics.ts';
-import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
+import { type ClickHouseClient, type ClickHouseSettings, readingFor } from '../../src/storage/clickhouse/clickhouse.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
 import { Backoff } from '../shipping/backoff.ts';
 import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
@@ -30,6 +30,8 @@ export interface ReportServerOptions {
   readonly clickhouse: () => ClickHouseClient | null;
   /** Statements at once. */
   readonly atOnce: number;
+  /** Of every statement. */
+  readonly settings: ClickHouseSettings;
   readonly log: Log;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
@@ -135,22 +137,16 @@ export class ReportServer {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse, delegation: ReportDelegation): Promise<ReportAnswer | Refusal> {
-    const { clickhouse, delegationKey, issuer, clock } = this.#options;
+    const { clickhouse, delegationKey, issuer, clock, settings } = this.#options;
     const client = clickhouse();
     if (client === null) return { kind: 'reports_unavailable' };
-    const source = { client, turnstile: this.#turnOf(response), delegationKey, issuer };
+    const left = leftBy(response);
+    const turnstile = { run: <T>(work: () => Promise<T>): Promise<T> => this.#turnstile.run(left, work) };
+    const source = { client: readingFor(client, left, settings), turnstile, delegationKey, issuer };
     const [, query = ''] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
     const answer = await answerReport(source, { delegation, query, accept: request.headers.accept ?? '', nowMs: clock.nowMs() });
     if ('kind' in answer || typeof answer.body === 'string') return answer;
     return { ...answer, body: await readAhead(answer.body) };
-  }
-
-  /** Whoever has left while they waited keeps nobody else waiting. */
-  #turnOf(response: ServerResponse) {
-    return {
-      run: <T>(work: () => Promise<T>): Promise<T> =>
-        this.#turnstile.run(() => (response.destroyed ? Promise.reject(new Error('the reader of the report has left')) : work())),
-    };
   }
 
   #refusalFor(error: unknown): Refusal {
@@ -162,6 +158,15 @@ export class ReportServer {
     this.#options.log.error({ err: error }, 'fault while reading a report');
     return { kind: 'internal_error' };
   }
+}
+
+/** Aborts when the reader is gone; once all is sent, there is nothing left to abort. */
+function leftBy(response: ServerResponse): AbortSignal {
+  const leaving = new AbortController();
+  const leave = (): void => leaving.abort(new Error('the reader of the report has left'));
+  if (response.destroyed) leave();
+  else response.once('close', leave);
+  return leaving.signal;
 }
 
 function refuse(response: ServerResponse, refusal: Refusal): void {

@@ -18,10 +18,11 @@ export class Turnstile {
     this.#waitingMax = options.waitingMax;
   }
 
-  /** First come, first served. */
-  async run<T>(work: () => Promise<T>): Promise<T> {
+  /** First come, first served. Whoever leaves is not served, and stands in nobody's way. */
+  async run<T>(left: AbortSignal, work: () => Promise<T>): Promise<T> {
+    left.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;
-    else await this.#wait();
+    else await this.#wait(left);
     try {
       return await work();
     } finally {
@@ -31,8 +32,19 @@ export class Turnstile {
     }
   }
 
-  #wait(): Promise<void> {
+  #wait(left: AbortSignal): Promise<void> {
     if (this.#waiting.length >= this.#waitingMax) throw new TurnstileFull();
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    return new Promise((resolve, reject) => {
+      const enter = (): void => {
+        left.removeEventListener('abort', leave);
+        resolve();
+      };
+      const leave = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(enter), 1);
+        reject(left.reason as Error);
+      };
+      this.#waiting.push(enter);
+      left.addEventListener('abort', leave, { once: true });
+    });
   }
 }

@@ -1,5 +1,5 @@
 // ClickHouse is away: requests are served and charged as ever, their facts wait in the spool, also over the death of jobs, and afterwards they are the
-// ledger's, one for one.
+// ledger's, one for one. Reports meanwhile, and the hour-long run by hand: clickhouse-away-run.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -7,11 +7,12 @@ import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { type ClickHouseServer, startClickHouseServer } from '../support/clickhouse-server.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
-import { httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
+import { readMetrics } from '../support/metric-values.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { pause, waitFor } from '../support/waiting.ts';
-import { compareLedgerWithFacts, FACTS_QUERY, type FactRow, readGenerations } from './kill-accounts.ts';
+import { runClickHouseAway } from './clickhouse-away-run.ts';
+import { compareLedgerWithFacts, readGenerations, selectFacts } from './kill-accounts.ts';
 import { startLoad } from './kill-load.ts';
 import { createKillWorld } from './kill-world.ts';
 
@@ -43,16 +44,6 @@ describe('ClickHouse is away', { timeout: 300_000 }, () => {
 
   test('before: facts follow the ledger', async () => {
     await serve();
-    await factsFollow();
-  });
-
-  test('it does not listen: everything is served and posted, and the facts come when it is back', async () => {
-    await clickhouse.stopListening();
-    const factsBefore = (await readFacts()).length;
-    await serve();
-    assert.equal((await readFacts()).length, factsBefore);
-    await waitFor('what has no facts yet to be seen in the spool', spoolLagBytes, (bytes) => bytes > 0);
-    await clickhouse.listenAgain();
     await factsFollow();
   });
 
@@ -103,7 +94,10 @@ describe('ClickHouse is away', { timeout: 300_000 }, () => {
   async function factsFollow(): Promise<void> {
     const problems = await waitFor(
       'the facts to be the ledger’s',
-      async () => compareLedgerWithFacts(await readGenerations(ledger), await readFacts()),
+      async () => {
+        const facts = await selectFacts((query) => selectRows(engine.client, query));
+        return compareLedgerWithFacts(await readGenerations(ledger), facts.rows);
+      },
       (found) => found.length === 0,
       60_000,
     );
@@ -111,12 +105,17 @@ describe('ClickHouse is away', { timeout: 300_000 }, () => {
     await waitFor('the spool to be shipped', spoolLagBytes, (bytes) => bytes === 0);
   }
 
-  function readFacts(): Promise<FactRow[]> {
-    return selectRows<FactRow>(engine.client, FACTS_QUERY);
-  }
-
   async function spoolLagBytes(): Promise<number> {
-    const metrics = (await httpCall(`${tollgate.adminUrl}/metrics`)).body.toString();
-    return Number(/^tollgate_spool_lag_bytes\{destination="clickhouse"\} (\d+)/m.exec(metrics)?.[1] ?? Number.NaN);
+    return (await readMetrics(tollgate.adminUrl))('tollgate_spool_lag_bytes{destination="clickhouse"}');
   }
+});
+
+const SEED = Number(process.env.TEST_SEED ?? 1);
+
+test(`ClickHouse is away for a while under load, and jobs and a gateway die meanwhile (TEST_SEED=${SEED})`, { timeout: 300_000 }, async () => {
+  const report = await runClickHouseAway({ minutes: 0.2, rate: 40, seed: SEED });
+  assert.deepEqual(report.problems, []);
+  assert.equal(report.facts, report.generations);
+  assert.ok(Object.values(report.refusedReports.reports).every(({ statuses }) => Number(statuses['503']) >= 2));
+  assert.ok(report.picoUsd.charged > 0n);
 });

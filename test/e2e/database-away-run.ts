@@ -3,12 +3,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
-import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
-import { seededRandom } from '../support/byte-splits.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { openLedgerView } from '../support/ledger-view.ts';
@@ -19,17 +17,9 @@ import { silentLog } from '../support/silent-log.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
 import { pause, waitFor } from '../support/waiting.ts';
-import {
-  checkBooks,
-  compareLedgerWithFacts,
-  compareProviderWithLedger,
-  compareSeenWithLedger,
-  compareWallets,
-  readFacts,
-  readGenerations,
-} from './kill-accounts.ts';
-import { makeRequest, type SeenResponse, send } from './kill-load.ts';
-import type { KillOrganization } from './kill-world.ts';
+import { compareLedgerWithFacts, readFacts } from './kill-accounts.ts';
+import { settleAccounts } from './settle-accounts.ts';
+import { type Answers, type Sent, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
 
 const GATEWAY_PROCESSES = 2;
 const WARM_SECONDS = 4;
@@ -39,15 +29,6 @@ const STUCK_MS = 120_000;
 const OTHERS_INTERVAL_MS = 1_000;
 
 export type HowAway = 'stopped' | 'frozen';
-
-/** How an organization's requests of one phase were answered. */
-interface Answers {
-  readonly answers: Record<string, number>;
-  readonly servedMs: Durations | null;
-  readonly refusalMs: Durations | null;
-}
-
-type Durations = Readonly<Record<'p50' | 'p99' | 'longest', number>>;
 
 export interface AwayReport {
   readonly how: HowAway;
@@ -67,15 +48,7 @@ export interface AwayReport {
 
 type Phase = 'warm' | 'away' | 'back';
 
-interface Sent {
-  readonly phase: Phase;
-  readonly response: SeenResponse;
-  readonly tookMs: number;
-}
-
-interface Asker extends KillOrganization {
-  /** Of all requests. */
-  readonly share: number;
+interface Asker extends SteadyAsker {
   /** Has borrowed before Postgres goes away. */
   readonly isWarm: boolean;
   /** The only refusals it may meet while Postgres is away; none: it is always served. */
@@ -93,6 +66,7 @@ const ASKERS: readonly Asker[] = [
   { ...PLAIN, slug: 'cold', key: limitedKey('cold'), share: 0.15, isWarm: false, refusedBy: 'billing_unavailable' },
   { ...PLAIN, slug: 'narrow', key: limitedKey('narrow'), requestsPerMinute: 60_000, share: 0.15, isWarm: false, refusedBy: 'traffic_capacity_unavailable' },
 ];
+const WARM_ASKERS = ASKERS.filter(({ isWarm }) => isWarm);
 
 export async function runDatabaseAway(options: { seconds: number; rate: number; seed: number; how: HowAway }): Promise<AwayReport> {
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
@@ -103,29 +77,29 @@ export async function runDatabaseAway(options: { seconds: number; rate: number; 
     const { url } = postgres;
     const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
     tollgate = await startTollgate({ configurationYaml: configuration(provider.url), gatewayProcesses: GATEWAY_PROCESSES, env });
-    const load = new SteadyLoad(tollgate.url, options);
+    const load = new SteadyLoad<Phase>(tollgate.url, options);
     await meetEveryProcess(load, tollgate.url);
-    await load.run('warm', WARM_SECONDS);
+    await load.run('warm', WARM_ASKERS, WARM_SECONDS);
 
     await goAway(postgres, options.how);
     const others = askOthers(tollgate.url);
-    await load.run('away', options.seconds);
+    await load.run('away', ASKERS, options.seconds);
     const othersFound = await others.stop();
 
     const backAtMs = performance.now();
     postgres = await comeBack(postgres, { how: options.how, directory });
-    await Promise.all([load.run('back', BACK_SECONDS), waitUntilServed(tollgate.url, load)]);
+    await Promise.all([load.run('back', ASKERS, BACK_SECONDS), waitUntilServed(tollgate.url, load)]);
     const servedMs = performance.now() - backAtMs;
     await load.end();
     const result = await settleAndCompare({ tollgate, postgresUrl: url, provider, sent: load.sent });
     return {
       how: options.how,
       requests: load.sent.length,
-      warm: summarize(load.sent, 'warm'),
-      away: summarize(load.sent, 'away'),
-      back: summarize(load.sent, 'back'),
+      warm: summarizeAnswers(load.sent, 'warm', ASKERS),
+      away: summarizeAnswers(load.sent, 'away', ASKERS),
+      back: summarizeAnswers(load.sent, 'back', ASKERS),
       others: othersFound,
-      generations: result.generations,
+      generations: result.generations.length,
       facts: result.facts,
       chargedPico: result.chargedPico,
       backMs: { served: Math.round(servedMs), posted: Math.round(result.postedAtMs - backAtMs) },
@@ -153,7 +127,7 @@ function configuration(upstreamUrl: string): string {
 }
 
 /** Each process knows every credential and has borrowed for whoever is warm: each call comes on a connection of its own, to whichever of them. */
-async function meetEveryProcess(load: SteadyLoad, url: string): Promise<void> {
+async function meetEveryProcess(load: SteadyLoad<Phase>, url: string): Promise<void> {
   for (let round = 0; round < 16; round += 1) {
     for (const asker of ASKERS) {
       if (asker.isWarm) await load.start('warm', asker, { ownConnection: true });
@@ -176,60 +150,6 @@ async function comeBack(postgres: EmbeddedPostgres, { how, directory }: { how: H
   if (how === 'stopped') return startEmbeddedPostgres({ dataDir: directory, log: silentLog });
   for (const pid of [postgres.pid, ...listDescendants(postgres.pid).map((entry) => entry.pid)]) process.kill(pid, 'SIGCONT');
   return postgres;
-}
-
-/** So many requests a second by a schedule that waits for nobody. */
-class SteadyLoad {
-  readonly sent: Sent[] = [];
-  private readonly agent = new Agent({ keepAlive: true, maxSockets: 512 });
-  private readonly open = new Set<Promise<void>>();
-  private readonly url: string;
-  private readonly rate: number;
-  private readonly seed: number;
-  private readonly random: () => number;
-  private count = 0;
-
-  constructor(url: string, { rate, seed }: { rate: number; seed: number }) {
-    this.url = url;
-    this.rate = rate;
-    this.seed = seed;
-    this.random = seededRandom(seed);
-  }
-
-  async run(phase: Phase, seconds: number): Promise<void> {
-    const startedMs = performance.now();
-    for (let index = 0; index < seconds * this.rate; index += 1) {
-      const waitMs = startedMs + (index * 1_000) / this.rate - performance.now();
-      if (waitMs > 1) await pause(waitMs);
-      void this.start(phase, this.choose(phase));
-    }
-  }
-
-  start(phase: Phase, asker: Asker, { ownConnection = false } = {}): Promise<void> {
-    this.count += 1;
-    const request = makeRequest(`${this.seed}-${this.count}`, asker, this.random);
-    const startedMs = performance.now();
-    const ended = send(this.url, asker, request, ownConnection ? new Agent() : this.agent).then((response) => {
-      this.sent.push({ phase, response, tookMs: performance.now() - startedMs });
-      this.open.delete(ended);
-    });
-    this.open.add(ended);
-    return ended;
-  }
-
-  private choose(phase: Phase): Asker {
-    let rest = this.random();
-    for (const asker of ASKERS) {
-      rest -= asker.share;
-      if (rest < 0 && (asker.isWarm || phase !== 'warm')) return asker;
-    }
-    return ASKERS[0] as Asker;
-  }
-
-  async end(): Promise<void> {
-    await Promise.all(this.open);
-    this.agent.destroy();
-  }
 }
 
 /** Questions that are not generations, and generations that need more than a lease; one at a time each. */
@@ -281,7 +201,7 @@ function checkOthers(others: AwayReport['others']): string[] {
 }
 
 /** Each of them, several times in a row: every process is asked. */
-async function waitUntilServed(url: string, load: SteadyLoad): Promise<void> {
+async function waitUntilServed(url: string, load: SteadyLoad<Phase>): Promise<void> {
   for (const asker of ASKERS) {
     const headers = { authorization: `Bearer ${asker.key}` };
     await waitFor(
@@ -304,47 +224,24 @@ interface Compared {
   readonly tollgate: Tollgate;
   readonly postgresUrl: string;
   readonly provider: SimulatedProvider;
-  readonly sent: readonly Sent[];
+  readonly sent: readonly Sent<Phase>[];
 }
 
 async function settleAndCompare({ tollgate, postgresUrl, provider, sent }: Compared) {
-  const seen = sent.map(({ response }) => response);
   const ledger = openLedgerView(postgresUrl);
   try {
-    await waitFor(
-      'the provider to end every call',
-      () => provider.openCalls(),
-      (open) => open === 0,
-      STUCK_MS,
-    );
-    const calls = { starts: provider.starts(), ends: provider.ends() };
-    await waitFor(
-      'everything to be posted',
-      async () => (await ledger.query("SELECT count(*)::int AS ended FROM generations WHERE billing_status <> 'pending'"))[0]?.ended,
-      (ended) => Number(ended) >= calls.starts.length,
-      STUCK_MS,
-    ).catch((fault: unknown) => process.stderr.write(`${String(fault)}\n`)); // The comparisons below say what is missing.
-    const postedAtMs = performance.now();
-    const generations = await readGenerations(ledger);
-    const compared = compareProviderWithLedger(calls, seen, generations);
-    const problems = [
-      ...compareSeenWithLedger(seen, generations),
-      ...compared.problems,
-      ...(await compareWallets(ledger, ASKERS, generations)),
-      ...(await checkBooks(postgresUrl)),
-    ];
+    const settled = await settleAccounts({ ledger, postgresUrl, provider, seen: sent.map(({ response }) => response), organizations: ASKERS });
     await pause(3_000);
     await tollgate.stop({ keepData: true });
     const facts = await readFacts(tollgate.dataDir);
-    problems.push(...compareLedgerWithFacts(generations, facts.rows));
-    const chargedPico = generations.reduce((sum, row) => sum + BigInt(row.charge ?? 0), 0n);
-    return { generations: generations.length, facts: facts.rows.length, chargedPico, postedAtMs, problems };
+    const problems = [...settled.problems, ...compareLedgerWithFacts(settled.generations, facts.rows)];
+    return { ...settled, facts: facts.rows.length, problems };
   } finally {
     await ledger.close();
   }
 }
 
-function checkAnswers(sent: readonly Sent[]): string[] {
+function checkAnswers(sent: readonly Sent<Phase>[]): string[] {
   const problems = new Map<string, number>();
   for (const { phase, response } of sent) {
     const { organization, status, refusal, retryAfter, complete } = response;
@@ -359,27 +256,6 @@ function checkAnswers(sent: readonly Sent[]): string[] {
     if (isWarm && served === 0) problems.set(`${slug} was never served while Postgres was away, although it had a lease`, 1);
   }
   return [...problems].map(([problem, count]) => `${count} × ${problem}`);
-}
-
-function summarize(sent: readonly Sent[], wanted: Phase): Record<string, Answers> {
-  const found: Record<string, Answers> = {};
-  for (const { slug } of ASKERS) {
-    const own = sent.filter(({ phase, response }) => phase === wanted && response.organization === slug);
-    const answers: Record<string, number> = {};
-    for (const { response } of own) {
-      const name = response.refusal === null ? String(response.status) : `${response.status} ${response.refusal}`;
-      answers[name] = (answers[name] ?? 0) + 1;
-    }
-    const durations = (isServed: boolean) => summarizeMs(own.filter(({ response }) => (response.status === 200) === isServed).map(({ tookMs }) => tookMs));
-    found[slug] = { answers, servedMs: durations(true), refusalMs: durations(false) };
-  }
-  return found;
-}
-
-function summarizeMs(durationsMs: readonly number[]): Durations | null {
-  const sorted = durationsMs.toSorted((one, other) => one - other);
-  const at = (part: number): number => Math.round((sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? 0) * 10) / 10;
-  return sorted.length === 0 ? null : { p50: at(0.5), p99: at(0.99), longest: at(1) };
 }
 
 if (import.meta.main) {

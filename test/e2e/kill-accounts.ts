@@ -177,15 +177,25 @@ export interface FactRow {
   readonly billing_status: string;
 }
 
-export const FACTS_QUERY = `
+const FACTS_QUERY = `
   SELECT toString(id) AS id, toString(tokens_prompt) AS tokens_prompt, toString(tokens_cached) AS tokens_cached,
          toString(tokens_completion) AS tokens_completion, toString(toInt128(total_cost * 1000000000000)) AS total_cost_pico, billing_status
   FROM request_facts FINAL`;
 
-/** Of an installation that has been stopped, and what all of it cost. */
-export async function readFacts(dataDir: string): Promise<{ rows: FactRow[]; ratedPico: bigint }> {
-  const rows = await queryFacts<FactRow>(dataDir, FACTS_QUERY);
-  const [sum] = await queryFacts<{ rated: string }>(dataDir, 'SELECT toString(toInt128(sum(rated_cost) * 1000000000000)) AS rated FROM request_facts FINAL');
+export interface Facts {
+  readonly rows: readonly FactRow[];
+  /** What all of it cost. */
+  readonly ratedPico: bigint;
+}
+
+/** Of an installation that has been stopped. */
+export function readFacts(dataDir: string): Promise<Facts> {
+  return selectFacts((query) => queryFacts(dataDir, query));
+}
+
+export async function selectFacts(select: <Row>(query: string) => Promise<Row[]>): Promise<Facts> {
+  const rows = await select<FactRow>(FACTS_QUERY);
+  const [sum] = await select<{ rated: string }>('SELECT toString(toInt128(sum(rated_cost) * 1000000000000)) AS rated FROM request_facts FINAL');
   return { rows, ratedPico: BigInt(sum?.rated ?? 0) };
 }
 

@@ -139,7 +139,9 @@ function refusalOf({ status, body }: HttpAnswer): string | null {
 
 function readAnswer(answer: HttpAnswer, streamed: boolean): Pick<SeenResponse, 'complete' | 'providerId' | 'usage'> {
   const text = answer.body.toString('utf8');
-  const providerId = /"id": ?"(chatcmpl-sim-[^"]+)"/.exec(text)?.[1] ?? null;
+  const found = /"id": ?"(chatcmpl-sim-[^"]+)"/.exec(text)?.[1];
+  // Of its own: a part of a string keeps all of it, and a long run would keep every body.
+  const providerId = found === undefined ? null : Buffer.from(found).toString();
   if (!answer.complete || answer.status !== 200) return { complete: false, providerId, usage: null };
   if (streamed && !text.endsWith('data: [DONE]\n\n')) return { complete: false, providerId, usage: null };
   const document = streamed ? lastEvent(text) : text;

@@ -1,7 +1,10 @@
 // A kill run: load over organizations rich and poor, and gateways, jobs and Postgres killed at moments drawn from a seed; afterwards all accounts must
 // agree to the digit and no limit was passed. By hand: `node test/e2e/kill-run.ts --requests 200000 --kills 200 --seed 1 --victims gateway,jobs,postgres`.
 
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { listQuarantine } from '../../src/storage/spool/spool-directory.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
@@ -85,7 +88,8 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
     ledger = null;
     await tollgate.stop({ keepData: true });
     const facts = await readFacts(tollgate.dataDir);
-    const problems = [...rest.problems, ...lent, ...checked.problems, ...compareLedgerWithFacts(generations, facts.rows)];
+    const setAside = readSetAside(join(tollgate.dataDir, 'spool'));
+    const problems = [...rest.problems, ...lent, ...checked.problems, ...compareLedgerWithFacts(generations, facts.rows), ...setAside];
     return {
       seed: options.seed,
       seconds: { load: Math.round(loadMs / 1_000), all: Math.round((performance.now() - startedMs) / 1_000) },
@@ -105,6 +109,11 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
     await tollgate?.stop();
     await provider.stop();
   }
+}
+
+/** No kill damages what is written: nothing may be in quarantine. */
+function readSetAside(spoolDirectory: string): string[] {
+  return listQuarantine(spoolDirectory).map((name) => `set aside: ${name}: ${readFileSync(join(spoolDirectory, 'quarantine', name), 'latin1')}`);
 }
 
 async function killAtRandom(tollgate: Tollgate, load: Load, options: KillOptions): Promise<Record<string, number>> {

@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
+import { systemClock } from '../../src/platform/clock.ts';
+import { createClickHouse } from '../../src/storage/clickhouse/clickhouse.ts';
 import { picoOf } from '../../src/storage/clickhouse/decimal-text.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
@@ -15,6 +17,7 @@ import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-rep
 import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { assertFigures } from '../support/assert-figures.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
+import { startClickHouseServer } from '../support/clickhouse-server.ts';
 import { type FactPools, GENERATED_FROM_MS, GENERATED_UNTIL_MS, generateFacts } from '../support/fact-generator.ts';
 import { expectedCharges, expectedDays, expectedEntry, expectedReport, expectedSummary, latestVersions, matching } from '../support/report-oracle.ts';
 
@@ -290,6 +293,17 @@ describe('exports', () => {
         { cost: entry.cost ?? '', tags: entry.tags.join(' '), tier: entry.model_route?.tier ?? '', baseline: entry.model_route?.baseline_cost_usd ?? '' },
       );
       assert.equal(label, entry.client_request_id === '=1+1' ? "'=1+1" : (entry.client_request_id ?? ''));
+    }
+  });
+
+  test('a server gives the same listing as the engine, however long: what is asked fits its requests', async () => {
+    const server = await startClickHouseServer(clickhouse.client);
+    const client = await createClickHouse({ url: server.url }, systemClock);
+    try {
+      assert.equal(await gather(exportRequestsCsv(client, ALL)), await gather(exportRequestsCsv(clickhouse.client, ALL)));
+    } finally {
+      await client.close();
+      await server.close();
     }
   });
 

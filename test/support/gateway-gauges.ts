@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { Tollgate } from './gateway.ts';
-import { httpCall } from './http-call.ts';
+import { readMetrics } from './metric-values.ts';
 import { waitFor } from './waiting.ts';
 
 const GAUGES = ['tollgate_inflight', 'tollgate_upstream_open', 'tollgate_relays_open', 'tollgate_lease_held_usd'] as const;
@@ -10,8 +10,7 @@ const GAUGES = ['tollgate_inflight', 'tollgate_upstream_open', 'tollgate_relays_
 export type GatewayGauges = Readonly<Record<(typeof GAUGES)[number], number>>;
 
 export async function readGauges(tollgate: Tollgate): Promise<GatewayGauges> {
-  const text = (await httpCall(`${tollgate.adminUrl}/metrics`)).body.toString('utf8');
-  const valueOf = (name: string): number => Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+  const valueOf = await readMetrics(tollgate.adminUrl);
   return Object.fromEntries(GAUGES.map((name) => [name, valueOf(name)])) as GatewayGauges;
 }
 

@@ -30,6 +30,17 @@ export function isRunning(entry: ProcessEntry): boolean {
   return readProc(entry.pid)?.startedAt === entry.startedAt;
 }
 
+/** Of a process; null when it has ended. */
+export function residentBytes(pid: number): number | null {
+  try {
+    if (!existsSync('/proc/self/stat')) return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) * 1_024;
+    const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+    return kilobytes === undefined ? null : Number(kilobytes) * 1_024;
+  } catch {
+    return null;
+  }
+}
+
 function readProcFolder(): ProcessEntry[] {
   const names = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return names.map((name) => readProc(Number(name))).filter((entry): entry is ProcessEntry => entry !== null);

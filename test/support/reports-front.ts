@@ -9,7 +9,7 @@ import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes.ts';
-import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
+import type { ClickHouseClient, ClickHouseSettings } from '../../src/storage/clickhouse/clickhouse.ts';
 import { type HttpAnswer, httpCall } from './http-call.ts';
 import { startHttpFront } from './http-front.ts';
 import { silentLog } from './silent-log.ts';
@@ -32,6 +32,8 @@ export interface ReportsFrontOptions {
   readonly limits?: ReportForwarderOptions['limits'];
   /** Statements of reports at once. */
   readonly atOnce?: number;
+  /** Of every statement. */
+  readonly settings?: ClickHouseSettings;
 }
 
 export interface ReportsFront {
@@ -46,13 +48,14 @@ export interface ReportsFront {
 }
 
 export async function startReportsFront(options: ReportsFrontOptions): Promise<ReportsFront> {
-  const { principals, clickhouse, teams = new Map(), clock = systemClock, delegationKey = DELEGATION_KEY, limits = {}, atOnce = 2 } = options;
+  const { principals, clickhouse, teams = new Map(), clock = systemClock, delegationKey = DELEGATION_KEY, limits = {}, atOnce = 2, settings = {} } = options;
   const server = new ReportServer({
     address: { host: '127.0.0.1', port: 0 },
     delegationKey: DELEGATION_KEY,
     issuer: 'Service',
     clickhouse,
     atOnce,
+    settings,
     log: silentLog,
     clock,
     metrics: new MetricsRegistry(),

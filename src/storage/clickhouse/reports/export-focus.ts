@@ -1,6 +1,6 @@
 // Costs by day in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification), as CSV: one row per day (UTC), payer, team, key, model and price.
 
-import type { ClickHouseClient } from '../clickhouse.ts';
+import type { ClickHouseReader } from '../clickhouse.ts';
 import { type CsvValue, csvLine } from './csv.ts';
 import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -79,7 +79,7 @@ const COLUMNS: Readonly<Record<string, (charge: Charge) => CsvValue>> = {
 };
 
 /** A day at a time, first to last. */
-export async function* exportFocus(client: ClickHouseClient, question: FocusQuestion): AsyncGenerator<string> {
+export async function* exportFocus(client: ClickHouseReader, question: FocusQuestion): AsyncGenerator<string> {
   const { window, issuer } = question;
   const values = Object.values(COLUMNS);
   yield csvLine(Object.keys(COLUMNS));
@@ -90,7 +90,7 @@ export async function* exportFocus(client: ClickHouseClient, question: FocusQues
   }
 }
 
-async function selectCharges(client: ClickHouseClient, question: ReportQuestion): Promise<ChargeRow[]> {
+async function selectCharges(client: ClickHouseReader, question: ReportQuestion): Promise<ChargeRow[]> {
   return selectReport<ChargeRow>(
     client,
     `SELECT toString(organization_id) AS organization, toString(team_id) AS team, toString(api_key_id) AS api_key, toString(provider) AS publisher, toString(model) AS served,

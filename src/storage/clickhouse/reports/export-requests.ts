@@ -1,6 +1,6 @@
 // Every request of a listing as CSV, the latest first, a page at a time: an export holds no more in memory than a page.
 
-import type { ClickHouseClient } from '../clickhouse.ts';
+import type { ClickHouseReader } from '../clickhouse.ts';
 import { type CsvValue, csvLine } from './csv.ts';
 import { listRequests, readRequestCursor } from './list-requests.ts';
 import type { ReportQuestion } from './report-question.ts';
@@ -46,7 +46,7 @@ const COLUMNS: Readonly<Record<string, (entry: RequestEntry) => CsvValue>> = {
   route_baseline_cost_usd: ({ model_route }) => model_route?.baseline_cost_usd ?? null,
 };
 
-export async function* exportRequestsCsv(client: ClickHouseClient, question: ReportQuestion): AsyncGenerator<string> {
+export async function* exportRequestsCsv(client: ClickHouseReader, question: ReportQuestion): AsyncGenerator<string> {
   yield csvLine(Object.keys(COLUMNS));
   const values = Object.values(COLUMNS);
   let after: string | null = null;

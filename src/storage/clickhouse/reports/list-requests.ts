@@ -1,6 +1,6 @@
 // Recorded requests, the latest first, page by page (DESIGN 6). A page's place is its last entry, so what is recorded meanwhile moves nothing.
 
-import type { ClickHouseClient } from '../clickhouse.ts';
+import type { ClickHouseReader } from '../clickhouse.ts';
 import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
 import { ENTRY_COLUMNS, type EntryRow, type RequestEntry, requestEntry } from './request-entry.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -35,7 +35,7 @@ function writeCursor({ admittedAtMs, id }: RequestCursor): string {
   return Buffer.from(`${admittedAtMs}.${id}`, 'latin1').toString('base64url');
 }
 
-export async function listRequests(client: ClickHouseClient, question: RequestsQuestion): Promise<RequestPage> {
+export async function listRequests(client: ClickHouseReader, question: RequestsQuestion): Promise<RequestPage> {
   const keys = await selectKeys(client, question);
   const shown = keys.slice(0, question.limit);
   const last = shown.at(-1);
@@ -57,7 +57,7 @@ const HOUR_MS = 3_600_000;
 const STRETCHES_MS = [2 * HOUR_MS, 24 * HOUR_MS, 240 * HOUR_MS, Number.POSITIVE_INFINITY];
 
 /** The entries of a page and one more, by narrow columns alone. */
-async function selectKeys(client: ClickHouseClient, question: RequestsQuestion): Promise<EntryKey[]> {
+async function selectKeys(client: ClickHouseReader, question: RequestsQuestion): Promise<EntryKey[]> {
   const { window, cursor, limit } = question;
   const untilMs = cursor === null ? window.untilMs : Math.min(window.untilMs, cursor.admittedAtMs + 1);
   const keys: EntryKey[] = [];
@@ -74,7 +74,7 @@ async function selectKeys(client: ClickHouseClient, question: RequestsQuestion):
 }
 
 /** Entries of one instant are in the server's order of UUIDs, which is some order. */
-async function selectStretch(client: ClickHouseClient, question: RequestsQuestion, limit: number): Promise<EntryKey[]> {
+async function selectStretch(client: ClickHouseReader, question: RequestsQuestion, limit: number): Promise<EntryKey[]> {
   const { cursor } = question;
   return selectReport<EntryKey>(
     client,
@@ -89,8 +89,19 @@ async function selectStretch(client: ClickHouseClient, question: RequestsQuestio
 }
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 
+/** A parameter stands in the URL, where a server takes 128 KiB of each (http_max_field_value_size): so many ids are 90 KB. */
+const ENTRIES_AT_ONCE = 2_000;
+
+async function selectEntries(client: ClickHouseReader, question: RequestsQuestion, keys: readonly EntryKey[]): Promise<RequestEntry[]> {
+  const entries: RequestEntry[] = [];
+  for (let start = 0; start < keys.length; start += ENTRIES_AT_ONCE) {
+    entries.push(...(await selectSome(client, question, keys.slice(start, start + ENTRIES_AT_ONCE))));
+  }
+  return entries;
+}
+
 /** The wide rows of exactly these entries: organizations and instants lead to the few granules that hold them. */
-async function selectEntries(client: ClickHouseClient, question: RequestsQuestion, keys: readonly EntryKey[]): Promise<RequestEntry[]> {
+async function selectSome(client: ClickHouseReader, question: RequestsQuestion, keys: readonly EntryKey[]): Promise<RequestEntry[]> {
   const [first, last] = [keys[0], keys.at(-1)];
   if (first === undefined || last === undefined) return [];
   const ofPage = { ...question, window: { ...question.window, fromMs: last.admitted_ms, untilMs: first.admitted_ms + 1 } };

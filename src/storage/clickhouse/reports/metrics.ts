@@ -19,12 +19,24 @@ const IS_FALLBACK = "route_reason IN ('classifier_failed', 'no_request_text', 'c
 /** Ten of equal width; 1 belongs to the last. Without a confidence: outside. */
 const CONFIDENCE_BUCKET = 'if(isNull(route_confidence), 255, least(9, toUInt8(floor(assumeNotNull(route_confidence) * 10))))';
 
-/** Nearest rank, weighted by 1: an exact quantile whose state is as large as there are different values, not as there are requests. */
-function quantilesOf(column: string): { readonly state: string; readonly merged: string } {
-  return {
-    state: `quantilesExactWeightedIfState(0.5, 0.95)(assumeNotNull(${column}), 1, isNotNull(${column}))`,
-    merged: 'quantilesExactWeightedIfMerge(0.5, 0.95)',
-  };
+/**
+ * What a quantile's state is made of. Both are exact, nearest rank, and give the same figures. Every value is quicker and, of ten million requests, a third of
+ * the memory; different values, each with how often it came, do not grow with the requests.
+ */
+export type QuantileStates = 'every value' | 'different values';
+
+/** That aggregate's rank is the next one where a level meets a value exactly: below the level by less than one value of a billion can make, it is the nearest. */
+const EVERY_VALUE = 'quantilesExactIf';
+const LEVELS_OF_EVERY_VALUE = '(0.4999999999, 0.9499999999)';
+/** Weighted by 1. */
+const DIFFERENT_VALUES = 'quantilesExactWeightedIf';
+const LEVELS = '(0.5, 0.95)';
+
+function quantiles(name: string, column: string, states: QuantileStates): MetricSql {
+  const [value, isKnown] = [`assumeNotNull(${column})`, `isNotNull(${column})`];
+  return states === 'every value'
+    ? { name, state: `${EVERY_VALUE}State${LEVELS_OF_EVERY_VALUE}(${value}, ${isKnown})`, merge: `${EVERY_VALUE}Merge${LEVELS_OF_EVERY_VALUE}` }
+    : { name, state: `${DIFFERENT_VALUES}State${LEVELS}(${value}, 1, ${isKnown})`, merge: `${DIFFERENT_VALUES}Merge${LEVELS}` };
 }
 
 interface MetricSql {
@@ -36,7 +48,6 @@ interface MetricSql {
 }
 
 const total = (name: string, state: string): MetricSql => ({ name, state, merge: 'sum' });
-const quantiles = (name: string, column: string): MetricSql => ({ name, state: quantilesOf(column).state, merge: quantilesOf(column).merged });
 
 /** Of requests that compare: what the series shows, too. */
 const SERIES_METRICS: readonly MetricSql[] = [
@@ -46,7 +57,7 @@ const SERIES_METRICS: readonly MetricSql[] = [
   total('baseline_cost', `sumIf(ifNull(route_baseline_cost, 0), ${HAS_BASELINE})`),
 ];
 
-const METRICS: readonly MetricSql[] = [
+const metricsWith = (states: QuantileStates): readonly MetricSql[] => [
   ...SERIES_METRICS,
   total('tokens', 'sum(ifNull(tokens_prompt, 0) + ifNull(tokens_completion, 0))'),
   total('baseline_requests', `countIf(${HAS_BASELINE})`),
@@ -57,9 +68,9 @@ const METRICS: readonly MetricSql[] = [
   total('fallbacks', `countIf(${IS_FALLBACK})`),
   // The kind of work decided which model: a strength at it put the model ahead.
   total('task_applied', "countIf(route_picked_by = 'strength')"),
-  quantiles('latency', 'latency_ms'),
+  quantiles('latency', 'latency_ms', states),
   total('latency_known', 'count(latency_ms)'),
-  quantiles('ttft', 'ttft_ms'),
+  quantiles('ttft', 'ttft_ms', states),
   total('ttft_known', 'count(ttft_ms)'),
   total('confidence_sum', 'sum(ifNull(route_confidence, 0))'),
   total('confidence_known', 'count(route_confidence)'),
@@ -77,20 +88,25 @@ const FACETS: readonly MetricSql[] = [
   total('classifier_priced', 'count(classifier_cost)'),
   // Tokens that were reported and have no price: the sum of the others would pass for all of it.
   total('classifier_unpriced', 'countIf(isNotNull(classifier_input_tokens) AND isNull(classifier_cost))'),
-  quantiles('classifier_latency', 'classifier_latency_ms'),
+  quantiles('classifier_latency', 'classifier_latency_ms', 'different values'),
   total('classifier_latency_known', 'count(classifier_latency_ms)'),
 ];
 
 const MONEY: ReadonlySet<string> = new Set(['spend', 'baseline_spend', 'baseline_cost', 'classifier_cost']);
 const INSTANTS: ReadonlySet<string> = new Set(['first_at', 'last_at']);
 
-/** Select lists over facts: the state of every metric, by name. */
-export const METRIC_STATES = statesOf(METRICS);
+/** Select lists over facts, of every metric's state; and over rows that have those states. */
 export const FACET_STATES = statesOf(FACETS);
-
-/** Select lists over rows that have those states. */
-export const MERGED_METRICS = mergedOf(METRICS);
 export const MERGED_FACETS = mergedOf(FACETS);
+
+/** Likewise of the metrics, made of constants alone. */
+export function checkedMetricStates(quantileStates: QuantileStates): string {
+  return statesOf(metricsWith(quantileStates));
+}
+
+export function checkedMergedMetrics(quantileStates: QuantileStates): string {
+  return mergedOf(metricsWith(quantileStates));
+}
 
 /** Select list over facts of what a series shows. */
 export const SERIES_COLUMNS = SERIES_METRICS.map(({ name, state }) => shown(name, state)).join(',\n  ');

@@ -1,6 +1,6 @@
 // How routes were found (spec 2.5): counts by reason and by what picked the model, confidence, classifiers, policy versions. One pass over the facts.
 
-import type { ClickHouseClient } from '../clickhouse.ts';
+import type { ClickHouseReader } from '../clickhouse.ts';
 import { FACET_STATES, type FacetRow, MERGED_FACETS } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
@@ -32,7 +32,7 @@ export interface RoutingFacets {
   readonly classifiers: readonly FacetGroupRow[];
 }
 
-export async function selectRoutingFacets(client: ClickHouseClient, question: ReportQuestion): Promise<RoutingFacets> {
+export async function selectRoutingFacets(client: ClickHouseReader, question: ReportQuestion): Promise<RoutingFacets> {
   const rows = await selectReport<FacetGroupRow>(
     client,
     `SELECT reason, picked, policy, policy_version, classifier, grouping(reason, picked, policy, policy_version, classifier) AS grouped_by,

@@ -3,8 +3,8 @@
 // One pass over the facts makes cells, one for each combination of what is grouped by; the groups are merged from the cells. A quantile's state is
 // large, so the cells are few: what needs counts alone is grouped in routing-facets.ts.
 
-import type { ClickHouseClient } from '../clickhouse.ts';
-import { MERGED_METRICS, METRIC_STATES, type MetricsRow } from './metrics.ts';
+import type { ClickHouseReader } from '../clickhouse.ts';
+import { checkedMergedMetrics, checkedMetricStates, type MetricsRow, type QuantileStates } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
@@ -43,12 +43,12 @@ export interface RoutingGroups {
   readonly taskModels: readonly GroupRow[];
 }
 
-export async function selectRoutingGroups(client: ClickHouseClient, question: ReportQuestion): Promise<RoutingGroups> {
+export async function selectRoutingGroups(client: ClickHouseReader, question: ReportQuestion, quantiles: QuantileStates): Promise<RoutingGroups> {
   const rows = await selectReport<GroupRow>(
     client,
     `SELECT tier, ranked_model, task, served, grouping(tier, ranked_model, task, served) AS grouped_by,
        argMaxIf(rank, (latest, rank), rank != ${NO_RANK}) AS tier_rank, countIf(rank != ${NO_RANK}) AS tier_ranks,
-       ${MERGED_METRICS}
+       ${checkedMergedMetrics(quantiles)}
      FROM (
        SELECT *, if(dense_rank() OVER (ORDER BY served_requests DESC, served) <= ${MODELS_MAX}, served, '') AS ranked_model
        FROM (
@@ -56,7 +56,7 @@ export async function selectRoutingGroups(client: ClickHouseClient, question: Re
          FROM (
            SELECT toString(route_tier) AS tier, ifNull(route_tier_rank, ${NO_RANK}) AS rank, toString(route_task) AS task, toString(model) AS served,
              max(admitted_at) AS latest,
-             ${METRIC_STATES}
+             ${checkedMetricStates(quantiles)}
            FROM request_facts FINAL
            WHERE routed AND ${checkedConditions(question)}
            GROUP BY tier, rank, task, served

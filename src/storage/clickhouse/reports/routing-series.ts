@@ -1,7 +1,7 @@
 // The routing report's series (spec 2.5): per bucket and tier; and how many requests there were in all, routed or not.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
-import type { ClickHouseClient } from '../clickhouse.ts';
+import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { SERIES_COLUMNS, type SeriesRow } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
@@ -21,6 +21,7 @@ export interface SeriesPoint {
 
 export interface RoutingSeries {
   readonly allRequests: number;
+  readonly routedRequests: number;
   readonly series: readonly SeriesPoint[];
 }
 
@@ -30,7 +31,7 @@ interface SlotRow extends SeriesRow {
   readonly tier: string;
 }
 
-export async function selectRoutingSeries(client: ClickHouseClient, question: ReportQuestion): Promise<RoutingSeries> {
+export async function selectRoutingSeries(client: ClickHouseReader, question: ReportQuestion): Promise<RoutingSeries> {
   const rows = await selectReport<SlotRow>(
     client,
     `SELECT toUInt8(routed) AS is_routed, if(routed, intDiv(toUnixTimestamp(admitted_at), {slot_seconds:UInt32}), 0) AS slot, toString(route_tier) AS tier,
@@ -41,13 +42,12 @@ export async function selectRoutingSeries(client: ClickHouseClient, question: Re
      ${REPORT_SETTINGS}`,
     { ...conditionParameters(question), slot_seconds: slotSeconds(question.window) },
   );
-  return {
-    allRequests: rows.reduce((sum, row) => sum + row.m_requests, 0),
-    series: pointsOf(
-      rows.filter((row) => row.is_routed === 1),
-      question,
-    ),
-  };
+  const routed = rows.filter((row) => row.is_routed === 1);
+  return { allRequests: requestsOf(rows), routedRequests: requestsOf(routed), series: pointsOf(routed, question) };
+}
+
+function requestsOf(rows: readonly SlotRow[]): number {
+  return rows.reduce((sum, row) => sum + row.m_requests, 0);
 }
 
 interface Point {

@@ -1,6 +1,6 @@
 // Runs the statements of reports: bounded in time, numbers as numbers, and one fault for a ClickHouse that is away or too slow.
 
-import { type ClickHouseClient, selectRows } from '../clickhouse.ts';
+import { type ClickHouseReader, selectRows } from '../clickhouse.ts';
 
 /** The store of facts is away, too busy or too slow: the report may be asked for again. */
 export class ReportStoreAway extends Error {
@@ -21,7 +21,7 @@ export const REPORT_SETTINGS = `SETTINGS max_execution_time = 60, do_not_merge_a
   compile_expressions = 0, compile_aggregate_expressions = 0,
   output_format_json_quote_64bit_integers = 0, output_format_json_quote_decimals = 1`;
 
-export async function selectReport<Row>(client: ClickHouseClient, query: string, parameters: Record<string, unknown>): Promise<Row[]> {
+export async function selectReport<Row>(client: ClickHouseReader, query: string, parameters: Record<string, unknown>): Promise<Row[]> {
   try {
     return await selectRows<Row>(client, query, parameters);
   } catch (error) {

@@ -1,7 +1,7 @@
 // What was used in a stretch of time (DESIGN 6): in all and by model, and by day.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
-import type { ClickHouseClient } from '../clickhouse.ts';
+import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { IS_ERROR, SPEND } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
@@ -40,7 +40,7 @@ interface UsageRow {
   readonly cost: string;
 }
 
-export async function usageSummary(client: ClickHouseClient, question: ReportQuestion): Promise<UsageSummary> {
+export async function usageSummary(client: ClickHouseReader, question: ReportQuestion): Promise<UsageSummary> {
   const rows = await selectReport<UsageRow & { readonly served: string }>(
     client,
     `SELECT toString(model) AS served, ${USAGE_COLUMNS}
@@ -62,7 +62,7 @@ export async function usageSummary(client: ClickHouseClient, question: ReportQue
 }
 
 /** Days with requests, first to last; whatever the window's granularity. */
-export async function usageDaily(client: ClickHouseClient, question: ReportQuestion): Promise<UsageDay[]> {
+export async function usageDaily(client: ClickHouseReader, question: ReportQuestion): Promise<UsageDay[]> {
   const days = { timeZone: question.window.timeZone, granularity: 'day' } as const;
   const rows = await selectReport<UsageRow & { readonly slot: number }>(
     client,

@@ -189,6 +189,8 @@ export class ShippedEpoch {
 
   #passOverDamage(segment: number, fromOffset: number, state: { complete: boolean; last: boolean }): PostingBatch | null {
     const damage = this.#reader.readDamage(this.directory, segment, fromOffset);
+    // A write that was seen half done has been finished meanwhile: nothing is wrong, and it is read the next time.
+    if (damage.isRecord) return null;
     // The owner may be in the middle of a write, or of cutting one back; only records behind the damage prove that it is damage.
     if (!state.complete && !damage.recordFollows) return null;
     // Only a complete last segment can end in a write that its owner did not live to finish: nobody was told that it was done.

@@ -19,7 +19,8 @@ import { readClientRequestId, readTags } from './metering/client-labels.ts';
 import { Execution, type Metering } from './metering/execution.ts';
 import type { StartParts } from './metering/record-text.ts';
 import { type Intake, type ReceivedRequest, receiveRequest } from './relay/receive-request.ts';
-import { type RelayContext, relay } from './relay/relay.ts';
+import { relay } from './relay/relay.ts';
+import type { RelayContext } from './relay/relay-question.ts';
 import type { Routed, Router } from './routing/router.ts';
 import { isRoutedApi } from './routing/routing-request.ts';
 
@@ -45,7 +46,7 @@ export interface DataPlane {
 export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: Exchange) => void {
   return (exchange) => {
     const receivedAtMs = plane.clock.monotonicMs();
-    const identified = plane.authenticator.authenticate(exchange.authorization, exchange.apiKey, 'inference');
+    const identified = plane.authenticator.authenticate(exchange.authorization, exchange.apiKey, 'inference', receivedAtMs);
     // A refusal that needs no look-up is answered before a byte of the body is taken in.
     if ('kind' in identified) return exchange.refuse(identified);
     receiveRequest(exchange, plane.intake, dialect.readForm !== undefined, (request) => {

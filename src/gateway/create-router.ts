@@ -2,7 +2,7 @@
 
 import type { SavedResponses } from '../data-plane/catalog/saved-responses.ts';
 import type { RequestScanner } from '../data-plane/dialects/request-scan/request-scanner.ts';
-import type { RelayContext } from '../data-plane/relay/relay.ts';
+import type { RelayContext } from '../data-plane/relay/relay-question.ts';
 import { Classifier } from '../data-plane/routing/classifier.ts';
 import { RoutePreviewer } from '../data-plane/routing/preview-route.ts';
 import { Router, type RouterParts } from '../data-plane/routing/router.ts';

@@ -12,7 +12,7 @@ import { Authenticator, type FindPrincipal } from '../data-plane/identity/authen
 import { GenerationMetrics } from '../data-plane/metering/generation-metrics.ts';
 import { RecordJournal } from '../data-plane/metering/record-journal.ts';
 import { OpenRelays } from '../data-plane/relay/open-relays.ts';
-import type { RelayContext } from '../data-plane/relay/relay.ts';
+import type { RelayContext } from '../data-plane/relay/relay-question.ts';
 import { SlabPool } from '../data-plane/relay/slab-pool.ts';
 import type { RoutePreviewer } from '../data-plane/routing/preview-route.ts';
 import type { DataPlane } from '../data-plane/serve-generation.ts';

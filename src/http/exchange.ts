@@ -156,7 +156,8 @@ export class Exchange {
   /** Writes status and headers; call inside `cork`. */
   begin(status: number, headers: HeaderList): void {
     this.status = status;
-    this.response.writeStatus(statusLine(status));
+    // uWebSockets.js writes `200 OK` by itself.
+    if (status !== 200) this.response.writeStatus(statusLine(status));
     for (let index = 0; index < headers.length; index += 2) {
       const value = headers[index + 1] as string;
       // uWebSockets.js does not check: response splitting is ours to prevent (DESIGN 3).

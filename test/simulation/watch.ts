@@ -184,7 +184,7 @@ export class Watch {
   powerWillBeCut(facts: SimulatedFacts): void {
     const certain = this.disk.certainTexts(SPOOL_DIRECTORY).join('\n');
     for (const truth of this.truths.values()) {
-      const isSafe = certain.includes(`{"type":"terminal","id":"${truth.id}"`);
+      const isSafe = certain.includes(beginningOfEnd(truth.id));
       if (truth.state === 'recorded' && !truth.posted && !isSafe) truth.mayBeLost = true;
       if (!facts.byId.has(truth.id) && !isSafe) truth.factMayBeLost = true;
     }
@@ -199,7 +199,7 @@ export class Watch {
       if (old.length === 0) continue;
       const certain = this.disk.certainTexts(`${SPOOL_DIRECTORY}/${gateway.epoch}`).join('\n');
       for (const truth of old) {
-        truth.certain = certain.includes(`{"type":"terminal","id":"${truth.id}"`);
+        truth.certain = certain.includes(beginningOfEnd(truth.id));
         if (!truth.certain) this.world.violate(`${truth.id} was recorded long ago in a spool that says it is healthy, and is not on the platter`);
       }
     }
@@ -416,4 +416,9 @@ function addSpent(truth: Truth, add: (name: string, amount: bigint) => void): vo
   if (walletId !== null && expected.charge !== null) add(walletId, expected.charge);
   for (const { allowance, grant } of truth.draws)
     if (allowance.pool.kind === 'budget' && grant !== null && grant.id !== null) add(grant.id, expected.budgetUse);
+}
+
+/** How the record of an execution's end begins in a spool. */
+function beginningOfEnd(id: string): string {
+  return `["t",["${id}"`;
 }

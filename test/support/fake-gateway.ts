@@ -9,6 +9,7 @@ import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { admittedRecord } from './execution-records.ts';
 import { silentLog } from './postgres.ts';
 import { billedStart, billedTerminal, createEpoch, openSpool } from './shipping.ts';
+import { appendRecords } from './spool-records.ts';
 
 const [dataDirectory = '', databaseUrl = '', organizationId = '', walletId = ''] = process.argv.slice(2);
 const EXECUTIONS_MAX = 20_000;
@@ -26,11 +27,11 @@ const open: ExecutionStart[] = [];
 for (let count = 0; count < EXECUTIONS_MAX; count += PER_ROUND) {
   for (let index = 0; index < PER_ROUND; index++) {
     const start = billedStart(payer);
-    writer.append(admittedRecord(start));
+    appendRecords(writer, admittedRecord(start));
     open.push(start);
     const ending = open.length > OPEN_AT_ONCE ? open.shift() : undefined;
     if (ending === undefined) continue;
-    writer.append(billedTerminal(ending));
+    appendRecords(writer, billedTerminal(ending));
     writeSync(1, `${ending.id}\n`);
   }
   await sleep(ROUND_MS);

@@ -12,6 +12,7 @@ import { registerEpoch, takeLease } from '../../src/storage/postgres/wallets.ts'
 import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
 import { admittedRecord, executionStart, terminalRecord } from './execution-records.ts';
 import { silentLog } from './postgres.ts';
+import { appendRecords } from './spool-records.ts';
 
 export const DEPOSIT = 10n ** 15n;
 const HOLD = 1_000_000n;
@@ -57,8 +58,8 @@ export function billedTerminal(start: ExecutionStart, overrides: Partial<Termina
 /** Admits and ends an execution; returns its id. */
 export function appendExecution(writer: SpoolWriter, payer: Payer): string {
   const start = billedStart(payer);
-  writer.append(admittedRecord(start));
-  writer.append(billedTerminal(start));
+  appendRecords(writer, admittedRecord(start));
+  appendRecords(writer, billedTerminal(start));
   return start.id;
 }
 

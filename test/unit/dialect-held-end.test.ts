@@ -10,7 +10,8 @@ import { responses } from '../../src/data-plane/dialects/responses.ts';
 import type { Ending } from '../../src/data-plane/metering/execution.ts';
 import { HeldBytes } from '../../src/data-plane/relay/held-bytes.ts';
 import { OpenRelays } from '../../src/data-plane/relay/open-relays.ts';
-import { type RelayContext, type RelayQuestion, relay } from '../../src/data-plane/relay/relay.ts';
+import { relay } from '../../src/data-plane/relay/relay.ts';
+import type { RelayContext, RelayQuestion } from '../../src/data-plane/relay/relay-question.ts';
 import type { ReplyListener } from '../../src/data-plane/relay/upstream.ts';
 import { splitBytes } from '../support/byte-splits.ts';
 
@@ -60,6 +61,7 @@ class RelayInHand {
       },
       fail: (fault: unknown) => assert.fail(String(fault)),
     };
+    let nowMs = 0;
     const slab = { buffer: body, bodyStart: 0 };
     const scanned = scanner.scan(body);
     const modelAt = scanned.valueOf('model');
@@ -67,7 +69,8 @@ class RelayInHand {
     const question = { exchange, dialect, request: { slab, body, scanned, form: null }, read, execution, tokenizer: 'o200k_base', ownHeaders: [] };
     const context = {
       slabs: { release: () => undefined, discard: () => undefined },
-      clock: { nowMs: () => 0, monotonicMs: () => 0 },
+      // No piece comes close behind another, so none is gathered.
+      clock: { nowMs: () => 0, monotonicMs: () => (nowMs += 10) },
       open: new OpenRelays(),
       originOf: () => ({ call: (_request: unknown, listener: ReplyListener) => listeners.push(listener) }),
       pathPrefixOf: () => '',

@@ -2,11 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { replyHeaders, upstreamHeaders } from '../../src/data-plane/relay/header-policy.ts';
+import { forwardedHeaders, ownUpstreamHeaders, replyHeaders } from '../../src/data-plane/relay/header-policy.ts';
 import type { Provider } from '../../src/domain/models/catalog.ts';
 
 const provider: Provider = { id: 'p', baseUrl: 'http://127.0.0.1', apiKey: 'provider-secret', auth: 'bearer', onDisconnect: 'cancel' };
 const asObject = (list: readonly string[]) => Object.fromEntries(list.flatMap((name, index) => (index % 2 === 0 ? [[name, list[index + 1]]] : [])));
+
+function upstreamHeaders(clientHeaders: readonly string[], provider: Provider): string[] {
+  return [...ownUpstreamHeaders(provider), ...forwardedHeaders(clientHeaders)];
+}
 
 describe('request headers', () => {
   const client = [

@@ -9,6 +9,7 @@ import { readSegment } from '../../src/storage/spool/spool-reader.ts';
 import { SpoolFault, SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
 import { FaultyDisk } from '../support/faulty-disk.ts';
 import { silentLog } from '../support/postgres.ts';
+import { appendTexts } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const SEEDS = process.env['SPOOL_SEED'] === undefined ? Array.from({ length: 200 }, (_, index) => index + 1) : [Number(process.env['SPOOL_SEED'])];
@@ -83,7 +84,7 @@ class Driver {
     for (const text of group) this.offered.add(text);
     let written = group.length;
     try {
-      this.#writer.appendTexts(group);
+      appendTexts(this.#writer, group);
     } catch (error) {
       if (!(error instanceof SpoolFault)) throw error;
       written = error.recordsWritten;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
-import { findNextFrame, isTornTail, RECORD_BYTES_MAX, writeFrame } from '../../src/storage/spool/spool-format.ts';
+import { findNextFrame, frameRecord, HEADER_BYTES, isTornTail, RECORD_BYTES_MAX } from '../../src/storage/spool/spool-format.ts';
 import { readSegment } from '../../src/storage/spool/spool-reader.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 
@@ -16,10 +16,16 @@ function writeSegment(list: readonly ExecutionRecord[]): { segment: Buffer; ends
   const recordEnds: number[] = [];
   let end = 0;
   for (const record of list) {
-    end = writeFrame(buffer, end, JSON.stringify(record));
+    end = putFramed(buffer, end, JSON.stringify(record));
     recordEnds.push(end);
   }
   return { segment: buffer.subarray(0, end), ends: recordEnds };
+}
+
+function putFramed(buffer: Buffer, offset: number, payload: string): number {
+  const end = offset + HEADER_BYTES + buffer.write(payload, offset + HEADER_BYTES);
+  frameRecord(buffer, offset, end);
+  return end;
 }
 
 function wholeRecordsIn(length: number): number {
@@ -75,9 +81,9 @@ describe('spool format', () => {
     const tooLong = Buffer.alloc(16);
     tooLong.writeUInt32LE(RECORD_BYTES_MAX + 1);
     assert.deepEqual(readSegment(tooLong, 0), { records: [], nextOffset: 0, torn: false, corrupt: true });
-    for (const payload of ['null', '[]', '{"type":"other"}', '{"type":']) {
+    for (const payload of ['null', '[]', '{"type":"other"}', '{"type":', '["a"]', '["b",[]]', '["t",[]]', '["t",[],{}]']) {
       const buffer = Buffer.alloc(256);
-      const end = writeFrame(buffer, 0, payload);
+      const end = putFramed(buffer, 0, payload);
       assert.equal(readSegment(buffer.subarray(0, end), 0).corrupt, true, payload);
     }
   });

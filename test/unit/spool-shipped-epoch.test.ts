@@ -1,14 +1,17 @@
 // Which facts are next, when more wait than are kept in memory: every posted fact once, in order, across segments and restarts.
 
 import assert from 'node:assert/strict';
+import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { type FactRange, ShippedEpoch } from '../../jobs/shipping/shipped-epoch.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createLog } from '../../src/platform/log.ts';
-import { readEpochSpool } from '../../src/storage/spool/spool-directory.ts';
+import { readEpochSpool, segmentFileName } from '../../src/storage/spool/spool-directory.ts';
 import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
+import { appendRecords } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const LIMITS = { recordsMax: 500, bytesMax: 1 << 20 };
@@ -21,7 +24,7 @@ function openSpool(directory: string): SpoolWriter {
 function appendExecutions(writer: SpoolWriter, count: number): string[] {
   const starts = Array.from({ length: count }, () => executionStart());
   for (let index = 0; index < count; index += 100) {
-    writer.appendMany(starts.slice(index, index + 100).flatMap((start) => [admittedRecord(start), terminalRecord(start)]));
+    appendRecords(writer, ...starts.slice(index, index + 100).flatMap((start) => [admittedRecord(start), terminalRecord(start)]));
   }
   return starts.map((start) => start.id);
 }
@@ -108,6 +111,42 @@ describe('facts of a spool', () => {
     postAll(after);
     taken.push(...takeFacts(after, 450));
     assert.deepEqual(taken, ids);
+    await writer.close();
+  });
+});
+
+/** Its owner's write is half there when a batch is read, and all there when the reader looks what is wrong with the rest. */
+class ReaderOfAWriteUnderWay extends SpoolReader {
+  finishWrite: (() => void) | null = null;
+
+  override readDamage(...place: Parameters<SpoolReader['readDamage']>): ReturnType<SpoolReader['readDamage']> {
+    this.finishWrite?.();
+    this.finishWrite = null;
+    return super.readDamage(...place);
+  }
+}
+
+describe('a spool that is being written', () => {
+  test('records whose write is seen half done at first are no damage', async (context) => {
+    const directory = temporaryDirectory(context);
+    const writer = openSpool(directory);
+    const reader = new ReaderOfAWriteUnderWay();
+    const epoch = new ShippedEpoch(readEpochSpool(directory, 1), [], reader);
+    const ids = appendExecutions(writer, 1);
+    postAll(epoch);
+    const path = join(directory, '1', segmentFileName(1));
+    const before = statSync(path).size;
+    ids.push(...appendExecutions(writer, 3));
+    const whole = readFileSync(path);
+    for (let bytes = before + 1; bytes < whole.length; bytes += 97) {
+      truncateSync(path, bytes);
+      reader.finishWrite = () => writeFileSync(path, whole);
+      const batch = epoch.nextPosting(LIMITS);
+      assert.equal(batch?.damage ?? null, null, `seen up to ${bytes} of ${whole.length}`);
+      reader.finishWrite?.();
+    }
+    postAll(epoch);
+    assert.deepEqual(takeFacts(epoch, 100), ids);
     await writer.close();
   });
 });

@@ -12,6 +12,7 @@ import { nodeFileSystem, type SpoolFileSystem } from '../../src/storage/spool/sp
 import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 import { SpoolFault, SpoolWriter, type SpoolWriterOptions } from '../../src/storage/spool/spool-writer.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
+import { appendRecords } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -50,7 +51,7 @@ describe('spool writer', () => {
     const start = executionStart();
     const written = [admittedRecord(start), terminalRecord(start, { errorCode: 'ключ' })];
     for (const [index, record] of written.entries()) {
-      writer.append(record);
+      appendRecords(writer, record);
       assert.deepEqual(readAll(directory), written.slice(0, index + 1));
     }
     assert.equal(readEpochSpool(directory, EPOCH).ended, false);
@@ -58,15 +59,15 @@ describe('spool writer', () => {
     await writer.close();
     assert.equal(readEpochSpool(directory, EPOCH).ended, true);
     assert.deepEqual(readAll(directory), written);
-    assert.throws(() => writer.append(admittedRecord()), /append after close/);
+    assert.throws(() => appendRecords(writer, admittedRecord()), /append after close/);
   });
 
   test('segments rotate at their limit, in order, and none is longer', async (context) => {
     const directory = temporaryDirectory(context);
     const writer = openWriter(directory, { segmentBytesMax: 2000 });
     const written = Array.from({ length: 40 }, () => admittedRecord());
-    for (const record of written.slice(0, 20)) writer.append(record);
-    for (let index = 20; index < 40; index += 2) writer.appendMany(written.slice(index, index + 2));
+    for (const record of written.slice(0, 20)) appendRecords(writer, record);
+    for (let index = 20; index < 40; index += 2) appendRecords(writer, ...written.slice(index, index + 2));
     assert.deepEqual(readAll(directory), written);
     const spool = readEpochSpool(directory, EPOCH);
     assert.ok(spool.segments.length >= 10);
@@ -79,7 +80,7 @@ describe('spool writer', () => {
     const writer = openWriter(directory, { segmentBytesMax: 2000 });
     const large = admittedRecord(executionStart({ tags: ['x'.repeat(200_000)] }));
     const written = [admittedRecord(), large, admittedRecord()];
-    writer.appendMany(written);
+    appendRecords(writer, ...written);
     const limits = { recordsMax: 10, bytesMax: 1000 };
     const reader = new SpoolReader();
     const spool = readEpochSpool(directory, EPOCH);
@@ -104,7 +105,7 @@ describe('spool writer', () => {
   test('a removed spool is gone, whatever it held', async (context) => {
     const directory = temporaryDirectory(context);
     const writer = openWriter(directory);
-    writer.append(admittedRecord());
+    appendRecords(writer, admittedRecord());
     await writer.close();
     removeEpochSpool(directory, EPOCH);
     assert.deepEqual(listEpochs(directory), []);
@@ -116,13 +117,13 @@ describe('spool writer', () => {
     for (let room = 0; room < frameBytes; room += 13) {
       const directory = temporaryDirectory(context);
       const writer = openWriter(directory, { fileSystem: fullDisk(frameBytes + room) });
-      writer.append(record);
+      appendRecords(writer, record);
       assert.throws(
-        () => writer.append(record),
+        () => appendRecords(writer, record),
         (error) => error instanceof SpoolFault && error.recordsWritten === 0,
       );
       assert.equal(writer.healthy, false);
-      assert.throws(() => writer.append(record), SpoolFault);
+      assert.throws(() => appendRecords(writer, record), SpoolFault);
       assert.deepEqual(readAll(directory), [record]);
       assert.equal(statSync(join(directory, '7', segmentFileName(1))).size, frameBytes);
       assert.deepEqual([writer.recordsAppended, writer.bytesAppended], [1, frameBytes]);
@@ -136,7 +137,7 @@ describe('spool writer', () => {
     const frameBytes = Buffer.byteLength(JSON.stringify(batch[0])) + 8;
     const writer = openWriter(directory, { fileSystem: fullDisk(frameBytes * 2 + 5) });
     assert.throws(
-      () => writer.appendMany(batch),
+      () => appendRecords(writer, ...batch),
       (error) => error instanceof SpoolFault && error.recordsWritten === 2,
     );
     assert.deepEqual(readAll(directory), batch.slice(0, 2));
@@ -154,8 +155,8 @@ describe('spool writer', () => {
       },
     };
     const writer = openWriter(directory, { fileSystem });
-    writer.append(record);
-    assert.throws(() => writer.append(record), SpoolFault);
+    appendRecords(writer, record);
+    assert.throws(() => appendRecords(writer, record), SpoolFault);
     const batch = new SpoolReader().readBatch(join(directory, '7'), 1, 0, LIMITS);
     assert.deepEqual([batch.records, batch.stopped], [[record], 'torn']);
     await writer.close();
@@ -176,7 +177,7 @@ describe('spool writer', () => {
     };
     const writer = openWriter(directory, { fileSystem });
     const records = [admittedRecord(), admittedRecord()];
-    writer.appendMany(records);
+    appendRecords(writer, ...records);
     await proof.promise;
     assert.equal(writer.healthy, false);
     await waitFor(
@@ -203,11 +204,11 @@ describe('spool writer', () => {
       },
     };
     const writer = openWriter(directory, { fileSystem, segmentBytesMax: 1200 });
-    for (let index = 0; index < 10; index++) writer.append(admittedRecord());
+    for (let index = 0; index < 10; index++) appendRecords(writer, admittedRecord());
     await waiting.promise;
     waiting = Promise.withResolvers();
     // Rotations while a sync is running must not close the descriptor under it.
-    for (let index = 0; index < 10; index++) writer.append(admittedRecord());
+    for (let index = 0; index < 10; index++) appendRecords(writer, admittedRecord());
     assert.equal(started.length, 1);
     started[0]?.();
     await waiting.promise;
@@ -231,8 +232,8 @@ describe('spool writer', () => {
     };
     const writer = openWriter(directory, { fileSystem, segmentBytesMax: 700 });
     const record = admittedRecord();
-    writer.append(record);
-    writer.append(record);
+    appendRecords(writer, record);
+    appendRecords(writer, record);
     assert.equal(writer.healthy, false);
     assert.deepEqual(readAll(directory), [record, record]);
     assert.deepEqual(readEpochSpool(directory, EPOCH).segments, [1]);
@@ -250,7 +251,7 @@ describe('spool writer', () => {
       return writer.healthy;
     };
     assert.deepEqual([900, 800, 799, 0].map(healthyAt), [true, true, false, false]);
-    writer.append(admittedRecord());
+    appendRecords(writer, admittedRecord());
     assert.equal(readAll(directory).length, 1);
     // A little more than where it stopped: a disk at the threshold does not flap.
     assert.deepEqual([800, 899, 900, 800].map(healthyAt), [false, false, true, true]);
@@ -279,7 +280,7 @@ describe('spool writer', () => {
       () => existsSync(reserve) && statSync(reserve).size,
       (size) => size === 4096,
     );
-    for (let index = 0; index < 3; index++) writer.append(record);
+    for (let index = 0; index < 3; index++) appendRecords(writer, record);
     assert.equal(writer.healthy, false);
     assert.equal(existsSync(reserve), false);
     assert.deepEqual(readAll(directory), [record, record, record]);

@@ -14,6 +14,8 @@ import { documentUsage, type EventLine, isDocument, lastEventUsage } from './usa
 const LIMIT_MARK: LimitMark = {
   key: Buffer.from('"finish_reason"'),
   value: Buffer.from('"length"'),
+  probe: Buffer.from('gth"'),
+  probeAt: 4,
   parent: null,
   documentDepth: 3,
   eventDepth: 3,

@@ -17,6 +17,8 @@ const TERMINAL_EVENTS = new TerminalEvents(['message_stop', 'error']);
 const LIMIT_MARK: LimitMark = {
   key: Buffer.from('"stop_reason"'),
   value: Buffer.from('"max_tokens"'),
+  probe: Buffer.from('x_token'),
+  probeAt: 3,
   parent: null,
   documentDepth: 1,
   eventDepth: 2,

@@ -18,6 +18,12 @@ const STREAM_SEARCH_BYTES = 8_192;
 export interface LimitMark {
   readonly key: Buffer;
   readonly value: Buffer;
+  /**
+   * What the value is looked for by, a part of it that begins `probeAt` bytes behind its start: at a letter that texts have seldom, and shorter than
+   * eight bytes, since Node's search prepares a table for longer ones (of 1 KB: 0.8 µs, so 0.2).
+   */
+  readonly probe: Buffer;
+  readonly probeAt: number;
   /** The key of the object in which `key` stands first; null where its depth tells enough. */
   readonly parent: Buffer | null;
   /** How many objects and arrays are open where the key stands, in a JSON body and in the data of an event. */
@@ -40,7 +46,7 @@ export function lastEventSaysLimit(reply: KeptReply, mark: LimitMark): boolean {
 
 function inBeginning(bytes: Buffer, mark: LimitMark): boolean {
   const depths = new DepthFromStart(bytes, 0);
-  for (let value = bytes.indexOf(mark.value); value !== NOT_FOUND; value = bytes.indexOf(mark.value, value + 1)) {
+  for (let value = findValue(bytes, mark, 0); value !== NOT_FOUND; value = findValue(bytes, mark, value + 1)) {
     const key = keyBefore(bytes, value, mark);
     if (key === NOT_FOUND) continue;
     const depth = depths.at(key);
@@ -50,16 +56,25 @@ function inBeginning(bytes: Buffer, mark: LimitMark): boolean {
   return false;
 }
 
+/** The next place at or behind `from` where the mark's value stands; -1: there is none. */
+function findValue(bytes: Buffer, { value, probe, probeAt }: LimitMark, from: number): number {
+  for (let at = bytes.indexOf(probe, from + probeAt); at !== NOT_FOUND; at = bytes.indexOf(probe, at + 1)) {
+    const start = at - probeAt;
+    if (start + value.length <= bytes.length && bytes.compare(value, 0, value.length, start, start + value.length) === 0) return start;
+  }
+  return NOT_FOUND;
+}
+
 /** JSON holds no raw line end, so the data of an event is one line. */
 function inEvents(bytes: Buffer, cut: boolean, mark: LimitMark): boolean {
-  let value = bytes.indexOf(mark.value);
+  let value = findValue(bytes, mark, 0);
   while (value !== NOT_FOUND) {
     const lineEnd = bytes.indexOf(LINE_FEED, value);
     // A line that broke off has no end to count depths from.
     if (lineEnd === NOT_FOUND && cut) return false;
     const line = bytes.subarray(bytes.lastIndexOf(LINE_FEED, value) + 1, lineEnd === NOT_FOUND ? bytes.length : lineEnd);
     if (inEnd(line, mark, mark.eventDepth)) return true;
-    value = lineEnd === NOT_FOUND ? NOT_FOUND : bytes.indexOf(mark.value, lineEnd);
+    value = lineEnd === NOT_FOUND ? NOT_FOUND : findValue(bytes, mark, lineEnd);
   }
   return false;
 }

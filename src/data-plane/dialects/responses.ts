@@ -18,6 +18,8 @@ const TERMINAL_EVENTS = new TerminalEvents(['response.completed', 'response.inco
 const LIMIT_MARK: LimitMark = {
   key: Buffer.from('"reason"'),
   value: Buffer.from('"max_output_tokens"'),
+  probe: Buffer.from('x_outpu'),
+  probeAt: 3,
   parent: Buffer.from('"incomplete_details"'),
   documentDepth: 2,
   eventDepth: 3,

@@ -49,8 +49,9 @@ export class Authenticator {
     authorization: string,
     apiKey: string | null,
     permission: OrganizationPermission,
+    nowMs = this.clock.monotonicMs(),
   ): ScopedPrincipal | Refusal | Promise<ScopedPrincipal | Refusal> {
-    const found = this.identify(authorization, apiKey);
+    const found = this.identify(authorization, apiKey, nowMs);
     if (found instanceof Promise) return found.then((principal) => ('kind' in principal ? principal : permitInOrganization(principal, permission)));
     return 'kind' in found ? found : permitInOrganization(found, permission);
   }
@@ -59,13 +60,12 @@ export class Authenticator {
    * The principal of an Authorization header's value, whatever it may do, or the refusal; for routes that judge by more than one permission.
    * `apiKey`: the x-api-key header, in which the Messages dialect's clients present it; only looked at without an Authorization.
    */
-  identify(authorization: string, apiKey: string | null): Principal | Refusal | Promise<Principal | Refusal> {
+  identify(authorization: string, apiKey: string | null, nowMs = this.clock.monotonicMs()): Principal | Refusal | Promise<Principal | Refusal> {
     const credential = authorization === '' ? (apiKey === '' ? null : apiKey) : bearerCredential(authorization);
     if (credential === null) return { kind: 'authentication_required' };
     if (credential.length > CREDENTIAL_LENGTH_MAX) return { kind: 'unauthorized' };
     const key = hash('sha256', credential, 'base64');
     const known = this.known.get(key);
-    const nowMs = this.clock.monotonicMs();
     if (known !== undefined && !known.isDoubted && nowMs - known.askedAtMs < TIME_TO_LIVE_MS) return this.refuseExpired(known.principal);
     const answer = this.isAway ? this.answerWhileAway(key, credential, nowMs) : this.ask(key, credential);
     return answer instanceof Promise ? answer.then((found) => this.refuseExpired(found)) : this.refuseExpired(answer);

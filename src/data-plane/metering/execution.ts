@@ -11,7 +11,7 @@ import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
 import type { RecordJournal } from './record-journal.ts';
-import { admittedRecord, type EndParts, type StartParts, terminalRecord } from './record-text.ts';
+import { admittedRecord, type EndParts, putAdmitted, putTerminal, type StartParts, terminalRecord } from './record-text.ts';
 
 export interface Metering {
   readonly journal: RecordJournal;
@@ -58,14 +58,13 @@ export class Execution {
   private ending = false;
   private start: StartParts;
   /** The record of the start; the one of the end begins like it. */
-  private admittedText: string;
+  private admittedText = '';
   private readonly metering: Metering;
   private readonly baseline: Baseline;
 
   /** Not admitted before `begin` says so. `baseline`: what the cost of a routed request is compared with. */
   constructor(start: StartParts, admission: Admission, receivedAtMs: number, metering: Metering, baseline: Baseline = null) {
     this.start = start;
-    this.admittedText = admittedRecord(start);
     this.admission = admission;
     this.receivedAtMs = receivedAtMs;
     this.metering = metering;
@@ -81,7 +80,11 @@ export class Execution {
    * then its hold is given back and nothing may be sent.
    */
   begin(begun: () => void, refused: () => void): void {
-    this.metering.journal.append(this.admittedText, begun, () => {
+    const { journal } = this.metering;
+    const out = journal.begin();
+    putAdmitted(out, this.start);
+    this.admittedText = out.take();
+    journal.append(begun, () => {
       this.admission.release('refused');
       refused();
     });
@@ -130,8 +133,8 @@ export class Execution {
       baselineCost: this.baseline === null ? null : baselineCost(this.baseline, { usage, settlement, isBilled: admission.hold !== null }),
       budgetUse: admission.budgets.length === 0 ? null : budgetUse,
     };
+    putTerminal(metering.journal.begin(), this.admittedText, end);
     metering.journal.append(
-      terminalRecord(this.admittedText, end),
       () => {
         this.settled = true;
         // Only after the record is written: money that is free again may be lent or spent at once.

@@ -38,11 +38,26 @@ function decide(name: string, decisions: Map<string, boolean>, names: Set<string
   return passes;
 }
 
-/** Headers of the upstream request: the allowed ones of the client's, the provider's credential, no compression. */
-export function upstreamHeaders(clientHeaders: readonly string[], provider: Provider): string[] {
-  const headers: string[] = ['accept-encoding', 'identity'];
-  if (provider.auth === 'bearer') headers.push('authorization', `Bearer ${provider.apiKey}`);
-  else if (provider.auth === 'x-api-key') headers.push('x-api-key', provider.apiKey);
+const ownHeadersOf = new WeakMap<Provider, readonly string[]>();
+
+/** Headers of every request to a provider: its credential, no compression. The same array each time. */
+export function ownUpstreamHeaders(provider: Provider): readonly string[] {
+  let headers = ownHeadersOf.get(provider);
+  if (headers === undefined) {
+    headers = ['accept-encoding', 'identity', ...credentialHeader(provider)];
+    ownHeadersOf.set(provider, headers);
+  }
+  return headers;
+}
+
+function credentialHeader({ auth, apiKey }: Provider): readonly string[] {
+  if (auth === 'bearer') return ['authorization', `Bearer ${apiKey}`];
+  return auth === 'x-api-key' ? ['x-api-key', apiKey] : [];
+}
+
+/** Of the client's headers those that go along to the provider. */
+export function forwardedHeaders(clientHeaders: readonly string[]): string[] {
+  const headers: string[] = [];
   for (let index = 0; index < clientHeaders.length; index += 2) {
     const name = clientHeaders[index] as string;
     if (decide(name, requestDecisions, REQUEST_NAMES, REQUEST_PREFIXES, REQUEST_NAMES_REFUSED)) headers.push(name, clientHeaders[index + 1] as string);
@@ -52,7 +67,7 @@ export function upstreamHeaders(clientHeaders: readonly string[], provider: Prov
 
 /** Headers of the client's response: the allowed ones of the provider's reply, and ours. */
 export function replyHeaders(providerHeaders: ReplyHeaders, own: readonly string[]): string[] {
-  const headers = [...own];
+  const headers = own.slice();
   for (let index = 0; index < providerHeaders.length; index += 2) {
     const name = providerHeaders[index] as string;
     if (decide(name, replyDecisions, REPLY_NAMES, REPLY_PREFIXES, REPLY_NAMES_REFUSED)) headers.push(name, providerHeaders[index + 1] as string);

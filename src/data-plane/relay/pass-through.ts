@@ -3,7 +3,7 @@
 import type { Provider } from '../../domain/models/catalog.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { replyHeaders, upstreamHeaders } from './header-policy.ts';
+import { forwardedHeaders, ownUpstreamHeaders, replyHeaders } from './header-policy.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from './http1/reply-head.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
@@ -79,7 +79,8 @@ class PassThrough implements ReplyListener, OpenRelay {
     const request = {
       method: exchange.route.method,
       path: upstreamPath(context.pathPrefixOf(provider), this.path, exchange.query),
-      headers: upstreamHeaders(exchange.headers, provider),
+      ownHeaders: ownUpstreamHeaders(provider),
+      headers: forwardedHeaders(exchange.headers),
       body: null,
     };
     this.call = context.originOf(provider).call(request, this, this.retriedStale);

@@ -7,60 +7,29 @@
 //
 // The terminal record is written before the bytes that show the client the end: what it saw complete survives our death (DESIGN 4).
 
-import type { Provider } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
-import type { Exchange } from '../../http/exchange.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { WorkerPool } from '../../platform/worker-pool.ts';
-import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
-import type { Dialect, ReadRequest, ReplyWatch } from '../dialects/dialect.ts';
+import type { ReplyWatch } from '../dialects/dialect.ts';
 import type { StreamProgress } from '../dialects/stream-end.ts';
 import { UsageChunkFilter } from '../dialects/usage-chunk-filter.ts';
-import { type Execution, type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
+import { type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
 import { type CountQuestion, countUsage, reportedUsage } from '../metering/measure-usage.ts';
+import { BurstPace, type PacedStream } from './burst-pace.ts';
 import { COOLDOWN_STATUSES, FAILOVER_STATUSES } from './failover-statuses.ts';
-import { replyHeaders, upstreamHeaders } from './header-policy.ts';
+import { forwardedHeaders, ownUpstreamHeaders, replyHeaders } from './header-policy.ts';
 import { HeldBytes } from './held-bytes.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from './http1/reply-head.ts';
-import type { OpenRelay, OpenRelays } from './open-relays.ts';
-import type { ReceivedRequest } from './receive-request.ts';
+import type { OpenRelay } from './open-relays.ts';
+import type { RelayContext, RelayQuestion } from './relay-question.ts';
 import { RelayedBytes } from './relayed-bytes.ts';
 import { type HowItEnded, outcomeOfReply } from './reply-outcome.ts';
 import { CHUNKED, ReplyWriter } from './reply-writer.ts';
 import { RequestBytes } from './request-bytes.ts';
-import type { SlabPool } from './slab-pool.ts';
-import type { ReplyListener, UpstreamCall, UpstreamOrigin } from './upstream.ts';
+import type { ReplyListener, UpstreamCall } from './upstream.ts';
 import { upstreamPath } from './upstream-path.ts';
-
-export interface RelayContext {
-  readonly slabs: SlabPool;
-  readonly workers: WorkerPool;
-  readonly clock: Clock;
-  /** Relays that have not ended; the coarse clock looks through them for those out of time. */
-  readonly open: OpenRelays;
-  readonly cooldowns: Cooldowns;
-  originOf(provider: Provider): UpstreamOrigin;
-  /** Path prefix of a provider's base URL, without a trailing slash. */
-  pathPrefixOf(provider: Provider): string;
-  onUpstreamFault(provider: Provider, fault: UpstreamFault): void;
-}
-
-export interface RelayQuestion {
-  readonly exchange: Exchange;
-  readonly dialect: Dialect;
-  readonly request: ReceivedRequest;
-  readonly read: ReadRequest;
-  readonly execution: Execution;
-  /** First to last; the next one serves when one cannot be reached. */
-  readonly offers: readonly Offer[];
-  readonly tokenizer: string;
-  /** Headers of ours on the response, names and values alternating. */
-  readonly ownHeaders: readonly string[];
-}
 
 /** How long a reply is read on for its usage after the client left, where the provider's setting says so. */
 const DRAIN_TIMEOUT_MS = 120_000;
@@ -70,12 +39,13 @@ export function relay(question: RelayQuestion, context: RelayContext): void {
   new Relay(question, context).begin();
 }
 
-class Relay implements ReplyListener, OpenRelay {
+class Relay implements ReplyListener, OpenRelay, PacedStream {
   openIndex = -1;
   private readonly question: RelayQuestion;
   private readonly context: RelayContext;
   private readonly relayed = new RelayedBytes();
   private readonly writer: ReplyWriter;
+  private readonly pace = new BurstPace(this);
   private readonly startedAtMs: number;
   private call: UpstreamCall | null = null;
   private offerIndex = 0;
@@ -130,7 +100,8 @@ class Relay implements ReplyListener, OpenRelay {
       {
         method: 'POST',
         path: upstreamPath(this.context.pathPrefixOf(provider), this.question.dialect.upstreamPath, this.question.exchange.query),
-        headers: upstreamHeaders(this.question.exchange.headers, provider),
+        ownHeaders: ownUpstreamHeaders(provider),
+        headers: forwardedHeaders(this.question.exchange.headers),
         body: this.request.bodyFor(this.offer),
         headroomBytes: this.request.headroomBytes,
       },
@@ -172,9 +143,11 @@ class Relay implements ReplyListener, OpenRelay {
     else this.held.hold(chunk, this.writer);
   }
 
-  /** All that one read of the provider's socket brought goes out together: chunks of one tick are one write (PERFORMANCE 4). */
+  /** All that one read of the provider's socket brought goes out together (PERFORMANCE 4), and of a burst what several would. */
   onReplyPause(): void {
-    this.flush();
+    const mayWait = this.isStream && this.streamProgress === 'open' && !this.question.exchange.closed;
+    if (mayWait) this.pace.take(this.context.clock.monotonicMs(), this.writer.pendingBytes);
+    else this.flush();
   }
 
   onReplyEnd(requestWritten: boolean): void {
@@ -272,6 +245,18 @@ class Relay implements ReplyListener, OpenRelay {
   private waitForClient(): void {
     this.call?.pause();
     if (this.blockedAtMs === 0) this.blockedAtMs = this.context.clock.monotonicMs();
+  }
+
+  pause(): void {
+    this.call?.pause();
+  }
+
+  resume(): void {
+    this.call?.resume();
+  }
+
+  write(): void {
+    this.flush();
   }
 
   private readonly goOn = (): void => {
@@ -389,6 +374,7 @@ class Relay implements ReplyListener, OpenRelay {
     if (this.closed) return;
     this.closed = true;
     this.context.open.remove(this);
+    this.relayed.release();
     this.question.exchange.onAbort(null);
     // A slab whose bytes a socket may still be sending must not be used again: it is left to the garbage collector.
     const { slab } = this.question.request;

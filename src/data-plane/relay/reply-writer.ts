@@ -17,7 +17,8 @@ export class ReplyWriter {
   private headers: readonly string[] = [];
   private totalBytes = CHUNKED;
   private pending: Buffer[] = [];
-  private pendingBytes = 0;
+  /** What waits to be written. */
+  pendingBytes = 0;
   /** null: the client gets every byte. */
   private filter: UsageChunkFilter | null = null;
   /** The reply is whole: the next flush ends the response. */

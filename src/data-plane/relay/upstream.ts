@@ -63,15 +63,15 @@ export class UpstreamOrigin implements ConnectionKeeper {
       queueMicrotask(() => call.onFault('connect_failed'));
       return call;
     }
-    const connection = (onNewConnection ? null : this.takeFree()) ?? this.open();
+    const nowMs = this.clock.monotonicMs();
+    const connection = (onNewConnection ? null : this.takeFree(nowMs)) ?? this.open();
     call.connection = connection;
-    connection.begin(request, head, call);
+    connection.begin(request, head, call, nowMs);
     return call;
   }
 
   /** Last in, first out: the connections in use stay few and warm, the others reach the end of their time. */
-  private takeFree(): Connection | null {
-    const nowMs = this.clock.monotonicMs();
+  private takeFree(nowMs: number): Connection | null {
     for (;;) {
       const connection = this.free.pop();
       if (connection === undefined) return null;

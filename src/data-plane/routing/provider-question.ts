@@ -5,7 +5,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import { COOLDOWN_STATUSES } from '../relay/failover-statuses.ts';
-import { upstreamHeaders } from '../relay/header-policy.ts';
+import { ownUpstreamHeaders } from '../relay/header-policy.ts';
 import type { UpstreamFault } from '../relay/http1/connection.ts';
 import { replyHeader } from '../relay/http1/reply-head.ts';
 import type { UpstreamCall, UpstreamOrigin } from '../relay/upstream.ts';
@@ -30,6 +30,7 @@ export interface ProviderQuestion {
 export type ProviderReply = Buffer | 'timeout' | 'error';
 
 const REPLY_BYTES_MAX = 262_144;
+const HEADERS = ['content-type', 'application/json'];
 
 /** Never rejects. */
 export function askProvider(question: ProviderQuestion, through: ProviderPath): Promise<ProviderReply> {
@@ -72,9 +73,10 @@ class ProviderExchange {
 
   private send(): void {
     const { provider } = this.question.offer;
-    const headers = [...upstreamHeaders([], provider), 'content-type', 'application/json'];
     const path = this.through.pathPrefixOf(provider) + this.question.path;
-    this.call = this.through.originOf(provider).call({ method: 'POST', path, headers, body: this.bytes }, this, this.retriedStale);
+    this.call = this.through
+      .originOf(provider)
+      .call({ method: 'POST', path, ownHeaders: ownUpstreamHeaders(provider), headers: HEADERS, body: this.bytes }, this, this.retriedStale);
   }
 
   onReplyStart(status: number, headers: readonly string[]): void {

@@ -1,5 +1,6 @@
 // The records a gateway appends to its spool: `admitted` before a byte goes upstream, one `terminal` before the client can see the end.
-// They are plain JSON; money is a decimal string of pico-dollars. jobs posts them, so their shape is a contract between processes and versions.
+// They are plain values (record-form.ts says how a spool has them); money is a decimal string of pico-dollars. jobs posts them, so their shape is a
+// contract between processes and versions.
 
 import type { ApiName } from '../models/catalog.ts';
 import type { ModelRoute } from '../routing/model-route.ts';

@@ -25,23 +25,26 @@ export type UsageCheck =
       readonly claimed: Usage | null;
     };
 
-const COUNTS = [
-  'inputTokens',
-  'cachedInputTokens',
-  'cacheWriteTokens',
-  'outputTokens',
-  'reasoningTokens',
-  'images',
-] as const satisfies readonly (keyof Usage)[];
-
 export function checkUsage(raw: RawUsage, bounds: UsageBounds): UsageCheck {
-  for (const name of COUNTS) {
-    const count = raw[name] ?? null;
-    if (count !== null && !isCount(count)) return { ok: false, reason: `${name} is not a non-negative whole number`, claimed: null };
-  }
+  const wrong = firstWrong(raw);
+  if (wrong !== null) return { ok: false, reason: `${wrong} is not a non-negative whole number`, claimed: null };
   const usage = usageOfCounts(raw);
   const problem = outOfRange(usage, bounds);
   return problem === null ? { ok: true, usage } : { ok: false, reason: problem, claimed: usage };
+}
+
+/** Each by its name: this runs for every reply. */
+function firstWrong(raw: RawUsage): keyof Usage | null {
+  if (isWrong(raw.inputTokens)) return 'inputTokens';
+  if (isWrong(raw.cachedInputTokens)) return 'cachedInputTokens';
+  if (isWrong(raw.cacheWriteTokens)) return 'cacheWriteTokens';
+  if (isWrong(raw.outputTokens)) return 'outputTokens';
+  if (isWrong(raw.reasoningTokens)) return 'reasoningTokens';
+  return isWrong(raw.images) ? 'images' : null;
+}
+
+function isWrong(count: unknown): boolean {
+  return count !== null && count !== undefined && !isCount(count);
 }
 
 /** -0 is a JSON number that some encoder will write one day; it is zero. */
@@ -49,13 +52,16 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
+function countOrNull(count: unknown): number | null {
+  return isCount(count) ? count + 0 : null;
+}
+
 function usageOfCounts(raw: RawUsage): Usage {
-  const count = (name: keyof Usage): number | null => (isCount(raw[name]) ? (raw[name] as number) + 0 : null);
-  const inputTokens = count('inputTokens');
-  const outputTokens = count('outputTokens');
-  const reasoningTokens = count('reasoningTokens');
-  const cachedInputTokens = count('cachedInputTokens');
-  const cacheWriteTokens = count('cacheWriteTokens');
+  const inputTokens = countOrNull(raw.inputTokens);
+  const outputTokens = countOrNull(raw.outputTokens);
+  const reasoningTokens = countOrNull(raw.reasoningTokens);
+  const cachedInputTokens = countOrNull(raw.cachedInputTokens);
+  const cacheWriteTokens = countOrNull(raw.cacheWriteTokens);
   const cacheIsPart = inputTokens !== null && (cachedInputTokens ?? 0) + (cacheWriteTokens ?? 0) <= inputTokens;
   return {
     inputTokens,
@@ -65,7 +71,7 @@ function usageOfCounts(raw: RawUsage): Usage {
     outputTokens,
     // Not priced by itself. Some providers count reasoning beside the output and not inside it; then it is not the part we promise, so it is unknown.
     reasoningTokens: reasoningTokens !== null && outputTokens !== null && reasoningTokens > outputTokens ? null : reasoningTokens,
-    images: count('images'),
+    images: countOrNull(raw.images),
   };
 }
 

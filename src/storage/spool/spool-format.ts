@@ -6,20 +6,29 @@
 // bytes of a payload can never be taken for a header. That is why a reader can find the next record after damaged bytes.
 
 import { crc32 } from 'node:zlib';
+import { assert } from '../../platform/assert.ts';
+import { RECORD_HEADROOM_BYTES, type RecordGroup } from '../../platform/record-group.ts';
 
-export const HEADER_BYTES = 8;
-/** Far above any real record (about 700 bytes). A longer length in a header is damage, not a record. */
+export const HEADER_BYTES = RECORD_HEADROOM_BYTES;
+/** Far above any real record (some 500 bytes). A longer length in a header is damage, not a record. */
 export const RECORD_BYTES_MAX = 1 << 20;
 
-/** Writes one framed record into `target` at `offset`; returns the offset after it, or -1 when `target` is too small. */
-export function writeFrame(target: Buffer, offset: number, payload: string): number {
-  const start = offset + HEADER_BYTES;
-  // A UTF-16 unit becomes at most three bytes; only when that bound does not fit is the exact length worth counting.
-  if (start + payload.length * 3 > target.length && start + Buffer.byteLength(payload) > target.length) return -1;
-  const length = target.write(payload, start);
-  target.writeUInt32LE(length, offset);
-  target.writeUInt32LE(crc32(target.subarray(start, start + length)), offset + 4);
-  return start + length;
+/** Writes the header of the record that lies from `offset`, with room for the header, to `end`. */
+export function frameRecord(bytes: Buffer, offset: number, end: number): void {
+  const payloadStart = offset + HEADER_BYTES;
+  bytes.writeUInt32LE(end - payloadStart, offset);
+  bytes.writeUInt32LE(crc32(bytes.subarray(payloadStart, end)), offset + 4);
+}
+
+/** The headers of all of its records. */
+export function frameGroup({ bytes, ends }: RecordGroup): void {
+  let start = 0;
+  for (const end of ends) {
+    const recordBytes = end - start - HEADER_BYTES;
+    assert(recordBytes > 0 && recordBytes <= RECORD_BYTES_MAX, `spool: a record of ${recordBytes} bytes`);
+    frameRecord(bytes, start, end);
+    start = end;
+  }
 }
 
 /** What stands at an offset: a whole record that matches its checksum, the beginning of one that the buffer ends in, or damage. */

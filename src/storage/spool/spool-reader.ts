@@ -3,6 +3,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionRecord } from '../../domain/executions/execution-record.ts';
+import { readRecordForm } from '../../domain/executions/record-form.ts';
 import { segmentFileName } from './spool-directory.ts';
 import { findNextFrame, HEADER_BYTES, isTornTail, RECORD_BYTES_MAX, readFrame } from './spool-format.ts';
 
@@ -32,8 +33,7 @@ export function readSegment(buffer: Buffer, offset: number, recordsMax: number =
 
 function parseRecord(buffer: Buffer, start: number, end: number): ExecutionRecord | null {
   try {
-    const value = JSON.parse(buffer.toString('utf8', start, end)) as ExecutionRecord | null;
-    return value !== null && typeof value === 'object' && (value.type === 'admitted' || value.type === 'terminal') ? value : null;
+    return readRecordForm(JSON.parse(buffer.toString('utf8', start, end)));
   } catch {
     return null;
   }
@@ -53,6 +53,16 @@ export interface SegmentBatch {
 export interface BatchLimits {
   readonly recordsMax: number;
   readonly bytesMax: number;
+}
+
+/** What stands where no record could be read. */
+export interface SegmentDamage {
+  readonly bytes: Buffer;
+  readonly nextOffset: number;
+  /** By now it is a record: its write was under way when it was looked at before. */
+  readonly isRecord: boolean;
+  readonly recordFollows: boolean;
+  readonly tornTail: boolean;
 }
 
 const RECORD_ROOM = RECORD_BYTES_MAX + HEADER_BYTES;
@@ -78,12 +88,18 @@ export class SpoolReader {
   }
 
   /** The damaged bytes at `offset` of a segment: up to the next record, or to the end when there is none. */
-  readDamage(directory: string, segment: number, offset: number): { bytes: Buffer; nextOffset: number; recordFollows: boolean; tornTail: boolean } {
+  readDamage(directory: string, segment: number, offset: number): SegmentDamage {
     return this.#withFile(directory, segment, (fd, segmentBytes) => {
       const rest = Buffer.from(this.#read(fd, offset, segmentBytes - offset));
       const next = findNextReadable(rest);
       const length = next === -1 ? rest.length : next;
-      return { bytes: rest.subarray(0, length), nextOffset: offset + length, recordFollows: next !== -1, tornTail: isTornTail(rest, 0) };
+      return {
+        bytes: rest.subarray(0, length),
+        nextOffset: offset + length,
+        isRecord: isReadable(rest, 0),
+        recordFollows: next !== -1,
+        tornTail: isTornTail(rest, 0),
+      };
     });
   }
 
@@ -121,8 +137,12 @@ export class SpoolReader {
 /** A record that is whole by its checksum and also parses; anything less is still damage. */
 function findNextReadable(buffer: Buffer): number {
   for (let next = findNextFrame(buffer, 0); next !== -1; next = findNextFrame(buffer, next)) {
-    const frame = readFrame(buffer, next);
-    if (frame.kind === 'record' && parseRecord(buffer, frame.payloadStart, frame.end) !== null) return next;
+    if (isReadable(buffer, next)) return next;
   }
   return -1;
+}
+
+function isReadable(buffer: Buffer, offset: number): boolean {
+  const frame = readFrame(buffer, offset);
+  return frame.kind === 'record' && parseRecord(buffer, frame.payloadStart, frame.end) !== null;
 }

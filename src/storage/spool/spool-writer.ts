@@ -14,15 +14,16 @@
 
 import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExecutionRecord } from '../../domain/executions/execution-record.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import type { RecordGroup } from '../../platform/record-group.ts';
 import { makeDirectoryDurably, syncDirectory, writeFileDurably } from './durable-file.ts';
+import { FreeGroups } from './free-groups.ts';
 import { readProcessIdentity } from './process-identity.ts';
 import { CLOSED_FILE, OWNER_FILE, type SpoolOwner, segmentFileName } from './spool-directory.ts';
 import { nodeFileSystem, type SpoolFileSystem } from './spool-file-system.ts';
-import { HEADER_BYTES, RECORD_BYTES_MAX, writeFrame } from './spool-format.ts';
+import { frameGroup } from './spool-format.ts';
 import { SpoolReserve } from './spool-reserve.ts';
 
 export interface SpoolWriterOptions {
@@ -50,7 +51,6 @@ export class SpoolFault extends Error {
   }
 }
 
-const SCRATCH_BYTES = 64 * 1024;
 /** A sync that does not come back stops admission too: until it does, all of this is kept in memory. */
 const UNSYNCED_BYTES_MAX = 64 * 1024 * 1024;
 /** A fresh segment is tried at once after a fault, then ever less often. */
@@ -58,12 +58,21 @@ const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 const FULL_CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
 
+/** A run of framed records. */
+interface WrittenRun {
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+  /** The group whose memory it is, if nothing else lies in it; it may be used again once no sync is wanting. */
+  readonly group: RecordGroup | null;
+}
+
 export class SpoolWriter {
   readonly directory: string;
   readonly #options: SpoolWriterOptions;
   readonly #files: SpoolFileSystem;
   readonly #reserve: SpoolReserve;
-  #scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+  readonly #freeGroups = new FreeGroups();
   #segment = 0;
   #fd = -1;
   #segmentBytes = 0;
@@ -79,9 +88,9 @@ export class SpoolWriter {
   #retryAtMs = 0;
   #retryWaitMs = RETRY_FIRST_MS;
   /** What no successful sync covers yet: what the running one would, and what came since. Kept to be written again if it fails. */
-  #syncingGroups: Buffer[] = [];
+  #syncingRuns: WrittenRun[] = [];
   #syncingBytes = 0;
-  #writtenGroups: Buffer[] = [];
+  #writtenRuns: WrittenRun[] = [];
   #writtenBytes = 0;
   /** Descriptors that a background fdatasync may still be using. */
   readonly #retired: number[] = [];
@@ -119,25 +128,25 @@ export class SpoolWriter {
     if ((this.#torn || this.#doubted) && this.#mayRetry()) this.#tryAfresh();
   }
 
-  /** When this returns the record survives the death of the process; a power cut can still take what the last sync interval wrote. */
-  append(record: ExecutionRecord): void {
-    this.appendTexts([JSON.stringify(record)]);
+  /** An empty one, to be filled and given to `appendGroup`. */
+  takeGroup(): RecordGroup {
+    return this.#freeGroups.take();
   }
 
-  /** Several records in one write; cheaper than one by one. */
-  appendMany(records: readonly ExecutionRecord[]): void {
-    this.appendTexts(records.map((record) => JSON.stringify(record)));
-  }
-
-  /** Several records, already as the JSON text of an ExecutionRecord each, in one write. */
-  appendTexts(texts: readonly string[]): void {
+  /**
+   * The records of a group, each the JSON of an ExecutionRecord, in one write. When this returns they survive the death of the process; a power cut
+   * can still take what the last sync interval wrote. The group is the spool's from here on, whatever comes of it.
+   */
+  appendGroup(group: RecordGroup): void {
     assert(!this.#closed, 'spool: append after close');
-    if (texts.length === 0) return;
+    if (group.ends.length === 0) return;
+    frameGroup(group);
+    const records = group.ends.length;
     try {
       if ((this.#torn || this.#doubted) && this.#mayRetry()) this.#beginAfresh();
       if (this.#torn) throw new SpoolFault('the spool cannot be written', 0);
-      this.#write(texts);
-      this.recordsAppended += texts.length;
+      this.#write(group.bytes, 0, group.ends, group);
+      this.recordsAppended += records;
     } catch (error) {
       if (error instanceof SpoolFault) this.recordsAppended += error.recordsWritten;
       throw error;
@@ -162,18 +171,18 @@ export class SpoolWriter {
     writeFileDurably(join(this.directory, CLOSED_FILE), '');
   }
 
-  /** Frames all of them, then writes them in one piece. Older ones that are written anew meanwhile have their own bytes, not the scratch buffer. */
-  #write(texts: readonly string[]): void {
-    const ends = this.#frameAll(texts);
-    const end = ends.at(-1) ?? 0;
-    if (this.#segmentBytes > 0 && this.#segmentBytes + end > this.#options.segmentBytesMax) this.#rotate();
-    const fault = this.#writeBytes(this.#scratch, end);
+  /** In one piece. `group`: of which these are all the records. */
+  #write(bytes: Buffer, start: number, ends: readonly number[], group: RecordGroup | null): void {
+    const end = ends.at(-1) ?? start;
+    if (this.#segmentBytes > 0 && this.#segmentBytes + end - start > this.#options.segmentBytesMax) this.#rotate();
+    const fault = this.#writeBytes(bytes, start, end);
     if (fault === null) {
-      this.#keep(this.#copyOfScratch(end));
+      this.#keep({ bytes, start, end, group });
       return;
     }
-    const whole = this.#cutBack(fault.written, ends);
-    if (whole > 0) this.#keep(this.#copyOfScratch(ends[whole - 1] ?? 0));
+    const whole = this.#cutBack(start, fault.written, ends);
+    const wholeEnd = ends[whole - 1] ?? start;
+    if (whole > 0) this.#keep({ bytes, start, end: wholeEnd, group: null });
     if (fault.full) throw new SpoolFault('the spool is full', whole, { cause: fault.cause });
     this.#report('write', fault.cause);
     this.#doubted = true;
@@ -181,55 +190,36 @@ export class SpoolWriter {
     // Whatever ails the descriptor, a fresh one may be sound.
     try {
       this.#beginAfresh();
-      this.#write(texts.slice(whole));
+      this.#write(bytes, wholeEnd, ends.slice(whole), null);
     } catch (error) {
       throw new SpoolFault('the spool cannot be written', whole + (error instanceof SpoolFault ? error.recordsWritten : 0), { cause: error });
     }
   }
 
-  #frameAll(texts: readonly string[]): number[] {
-    const ends: number[] = [];
-    for (const text of texts) ends.push(this.#frame(text, ends.at(-1) ?? 0));
-    return ends;
-  }
-
-  #frame(payload: string, offset: number): number {
-    let end = writeFrame(this.#scratch, offset, payload);
-    while (end === -1) {
-      assert(payload.length <= RECORD_BYTES_MAX, `spool: a record of ${payload.length} characters`);
-      const larger = Buffer.allocUnsafeSlow((this.#scratch.length + payload.length) * 2);
-      this.#scratch.copy(larger, 0, 0, offset);
-      this.#scratch = larger;
-      end = writeFrame(this.#scratch, offset, payload);
-    }
-    assert(end - offset <= RECORD_BYTES_MAX + HEADER_BYTES, `spool: a record of ${end - offset} bytes`);
-    return end;
-  }
-
   /** null: all of it is written. A disk that is full gets the reserve back and is tried once more, from where it stopped. */
-  #writeBytes(bytes: Buffer, length: number): { written: number; full: boolean; cause: unknown } | null {
-    let written = 0;
+  #writeBytes(bytes: Buffer, start: number, end: number): { written: number; full: boolean; cause: unknown } | null {
+    let at = start;
     for (;;) {
       let cause: unknown = null;
       try {
-        const count = this.#files.write(this.#fd, bytes, written, length - written);
-        written += count;
-        if (written === length) return null;
+        const count = this.#files.write(this.#fd, bytes, at, end - at);
+        at += count;
+        if (at === end) return null;
         if (count > 0) continue;
       } catch (error) {
         cause = error;
-        if (!isFull(error)) return { written, full: false, cause };
+        if (!isFull(error)) return { written: at - start, full: false, cause };
       }
-      if (!this.#reserve.release()) return { written, full: true, cause: cause ?? new Error(`short write: ${written} bytes`) };
+      if (!this.#reserve.release()) return { written: at - start, full: true, cause: cause ?? new Error(`short write: ${at - start} bytes`) };
     }
   }
 
   /** Whole records stay, since jobs may have read them already; a torn one goes. Returns how many are whole. */
-  #cutBack(written: number, ends: readonly number[]): number {
-    const whole = ends.filter((end) => end <= written).length;
-    const keep = ends[whole - 1] ?? 0;
+  #cutBack(start: number, written: number, ends: readonly number[]): number {
+    const whole = ends.filter((end) => end - start <= written).length;
+    const wholeBytes = (ends[whole - 1] ?? start) - start;
     try {
-      this.#files.ftruncate(this.#fd, this.#segmentBytes + keep);
+      this.#files.ftruncate(this.#fd, this.#segmentBytes + wholeBytes);
     } catch (error) {
       this.#torn = true;
       this.#report('cutting a torn record off', error);
@@ -238,11 +228,12 @@ export class SpoolWriter {
   }
 
   /** They are in the segment, and no sync has covered them. */
-  #keep(group: Buffer): void {
-    this.#segmentBytes += group.length;
-    this.bytesAppended += group.length;
-    this.#writtenGroups.push(group);
-    this.#writtenBytes += group.length;
+  #keep(run: WrittenRun): void {
+    const bytes = run.end - run.start;
+    this.#segmentBytes += bytes;
+    this.bytesAppended += bytes;
+    this.#writtenRuns.push(run);
+    this.#writtenBytes += bytes;
     if (this.#dirty) return;
     this.#dirty = true;
     if (!this.#syncing && !this.#closed) this.#timer.refresh();
@@ -259,10 +250,12 @@ export class SpoolWriter {
     }
     // An error of this file is told to one sync only: while another runs, what it would tell is not known.
     if (this.#syncing) {
-      this.#syncingGroups.push(...this.#writtenGroups);
+      this.#syncingRuns.push(...this.#writtenRuns);
       this.#syncingBytes += this.#writtenBytes;
+    } else {
+      this.#letGo(this.#writtenRuns);
     }
-    this.#writtenGroups = [];
+    this.#writtenRuns = [];
     this.#writtenBytes = 0;
     try {
       this.#openNextSegment();
@@ -287,13 +280,13 @@ export class SpoolWriter {
     }
     this.#torn = false;
     this.#doubted = false;
-    const again = this.#writtenGroups;
-    this.#writtenGroups = [];
+    const again = this.#writtenRuns;
+    this.#writtenRuns = [];
     this.#writtenBytes = 0;
-    for (const [index, group] of again.entries()) {
-      const fault = this.#writeAgain(group);
+    for (const [index, run] of again.entries()) {
+      const fault = this.#writeAgain(run);
       if (fault === null) continue;
-      this.#writtenGroups.push(...again.slice(index));
+      this.#writtenRuns.push(...again.slice(index));
       this.#torn = true;
       throw new SpoolFault('the spool cannot be written', 0, { cause: fault });
     }
@@ -302,16 +295,16 @@ export class SpoolWriter {
     if (!this.#syncing && !this.#closed) this.#timer.refresh();
   }
 
-  #writeAgain(group: Buffer): unknown {
-    const fault = this.#writeBytes(group, group.length);
-    if (fault === null) this.#keep(group);
-    else this.#cutBack(0, []); // A torn record would pass for damage, since another segment follows this one.
+  #writeAgain(run: WrittenRun): unknown {
+    const fault = this.#writeBytes(run.bytes, run.start, run.end);
+    if (fault === null) this.#keep(run);
+    else this.#cutBack(0, 0, []); // A torn record would pass for damage, since another segment follows this one.
     return fault === null ? null : fault.cause;
   }
 
-  /** Bytes and not the records' texts: what the garbage collector would have to copy until the next sync. */
-  #copyOfScratch(length: number): Buffer {
-    return Buffer.from(this.#scratch.subarray(0, length));
+  /** Nobody will ask for these bytes again. */
+  #letGo(runs: readonly WrittenRun[]): void {
+    for (const { group } of runs) if (group !== null) this.#freeGroups.letGo(group);
   }
 
   /** The new one is there before the old one is let go. */
@@ -333,16 +326,17 @@ export class SpoolWriter {
     this.#dirty = false;
     this.#syncing = true;
     const fd = this.#fd;
-    this.#syncingGroups = this.#writtenGroups;
+    this.#syncingRuns = this.#writtenRuns;
     this.#syncingBytes = this.#writtenBytes;
-    this.#writtenGroups = [];
+    this.#writtenRuns = [];
     this.#writtenBytes = 0;
     this.#files.fdatasync(fd, (error) => {
       this.#syncing = false;
       for (const retired of this.#retired.splice(0)) this.#files.close(retired);
       if (error === null) this.#proved(fd);
       else this.#doubt(error);
-      this.#syncingGroups = [];
+      this.#letGo(this.#syncingRuns);
+      this.#syncingRuns = [];
       this.#syncingBytes = 0;
       if (this.#doubted && !this.#closed && this.#mayRetry()) this.#tryAfresh();
       if (this.#dirty && !this.#closed) this.#timer.refresh();
@@ -360,9 +354,9 @@ export class SpoolWriter {
   /** What was synced and failed is written again, before what came after it. */
   #doubt(cause: unknown): void {
     this.#report('fdatasync', cause);
-    this.#writtenGroups = [...this.#syncingGroups, ...this.#writtenGroups];
+    this.#writtenRuns = [...this.#syncingRuns, ...this.#writtenRuns];
     this.#writtenBytes += this.#syncingBytes;
-    this.#syncingGroups = [];
+    this.#syncingRuns = [];
     this.#syncingBytes = 0;
     this.#doubted = true;
   }

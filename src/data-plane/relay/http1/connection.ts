@@ -119,6 +119,7 @@ export class Connection {
   private paused = false;
   private exchanges = 0;
   private freeSinceTurn = 0;
+  private readAtMs = 0;
   /** Since when the connection waits for what it waits for. */
   private waitingSinceMs: number;
 
@@ -154,12 +155,14 @@ export class Connection {
     this.earlySession = null;
     this.socket.setNoDelay(true);
     this.socket.setKeepAlive(true, TCP_KEEP_ALIVE_DELAY_MS);
+    this.waitingSinceMs = this.keeper.clock.monotonicMs();
     this.send();
   };
 
   /** Begins an exchange. `head` goes before the request's body. */
-  begin(request: UpstreamRequest, head: string, listener: ExchangeListener): void {
+  begin(request: UpstreamRequest, head: string, listener: ExchangeListener, nowMs: number): void {
     this.request = request;
+    this.waitingSinceMs = nowMs;
     this.head = head;
     this.listener = listener;
     this.sent = false;
@@ -169,7 +172,6 @@ export class Connection {
       this.send();
       return;
     }
-    this.waitingSinceMs = this.keeper.clock.monotonicMs();
     if (this.connected) sendSoon(this);
   }
 
@@ -180,7 +182,6 @@ export class Connection {
     this.request = null;
     this.head = '';
     this.sent = true;
-    this.waitingSinceMs = this.keeper.clock.monotonicMs();
     const { body, headroomBytes = 0 } = request;
     if (body === null) {
       socket.write(head, 'latin1');
@@ -209,7 +210,8 @@ export class Connection {
     const interimHeads = reader.interimHeads;
     reader.read(READ_BUFFER, length);
     // A reply that has begun lives by each piece of it, one that has not by signs of life; the beginning of a head is none.
-    if (reader.head !== null || reader.interimHeads > interimHeads) this.waitingSinceMs = this.keeper.clock.monotonicMs();
+    this.readAtMs = this.keeper.clock.monotonicMs();
+    if (reader.head !== null || reader.interimHeads > interimHeads) this.waitingSinceMs = this.readAtMs;
     try {
       this.tell(listener, hadHead);
     } catch (fault) {
@@ -242,7 +244,7 @@ export class Connection {
       this.exchanges += 1;
       this.freeSinceTurn = turnCount();
       if (this.paused) this.resume();
-      this.lendableUntilMs = this.keeper.clock.monotonicMs() + keptMs;
+      this.lendableUntilMs = this.readAtMs + keptMs;
       this.keeper.onFree(this);
     } else {
       this.close();

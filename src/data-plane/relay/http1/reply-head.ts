@@ -44,6 +44,7 @@ type FramingField = 'content-length' | 'transfer-encoding' | 'connection' | 'kee
 const FRAMING_FIELDS: readonly string[] = ['content-length', 'transfer-encoding', 'connection', 'keep-alive'] satisfies FramingField[];
 
 interface HeaderName {
+  readonly written: string;
   readonly lowerCase: string;
   readonly framing: FramingField | null;
 }
@@ -51,14 +52,22 @@ interface HeaderName {
 /** Names as they were written: there are few in all traffic, and to look one up is cheaper than to check it. Bounded. */
 const knownNames = new Map<string, HeaderName>();
 const KNOWN_NAMES_MAX = 1_000;
+/** The first ones of each length: found without a string for the name. */
+const commonNames: HeaderName[][] = Array.from({ length: 40 }, () => []);
+const COMMON_OF_LENGTH_MAX = 6;
 
-function headerName(written: string): HeaderName | null {
+/** The name that stands from `start` to `end`; null where that is no name. */
+function headerName(text: string, start: number, end: number): HeaderName | null {
+  const common = commonNames[end - start];
+  if (common !== undefined) for (const name of common) if (text.startsWith(name.written, start)) return name;
+  const written = text.slice(start, end);
   const known = knownNames.get(written);
   if (known !== undefined) return known;
   if (!TOKEN.test(written)) return null;
   const lowerCase = written.toLowerCase();
-  const name = { lowerCase, framing: FRAMING_FIELDS.includes(lowerCase) ? (lowerCase as FramingField) : null };
+  const name = { written, lowerCase, framing: FRAMING_FIELDS.includes(lowerCase) ? (lowerCase as FramingField) : null };
   if (knownNames.size < KNOWN_NAMES_MAX) knownNames.set(written, name);
+  if (common !== undefined && common.length < COMMON_OF_LENGTH_MAX) common.push(name);
   return name;
 }
 
@@ -140,7 +149,7 @@ export function readReplyHead(bytes: Buffer, start: number, end: number): ReplyH
     const lineStart = (lines[line - 2] as number) + 2;
     const colon = lines[line + 1] as number;
     // A line that begins with a space would be the rest of the one before (RFC 9112 5.2): no token, so no name.
-    const name = colon === -1 ? null : headerName(text.slice(lineStart, colon));
+    const name = colon === -1 ? null : headerName(text, lineStart, colon);
     if (name === null) return 'a header line without a name';
     const value = trimmedSlice(text, colon + 1, lines[line] as number);
     const fault = name.framing === null ? null : fields.read(name.framing, value);

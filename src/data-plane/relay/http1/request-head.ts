@@ -4,7 +4,8 @@
 export interface UpstreamRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
-  /** Names and values, alternating. */
+  /** Names and values, alternating. Those of every request to the provider come first: their array is looked into once and is not to change. */
+  readonly ownHeaders?: readonly string[];
   readonly headers: readonly string[];
   /** null: the request has none. */
   readonly body: Buffer | null;
@@ -30,19 +31,38 @@ function mayBeSent(name: string): boolean {
   return may;
 }
 
-/** One character is one byte of it. null: it holds what would make two requests of one, and must not be sent. */
-export function requestHead(request: UpstreamRequest, host: string): string | null {
-  const { method, path, headers, body } = request;
-  if (!path.startsWith('/') || NOT_IN_PATH.test(path)) return null;
-  let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`;
+/** The lines of headers; null: one holds what would make two requests of one. */
+function headerLines(headers: readonly string[]): string | null {
+  let lines = '';
   for (let index = 0; index < headers.length; index += 2) {
     const name = headers[index] as string;
     const value = headers[index + 1] as string;
     if (!mayBeSent(name) || NOT_IN_VALUE.test(value)) return null;
-    head += `${name}: ${value}\r\n`;
+    lines += `${name}: ${value}\r\n`;
   }
+  return lines;
+}
+
+const ownLinesOf = new WeakMap<readonly string[], { readonly lines: string | null }>();
+
+function ownLines(headers: readonly string[]): string | null {
+  let known = ownLinesOf.get(headers);
+  if (known === undefined) {
+    known = { lines: headerLines(headers) };
+    ownLinesOf.set(headers, known);
+  }
+  return known.lines;
+}
+
+/** One character is one byte of it. null: it holds what would make two requests of one, and must not be sent. */
+export function requestHead(request: UpstreamRequest, host: string): string | null {
+  const { method, path, ownHeaders, headers, body } = request;
+  if (!path.startsWith('/') || NOT_IN_PATH.test(path)) return null;
+  const own = ownHeaders === undefined ? '' : ownLines(ownHeaders);
+  const lines = headerLines(headers);
+  if (own === null || lines === null) return null;
   // RFC 9110 8.6: a method that means to carry content says so even when it has none.
   const bodyBytes = body === null ? 0 : body.length;
-  if (bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH') head += `content-length: ${bodyBytes}\r\n`;
-  return `${head}\r\n`;
+  const length = bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH' ? `content-length: ${bodyBytes}\r\n` : '';
+  return `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n${own}${lines}${length}\r\n`;
 }

@@ -1,0 +1,134 @@
+// Reads a usage object from its bytes: names, whole numbers, null, and objects of these, which is what nearly all of them consist of. Every reply has
+// one, and to make a string of it and have that parsed takes 0.7 µs. Whatever else it holds is left to JSON.parse.
+
+import { Buffer } from 'node:buffer';
+import type { UsageObject } from './reported-counts.ts';
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const ZERO = 0x30;
+const NINE = 0x39;
+const SPACE = 0x20;
+const LAST_ASCII = 0x7e;
+const LETTER_N = 0x6e;
+const NULL_BYTES = Buffer.from('null');
+/** So many digits are a safe integer. */
+const DIGITS_MAX = 15;
+/** Details lie one deeper. */
+const DEPTH_MAX = 2;
+
+/** Names that were met in usage objects: they are few in all traffic. Bounded; by a hash of their bytes. */
+const knownNames = new Map<number, { readonly name: string; readonly bytes: Buffer }>();
+const KNOWN_NAMES_MAX = 500;
+const PLAIN_NAME = /^[a-z][\w.-]{0,63}$/i;
+
+/** The value is no count, no null, and no object of these. */
+const OTHER = undefined;
+
+/** Where reading has come to. One for all: an object is read at one go. */
+let at = 0;
+
+/** The object that begins at `start`; null: JSON.parse has to say what it is. */
+export function readCountObject(bytes: Buffer, start: number): UsageObject | null {
+  at = start;
+  return readMembers(bytes, 1);
+}
+
+/** Remembers the names of an object that JSON.parse has read, so that the next one like it is read here. */
+export function learnNames(object: UsageObject): void {
+  for (const [name, value] of Object.entries(object)) {
+    if (knownNames.size >= KNOWN_NAMES_MAX) return;
+    const bytes = Buffer.from(name);
+    if (PLAIN_NAME.test(name)) knownNames.set(hashOf(bytes), { name, bytes });
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) learnNames(value as UsageObject);
+  }
+}
+
+function hashOf(bytes: Buffer): number {
+  let hash = 0;
+  for (const byte of bytes) hash = (Math.imul(hash, 31) + byte) | 0;
+  return hash;
+}
+
+function readMembers(bytes: Buffer, depth: number): UsageObject | null {
+  const object: Record<string, unknown> = {};
+  skipSpace(bytes, 1);
+  if (bytes[at] === CLOSE_BRACE) {
+    at += 1;
+    return object;
+  }
+  for (;;) {
+    const name = readName(bytes);
+    if (name === null) return null;
+    skipSpace(bytes, 1);
+    if (bytes[at] !== COLON) return null;
+    skipSpace(bytes, 1);
+    const value = readValue(bytes, depth);
+    if (value === OTHER) return null;
+    object[name] = value;
+    skipSpace(bytes, 0);
+    const next = bytes[at];
+    if (next === CLOSE_BRACE) {
+      at += 1;
+      return object;
+    }
+    if (next !== COMMA) return null;
+    skipSpace(bytes, 1);
+  }
+}
+
+/** Ends at the closing quote. */
+function readName(bytes: Buffer): string | null {
+  if (bytes[at] !== QUOTE) return null;
+  const start = at + 1;
+  let hash = 0;
+  for (at = start; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (byte === QUOTE) break;
+    if (byte < SPACE || byte > LAST_ASCII || byte === BACKSLASH) return null;
+    hash = (Math.imul(hash, 31) + byte) | 0;
+  }
+  const known = knownNames.get(hash);
+  return known !== undefined && isAt(bytes, start, at, known.bytes) ? known.name : null;
+}
+
+function isAt(bytes: Buffer, start: number, end: number, expected: Buffer): boolean {
+  if (end - start !== expected.length || end > bytes.length) return false;
+  for (let index = 0; index < expected.length; index++) if (bytes[start + index] !== expected[index]) return false;
+  return true;
+}
+
+function readValue(bytes: Buffer, depth: number): number | null | UsageObject | undefined {
+  const first = bytes[at];
+  if (first === OPEN_BRACE) return depth < DEPTH_MAX ? (readMembers(bytes, depth + 1) ?? OTHER) : OTHER;
+  if (first === LETTER_N) {
+    if (!isAt(bytes, at, at + NULL_BYTES.length, NULL_BYTES)) return OTHER;
+    at += NULL_BYTES.length;
+    return null;
+  }
+  return readWhole(bytes);
+}
+
+/** What follows it is looked at by the caller, which takes only the end of a value: `1.5` and `1e3` are not read here. */
+function readWhole(bytes: Buffer): number | undefined {
+  const start = at;
+  let value = 0;
+  for (; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (byte < ZERO || byte > NINE) break;
+    value = value * 10 + (byte - ZERO);
+  }
+  const digits = at - start;
+  // JSON has no number that begins with a zero but 0.
+  return digits === 0 || digits > DIGITS_MAX || (digits > 1 && bytes[start] === ZERO) ? OTHER : value;
+}
+
+/** Over so many bytes and all white space behind them. */
+function skipSpace(bytes: Buffer, over: number): void {
+  at += over;
+  while (bytes[at] === SPACE || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
+}

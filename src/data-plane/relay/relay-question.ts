@@ -1,0 +1,41 @@
+// What a relay is asked, and what it works with.
+
+import type { Provider } from '../../domain/models/catalog.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { Cooldowns } from '../admission/cooldowns.ts';
+import type { Offer } from '../catalog/serving-catalog.ts';
+import type { Dialect, ReadRequest } from '../dialects/dialect.ts';
+import type { Execution } from '../metering/execution.ts';
+import type { UpstreamFault } from './http1/connection.ts';
+import type { OpenRelays } from './open-relays.ts';
+import type { ReceivedRequest } from './receive-request.ts';
+import type { SlabPool } from './slab-pool.ts';
+import type { UpstreamOrigin } from './upstream.ts';
+
+export interface RelayContext {
+  readonly slabs: SlabPool;
+  readonly workers: WorkerPool;
+  readonly clock: Clock;
+  /** Relays that have not ended; the coarse clock looks through them for those out of time. */
+  readonly open: OpenRelays;
+  readonly cooldowns: Cooldowns;
+  originOf(provider: Provider): UpstreamOrigin;
+  /** Path prefix of a provider's base URL, without a trailing slash. */
+  pathPrefixOf(provider: Provider): string;
+  onUpstreamFault(provider: Provider, fault: UpstreamFault): void;
+}
+
+export interface RelayQuestion {
+  readonly exchange: Exchange;
+  readonly dialect: Dialect;
+  readonly request: ReceivedRequest;
+  readonly read: ReadRequest;
+  readonly execution: Execution;
+  /** First to last; the next one serves when one cannot be reached. */
+  readonly offers: readonly Offer[];
+  readonly tokenizer: string;
+  /** Headers of ours on the response, names and values alternating. */
+  readonly ownHeaders: readonly string[];
+}

@@ -1,0 +1,23 @@
+// Writes records into a spool as objects with names, the form of older versions, which is read as well; each call is one write.
+
+import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
+import { jsonAscii } from '../../src/platform/ascii-text.ts';
+import type { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
+
+export function appendRecords(writer: SpoolWriter, ...records: readonly ExecutionRecord[]): void {
+  appendTexts(
+    writer,
+    records.map((record) => jsonAscii(record)),
+  );
+}
+
+/** `texts`: the JSON of a record each, in ASCII. */
+export function appendTexts(writer: SpoolWriter, texts: readonly string[]): void {
+  const group = writer.takeGroup();
+  for (const text of texts) {
+    group.beginRecord();
+    group.putAscii(text);
+    group.endRecord();
+  }
+  writer.appendGroup(group);
+}

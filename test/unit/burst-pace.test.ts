@@ -1,0 +1,82 @@
+// A stream's bursts: the first piece goes out at once, what comes close behind it waits together, and nothing waits for long or grows.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { BurstPace } from '../../src/data-plane/relay/burst-pace.ts';
+import { waitFor } from '../support/waiting.ts';
+
+class NotedStream {
+  readonly done: string[] = [];
+  pause(): void {
+    this.done.push('pause');
+  }
+  resume(): void {
+    this.done.push('resume');
+  }
+  write(): void {
+    this.done.push('write');
+  }
+}
+
+const gathered = (stream: NotedStream, writes: number) =>
+  waitFor(
+    'what was gathered to be written',
+    () => stream.done.filter((what) => what === 'write').length,
+    (count) => count === writes,
+  );
+
+describe('burst pace', () => {
+  test('pieces apart from each other are written each as it comes', () => {
+    const stream = new NotedStream();
+    const pace = new BurstPace(stream);
+    for (const nowMs of [0, 5, 10, 11]) pace.take(nowMs, 100);
+    assert.deepEqual(stream.done, ['write', 'write', 'write', 'write']);
+  });
+
+  test('a piece close behind another is held, nothing more is read, and later all is written in one', async () => {
+    const stream = new NotedStream();
+    const pace = new BurstPace(stream);
+    pace.take(0, 100);
+    pace.take(0.1, 100);
+    // One that was on its way already.
+    pace.take(0.2, 200);
+    assert.deepEqual(stream.done, ['write', 'pause']);
+    await gathered(stream, 2);
+    assert.deepEqual(stream.done, ['write', 'pause', 'resume', 'write']);
+    // What is read between the going on and the end of that turn went along.
+    await sleep(10);
+    assert.equal(stream.done.length, 4);
+  });
+
+  test('a burst that goes on is gathered again; a pause ends it', async () => {
+    const stream = new NotedStream();
+    const pace = new BurstPace(stream);
+    pace.take(0, 100);
+    pace.take(0.5, 100);
+    await gathered(stream, 2);
+    pace.take(1.2, 100);
+    assert.equal(stream.done.at(-1), 'pause');
+    await gathered(stream, 3);
+    pace.take(9, 100);
+    assert.equal(stream.done.at(-1), 'write');
+  });
+
+  test('much is written at once, however close', () => {
+    const stream = new NotedStream();
+    const pace = new BurstPace(stream);
+    for (let piece = 0; piece < 5; piece++) pace.take(piece / 10, 65_536);
+    assert.deepEqual(new Set(stream.done), new Set(['write']));
+  });
+
+  test('streams that gather at once have one timer', async () => {
+    const streams = Array.from({ length: 20 }, () => new NotedStream());
+    for (const stream of streams) {
+      const pace = new BurstPace(stream);
+      pace.take(0, 1);
+      pace.take(0.1, 1);
+    }
+    await gathered(streams.at(-1) as NotedStream, 2);
+    for (const stream of streams) assert.deepEqual(stream.done, ['write', 'pause', 'resume', 'write']);
+  });
+});

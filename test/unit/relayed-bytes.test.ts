@@ -1,0 +1,50 @@
+// What is kept of a reply, whatever pieces it came in and whatever other replies are kept meanwhile in the same memory.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { RelayedBytes } from '../../src/data-plane/relay/relayed-bytes.ts';
+import { seededRandom } from '../support/byte-splits.ts';
+
+const HEAD_BYTES = 262_144;
+const TAIL_BYTES = 32_768;
+const SIZES = [0, 1, 500, 8_191, 8_192, 8_193, 20_000, 32_768, 65_536, 262_143, 262_144, 262_145, 270_000, 290_000, 295_000, 303_104, 500_000, 1_000_000];
+
+describe('relayed bytes', () => {
+  test('many replies at once, in random pieces: beginning and end are their own', () => {
+    const random = seededRandom(20_261_120);
+    const below = (limit: number): number => Math.floor(random() * limit);
+    for (let round = 0; round < 30; round++) {
+      const replies = Array.from({ length: 6 }, () => {
+        const whole = Buffer.alloc(SIZES[below(SIZES.length)] as number);
+        for (let index = 0; index < whole.length; index++) whole[index] = below(256);
+        return { whole, at: 0, kept: new RelayedBytes(), piece: [1 + below(300), 1 + below(9_000), 1 + below(400_000)][below(3)] as number };
+      });
+      for (let open = replies; open.length > 0; open = open.filter(({ at, whole }) => at < whole.length)) {
+        for (const reply of open) {
+          reply.kept.append(reply.whole.subarray(reply.at, reply.at + reply.piece));
+          reply.at += reply.piece;
+        }
+      }
+      for (const { whole, kept, piece } of replies) {
+        const name = `${whole.length} in pieces of ${piece}`;
+        assert.equal(kept.totalBytes, whole.length);
+        assert.ok(kept.beginning().equals(whole.subarray(0, HEAD_BYTES)), name);
+        const end = kept.end();
+        assert.ok(end.length >= Math.min(whole.length, TAIL_BYTES), name);
+        assert.ok(end.equals(whole.subarray(whole.length - end.length)), name);
+        if (whole.length <= HEAD_BYTES) assert.equal(end.length, whole.length, name);
+        kept.release();
+      }
+    }
+  });
+
+  test('nothing is left of one that is released', () => {
+    const kept = new RelayedBytes();
+    for (let piece = 0; piece < 50; piece++) kept.append(Buffer.alloc(9_000, 1));
+    kept.beginning();
+    kept.release();
+    assert.equal(kept.beginning().length, 0);
+    assert.equal(kept.end().length, 0);
+    kept.release();
+  });
+});

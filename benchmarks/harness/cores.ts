@@ -20,3 +20,8 @@ export function pinToCore(pid: number, core: number): void {
 export function onCore(core: number, command: string, args: readonly string[]): [string, string[]] {
   return canPin ? ['taskset', ['-c', String(core), command, ...args]] : [command, [...args]];
 }
+
+/** Gives it back to the system to place. */
+export function unpin(pid: number): void {
+  if (canPin) spawnSync('taskset', ['-a', '-c', '-p', `0-${availableParallelism() - 1}`, String(pid)]);
+}

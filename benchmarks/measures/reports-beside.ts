@@ -1,11 +1,12 @@
-// R3: what a request waits longer while the jobs process answers one report of the platform after the other, on the gateway's own core.
+// R3: what a request waits longer while the jobs process answers one report of the platform after the other: where the system places the two as it
+// likes, and where both have the same core alone.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { PROXY_CORE, pinToCore } from '../harness/cores.ts';
+import { PROXY_CORE, pinToCore, unpin } from '../harness/cores.ts';
 import { ADMIN_TOKEN, type Product, startProduct } from '../harness/product.ts';
 import type { FixedRateJob } from '../load/job.ts';
 import { type Measure, median, type Row, type Run, sample, targetOf } from './measure.ts';
@@ -25,9 +26,15 @@ export const reportsBeside: Measure = {
     const product = await startProduct(run.direct.port, fillInstallation);
     if (product === null) return [];
     try {
-      // The worst place for it. On the other core it would compete with the stub and the load generator, whose waiting would pass for the gateway's.
-      pinToCore(product.jobsPid, PROXY_CORE);
-      return await measureBeside(run, product);
+      const rows: Row[] = [];
+      for (const placement of PLACEMENTS) {
+        for (const pid of [product.gatewayPid, product.jobsPid]) {
+          if (placement === 'one core') pinToCore(pid, PROXY_CORE);
+          else unpin(pid);
+        }
+        rows.push(...(await measureBeside(run, product, placement)));
+      }
+      return rows;
     } finally {
       await product.stop();
     }
@@ -48,28 +55,32 @@ interface Taken {
   readonly lagBytes: readonly number[];
 }
 
-const WAYS = ['direct', 'alone', 'beside'] as const;
+const PLACEMENTS = ['any core', 'one core'] as const;
+type Placement = (typeof PLACEMENTS)[number];
+
+/** Without the gateway in between as well, since reports may take the load generator's core too. */
+const WAYS = ['direct', 'alone', 'directBeside', 'beside'] as const;
 type Way = (typeof WAYS)[number];
 
-async function measureBeside(run: Run, product: Product): Promise<Row[]> {
-  const taken: Record<Way, Taken[]> = { direct: [], alone: [], beside: [] };
+async function measureBeside(run: Run, product: Product, placement: Placement): Promise<Row[]> {
+  const taken: Record<Way, Taken[]> = { direct: [], alone: [], directBeside: [], beside: [] };
   await take(run, product, 'beside');
   for (let round = 0; round < run.rounds; round++) {
     for (const way of round % 2 === 0 ? WAYS : WAYS.toReversed()) taken[way].push(await take(run, product, way));
   }
   const reportMs = taken.beside.flatMap((one) => one.reportMs);
   const lag = [0, 1].map((store) => `${(median(taken.beside.map(({ lagBytes }) => lagBytes[store] ?? 0)) / 1e6).toFixed(2)} MB`);
-  const note = `${reportMs.length} reports over ${FACTS} facts, each ${median(reportMs).toFixed(0)} ms, on the gateway's core; meanwhile unposted ${lag.join(', not yet facts ')}`;
+  const note = `${reportMs.length} reports over ${FACTS} facts, each ${median(reportMs).toFixed(0)} ms; meanwhile unposted ${lag.join(', not yet facts ')}`;
   return (['p50', 'p99'] as const).map((quantile) => {
-    const added = (way: Way) => taken[way].map((one, round) => one[quantile] - (taken.direct[round] as Taken)[quantile]);
-    const [alone, beside] = [added('alone'), added('beside')];
+    const added = (through: Way, without: Way): number[] => taken[through].map((one, round) => one[quantile] - (taken[without][round] as Taken)[quantile]);
+    const [alone, beside] = [added('alone', 'direct'), added('beside', 'directBeside')];
     return {
       id: 'R3',
-      what: `added ${quantile} at ${REQUESTS_PER_SECOND}/s beside reports, over without`,
+      what: `added ${quantile} at ${REQUESTS_PER_SECOND}/s beside reports, over without; gateway and jobs on ${placement}`,
       unit: 'µs',
-      values: { tollgate: median(beside), direct: median(taken.direct.map((one) => one[quantile])) },
+      values: { tollgate: median(beside), direct: median(taken.directBeside.map((one) => one[quantile])) },
       figure: median(beside.map((us, round) => us / (alone[round] as number))),
-      goal: quantile === 'p50' ? 1.1 : null,
+      goal: placement === 'any core' ? 1.1 : null,
       goalIs: 'at most',
       note: `${median(alone).toFixed(0)} without${quantile === 'p50' ? `; ${note}` : ''}`,
     };
@@ -77,7 +88,7 @@ async function measureBeside(run: Run, product: Product): Promise<Row[]> {
 }
 
 async function take(run: Run, product: Product, way: Way): Promise<Taken> {
-  const proxy = way === 'direct' ? run.direct : product;
+  const proxy = way === 'direct' || way === 'directBeside' ? run.direct : product;
   const job: FixedRateJob = {
     kind: 'rate',
     target: targetOf(proxy, 'json/1024', '1k', 1024),
@@ -85,7 +96,7 @@ async function take(run: Run, product: Product, way: Way): Promise<Taken> {
     warmupMs: run.warmupMs,
     durationMs: run.windowMs * WINDOWS,
   };
-  const reports = way === 'beside' ? askReports(product) : null;
+  const reports = way === 'beside' || way === 'directBeside' ? askReports(product) : null;
   try {
     const { result } = await sample(run.load, proxy, job);
     if (result.errors > 0) throw new Error(`${way}: ${result.errors} errors, first: ${result.firstErrors.join('; ')}`);

@@ -21,7 +21,8 @@ const CONNECTIONS_MAX = 10;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
 const LOCK_TIMEOUT_MS = 10_000;
-const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
+/** Of a process that stopped in the middle of a transaction, with wallets locked that others wait for: no work of ours thinks that long. */
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 5_000;
 const IDLE_CONNECTION_TIMEOUT_MS = 60_000;
 const TRANSACTION_ATTEMPTS_MAX = 5;
 const RETRIED_SQLSTATES = new Set(['40001', '40P01']);

@@ -45,6 +45,13 @@ export class AsciiText {
     this.length += piece.length;
   }
 
+  /** The first so many of these bytes. */
+  putBytes(bytes: Buffer, count: number): void {
+    this.reserve(count);
+    bytes.copy(this.bytes, this.length, 0, count);
+    this.length += count;
+  }
+
   /** One character, by its code. Only where `reserve` has made room, as with all that says "in room". */
   putByte(byte: number): void {
     this.bytes[this.length] = byte;

@@ -22,14 +22,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a record that the spool refused counts as written',
     file: 'src/data-plane/metering/record-journal.ts',
-    find: 'if (index < count) goOn(one);',
-    replace: 'if (index < count + 1) goOn(one);',
+    find: 'if (index < count) goOn(owner);',
+    replace: 'if (index < count + 1) goOn(owner);',
   },
   {
     name: 'what an execution drew is free again though its end could not be recorded',
     file: 'src/data-plane/metering/execution.ts',
-    find: "          admission.release('unrecorded');",
-    replace: '          admission.release({ charge: 0n, budgetUse: 0n, tokens: 0 });',
+    find: "      this.admission.release('unrecorded');",
+    replace: '      this.admission.release({ charge: 0n, budgetUse: 0n, tokens: 0 });',
   },
   {
     name: 'the charge is free again as well as the rest of the hold',

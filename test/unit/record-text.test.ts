@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { admittedRecord, type EndParts, type StartParts, terminalRecord } from '../../src/data-plane/metering/record-text.ts';
+import { type EndParts, keepAdmitted, putAdmitted, type StartParts, terminalRecord } from '../../src/data-plane/metering/record-text.ts';
 import type { AdmittedRecord, TerminalRecord } from '../../src/domain/executions/execution-record.ts';
 import { readRecordForm } from '../../src/domain/executions/record-form.ts';
+import { AsciiText } from '../../src/platform/ascii-text.ts';
 
 const PRINCIPAL = {
   organizationId: '0190a000-0000-7000-8000-000000000002',
@@ -33,6 +34,13 @@ function startOf(changed: Partial<StartParts>): StartParts {
     budgets: [],
     ...changed,
   };
+}
+
+function admittedText(start: StartParts): string {
+  const text = new AsciiText();
+  text.begin();
+  putAdmitted(text, start);
+  return text.take();
 }
 
 function admittedOf(start: StartParts): AdmittedRecord {
@@ -77,6 +85,7 @@ const STARTS: readonly Partial<StartParts>[] = [
   { walletId: null, authorizedAmount: null, streamed: false, budgets: ['01', '"2'] },
   { route: { why: 'a "reason"' } as unknown as StartParts['route'] },
   { requestedModel: 'a "quoted" \\ name', clientRequestId: 'line\nbreak', tags: ['a', 'b:c'] },
+  { requestedModel: 'long/'.repeat(500) },
   { requestedModel: 'modèle 漢 😀 \ud800 \u2028 \x7f \0', clientRequestId: 'é' },
 ];
 
@@ -84,7 +93,7 @@ describe('record text', () => {
   for (const [index, changed] of STARTS.entries()) {
     test(`start ${index}`, () => {
       const start = startOf(changed);
-      const text = admittedRecord(start);
+      const text = admittedText(start);
       assert.deepEqual(readRecordForm(JSON.parse(text)), JSON.parse(JSON.stringify(admittedOf(start))));
       // What JSON escapes has no place in the spool: a reader tells records by bytes that text never has.
       assert.ok(!Buffer.from(text).some((byte) => byte < 0x20 || byte > 0x7e), text);
@@ -113,7 +122,23 @@ describe('record text', () => {
         ...(baselineCost === null ? {} : { baselineCost: baselineCost.toString() }),
         ...(budgetUse === null ? {} : { budgetUse: budgetUse.toString() }),
       };
-      assert.deepEqual(readRecordForm(JSON.parse(terminalRecord(admittedRecord(start), end))), expected);
+      assert.deepEqual(readRecordForm(JSON.parse(terminalRecord(keepAdmitted(start), end))), expected);
     });
   }
+
+  test('the end of each start begins like it, whatever was kept and released before', () => {
+    const starts = STARTS.map((changed, index) => startOf({ ...changed, requestBytes: index }));
+    for (let round = 0; round < 3; round++) {
+      const kept = starts.map((start) => ({ start, text: keepAdmitted(start) }));
+      for (const { start, text } of round % 2 === 0 ? kept : kept.toReversed()) {
+        const record = readRecordForm(JSON.parse(terminalRecord(text, END)));
+        assert.deepEqual(
+          { requestedModel: record?.requestedModel, requestBytes: record?.requestBytes },
+          { requestedModel: start.requestedModel, requestBytes: start.requestBytes },
+        );
+        text.release();
+        text.release();
+      }
+    }
+  });
 });

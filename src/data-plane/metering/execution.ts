@@ -2,16 +2,17 @@
 
 import { type Baseline, baselineCost } from '../../domain/routing/baseline-cost.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
-import { settle } from '../../domain/settlement/settle.ts';
+import { type Settlement, settle } from '../../domain/settlement/settle.ts';
 import type { Usage, UsageSource } from '../../domain/usage/usage.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type Admission, tokensUsed } from '../admission/admission.ts';
+import { type Admission, type AdmissionUse, tokensUsed } from '../admission/admission.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
-import type { RecordJournal } from './record-journal.ts';
-import { admittedRecord, type EndParts, putAdmitted, putTerminal, type StartParts, terminalRecord } from './record-text.ts';
+import { KeptStart } from './kept-start.ts';
+import type { RecordJournal, RecordOwner } from './record-journal.ts';
+import { type EndParts, keepAdmitted, putAdmitted, putTerminal, type StartParts, terminalRecord } from './record-text.ts';
 
 export interface Metering {
   readonly journal: RecordJournal;
@@ -48,17 +49,29 @@ export interface Ending {
   readonly responseId: string | null;
 }
 
-export class Execution {
+/** What is done once the end is in the spool. */
+interface EndInHand {
+  readonly ending: Ending;
+  readonly end: EndParts;
+  readonly settlement: Settlement;
+  readonly use: AdmissionUse;
+}
+
+export class Execution implements RecordOwner {
   readonly admission: Admission;
   readonly receivedAtMs: number;
   /** Monotonic time of the provider's first reply byte; null before it. */
   firstByteAtMs: number | null = null;
   /** The end is recorded. */
   settled = false;
-  private ending = false;
   private start: StartParts;
-  /** The record of the start; the one of the end begins like it. */
-  private admittedText = '';
+  /** What the record of the start says; the one of the end begins like it. */
+  private admitted: KeptStart | null = null;
+  /** null: it has not ended. */
+  private inHand: EndInHand | null = null;
+  /** Who hears of the record that is being written. */
+  private written: () => void = nobody;
+  private unwritten: (fault: unknown) => void = nobody;
   private readonly metering: Metering;
   private readonly baseline: Baseline;
 
@@ -81,25 +94,24 @@ export class Execution {
    */
   begin(begun: () => void, refused: () => void): void {
     const { journal } = this.metering;
-    const out = journal.begin();
-    putAdmitted(out, this.start);
-    this.admittedText = out.take();
-    journal.append(begun, () => {
-      this.admission.release('refused');
-      refused();
-    });
+    this.written = begun;
+    this.unwritten = refused;
+    const text = journal.begin();
+    putAdmitted(text, this.start);
+    this.admitted = new KeptStart(text);
+    journal.append(this);
   }
 
   /** Another offer serves after the first could not be reached. */
   moveTo(offer: Offer): void {
     this.start = { ...this.start, offer };
-    this.admittedText = admittedRecord(this.start);
+    this.admitted?.release();
+    this.admitted = keepAdmitted(this.start);
   }
 
   /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). `failed`: the end could not be recorded. */
   end(ending: Ending, recorded: () => void, failed: (fault: unknown) => void): void {
-    assert(!this.ending, 'an execution ends once');
-    this.ending = true;
+    assert(this.inHand === null && this.admitted !== null, 'an execution ends once');
     const { metering, admission, start } = this;
     const { usage, source, claimed, distrust, truncated } = ending.measured;
     const settlement = settle({
@@ -112,8 +124,6 @@ export class Execution {
       authorizedAmount: admission.hold,
     });
     const budgetUse = admission.budgetUse(settlement.charge ?? settlement.ratedCost);
-    const latencyMs = this.sinceReceived(metering.clock.monotonicMs());
-    const ttftMs = this.firstByteAtMs === null ? null : this.sinceReceived(this.firstByteAtMs);
     const end: EndParts = {
       endedAtMs: metering.clock.nowMs(),
       outcome: ending.outcome,
@@ -125,32 +135,45 @@ export class Execution {
       ratedCost: settlement.ratedCost,
       charge: settlement.charge,
       suspense: settlement.suspense,
-      latencyMs,
-      ttftMs,
+      latencyMs: this.sinceReceived(metering.clock.monotonicMs()),
+      ttftMs: this.firstByteAtMs === null ? null : this.sinceReceived(this.firstByteAtMs),
       responseBytes: ending.responseBytes,
       truncated,
       responseId: ending.responseId,
       baselineCost: this.baseline === null ? null : baselineCost(this.baseline, { usage, settlement, isBilled: admission.hold !== null }),
       budgetUse: admission.budgets.length === 0 ? null : budgetUse,
     };
-    putTerminal(metering.journal.begin(), this.admittedText, end);
-    metering.journal.append(
-      () => {
-        this.settled = true;
-        // Only after the record is written: money that is free again may be lent or spent at once.
-        admission.release({ charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(ending.outcome, usage) });
-        if (ending.responseId !== null) this.rememberResponse(ending.responseId, usage);
-        metering.metrics.ended(start.api, ending, settlement, latencyMs, ttftMs);
-        recorded();
-      },
-      (fault) => {
-        if (!this.settled) {
-          admission.release('unrecorded');
-          this.endUnseen(end);
-        }
-        failed(fault);
-      },
-    );
+    this.inHand = { ending, end, settlement, use: { charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(ending.outcome, usage) } };
+    this.written = recorded;
+    this.unwritten = failed;
+    putTerminal(metering.journal.begin(), this.admitted, end);
+    metering.journal.append(this);
+  }
+
+  /** By the journal: the record of the start, or of the end, is in the spool. */
+  onWritten(): void {
+    if (this.inHand !== null) this.settleRecorded(this.inHand);
+    this.written();
+  }
+
+  private settleRecorded({ ending, end, settlement, use }: EndInHand): void {
+    this.settled = true;
+    this.admitted?.release();
+    // Only after the record is written: money that is free again may be lent or spent at once.
+    this.admission.release(use);
+    if (ending.responseId !== null) this.rememberResponse(ending.responseId, ending.measured.usage);
+    this.metering.metrics.ended(this.start.api, ending, settlement, end.latencyMs, end.ttftMs);
+  }
+
+  /** By the journal: the spool has not taken the record, or what went on with it failed. */
+  onUnwritten(fault: unknown): void {
+    if (this.inHand === null) {
+      this.admission.release('refused');
+    } else if (!this.settled) {
+      this.admission.release('unrecorded');
+      this.endUnseen(this.inHand.end);
+    }
+    this.unwritten(fault);
   }
 
   private sinceReceived(atMs: number): number {
@@ -196,6 +219,10 @@ export class Execution {
       baselineCost: null,
       budgetUse: null,
     };
-    this.metering.journal.appendWhenPossible(terminalRecord(this.admittedText, unseen));
+    assert(this.admitted !== null, 'what ends was admitted');
+    this.metering.journal.appendWhenPossible(terminalRecord(this.admitted, unseen));
+    this.admitted.release();
   }
 }
+
+function nobody(): void {}

@@ -19,16 +19,19 @@ export interface RecordSink {
 /** How often what is owed to the spool is offered again. */
 const OFFER_AGAIN_MS = 250;
 
-interface Waiting {
-  readonly written: () => void;
-  readonly failed: (fault: unknown) => void;
+/** Whoever goes on when a record is written. */
+export interface RecordOwner {
+  /** The spool has the record. */
+  onWritten(): void;
+  /** The spool did not take it, or `onWritten` threw. */
+  onUnwritten(fault: unknown): void;
 }
 
 export class RecordJournal {
   private readonly sink: RecordSink;
   private readonly onFault: (fault: unknown) => void;
   private group: RecordGroup | null = null;
-  private waiting: Waiting[] = [];
+  private waiting: RecordOwner[] = [];
   private owed: string[] = [];
   private offering: NodeJS.Timeout | null = null;
   private readonly atEndOfTurn: (run: () => void) => void;
@@ -50,13 +53,10 @@ export class RecordJournal {
     return this.group;
   }
 
-  /**
-   * Ends the record that was begun. Later `written` is called when the spool has it; or `failed` when the spool did not take it, or when `written`
-   * threw.
-   */
-  append(written: () => void, failed: (fault: unknown) => void): void {
+  /** Ends the record that was begun. Its owner hears of it at the end of the turn. */
+  append(owner: RecordOwner): void {
     this.group?.endRecord();
-    this.waiting.push({ written, failed });
+    this.waiting.push(owner);
   }
 
   /** For a record that nobody waits for: it is written as soon as the spool takes it, however long that is, unless the process ends before. */
@@ -71,9 +71,9 @@ export class RecordJournal {
     this.waiting = [];
     const { count, fault } = this.write(group as RecordGroup);
     for (let index = 0; index < waiting.length; index++) {
-      const one = waiting[index] as Waiting;
-      if (index < count) goOn(one);
-      else one.failed(fault);
+      const owner = waiting[index] as RecordOwner;
+      if (index < count) goOn(owner);
+      else owner.onUnwritten(fault);
     }
     // The alarm comes last: what is written is written, whoever hears it.
     if (count < waiting.length) this.onFault(fault);
@@ -105,10 +105,10 @@ export class RecordJournal {
   }
 }
 
-function goOn({ written, failed }: Waiting): void {
+function goOn(owner: RecordOwner): void {
   try {
-    written();
+    owner.onWritten();
   } catch (fault) {
-    failed(fault);
+    owner.onUnwritten(fault);
   }
 }

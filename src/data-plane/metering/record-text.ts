@@ -7,6 +7,7 @@ import type { ModelRoute } from '../../domain/routing/model-route.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import { AsciiText, jsonAscii } from '../../platform/ascii-text.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
+import { KeptStart } from './kept-start.ts';
 
 /** An ExecutionStart, by what it is made from. */
 export interface StartParts extends Omit<ExecutionStart, keyof Prepared | 'authorizedAmount' | 'route' | 'budgets'> {
@@ -115,16 +116,16 @@ export function putAdmitted(out: AsciiText, start: StartParts): void {
 /** For what happens rarely. */
 const rareText = new AsciiText();
 
-/** The text of an AdmittedRecord. */
-export function admittedRecord(start: StartParts): string {
+/** What the AdmittedRecord says, for the TerminalRecord. */
+export function keepAdmitted(start: StartParts): KeptStart {
   rareText.begin();
   putAdmitted(rareText, start);
-  return rareText.take();
+  return new KeptStart(rareText);
 }
 
 /** Puts a TerminalRecord: what the admitted one's text says, and the end behind it. */
-export function putTerminal(out: AsciiText, admitted: string, end: EndParts): void {
-  out.putAscii(admitted);
+export function putTerminal(out: AsciiText, admitted: KeptStart, end: EndParts): void {
+  admitted.putInto(out);
   out.reserve(BOUNDED_BYTES);
   out.overwriteStart(TERMINAL);
   out.dropLast();
@@ -169,7 +170,7 @@ function putName(out: AsciiText, name: string | null): void {
 }
 
 /** The text of a TerminalRecord. */
-export function terminalRecord(admitted: string, end: EndParts): string {
+export function terminalRecord(admitted: KeptStart, end: EndParts): string {
   rareText.begin();
   putTerminal(rareText, admitted, end);
   return rareText.take();

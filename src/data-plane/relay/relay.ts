@@ -45,7 +45,8 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
   private readonly context: RelayContext;
   private readonly relayed = new RelayedBytes();
   private readonly writer: ReplyWriter;
-  private readonly pace = new BurstPace(this);
+  /** Of a stream. */
+  private pace: BurstPace | null = null;
   private readonly startedAtMs: number;
   private call: UpstreamCall | null = null;
   private offerIndex = 0;
@@ -57,7 +58,8 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
   private isStream = false;
   private watch: ReplyWatch | null = null;
   private streamProgress: StreamProgress = 'open';
-  private readonly held = new HeldBytes();
+  /** null: nothing is held. */
+  private held: HeldBytes | null = null;
   private upstreamEnded = false;
   private cut = false;
   /** The end is being recorded, after its tokens are counted where they must be; the last bytes wait for it. */
@@ -140,13 +142,13 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     if (this.watch !== null) this.streamProgress = this.watch.feed(chunk) ?? 'open';
     if (this.question.exchange.closed) return;
     if (this.streamProgress === 'open') this.writer.push(chunk);
-    else this.held.hold(chunk, this.writer);
+    else (this.held ??= new HeldBytes()).hold(chunk, this.writer);
   }
 
   /** All that one read of the provider's socket brought goes out together (PERFORMANCE 4), and of a burst what several would. */
   onReplyPause(): void {
     const mayWait = this.isStream && this.streamProgress === 'open' && !this.question.exchange.closed;
-    if (mayWait) this.pace.take(this.context.clock.monotonicMs(), this.writer.pendingBytes);
+    if (mayWait) (this.pace ??= new BurstPace(this)).take(this.context.clock.monotonicMs(), this.writer.pendingBytes);
     else this.flush();
   }
 
@@ -234,7 +236,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
       if (this.upstreamEnded || this.cut) this.close();
       return;
     }
-    if (execution.settled) this.held.release(this.writer);
+    if (execution.settled) this.held?.release(this.writer);
     this.writer.flush(this.upstreamEnded);
     // Backpressure: the provider is not read while the client's socket is full.
     if (this.writer.blocked) this.waitForClient();

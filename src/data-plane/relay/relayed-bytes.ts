@@ -24,15 +24,18 @@ let tailTogether = EMPTY;
 let headOwner: readonly Buffer[] | null = null;
 let headOwnerBytes = 0;
 
+/** Of a reply that came in one piece. Nothing is ever added to it. */
+const NO_BLOCKS: Buffer[] = [];
+
 export class RelayedBytes {
   /** All bytes seen, kept or not. */
   totalBytes = 0;
   /** A reply that came in one piece is kept as it came, without a copy. */
   private only: Buffer | null = null;
-  private readonly head: Buffer[] = [];
+  private head: Buffer[] = NO_BLOCKS;
   private headBytes = 0;
   /** The newest bytes beyond the head, in all that these blocks hold; full but for the last. */
-  private readonly tail: Buffer[] = [];
+  private tail: Buffer[] = NO_BLOCKS;
   private tailBytes = 0;
 
   append(chunk: Buffer): void {
@@ -42,6 +45,7 @@ export class RelayedBytes {
       this.only = chunk;
       return;
     }
+    if (this.head === NO_BLOCKS) this.head = [];
     const { only } = this;
     this.only = null;
     if (only !== null) this.keep(only);
@@ -70,6 +74,7 @@ export class RelayedBytes {
 
   /** The oldest one is used again once what it holds is too far from the end. */
   private addTailBlock(): void {
+    if (this.tail === NO_BLOCKS) this.tail = [];
     if (this.tail.length < TAIL_BLOCKS_MAX) {
       this.tail.push(takeBlock());
       return;
@@ -114,14 +119,16 @@ export class RelayedBytes {
 
   /** Nobody reads it any more. */
   release(): void {
+    this.only = null;
+    if (this.head === NO_BLOCKS) return;
     if (headOwner === this.head) headOwner = null;
     for (const blocks of [this.head, this.tail]) {
       for (const block of blocks) if (freeBlocks.length < FREE_BLOCKS_MAX) freeBlocks.push(block);
-      blocks.length = 0;
     }
+    this.head = NO_BLOCKS;
+    this.tail = NO_BLOCKS;
     this.headBytes = 0;
     this.tailBytes = 0;
-    this.only = null;
   }
 }
 

@@ -1,5 +1,6 @@
 // The client's side of a relay: gathers what the provider sent, writes it in as few packets as possible, and says when the client is full.
 
+import { Buffer } from 'node:buffer';
 import type { Exchange } from '../../http/exchange.ts';
 import type { UsageChunkFilter } from '../dialects/usage-chunk-filter.ts';
 
@@ -16,7 +17,9 @@ export class ReplyWriter {
   private status = 0;
   private headers: readonly string[] = [];
   private totalBytes = CHUNKED;
-  private pending: Buffer[] = [];
+  /** What waits to be written: one piece, or several. */
+  private piece: Buffer | null = null;
+  private pieces: Buffer[] | null = null;
   /** What waits to be written. */
   pendingBytes = 0;
   /** null: the client gets every byte. */
@@ -43,14 +46,15 @@ export class ReplyWriter {
 
   private take(chunk: Buffer): void {
     if (chunk.length === 0) return;
-    this.pending.push(chunk);
+    if (this.pieces !== null) this.pieces.push(chunk);
+    else if (this.piece === null) this.piece = chunk;
+    else this.pieces = [this.piece, chunk];
     this.pendingBytes += chunk.length;
   }
 
   /** Forgets what was not written: the client is gone. */
   drop(): void {
-    this.pending = [];
-    this.pendingBytes = 0;
+    this.forgetPending();
     this.blocked = false;
   }
 
@@ -86,10 +90,15 @@ export class ReplyWriter {
   };
 
   private takePending(): Buffer {
-    const bytes = this.pending.length === 1 ? (this.pending[0] as Buffer) : Buffer.concat(this.pending, this.pendingBytes);
-    this.pending = [];
-    this.pendingBytes = 0;
+    const bytes = this.pieces === null ? (this.piece ?? NOTHING) : Buffer.concat(this.pieces, this.pendingBytes);
+    this.forgetPending();
     return bytes;
+  }
+
+  private forgetPending(): void {
+    this.piece = null;
+    this.pieces = null;
+    this.pendingBytes = 0;
   }
 
   private waitForRoom(): void {
@@ -100,3 +109,5 @@ export class ReplyWriter {
     });
   }
 }
+
+const NOTHING = Buffer.alloc(0);

@@ -1,0 +1,36 @@
+// Keeps what the record of an execution's start says until its end is recorded, which begins with it: as bytes, in memory that is used again. To make a
+// string of them and write that takes 0.26 µs, to copy them there and back 0.14.
+
+import { Buffer } from 'node:buffer';
+import type { AsciiText } from '../../platform/ascii-text.ts';
+
+/** Of nearly all; a longer one has memory of its own. */
+const KEPT_BYTES = 1_024;
+/** Of so many executions at once; more have fresh memory. */
+const FREE_MAX = 4_096;
+
+const free: Buffer[] = [];
+
+/** The text of a record, to be given back once with `release`. */
+export class KeptStart {
+  private bytes: Buffer;
+  private readonly length: number;
+
+  constructor(text: AsciiText) {
+    this.length = text.end - text.start;
+    this.bytes = this.length > KEPT_BYTES ? Buffer.allocUnsafeSlow(this.length) : (free.pop() ?? Buffer.allocUnsafeSlow(KEPT_BYTES));
+    text.bytes.copy(this.bytes, 0, text.start, text.end);
+  }
+
+  putInto(text: AsciiText): void {
+    text.putBytes(this.bytes, this.length);
+  }
+
+  /** Nobody puts it any more. */
+  release(): void {
+    if (this.bytes.length === KEPT_BYTES && free.length < FREE_MAX) free.push(this.bytes);
+    this.bytes = NOTHING;
+  }
+}
+
+const NOTHING = Buffer.alloc(0);

@@ -1,6 +1,7 @@
 // `tollgate access`: which models an organization, a team or a key may use; a request needs all three to agree.
 
-import { getModelAccess, type ModelAccess, setModelAccess } from '../storage/postgres/identity/model-access.ts';
+import type { ModelAccess } from '../domain/identity/model-access.ts';
+import { getModelAccess, setModelAccess } from '../storage/postgres/identity/model-access.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone } from './identity.ts';

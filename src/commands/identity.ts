@@ -2,12 +2,16 @@
 
 import type { Environment } from '../config.ts';
 import type { Actor } from '../domain/identity/actor.ts';
-import { isRefused, type Refused } from '../storage/postgres/identity/change.ts';
-import { findKeyByNameOrId, type Key } from '../storage/postgres/identity/keys.ts';
-import { findMemberByEmail, type Member } from '../storage/postgres/identity/members.ts';
-import { findOrganizationBySlug, type Organization } from '../storage/postgres/identity/organizations.ts';
-import type { Page, PageQuestion } from '../storage/postgres/identity/page.ts';
-import { findTeamBySlug, type Team } from '../storage/postgres/identity/teams.ts';
+import type { Key } from '../domain/identity/api-key.ts';
+import type { Member } from '../domain/identity/member.ts';
+import type { Organization } from '../domain/identity/organization.ts';
+import type { Team } from '../domain/identity/team.ts';
+import type { Page, PageQuestion } from '../domain/lists/page.ts';
+import { isRefused, type Refused } from '../domain/refusals/refused.ts';
+import { findKeyByNameOrId } from '../storage/postgres/identity/keys.ts';
+import { findMemberByEmail } from '../storage/postgres/identity/members.ts';
+import { findOrganizationBySlug } from '../storage/postgres/identity/organizations.ts';
+import { findTeamBySlug } from '../storage/postgres/identity/teams.ts';
 import type { PostgresClient } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 

@@ -1,7 +1,8 @@
 // `tollgate member`: who belongs to an organization or one of its teams, and in which role.
 
+import type { MemberScope } from '../domain/identity/member.ts';
 import { ROLES, type Role } from '../domain/identity/roles.ts';
-import { addMember, findMemberByEmail, listMembers, type MemberScope, removeMember, setMemberRole } from '../storage/postgres/identity/members.ts';
+import { addMember, findMemberByEmail, listMembers, removeMember, setMemberRole } from '../storage/postgres/identity/members.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
 import { withDatabase } from './database.ts';

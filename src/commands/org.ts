@@ -1,6 +1,7 @@
 // `tollgate org`: makes, changes and lists organizations.
 
-import { createOrganization, listOrganizations, type Organization, updateOrganization } from '../storage/postgres/identity/organizations.ts';
+import type { Organization } from '../domain/identity/organization.ts';
+import { createOrganization, listOrganizations, updateOrganization } from '../storage/postgres/identity/organizations.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone, findOrganization, listAll } from './identity.ts';

@@ -1,7 +1,7 @@
 // Whose limits or models a command is about: an organization, or one team, member or key in it.
 
-import type { LimitScope } from '../storage/postgres/identity/limits.ts';
-import type { ModelAccessScope } from '../storage/postgres/identity/model-access.ts';
+import type { LimitScope } from '../domain/identity/limit-scope.ts';
+import type { ModelAccessScope } from '../domain/identity/model-access.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { requireOption, UsageFault } from './command.ts';
 import { findKey, findMember, findOrganization, findTeam } from './identity.ts';

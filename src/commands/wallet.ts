@@ -1,8 +1,9 @@
 // `tollgate wallet`: shows what the wallets of an organization hold, and freezes one or ends that.
 
 import { formatUsdString } from '../domain/money/format.ts';
+import type { PayerWallet } from '../domain/money/payer-wallet.ts';
 import { listMembers } from '../storage/postgres/identity/members.ts';
-import { freezeWallet, listWallets, type PayerWallet } from '../storage/postgres/payer-wallets.ts';
+import { freezeWallet, listWallets } from '../storage/postgres/payer-wallets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';

@@ -3,9 +3,10 @@
 import type { PreviewOrder, PreviewRoute } from '../control-plane/routing/preview.ts';
 import type { ServingCatalog } from '../data-plane/catalog/serving-catalog.ts';
 import type { RoutePreviewer } from '../data-plane/routing/preview-route.ts';
+import type { Refused } from '../domain/refusals/refused.ts';
 import { policyOf } from '../domain/routing/policy-definition.ts';
 import type { RoutingPolicy } from '../domain/routing/routing-policy.ts';
-import { invalid, NOT_FOUND, type Refused } from '../storage/postgres/identity/change.ts';
+import { invalid, NOT_FOUND } from '../storage/postgres/identity/change.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { findOrganizationCaller } from '../storage/postgres/routing/organization-caller.ts';
 import { refuseDraft } from '../storage/postgres/routing/policies.ts';

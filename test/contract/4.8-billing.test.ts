@@ -3,9 +3,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { deposit } from '../../src/storage/postgres/credits.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
-import { isRefused } from '../../src/storage/postgres/identity/change.ts';
+
 import { createListener } from '../../src/storage/postgres/listen.ts';
 import { recallFrozen } from '../../src/storage/postgres/payer-wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';

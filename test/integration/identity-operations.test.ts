@@ -5,24 +5,25 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
+import type { MemberScope } from '../../src/domain/identity/member.ts';
+import type { Organization } from '../../src/domain/identity/organization.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
+import type { Page } from '../../src/domain/lists/page.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
-import { isRefused, type Refused } from '../../src/storage/postgres/identity/change.ts';
 import { createKey, getKey, listKeys, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
 import { listLimits, replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
-import { addMember, listMembers, type MemberScope, removeMember, setMemberRole } from '../../src/storage/postgres/identity/members.ts';
+import { addMember, listMembers, removeMember, setMemberRole } from '../../src/storage/postgres/identity/members.ts';
 import { getModelAccess, setModelAccess } from '../../src/storage/postgres/identity/model-access.ts';
 import {
   createOrganization,
   getOrganization,
   listOrganizations,
   listOrganizationsOfUser,
-  type Organization,
   updateOrganization,
 } from '../../src/storage/postgres/identity/organizations.ts';
-import type { Page } from '../../src/storage/postgres/identity/page.ts';
 import {
   addPlatformAdministrator,
   listPlatformAdministrators,

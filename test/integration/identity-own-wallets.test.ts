@@ -6,10 +6,10 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
+import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
 import { applyConfiguration } from '../../src/storage/postgres/apply-configuration.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
-import { isRefused, type Refused } from '../../src/storage/postgres/identity/change.ts';
 import { createKey, findKeyByNameOrId, getKey, listKeys, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
 import { addMember } from '../../src/storage/postgres/identity/members.ts';
 import { setModelAccess } from '../../src/storage/postgres/identity/model-access.ts';

@@ -7,10 +7,11 @@ import type { Configuration } from '../../src/domain/configuration/configuration
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
+import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { type AppliedConfiguration, applyConfiguration } from '../../src/storage/postgres/apply-configuration.ts';
 import { loadCatalog } from '../../src/storage/postgres/catalog-store.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
-import { isRefused } from '../../src/storage/postgres/identity/change.ts';
+
 import { findKeyByNameOrId, revokeKey } from '../../src/storage/postgres/identity/keys.ts';
 import { findOrganizationBySlug } from '../../src/storage/postgres/identity/organizations.ts';
 import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';

@@ -16,11 +16,12 @@ import { creditCommand } from '../../src/commands/credit.ts';
 import { epochCommand } from '../../src/commands/epoch.ts';
 import { reconcileCommand } from '../../src/commands/reconcile.ts';
 import { walletCommand } from '../../src/commands/wallet.ts';
+import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { closeDeadEpoch } from '../../src/storage/postgres/epochs.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
-import { isRefused } from '../../src/storage/postgres/identity/change.ts';
+
 import { claimRequestedRun, listLastRuns, requestJobRun, withdrawJobRun } from '../../src/storage/postgres/job-runs.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';

@@ -8,13 +8,13 @@ import { RETRY_AFTER_SECONDS, WebhookDeliverer } from '../../jobs/webhooks/deliv
 import { sendWebhook } from '../../jobs/webhooks/send-webhook.ts';
 import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
+import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
 import { signWebhook, webhookSecretFault } from '../../src/domain/webhooks/webhook-signature.ts';
 import { webhookUrlFault } from '../../src/domain/webhooks/webhook-url.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { isPublicAddress } from '../../src/platform/public-address.ts';
 import { closeDeadEpoch, resolvePending } from '../../src/storage/postgres/epochs.ts';
-import { isRefused, type Refused } from '../../src/storage/postgres/identity/change.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
 import { createSecretBox } from '../../src/storage/postgres/secret-box.ts';

@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import type { UsageLimit } from '../../src/domain/configuration/configuration.ts';
 import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
+import type { LimitScope } from '../../src/domain/identity/limit-scope.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
-import { type LimitScope, replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
+import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
 import { type LimitLeaseAnswer, type LimitLeaseWish, takeLimitLease } from '../../src/storage/postgres/limit-leases.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';

@@ -1,10 +1,11 @@
 // GET /v1/usage/limits/current: how the ceilings that hold for the caller stand now (spec 4.4; DESIGN 6).
 
 import { z } from 'zod';
+import type { CurrentLimit } from '../../domain/identity/current-limit.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import { showMomentOrNull, shownMoment } from '../identity/fields.ts';
 import { type Operation, operation } from '../operation.ts';
-import type { BillingStore, CurrentLimit } from './billing-store.ts';
+import type { BillingStore } from './billing-store.ts';
 
 const quantity = z.union([z.int(), z.string()]);
 const shown = z

@@ -1,12 +1,13 @@
 // Deposits: /v1/billing/deposits lists the caller's payer's, and takes those that a platform administrator posts (spec 4.8; DESIGN 6).
 
 import { z } from 'zod';
+import type { Deposit } from '../../domain/money/deposit.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import { actorOf } from '../identity/asked-of.ts';
 import { idField, labelField, pageQuery, showMoment, shownMoment } from '../identity/fields.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../identity/outcome.ts';
 import { type Operation, operation } from '../operation.ts';
-import type { BillingStore, Deposit } from './billing-store.ts';
+import type { BillingStore } from './billing-store.ts';
 import { amountField, amountOf, shownUsd } from './money-fields.ts';
 
 const shown = z

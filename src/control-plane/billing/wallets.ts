@@ -2,12 +2,13 @@
 
 import { z } from 'zod';
 import { formatUsdString } from '../../domain/money/format.ts';
+import type { PayerWallet } from '../../domain/money/payer-wallet.ts';
 import { actorOf, idOf, listOf, NAMED } from '../identity/asked-of.ts';
 import { pageQuery, showMoment, shownId, shownMoment } from '../identity/fields.ts';
 import type { IdentityStore } from '../identity/identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../identity/outcome.ts';
 import { type Operation, operation } from '../operation.ts';
-import type { BillingStore, Wallet } from './billing-store.ts';
+import type { BillingStore } from './billing-store.ts';
 import { shownUsd } from './money-fields.ts';
 
 const shown = z
@@ -24,7 +25,7 @@ const shown = z
   })
   .meta({ id: 'Wallet' });
 
-function show({ id, organizationId, userId, balance, leased, frozen, createdAtMs }: Wallet): z.output<typeof shown> {
+function show({ id, organizationId, userId, balance, leased, frozen, createdAtMs }: PayerWallet): z.output<typeof shown> {
   return {
     id,
     organization_id: organizationId,

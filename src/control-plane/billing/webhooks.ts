@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Webhook, WebhookWithSecret } from '../../domain/webhooks/webhook.ts';
 import { webhookSecretFault } from '../../domain/webhooks/webhook-signature.ts';
 import { webhookUrlFault } from '../../domain/webhooks/webhook-url.ts';
 import { isPublicAddress } from '../../platform/public-address.ts';
@@ -9,7 +10,7 @@ import { actorOf, type Tenancy } from '../identity/asked-of.ts';
 import { showMoment, showMomentOrNull, shownMoment } from '../identity/fields.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { type Operation, operation } from '../operation.ts';
-import type { BillingStore, Webhook, WebhookWithSecret } from './billing-store.ts';
+import type { BillingStore } from './billing-store.ts';
 
 /** Where this installation lets webhooks go (WEBHOOK_ALLOW_HTTP, WEBHOOK_ALLOW_PRIVATE). */
 export interface WebhookTargets {

@@ -2,9 +2,10 @@
 
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { Principal } from '../../domain/identity/principal.ts';
+import type { Refused } from '../../domain/refusals/refused.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Asked } from '../operation.ts';
-import type { IdentityStore, Refused } from './identity-store.ts';
+import type { IdentityStore } from './identity-store.ts';
 
 type Question = Pick<Asked<unknown, unknown>, 'principal' | 'ids'>;
 

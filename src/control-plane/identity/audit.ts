@@ -1,10 +1,11 @@
 // The audit log: who changed what. An organization reads its own; the platform reads all.
 
 import { z } from 'zod';
+import type { AuditEntry } from '../../domain/identity/audit-entry.ts';
 import { type Operation, operation } from '../operation.ts';
 import { listOf, type Tenancy } from './asked-of.ts';
 import { pageQuery, showMoment, shownId, shownMoment } from './fields.ts';
-import type { AuditEntry, IdentityStore } from './identity-store.ts';
+import type { IdentityStore } from './identity-store.ts';
 import { pageOf, pageOrRefused } from './outcome.ts';
 
 const shown = z

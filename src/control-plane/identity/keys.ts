@@ -1,10 +1,11 @@
 // Inference keys: those of an organization, for its administrators, and a member's own. A secret is in exactly one answer: the one that made it.
 
 import { z } from 'zod';
+import type { Key, KeyName, KeyWithSecret } from '../../domain/identity/api-key.ts';
 import { type Asked, type Operation, operation } from '../operation.ts';
 import { ACTIVE, actorOf, idOf, listOf, personOf, type Tenancy } from './asked-of.ts';
 import { idField, labelField, modelNameField, momentField, pageQuery, showMoment, showMomentOrNull, shownId, shownMoment } from './fields.ts';
-import type { IdentityStore, Key, KeyName, WithSecret } from './identity-store.ts';
+import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 
 const MODELS_MAX = 1_000;
@@ -43,7 +44,7 @@ function show(key: Key): z.output<typeof shown> {
   };
 }
 
-function showWithSecret(key: Key & WithSecret): z.output<typeof shownWithSecret> {
+function showWithSecret(key: KeyWithSecret): z.output<typeof shownWithSecret> {
   return { ...show(key), secret: key.secret };
 }
 

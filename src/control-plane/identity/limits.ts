@@ -2,13 +2,14 @@
 
 import { z } from 'zod';
 import type { UsageLimit } from '../../domain/configuration/configuration.ts';
+import type { LimitScope } from '../../domain/identity/limit-scope.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import { parseUsd } from '../../domain/money/parse-usd.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import { assert } from '../../platform/assert.ts';
 import { type Operation, operation } from '../operation.ts';
 import { actorOf, idOf, type Tenancy } from './asked-of.ts';
-import type { IdentityStore, LimitScope, Limits } from './identity-store.ts';
+import type { IdentityStore, Limits } from './identity-store.ts';
 import { answerOf, shownOrRefused } from './outcome.ts';
 
 const LIMITS_MAX = 20;

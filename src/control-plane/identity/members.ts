@@ -1,10 +1,11 @@
 // The people of an organization or of a team in it, and their roles.
 
 import { z } from 'zod';
+import type { Member, MemberScope } from '../../domain/identity/member.ts';
 import { type Asked, type Operation, operation } from '../operation.ts';
 import { actorOf, idOf, type Tenancy } from './asked-of.ts';
 import { emailField, pageQuery, roleField, showMoment, shownId, shownMoment } from './fields.ts';
-import type { IdentityStore, Member, MemberScope } from './identity-store.ts';
+import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 
 const shown = z.object({ user_id: shownId, email: z.string(), role: roleField, created_at: shownMoment }).meta({ id: 'Member' });

@@ -1,10 +1,11 @@
 // Which models an organization, a team or a key may use; a request needs all three to agree.
 
 import { z } from 'zod';
+import type { ModelAccess, ModelAccessScope } from '../../domain/identity/model-access.ts';
 import { type Operation, operation } from '../operation.ts';
 import { actorOf, idOf, type Tenancy } from './asked-of.ts';
 import { modelNameField } from './fields.ts';
-import type { IdentityStore, ModelAccess, ModelAccessScope } from './identity-store.ts';
+import type { IdentityStore } from './identity-store.ts';
 import { answerOf, shownOrRefused } from './outcome.ts';
 
 const MODELS_MAX = 1_000;

@@ -1,10 +1,11 @@
 // Organizations, as platform administrators see all of them and a member sees the active one.
 
 import { z } from 'zod';
+import type { Organization, OwnOrganization } from '../../domain/identity/organization.ts';
 import { type Operation, operation } from '../operation.ts';
 import { ACTIVE, actorOf, idOf, personOf } from './asked-of.ts';
 import { billingField, emailField, labelField, pageQuery, roleField, showMoment, shownId, shownMoment, slugField } from './fields.ts';
-import type { IdentityStore, Organization, OwnOrganization } from './identity-store.ts';
+import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 
 const shown = z

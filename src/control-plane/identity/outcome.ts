@@ -1,8 +1,9 @@
 // What storage answered, as the operation's answer: shown, or refused in the words of spec 7.8.
 
 import { z } from 'zod';
+import type { Page } from '../../domain/lists/page.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { Page, Refused } from './identity-store.ts';
+import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
 
 export function shownOrRefused<T extends object, S>(result: T | Refused, show: (value: T) => S): { data: S } | Refusal {
   return isRefused(result) ? refusalOf(result) : { data: show(result) };
@@ -19,10 +20,6 @@ export function pageOf<Item extends z.ZodType>(item: Item) {
 
 export function answerOf<Item extends z.ZodType>(item: Item) {
   return z.object({ data: item });
-}
-
-function isRefused(result: object): result is Refused {
-  return 'refused' in result;
 }
 
 function refusalOf({ refused, field, reason }: Refused): Refusal {

@@ -1,10 +1,11 @@
 // The people who administer the whole installation, beside the holder of ADMIN_TOKEN.
 
 import { z } from 'zod';
+import type { PlatformAdministrator } from '../../domain/identity/platform-administrator.ts';
 import { type Operation, operation } from '../operation.ts';
 import { actorOf, idOf } from './asked-of.ts';
 import { emailField, pageQuery, showMoment, shownId, shownMoment } from './fields.ts';
-import type { IdentityStore, PlatformAdministrator } from './identity-store.ts';
+import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 
 const shown = z.object({ user_id: shownId, email: z.string(), created_at: shownMoment }).meta({ id: 'PlatformAdministrator' });

@@ -1,10 +1,11 @@
 // Teams of an organization.
 
 import { z } from 'zod';
+import type { Team } from '../../domain/identity/team.ts';
 import { type Operation, operation } from '../operation.ts';
 import { ACTIVE, actorOf, idOf, listOf, type Tenancy } from './asked-of.ts';
 import { labelField, pageQuery, showMoment, shownId, shownMoment, slugField } from './fields.ts';
-import type { IdentityStore, Team } from './identity-store.ts';
+import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 
 const shown = z.object({ id: shownId, slug: z.string(), display_name: z.string(), created_at: shownMoment }).meta({ id: 'Team' });

@@ -1,10 +1,11 @@
 // Access tokens of people: a person's own, and those that a platform administrator issues to a member.
 
 import { z } from 'zod';
+import type { Token, TokenWithSecret } from '../../domain/identity/access-token.ts';
 import { type Operation, operation } from '../operation.ts';
 import { actorOf, idOf, personOf } from './asked-of.ts';
 import { idField, labelField, pageQuery, showMoment, showMomentOrNull, shownId, shownMoment } from './fields.ts';
-import type { IdentityStore, Token, WithSecret } from './identity-store.ts';
+import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 
 const LIFETIME_SECONDS_DEFAULT = 30 * 86_400;
@@ -37,7 +38,7 @@ function show(token: Token): z.output<typeof shown> {
   };
 }
 
-function showWithSecret(token: Token & WithSecret): z.output<typeof shownWithSecret> {
+function showWithSecret(token: TokenWithSecret): z.output<typeof shownWithSecret> {
   return { ...show(token), secret: token.secret };
 }
 

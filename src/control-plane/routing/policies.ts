@@ -3,11 +3,12 @@
 import { z } from 'zod';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';
 import { policyDefinition } from '../../domain/routing/policy-definition.ts';
+import type { OrganizationRouting, PolicyHistory, PolicyVersion, StoredPolicy } from '../../domain/routing/stored-policy.ts';
 import { actorOf, idOf } from '../identity/asked-of.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { type Operation, operation } from '../operation.ts';
-import type { OrganizationRouting, Policy, PolicyHistory, PolicyVersion, RoutingStore } from './routing-store.ts';
+import type { RoutingStore } from './routing-store.ts';
 
 const shownVersion = z.object({ version: z.int(), created_at: shownMoment, definition: policyDefinition });
 const shownPolicy = shownVersion.extend({ name: z.string(), organizations: z.int().meta({ description: 'How many route by it.' }) });
@@ -18,7 +19,7 @@ function showVersion({ version, createdAtMs, definition }: PolicyVersion): z.out
   return { version, created_at: showMoment(createdAtMs), definition };
 }
 
-function showPolicy(policy: Policy): z.output<typeof shownPolicy> {
+function showPolicy(policy: StoredPolicy): z.output<typeof shownPolicy> {
   return { name: policy.name, ...showVersion(policy), organizations: policy.organizations };
 }
 

@@ -3,11 +3,11 @@
 import { z } from 'zod';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Refused } from '../../domain/refusals/refused.ts';
 import type { RoutedApi } from '../../domain/routing/conversation/prepared-conversation.ts';
 import { type PolicyDefinition, policyDefinition } from '../../domain/routing/policy-definition.ts';
 import type { RoutePreview } from '../../domain/routing/route-preview.ts';
 import { idField } from '../identity/fields.ts';
-import type { Refused } from '../identity/identity-store.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { type Operation, operation } from '../operation.ts';
 

@@ -2,33 +2,11 @@
 
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { PolicyDefinition } from '../../domain/routing/policy-definition.ts';
+import type { OrganizationRouting, PolicyHistory, StoredPolicy } from '../../domain/routing/stored-policy.ts';
 import type { Answer } from '../identity/identity-store.ts';
 
-export interface PolicyVersion {
-  readonly version: number;
-  readonly createdAtMs: number;
-  readonly definition: PolicyDefinition;
-}
-
-/** The present version of a policy. */
-export interface Policy extends PolicyVersion {
-  readonly name: string;
-  /** How many organizations route by it. */
-  readonly organizations: number;
-}
-
-export interface PolicyHistory extends Policy {
-  /** Newest first, the present one included. */
-  readonly versions: readonly PolicyVersion[];
-}
-
-export interface OrganizationRouting {
-  /** null: auto routing is off. */
-  readonly policy: string | null;
-}
-
 export interface RoutingStore {
-  listPolicies(): Promise<readonly Policy[]>;
+  listPolicies(): Promise<readonly StoredPolicy[]>;
   getPolicy(name: string): Answer<PolicyHistory>;
   /** A definition that is different becomes the next version. */
   putPolicy(actor: Actor, name: string, definition: PolicyDefinition): Answer<PolicyHistory>;

@@ -2,10 +2,12 @@
 
 import type { Actor } from '../../domain/identity/actor.ts';
 import { labelFault } from '../../domain/identity/names.ts';
+import type { Page, PageQuestion } from '../../domain/lists/page.ts';
+import type { Deposit, DepositOrder } from '../../domain/money/deposit.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
+import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
 import { recordAudit } from './identity/audit.ts';
-import { change, conflict, invalid, isRefused, type Refused, refuseFaults } from './identity/change.ts';
-import type { Page, PageQuestion } from './identity/page.ts';
+import { change, conflict, invalid, refuseFaults } from './identity/change.ts';
 import { ensureWallet } from './payer-wallets.ts';
 import type { Postgres, PostgresClient } from './pool.ts';
 
@@ -27,26 +29,11 @@ export async function deposit(postgres: PostgresClient, order: { walletId: strin
   return { ok: true, repeated: !row.posted, balance: BigInt(row.balance) };
 }
 
-export interface Deposit {
-  readonly id: string;
-  readonly amount: PicoUsd;
-  readonly reference: string;
-  readonly createdAtMs: number;
-}
-
 export interface PostedDeposit extends Deposit {
   /** This reference had been posted before with this amount, and nothing changed. */
   readonly repeated: boolean;
   /** Of the wallet, after it. */
   readonly balance: bigint;
-}
-
-export interface DepositOrder {
-  readonly organizationId: string;
-  /** null: the organization's wallet; otherwise this member's own. */
-  readonly userId: string | null;
-  readonly amount: PicoUsd;
-  readonly reference: string;
 }
 
 /** Posts a deposit in somebody's name. A reference that was used before for another amount is a `conflict`. */

@@ -2,24 +2,14 @@
 
 import type { Actor } from '../../domain/identity/actor.ts';
 import { areUuids } from '../../domain/identity/names.ts';
+import type { Page, PageQuestion } from '../../domain/lists/page.ts';
+import type { PayerWallet } from '../../domain/money/payer-wallet.ts';
+import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
 import { recordAudit } from './identity/audit.ts';
-import { change, isRefused, NOT_FOUND, type Refused } from './identity/change.ts';
-import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './identity/page.ts';
+import { change, NOT_FOUND } from './identity/change.ts';
+import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './identity/page.ts';
 import type { Postgres, PostgresClient } from './pool.ts';
 import { recallLeases } from './wallets.ts';
-
-export interface PayerWallet {
-  readonly id: string;
-  readonly organizationId: string;
-  /** null: the organization's wallet; otherwise the user's own. */
-  readonly userId: string | null;
-  /** Everything deposited and not yet charged, in pico-dollars. */
-  readonly balance: bigint;
-  /** The part of it that gateways have borrowed: for requests under way, for the next ones, and charges that are not posted yet. */
-  readonly leased: bigint;
-  readonly frozen: boolean;
-  readonly createdAtMs: number;
-}
 
 interface WalletRow {
   readonly id: string;

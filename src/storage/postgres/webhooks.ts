@@ -2,36 +2,13 @@
 
 import type { Actor } from '../../domain/identity/actor.ts';
 import { areUuids } from '../../domain/identity/names.ts';
+import { isRefused, type Refused } from '../../domain/refusals/refused.ts';
+import type { Webhook, WebhookOrder, WebhookWithSecret } from '../../domain/webhooks/webhook.ts';
 import { generateWebhookSecret } from '../../domain/webhooks/webhook-signature.ts';
 import { recordAudit } from './identity/audit.ts';
-import { change, isRefused, NOT_FOUND, type Refused } from './identity/change.ts';
+import { change, NOT_FOUND } from './identity/change.ts';
 import type { Postgres, PostgresClient } from './pool.ts';
 import type { SecretBox } from './secret-box.ts';
-
-export interface Webhook {
-  readonly url: string;
-  readonly active: boolean;
-  readonly createdAtMs: number;
-  /** Messages to be sent, and those given up. */
-  readonly waiting: number;
-  readonly dead: number;
-  readonly lastSuccessAtMs: number | null;
-  readonly lastErrorAtMs: number | null;
-  readonly lastError: string | null;
-}
-
-export interface WebhookWithSecret extends Webhook {
-  /** null: it is the one from before, and stays unseen. */
-  readonly secret: string | null;
-}
-
-export interface WebhookOrder {
-  readonly organizationId: string;
-  readonly url: string;
-  readonly active: boolean;
-  /** Left out: the present one stays, or one is made. */
-  readonly secret?: string | undefined;
-}
 
 interface WebhookRow {
   readonly url: string;

@@ -1,44 +1,13 @@
 // The audit log: who changed what, from what to what. Append-only, and never with a secret.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import type { AuditAction, AuditEntry, AuditTarget } from '../../../domain/identity/audit-entry.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
+import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../pool.ts';
-import { isRefused, NOT_FOUND, type Refused } from './change.ts';
-import { endPage, PAGE_COLUMNS, type Page, type PageQuestion, startPage } from './page.ts';
-
-/** `<kind of target>.<what was done>`. */
-export type AuditAction =
-  | `organization.${'create' | 'update'}`
-  | `team.${'create' | 'update' | 'delete'}`
-  | `member.${'add' | 'role' | 'remove'}`
-  | `key.${'create' | 'update' | 'revoke' | 'rotate'}`
-  | `token.${'create' | 'revoke' | 'active_organization'}`
-  | `model_access.set`
-  | `limits.replace`
-  | `platform_administrator.${'add' | 'remove'}`
-  | 'organization.routing'
-  | 'routing_policy.put'
-  | `wallet.${'deposit' | 'freeze' | 'unfreeze'}`
-  | `webhook.${'set' | 'remove' | 'rotate_secret' | 'redeliver'}`
-  | 'epoch.abandon'
-  | 'configuration.apply';
-
-export interface AuditTarget {
-  readonly kind: 'organization' | 'team' | 'user' | 'key' | 'token' | 'routing_policy' | 'wallet' | 'webhook' | 'epoch';
-  readonly id: string;
-}
-
-export interface AuditEntry {
-  readonly id: string;
-  readonly atMs: number;
-  /** null: about no single organization. */
-  readonly organizationId: string | null;
-  readonly actor: Actor;
-  readonly action: AuditAction;
-  readonly target: AuditTarget;
-  readonly before: unknown;
-  readonly after: unknown;
-}
+import { NOT_FOUND } from './change.ts';
+import { endPage, PAGE_COLUMNS, startPage } from './page.ts';
 
 /** Plain data of the target before and after; absent where there was or is none. Amounts are strings. */
 export interface AuditedChange {

@@ -1,14 +1,7 @@
 // One change to identity: a transaction whose expected noes, also those that the database says, come back as values.
 
+import type { Refused } from '../../../domain/refusals/refused.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-
-/** An expected no. `not_found` is also everything that belongs to somebody else. */
-export interface Refused {
-  readonly refused: 'not_found' | 'conflict' | 'owner_floor' | 'permission_denied' | 'invalid';
-  /** For `conflict` and `invalid`: the field it is about, as the operation's input names it. */
-  readonly field?: string;
-  readonly reason?: string;
-}
 
 export const NOT_FOUND: Refused = { refused: 'not_found' };
 
@@ -24,10 +17,6 @@ export function conflict(field: string, reason: string): Refused {
 export function refuseFaults(faults: Readonly<Record<string, string | null>>): Refused | null {
   for (const [field, fault] of Object.entries(faults)) if (fault !== null) return invalid(field, fault);
   return null;
-}
-
-export function isRefused(result: unknown): result is Refused {
-  return typeof result === 'object' && result !== null && 'refused' in result;
 }
 
 /** Raised by the trigger that keeps the last owner of an organization or team (deploy/postgres/0008-identity.sql). */

@@ -1,9 +1,9 @@
 // Whose will a key's payer needs: a user's own wallet is charged by keys of that user's making, or of the operator's; an organization's by its administrators'.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import type { Key, KeyName } from '../../../domain/identity/api-key.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../pool.ts';
-import type { Refused } from './change.ts';
-import type { Key, KeyName } from './key-rows.ts';
 
 const NOT_YOURS_TO_CHARGE: Refused = { refused: 'permission_denied', reason: 'a key that its user pays for is theirs to make and change, or the operator’s' };
 const NOT_YOURS_TO_CHANGE: Refused = { refused: 'permission_denied', reason: 'a key that the organization pays for is its administrators’ to change' };

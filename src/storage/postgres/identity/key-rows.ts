@@ -1,33 +1,11 @@
 // Rows of api_keys as operations on keys share them: what is shown of a key, and finding one in its tenant.
 
+import type { Key, KeyName } from '../../../domain/identity/api-key.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../pool.ts';
-import { NOT_FOUND, type Refused } from './change.ts';
+import { NOT_FOUND } from './change.ts';
 import { PAGE_COLUMNS } from './page.ts';
-
-export interface Key {
-  readonly id: string;
-  readonly name: string;
-  /** First characters, to recognize it by. */
-  readonly prefix: string;
-  readonly teamId: string | null;
-  readonly userId: string | null;
-  readonly payer: 'organization' | 'user';
-  /** Public model ids; null: all that organization and team allow. */
-  readonly allowedModels: readonly string[] | null;
-  readonly createdAtMs: number;
-  readonly expiresAtMs: number | null;
-  readonly revokedAtMs: number | null;
-  /** While a rotation overlaps: until when the secret before is good as well. */
-  readonly previousSecretUntilMs: number | null;
-}
-
-/** Names a key and its tenant; `userId`: only if it is this user's (what members may see of keys). */
-export interface KeyName {
-  readonly organizationId: string;
-  readonly keyId: string;
-  readonly userId?: string | undefined;
-}
 
 export interface KeyRow {
   readonly id: string;

@@ -1,43 +1,22 @@
 // Inference keys of an organization: made, listed, looked up, changed, revoked. A key is shown once, when it is made or rotated.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import type { Key, KeyChange, KeyName, KeyOrder, KeyWithSecret } from '../../../domain/identity/api-key.ts';
+import type { AuditAction } from '../../../domain/identity/audit-entry.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { areUuids, labelFault } from '../../../domain/identity/names.ts';
+import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyKeysChanged } from '../changes.ts';
 import { ensureWallet } from '../payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import { type AuditAction, recordAudit } from './audit.ts';
-import { change, conflict, invalid, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
+import { recordAudit } from './audit.ts';
+import { change, conflict, invalid, NOT_FOUND, refuseFaults } from './change.ts';
 import { refuseCharging, refuseKeyChange } from './key-payer.ts';
-import { findKey, KEY_COLUMNS, KEY_SOURCE, type Key, type KeyName, type KeyRow, toKey } from './key-rows.ts';
+import { findKey, KEY_COLUMNS, KEY_SOURCE, type KeyRow, toKey } from './key-rows.ts';
 import { refuseUnknownModels } from './model-access.ts';
-import { endPage, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './page.ts';
-
-export type { Key, KeyName };
-
-export interface KeyWithSecret extends Key {
-  /** Known here and nowhere else: to be shown once. */
-  readonly secret: string;
-}
-
-export interface KeyOrder {
-  readonly organizationId: string;
-  readonly name: string;
-  readonly teamId?: string | null | undefined;
-  readonly userId?: string | null | undefined;
-  /** `user` needs a user: their own wallet in this organization pays. */
-  readonly payer?: 'organization' | 'user' | undefined;
-  readonly allowedModels?: readonly string[] | null | undefined;
-  readonly expiresAtMs?: number | null | undefined;
-}
-
-/** What is absent stays. */
-export interface KeyChange {
-  readonly name?: string | undefined;
-  readonly allowedModels?: readonly string[] | null | undefined;
-  readonly expiresAtMs?: number | null | undefined;
-}
+import { endPage, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
 
 export interface KeySecrets {
   readonly masterKey: Buffer;

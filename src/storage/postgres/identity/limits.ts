@@ -2,20 +2,16 @@
 
 import type { UsageLimit } from '../../../domain/configuration/configuration.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
+import type { LimitScope } from '../../../domain/identity/limit-scope.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recallLeases } from '../wallets.ts';
 import { recordAudit } from './audit.ts';
-import { change, invalid, isRefused, NOT_FOUND, type Refused } from './change.ts';
+import { change, invalid, NOT_FOUND } from './change.ts';
 import { refuseUnknownModels } from './model-access.ts';
-
-export type LimitScope =
-  | { readonly kind: 'organization'; readonly organizationId: string }
-  | { readonly kind: 'team'; readonly organizationId: string; readonly teamId: string }
-  | { readonly kind: 'user'; readonly organizationId: string; readonly userId: string }
-  | { readonly kind: 'key'; readonly organizationId: string; readonly keyId: string };
 
 /** By scope: `$1` is the organization, `$2` the scope's own id. */
 const FIND_SCOPE = {

@@ -1,28 +1,18 @@
 // The people of an organization and of its teams, and their roles. `teamId` null: the organization itself.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import type { Member, MemberScope } from '../../../domain/identity/member.ts';
 import { areUuids, emailFault } from '../../../domain/identity/names.ts';
 import type { Role } from '../../../domain/identity/roles.ts';
+import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
+import { change, NOT_FOUND, refuseFaults } from './change.ts';
 import { revokeKeysOfUser } from './keys.ts';
-import {
-  addMembership,
-  findMember,
-  MEMBER_COLUMNS,
-  MEMBER_SOURCE,
-  type Member,
-  type MemberScope,
-  type MembershipRow,
-  mayChangeOwners,
-  scopeExists,
-  toMember,
-} from './memberships.ts';
-import { endPage, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './page.ts';
-
-export type { Member, MemberScope };
+import { addMembership, findMember, MEMBER_COLUMNS, MEMBER_SOURCE, type MembershipRow, mayChangeOwners, scopeExists, toMember } from './memberships.ts';
+import { endPage, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
 
 const PERMISSION_DENIED: Refused = { refused: 'permission_denied', reason: 'only an owner makes or unmakes an owner' };
 

@@ -1,24 +1,13 @@
 // Rows of memberships as operations on members share them: who is in a scope, who may make owners, and adding somebody by email.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import type { Member, MemberScope } from '../../../domain/identity/member.ts';
 import type { Role } from '../../../domain/identity/roles.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { conflict, NOT_FOUND, type Refused } from './change.ts';
+import { conflict, NOT_FOUND } from './change.ts';
 import { PAGE_COLUMNS } from './page.ts';
-
-/** An organization (`teamId` null) or one of its teams. */
-export interface MemberScope {
-  readonly organizationId: string;
-  readonly teamId: string | null;
-}
-
-export interface Member {
-  readonly userId: string;
-  readonly email: string;
-  readonly role: Role;
-  readonly createdAtMs: number;
-}
 
 export interface MembershipRow {
   readonly id: string;

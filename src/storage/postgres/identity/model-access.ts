@@ -1,23 +1,15 @@
 // Which models an organization, a team or a key may use: allow-lists of public ids. A request needs all three to agree.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import type { ModelAccess, ModelAccessScope } from '../../../domain/identity/model-access.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, invalid, isRefused, NOT_FOUND, type Refused } from './change.ts';
+import { change, invalid, NOT_FOUND } from './change.ts';
 import { refuseKeyChange } from './key-payer.ts';
 import { findKey } from './key-rows.ts';
-
-export type ModelAccessScope =
-  | { readonly kind: 'organization'; readonly organizationId: string }
-  | { readonly kind: 'team'; readonly organizationId: string; readonly teamId: string }
-  | { readonly kind: 'key'; readonly organizationId: string; readonly keyId: string };
-
-export interface ModelAccess {
-  /** null: every model. */
-  readonly allowedModels: readonly string[] | null;
-}
 
 const MODELS_MAX = 1_000;
 

@@ -2,24 +2,17 @@
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids, emailFault, labelFault, slugFault } from '../../../domain/identity/names.ts';
+import type { Organization, OrganizationChange, OwnOrganization } from '../../../domain/identity/organization.ts';
 import type { Role } from '../../../domain/identity/roles.ts';
+import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyIdentityChanged } from '../changes.ts';
 import { setFrozen } from '../payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
+import { change, NOT_FOUND, refuseFaults } from './change.ts';
 import { addMembership } from './memberships.ts';
-import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './page.ts';
-
-export interface Organization {
-  readonly id: string;
-  readonly slug: string;
-  readonly displayName: string;
-  readonly billing: 'prepaid' | 'none';
-  /** The organization's wallet is frozen: no new credit is lent, requests are refused with billing_frozen. */
-  readonly frozen: boolean;
-  readonly createdAtMs: number;
-}
+import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
 
 export interface OrganizationOrder {
   readonly slug: string;
@@ -27,21 +20,6 @@ export interface OrganizationOrder {
   readonly billing: 'prepaid' | 'none';
   /** Email of its first owner; the user is made when there is none. */
   readonly ownerEmail?: string | undefined;
-}
-
-/** An organization as one of its members knows it. */
-export interface OwnOrganization {
-  readonly id: string;
-  readonly slug: string;
-  readonly displayName: string;
-  readonly role: Role;
-}
-
-/** What is absent stays. */
-export interface OrganizationChange {
-  readonly displayName?: string | undefined;
-  readonly billing?: 'prepaid' | 'none' | undefined;
-  readonly frozen?: boolean | undefined;
 }
 
 interface OrganizationRow {

@@ -1,19 +1,8 @@
 // Lists a page at a time: in order of creation, each page continuing behind the last item of the one before, whatever was added meanwhile.
 
-import { invalid, type Refused } from './change.ts';
-
-export interface PageQuestion {
-  /** 1 to 200; 50 when not given. */
-  readonly limit?: number | undefined;
-  /** `nextCursor` of the page before. */
-  readonly cursor?: string | null | undefined;
-}
-
-export interface Page<T> {
-  readonly items: readonly T[];
-  /** null: this was the last page. */
-  readonly nextCursor: string | null;
-}
+import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
+import { invalid } from './change.ts';
 
 /** Columns that every listed row must have, for a table named `t`. */
 export const PAGE_COLUMNS = `t.id, (extract(epoch FROM t.created_at) * 1000000)::bigint AS created_us`;

@@ -2,17 +2,14 @@
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids, emailFault } from '../../../domain/identity/names.ts';
+import type { PlatformAdministrator } from '../../../domain/identity/platform-administrator.ts';
+import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, conflict, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
-import { endPage, type Page, type PageQuestion, startPage } from './page.ts';
-
-export interface PlatformAdministrator {
-  readonly userId: string;
-  readonly email: string;
-  readonly createdAtMs: number;
-}
+import { change, conflict, NOT_FOUND, refuseFaults } from './change.ts';
+import { endPage, startPage } from './page.ts';
 
 interface AdministratorRow {
   readonly id: string;

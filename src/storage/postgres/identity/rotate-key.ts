@@ -1,15 +1,17 @@
 // A new secret for a key: the old one is good for as long as the overlap lasts, so that nobody has to change at one instant.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
+import type { KeyName, KeyWithSecret } from '../../../domain/identity/api-key.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyKeysChanged } from '../changes.ts';
 import type { Postgres } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, conflict, invalid, isRefused, type Refused } from './change.ts';
+import { change, conflict, invalid } from './change.ts';
 import { refuseKeyChange } from './key-payer.ts';
-import { findKey, type KeyName } from './key-rows.ts';
-import type { KeySecrets, KeyWithSecret } from './keys.ts';
+import { findKey } from './key-rows.ts';
+import type { KeySecrets } from './keys.ts';
 
 const OVERLAP_SECONDS_MAX = 30 * 24 * 3600;
 

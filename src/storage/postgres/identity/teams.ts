@@ -2,24 +2,14 @@
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids, labelFault, slugFault } from '../../../domain/identity/names.ts';
+import type { Team, TeamName } from '../../../domain/identity/team.ts';
+import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyIdentityChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, conflict, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
-import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './page.ts';
-
-export interface Team {
-  readonly id: string;
-  readonly slug: string;
-  readonly displayName: string;
-  readonly createdAtMs: number;
-}
-
-/** Names a team and its tenant. */
-export interface TeamName {
-  readonly organizationId: string;
-  readonly teamId: string;
-}
+import { change, conflict, NOT_FOUND, refuseFaults } from './change.ts';
+import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
 
 interface TeamRow {
   readonly id: string;

@@ -1,43 +1,18 @@
 // Access tokens of people: made, listed, revoked, and which organization they are working in. A token is shown once.
 
+import type { Token, TokenName, TokenOrder, TokenWithSecret } from '../../../domain/identity/access-token.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
+import type { AuditAction } from '../../../domain/identity/audit-entry.ts';
 import { generateToken } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { areUuids, emailFault, labelFault } from '../../../domain/identity/names.ts';
+import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyKeysChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import { type AuditAction, recordAudit } from './audit.ts';
-import { change, invalid, isRefused, NOT_FOUND, type Refused, refuseFaults } from './change.ts';
-import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, type Page, type PageQuestion, startPage } from './page.ts';
-
-export interface Token {
-  readonly id: string;
-  readonly userId: string;
-  readonly name: string;
-  readonly prefix: string;
-  readonly activeOrganizationId: string | null;
-  readonly createdAtMs: number;
-  readonly expiresAtMs: number;
-  readonly revokedAtMs: number | null;
-}
-
-export interface TokenWithSecret extends Token {
-  readonly secret: string;
-}
-
-export interface TokenOrder {
-  readonly userId: string;
-  readonly name: string;
-  /** 60 to 31,536,000 (a year). */
-  readonly lifetimeSeconds: number;
-  readonly organizationId?: string | null | undefined;
-}
-
-/** `userId` null: whoever's it is (platform administrators and the command line). */
-export interface TokenName {
-  readonly tokenId: string;
-  readonly userId: string | null;
-}
+import { recordAudit } from './audit.ts';
+import { change, invalid, NOT_FOUND, refuseFaults } from './change.ts';
+import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
 
 interface TokenRow {
   readonly id: string;

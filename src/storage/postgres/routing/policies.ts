@@ -4,31 +4,15 @@ import { entryOf } from '../../../domain/configuration/file-entries.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import type { ModelKind } from '../../../domain/models/catalog.ts';
+import type { Refused } from '../../../domain/refusals/refused.ts';
 import { checkPolicy, type PolicyModel } from '../../../domain/routing/check-policy.ts';
 import { type PolicyDefinition, policyOf } from '../../../domain/routing/policy-definition.ts';
 import type { RoutingTable } from '../../../domain/routing/routing-table.ts';
+import type { OrganizationRouting, PolicyHistory, PolicyVersion, StoredPolicy } from '../../../domain/routing/stored-policy.ts';
 import { notifyCatalogChanged } from '../changes.ts';
 import { recordAudit } from '../identity/audit.ts';
-import { change, invalid, NOT_FOUND, type Refused } from '../identity/change.ts';
+import { change, invalid, NOT_FOUND } from '../identity/change.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-
-export interface PolicyVersion {
-  readonly version: number;
-  readonly createdAtMs: number;
-  readonly definition: PolicyDefinition;
-}
-
-/** The present version of a policy, and who routes by it. */
-export interface StoredPolicy extends PolicyVersion {
-  readonly name: string;
-  /** Organizations that route by it. */
-  readonly organizations: number;
-}
-
-export interface PolicyHistory extends StoredPolicy {
-  /** Newest first, the present one included. */
-  readonly versions: readonly PolicyVersion[];
-}
 
 interface VersionRow {
   readonly name: string;
@@ -109,11 +93,6 @@ export async function putPolicy(postgres: Postgres, actor: Actor, name: string, 
     }
     return getPolicy(client, name);
   });
-}
-
-export interface OrganizationRouting {
-  /** null: auto routing is off. */
-  readonly policy: string | null;
 }
 
 export async function getOrganizationRouting(postgres: PostgresClient, organizationId: string): Promise<OrganizationRouting | Refused> {

@@ -1,0 +1,37 @@
+// One entry of the audit log: who did what to which target, from what to what.
+
+import type { Actor } from './actor.ts';
+
+/** `<kind of target>.<what was done>`. */
+export type AuditAction =
+  | `organization.${'create' | 'update'}`
+  | `team.${'create' | 'update' | 'delete'}`
+  | `member.${'add' | 'role' | 'remove'}`
+  | `key.${'create' | 'update' | 'revoke' | 'rotate'}`
+  | `token.${'create' | 'revoke' | 'active_organization'}`
+  | `model_access.set`
+  | `limits.replace`
+  | `platform_administrator.${'add' | 'remove'}`
+  | 'organization.routing'
+  | 'routing_policy.put'
+  | `wallet.${'deposit' | 'freeze' | 'unfreeze'}`
+  | `webhook.${'set' | 'remove' | 'rotate_secret' | 'redeliver'}`
+  | 'epoch.abandon'
+  | 'configuration.apply';
+
+export interface AuditTarget {
+  readonly kind: 'organization' | 'team' | 'user' | 'key' | 'token' | 'routing_policy' | 'wallet' | 'webhook' | 'epoch';
+  readonly id: string;
+}
+
+export interface AuditEntry {
+  readonly id: string;
+  readonly atMs: number;
+  /** null: about no single organization. */
+  readonly organizationId: string | null;
+  readonly actor: Actor;
+  readonly action: AuditAction;
+  readonly target: AuditTarget;
+  readonly before: unknown;
+  readonly after: unknown;
+}

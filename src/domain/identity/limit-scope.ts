@@ -1,0 +1,7 @@
+// Whose use a ceiling holds down.
+
+export type LimitScope =
+  | { readonly kind: 'organization'; readonly organizationId: string }
+  | { readonly kind: 'team'; readonly organizationId: string; readonly teamId: string }
+  | { readonly kind: 'user'; readonly organizationId: string; readonly userId: string }
+  | { readonly kind: 'key'; readonly organizationId: string; readonly keyId: string };

@@ -1,0 +1,18 @@
+// Credit that comes into a wallet: a deposit as it is asked for, and as it is shown.
+
+import type { PicoUsd } from './pico-usd.ts';
+
+export interface Deposit {
+  readonly id: string;
+  readonly amount: PicoUsd;
+  readonly reference: string;
+  readonly createdAtMs: number;
+}
+
+export interface DepositOrder {
+  readonly organizationId: string;
+  /** null: the organization's wallet; otherwise this member's own. */
+  readonly userId: string | null;
+  readonly amount: PicoUsd;
+  readonly reference: string;
+}

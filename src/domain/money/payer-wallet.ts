@@ -1,0 +1,14 @@
+// A wallet as its owner and the platform see it.
+
+export interface PayerWallet {
+  readonly id: string;
+  readonly organizationId: string;
+  /** null: the organization's wallet; otherwise the user's own. */
+  readonly userId: string | null;
+  /** Everything deposited and not yet charged, in pico-dollars. */
+  readonly balance: bigint;
+  /** The part of it that gateways have borrowed: for requests under way, for the next ones, and charges that are not posted yet. */
+  readonly leased: bigint;
+  readonly frozen: boolean;
+  readonly createdAtMs: number;
+}

@@ -86,7 +86,7 @@ async function runAll(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const measure of chosen) {
     console.log(`measuring ${measure.ids.join(', ')} ...`);
-    if (measure !== jobsCpu) product?.suspendJobs();
+    if (measure !== jobsCpu) await product?.suspendJobs();
     const measured = await measure.run(run);
     rows.push(...measured);
     console.log(renderTable(measured));

@@ -13,6 +13,8 @@ import { CLIENT_HEADERS, freePort, modelOf, type Proxy, STUB_REPLIES, type StubR
 
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
+/** By then a wallet that the jobs process had locked when it was stopped can be lent from again (src/storage/postgres/pool.ts). */
+const POSTGRES_LETS_GO_MS = 6_000;
 /** Whatever is routed lands on the model of this reply. */
 export const ROUTED_REPLY: StubReply = 'json/1024';
 export const AUTO_MODEL = 'service/auto';
@@ -27,7 +29,7 @@ export interface Product extends Proxy {
    * Stops the jobs process for the rest of the run. It would share the load generator's core, and at full load it has a backlog to ship for minutes;
    * what the gateway itself does stays the same.
    */
-  suspendJobs(): void;
+  suspendJobs(): Promise<void>;
   /** The whole of /metrics. */
   metrics(): Promise<string>;
 }
@@ -87,10 +89,11 @@ export async function startProduct(stubPort: number, prepare: (dataDirectory: st
     dataDirectory,
     address: (reply) => ({ path: '/v1/chat/completions', headers: CLIENT_HEADERS, model: modelOf(reply) }),
     exactBytes: true,
-    suspendJobs: () => {
+    suspendJobs: async () => {
       if (suspendedPid !== null) return;
       suspendedPid = jobsPid;
       process.kill(jobsPid, 'SIGSTOP');
+      await sleep(POSTGRES_LETS_GO_MS);
     },
     metrics: async () => {
       const { body } = await request(adminPort, '/metrics');

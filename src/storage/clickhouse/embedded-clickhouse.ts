@@ -22,8 +22,8 @@ const SESSION_SETTINGS: Readonly<Record<string, number>> = {
 };
 
 /**
- * A report keeps two threads busy for seconds. Gateways, and the postings of this process, come first: on a core shared with one, measured, the relay's
- * latency is then as without reports (R3 in benchmarks/README.md), and a saturated gateway leaves room for twice the postings.
+ * A report keeps two threads busy for seconds. Gateways, and the postings of this process, come first: measured, the relay's latency is then as without
+ * reports (R3 in benchmarks/README.md, which says what is left where they have one core alone), and a saturated gateway leaves room for twice the postings.
  */
 const NICENESS = 10;
 

@@ -138,6 +138,7 @@ describe('record text', () => {
         );
         text.release();
         text.release();
+        assert.throws(() => terminalRecord(text, END), /before it is released/);
       }
     }
   });

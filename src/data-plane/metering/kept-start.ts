@@ -3,6 +3,7 @@
 
 import { Buffer } from 'node:buffer';
 import type { AsciiText } from '../../platform/ascii-text.ts';
+import { assert } from '../../platform/assert.ts';
 
 /** Of nearly all; a longer one has memory of its own. */
 const KEPT_BYTES = 1_024;
@@ -10,6 +11,9 @@ const KEPT_BYTES = 1_024;
 const FREE_MAX = 4_096;
 
 const free: Buffer[] = [];
+
+/** Of one that is released. */
+const NOTHING = Buffer.alloc(0);
 
 /** The text of a record, to be given back once with `release`. */
 export class KeptStart {
@@ -22,7 +26,9 @@ export class KeptStart {
     text.bytes.copy(this.bytes, 0, text.start, text.end);
   }
 
+  /** Not after `release`: the memory is another's then. */
   putInto(text: AsciiText): void {
+    assert(this.bytes !== NOTHING, 'a kept start is put before it is released');
     text.putBytes(this.bytes, this.length);
   }
 
@@ -32,5 +38,3 @@ export class KeptStart {
     this.bytes = NOTHING;
   }
 }
-
-const NOTHING = Buffer.alloc(0);

@@ -1,0 +1,48 @@
+// A process that stops in the middle of a transaction does not keep others from the wallets that it has locked, and nothing of what it began counts.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { registerEpoch, takeLease } from '../../src/storage/postgres/wallets.ts';
+import { fundOrganization } from '../support/executions.ts';
+import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+
+let server: TestPostgres;
+let jobs: Postgres;
+let gateway: Postgres;
+before(async () => {
+  server = await startTestPostgres();
+  const url = await server.createDatabase();
+  jobs = createPostgres({ url, log: silentLog });
+  gateway = createPostgres({ url, log: silentLog });
+});
+after(async () => {
+  await jobs?.close();
+  await gateway?.close();
+  await server?.stop();
+});
+
+test('a wallet that a standing transaction has locked is lent from again, and what that transaction did is undone', async () => {
+  const { walletId } = await fundOrganization(gateway, 100n);
+  const epoch = await registerEpoch(gateway, { machine: 'm', pid: 1, kind: 'gateway' });
+  const locked = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  const standing = jobs.transaction(async (client) => {
+    await client.query('UPDATE wallets SET balance = 1 WHERE id = $1', [walletId]);
+    locked.resolve();
+    await goOn.promise;
+  });
+  const ended = assert.rejects(standing);
+  await locked.promise;
+  try {
+    const { granted } = await takeLease(gateway, { epoch, walletId, amount: 60n, minimum: 60n });
+    assert.equal(granted, 60n);
+  } finally {
+    goOn.resolve();
+    await ended;
+  }
+  const { rows } = await gateway.query<{ balance: string }>('SELECT balance FROM wallets WHERE id = $1', [walletId]);
+  assert.equal(rows[0]?.balance, '100');
+  // Its place in the pool is taken by a sound connection.
+  assert.deepEqual((await jobs.query('SELECT 1 AS one')).rows, [{ one: 1 }]);
+});

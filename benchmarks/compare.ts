@@ -1,0 +1,79 @@
+// `node benchmarks/compare.ts <directory of another checkout>`: the product of this checkout beside that one's, in many short interleaved windows.
+// What a change to the warm path is worth: the median of the pairs' ratios, this ÷ that, with how far the middle half of them lies apart.
+
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { startNodeServer } from './harness/child-server.ts';
+import { LOAD_CORE } from './harness/cores.ts';
+import { LoadClient } from './harness/load-client.ts';
+import { type Product, startProduct } from './harness/product.ts';
+import type { StubReply } from './harness/proxies.ts';
+import { median, type Sample, sample, targetOf } from './measures/measure.ts';
+
+interface Load {
+  readonly reply: StubReply;
+  readonly body: string;
+  readonly connections: number;
+  /** What CPU is divided by. */
+  readonly unitsOf: (sample: Sample) => number;
+}
+
+const LOADS: Readonly<Record<string, Load>> = {
+  '1k': { reply: 'json/1024', body: '1k', connections: 64, unitsOf: ({ result }) => result.requests },
+  '16k': { reply: 'json/1024', body: '16k', connections: 64, unitsOf: ({ result }) => result.requests },
+  burst: { reply: 'events/400/16/16', body: 'stream', connections: 50, unitsOf: ({ result }) => result.events },
+  paced: { reply: 'events/200/1/5', body: 'stream', connections: 100, unitsOf: ({ result }) => result.events },
+};
+
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { load: { type: 'string', default: '1k' }, pairs: { type: 'string', default: '40' }, window: { type: 'string', default: '350' } },
+});
+const [other] = positionals;
+const load = LOADS[flags.load];
+if (other === undefined || load === undefined) {
+  console.error(`usage: node benchmarks/compare.ts <directory of another checkout> [--load ${Object.keys(LOADS).join('|')}] [--pairs 40] [--window 350]`);
+  process.exit(2);
+}
+
+const WARM_UP_MS = 3_000;
+const WINDOW_WARM_UP_MS = 100;
+const stopped: (() => Promise<void>)[] = [];
+try {
+  await compare(load, other);
+} finally {
+  for (const stop of stopped.toReversed()) await stop();
+}
+
+async function compare({ reply, body, connections, unitsOf }: Load, directory: string): Promise<void> {
+  const stub = await startNodeServer(LOAD_CORE, new URL('./stub/provider-stub.ts', import.meta.url).pathname, []);
+  stopped.push(() => stub.stop());
+  const client = await LoadClient.start();
+  stopped.push(() => client.stop());
+  const theirs = (await import(pathToFileURL(`${directory}/benchmarks/harness/product.ts`).href)) as { startProduct: typeof startProduct };
+  const products: Product[] = [];
+  for (const start of [startProduct, theirs.startProduct]) {
+    const product = await start(stub.port);
+    if (product === null) throw new Error('a checkout has no command to start');
+    stopped.push(() => product.stop());
+    products.push(product);
+  }
+  const [ours, others] = products as [Product, Product];
+  const take = (product: Product, durationMs: number): Promise<Sample> =>
+    sample(client, product, { kind: 'closed', target: targetOf(product, reply, body, null), connections, thinkMs: 0, warmupMs: WINDOW_WARM_UP_MS, durationMs });
+  for (const product of products) await take(product, WARM_UP_MS);
+  await Promise.all(products.map((product) => product.suspendJobs()));
+  for (const product of products) await take(product, WARM_UP_MS);
+  const cost = (taken: Sample): number => taken.cpuNs / unitsOf(taken) / 1000;
+  const pairs: (readonly [number, number])[] = [];
+  for (let pair = 0; pair < Number(flags.pairs); pair++) {
+    const first = await take(pair % 2 === 0 ? ours : others, Number(flags.window));
+    const second = await take(pair % 2 === 0 ? others : ours, Number(flags.window));
+    pairs.push(pair % 2 === 0 ? [cost(first), cost(second)] : [cost(second), cost(first)]);
+  }
+  const ratios = pairs.map(([mine, its]) => mine / its).toSorted((a, b) => a - b);
+  const at = (share: number): string => (ratios[Math.floor(share * (ratios.length - 1))] ?? Number.NaN).toFixed(3);
+  console.log(
+    `${flags.load}: this ${median(pairs.map(([mine]) => mine)).toFixed(2)} µs, that ${median(pairs.map(([, its]) => its)).toFixed(2)} µs; this ÷ that ${median(ratios).toFixed(3)} (${at(0.25)} to ${at(0.75)}, ${ratios.length} pairs)`,
+  );
+}

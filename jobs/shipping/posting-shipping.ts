@@ -1,6 +1,7 @@
 // The first half of shipping: one batch of a spool after another into Postgres, and the end of an epoch whose owner is gone.
 // Epochs fail on their own: one that cannot be posted is tried again later and holds nobody up.
 
+import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import { closeDeadEpoch, resolvePending } from '../../src/storage/postgres/epochs.ts';
@@ -23,7 +24,7 @@ const RESOLVED_MAX = 1_000;
 interface Attempts {
   readonly backoff: Backoff;
   notBeforeMs: number;
-  /** Lowered after a refused batch, to find the record that was refused. */
+  /** One after a refused batch, which makes it a single frame, to find the record that was refused. */
   recordsMax: number;
   refusedInARow: number;
   waiting: { segment: number; offset: number; sinceMs: number } | null;
@@ -77,7 +78,9 @@ export class PostingShipping {
       await this.#post(epoch, batch);
     } catch (error) {
       if (!isDataFault(error) || batch.records.length === 0) throw error;
-      await this.#narrowDown(epoch, attempts, batch, error);
+      // The frames before the refused one pass, one by one.
+      if (attempts.recordsMax > 1) attempts.recordsMax = 1;
+      else await this.#postOneByOne(epoch, attempts, batch);
       return true;
     }
     attempts.refusedInARow = 0;
@@ -85,28 +88,41 @@ export class PostingShipping {
     return true;
   }
 
-  async #post(epoch: ShippedEpoch, batch: PostingBatch): Promise<void> {
+  /** `accepted`: the records of the batch that make facts, where these are not those that are posted with the cursor's move. */
+  async #post(epoch: ShippedEpoch, batch: PostingBatch, accepted = batch.records): Promise<void> {
     const { postgres, fleet, metrics } = this.#options;
     const result = await postgres.transaction((client) => postExecutions(client, batch));
     if (result.status === 'already_posted') {
       fleet.forget(epoch);
       return;
     }
-    epoch.posted(batch);
-    metrics.recordsPosted.increment(batch.records.length);
+    epoch.posted({ ...batch, records: accepted });
+    metrics.recordsPosted.increment(accepted.length);
   }
 
-  /** Halves a refused batch until the refused record stands alone, then sets that one aside and goes on behind it. */
-  async #narrowDown(epoch: ShippedEpoch, attempts: Attempts, batch: PostingBatch, error: unknown): Promise<void> {
-    if (batch.records.length > 1) {
-      attempts.recordsMax = Math.ceil(batch.records.length / 2);
-      return;
+  /** The records of a refused frame, each for itself; the frame's bytes are set aside for those that are refused again. Posting again what is posted changes nothing. */
+  async #postOneByOne(epoch: ShippedEpoch, attempts: Attempts, batch: PostingBatch): Promise<void> {
+    const { postgres, fleet } = this.#options;
+    const accepted: ExecutionRecord[] = [];
+    const refused: unknown[] = [];
+    for (const record of batch.records) {
+      try {
+        await postgres.transaction((client) => postExecutions(client, { ...batch, toOffset: batch.fromOffset, records: [record] }));
+        accepted.push(record);
+        attempts.refusedInARow = 0;
+      } catch (error) {
+        if (!isDataFault(error)) throw error;
+        attempts.refusedInARow++;
+        if (attempts.refusedInARow > REFUSED_IN_A_ROW_MAX) throw error;
+        refused.push(error);
+      }
     }
-    attempts.refusedInARow++;
-    if (attempts.refusedInARow > REFUSED_IN_A_ROW_MAX) throw error;
-    const bytes = this.#options.fleet.reader.readBytes(epoch.directory, batch.segment, batch.fromOffset, batch.toOffset);
-    this.#setAside(batch, bytes, 'a record that the database refused was set aside', error);
-    await this.#post(epoch, { ...batch, records: [] });
+    if (refused.length > 0) {
+      const bytes = fleet.reader.readBytes(epoch.directory, batch.segment, batch.fromOffset, batch.toOffset);
+      const message = `${refused.length} of the ${batch.records.length} records of a frame were refused by the database, and the frame is set aside; the others are posted`;
+      this.#setAside(batch, bytes, message, refused[0]);
+    }
+    await this.#post(epoch, { ...batch, records: [] }, accepted);
   }
 
   #setAside(batch: PostingBatch, bytes: Buffer, message: string, error?: unknown): void {

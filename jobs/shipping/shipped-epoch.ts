@@ -190,9 +190,9 @@ export class ShippedEpoch {
   #passOverDamage(segment: number, fromOffset: number, state: { complete: boolean; last: boolean }): PostingBatch | null {
     const damage = this.#reader.readDamage(this.directory, segment, fromOffset);
     // A write that was seen half done has been finished meanwhile: nothing is wrong, and it is read the next time.
-    if (damage.isRecord) return null;
-    // The owner may be in the middle of a write, or of cutting one back; only records behind the damage prove that it is damage.
-    if (!state.complete && !damage.recordFollows) return null;
+    if (damage.isFrame) return null;
+    // The owner may be in the middle of a write, or of cutting one back; only frames behind the damage prove that it is damage.
+    if (!state.complete && !damage.frameFollows) return null;
     // Only a complete last segment can end in a write that its owner did not live to finish: nobody was told that it was done.
     const tornTail = damage.tornTail && state.last;
     return { epoch: this.epoch, segment, fromOffset, toOffset: damage.nextOffset, records: [], damage: tornTail ? null : damage.bytes };

@@ -18,9 +18,8 @@ export function jsonAscii(value: unknown): string {
 }
 
 export class AsciiText {
-  /** Where the text lies, between `start` and `end`. Another one once it has grown. */
+  /** Where the text lies, up to `end`. Another one once it has grown. */
   bytes: Buffer;
-  start = 0;
   private length = 0;
 
   constructor(bytes: number = FIRST_BYTES) {
@@ -34,7 +33,6 @@ export class AsciiText {
 
   /** Begins a text `at` this offset; what lies before it stays. */
   begin(at = 0): void {
-    this.start = at;
     this.length = at;
     this.reserve(0);
   }
@@ -143,19 +141,6 @@ export class AsciiText {
       left = tenth;
     }
     this.length += digits;
-  }
-
-  /** Puts a piece over the beginning, which is at least as long. */
-  overwriteStart(piece: Buffer): void {
-    this.bytes.set(piece, this.start);
-  }
-
-  dropLast(): void {
-    this.length -= 1;
-  }
-
-  take(): string {
-    return this.bytes.toString('latin1', this.start, this.length);
   }
 
   /** Makes room for so many bytes more. */

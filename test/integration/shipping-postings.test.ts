@@ -160,6 +160,32 @@ describe('shipping', () => {
     assert.equal(listQuarantine(spoolDirectory).length, 1);
   });
 
+  test('of a frame with records that Postgres refuses the others are posted, once, and its bytes are set aside', async (context) => {
+    const { spoolDirectory, writer, directory, epoch } = await setUp(context, 100);
+    const before = shipping.appendExecution(writer, payer);
+    const starts = Array.from({ length: 3 }, (_, index) => shipping.billedStart(payer, index === 1 ? { apiKeyId: 'not a uuid' } : {}));
+    const from = readFileSync(join(directory, segmentFileName(1))).length;
+    const group = writer.takeGroup();
+    for (const record of starts.flatMap((start) => [admittedRecord(start), shipping.billedTerminal(start)])) {
+      group.beginRecord();
+      group.putAscii(JSON.stringify(record));
+      group.endRecord();
+    }
+    group.endFrame();
+    assert.equal(group.ends.length, 1);
+    writer.appendGroup(group);
+    const to = readFileSync(join(directory, segmentFileName(1))).length;
+    const behind = shipping.appendExecution(writer, payer);
+    await writer.close();
+    const bytes = readFileSync(join(directory, segmentFileName(1))).subarray(from, to);
+    await shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce();
+    const good = starts.filter((start) => start.apiKeyId !== 'not a uuid').map((start) => start.id);
+    await assertShipped([before, ...good, behind]);
+    assert.deepEqual(listQuarantine(spoolDirectory), [`${epoch}-${segmentFileName(1)}-${from}.bad`]);
+    assert.deepEqual(readFileSync(join(spoolDirectory, 'quarantine', `${epoch}-${segmentFileName(1)}-${from}.bad`)), bytes);
+    assert.deepEqual(listEpochs(spoolDirectory), []);
+  });
+
   test('when many records in a row are refused, posting stops and nothing more is set aside', async (context) => {
     const { spoolDirectory, writer } = await setUp(context, 100);
     for (let index = 0; index < 10; index++) appendRecords(writer, admittedRecord(shipping.billedStart(payer, { apiKeyId: 'not a uuid' })));

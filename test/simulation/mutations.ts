@@ -99,6 +99,18 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: '      this.#keep({ bytes, start, end, group });\n      this.#letGo([{ bytes, start, end, group }]);',
   },
   {
+    name: 'a frame refers to what only an earlier one has',
+    file: 'src/platform/record-group.ts',
+    find: '    return this.frame === frame ? this.number : null;',
+    replace: '    return this.frame !== null ? this.number : null;',
+  },
+  {
+    name: 'the second record that shares something refers to something else',
+    file: 'src/platform/record-group.ts',
+    find: '    text.setNumber(frame, number);\n    return number;',
+    replace: '    text.setNumber(frame, 0);\n    return number;',
+  },
+  {
     name: 'a spool gets its name without the directory being synced',
     file: 'src/storage/spool/spool-writer.ts',
     find: '  renameSync(unnamed, directory);\n  syncDirectory(options.directory);',

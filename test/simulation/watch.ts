@@ -184,7 +184,7 @@ export class Watch {
   powerWillBeCut(facts: SimulatedFacts): void {
     const certain = this.disk.certainTexts(SPOOL_DIRECTORY).join('\n');
     for (const truth of this.truths.values()) {
-      const isSafe = certain.includes(beginningOfEnd(truth.id));
+      const isSafe = hasEnd(certain, truth.id);
       if (truth.state === 'recorded' && !truth.posted && !isSafe) truth.mayBeLost = true;
       if (!facts.byId.has(truth.id) && !isSafe) truth.factMayBeLost = true;
     }
@@ -199,7 +199,7 @@ export class Watch {
       if (old.length === 0) continue;
       const certain = this.disk.certainTexts(`${SPOOL_DIRECTORY}/${gateway.epoch}`).join('\n');
       for (const truth of old) {
-        truth.certain = certain.includes(beginningOfEnd(truth.id));
+        truth.certain = hasEnd(certain, truth.id);
         if (!truth.certain) this.world.violate(`${truth.id} was recorded long ago in a spool that says it is healthy, and is not on the platter`);
       }
     }
@@ -418,7 +418,13 @@ function addSpent(truth: Truth, add: (name: string, amount: bigint) => void): vo
     if (allowance.pool.kind === 'budget' && grant !== null && grant.id !== null) add(grant.id, expected.budgetUse);
 }
 
-/** How the record of an execution's end begins in a spool. */
-function beginningOfEnd(id: string): string {
-  return `["t",["${id}"`;
+/** Whether the record of this execution's end begins in these texts of a spool. */
+function hasEnd(texts: string, id: string): boolean {
+  const values = `["${id}",`;
+  for (let at = texts.indexOf(values); at !== -1; at = texts.indexOf(values, at + 1)) {
+    if (END_BEFORE_ITS_VALUES.test(texts.slice(Math.max(0, at - 16), at))) return true;
+  }
+  return false;
 }
+
+const END_BEFORE_ITS_VALUES = /\["t",\d+,\d+,$/;

@@ -1,4 +1,4 @@
-// Writes records into a spool as objects with names, the form of older versions, which is read as well; each call is one write.
+// Writes records into a spool as objects with names, a form of older versions, which is read as well; each call is one write, each record a frame.
 
 import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
 import { jsonAscii } from '../../src/platform/ascii-text.ts';
@@ -18,6 +18,7 @@ export function appendTexts(writer: SpoolWriter, texts: readonly string[]): void
     group.beginRecord();
     group.putAscii(text);
     group.endRecord();
+    group.endFrame();
   }
   writer.appendGroup(group);
 }

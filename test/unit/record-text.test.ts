@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type EndParts, keepAdmitted, putAdmitted, type StartParts, terminalRecord } from '../../src/data-plane/metering/record-text.ts';
-import type { AdmittedRecord, TerminalRecord } from '../../src/domain/executions/execution-record.ts';
-import { readRecordForm } from '../../src/domain/executions/record-form.ts';
-import { AsciiText } from '../../src/platform/ascii-text.ts';
+import type { KeptStart } from '../../src/data-plane/metering/kept-start.ts';
+import { type EndParts, keepAdmitted, putAdmitted, putTerminal, type StartParts } from '../../src/data-plane/metering/record-text.ts';
+import type { AdmittedRecord, ExecutionRecord, TerminalRecord } from '../../src/domain/executions/execution-record.ts';
+import { readFrameForm } from '../../src/domain/executions/record-form.ts';
+import { FRAME_BYTES, FRAME_HEADROOM_BYTES, RecordGroup } from '../../src/platform/record-group.ts';
 
 const PRINCIPAL = {
   organizationId: '0190a000-0000-7000-8000-000000000002',
@@ -36,12 +37,33 @@ function startOf(changed: Partial<StartParts>): StartParts {
   };
 }
 
-function admittedText(start: StartParts): string {
-  const text = new AsciiText();
-  text.begin();
-  putAdmitted(text, start);
-  return text.take();
+/** The JSON of each of its frames. */
+function framesOf(group: RecordGroup): string[] {
+  group.endFrame();
+  return group.ends.map((end, index) => group.bytes.toString('latin1', (group.ends[index - 1] ?? 0) + FRAME_HEADROOM_BYTES, end));
 }
+
+function recordsOf(group: RecordGroup): ExecutionRecord[] {
+  return framesOf(group).flatMap((frame) => readFrameForm(JSON.parse(frame)) ?? assert.fail(frame));
+}
+
+function groupOf(...starts: readonly StartParts[]): RecordGroup {
+  const group = new RecordGroup();
+  for (const start of starts) {
+    putAdmitted(group, start);
+    group.endRecord();
+  }
+  return group;
+}
+
+function terminalOf(kept: KeptStart, end: EndParts): ExecutionRecord | undefined {
+  const group = new RecordGroup();
+  putTerminal(group, kept, end);
+  group.endRecord();
+  return recordsOf(group)[0];
+}
+
+const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 function admittedOf(start: StartParts): AdmittedRecord {
   const { principal: _principal, offer: _offer, authorizedAmount, route, budgets, ...rest } = start;
@@ -93,10 +115,11 @@ describe('record text', () => {
   for (const [index, changed] of STARTS.entries()) {
     test(`start ${index}`, () => {
       const start = startOf(changed);
-      const text = admittedText(start);
-      assert.deepEqual(readRecordForm(JSON.parse(text)), JSON.parse(JSON.stringify(admittedOf(start))));
-      // What JSON escapes has no place in the spool: a reader tells records by bytes that text never has.
-      assert.ok(!Buffer.from(text).some((byte) => byte < 0x20 || byte > 0x7e), text);
+      const group = groupOf(start);
+      assert.deepEqual(recordsOf(group), [plain(admittedOf(start))]);
+      // What JSON escapes has no place in the spool: a reader tells frames by bytes that text never has.
+      const [text = ''] = framesOf(group);
+      assert.ok(!Buffer.from(text, 'latin1').some((byte) => byte < 0x20 || byte > 0x7e), text);
     });
   }
 
@@ -122,7 +145,7 @@ describe('record text', () => {
         ...(baselineCost === null ? {} : { baselineCost: baselineCost.toString() }),
         ...(budgetUse === null ? {} : { budgetUse: budgetUse.toString() }),
       };
-      assert.deepEqual(readRecordForm(JSON.parse(terminalRecord(keepAdmitted(start), end))), expected);
+      assert.deepEqual(terminalOf(keepAdmitted(start), end), expected);
     });
   }
 
@@ -131,15 +154,112 @@ describe('record text', () => {
     for (let round = 0; round < 3; round++) {
       const kept = starts.map((start) => ({ start, text: keepAdmitted(start) }));
       for (const { start, text } of round % 2 === 0 ? kept : kept.toReversed()) {
-        const record = readRecordForm(JSON.parse(terminalRecord(text, END)));
+        const record = terminalOf(text, END);
         assert.deepEqual(
           { requestedModel: record?.requestedModel, requestBytes: record?.requestBytes },
           { requestedModel: start.requestedModel, requestBytes: start.requestBytes },
         );
         text.release();
         text.release();
-        assert.throws(() => terminalRecord(text, END), /before it is released/);
+        assert.throws(() => terminalOf(text, END), /before it is released/);
       }
+    }
+  });
+
+  test('what records share is in a frame once, and again in the next frame', () => {
+    const second = { principal: { ...PRINCIPAL, apiKeyId: 'second' } as unknown as StartParts['principal'] };
+    const starts = Array.from({ length: 300 }, (_, index) => startOf({ id: `id-${index}`, requestBytes: index, ...(index % 3 === 0 ? second : {}) }));
+    const group = groupOf(...starts);
+    const frames = framesOf(group);
+    assert.deepEqual(
+      recordsOf(group),
+      starts.map((start) => plain({ ...admittedOf(start), apiKeyId: start.principal.apiKeyId })),
+    );
+    assert.ok(frames.length > 2);
+    for (const frame of frames) assert.equal(frame.split('"c"').length - 1 + (frame.split('"o"').length - 1), 3, frame);
+    for (const frame of frames.slice(0, -1))
+      assert.ok(frame.length >= FRAME_BYTES - FRAME_HEADROOM_BYTES && frame.length < FRAME_BYTES + 200, String(frame.length));
+    assert.equal(group.recordsIn(frames.length), starts.length);
+    assert.equal(group.recordsIn(1), (readFrameForm(JSON.parse(frames[0] ?? '')) ?? []).length);
+    assert.equal(group.recordsIn(0), 0);
+  });
+
+  test('a record that was begun and not ended is none, and what it shared can still be referred to', () => {
+    const group = new RecordGroup();
+    const [first, second] = [startOf({ id: 'first' }), startOf({ id: 'second' })];
+    putAdmitted(group, first);
+    putAdmitted(group, second);
+    group.endRecord();
+    putAdmitted(group, first);
+    assert.deepEqual(recordsOf(group), [plain(admittedOf(second))]);
+    assert.deepEqual(framesOf(groupOf()), []);
+  });
+
+  test('a frame in which nothing was ended is none', () => {
+    const group = new RecordGroup();
+    putAdmitted(group, startOf({}));
+    assert.deepEqual(framesOf(group), []);
+    group.clear();
+    putAdmitted(group, startOf({}));
+    group.endRecord();
+    assert.deepEqual(recordsOf(group), [plain(admittedOf(startOf({})))]);
+  });
+
+  test('groups that are filled at the same time each have what their records share', () => {
+    const groups = [new RecordGroup(), new RecordGroup(), new RecordGroup()];
+    const starts = Array.from({ length: 30 }, (_, index) => startOf({ id: `id-${index}` }));
+    const kept = starts.map((start) => keepAdmitted(start));
+    for (const [index, start] of starts.entries()) {
+      const group = groups[(index * index) % 3] as RecordGroup;
+      putAdmitted(group, start);
+      group.endRecord();
+      putTerminal(group, kept[index] as KeptStart, END);
+      group.endRecord();
+    }
+    const read = groups.flatMap(recordsOf);
+    assert.equal(read.length, 60);
+    for (const start of starts) {
+      const own = read.filter((record) => record.id === start.id);
+      assert.deepEqual(own[0], plain(admittedOf(start)));
+      assert.deepEqual({ ...own[1], ...plain(admittedOf(start)), type: 'terminal' }, own[1]);
+    }
+  });
+
+  test('one offer that is asked for by many names and in several dialects', () => {
+    const starts = Array.from({ length: 200 }, (_, index) =>
+      startOf({ id: `id-${index}`, requestedModel: `name-${index % 40}`, model: `model-${index % 7}`, api: index % 2 === 0 ? 'messages' : 'responses' }),
+    );
+    assert.deepEqual(
+      recordsOf(groupOf(...starts)),
+      starts.map((start) => plain(admittedOf(start))),
+    );
+  });
+
+  test('records of the form before, each alone in its frame and sharing nothing', () => {
+    const start = startOf({ clientRequestId: 'x', tags: ['t'], budgets: ['b'] });
+    const named = plain(admittedOf(start));
+    const callerValues = [named.organizationId, named.teamId, named.userId, named.apiKeyId, named.walletId];
+    const offerValues = [named.api, named.requestedModel, named.model, named.provider, named.providerModel, named.priceVersion];
+    const values = [named.id, named.admittedAtMs, ...callerValues, ...offerValues, 1, 'x', ['t'], named.authorizedAmount, named.requestBytes, null, ['b']];
+    assert.deepEqual(readFrameForm(['a', values]), [named]);
+    const end = [END.endedAtMs, 'completed', 200, null, [250, 0, null, 200, null, null], 'reported', 'final', '2312500000', '2312500000', '0', 9, 8, 1024];
+    assert.deepEqual(readFrameForm(['t', values, end]), [terminalOf(keepAdmitted(start), { ...END, budgetUse: null })]);
+  });
+
+  test('what is no frame of records', () => {
+    const caller = ['c', 'o', null, null, 'k', 'w'];
+    const offer = ['o', 'messages', 'm', 'm', 'p', 'pm', null];
+    const start = ['id', 1, 0, null, [], null, 0];
+    assert.equal(readFrameForm([caller, offer, ['a', 0, 1, start]])?.length, 1);
+    const noFrames = [null, 1, 'a', {}, [], [null], [[]], [caller, offer], ['a'], ['b', []], ['t', []], ['t', [], {}], { type: 'other' }];
+    const badReferences = [[['a', 0, 1, start]], [caller, offer, ['a', 0, 2, start]], [caller, offer, ['a', 1, 0, start]], [['a', 0, 1, start], caller, offer]];
+    const badItems = [
+      [caller, offer, ['a', 0, 1]],
+      [caller, offer, ['t', 0, 1, start]],
+      [caller, offer, ['a', 0, 1, start], ['x']],
+    ];
+    for (const value of [...noFrames, ...badReferences, ...badItems]) {
+      assert.equal(readFrameForm(value), null, JSON.stringify(value));
     }
   });
 });

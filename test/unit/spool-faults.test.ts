@@ -4,9 +4,10 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { Clock } from '../../src/platform/clock.ts';
+import { SpoolFault } from '../../src/storage/spool/spool-fault.ts';
 import { findNextFrame } from '../../src/storage/spool/spool-format.ts';
 import { readSegment } from '../../src/storage/spool/spool-reader.ts';
-import { SpoolFault, SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
+import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
 import { FaultyDisk } from '../support/faulty-disk.ts';
 import { silentLog } from '../support/postgres.ts';
 import { appendTexts } from '../support/spool-records.ts';

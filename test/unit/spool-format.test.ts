@@ -3,67 +3,79 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
-import { findNextFrame, frameRecord, HEADER_BYTES, isTornTail, RECORD_BYTES_MAX } from '../../src/storage/spool/spool-format.ts';
+import { findNextFrame, HEADER_BYTES, isTornTail, PAYLOAD_BYTES_MAX, writeHeader } from '../../src/storage/spool/spool-format.ts';
 import { readSegment } from '../../src/storage/spool/spool-reader.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 
 const start = executionStart({ tags: ['größe', 'a"b\\c\u0000\n'], clientRequestId: '客户' });
-const records: ExecutionRecord[] = [admittedRecord(start), terminalRecord(start), admittedRecord(), admittedRecord()];
-const { segment, ends } = writeSegment(records);
+const frames: readonly (readonly ExecutionRecord[])[] = [
+  [admittedRecord(start)],
+  [terminalRecord(start), admittedRecord()],
+  [admittedRecord()],
+  [admittedRecord()],
+];
+const records = frames.flat();
+const { segment, ends } = writeSegment();
 
-function writeSegment(list: readonly ExecutionRecord[]): { segment: Buffer; ends: number[] } {
+function writeSegment(): { segment: Buffer; ends: number[] } {
   const buffer = Buffer.alloc(64 * 1024);
-  const recordEnds: number[] = [];
+  const frameEnds: number[] = [];
   let end = 0;
-  for (const record of list) {
-    end = putFramed(buffer, end, JSON.stringify(record));
-    recordEnds.push(end);
+  for (const frame of frames) {
+    end = putFramed(buffer, end, JSON.stringify(frame.length === 1 ? frame[0] : frame));
+    frameEnds.push(end);
   }
-  return { segment: buffer.subarray(0, end), ends: recordEnds };
+  return { segment: buffer.subarray(0, end), ends: frameEnds };
 }
 
 function putFramed(buffer: Buffer, offset: number, payload: string): number {
   const end = offset + HEADER_BYTES + buffer.write(payload, offset + HEADER_BYTES);
-  frameRecord(buffer, offset, end);
+  writeHeader(buffer, offset, end);
   return end;
 }
 
-function wholeRecordsIn(length: number): number {
+function wholeFramesIn(length: number): number {
   return ends.filter((end) => end <= length).length;
 }
 
+/** Of the first so many frames. */
+function recordsOf(count: number): ExecutionRecord[] {
+  return frames.slice(0, count).flat();
+}
+
 describe('spool format', () => {
-  test('what was written is read back equal, from any record on', () => {
+  test('what was written is read back equal, from any frame on', () => {
     const all = readSegment(segment, 0);
     assert.deepEqual(all, { records, nextOffset: segment.length, torn: false, corrupt: false });
     const fromSecond = readSegment(segment, ends[0] as number);
     assert.deepEqual(fromSecond.records, records.slice(1));
-    assert.deepEqual(readSegment(segment, 0, 2).records, records.slice(0, 2));
+    assert.deepEqual(readSegment(segment, 0, 1).records, recordsOf(1));
+    assert.deepEqual(readSegment(segment, 0, 2).records, recordsOf(2), 'a frame is read whole');
   });
 
   test('torn at every byte: the longest valid prefix, and the tail is known as torn', () => {
     for (let length = 0; length < segment.length; length++) {
       const torn = segment.subarray(0, length);
       const prefix = readSegment(torn, 0);
-      assert.deepEqual(prefix.records, records.slice(0, wholeRecordsIn(length)), `length ${length}`);
-      assert.equal(prefix.nextOffset, ends[prefix.records.length - 1] ?? 0);
+      assert.deepEqual(prefix.records, recordsOf(wholeFramesIn(length)), `length ${length}`);
+      assert.equal(prefix.nextOffset, ends[wholeFramesIn(length) - 1] ?? 0);
       assert.equal(prefix.corrupt, false);
       assert.equal(prefix.torn, prefix.nextOffset < length);
       if (prefix.torn) assert.ok(isTornTail(torn, prefix.nextOffset), `length ${length}`);
     }
   });
 
-  test('every bit flipped: the records before it are read, the damage is never taken for a torn tail, and the records after it are found', () => {
+  test('every bit flipped: the frames before it are read, the damage is never taken for a torn tail, and the frames after it are found', () => {
     for (let index = 0; index < segment.length; index++) {
-      const damagedRecord = wholeRecordsIn(index);
+      const damagedFrame = wholeFramesIn(index);
       for (let bit = 0; bit < 8; bit++) {
         const damaged = Buffer.from(segment);
         damaged[index] = (damaged[index] as number) ^ (1 << bit);
         const prefix = readSegment(damaged, 0);
-        assert.deepEqual(prefix.records, records.slice(0, damagedRecord), `byte ${index} bit ${bit}`);
+        assert.deepEqual(prefix.records, recordsOf(damagedFrame), `byte ${index} bit ${bit}`);
         assert.ok(prefix.corrupt || prefix.torn);
         assert.equal(isTornTail(damaged, prefix.nextOffset), false, `byte ${index} bit ${bit}`);
-        assert.equal(findNextFrame(damaged, prefix.nextOffset), damagedRecord === records.length - 1 ? -1 : ends[damagedRecord], `byte ${index} bit ${bit}`);
+        assert.equal(findNextFrame(damaged, prefix.nextOffset), damagedFrame === frames.length - 1 ? -1 : ends[damagedFrame], `byte ${index} bit ${bit}`);
       }
     }
   });
@@ -77,11 +89,11 @@ describe('spool format', () => {
     }
   });
 
-  test('bytes that are no record are corrupt: implausible lengths and a checksum over something else than a record', () => {
+  test('bytes that are no frame are corrupt: implausible lengths and a checksum over something else than records', () => {
     const tooLong = Buffer.alloc(16);
-    tooLong.writeUInt32LE(RECORD_BYTES_MAX + 1);
+    tooLong.writeUInt32LE(PAYLOAD_BYTES_MAX + 1);
     assert.deepEqual(readSegment(tooLong, 0), { records: [], nextOffset: 0, torn: false, corrupt: true });
-    for (const payload of ['null', '[]', '{"type":"other"}', '{"type":', '["a"]', '["b",[]]', '["t",[]]', '["t",[],{}]']) {
+    for (const payload of ['null', '[]', '{"type":"other"}', '{"type":', '["a"]', '["b",[]]', '["t",[]]', '["t",[],{}]', '[[]]', '[{"type":"admitted"},1]']) {
       const buffer = Buffer.alloc(256);
       const end = putFramed(buffer, 0, payload);
       assert.equal(readSegment(buffer.subarray(0, end), 0).corrupt, true, payload);

@@ -7,10 +7,12 @@ import { describe, test } from 'node:test';
 import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createLog } from '../../src/platform/log.ts';
+import { FRAME_BYTES } from '../../src/platform/record-group.ts';
 import { CLOSED_FILE, listEpochs, readEpochSpool, removeEpochSpool, segmentFileName } from '../../src/storage/spool/spool-directory.ts';
+import { SpoolFault } from '../../src/storage/spool/spool-fault.ts';
 import { nodeFileSystem, type SpoolFileSystem } from '../../src/storage/spool/spool-file-system.ts';
 import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
-import { SpoolFault, SpoolWriter, type SpoolWriterOptions } from '../../src/storage/spool/spool-writer.ts';
+import { SpoolWriter, type SpoolWriterOptions } from '../../src/storage/spool/spool-writer.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 import { appendRecords } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -113,7 +115,7 @@ describe('spool writer', () => {
 
   test('the disk fills up at every byte of an append: the torn record is cut off and no more is taken', async (context) => {
     const record = admittedRecord();
-    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 8;
+    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 10;
     for (let room = 0; room < frameBytes; room += 13) {
       const directory = temporaryDirectory(context);
       const writer = openWriter(directory, { fileSystem: fullDisk(frameBytes + room) });
@@ -134,7 +136,7 @@ describe('spool writer', () => {
   test('the disk fills up inside a write of several: whole records stay and are counted', async (context) => {
     const directory = temporaryDirectory(context);
     const batch = [admittedRecord(), admittedRecord(), admittedRecord()];
-    const frameBytes = Buffer.byteLength(JSON.stringify(batch[0])) + 8;
+    const frameBytes = Buffer.byteLength(JSON.stringify(batch[0])) + 10;
     const writer = openWriter(directory, { fileSystem: fullDisk(frameBytes * 2 + 5) });
     assert.throws(
       () => appendRecords(writer, ...batch),
@@ -144,10 +146,36 @@ describe('spool writer', () => {
     await writer.close();
   });
 
+  test('the disk fills up inside a group of several frames: whole frames stay, and their records are counted', async (context) => {
+    const records = Array.from({ length: 40 }, () => admittedRecord());
+    const groupBytes = 10 + 40 * (JSON.stringify(records[0]).length + 1);
+    for (let room = 100; room < groupBytes; room += 997) {
+      const directory = temporaryDirectory(context);
+      const writer = openWriter(directory, { fileSystem: fullDisk(room) });
+      const group = writer.takeGroup();
+      for (const record of records) {
+        group.beginRecord();
+        group.putAscii(JSON.stringify(record));
+        group.endRecord();
+      }
+      let written = -1;
+      try {
+        writer.appendGroup(group);
+      } catch (error) {
+        assert.ok(error instanceof SpoolFault);
+        written = error.recordsWritten;
+      }
+      assert.deepEqual(readAll(directory), records.slice(0, written), `room ${room}`);
+      assert.equal(writer.recordsAppended, written);
+      if (room > 2 * FRAME_BYTES) assert.ok(written > 0 && written < records.length);
+      await writer.close();
+    }
+  });
+
   test('a torn record that cannot be cut off stays as a torn tail', async (context) => {
     const directory = temporaryDirectory(context);
     const record = admittedRecord();
-    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 8;
+    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 10;
     const fileSystem = {
       ...fullDisk(frameBytes + 100),
       ftruncate: () => {
@@ -262,7 +290,7 @@ describe('spool writer', () => {
     const directory = temporaryDirectory(context);
     const reserve = join(directory, '7', 'reserve');
     const record = admittedRecord();
-    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 8;
+    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 10;
     let left = frameBytes + 100;
     const fileSystem: SpoolFileSystem = {
       ...nodeFileSystem,

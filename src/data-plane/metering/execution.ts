@@ -10,9 +10,9 @@ import { type Admission, type AdmissionUse, tokensUsed } from '../admission/admi
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
-import { KeptStart } from './kept-start.ts';
+import type { KeptStart } from './kept-start.ts';
 import type { RecordJournal, RecordOwner } from './record-journal.ts';
-import { type EndParts, keepAdmitted, putAdmitted, putTerminal, type StartParts, terminalRecord } from './record-text.ts';
+import { type EndParts, keepAdmitted, putAdmitted, putTerminal, type StartParts } from './record-text.ts';
 
 export interface Metering {
   readonly journal: RecordJournal;
@@ -96,9 +96,7 @@ export class Execution implements RecordOwner {
     const { journal } = this.metering;
     this.written = begun;
     this.unwritten = refused;
-    const text = journal.begin();
-    putAdmitted(text, this.start);
-    this.admitted = new KeptStart(text);
+    this.admitted = putAdmitted(journal.begin(), this.start);
     journal.append(this);
   }
 
@@ -219,9 +217,10 @@ export class Execution implements RecordOwner {
       baselineCost: null,
       budgetUse: null,
     };
-    assert(this.admitted !== null, 'what ends was admitted');
-    this.metering.journal.appendWhenPossible(terminalRecord(this.admitted, unseen));
-    this.admitted.release();
+    const { admitted } = this;
+    assert(admitted !== null, 'what ends was admitted');
+    // Never released: nobody can tell when it has been put for the last time.
+    this.metering.journal.appendWhenPossible((group) => putTerminal(group, admitted, unseen));
   }
 }
 

@@ -4,9 +4,10 @@
 import { Buffer } from 'node:buffer';
 import type { AsciiText } from '../../platform/ascii-text.ts';
 import { assert } from '../../platform/assert.ts';
+import type { SharedText } from '../../platform/record-group.ts';
 
 /** Of nearly all; a longer one has memory of its own. */
-const KEPT_BYTES = 1_024;
+const KEPT_BYTES = 512;
 /** Of so many executions at once; more have fresh memory. */
 const FREE_MAX = 4_096;
 
@@ -15,15 +16,20 @@ const free: Buffer[] = [];
 /** Of one that is released. */
 const NOTHING = Buffer.alloc(0);
 
-/** The text of a record, to be given back once with `release`. */
+/** The values of a start, to be given back once with `release`, and what it shares with others. */
 export class KeptStart {
+  readonly caller: SharedText;
+  readonly offer: SharedText;
   private bytes: Buffer;
   private readonly length: number;
 
-  constructor(text: AsciiText) {
-    this.length = text.end - text.start;
+  /** What lies in `text` from this offset on. */
+  constructor(caller: SharedText, offer: SharedText, text: AsciiText, from: number) {
+    this.caller = caller;
+    this.offer = offer;
+    this.length = text.end - from;
     this.bytes = this.length > KEPT_BYTES ? Buffer.allocUnsafeSlow(this.length) : (free.pop() ?? Buffer.allocUnsafeSlow(KEPT_BYTES));
-    text.bytes.copy(this.bytes, 0, text.start, text.end);
+    text.bytes.copy(this.bytes, 0, from, text.end);
   }
 
   /** Not after `release`: the memory is another's then. */

@@ -1,7 +1,6 @@
 // Writes execution records in groups: all that one turn of the event loop brings goes to the spool in one write (PERFORMANCE 8: 1.4 µs for
 // a write each, 0.3 µs at 50 for one), and each caller goes on when its record is written, never before.
 
-import type { AsciiText } from '../../platform/ascii-text.ts';
 import type { RecordGroup } from '../../platform/record-group.ts';
 import { atTurnEnd } from '../../platform/turn-end.ts';
 
@@ -10,7 +9,7 @@ export interface RecordSink {
   /** An empty group. */
   takeGroup(): RecordGroup;
   /**
-   * Takes a group over, each of its records the JSON of an ExecutionRecord. When it returns they survive the death of this process; it throws when
+   * Takes a group over. When it returns its records survive the death of this process; it throws when
    * they may not. What is thrown may say how many are written all the same: `recordsWritten`, the first ones.
    */
   appendGroup(group: RecordGroup): void;
@@ -32,7 +31,7 @@ export class RecordJournal {
   private readonly onFault: (fault: unknown) => void;
   private group: RecordGroup | null = null;
   private waiting: RecordOwner[] = [];
-  private owed: string[] = [];
+  private owed: ((group: RecordGroup) => void)[] = [];
   private offering: NodeJS.Timeout | null = null;
   private readonly atEndOfTurn: (run: () => void) => void;
 
@@ -43,13 +42,12 @@ export class RecordJournal {
     this.atEndOfTurn = atEndOfTurn;
   }
 
-  /** Begins a record: its JSON is to be put into what this returns, at once, and `append` ends it. */
-  begin(): AsciiText {
+  /** A record is to be begun and put into what this returns, at once, and `append` ends it. */
+  begin(): RecordGroup {
     if (this.group === null) {
       this.group = this.sink.takeGroup();
       this.atEndOfTurn(this.writeGroup);
     }
-    this.group.beginRecord();
     return this.group;
   }
 
@@ -59,9 +57,9 @@ export class RecordJournal {
     this.waiting.push(owner);
   }
 
-  /** For a record that nobody waits for: it is written as soon as the spool takes it, however long that is, unless the process ends before. */
-  appendWhenPossible(record: string): void {
-    this.owed.push(record);
+  /** For a record that nobody waits for: it is written as soon as the spool takes it, however long that is, unless the process ends before. `put` may be called more than once. */
+  appendWhenPossible(put: (group: RecordGroup) => void): void {
+    this.owed.push(put);
     this.offering ??= setInterval(this.writeOwed, OFFER_AGAIN_MS).unref();
   }
 
@@ -82,9 +80,8 @@ export class RecordJournal {
   private readonly writeOwed = (): void => {
     const owed = this.owed;
     const group = this.sink.takeGroup();
-    for (const record of owed) {
-      group.beginRecord();
-      group.putAscii(record);
+    for (const put of owed) {
+      put(group);
       group.endRecord();
     }
     this.owed = owed.slice(this.write(group).count);
@@ -95,7 +92,7 @@ export class RecordJournal {
 
   /** How many of them are written, the first ones, and why not all. */
   private write(group: RecordGroup): { count: number; fault: unknown } {
-    const count = group.ends.length;
+    const count = group.records;
     try {
       this.sink.appendGroup(group);
       return { count, fault: null };

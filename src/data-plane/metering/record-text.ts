@@ -2,10 +2,12 @@
 // from, since text that is joined from many pieces is made of as many objects. What a caller and an offer contribute is made once for each of them.
 
 import type { ExecutionStart, TerminalRecord } from '../../domain/executions/execution-record.ts';
+import { callerForm, offerForm } from '../../domain/executions/record-form.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { ModelRoute } from '../../domain/routing/model-route.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
-import { AsciiText, jsonAscii } from '../../platform/ascii-text.ts';
+import { type AsciiText, jsonAscii } from '../../platform/ascii-text.ts';
+import { RecordGroup, SharedText } from '../../platform/record-group.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import { KeptStart } from './kept-start.ts';
 
@@ -31,40 +33,58 @@ export interface EndParts
   readonly budgetUse: bigint | null;
 }
 
-/** With the wallet that pays where that is the principal's own. */
-const principalTexts = new WeakMap<ScopedPrincipal, Buffer>();
-const offerTexts = new WeakMap<Offer, { readonly model: string; readonly text: Buffer }>();
+/** Made for one combination of what else it says, and found again by it. */
+interface CallerText {
+  readonly walletId: string | null;
+  readonly text: SharedText;
+}
 
-function principalText(principal: ScopedPrincipal, walletId: string | null): Buffer {
-  let text = walletId === principal.walletId ? principalTexts.get(principal) : undefined;
-  if (text === undefined) {
-    const { organizationId, teamId, userId, apiKeyId } = principal;
-    text = valuesOf([organizationId, teamId, userId, apiKeyId, walletId]);
-    if (walletId === principal.walletId) principalTexts.set(principal, text);
-  }
+interface OfferText {
+  readonly api: string;
+  readonly requestedModel: string;
+  readonly model: string;
+  readonly text: SharedText;
+}
+
+/** A caller has few wallets, an offer is asked for by few names in few dialects; beyond so many the oldest is made anew. */
+const COMBINATIONS_MAX = 16;
+const callers = new WeakMap<ScopedPrincipal, CallerText[]>();
+const offers = new WeakMap<Offer, OfferText[]>();
+
+function callerOf({ principal, walletId }: StartParts): SharedText {
+  const made = combinationsOf(callers, principal);
+  for (const known of made) if (known.walletId === walletId) return known.text;
+  const { organizationId, teamId, userId, apiKeyId } = principal;
+  const text = new SharedText(callerForm({ organizationId, teamId, userId, apiKeyId, walletId }));
+  made.push({ walletId, text });
   return text;
 }
 
-function offerText(offer: Offer, model: string): Buffer {
-  const known = offerTexts.get(offer);
-  if (known !== undefined && known.model === model) return known.text;
+function offerOf({ offer, api, requestedModel, model }: StartParts): SharedText {
+  const made = combinationsOf(offers, offer);
+  for (const known of made) if (known.requestedModel === requestedModel && known.api === api && known.model === model) return known.text;
   const { provider, providerModel, price } = offer;
-  const text = valuesOf([model, provider.id, providerModel, price?.version ?? null]);
-  offerTexts.set(offer, { model, text });
+  const text = new SharedText(offerForm({ api, requestedModel, model, provider: provider.id, providerModel, priceVersion: price?.version ?? null }));
+  made.push({ api, requestedModel, model, text });
   return text;
 }
 
-/** An array's JSON without the brackets around it. */
-function valuesOf(values: readonly (string | null)[]): Buffer {
-  return Buffer.from(jsonAscii(values).slice(1, -1), 'latin1');
+function combinationsOf<Of extends object, Made>(all: WeakMap<Of, Made[]>, of: Of): Made[] {
+  const known = all.get(of);
+  if (known !== undefined) {
+    if (known.length > COMBINATIONS_MAX) known.shift();
+    return known;
+  }
+  const none: Made[] = [];
+  all.set(of, none);
+  return none;
 }
 
 const fragment = (text: string): Buffer => Buffer.from(text, 'latin1');
 
-const ADMITTED = fragment('["a",["');
-const TERMINAL = fragment('["t"');
+const ADMITTED = fragment('["a",');
+const TERMINAL = fragment('["t",');
 const NO_LABELS = fragment('null,[],');
-const CLOSE = fragment(']]');
 const COMMA = 0x2c;
 const QUOTE = 0x22;
 const OPEN_BRACKET = 0x5b;
@@ -74,28 +94,18 @@ const ONE = 0x31;
 /** More than the values of a record take whose length is bounded: counts, amounts, instants, names of ours. */
 const BOUNDED_BYTES = 1_024;
 
-/** Puts an AdmittedRecord. */
-export function putAdmitted(out: AsciiText, start: StartParts): void {
+/** Puts an AdmittedRecord and keeps what it says, for the TerminalRecord. */
+export function putAdmitted(out: RecordGroup, start: StartParts): KeptStart {
   const { clientRequestId, tags, route, budgets } = start;
-  out.reserve(BOUNDED_BYTES);
-  out.put(ADMITTED);
+  const [caller, offer] = [callerOf(start), offerOf(start)];
+  beginReferring(out, ADMITTED, caller, offer);
+  const from = out.end;
+  out.putByte(OPEN_BRACKET);
+  out.putByte(QUOTE);
   out.putShort(start.id);
   out.putByte(QUOTE);
   out.putByte(COMMA);
   out.putNumber(start.admittedAtMs);
-  out.putByte(COMMA);
-  out.put(principalText(start.principal, start.walletId));
-  out.reserve(BOUNDED_BYTES);
-  out.putByte(COMMA);
-  out.putByte(QUOTE);
-  out.putShort(start.api);
-  out.putByte(QUOTE);
-  out.putByte(COMMA);
-  out.putQuoted(start.requestedModel);
-  out.reserve(BOUNDED_BYTES);
-  out.putByte(COMMA);
-  out.put(offerText(start.offer, start.model));
-  out.reserve(BOUNDED_BYTES);
   out.putByte(COMMA);
   out.putByte(start.streamed ? ONE : ZERO);
   out.putByte(COMMA);
@@ -110,25 +120,40 @@ export function putAdmitted(out: AsciiText, start: StartParts): void {
   out.putByte(COMMA);
   out.putNumber(start.requestBytes);
   if (route !== null || budgets.length > 0) out.putAscii(`,${jsonAscii(route)},${jsonAscii(budgets.length > 0 ? budgets : null)}`);
-  out.put(CLOSE);
+  out.reserve(BOUNDED_BYTES);
+  out.putByte(CLOSE_BRACKET);
+  const kept = new KeptStart(caller, offer, out, from);
+  out.putByte(CLOSE_BRACKET);
+  return kept;
+}
+
+/** Begins a record with the numbers of what it refers to, and makes room. */
+function beginReferring(out: RecordGroup, kind: Buffer, caller: SharedText, offer: SharedText): void {
+  const callerNumber = out.share(caller);
+  const offerNumber = out.share(offer);
+  out.beginRecord();
+  out.reserve(BOUNDED_BYTES);
+  out.put(kind);
+  out.putNumber(callerNumber);
+  out.putByte(COMMA);
+  out.putNumber(offerNumber);
+  out.putByte(COMMA);
 }
 
 /** For what happens rarely. */
-const rareText = new AsciiText();
+const rareGroup = new RecordGroup();
 
-/** What the AdmittedRecord says, for the TerminalRecord. */
+/** What an AdmittedRecord would say. */
 export function keepAdmitted(start: StartParts): KeptStart {
-  rareText.begin();
-  putAdmitted(rareText, start);
-  return new KeptStart(rareText);
+  rareGroup.clear();
+  return putAdmitted(rareGroup, start);
 }
 
-/** Puts a TerminalRecord: what the admitted one's text says, and the end behind it. */
-export function putTerminal(out: AsciiText, admitted: KeptStart, end: EndParts): void {
+/** Puts a TerminalRecord: what the admitted one says, and the end behind it. */
+export function putTerminal(out: RecordGroup, admitted: KeptStart, end: EndParts): void {
+  beginReferring(out, TERMINAL, admitted.caller, admitted.offer);
   admitted.putInto(out);
   out.reserve(BOUNDED_BYTES);
-  out.overwriteStart(TERMINAL);
-  out.dropLast();
   out.putByte(COMMA);
   out.putByte(OPEN_BRACKET);
   out.putNumber(end.endedAtMs);
@@ -154,7 +179,9 @@ export function putTerminal(out: AsciiText, admitted: KeptStart, end: EndParts):
   out.putByte(COMMA);
   out.putNumber(end.responseBytes);
   putRare(out, end);
-  out.put(CLOSE);
+  out.reserve(2);
+  out.putByte(CLOSE_BRACKET);
+  out.putByte(CLOSE_BRACKET);
 }
 
 /** A name of ours, in room. */
@@ -167,13 +194,6 @@ function putName(out: AsciiText, name: string | null): void {
   out.putByte(QUOTE);
   out.putShort(name);
   out.putByte(QUOTE);
-}
-
-/** The text of a TerminalRecord. */
-export function terminalRecord(admitted: KeptStart, end: EndParts): string {
-  rareText.begin();
-  putTerminal(rareText, admitted, end);
-  return rareText.take();
 }
 
 /** In room. */

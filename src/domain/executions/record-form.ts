@@ -1,7 +1,8 @@
-// How a record lies in a spool: as JSON arrays of its values in the order below, half as long as an object with names. Every request writes two
-// records, and what they cost is their bytes.
+// How records lie in a spool: several in a frame, a JSON array, each as arrays of its values in the order below; what many of them say alike is there
+// once, before the first that refers to it by its number, and holds for this frame alone. Every request writes two records, and what they cost is their bytes.
 //
-//   ["a", [start]]     admitted            ["t", [start], [end]]     terminal
+//   [ ["c", ...caller], ["o", ...offer], ["a", caller, offer, [...start]], ["t", caller, offer, [...start], [...end]], ... ]
+//       number 0            number 1       admitted                        terminal
 //
 // A value is only ever added behind the others; a record that lacks some was written before there were any, or has none of them.
 
@@ -13,20 +14,28 @@ type End = Omit<TerminalRecord, keyof ExecutionStart | 'type'>;
 type Flag = 0 | 1;
 type Count = number | null;
 
-type StartForm = readonly [
-  id: Start['id'],
-  admittedAtMs: Start['admittedAtMs'],
+type CallerForm = readonly [
+  kind: 'c',
   organizationId: Start['organizationId'],
   teamId: Start['teamId'],
   userId: Start['userId'],
   apiKeyId: Start['apiKeyId'],
   walletId: Start['walletId'],
+];
+
+type OfferForm = readonly [
+  kind: 'o',
   api: Start['api'],
   requestedModel: Start['requestedModel'],
   model: Start['model'],
   provider: Start['provider'],
   providerModel: Start['providerModel'],
   priceVersion: Start['priceVersion'],
+];
+
+type StartForm = readonly [
+  id: Start['id'],
+  admittedAtMs: Start['admittedAtMs'],
   streamed: Flag,
   clientRequestId: Start['clientRequestId'],
   tags: Start['tags'],
@@ -58,13 +67,69 @@ type EndForm = readonly [
 
 type UsageForm = readonly [input: Count, cachedInput: Count, cacheWrite: Count, output: Count, reasoning: Count, images: Count];
 
-/** The record of a parsed value; null when it is none. Records of older versions are objects with names. */
-export function readRecordForm(value: unknown): ExecutionRecord | null {
-  if (!Array.isArray(value)) return isNamed(value) ? value : null;
-  const [type, start, end] = value as readonly unknown[];
-  if (type === 'a' && Array.isArray(start)) return { type: 'admitted', ...readStart(start as unknown as StartForm) };
-  if (type !== 't' || !Array.isArray(start) || !Array.isArray(end)) return null;
-  return { type: 'terminal', ...readStart(start as unknown as StartForm), ...readEnd(end as unknown as EndForm) };
+type Caller = Pick<Start, 'organizationId' | 'teamId' | 'userId' | 'apiKeyId' | 'walletId'>;
+type AskedOffer = Pick<Start, 'api' | 'requestedModel' | 'model' | 'provider' | 'providerModel' | 'priceVersion'>;
+
+export function callerForm({ organizationId, teamId, userId, apiKeyId, walletId }: Caller): CallerForm {
+  return ['c', organizationId, teamId, userId, apiKeyId, walletId];
+}
+
+export function offerForm({ api, requestedModel, model, provider, providerModel, priceVersion }: AskedOffer): OfferForm {
+  return ['o', api, requestedModel, model, provider, providerModel, priceVersion];
+}
+
+/** The records of a frame that is parsed; null when it is none. Older versions wrote one record in a frame, as an object with names or as arrays that share nothing. */
+export function readFrameForm(value: unknown): ExecutionRecord[] | null {
+  if (!Array.isArray(value)) return isNamed(value) ? [value] : null;
+  if (typeof value[0] === 'string') return readAlone(value);
+  const shared: (Caller | AskedOffer)[] = [];
+  const records: ExecutionRecord[] = [];
+  for (const item of value as readonly unknown[]) {
+    const record = Array.isArray(item) ? readItem(item, shared) : isNamed(item) ? item : null;
+    if (record === null) return null;
+    if (record !== SHARED) records.push(record);
+  }
+  return records.length === 0 ? null : records;
+}
+
+/** `[kind, [id, admittedAtMs, ...caller, ...offer, ...rest], [...end]]`. */
+function readAlone([kind, start, end]: readonly unknown[]): ExecutionRecord[] | null {
+  if (!Array.isArray(start)) return null;
+  const values = start as readonly unknown[];
+  return readFrameForm([
+    ['c', ...values.slice(2, 7)],
+    ['o', ...values.slice(7, 13)],
+    [kind, 0, 1, [...values.slice(0, 2), ...values.slice(13)], end],
+  ]);
+}
+
+/** What is read is no record, but what records refer to. */
+const SHARED = Symbol('shared');
+
+function readItem(item: readonly unknown[], shared: (Caller | AskedOffer)[]): ExecutionRecord | typeof SHARED | null {
+  switch (item[0]) {
+    case 'c': {
+      const [, organizationId, teamId, userId, apiKeyId, walletId] = item as CallerForm;
+      shared.push({ organizationId, teamId, userId, apiKeyId, walletId });
+      return SHARED;
+    }
+    case 'o': {
+      const [, api, requestedModel, model, provider, providerModel, priceVersion] = item as OfferForm;
+      shared.push({ api, requestedModel, model, provider, providerModel, priceVersion });
+      return SHARED;
+    }
+    case 'a': {
+      const start = readStart(item, shared);
+      return start && { type: 'admitted', ...start };
+    }
+    case 't': {
+      const start = readStart(item, shared);
+      const end = item[4];
+      return start && Array.isArray(end) ? { type: 'terminal', ...start, ...readEnd(end as unknown as EndForm) } : null;
+    }
+    default:
+      return null;
+  }
 }
 
 function isNamed(value: unknown): value is ExecutionRecord {
@@ -73,28 +138,24 @@ function isNamed(value: unknown): value is ExecutionRecord {
   return type === 'admitted' || type === 'terminal';
 }
 
-function readStart(form: StartForm): ExecutionStart {
-  const route = form[18] ?? null;
-  const budgets = form[19] ?? null;
+function readStart(item: readonly unknown[], shared: readonly (Caller | AskedOffer)[]): ExecutionStart | null {
+  const [, callerNumber, offerNumber, values] = item;
+  const caller = shared[callerNumber as number];
+  const offer = shared[offerNumber as number];
+  if (caller === undefined || !('walletId' in caller) || offer === undefined || !('api' in offer) || !Array.isArray(values)) return null;
+  const form = values as unknown as StartForm;
+  const route = form[7] ?? null;
+  const budgets = form[8] ?? null;
   return {
     id: form[0],
     admittedAtMs: form[1],
-    organizationId: form[2],
-    teamId: form[3],
-    userId: form[4],
-    apiKeyId: form[5],
-    walletId: form[6],
-    api: form[7],
-    requestedModel: form[8],
-    model: form[9],
-    provider: form[10],
-    providerModel: form[11],
-    priceVersion: form[12],
-    streamed: form[13] === 1,
-    clientRequestId: form[14],
-    tags: form[15],
-    authorizedAmount: form[16],
-    requestBytes: form[17],
+    ...caller,
+    ...offer,
+    streamed: form[2] === 1,
+    clientRequestId: form[3],
+    tags: form[4],
+    authorizedAmount: form[5],
+    requestBytes: form[6],
     ...(route === null ? NOTHING : { route }),
     ...(budgets === null ? NOTHING : { budgets }),
   };

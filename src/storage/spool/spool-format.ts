@@ -1,38 +1,38 @@
-// How a record lies in a spool segment, and how a reader tells a record from damage.
+// How records lie in a spool segment, and how a reader tells them from damage.
 //
-//   | u32 length | u32 crc32 of the payload | payload: JSON, UTF-8 |     both numbers little-endian, length counts the payload alone
+//   | u32 length | u32 crc32 of the payload | payload: JSON, UTF-8 |     a frame; both numbers little-endian, length counts the payload alone
 //
-// A length is below 2^24, so every header has a zero byte, and JSON text never has one (control characters are escaped): the
-// bytes of a payload can never be taken for a header. That is why a reader can find the next record after damaged bytes.
+// The payload is one array of records (domain/executions/record-form.ts). A length is below 2^24, so every header has a zero byte, and JSON text never has
+// one (control characters are escaped): the bytes of a payload can never be taken for a header. That is why a reader can find the next frame after damaged bytes.
 
 import { crc32 } from 'node:zlib';
 import { assert } from '../../platform/assert.ts';
-import { RECORD_HEADROOM_BYTES, type RecordGroup } from '../../platform/record-group.ts';
+import { FRAME_HEADROOM_BYTES, type RecordGroup } from '../../platform/record-group.ts';
 
-export const HEADER_BYTES = RECORD_HEADROOM_BYTES;
-/** Far above any real record (some 500 bytes). A longer length in a header is damage, not a record. */
-export const RECORD_BYTES_MAX = 1 << 20;
+export const HEADER_BYTES = FRAME_HEADROOM_BYTES;
+/** Far above any real frame (some 4,000 bytes). A longer length in a header is damage, not a frame. */
+export const PAYLOAD_BYTES_MAX = 1 << 20;
 
-/** Writes the header of the record that lies from `offset`, with room for the header, to `end`. */
-export function frameRecord(bytes: Buffer, offset: number, end: number): void {
+/** Writes the header of the frame that lies from `offset`, with room for the header, to `end`. */
+export function writeHeader(bytes: Buffer, offset: number, end: number): void {
   const payloadStart = offset + HEADER_BYTES;
   bytes.writeUInt32LE(end - payloadStart, offset);
   bytes.writeUInt32LE(crc32(bytes.subarray(payloadStart, end)), offset + 4);
 }
 
-/** The headers of all of its records. */
-export function frameGroup({ bytes, ends }: RecordGroup): void {
+/** The headers of all of its frames. */
+export function writeHeaders({ bytes, ends }: RecordGroup): void {
   let start = 0;
   for (const end of ends) {
-    const recordBytes = end - start - HEADER_BYTES;
-    assert(recordBytes > 0 && recordBytes <= RECORD_BYTES_MAX, `spool: a record of ${recordBytes} bytes`);
-    frameRecord(bytes, start, end);
+    const payloadBytes = end - start - HEADER_BYTES;
+    assert(payloadBytes > 0 && payloadBytes <= PAYLOAD_BYTES_MAX, `spool: a frame of ${payloadBytes} bytes`);
+    writeHeader(bytes, start, end);
     start = end;
   }
 }
 
-/** What stands at an offset: a whole record that matches its checksum, the beginning of one that the buffer ends in, or damage. */
-export type Frame = { readonly kind: 'record'; readonly payloadStart: number; readonly end: number } | { readonly kind: 'torn' | 'corrupt' };
+/** What stands at an offset: a whole frame that matches its checksum, the beginning of one that the buffer ends in, or damage. */
+export type Frame = { readonly kind: 'whole'; readonly payloadStart: number; readonly end: number } | { readonly kind: 'torn' | 'corrupt' };
 
 const TORN: Frame = { kind: 'torn' };
 const CORRUPT: Frame = { kind: 'corrupt' };
@@ -41,30 +41,30 @@ export function readFrame(buffer: Buffer, offset: number): Frame {
   const payloadStart = offset + HEADER_BYTES;
   if (payloadStart > buffer.length) return TORN;
   const length = buffer.readUInt32LE(offset);
-  if (length === 0 || length > RECORD_BYTES_MAX) return CORRUPT;
+  if (length === 0 || length > PAYLOAD_BYTES_MAX) return CORRUPT;
   const end = payloadStart + length;
   if (end > buffer.length) return TORN;
   if (crc32(buffer.subarray(payloadStart, end)) !== buffer.readUInt32LE(offset + 4)) return CORRUPT;
-  return { kind: 'record', payloadStart, end };
+  return { kind: 'whole', payloadStart, end };
 }
 
-/** The offset of the first whole record after `offset`; -1 when there is none in the buffer. */
+/** The offset of the first whole frame after `offset`; -1 when there is none in the buffer. */
 export function findNextFrame(buffer: Buffer, offset: number): number {
   for (let candidate = offset + 1; candidate + HEADER_BYTES < buffer.length; candidate++) {
-    if (readFrame(buffer, candidate).kind === 'record') return candidate;
+    if (readFrame(buffer, candidate).kind === 'whole') return candidate;
   }
   return -1;
 }
 
 /**
- * Whether the bytes from `offset` to the end are what an interrupted write or a power cut leaves: part of one record, or zeros.
+ * Whether the bytes from `offset` to the end are what an interrupted write or a power cut leaves: part of one frame, or zeros.
  * Anything else is damage to bytes that had been written, and must not pass for a torn tail.
  */
 export function isTornTail(buffer: Buffer, offset: number): boolean {
   if (isZero(buffer, offset)) return true;
   if (readFrame(buffer, offset).kind !== 'torn') return false;
   if (offset + HEADER_BYTES > buffer.length) return true;
-  // A damaged length can reach past the end as a torn record does; then the payload is all there and matches, or whole records follow.
+  // A damaged length can reach past the end as a torn frame does; then the payload is all there and matches, or whole frames follow.
   if (crc32(buffer.subarray(offset + HEADER_BYTES)) === buffer.readUInt32LE(offset + 4)) return false;
   return findNextFrame(buffer, offset) === -1;
 }

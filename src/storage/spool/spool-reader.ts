@@ -3,43 +3,44 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionRecord } from '../../domain/executions/execution-record.ts';
-import { readRecordForm } from '../../domain/executions/record-form.ts';
+import { readFrameForm } from '../../domain/executions/record-form.ts';
 import { segmentFileName } from './spool-directory.ts';
-import { findNextFrame, HEADER_BYTES, isTornTail, RECORD_BYTES_MAX, readFrame } from './spool-format.ts';
+import { findNextFrame, HEADER_BYTES, isTornTail, PAYLOAD_BYTES_MAX, readFrame } from './spool-format.ts';
 
 export interface SegmentPrefix {
   readonly records: ExecutionRecord[];
-  /** Where reading stopped: the end of the last record that was read. */
+  /** Where reading stopped: the end of the last frame that was read. */
   readonly nextOffset: number;
-  /** The buffer ends inside a record. */
+  /** The buffer ends inside a frame. */
   readonly torn: boolean;
-  /** The bytes at `nextOffset` are not a record. */
+  /** The bytes at `nextOffset` are not a frame of records. */
   readonly corrupt: boolean;
 }
 
+/** Whole frames, until there are `recordsMax` records or more. */
 export function readSegment(buffer: Buffer, offset: number, recordsMax: number = Number.POSITIVE_INFINITY): SegmentPrefix {
   const records: ExecutionRecord[] = [];
   let nextOffset = offset;
   while (nextOffset < buffer.length && records.length < recordsMax) {
     const frame = readFrame(buffer, nextOffset);
-    if (frame.kind !== 'record') return { records, nextOffset, torn: frame.kind === 'torn', corrupt: frame.kind === 'corrupt' };
-    const record = parseRecord(buffer, frame.payloadStart, frame.end);
-    if (record === null) return { records, nextOffset, torn: false, corrupt: true };
-    records.push(record);
+    if (frame.kind !== 'whole') return { records, nextOffset, torn: frame.kind === 'torn', corrupt: frame.kind === 'corrupt' };
+    const framed = parseFrame(buffer, frame.payloadStart, frame.end);
+    if (framed === null) return { records, nextOffset, torn: false, corrupt: true };
+    for (const record of framed) records.push(record);
     nextOffset = frame.end;
   }
   return { records, nextOffset, torn: false, corrupt: false };
 }
 
-function parseRecord(buffer: Buffer, start: number, end: number): ExecutionRecord | null {
+function parseFrame(buffer: Buffer, start: number, end: number): ExecutionRecord[] | null {
   try {
-    return readRecordForm(JSON.parse(buffer.toString('utf8', start, end)));
+    return readFrameForm(JSON.parse(buffer.toString('utf8', start, end)));
   } catch {
     return null;
   }
 }
 
-/** A bounded run of records of one segment, from one offset. */
+/** A bounded run of one segment's frames, from one offset. */
 export interface SegmentBatch {
   readonly records: ExecutionRecord[];
   readonly fromOffset: number;
@@ -51,21 +52,22 @@ export interface SegmentBatch {
 }
 
 export interface BatchLimits {
+  /** A batch ends with the frame that reaches it. */
   readonly recordsMax: number;
   readonly bytesMax: number;
 }
 
-/** What stands where no record could be read. */
+/** What stands where no frame could be read. */
 export interface SegmentDamage {
   readonly bytes: Buffer;
   readonly nextOffset: number;
-  /** By now it is a record: its write was under way when it was looked at before. */
-  readonly isRecord: boolean;
-  readonly recordFollows: boolean;
+  /** By now it is a frame: its write was under way when it was looked at before. */
+  readonly isFrame: boolean;
+  readonly frameFollows: boolean;
   readonly tornTail: boolean;
 }
 
-const RECORD_ROOM = RECORD_BYTES_MAX + HEADER_BYTES;
+const FRAME_ROOM = PAYLOAD_BYTES_MAX + HEADER_BYTES;
 
 /** One reader reuses one buffer; a batch's records do not point into it. */
 export class SpoolReader {
@@ -76,8 +78,8 @@ export class SpoolReader {
       let window = this.#read(fd, fromOffset, Math.min(limits.bytesMax, segmentBytes - fromOffset));
       let prefix = readSegment(window, 0, limits.recordsMax);
       if (prefix.torn && prefix.records.length === 0 && fromOffset + window.length < segmentBytes) {
-        // One record larger than the window.
-        window = this.#read(fd, fromOffset, Math.min(RECORD_ROOM, segmentBytes - fromOffset));
+        // One frame larger than the window.
+        window = this.#read(fd, fromOffset, Math.min(FRAME_ROOM, segmentBytes - fromOffset));
         prefix = readSegment(window, 0, 1);
       }
       const toOffset = fromOffset + prefix.nextOffset;
@@ -87,7 +89,7 @@ export class SpoolReader {
     });
   }
 
-  /** The damaged bytes at `offset` of a segment: up to the next record, or to the end when there is none. */
+  /** The damaged bytes at `offset` of a segment: up to the next frame, or to the end when there is none. */
   readDamage(directory: string, segment: number, offset: number): SegmentDamage {
     return this.#withFile(directory, segment, (fd, segmentBytes) => {
       const rest = Buffer.from(this.#read(fd, offset, segmentBytes - offset));
@@ -96,8 +98,8 @@ export class SpoolReader {
       return {
         bytes: rest.subarray(0, length),
         nextOffset: offset + length,
-        isRecord: isReadable(rest, 0),
-        recordFollows: next !== -1,
+        isFrame: isReadable(rest, 0),
+        frameFollows: next !== -1,
         tornTail: isTornTail(rest, 0),
       };
     });
@@ -134,7 +136,7 @@ export class SpoolReader {
   }
 }
 
-/** A record that is whole by its checksum and also parses; anything less is still damage. */
+/** A frame that is whole by its checksum and also parses; anything less is still damage. */
 function findNextReadable(buffer: Buffer): number {
   for (let next = findNextFrame(buffer, 0); next !== -1; next = findNextFrame(buffer, next)) {
     if (isReadable(buffer, next)) return next;
@@ -144,5 +146,5 @@ function findNextReadable(buffer: Buffer): number {
 
 function isReadable(buffer: Buffer, offset: number): boolean {
   const frame = readFrame(buffer, offset);
-  return frame.kind === 'record' && parseRecord(buffer, frame.payloadStart, frame.end) !== null;
+  return frame.kind === 'whole' && parseFrame(buffer, frame.payloadStart, frame.end) !== null;
 }

@@ -22,8 +22,9 @@ import { makeDirectoryDurably, syncDirectory, writeFileDurably } from './durable
 import { FreeGroups } from './free-groups.ts';
 import { readProcessIdentity } from './process-identity.ts';
 import { CLOSED_FILE, OWNER_FILE, type SpoolOwner, segmentFileName } from './spool-directory.ts';
+import { SpoolFault } from './spool-fault.ts';
 import { nodeFileSystem, type SpoolFileSystem } from './spool-file-system.ts';
-import { frameGroup } from './spool-format.ts';
+import { writeHeaders } from './spool-format.ts';
 import { SpoolReserve } from './spool-reserve.ts';
 
 export interface SpoolWriterOptions {
@@ -41,16 +42,6 @@ export interface SpoolWriterOptions {
   readonly fileSystem?: SpoolFileSystem;
 }
 
-/** The spool did not take all records. `recordsWritten` counts those of the failed call that are in it all the same, its first ones. */
-export class SpoolFault extends Error {
-  override readonly name = 'SpoolFault';
-  readonly recordsWritten: number;
-  constructor(message: string, recordsWritten: number, options?: ErrorOptions) {
-    super(message, options);
-    this.recordsWritten = recordsWritten;
-  }
-}
-
 /** A sync that does not come back stops admission too: until it does, all of this is kept in memory. */
 const UNSYNCED_BYTES_MAX = 64 * 1024 * 1024;
 /** A fresh segment is tried at once after a fault, then ever less often. */
@@ -58,7 +49,7 @@ const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 const FULL_CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
 
-/** A run of framed records. */
+/** A run of frames. */
 interface WrittenRun {
   readonly bytes: Buffer;
   readonly start: number;
@@ -134,21 +125,25 @@ export class SpoolWriter {
   }
 
   /**
-   * The records of a group, each the JSON of an ExecutionRecord, in one write. When this returns they survive the death of the process; a power cut
-   * can still take what the last sync interval wrote. The group is the spool's from here on, whatever comes of it.
+   * The records of a group in one write. When this returns they survive the death of the process; a power cut can still take what the last sync interval
+   * wrote. The group is the spool's from here on, whatever comes of it.
    */
   appendGroup(group: RecordGroup): void {
     assert(!this.#closed, 'spool: append after close');
+    group.endFrame();
     if (group.ends.length === 0) return;
-    frameGroup(group);
-    const records = group.ends.length;
+    writeHeaders(group);
+    const { records } = group;
     try {
       if ((this.#torn || this.#doubted) && this.#mayRetry()) this.#beginAfresh();
       if (this.#torn) throw new SpoolFault('the spool cannot be written', 0);
       this.#write(group.bytes, 0, group.ends, group);
       this.recordsAppended += records;
     } catch (error) {
-      if (error instanceof SpoolFault) this.recordsAppended += error.recordsWritten;
+      if (error instanceof SpoolFault) {
+        error.recordsWritten = group.recordsIn(error.framesWritten);
+        this.recordsAppended += error.recordsWritten;
+      }
       throw error;
     }
   }
@@ -171,7 +166,7 @@ export class SpoolWriter {
     writeFileDurably(join(this.directory, CLOSED_FILE), '');
   }
 
-  /** In one piece. `group`: of which these are all the records. */
+  /** In one piece: frames, by where they end. `group`: of which these are all. */
   #write(bytes: Buffer, start: number, ends: readonly number[], group: RecordGroup | null): void {
     const end = ends.at(-1) ?? start;
     if (this.#segmentBytes > 0 && this.#segmentBytes + end - start > this.#options.segmentBytesMax) this.#rotate();
@@ -192,7 +187,7 @@ export class SpoolWriter {
       this.#beginAfresh();
       this.#write(bytes, wholeEnd, ends.slice(whole), null);
     } catch (error) {
-      throw new SpoolFault('the spool cannot be written', whole + (error instanceof SpoolFault ? error.recordsWritten : 0), { cause: error });
+      throw new SpoolFault('the spool cannot be written', whole + (error instanceof SpoolFault ? error.framesWritten : 0), { cause: error });
     }
   }
 
@@ -214,7 +209,7 @@ export class SpoolWriter {
     }
   }
 
-  /** Whole records stay, since jobs may have read them already; a torn one goes. Returns how many are whole. */
+  /** Whole frames stay, since jobs may have read them already; a torn one goes. Returns how many are whole. */
   #cutBack(start: number, written: number, ends: readonly number[]): number {
     const whole = ends.filter((end) => end - start <= written).length;
     const wholeBytes = (ends[whole - 1] ?? start) - start;
@@ -222,7 +217,7 @@ export class SpoolWriter {
       this.#files.ftruncate(this.#fd, this.#segmentBytes + wholeBytes);
     } catch (error) {
       this.#torn = true;
-      this.#report('cutting a torn record off', error);
+      this.#report('cutting a torn frame off', error);
     }
     return whole;
   }
@@ -298,7 +293,7 @@ export class SpoolWriter {
   #writeAgain(run: WrittenRun): unknown {
     const fault = this.#writeBytes(run.bytes, run.start, run.end);
     if (fault === null) this.#keep(run);
-    else this.#cutBack(0, 0, []); // A torn record would pass for damage, since another segment follows this one.
+    else this.#cutBack(0, 0, []); // A torn frame would pass for damage, since another segment follows this one.
     return fault === null ? null : fault.cause;
   }
 

@@ -3,6 +3,7 @@
 import type { UpstreamFault } from '../data-plane/relay/http1/connection.ts';
 import { UPSTREAM_TIMEOUTS, UpstreamOrigin } from '../data-plane/relay/upstream.ts';
 import type { Provider, ProviderTimeouts } from '../domain/models/catalog.ts';
+import type { Clock } from '../platform/clock.ts';
 import type { Counter, MetricsRegistry } from '../platform/metrics.ts';
 
 interface Address {
@@ -17,7 +18,10 @@ export class ProviderOrigins {
   private readonly addresses = new WeakMap<Provider, Address>();
   private readonly faults: Counter<readonly ['provider', 'kind']>;
 
-  constructor(metrics: MetricsRegistry) {
+  private readonly clock: Clock;
+
+  constructor(metrics: MetricsRegistry, clock: Clock) {
+    this.clock = clock;
     this.faults = metrics.counter('tollgate_upstream_errors_total', 'Calls to providers that failed, by kind', ['provider', 'kind']);
     metrics.gauge('tollgate_upstream_open', 'Calls to providers whose reply has not ended', { read: () => this.openCalls() });
   }
@@ -45,7 +49,7 @@ export class ProviderOrigins {
     const key = [address, timeouts.connectMs, timeouts.firstByteMs, timeouts.idleMs, timeouts.totalMs].join(' ');
     let origin = this.origins.get(key);
     if (origin === undefined) {
-      origin = new UpstreamOrigin(address, timeouts);
+      origin = new UpstreamOrigin(address, timeouts, this.clock);
       this.origins.set(key, origin);
     }
     return origin;

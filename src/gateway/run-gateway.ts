@@ -24,6 +24,7 @@ import type { Clock } from '../platform/clock.ts';
 import { createExecutionIdSource } from '../platform/execution-id.ts';
 import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
+import { TurnClock } from '../platform/turn-clock.ts';
 import { WorkerPool } from '../platform/worker-pool.ts';
 import { createRoutes } from '../routes.ts';
 import { findPrincipalByCredentialHash } from '../storage/postgres/credentials.ts';
@@ -79,7 +80,8 @@ interface Held {
 }
 
 /** Resolves once the process serves. */
-export async function runGateway(parts: GatewayParts): Promise<{ drain(limitMs: number): Promise<void> }> {
+export async function runGateway(given: GatewayParts): Promise<{ drain(limitMs: number): Promise<void> }> {
+  const parts = { ...given, clock: new TurnClock(given.clock) };
   const { config, log, clock } = parts;
   const held = await open(parts);
   const { leases, catalog, authenticator, origins, slabs } = held;
@@ -135,7 +137,7 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
     authenticator: new Authenticator(findPrincipalIn(postgres, config), clock),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     slabs: new SlabPool(),
-    origins: new ProviderOrigins(metrics),
+    origins: new ProviderOrigins(metrics, clock),
     savedResponses: new SavedResponses(findSavedResponseIn(postgres), clock),
   };
 }

@@ -19,6 +19,8 @@ export type HeaderList = readonly string[];
 
 const FORBIDDEN_IN_HEADER = /[\r\n\0]/;
 
+const METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
+
 const SEEN_AUTHORIZATION = 1;
 const SEEN_CONTENT_TYPE = 2;
 const SEEN_HOST = 4;
@@ -27,7 +29,9 @@ const SEEN_API_KEY = 16;
 
 export class Exchange {
   readonly route: Route;
+  /** In lower case. */
   readonly method: string;
+  /** As it was sent where the route leaves it open, else the route's. */
   readonly path: string;
   readonly query: string;
   readonly headers: string[] = [];
@@ -63,8 +67,9 @@ export class Exchange {
     this.response = response;
     this.route = route;
     this.context = context;
-    this.method = request.getMethod();
-    this.path = request.getUrl();
+    // What the route says already is not asked for: each question to uWebSockets.js makes a string.
+    this.method = route.anyMethod === true ? request.getMethod() : METHODS[route.method];
+    this.path = route.anyMethod === true || route.path.endsWith('*') ? request.getUrl() : route.path;
     // uWebSockets.js has undefined where there is no question mark.
     this.query = request.getQuery() ?? '';
     this.parameters = route.path.includes(':') ? readParameters(request, route.path) : NO_PARAMETERS;

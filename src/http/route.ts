@@ -5,7 +5,9 @@ import type { Exchange } from './exchange.ts';
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** uWebSockets.js pattern: literal segments and `:name`. */
+  /** Stands for all methods that no other route of its path has; `method` says nothing then. */
+  readonly anyMethod?: true;
+  /** uWebSockets.js pattern: literal segments, `:name`, and at its end `*`. */
   readonly path: string;
   /** How refusals on this route are written (spec 7). */
   readonly envelope: EnvelopeName;

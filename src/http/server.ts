@@ -57,14 +57,14 @@ export class Server {
       const isItem = /\/:\w+$/.test(path);
       const refuse = (exchange: Exchange): void =>
         exchange.refuse(isItem && exchange.method === 'post' ? { kind: 'unknown_path', path: exchange.path } : refusal);
-      const wrongMethod: Route = { method: 'GET', path, envelope, handle: refuse };
+      const wrongMethod: Route = { method: 'GET', anyMethod: true, path, envelope, handle: refuse };
       this.app.any(path, (response, request) => this.accept(response, request, wrongMethod));
     }
     // A route that is not in the table does not exist (DESIGN 5).
     this.app.any('/*', (response, request) => {
       const { envelope, hint } = explainUnknownPath(request.getUrl(), routes, this.context.renderContext.publicUrl);
       const handle = (exchange: Exchange): void => exchange.refuse({ kind: 'unknown_path', path: exchange.path, hint });
-      this.accept(response, request, { method: 'GET', path: '/*', envelope, handle });
+      this.accept(response, request, { method: 'GET', anyMethod: true, path: '/*', envelope, handle });
     });
   }
 

@@ -6,12 +6,10 @@ import { type Slab, SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
 import { type ReplyListener, type UpstreamCall, UpstreamOrigin } from '../../src/data-plane/relay/upstream.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { Server } from '../../src/http/server.ts';
-import { systemClock } from '../../src/platform/clock.ts';
-import { TurnClock } from '../../src/platform/turn-clock.ts';
 import { endWithParent } from '../harness/end-with-parent.ts';
 import { freePort } from '../harness/proxies.ts';
 
-const origin = new UpstreamOrigin(process.argv[2] ?? 'http://127.0.0.1:9', undefined, new TurnClock(systemClock));
+const origin = new UpstreamOrigin(process.argv[2] ?? 'http://127.0.0.1:9');
 const slabs = new SlabPool();
 
 class PlainRelay implements ReplyListener {

@@ -104,7 +104,8 @@ export class PostingShipping {
   async #postOneByOne(epoch: ShippedEpoch, attempts: Attempts, batch: PostingBatch): Promise<void> {
     const { postgres, fleet } = this.#options;
     const accepted: ExecutionRecord[] = [];
-    const refused: unknown[] = [];
+    const refused: string[] = [];
+    let firstError: unknown = null;
     for (const record of batch.records) {
       try {
         await postgres.transaction((client) => postExecutions(client, { ...batch, toOffset: batch.fromOffset, records: [record] }));
@@ -114,13 +115,14 @@ export class PostingShipping {
         if (!isDataFault(error)) throw error;
         attempts.refusedInARow++;
         if (attempts.refusedInARow > REFUSED_IN_A_ROW_MAX) throw error;
-        refused.push(error);
+        firstError ??= error;
+        refused.push(record.id);
       }
     }
     if (refused.length > 0) {
       const bytes = fleet.reader.readBytes(epoch.directory, batch.segment, batch.fromOffset, batch.toOffset);
-      const message = `${refused.length} of the ${batch.records.length} records of a frame were refused by the database, and the frame is set aside; the others are posted`;
-      this.#setAside(batch, bytes, message, refused[0]);
+      const message = `of ${batch.records.length} records in a frame, which is set aside, the database refused those of ${refused.join(', ')}; the others are posted`;
+      this.#setAside(batch, bytes, message, firstError);
     }
     await this.#post(epoch, { ...batch, records: [] }, accepted);
   }

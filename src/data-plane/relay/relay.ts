@@ -257,9 +257,8 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     this.call?.resume();
   }
 
-  write(): boolean {
+  write(): void {
     this.flush();
-    return !this.closed && !this.settling && !this.writer.blocked;
   }
 
   private readonly goOn = (): void => {

@@ -17,7 +17,6 @@ export class ProviderOrigins {
   /** By the catalog's own object, so that a request parses nothing; a changed catalog has new ones. */
   private readonly addresses = new WeakMap<Provider, Address>();
   private readonly faults: Counter<readonly ['provider', 'kind']>;
-
   private readonly clock: Clock;
 
   constructor(metrics: MetricsRegistry, clock: Clock) {

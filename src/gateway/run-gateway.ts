@@ -83,7 +83,7 @@ interface Held {
 export async function runGateway(given: GatewayParts): Promise<{ drain(limitMs: number): Promise<void> }> {
   const parts = { ...given, clock: new TurnClock(given.clock) };
   const { config, log, clock } = parts;
-  const held = await open(parts);
+  const held = await open(parts, given.clock);
   const { leases, catalog, authenticator, origins, slabs } = held;
   const { plane, previewer } = createPlane(parts, held);
   const server = createServer(parts, held, { plane, previewer });
@@ -113,7 +113,8 @@ export async function runGateway(given: GatewayParts): Promise<{ drain(limitMs: 
   };
 }
 
-async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held> {
+/** `exactClock`: for what expires. A process that stood still in the middle of a turn must not draw on a grant that others have by then. */
+async function open({ config, log, clock, metrics }: GatewayParts, exactClock: Clock): Promise<Held> {
   const postgres = createPostgres({ url: config.databaseUrl, log, max: POSTGRES_CONNECTIONS_MAX, statementTimeoutMs: POSTGRES_STATEMENT_TIMEOUT_MS });
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
   const directory = join(config.dataDirectory, 'spool');
@@ -130,11 +131,11 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
       log,
       clock,
     }),
-    leases: new AllowanceLeases(createLeaseStore(postgres, epoch, metrics), createLeaseTime(clock), (fault) =>
+    leases: new AllowanceLeases(createLeaseStore(postgres, epoch, metrics), createLeaseTime(exactClock), (fault) =>
       log.error({ err: fault }, 'fault while borrowing'),
     ),
     catalog: await HeldCatalog.load(postgres, config.masterKey),
-    authenticator: new Authenticator(findPrincipalIn(postgres, config), clock),
+    authenticator: new Authenticator(findPrincipalIn(postgres, config), exactClock),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     slabs: new SlabPool(),
     origins: new ProviderOrigins(metrics, clock),

@@ -1,5 +1,5 @@
-// Reads a usage object from its bytes: names, whole numbers, null, and objects of these, which is what nearly all of them consist of (details lie one deeper). Every reply
-// has one, and to make a string of it and have that parsed takes 0.7 µs. Whatever else it holds is left to JSON.parse.
+// Reads a usage object from its bytes: names, whole numbers, null, and objects of these (details lie one deeper), which is what nearly all of them consist of.
+// Every reply has one, and to make a string of it and have that parsed takes 0.7 µs. Whatever else it holds is left to JSON.parse.
 
 import { Buffer } from 'node:buffer';
 import type { UsageObject } from './reported-counts.ts';
@@ -51,7 +51,8 @@ export function learnNames(object: UsageObject): void {
   for (const [name, value] of Object.entries(object)) {
     if (knownNames.size >= KNOWN_NAMES_MAX) return;
     const bytes = Buffer.from(name);
-    if (PLAIN_NAME.test(name)) knownNames.set(hashOf(bytes), { name, bytes, next: null, inside: null });
+    const hash = hashOf(bytes);
+    if (PLAIN_NAME.test(name) && knownNames.get(hash)?.name !== name) knownNames.set(hash, { name, bytes, next: null, inside: null });
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) learnNames(value as UsageObject);
   }
 }

@@ -13,7 +13,9 @@ export const FRAME_HEADROOM_BYTES = 8;
  */
 export const FRAME_BYTES = 4_096;
 
-const FIRST_BYTES = 32_768;
+const MEMORY_BYTES = 65_536;
+/** With less than this left, what comes next begins in other memory: what one turn of a busy event loop records should not have to grow. */
+const ROOM_BYTES = 16_384;
 const COMMA = 0x2c;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
@@ -58,9 +60,10 @@ export class RecordGroup extends AsciiText {
   /** Up to here all is whole: the shared texts and the records that are ended. */
   private wholeBytes = 0;
   private frameStart = 0;
+  private firstStart = 0;
 
   constructor() {
-    super(FIRST_BYTES);
+    super(MEMORY_BYTES);
   }
 
   /** The number of a text in the frame of the record that begins next; it is put there if this is the first to refer to it. */
@@ -107,14 +110,34 @@ export class RecordGroup extends AsciiText {
     return this.recordsBefore[frames - 1] ?? 0;
   }
 
+  /** The offset before the first frame. */
+  get start(): number {
+    return this.firstStart;
+  }
+
+  /** Whether another group has room behind this one. */
+  get hasRoom(): boolean {
+    return this.bytes.length - this.frameStart >= ROOM_BYTES;
+  }
+
   /** As if it were new. */
   clear(): void {
+    this.beginAt(0);
+  }
+
+  /** As if it were new, behind the frames that it has: these stay as they lie. */
+  goOn(): void {
+    this.beginAt(this.frameStart);
+  }
+
+  private beginAt(start: number): void {
     this.ends.length = 0;
     this.recordsBefore.length = 0;
     this.records = 0;
     this.open = null;
-    this.wholeBytes = 0;
-    this.frameStart = 0;
+    this.wholeBytes = start;
+    this.frameStart = start;
+    this.firstStart = start;
   }
 
   private beginFrame(): OpenFrame {

@@ -248,6 +248,46 @@ describe('spool writer', () => {
     assert.equal(writer.healthy, true);
   });
 
+  test('turns lie behind each other in memory that is used again only when a sync covers all of it', async (context) => {
+    const directory = temporaryDirectory(context);
+    let syncing = Promise.withResolvers<(fault: Error | null) => void>();
+    const fileSystem: SpoolFileSystem = { ...nodeFileSystem, fdatasync: (_fd, done) => syncing.resolve(done) };
+    const writer = openWriter(directory, { fileSystem, segmentBytesMax: 1 << 24 });
+    const memories = new Set<Buffer>();
+    const appendTurns = (turns: number): ExecutionRecord[] =>
+      Array.from({ length: turns }, () => {
+        const record = admittedRecord();
+        const group = writer.takeGroup();
+        memories.add(group.bytes);
+        group.beginRecord();
+        group.putAscii(JSON.stringify(record));
+        group.endRecord();
+        writer.appendGroup(group);
+        return record;
+      });
+    let written = appendTurns(500);
+    const memoriesOfOneSync = memories.size;
+    for (let round = 0; round < 5; round++) {
+      const done = await syncing.promise;
+      syncing = Promise.withResolvers();
+      written = appendTurns(500);
+      done(null);
+    }
+    assert.ok(memoriesOfOneSync <= 10, `500 turns took ${memoriesOfOneSync} pieces of memory`);
+    assert.ok(memories.size <= 2 * memoriesOfOneSync + 1, `${memories.size} pieces of memory, ${memoriesOfOneSync} in the first round`);
+    // What the failed sync would have covered and what came since.
+    const fail = await syncing.promise;
+    syncing = Promise.withResolvers();
+    written = [...written, ...appendTurns(500)];
+    fail(new Error('EIO: i/o error'));
+    const prove = await syncing.promise;
+    prove(null);
+    assert.equal(writer.healthy, true);
+    const batch = new SpoolReader().readBatch(join(directory, String(EPOCH)), 2, 0, { recordsMax: 10_000, bytesMax: 1 << 24 });
+    assert.deepEqual(batch.records, written);
+    await writer.close();
+  });
+
   test('while no segment can be begun the old one grows, and nothing is admitted', async (context) => {
     const directory = temporaryDirectory(context);
     let opened = 0;

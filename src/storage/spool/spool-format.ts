@@ -21,8 +21,9 @@ export function writeHeader(bytes: Buffer, offset: number, end: number): void {
 }
 
 /** The headers of all of its frames. */
-export function writeHeaders({ bytes, ends }: RecordGroup): void {
-  let start = 0;
+export function writeHeaders(group: RecordGroup): void {
+  const { bytes, ends } = group;
+  let { start } = group;
   for (const end of ends) {
     const payloadBytes = end - start - HEADER_BYTES;
     assert(payloadBytes > 0 && payloadBytes <= PAYLOAD_BYTES_MAX, `spool: a frame of ${payloadBytes} bytes`);

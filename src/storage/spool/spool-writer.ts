@@ -54,7 +54,7 @@ interface WrittenRun {
   readonly bytes: Buffer;
   readonly start: number;
   readonly end: number;
-  /** The group whose memory it is, if nothing else lies in it; it may be used again once no sync is wanting. */
+  /** The group in whose memory it is the last run: once no sync is wanting for this one, none is for those before it, and the memory may be used again. */
   readonly group: RecordGroup | null;
 }
 
@@ -137,7 +137,9 @@ export class SpoolWriter {
     try {
       if ((this.#torn || this.#doubted) && this.#mayRetry()) this.#beginAfresh();
       if (this.#torn) throw new SpoolFault('the spool cannot be written', 0);
-      this.#write(group.bytes, 0, group.ends, group);
+      const { hasRoom } = group;
+      this.#write(group.bytes, group.start, group.ends, hasRoom ? null : group);
+      if (hasRoom) this.#freeGroups.goOn(group);
       this.recordsAppended += records;
     } catch (error) {
       if (error instanceof SpoolFault) {
@@ -166,7 +168,7 @@ export class SpoolWriter {
     writeFileDurably(join(this.directory, CLOSED_FILE), '');
   }
 
-  /** In one piece: frames, by where they end. `group`: of which these are all. */
+  /** In one piece: frames, by where they end. `group`: in whose memory nothing comes behind them. */
   #write(bytes: Buffer, start: number, ends: readonly number[], group: RecordGroup | null): void {
     const end = ends.at(-1) ?? start;
     if (this.#segmentBytes > 0 && this.#segmentBytes + end - start > this.#options.segmentBytesMax) this.#rotate();

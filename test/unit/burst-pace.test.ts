@@ -14,8 +14,10 @@ class NotedStream {
   resume(): void {
     this.done.push('resume');
   }
-  write(): void {
+  isBlocked = false;
+  write(): boolean {
     this.done.push('write');
+    return !this.isBlocked;
   }
 }
 
@@ -59,7 +61,47 @@ describe('burst pace', () => {
     assert.equal(stream.done.at(-1), 'pause');
     await gathered(stream, 3);
     pace.take(9, 100);
+    assert.equal(stream.done.filter((what) => what === 'write').length, 4);
+  });
+
+  test('behind two bursts the first piece after a pause goes out at once and is taken for the beginning of the next, until nothing follows it', async () => {
+    const stream = new NotedStream();
+    const pace = new BurstPace(stream);
+    pace.take(0, 100);
+    pace.take(0.5, 100);
+    await gathered(stream, 2);
+    pace.take(16, 100);
+    assert.equal(stream.done.at(-1), 'write', 'one may be chance');
+    pace.take(16.5, 100);
+    await gathered(stream, 4);
+    pace.take(32, 100);
+    assert.deepEqual(stream.done.slice(-2), ['write', 'pause']);
+    pace.take(32.3, 100);
+    await gathered(stream, 6);
+    pace.take(48, 100);
+    assert.deepEqual(stream.done.slice(-2), ['write', 'pause']);
+    // Nothing came: the next one is a piece like others again.
+    await gathered(stream, 8);
+    pace.take(64, 100);
     assert.equal(stream.done.at(-1), 'write');
+    await sleep(10);
+    assert.equal(stream.done.at(-1), 'write');
+  });
+
+  test('a stream whose client takes nothing for now is not read on by it', async () => {
+    const stream = new NotedStream();
+    const pace = new BurstPace(stream);
+    pace.take(0, 100);
+    pace.take(0.5, 100);
+    await gathered(stream, 2);
+    pace.take(16, 100);
+    pace.take(16.5, 100);
+    await gathered(stream, 4);
+    const { length } = stream.done;
+    stream.isBlocked = true;
+    pace.take(32, 100);
+    await sleep(10);
+    assert.deepEqual(stream.done.slice(length), ['write']);
   });
 
   test('much is written at once, however close', () => {

@@ -257,8 +257,9 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     this.call?.resume();
   }
 
-  write(): void {
+  write(): boolean {
     this.flush();
+    return !this.closed && !this.settling && !this.writer.blocked;
   }
 
   private readonly goOn = (): void => {

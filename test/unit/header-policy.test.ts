@@ -9,7 +9,7 @@ const provider: Provider = { id: 'p', baseUrl: 'http://127.0.0.1', apiKey: 'prov
 const asObject = (list: readonly string[]) => Object.fromEntries(list.flatMap((name, index) => (index % 2 === 0 ? [[name, list[index + 1]]] : [])));
 
 function upstreamHeaders(clientHeaders: readonly string[], provider: Provider): string[] {
-  return [...ownUpstreamHeaders(provider), ...forwardedHeaders(clientHeaders)];
+  return [...ownUpstreamHeaders(provider).headers, ...forwardedHeaders(clientHeaders).headers];
 }
 
 describe('request headers', () => {
@@ -67,6 +67,39 @@ describe('request headers', () => {
       'x-stainless-lang': 'js',
       accept: '*/*',
     });
+  });
+
+  test('requests with the same headers share their lines, and no others do', () => {
+    const change = (name: string, value: string): string[] => client.with(client.indexOf(name) + 1, value);
+    const lines = forwardedHeaders(client);
+    assert.equal(forwardedHeaders(client.slice()), lines);
+    // What stays here may change.
+    for (const name of ['content-length', 'authorization', 'openai-organization']) assert.equal(forwardedHeaders(change(name, '77')), lines);
+    for (const name of ['content-type', 'user-agent', 'accept']) {
+      const changed = forwardedHeaders(change(name, 'another'));
+      assert.equal(asObject(changed.headers)[name], 'another');
+      assert.equal(changed.text, lines.text?.replace(new RegExp(`^${name}: .*$`, 'm'), `${name}: another`));
+    }
+    // A header more, a name in the place of another, another order.
+    assert.equal(asObject(forwardedHeaders([...client, 'idempotency-key', 'k']).headers)['idempotency-key'], 'k');
+    const renamed = client.with(client.indexOf('x-stainless-lang'), 'x-not-listed');
+    assert.equal(asObject(forwardedHeaders(renamed).headers)['x-not-listed'], undefined);
+    const turned = [...client.slice(-2), ...client.slice(0, -2)];
+    assert.deepEqual(forwardedHeaders(turned).headers, lines.headers);
+  });
+
+  test('among many clients each gets its own', () => {
+    for (let round = 0; round < 3; round++) {
+      for (let index = 0; index < 40; index++) {
+        const agent = `agent ${(index * 7) % 11}`;
+        const { headers, text } = forwardedHeaders(['host', 'h', 'user-agent', agent, 'content-length', String(index)]);
+        assert.deepEqual([headers, text], [['user-agent', agent], `user-agent: ${agent}\r\n`]);
+      }
+    }
+  });
+
+  test('what would end a line early is refused each time', () => {
+    for (let round = 0; round < 3; round++) assert.equal(forwardedHeaders(['user-agent', 'a\r\nx-planted: b']).text, null);
   });
 
   test('the credential goes where the provider wants it', () => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { requestHead, type UpstreamRequest } from '../../src/data-plane/relay/http1/request-head.ts';
+import { HeaderLines, requestHead, type UpstreamRequest } from '../../src/data-plane/relay/http1/request-head.ts';
 
 const POST: UpstreamRequest = { method: 'POST', path: '/v1/x?y=z', headers: ['authorization', 'Bearer k', 'accept', '*/*'], body: Buffer.from('{}') };
 
@@ -12,6 +12,19 @@ describe('the head of a request', () => {
       requestHead(POST, 'api.example:8080'),
       'POST /v1/x?y=z HTTP/1.1\r\nhost: api.example:8080\r\nconnection: keep-alive\r\nauthorization: Bearer k\r\naccept: */*\r\ncontent-length: 2\r\n\r\n',
     );
+  });
+
+  test('lines of many requests stand where single headers do, after those of the provider', () => {
+    const headers = new HeaderLines(['accept', '*/*']);
+    const head = requestHead({ ...POST, ownHeaders: new HeaderLines(['authorization', 'Bearer k']), headers }, 'api.example:8080');
+    assert.equal(head, requestHead(POST, 'api.example:8080'));
+    for (const list of [
+      ['x', 'a\r\nb: c'],
+      ['host', 'other'],
+    ]) {
+      assert.equal(requestHead({ ...POST, headers: new HeaderLines(list) }, 'h'), null);
+      assert.equal(requestHead({ ...POST, ownHeaders: new HeaderLines(list) }, 'h'), null);
+    }
   });
 
   test('a length always where a method means to carry content, else only with content', () => {

@@ -3,6 +3,7 @@
 
 import type { Provider } from '../../domain/models/catalog.ts';
 import type { ReplyHeaders } from './http1/reply-head.ts';
+import { HeaderLines } from './http1/request-head.ts';
 
 const REQUEST_NAMES = new Set(['accept', 'accept-language', 'content-type', 'user-agent', 'idempotency-key']);
 const REQUEST_PREFIXES = ['openai-', 'anthropic-', 'x-stainless-'];
@@ -38,13 +39,13 @@ function decide(name: string, decisions: Map<string, boolean>, names: Set<string
   return passes;
 }
 
-const ownHeadersOf = new WeakMap<Provider, readonly string[]>();
+const ownHeadersOf = new WeakMap<Provider, HeaderLines>();
 
-/** Headers of every request to a provider: its credential, no compression. The same array each time. */
-export function ownUpstreamHeaders(provider: Provider): readonly string[] {
+/** Headers of every request to a provider: its credential, no compression. */
+export function ownUpstreamHeaders(provider: Provider): HeaderLines {
   let headers = ownHeadersOf.get(provider);
   if (headers === undefined) {
-    headers = ['accept-encoding', 'identity', ...credentialHeader(provider)];
+    headers = new HeaderLines(['accept-encoding', 'identity', ...credentialHeader(provider)]);
     ownHeadersOf.set(provider, headers);
   }
   return headers;
@@ -55,14 +56,43 @@ function credentialHeader({ auth, apiKey }: Provider): readonly string[] {
   return auth === 'x-api-key' ? ['x-api-key', apiKey] : [];
 }
 
+/** What requests had of late. A client's headers are the same in nearly all of its requests, and to compare them is cheaper than to decide and write again. */
+interface SeenHeaders {
+  /** Names and values, alternating; null for a value that does not go along: it may be another each time, and a credential is not kept here. */
+  readonly pattern: readonly (string | null)[];
+  readonly lines: HeaderLines;
+}
+
+const SEEN_MAX = 8;
+const seen: SeenHeaders[] = [];
+let oldestSeen = 0;
+
 /** Of the client's headers those that go along to the provider. */
-export function forwardedHeaders(clientHeaders: readonly string[]): string[] {
+export function forwardedHeaders(clientHeaders: readonly string[]): HeaderLines {
+  for (const known of seen) if (matches(known.pattern, clientHeaders)) return known.lines;
   const headers: string[] = [];
+  const pattern: (string | null)[] = [];
   for (let index = 0; index < clientHeaders.length; index += 2) {
     const name = clientHeaders[index] as string;
-    if (decide(name, requestDecisions, REQUEST_NAMES, REQUEST_PREFIXES, REQUEST_NAMES_REFUSED)) headers.push(name, clientHeaders[index + 1] as string);
+    const value = clientHeaders[index + 1] as string;
+    const passes = decide(name, requestDecisions, REQUEST_NAMES, REQUEST_PREFIXES, REQUEST_NAMES_REFUSED);
+    if (passes) headers.push(name, value);
+    pattern.push(name, passes ? value : null);
   }
-  return headers;
+  const lines = new HeaderLines(headers);
+  seen[oldestSeen] = { pattern, lines };
+  oldestSeen = (oldestSeen + 1) % SEEN_MAX;
+  return lines;
+}
+
+function matches(pattern: readonly (string | null)[], headers: readonly string[]): boolean {
+  if (pattern.length !== headers.length) return false;
+  for (let index = 0; index < headers.length; index += 2) {
+    if (pattern[index] !== headers[index]) return false;
+    const value = pattern[index + 1];
+    if (value !== null && value !== headers[index + 1]) return false;
+  }
+  return true;
 }
 
 /** Headers of the client's response: the allowed ones of the provider's reply, and ours. */

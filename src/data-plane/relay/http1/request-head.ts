@@ -4,9 +4,10 @@
 export interface UpstreamRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
-  /** Names and values, alternating. Those of every request to the provider come first: their array is looked into once and is not to change. */
-  readonly ownHeaders?: readonly string[];
-  readonly headers: readonly string[];
+  /** Of every request to the provider; they come first. */
+  readonly ownHeaders?: HeaderLines;
+  /** Names and values, alternating; or the lines of many requests that have the same ones. */
+  readonly headers: readonly string[] | HeaderLines;
   /** null: the request has none. */
   readonly body: Buffer | null;
   /** How many bytes right before `body`, in its own memory, may be overwritten: the head goes there, so that both are one send. Default: none. */
@@ -43,23 +44,27 @@ function headerLines(headers: readonly string[]): string | null {
   return lines;
 }
 
-const ownLinesOf = new WeakMap<readonly string[], { readonly lines: string | null }>();
+/** Headers that more than one request has: looked into once. */
+export class HeaderLines {
+  /** Names and values, alternating. */
+  readonly headers: readonly string[];
+  /** null: they hold what would make two requests of one. */
+  readonly text: string | null;
 
-function ownLines(headers: readonly string[]): string | null {
-  let known = ownLinesOf.get(headers);
-  if (known === undefined) {
-    known = { lines: headerLines(headers) };
-    ownLinesOf.set(headers, known);
+  constructor(headers: readonly string[]) {
+    this.headers = headers;
+    this.text = headerLines(headers);
+    // A look at one character makes V8 lay the pieces of a string together; it would copy them one by one into each request otherwise.
+    this.text?.charCodeAt(0);
   }
-  return known.lines;
 }
 
 /** One character is one byte of it. null: it holds what would make two requests of one, and must not be sent. */
 export function requestHead(request: UpstreamRequest, host: string): string | null {
   const { method, path, ownHeaders, headers, body } = request;
   if (!path.startsWith('/') || NOT_IN_PATH.test(path)) return null;
-  const own = ownHeaders === undefined ? '' : ownLines(ownHeaders);
-  const lines = headerLines(headers);
+  const own = ownHeaders === undefined ? '' : ownHeaders.text;
+  const lines = headers instanceof HeaderLines ? headers.text : headerLines(headers);
   if (own === null || lines === null) return null;
   // RFC 9110 8.6: a method that means to carry content says so even when it has none.
   const bodyBytes = body === null ? 0 : body.length;

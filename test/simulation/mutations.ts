@@ -94,9 +94,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'the memory of records is used again before a sync has covered them',
-    file: 'src/storage/spool/spool-writer.ts',
-    find: '      this.#keep({ bytes, start, end, group });',
-    replace: '      this.#keep({ bytes, start, end, group });\n      this.#letGo([{ bytes, start, end, group }]);',
+    file: 'src/storage/spool/free-groups.ts',
+    find: '    group.goOn();',
+    replace: '    group.clear();',
   },
   {
     name: 'a frame refers to what only an earlier one has',

@@ -3,13 +3,21 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { forwardedHeaders, ownUpstreamHeaders, replyHeaders } from '../../src/data-plane/relay/header-policy.ts';
+import { HeaderLines } from '../../src/data-plane/relay/http1/request-head.ts';
 import type { Provider } from '../../src/domain/models/catalog.ts';
 
 const provider: Provider = { id: 'p', baseUrl: 'http://127.0.0.1', apiKey: 'provider-secret', auth: 'bearer', onDisconnect: 'cancel' };
 const asObject = (list: readonly string[]) => Object.fromEntries(list.flatMap((name, index) => (index % 2 === 0 ? [[name, list[index + 1]]] : [])));
 
+/** Of a request that may be like others. */
+function sharedLines(clientHeaders: readonly string[]): HeaderLines {
+  const lines = forwardedHeaders(clientHeaders);
+  assert.ok(lines instanceof HeaderLines);
+  return lines;
+}
+
 function upstreamHeaders(clientHeaders: readonly string[], provider: Provider): string[] {
-  return [...ownUpstreamHeaders(provider).headers, ...forwardedHeaders(clientHeaders).headers];
+  return [...ownUpstreamHeaders(provider).headers, ...sharedLines(clientHeaders).headers];
 }
 
 describe('request headers', () => {
@@ -71,35 +79,44 @@ describe('request headers', () => {
 
   test('requests with the same headers share their lines, and no others do', () => {
     const change = (name: string, value: string): string[] => client.with(client.indexOf(name) + 1, value);
-    const lines = forwardedHeaders(client);
-    assert.equal(forwardedHeaders(client.slice()), lines);
+    const lines = sharedLines(client);
+    assert.equal(sharedLines(client.slice()), lines);
     // What stays here may change.
-    for (const name of ['content-length', 'authorization', 'openai-organization']) assert.equal(forwardedHeaders(change(name, '77')), lines);
+    for (const name of ['content-length', 'authorization', 'openai-organization']) assert.equal(sharedLines(change(name, '77')), lines);
     for (const name of ['content-type', 'user-agent', 'accept']) {
-      const changed = forwardedHeaders(change(name, 'another'));
+      const changed = sharedLines(change(name, 'another'));
       assert.equal(asObject(changed.headers)[name], 'another');
       assert.equal(changed.text, lines.text?.replace(new RegExp(`^${name}: .*$`, 'm'), `${name}: another`));
     }
     // A header more, a name in the place of another, another order.
-    assert.equal(asObject(forwardedHeaders([...client, 'idempotency-key', 'k']).headers)['idempotency-key'], 'k');
+    assert.equal(asObject(sharedLines([...client, 'openai-beta', 'b']).headers)['openai-beta'], 'b');
     const renamed = client.with(client.indexOf('x-stainless-lang'), 'x-not-listed');
-    assert.equal(asObject(forwardedHeaders(renamed).headers)['x-not-listed'], undefined);
+    assert.equal(asObject(sharedLines(renamed).headers)['x-not-listed'], undefined);
     const turned = [...client.slice(-2), ...client.slice(0, -2)];
-    assert.deepEqual(forwardedHeaders(turned).headers, lines.headers);
+    assert.deepEqual(sharedLines(turned).headers, lines.headers);
+  });
+
+  test('a request with a key of its own is not remembered in the place of one that comes again', () => {
+    const lines = sharedLines(client);
+    for (let index = 0; index < 40; index++) {
+      const keyed = ['idempotency-key', `key-${index}`, ...client];
+      assert.deepEqual(forwardedHeaders(keyed), ['idempotency-key', `key-${index}`, ...lines.headers]);
+    }
+    assert.equal(forwardedHeaders(client), lines);
   });
 
   test('among many clients each gets its own', () => {
     for (let round = 0; round < 3; round++) {
       for (let index = 0; index < 40; index++) {
         const agent = `agent ${(index * 7) % 11}`;
-        const { headers, text } = forwardedHeaders(['host', 'h', 'user-agent', agent, 'content-length', String(index)]);
+        const { headers, text } = sharedLines(['host', 'h', 'user-agent', agent, 'content-length', String(index)]);
         assert.deepEqual([headers, text], [['user-agent', agent], `user-agent: ${agent}\r\n`]);
       }
     }
   });
 
   test('what would end a line early is refused each time', () => {
-    for (let round = 0; round < 3; round++) assert.equal(forwardedHeaders(['user-agent', 'a\r\nx-planted: b']).text, null);
+    for (let round = 0; round < 3; round++) assert.equal(sharedLines(['user-agent', 'a\r\nx-planted: b']).text, null);
   });
 
   test('the credential goes where the provider wants it', () => {

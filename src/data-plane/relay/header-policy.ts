@@ -67,9 +67,13 @@ const SEEN_MAX = 8;
 const seen: SeenHeaders[] = [];
 let oldestSeen = 0;
 
-/** Of the client's headers those that go along to the provider. */
-export function forwardedHeaders(clientHeaders: readonly string[]): HeaderLines {
+/** Another one in each request, so a request that has it is like none before it, and to remember it would only push out one that comes again. */
+const OWN_TO_A_REQUEST = 'idempotency-key';
+
+/** Of the client's headers those that go along to the provider: names and values, alternating, or the lines that requests of late had too. */
+export function forwardedHeaders(clientHeaders: readonly string[]): readonly string[] | HeaderLines {
   for (const known of seen) if (matches(known.pattern, clientHeaders)) return known.lines;
+  let comesAgain = true;
   const headers: string[] = [];
   const pattern: (string | null)[] = [];
   for (let index = 0; index < clientHeaders.length; index += 2) {
@@ -78,7 +82,9 @@ export function forwardedHeaders(clientHeaders: readonly string[]): HeaderLines 
     const passes = decide(name, requestDecisions, REQUEST_NAMES, REQUEST_PREFIXES, REQUEST_NAMES_REFUSED);
     if (passes) headers.push(name, value);
     pattern.push(name, passes ? value : null);
+    if (name === OWN_TO_A_REQUEST) comesAgain = false;
   }
+  if (!comesAgain) return headers;
   const lines = new HeaderLines(headers);
   seen[oldestSeen] = { pattern, lines };
   oldestSeen = (oldestSeen + 1) % SEEN_MAX;

@@ -37,8 +37,7 @@ export function createExecutionIdSource(clock: Clock, fillRandom: (bytes: Uint8A
     assert(ms >= 0 && ms <= TIMESTAMP_MAX, 'execution id: the clock is outside what a UUIDv7 can carry');
     timestampMs = ms;
     counter = seed & COUNTER_SEED_MASK;
-    const hex = ms.toString(16).padStart(12, '0');
-    text.write(`${hex.slice(0, 8)}-${hex.slice(8)}`, 'latin1');
+    text.write(executionIdTimeText(ms), 'latin1');
   };
   const writeTriple = (at: number, bits: number): void => {
     text[at] = DIGITS[(bits >> 8) & 0xf] as number;
@@ -74,8 +73,13 @@ export function executionIdTimeMs(id: string): number | null {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
+/** What the ids of that millisecond begin with, the second hyphen included; of a whole number. */
+export function executionIdTimeText(timeMs: number): string {
+  const hex = timeMs.toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-`;
+}
+
 /** Not above any id that is made in that millisecond or later. */
 export function firstExecutionIdAt(timeMs: number): string {
-  const hex = Math.max(0, Math.floor(timeMs)).toString(16).padStart(12, '0');
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
+  return `${executionIdTimeText(Math.max(0, Math.floor(timeMs)))}7000-8000-000000000000`;
 }

@@ -22,6 +22,8 @@ const CLOSE_BRACKET = 0x5d;
 
 /** A frame that is being put together. */
 interface OpenFrame {
+  /** Since 1970; null: nothing has been told from it. */
+  originMs: number | null;
   /** How many shared texts it has. */
   shared: number;
   /** How many records. */
@@ -66,12 +68,24 @@ export class RecordGroup extends AsciiText {
     super(MEMORY_BYTES);
   }
 
+  /** What the record that begins next tells its instants from: the first instant of the frame, which is there once, before all else. */
+  originMs(instantMs: number): number {
+    const frame = this.open ?? this.beginFrame();
+    if (frame.originMs === null) {
+      this.beginItem();
+      this.putNumber(instantMs);
+      this.wholeBytes = this.end;
+      frame.originMs = instantMs;
+    }
+    return frame.originMs;
+  }
+
   /** The number of a text in the frame of the record that begins next; it is put there if this is the first to refer to it. */
   share(text: SharedText): number {
     const frame = this.open ?? this.beginFrame();
     const known = text.numberIn(frame);
     if (known !== null) return known;
-    this.beginItem(frame);
+    this.beginItem();
     this.put(text.bytes);
     this.wholeBytes = this.end;
     const number = frame.shared++;
@@ -81,7 +95,8 @@ export class RecordGroup extends AsciiText {
 
   /** Begins a record: an item of the frame's array. One that was begun before and not ended is none. */
   beginRecord(): void {
-    this.beginItem(this.open ?? this.beginFrame());
+    this.open ??= this.beginFrame();
+    this.beginItem();
   }
 
   endRecord(): void {
@@ -141,15 +156,15 @@ export class RecordGroup extends AsciiText {
   }
 
   private beginFrame(): OpenFrame {
-    const frame = { shared: 0, records: 0 };
+    const frame = { originMs: null, shared: 0, records: 0 };
     this.open = frame;
     this.wholeBytes = this.frameStart + FRAME_HEADROOM_BYTES;
     return frame;
   }
 
-  private beginItem(frame: OpenFrame): void {
+  private beginItem(): void {
     this.begin(this.wholeBytes);
     this.reserve(1);
-    this.putByte(frame.shared + frame.records === 0 ? OPEN_BRACKET : COMMA);
+    this.putByte(this.wholeBytes === this.frameStart + FRAME_HEADROOM_BYTES ? OPEN_BRACKET : COMMA);
   }
 }

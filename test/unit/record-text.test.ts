@@ -102,6 +102,8 @@ const END: EndParts = {
   budgetUse: null,
 };
 
+const NO_COUNTS = { inputTokens: null, cachedInputTokens: null, cacheWriteTokens: null, outputTokens: null, reasoningTokens: null, images: null };
+
 const STARTS: readonly Partial<StartParts>[] = [
   {},
   { walletId: null, authorizedAmount: null, streamed: false, budgets: ['01', '"2'] },
@@ -109,6 +111,14 @@ const STARTS: readonly Partial<StartParts>[] = [
   { requestedModel: 'a "quoted" \\ name', clientRequestId: 'line\nbreak', tags: ['a', 'b:c'] },
   { requestedModel: 'long/'.repeat(500) },
   { requestedModel: 'modèle 漢 😀 \ud800 \u2028 \x7f \0', clientRequestId: 'é' },
+  // An id that does not begin with the time of admission, as where the clock stepped back; and what is no id of ours.
+  { admittedAtMs: 1_795_183_858_775 },
+  { id: '01a1f94b-d458-=562', authorizedAmount: 0n },
+  { id: 'an "id"', admittedAtMs: 0 },
+  { admittedAtMs: 1_795_183_858_776.5 },
+  { authorizedAmount: 2n ** 53n - 1n },
+  { authorizedAmount: 2n ** 53n },
+  { authorizedAmount: 10n ** 30n },
 ];
 
 describe('record text', () => {
@@ -127,6 +137,14 @@ describe('record text', () => {
     ['whole', {}],
     ['with an id', { responseId: 'resp_1"' }],
     ['at its output limit', { truncated: true }],
+    ['before it began, by a clock that stepped back', { endedAtMs: 1_795_183_850_000, latencyMs: 0, ttftMs: 0 }],
+    ['with a charge that is not the cost', { charge: 1n, suspense: 5n }],
+    ['with a cost and no charge', { charge: null }],
+    ['with amounts beyond exact numbers', { ratedCost: 2n ** 53n + 1n, charge: 2n ** 80n, suspense: 2n ** 70n }],
+    ['with every count', { usage: { inputTokens: 1, cachedInputTokens: 2, cacheWriteTokens: 3, outputTokens: 4, reasoningTokens: 5, images: 6 } }],
+    ['with input alone', { usage: { ...NO_COUNTS, inputTokens: 12 } }],
+    ['with images alone', { usage: { ...NO_COUNTS, images: 1 } }],
+    ['with reasoning alone', { usage: { ...NO_COUNTS, reasoningTokens: 0 } }],
     ['with a baseline and budgets', { baselineCost: 5n, budgetUse: 0n }],
     ['without usage', { usage: null, usageSource: null, ratedCost: null, charge: null, ttftMs: null, status: null, errorCode: 'usage_distrusted: "x"' }],
   ] as const) {
@@ -235,7 +253,66 @@ describe('record text', () => {
     );
   });
 
-  test('records of the form before, each alone in its frame and sharing nothing', () => {
+  test('instants of a frame, in whatever order', () => {
+    const times = [1_795_183_858_776, 1_795_183_860_000, 1_795_183_700_000, 1_795_183_858_776, 0];
+    const starts = times.map((admittedAtMs, index) => startOf({ admittedAtMs, requestBytes: index }));
+    const kept = starts.map((start) => keepAdmitted(start));
+    const group = groupOf(...starts);
+    for (const start of kept) {
+      putTerminal(group, start, END);
+      group.endRecord();
+    }
+    const expected = starts.map((start) => plain(admittedOf(start)));
+    assert.deepEqual(
+      recordsOf(group).map(({ id, admittedAtMs, requestBytes }) => ({ id, admittedAtMs, requestBytes })),
+      [...expected, ...expected].map(({ id, admittedAtMs, requestBytes }) => ({ id, admittedAtMs, requestBytes })),
+    );
+    for (const record of recordsOf(group).slice(times.length)) assert.equal((record as TerminalRecord).endedAtMs, END.endedAtMs);
+  });
+
+  test('an outcome that ends in many ways', () => {
+    const start = startOf({});
+    const ends = Array.from(
+      { length: 100 },
+      (_, index): EndParts => ({ ...END, status: 200 + (index % 30), errorCode: index % 3 === 0 ? null : `code-${index % 7}` }),
+    );
+    const group = new RecordGroup();
+    for (const end of ends) {
+      putTerminal(group, keepAdmitted(start), end);
+      group.endRecord();
+    }
+    assert.deepEqual(
+      recordsOf(group).map((record) => [(record as TerminalRecord).status, (record as TerminalRecord).errorCode]),
+      ends.map(({ status, errorCode }) => [status, errorCode]),
+    );
+  });
+
+  test('the form as it is written: what is in a spool must be readable by the versions that follow', () => {
+    const kept = keepAdmitted(startOf({ clientRequestId: 'x' }));
+    const group = groupOf(startOf({}));
+    putTerminal(group, kept, { ...END, responseId: 'resp_1' });
+    group.endRecord();
+    const [frame = ''] = framesOf(group);
+    assert.deepEqual(JSON.parse(frame), [
+      1_795_183_858_776,
+      ['c', PRINCIPAL.organizationId, null, PRINCIPAL.userId, PRINCIPAL.apiKeyId, '0190a000-0000-7000-8000-000000000003'],
+      ['o', 'chat_completions', 'acme/small', 'acme/small', 'the "first"', 'm\\1', '7', true],
+      [0, 0, 1, '7562-bcf4-d4f7304250a6', 147_500_000, 94],
+      ['e', 'completed', 200, null, 'reported', 'final'],
+      [
+        0,
+        0,
+        1,
+        '7562-bcf4-d4f7304250a6',
+        147_500_000,
+        94,
+        { clientRequestId: 'x' },
+        [2, 6, 9, 8, 1024, [250, 200, 0], 2_312_500_000, { responseId: 'resp_1' }],
+      ],
+    ]);
+  });
+
+  test('records of the forms before', () => {
     const start = startOf({ clientRequestId: 'x', tags: ['t'], budgets: ['b'] });
     const named = plain(admittedOf(start));
     const callerValues = [named.organizationId, named.teamId, named.userId, named.apiKeyId, named.walletId];
@@ -243,10 +320,64 @@ describe('record text', () => {
     const values = [named.id, named.admittedAtMs, ...callerValues, ...offerValues, 1, 'x', ['t'], named.authorizedAmount, named.requestBytes, null, ['b']];
     assert.deepEqual(readFrameForm(['a', values]), [named]);
     const end = [END.endedAtMs, 'completed', 200, null, [250, 0, null, 200, null, null], 'reported', 'final', '2312500000', '2312500000', '0', 9, 8, 1024];
-    assert.deepEqual(readFrameForm(['t', values, end]), [terminalOf(keepAdmitted(start), { ...END, budgetUse: null })]);
+    const terminal = terminalOf(keepAdmitted(start), { ...END, budgetUse: null });
+    assert.deepEqual(readFrameForm(['t', values, end]), [terminal]);
+    // Several in a frame, which share.
+    const [caller, offer] = [
+      ['c', ...callerValues],
+      ['o', ...offerValues],
+    ];
+    const own = [...values.slice(0, 2), ...values.slice(13)];
+    assert.deepEqual(readFrameForm([caller, offer, ['a', 0, 1, own], ['t', 0, 1, own, end]]), [named, terminal]);
+    // With names.
+    assert.deepEqual(readFrameForm(named), [named]);
+    assert.deepEqual(readFrameForm([named, terminal]), [named, terminal]);
   });
 
   test('what is no frame of records', () => {
+    const caller = ['c', 'o', null, null, 'k', 'w'];
+    const offer = ['o', 'messages', 'm', 'm', 'p', 'pm', null, true];
+    const ending = ['e', 'completed', 200, null, null, 'final'];
+    const start = [0, 0, 1, '=id', null, 0];
+    const end = [2, 0, 1, 1, 1, null, null];
+    const shared = [7, caller, offer, ending];
+    assert.equal(readFrameForm([...shared, start, [...start, end]])?.length, 2);
+    const values = [
+      null,
+      1,
+      'a',
+      {},
+      [],
+      [null],
+      [[]],
+      [7],
+      shared,
+      [...shared, null],
+      [...shared, 8],
+      [...shared, {}],
+      [...shared, []],
+      [...shared, start, ['x']],
+    ];
+    const badStarts = [
+      [0],
+      [0, 0, 1],
+      [0, 0, 1, '=id', null],
+      [0, 0, 1, 5, null, 0],
+      [0, 0, 2, '=id', null, 0],
+      [0, 1, 0, '=id', null, 0],
+      [0, 0, 9, '=id', null, 0],
+    ];
+    const badEnds = [[], [0, 0, 1, 1, 1, null, null], [9, 0, 1, 1, 1, null, null], [2, 0, 1, 1, 1, null]];
+    const frames = [
+      ...values,
+      ...badStarts.map((form) => [...shared, form]),
+      ...badEnds.map((form) => [...shared, [...start, form]]),
+      [7, start, caller, offer],
+    ];
+    for (const value of frames) assert.equal(readFrameForm(value), null, JSON.stringify(value));
+  });
+
+  test('what is no frame of the forms before', () => {
     const caller = ['c', 'o', null, null, 'k', 'w'];
     const offer = ['o', 'messages', 'm', 'm', 'p', 'pm', null];
     const start = ['id', 1, 0, null, [], null, 0];

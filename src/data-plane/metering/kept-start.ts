@@ -16,17 +16,19 @@ const free: Buffer[] = [];
 /** Of one that is released. */
 const NOTHING = Buffer.alloc(0);
 
-/** The values of a start, to be given back once with `release`, and what it shares with others. */
+/** The values of a start, to be given back once with `release`, what it shares with others, and its instant. */
 export class KeptStart {
   readonly caller: SharedText;
   readonly offer: SharedText;
+  readonly admittedAtMs: number;
   private bytes: Buffer;
   private readonly length: number;
 
   /** What lies in `text` from this offset on. */
-  constructor(caller: SharedText, offer: SharedText, text: AsciiText, from: number) {
+  constructor(caller: SharedText, offer: SharedText, admittedAtMs: number, text: AsciiText, from: number) {
     this.caller = caller;
     this.offer = offer;
+    this.admittedAtMs = admittedAtMs;
     this.length = text.end - from;
     this.bytes = this.length > KEPT_BYTES ? Buffer.allocUnsafeSlow(this.length) : (free.pop() ?? Buffer.allocUnsafeSlow(KEPT_BYTES));
     text.bytes.copy(this.bytes, 0, from, text.end);

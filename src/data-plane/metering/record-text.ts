@@ -2,11 +2,13 @@
 // from, since text that is joined from many pieces is made of as many objects. What a caller and an offer contribute is made once for each of them.
 
 import type { ExecutionStart, TerminalRecord } from '../../domain/executions/execution-record.ts';
-import { callerForm, offerForm } from '../../domain/executions/record-form.ts';
+import { callerForm, endingForm, offerForm, WHOLE_ID } from '../../domain/executions/record-form.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { ModelRoute } from '../../domain/routing/model-route.ts';
+import type { Outcome } from '../../domain/settlement/outcome.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import { type AsciiText, jsonAscii } from '../../platform/ascii-text.ts';
+import { executionIdTimeText } from '../../platform/execution-id.ts';
 import { RecordGroup, SharedText } from '../../platform/record-group.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import { KeptStart } from './kept-start.ts';
@@ -43,13 +45,21 @@ interface OfferText {
   readonly api: string;
   readonly requestedModel: string;
   readonly model: string;
+  readonly streamed: boolean;
   readonly text: SharedText;
 }
 
-/** A caller has few wallets, an offer is asked for by few names in few dialects; beyond so many the oldest is made anew. */
+type Ending = Pick<EndParts, 'status' | 'errorCode' | 'usageSource' | 'billingStatus'>;
+
+interface EndingText extends Ending {
+  readonly text: SharedText;
+}
+
+/** A caller has few wallets, an offer is asked for by few names in few dialects, an outcome has few statuses; beyond so many the oldest is made anew. */
 const COMBINATIONS_MAX = 16;
 const callers = new WeakMap<ScopedPrincipal, CallerText[]>();
 const offers = new WeakMap<Offer, OfferText[]>();
+const endings = new Map<Outcome, EndingText[]>();
 
 function callerOf({ principal, walletId }: StartParts): SharedText {
   const made = combinationsOf(callers, principal);
@@ -60,16 +70,29 @@ function callerOf({ principal, walletId }: StartParts): SharedText {
   return text;
 }
 
-function offerOf({ offer, api, requestedModel, model }: StartParts): SharedText {
+function offerOf({ offer, api, requestedModel, model, streamed }: StartParts): SharedText {
   const made = combinationsOf(offers, offer);
-  for (const known of made) if (known.requestedModel === requestedModel && known.api === api && known.model === model) return known.text;
+  for (const known of made) {
+    if (known.requestedModel === requestedModel && known.api === api && known.model === model && known.streamed === streamed) return known.text;
+  }
   const { provider, providerModel, price } = offer;
-  const text = new SharedText(offerForm({ api, requestedModel, model, provider: provider.id, providerModel, priceVersion: price?.version ?? null }));
-  made.push({ api, requestedModel, model, text });
+  const text = new SharedText(offerForm({ api, requestedModel, model, provider: provider.id, providerModel, priceVersion: price?.version ?? null, streamed }));
+  made.push({ api, requestedModel, model, streamed, text });
   return text;
 }
 
-function combinationsOf<Of extends object, Made>(all: WeakMap<Of, Made[]>, of: Of): Made[] {
+function endingOf({ outcome, status, errorCode, usageSource, billingStatus }: Ending & { readonly outcome: Outcome }): SharedText {
+  const made = combinationsOf(endings, outcome);
+  for (const known of made) {
+    const isSame = known.status === status && known.errorCode === errorCode && known.usageSource === usageSource;
+    if (isSame && known.billingStatus === billingStatus) return known.text;
+  }
+  const text = new SharedText(endingForm({ outcome, status, errorCode, usageSource, billingStatus }));
+  made.push({ status, errorCode, usageSource, billingStatus, text });
+  return text;
+}
+
+function combinationsOf<Of, Made>(all: { get(of: Of): Made[] | undefined; set(of: Of, made: Made[]): unknown }, of: Of): Made[] {
   const known = all.get(of);
   if (known !== undefined) {
     if (known.length > COMBINATIONS_MAX) known.shift();
@@ -80,65 +103,80 @@ function combinationsOf<Of extends object, Made>(all: WeakMap<Of, Made[]>, of: O
   return none;
 }
 
-const fragment = (text: string): Buffer => Buffer.from(text, 'latin1');
-
-const ADMITTED = fragment('["a",');
-const TERMINAL = fragment('["t",');
-const NO_LABELS = fragment('null,[],');
 const COMMA = 0x2c;
 const QUOTE = 0x22;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
-const ZERO = 0x30;
-const ONE = 0x31;
-/** More than the values of a record take whose length is bounded: counts, amounts, instants, names of ours. */
+/** More than the values of a record take whose length is bounded: counts, amounts, instants, an id of ours. */
 const BOUNDED_BYTES = 1_024;
 
 /** Puts an AdmittedRecord and keeps what it says, for the TerminalRecord. */
 export function putAdmitted(out: RecordGroup, start: StartParts): KeptStart {
-  const { clientRequestId, tags, route, budgets } = start;
+  const { id, admittedAtMs, authorizedAmount, requestBytes, clientRequestId, tags, route, budgets } = start;
   const [caller, offer] = [callerOf(start), offerOf(start)];
-  beginReferring(out, ADMITTED, caller, offer);
+  beginReferring(out, admittedAtMs, caller, offer);
   const from = out.end;
-  out.putByte(OPEN_BRACKET);
-  out.putByte(QUOTE);
-  out.putShort(start.id);
-  out.putByte(QUOTE);
+  putId(out, id, admittedAtMs);
   out.putByte(COMMA);
-  out.putNumber(start.admittedAtMs);
+  out.putAmount(authorizedAmount);
   out.putByte(COMMA);
-  out.putByte(start.streamed ? ONE : ZERO);
-  out.putByte(COMMA);
-  if (clientRequestId === null && tags.length === 0) {
-    out.put(NO_LABELS);
-  } else {
-    out.putQuoted(clientRequestId);
-    out.putAscii(`,${jsonAscii(tags)},`);
-    out.reserve(BOUNDED_BYTES);
+  out.putNumber(requestBytes);
+  if (clientRequestId !== null || tags.length > 0 || route !== null || budgets.length > 0) {
+    putNamed(out, {
+      ...(clientRequestId === null ? NOTHING : { clientRequestId }),
+      ...(tags.length === 0 ? NOTHING : { tags }),
+      ...(route === null ? NOTHING : { route }),
+      ...(budgets.length === 0 ? NOTHING : { budgets }),
+    });
   }
-  out.putAmount(start.authorizedAmount);
-  out.putByte(COMMA);
-  out.putNumber(start.requestBytes);
-  if (route !== null || budgets.length > 0) out.putAscii(`,${jsonAscii(route)},${jsonAscii(budgets.length > 0 ? budgets : null)}`);
-  out.reserve(BOUNDED_BYTES);
-  out.putByte(CLOSE_BRACKET);
-  const kept = new KeptStart(caller, offer, out, from);
+  const kept = new KeptStart(caller, offer, admittedAtMs, out, from);
   out.putByte(CLOSE_BRACKET);
   return kept;
 }
 
-/** Begins a record with the numbers of what it refers to, and makes room. */
-function beginReferring(out: RecordGroup, kind: Buffer, caller: SharedText, offer: SharedText): void {
+/** Begins a record with its instant and the numbers of what it refers to, and makes room. */
+function beginReferring(out: RecordGroup, admittedAtMs: number, caller: SharedText, offer: SharedText): void {
+  const originMs = out.originMs(admittedAtMs);
   const callerNumber = out.share(caller);
   const offerNumber = out.share(offer);
   out.beginRecord();
   out.reserve(BOUNDED_BYTES);
-  out.put(kind);
+  out.putByte(OPEN_BRACKET);
+  out.putNumber(admittedAtMs - originMs);
+  out.putByte(COMMA);
   out.putNumber(callerNumber);
   out.putByte(COMMA);
   out.putNumber(offerNumber);
   out.putByte(COMMA);
 }
+
+/** What the ids of the millisecond begin with that the last one was made in. */
+let lastMs = -1;
+let lastTimeText = '';
+
+/** In room. */
+function putId(out: AsciiText, id: string, admittedAtMs: number): void {
+  if (admittedAtMs !== lastMs) {
+    lastMs = admittedAtMs;
+    lastTimeText = executionIdTimeText(admittedAtMs);
+  }
+  if (!id.startsWith(lastTimeText) || id.startsWith(WHOLE_ID, lastTimeText.length)) {
+    out.putQuoted(WHOLE_ID + id);
+    out.reserve(BOUNDED_BYTES);
+    return;
+  }
+  out.putByte(QUOTE);
+  out.putShort(id, lastTimeText.length);
+  out.putByte(QUOTE);
+}
+
+/** What most records do not have, and room behind it. */
+function putNamed(out: AsciiText, values: object): void {
+  out.putAscii(`,${jsonAscii(values)}`);
+  out.reserve(BOUNDED_BYTES);
+}
+
+const NOTHING = {};
 
 /** For what happens rarely. */
 const rareGroup = new RecordGroup();
@@ -151,49 +189,34 @@ export function keepAdmitted(start: StartParts): KeptStart {
 
 /** Puts a TerminalRecord: what the admitted one says, and the end behind it. */
 export function putTerminal(out: RecordGroup, admitted: KeptStart, end: EndParts): void {
-  beginReferring(out, TERMINAL, admitted.caller, admitted.offer);
+  const { caller, offer, admittedAtMs } = admitted;
+  // What it shares comes before it.
+  out.originMs(admittedAtMs);
+  const endingNumber = out.share(endingOf(end));
+  beginReferring(out, admittedAtMs, caller, offer);
   admitted.putInto(out);
   out.reserve(BOUNDED_BYTES);
   out.putByte(COMMA);
   out.putByte(OPEN_BRACKET);
-  out.putNumber(end.endedAtMs);
-  putName(out, end.outcome);
+  out.putNumber(endingNumber);
   out.putByte(COMMA);
-  out.putNumber(end.status);
-  out.putByte(COMMA);
-  out.putQuoted(end.errorCode);
-  out.reserve(BOUNDED_BYTES);
-  putUsage(out, end.usage);
-  putName(out, end.usageSource);
-  putName(out, end.billingStatus);
-  out.putByte(COMMA);
-  out.putAmount(end.ratedCost);
-  out.putByte(COMMA);
-  out.putAmount(end.charge);
-  out.putByte(COMMA);
-  out.putAmount(end.suspense);
+  out.putNumber(end.endedAtMs - admittedAtMs);
   out.putByte(COMMA);
   out.putNumber(end.latencyMs);
   out.putByte(COMMA);
   out.putNumber(end.ttftMs);
   out.putByte(COMMA);
   out.putNumber(end.responseBytes);
-  putRare(out, end);
-  out.reserve(2);
-  out.putByte(CLOSE_BRACKET);
-  out.putByte(CLOSE_BRACKET);
-}
-
-/** A name of ours, in room. */
-function putName(out: AsciiText, name: string | null): void {
+  putUsage(out, end.usage);
   out.putByte(COMMA);
-  if (name === null) {
-    out.putNull();
-    return;
+  out.putAmount(end.ratedCost);
+  if (end.charge !== end.ratedCost) {
+    out.putByte(COMMA);
+    out.putAmount(end.charge);
   }
-  out.putByte(QUOTE);
-  out.putShort(name);
-  out.putByte(QUOTE);
+  putRare(out, end);
+  out.putByte(CLOSE_BRACKET);
+  out.putByte(CLOSE_BRACKET);
 }
 
 /** In room. */
@@ -203,24 +226,31 @@ function putUsage(out: AsciiText, usage: Usage | null): void {
     out.putNull();
     return;
   }
+  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens, cacheWriteTokens, images } = usage;
   out.putByte(OPEN_BRACKET);
-  out.putNumber(usage.inputTokens);
+  out.putNumber(inputTokens);
   out.putByte(COMMA);
-  out.putNumber(usage.cachedInputTokens);
-  out.putByte(COMMA);
-  out.putNumber(usage.cacheWriteTokens);
-  out.putByte(COMMA);
-  out.putNumber(usage.outputTokens);
-  out.putByte(COMMA);
-  out.putNumber(usage.reasoningTokens);
-  out.putByte(COMMA);
-  out.putNumber(usage.images);
+  out.putNumber(outputTokens);
+  const told = images !== null ? 4 : cacheWriteTokens !== null ? 3 : reasoningTokens !== null ? 2 : cachedInputTokens !== null ? 1 : 0;
+  if (told > 0) putCount(out, cachedInputTokens);
+  if (told > 1) putCount(out, reasoningTokens);
+  if (told > 2) putCount(out, cacheWriteTokens);
+  if (told > 3) putCount(out, images);
   out.putByte(CLOSE_BRACKET);
 }
 
-/** What most records do not have. */
-function putRare(out: AsciiText, { truncated, responseId, baselineCost, budgetUse }: EndParts): void {
-  if (truncated !== true && responseId === null && baselineCost === null && budgetUse === null) return;
-  const values = [truncated === true ? 1 : 0, responseId, baselineCost?.toString() ?? null, budgetUse?.toString() ?? null];
-  out.putAscii(`,${jsonAscii(values).slice(1, -1)}`);
+function putCount(out: AsciiText, count: number | null): void {
+  out.putByte(COMMA);
+  out.putNumber(count);
+}
+
+function putRare(out: AsciiText, { suspense, truncated, responseId, baselineCost, budgetUse }: EndParts): void {
+  if (suspense === 0n && truncated !== true && responseId === null && baselineCost === null && budgetUse === null) return;
+  putNamed(out, {
+    ...(suspense === 0n ? NOTHING : { suspense: suspense.toString() }),
+    ...(truncated === true ? { truncated } : NOTHING),
+    ...(responseId === null ? NOTHING : { responseId }),
+    ...(baselineCost === null ? NOTHING : { baselineCost: baselineCost.toString() }),
+    ...(budgetUse === null ? NOTHING : { budgetUse: budgetUse.toString() }),
+  });
 }

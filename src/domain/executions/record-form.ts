@@ -1,17 +1,21 @@
-// How records lie in a spool: several in a frame, a JSON array, each as arrays of its values in the order below; what many of them say alike is there
-// once, before the first that refers to it by its number, and holds for this frame alone. Every request writes two records, and what they cost is their bytes.
+// How records lie in a spool: several in a frame, a JSON array. What many of them say alike is there once, before the first that refers to it by its
+// number, and instants are told from the first one's; both hold for this frame alone. Every request writes two records, and what they cost is their bytes.
 //
-//   [ ["c", ...caller], ["o", ...offer], ["a", caller, offer, [...start]], ["t", caller, offer, [...start], [...end]], ... ]
-//       number 0            number 1       admitted                        terminal
+//   [ 1795183858776, ["c", ...caller], ["o", ...offer], ["e", ...ending],
+//     the origin     number 0          number 1         number 2
+//     [0, 0, 1, "7562-bcf4-d4f7304250a6", 147500000, 94],                                      an admitted one: AdmittedForm
+//     [0, 0, 1, "7562-bcf4-d4f7304250a6", 147500000, 94, [2, 6, 9, 8, 1024, [250, 200], 2312500000]], ... ]      its end: with an EndForm
 //
-// A value is only ever added behind the others; a record that lacks some was written before there were any, or has none of them.
+// What most records lack is in an object behind the rest, by its name. Amounts are numbers as far as these are exact, then strings.
 
+import { executionIdTimeText } from '../../platform/execution-id.ts';
 import type { Usage } from '../usage/usage.ts';
 import type { ExecutionRecord, ExecutionStart, TerminalRecord } from './execution-record.ts';
+import { readOlderFrame } from './older-record-forms.ts';
 
 type Start = ExecutionStart;
 type End = Omit<TerminalRecord, keyof ExecutionStart | 'type'>;
-type Flag = 0 | 1;
+type Amount = number | string | null;
 type Count = number | null;
 
 type CallerForm = readonly [
@@ -31,164 +35,154 @@ type OfferForm = readonly [
   provider: Start['provider'],
   providerModel: Start['providerModel'],
   priceVersion: Start['priceVersion'],
+  streamed: Start['streamed'],
 ];
 
-type StartForm = readonly [
-  id: Start['id'],
-  admittedAtMs: Start['admittedAtMs'],
-  streamed: Flag,
-  clientRequestId: Start['clientRequestId'],
-  tags: Start['tags'],
-  authorizedAmount: Start['authorizedAmount'],
-  requestBytes: Start['requestBytes'],
-  route?: Start['route'],
-  budgets?: Start['budgets'] | null,
-];
-
-type EndForm = readonly [
-  endedAtMs: End['endedAtMs'],
+type EndingForm = readonly [
+  kind: 'e',
   outcome: End['outcome'],
   status: End['status'],
   errorCode: End['errorCode'],
-  usage: UsageForm | null,
   usageSource: End['usageSource'],
   billingStatus: End['billingStatus'],
-  ratedCost: End['ratedCost'],
-  charge: End['charge'],
-  suspense: End['suspense'],
+];
+
+type AdmittedForm = readonly [
+  /** From the frame's origin. */
+  admittedMs: number,
+  callerNumber: number,
+  offerNumber: number,
+  /** Without its time where that is the one of admission; else whole, behind WHOLE_ID. */
+  id: string,
+  authorizedAmount: Amount,
+  requestBytes: Start['requestBytes'],
+  ...more: unknown[],
+];
+
+type EndForm = readonly [
+  endingNumber: number,
+  /** From admission. */
+  endedMs: number,
   latencyMs: End['latencyMs'],
   ttftMs: End['ttftMs'],
   responseBytes: End['responseBytes'],
-  truncated?: Flag,
-  responseId?: End['responseId'],
-  baselineCost?: End['baselineCost'],
-  budgetUse?: string | null,
+  usage: UsageForm | null,
+  ratedCost: Amount,
+  /** First the charge, where it is not the rated cost. */
+  ...more: unknown[],
 ];
 
-type UsageForm = readonly [input: Count, cachedInput: Count, cacheWrite: Count, output: Count, reasoning: Count, images: Count];
+/** Those that are null at the end are left out. */
+type UsageForm = readonly [input: Count, output: Count, cachedInput?: Count, reasoning?: Count, cacheWrite?: Count, images?: Count];
+
+/** In front of an id that is told whole. */
+export const WHOLE_ID = '=';
 
 type Caller = Pick<Start, 'organizationId' | 'teamId' | 'userId' | 'apiKeyId' | 'walletId'>;
-type AskedOffer = Pick<Start, 'api' | 'requestedModel' | 'model' | 'provider' | 'providerModel' | 'priceVersion'>;
+type AskedOffer = Pick<Start, 'api' | 'requestedModel' | 'model' | 'provider' | 'providerModel' | 'priceVersion' | 'streamed'>;
+type Ending = Pick<End, 'outcome' | 'status' | 'errorCode' | 'usageSource' | 'billingStatus'>;
 
 export function callerForm({ organizationId, teamId, userId, apiKeyId, walletId }: Caller): CallerForm {
   return ['c', organizationId, teamId, userId, apiKeyId, walletId];
 }
 
-export function offerForm({ api, requestedModel, model, provider, providerModel, priceVersion }: AskedOffer): OfferForm {
-  return ['o', api, requestedModel, model, provider, providerModel, priceVersion];
+export function offerForm({ api, requestedModel, model, provider, providerModel, priceVersion, streamed }: AskedOffer): OfferForm {
+  return ['o', api, requestedModel, model, provider, providerModel, priceVersion, streamed];
 }
 
-/** The records of a frame that is parsed; null when it is none. Older versions wrote one record in a frame, as an object with names or as arrays that share nothing. */
+export function endingForm({ outcome, status, errorCode, usageSource, billingStatus }: Ending): EndingForm {
+  return ['e', outcome, status, errorCode, usageSource, billingStatus];
+}
+
+/** The records of a frame that is parsed; null when it is none. */
 export function readFrameForm(value: unknown): ExecutionRecord[] | null {
-  if (!Array.isArray(value)) return isNamed(value) ? [value] : null;
-  if (typeof value[0] === 'string') return readAlone(value);
-  const shared: (Caller | AskedOffer)[] = [];
+  if (!Array.isArray(value) || typeof value[0] !== 'number') return readOlderFrame(value);
+  const [originMs, ...items] = value as [number, ...unknown[]];
+  const shared: Shared[] = [];
   const records: ExecutionRecord[] = [];
-  for (const item of value as readonly unknown[]) {
-    const record = Array.isArray(item) ? readItem(item, shared) : isNamed(item) ? item : null;
-    if (record === null) return null;
-    if (record !== SHARED) records.push(record);
+  for (const item of items) {
+    if (!Array.isArray(item)) return null;
+    const sharing = typeof item[0] === 'string' ? readShared(item) : null;
+    const record = sharing === null ? readRecord(item as unknown as AdmittedForm, originMs, shared) : null;
+    if (sharing !== null) shared.push(sharing);
+    else if (record !== null) records.push(record);
+    else return null;
   }
   return records.length === 0 ? null : records;
 }
 
-/** `[kind, [id, admittedAtMs, ...caller, ...offer, ...rest], [...end]]`. */
-function readAlone([kind, start, end]: readonly unknown[]): ExecutionRecord[] | null {
-  if (!Array.isArray(start)) return null;
-  const values = start as readonly unknown[];
-  return readFrameForm([
-    ['c', ...values.slice(2, 7)],
-    ['o', ...values.slice(7, 13)],
-    [kind, 0, 1, [...values.slice(0, 2), ...values.slice(13)], end],
-  ]);
-}
+type Shared = { readonly kind: 'c'; readonly says: Caller } | { readonly kind: 'o'; readonly says: AskedOffer } | { readonly kind: 'e'; readonly says: Ending };
 
-/** What is read is no record, but what records refer to. */
-const SHARED = Symbol('shared');
-
-function readItem(item: readonly unknown[], shared: (Caller | AskedOffer)[]): ExecutionRecord | typeof SHARED | null {
+function readShared(item: readonly unknown[]): Shared | null {
   switch (item[0]) {
     case 'c': {
-      const [, organizationId, teamId, userId, apiKeyId, walletId] = item as CallerForm;
-      shared.push({ organizationId, teamId, userId, apiKeyId, walletId });
-      return SHARED;
+      const [kind, organizationId, teamId, userId, apiKeyId, walletId] = item as CallerForm;
+      return { kind, says: { organizationId, teamId, userId, apiKeyId, walletId } };
     }
     case 'o': {
-      const [, api, requestedModel, model, provider, providerModel, priceVersion] = item as OfferForm;
-      shared.push({ api, requestedModel, model, provider, providerModel, priceVersion });
-      return SHARED;
+      const [kind, api, requestedModel, model, provider, providerModel, priceVersion, streamed] = item as OfferForm;
+      return { kind, says: { api, requestedModel, model, provider, providerModel, priceVersion, streamed } };
     }
-    case 'a': {
-      const start = readStart(item, shared);
-      return start && { type: 'admitted', ...start };
-    }
-    case 't': {
-      const start = readStart(item, shared);
-      const end = item[4];
-      return start && Array.isArray(end) ? { type: 'terminal', ...start, ...readEnd(end as unknown as EndForm) } : null;
+    case 'e': {
+      const [kind, outcome, status, errorCode, usageSource, billingStatus] = item as EndingForm;
+      return { kind, says: { outcome, status, errorCode, usageSource, billingStatus } };
     }
     default:
       return null;
   }
 }
 
-function isNamed(value: unknown): value is ExecutionRecord {
-  if (typeof value !== 'object' || value === null) return false;
-  const { type } = value as ExecutionRecord;
-  return type === 'admitted' || type === 'terminal';
+function readRecord(form: AdmittedForm, originMs: number, shared: readonly Shared[]): ExecutionRecord | null {
+  const [admittedMs, callerNumber, offerNumber, id, authorizedAmount, requestBytes, ...more] = form;
+  const [caller, offer] = [shared[callerNumber], shared[offerNumber]];
+  if (caller?.kind !== 'c' || offer?.kind !== 'o' || typeof id !== 'string' || requestBytes === undefined) return null;
+  const admittedAtMs = originMs + admittedMs;
+  const end = Array.isArray(more.at(-1)) ? (more.pop() as EndForm) : null;
+  const start: Start = {
+    id: id.startsWith(WHOLE_ID) ? id.slice(WHOLE_ID.length) : executionIdTimeText(admittedAtMs) + id,
+    admittedAtMs,
+    ...caller.says,
+    ...offer.says,
+    clientRequestId: null,
+    tags: NO_TAGS,
+    authorizedAmount: readAmount(authorizedAmount),
+    requestBytes,
+    ...(more[0] as Partial<Start> | undefined),
+  };
+  if (end === null) return { type: 'admitted', ...start };
+  const ended = readEnd(end, admittedAtMs, shared);
+  return ended && { type: 'terminal', ...start, ...ended };
 }
 
-function readStart(item: readonly unknown[], shared: readonly (Caller | AskedOffer)[]): ExecutionStart | null {
-  const [, callerNumber, offerNumber, values] = item;
-  const caller = shared[callerNumber as number];
-  const offer = shared[offerNumber as number];
-  if (caller === undefined || !('walletId' in caller) || offer === undefined || !('api' in offer) || !Array.isArray(values)) return null;
-  const form = values as unknown as StartForm;
-  const route = form[7] ?? null;
-  const budgets = form[8] ?? null;
+const NO_TAGS: readonly string[] = [];
+
+function readEnd(form: EndForm, admittedAtMs: number, shared: readonly Shared[]): End | null {
+  const [endingNumber, endedMs, latencyMs, ttftMs, responseBytes, usage, ratedCost, ...more] = form;
+  const ending = shared[endingNumber];
+  if (ending?.kind !== 'e' || ratedCost === undefined) return null;
+  const charge = isAmount(more[0]) ? (more.shift() as Amount) : ratedCost;
   return {
-    id: form[0],
-    admittedAtMs: form[1],
-    ...caller,
-    ...offer,
-    streamed: form[2] === 1,
-    clientRequestId: form[3],
-    tags: form[4],
-    authorizedAmount: form[5],
-    requestBytes: form[6],
-    ...(route === null ? NOTHING : { route }),
-    ...(budgets === null ? NOTHING : { budgets }),
+    endedAtMs: admittedAtMs + endedMs,
+    ...ending.says,
+    usage: usage === null ? null : readUsage(usage),
+    ratedCost: readAmount(ratedCost),
+    charge: readAmount(charge),
+    suspense: '0',
+    latencyMs,
+    ttftMs,
+    responseBytes,
+    ...(more[0] as Partial<End> | undefined),
   };
 }
 
-function readEnd(form: EndForm): End {
-  const responseId = form[14] ?? null;
-  const baselineCost = form[15] ?? null;
-  const budgetUse = form[16] ?? null;
-  return {
-    endedAtMs: form[0],
-    outcome: form[1],
-    status: form[2],
-    errorCode: form[3],
-    usage: form[4] === null ? null : readUsage(form[4]),
-    usageSource: form[5],
-    billingStatus: form[6],
-    ratedCost: form[7],
-    charge: form[8],
-    suspense: form[9],
-    latencyMs: form[10],
-    ttftMs: form[11],
-    responseBytes: form[12],
-    ...(form[13] === 1 ? TRUNCATED : NOTHING),
-    ...(responseId === null ? NOTHING : { responseId }),
-    ...(baselineCost === null ? NOTHING : { baselineCost }),
-    ...(budgetUse === null ? NOTHING : { budgetUse }),
-  };
+function isAmount(value: unknown): value is Amount {
+  return value === null || typeof value === 'number' || typeof value === 'string';
 }
 
-const NOTHING = {};
-const TRUNCATED = { truncated: true };
+function readAmount(amount: Amount): string | null {
+  return amount === null ? null : String(amount);
+}
 
-function readUsage([inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens, images]: UsageForm): Usage {
+function readUsage([inputTokens, outputTokens, cachedInputTokens = null, reasoningTokens = null, cacheWriteTokens = null, images = null]: UsageForm): Usage {
   return { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens, images };
 }

@@ -4,6 +4,7 @@ import type { Draw } from '../../src/data-plane/admission/allowance.ts';
 import type { AdmissionQuestion } from '../../src/data-plane/admission/plan-draws.ts';
 import type { Execution } from '../../src/data-plane/metering/execution.ts';
 import type { Outcome } from '../../src/domain/settlement/outcome.ts';
+import { hasEnd } from './recorded-ends.ts';
 import type { SimulatedDisk } from './simulated-disk.ts';
 import { type SimulatedGateway, SPOOL_DIRECTORY } from './simulated-gateway.ts';
 import type { SimulatedFacts } from './simulated-jobs.ts';
@@ -417,14 +418,3 @@ function addSpent(truth: Truth, add: (name: string, amount: bigint) => void): vo
   for (const { allowance, grant } of truth.draws)
     if (allowance.pool.kind === 'budget' && grant !== null && grant.id !== null) add(grant.id, expected.budgetUse);
 }
-
-/** Whether the record of this execution's end begins in these texts of a spool. */
-function hasEnd(texts: string, id: string): boolean {
-  const values = `["${id}",`;
-  for (let at = texts.indexOf(values); at !== -1; at = texts.indexOf(values, at + 1)) {
-    if (END_BEFORE_ITS_VALUES.test(texts.slice(Math.max(0, at - 16), at))) return true;
-  }
-  return false;
-}
-
-const END_BEFORE_ITS_VALUES = /\["t",\d+,\d+,$/;

@@ -3,17 +3,15 @@
 //
 //   idle --piece close behind the last--> gathering --two milliseconds--> ending (read on) --end of the turn--> idle, all of it written
 //
-// The first piece after a pause never waits. Where bursts came before it, it is taken for the beginning of another.
+// The first piece after a pause never waits. Where two bursts came before it, it is taken for the beginning of a third.
 
 import { atTurnEnd } from '../../platform/turn-end.ts';
 
 /** Closer than this is a burst. */
 const BURST_GAP_MS = 1;
 const GATHERING_MS = 2;
-/** After so many the next one is expected; a piece that comes late and so close to the next is no burst yet. */
+/** After so many in a row the next one is expected; a piece that comes late and so close to the next is no burst yet. */
 const BURSTS_FOLLOWED = 2;
-/** A piece that nothing came behind counts against one burst: a burst may come whole in one read, and then nothing waited for nothing. */
-const BURSTS_COUNTED_MAX = 4;
 /** So much is passed on at once: a reply that comes this fast gains nothing by waiting. */
 const HELD_BYTES_MAX = 16_384;
 
@@ -44,7 +42,7 @@ export class BurstPace {
   private lastAtMs = Number.NEGATIVE_INFINITY;
   /** Something came close behind the last first piece. */
   private isBursty = false;
-  /** Bursts of late, less what was none. */
+  /** Bursts one after the other until then. */
   private bursts = 0;
 
   constructor(stream: PacedStream) {
@@ -63,7 +61,7 @@ export class BurstPace {
     } else {
       const goesOn = this.stream.write();
       if (isClose) return;
-      this.bursts = this.isBursty ? Math.min(BURSTS_COUNTED_MAX, this.bursts + 1) : Math.max(0, this.bursts - 1);
+      this.bursts = this.isBursty ? this.bursts + 1 : 0;
       this.isBursty = false;
       if (this.bursts >= BURSTS_FOLLOWED && goesOn) this.gather();
     }

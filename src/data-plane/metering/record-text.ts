@@ -1,5 +1,5 @@
 // Writes execution records in the form that a spool has them in (domain/executions/record-form.ts): put together as bytes, where they will be written
-// from, since text that is joined from many pieces is made of as many objects. What a caller and an offer contribute is made once for each of them.
+// from, since text that is joined from many pieces is made of as many objects. What a caller, an offer and an ending contribute is made once for each of them.
 
 import type { ExecutionStart, TerminalRecord } from '../../domain/executions/execution-record.ts';
 import { callerForm, endingForm, offerForm, WHOLE_ID } from '../../domain/executions/record-form.ts';

@@ -80,7 +80,7 @@ interface Held {
 }
 
 /** Resolves once the process serves. */
-export async function runGateway(given: GatewayParts): Promise<{ drain(limitMs: number): Promise<void> }> {
+export async function runGateway(given: GatewayParts): Promise<{ drain(limitMs: number): Promise<void>; notReady(): readonly string[] }> {
   const parts = { ...given, clock: new TurnClock(given.clock) };
   const { config, log, clock } = parts;
   const held = await open(parts, given.clock);
@@ -110,6 +110,7 @@ export async function runGateway(given: GatewayParts): Promise<{ drain(limitMs: 
       for (const coarseClock of clocks) coarseClock.stop();
       await close(held, changes, log);
     },
+    notReady: () => listNotReady(held),
   };
 }
 
@@ -207,7 +208,7 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
       previewRoute: createRoutePreview({ postgres, previewer, catalog: () => catalog.serving }),
       publicUrl: config.publicUrl,
       dialectRefusals: config.dialectRefusals,
-      notReady: () => (records.healthy ? [] : ['spool']),
+      notReady: () => listNotReady(held),
     }),
     renderContext: { requestId: null, publicUrl: config.publicUrl },
     onRefusal: (kind) => refusals.labels(kind).increment(),
@@ -217,6 +218,11 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
   metrics.gauge('tollgate_reports_open', 'Reports that this process waits for or streams', { read: () => reports.open });
   watchEventLoop(metrics);
   return server;
+}
+
+/** What keeps this process from admitting requests. */
+function listNotReady({ records }: Held): readonly string[] {
+  return records.healthy ? [] : ['spool'];
 }
 
 /** What must come back to where it was once nothing is under way. */

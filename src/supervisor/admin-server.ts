@@ -15,7 +15,7 @@ export interface AdminServerOptions {
   readonly orNext: boolean;
   readonly metrics: () => Promise<string>;
   /** What is not ready, by name; empty when all is. */
-  readonly notReady: () => readonly string[];
+  readonly notReady: () => Promise<readonly string[]>;
 }
 
 const ADMIN_HOST = '127.0.0.1';
@@ -56,7 +56,7 @@ async function answer(url: string, options: AdminServerOptions): Promise<Answer>
   if (path === '/healthz') return text(200, 'ok\n');
   if (path === '/metrics') return { status: 200, contentType: METRICS_CONTENT_TYPE, body: await options.metrics() };
   if (path === '/readyz') {
-    const missing = options.notReady();
+    const missing = await options.notReady();
     return missing.length === 0 ? text(200, 'ready\n') : text(503, `not ready: ${missing.join(', ')}\n`);
   }
   return text(404, 'not found: /metrics, /healthz, /readyz are here\n');

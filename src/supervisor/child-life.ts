@@ -14,6 +14,9 @@ export interface ReadyReport {
   readonly url: string | null;
 }
 
+/** What answers a question by its id. */
+type Answer = Extract<ProcessMessage, { readonly id: number | null }>;
+
 /** A drain that overruns its limit by this much is no drain any more: the process is killed. */
 const KILL_AFTER_MS = 3_000;
 
@@ -27,7 +30,7 @@ export class ChildLife {
   /** The newest figures that the process gave; what is left of it when it dies. */
   lastSnapshot: MetricsSnapshot = [];
   readonly #child: ChildProcess;
-  readonly #waiting = new Map<number, (snapshot: MetricsSnapshot | null) => void>();
+  readonly #waiting = new Map<number, (answer: Answer | null) => void>();
   #nextRequest = 0;
   /** The simulated provider is nobody's part: it knows signals, not our messages. */
   #endsBySignal = false;
@@ -43,7 +46,7 @@ export class ChildLife {
     });
     this.ready = new Promise((resolve) => {
       child.on('message', (message: ProcessMessage) => {
-        if (message.type === 'metrics') this.#hearMetrics(message.id, message.snapshot);
+        if (message.type === 'metrics' || message.type === 'readiness') this.#hear(message);
         else {
           this.isReady = true;
           this.#endsBySignal = message.type === 'listening';
@@ -56,17 +59,29 @@ export class ChildLife {
 
   /** The process's figures, or null when it does not answer in time. */
   async metrics(limitMs: number): Promise<MetricsSnapshot | null> {
+    const answer = await this.#ask('metrics', limitMs);
+    return answer?.type === 'metrics' ? answer.snapshot : null;
+  }
+
+  /** What the process lacks to serve, or null when it does not answer in time. */
+  async notReady(limitMs: number): Promise<readonly string[] | null> {
+    if (this.#endsBySignal) return [];
+    const answer = await this.#ask('readiness', limitMs);
+    return answer?.type === 'readiness' ? answer.notReady : null;
+  }
+
+  async #ask(type: Answer['type'], limitMs: number): Promise<Answer | null> {
     if (this.hasExited || this.#endsBySignal || !this.#child.connected) return null;
     const id = this.#nextRequest++;
     return new Promise((resolve) => {
-      const answer = (snapshot: MetricsSnapshot | null) => {
+      const answered = (answer: Answer | null) => {
         clearTimeout(timer);
         this.#waiting.delete(id);
-        resolve(snapshot);
+        resolve(answer);
       };
-      const timer = setTimeout(answer, limitMs, null);
-      this.#waiting.set(id, answer);
-      this.#send({ type: 'metrics', id });
+      const timer = setTimeout(answered, limitMs, null);
+      this.#waiting.set(id, answered);
+      this.#send({ type, id });
     });
   }
 
@@ -96,9 +111,9 @@ export class ChildLife {
     this.#child.send(message, () => undefined);
   }
 
-  #hearMetrics(id: number | null, snapshot: MetricsSnapshot): void {
-    this.lastSnapshot = snapshot;
-    if (id !== null) this.#waiting.get(id)?.(snapshot);
+  #hear(answer: Answer): void {
+    if (answer.type === 'metrics') this.lastSnapshot = answer.snapshot;
+    if (answer.id !== null) this.#waiting.get(answer.id)?.(answer);
   }
 
   #gone(resolve: (exit: Exit) => void, exit: Exit): void {

@@ -4,11 +4,13 @@ import type { MetricsSnapshot } from '../platform/metrics.ts';
 
 export type SupervisorMessage =
   /** Finish what is in flight, for at most so long, and end. */
-  { readonly type: 'drain'; readonly limitMs: number } | { readonly type: 'metrics'; readonly id: number };
+  { readonly type: 'drain'; readonly limitMs: number } | { readonly type: 'metrics' | 'readiness'; readonly id: number };
 
 export type ProcessMessage =
   | { readonly type: 'ready' }
   /** In answer to a request by its id; with id null the last word of a process that ends. */
   | { readonly type: 'metrics'; readonly id: number | null; readonly snapshot: MetricsSnapshot }
+  /** In answer to a request by its id: what it lacks to serve; empty when it serves. */
+  | { readonly type: 'readiness'; readonly id: number; readonly notReady: readonly string[] }
   /** The simulated provider's word for ready. */
   | { readonly type: 'listening'; readonly url: string };

@@ -8,6 +8,8 @@ import type { ProcessMessage, SupervisorMessage } from './messages.ts';
 /** What a process does, once it serves. `limitMs` is how long it may take; what is not done by then is cut. */
 export interface Serving {
   drain(limitMs: number): Promise<void>;
+  /** What it lacks to serve; default: nothing. */
+  notReady?(): readonly string[];
 }
 
 export interface LifecycleOptions {
@@ -64,6 +66,7 @@ export class ProcessLifecycle {
 
   #hear(message: SupervisorMessage): void {
     if (message.type === 'drain') void this.#end(message.limitMs, 'the supervisor said so');
+    else if (message.type === 'readiness') this.#tell({ type: 'readiness', id: message.id, notReady: this.#serving?.notReady?.() ?? [] });
     else this.#tell({ type: 'metrics', id: message.id, snapshot: this.#options.metrics.snapshot() });
   }
 

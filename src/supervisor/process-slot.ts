@@ -51,6 +51,14 @@ export class ProcessSlot {
     return this.#life?.isReady ?? false;
   }
 
+  /** Empty when what runs here serves; else this place's name, with what it says that it lacks. */
+  async notReady(limitMs: number): Promise<readonly string[]> {
+    const life = this.#life;
+    if (life === null || !life.isReady) return [this.name];
+    const lacking = (await life.notReady(limitMs)) ?? ['no answer'];
+    return lacking.map((what) => `${this.name}: ${what}`);
+  }
+
   get lives(): readonly ChildLife[] {
     return [...(this.#life === null ? [] : [this.#life]), ...this.#passing].filter((life) => !life.hasExited);
   }

@@ -40,7 +40,8 @@ export interface SupervisorPlan {
   readonly announce: (addresses: { adminPort: number }) => void;
 }
 
-const METRICS_LIMIT_MS = 1_000;
+/** Of a process that is asked how it is. */
+const ANSWER_LIMIT_MS = 1_000;
 const JOBS_DRAIN_LIMIT_MS = 30_000;
 const POSTGRES_STOP_LIMIT_MS = 60_000;
 
@@ -174,16 +175,17 @@ export class Supervisor {
     return admin;
   }
 
-  #listNotReady(): string[] {
-    if (this.#state === 'serving') return this.#slots.filter((slot) => !slot.isReady).map((slot) => slot.name);
-    return [this.#state];
+  async #listNotReady(): Promise<readonly string[]> {
+    if (this.#state !== 'serving') return [this.#state];
+    const lists = await Promise.all(this.#slots.map((slot) => slot.notReady(ANSWER_LIMIT_MS)));
+    return lists.flat();
   }
 
   async #renderMetrics(): Promise<string> {
     // Taken before anyone is asked: a process that dies meanwhile is then counted by its last figures once, not twice.
     const retired = this.#retired;
     const lives = this.#slots.flatMap((slot) => slot.lives);
-    const snapshots = await Promise.all(lives.map(async (life) => (await life.metrics(METRICS_LIMIT_MS)) ?? life.lastSnapshot));
+    const snapshots = await Promise.all(lives.map(async (life) => (await life.metrics(ANSWER_LIMIT_MS)) ?? life.lastSnapshot));
     return MetricsRegistry.render(MetricsRegistry.merge([this.#metrics.snapshot(), retired, ...snapshots]));
   }
 

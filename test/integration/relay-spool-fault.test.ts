@@ -127,6 +127,9 @@ describe('a disk that takes no more of the spool', () => {
 
       await assertRefused();
       assert.equal((await httpCall(`${tollgate.url}/readyz`)).status, 503, 'a balancer is told');
+      const readiness = await httpCall(`${tollgate.adminUrl}/readyz`);
+      assert.equal(readiness.status, 503, 'and the operator');
+      assert.match(readiness.body.toString(), /^not ready: gateway-1: spool$/m);
 
       const { tollgate_lease_held_usd: held, tollgate_lease_free_usd: free, ...underWay } = await settledGauges();
       assert.deepEqual(underWay, { tollgate_inflight: 0, tollgate_relays_open: 0, tollgate_upstream_open: 0 });

@@ -162,6 +162,24 @@ describe('supervisor', () => {
     assert.deepEqual(await fake.ended, [0, null]);
   });
 
+  test('/readyz names what a process lacks, and one that does not answer', async (context) => {
+    const fake = await startFake(context);
+    await untilAnnounced(fake);
+    const ready = async () => (await httpCall(`${fake.adminUrl}/readyz`)).body.toString();
+    const lacking = join(fake.directory, 'broken.lacks.gateway');
+    writeFileSync(lacking, '');
+    assert.equal(await ready(), 'not ready: gateway-1: what it needs, gateway-2: what it needs\n');
+    unlinkSync(lacking);
+    assert.equal(await ready(), 'ready\n');
+    const pid = pidOf(fake, 'jobs');
+    process.kill(pid, 'SIGSTOP');
+    assert.equal(await ready(), 'not ready: jobs: no answer\n');
+    process.kill(pid, 'SIGCONT');
+    assert.equal(await ready(), 'ready\n');
+    fake.child.kill('SIGTERM');
+    await fake.ended;
+  });
+
   test('counters of processes that ended stay in /metrics', async (context) => {
     const fake = await startFake(context);
     await untilAnnounced(fake);

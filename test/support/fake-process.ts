@@ -1,6 +1,6 @@
 // A stand-in for any process of an installation: it serves nothing, lives by the real lifecycle, and notes in a shared file what happens to it.
 // `node fake-process.ts ROLE`; FAKE_EVENTS names the file, FAKE_DRAIN_MS how long a drain takes, FAKE_BROKEN a role that dies at once
-// while the file of that name exists.
+// while the file of that name exists, and one that lacks something while FAKE_BROKEN.lacks.ROLE does.
 
 import { appendFileSync, existsSync } from 'node:fs';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
@@ -30,6 +30,7 @@ const lifecycle = new ProcessLifecycle({
   orphanLimitMs: 1_000,
 });
 lifecycle.drainsWith({
+  notReady: () => (existsSync(`${FAKE_BROKEN}.lacks.${role}`) ? ['what it needs'] : []),
   async drain() {
     note('drain');
     await new Promise((resolve) => setTimeout(resolve, Number(FAKE_DRAIN_MS)));

@@ -189,7 +189,7 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
 }
 
 function createServer({ config, log, clock, metrics }: GatewayParts, held: Held, { plane, previewer }: ReturnType<typeof createPlane>): Server {
-  const { postgres, catalog, records, authenticator } = held;
+  const { postgres, catalog, authenticator } = held;
   const reports = new ReportForwarder({ address: config.reportsUrl, delegationKey: config.delegationKey, clock, log });
   const refusals = metrics.counter('tollgate_refusals_total', 'Requests refused, by reason', ['code']);
   const server: Server = new Server({

@@ -36,7 +36,10 @@ export interface ShippingLimits {
   /** Bounds of one Postgres transaction. */
   readonly recordsMax: number;
   readonly bytesMax: number;
-  /** How long a spool without news is left alone. A look-up waits for its record (DESIGN 4), so this stays well below 100 ms. */
+  /**
+   * How long spools are left alone once all that they had is posted. A transaction costs the database and us as much as a hundred records, so what comes
+   * meanwhile goes into one; a look-up waits for its record (DESIGN 4), so this stays well below 100 ms.
+   */
   readonly pollMs: number;
   /** A batch of nothing but admissions waits this long for the first terminal record: most need not be posted twice then. */
   readonly admittedWaitMs: number;
@@ -104,14 +107,14 @@ export function createShipper(options: ShipperOptions): Shipper {
       await fleet.survey();
       surveyedMs = clock.monotonicMs();
     }
-    return posting.step();
+    return (await posting.step()) === 'behind';
   }
 
   async function drain(giveUp: () => boolean): Promise<void> {
     for (let progress = true; progress && !giveUp(); ) {
       await fleet.survey();
       progress = false;
-      while (!giveUp() && (await posting.step({ all: true }))) progress = true;
+      while (!giveUp() && (await posting.step({ all: true })) !== 'nothing') progress = true;
       while (!giveUp() && (await facts.step({ all: true }))) progress = true;
     }
   }

@@ -39,6 +39,9 @@ export interface PostingOptions {
   readonly fleet: SpoolFleet;
 }
 
+/** `caught_up`: something was posted, and with it all that could be read of the spools. */
+export type Posted = 'nothing' | 'caught_up' | 'behind';
+
 export class PostingShipping {
   readonly #options: PostingOptions;
   readonly #attempts = new Map<number, Attempts>();
@@ -47,15 +50,16 @@ export class PostingShipping {
     this.#options = options;
   }
 
-  /** Posts at most one batch of each epoch; false when there was nothing to post. With `all` nothing waits and faults are thrown. */
-  async step(mode: { all: boolean } = { all: false }): Promise<boolean> {
+  /** Posts at most one batch of each epoch. With `all` nothing waits and faults are thrown. */
+  async step(mode: { all: boolean } = { all: false }): Promise<Posted> {
     const { clock, fleet, metrics } = this.#options;
-    let progress = false;
+    let posted: Posted = 'nothing';
     for (const epoch of fleet.epochs()) {
       const attempts = this.#attemptsOf(epoch.epoch);
       if (!mode.all && clock.monotonicMs() < attempts.notBeforeMs) continue;
       try {
-        if (await this.#postNext(epoch, attempts, mode.all)) progress = true;
+        const ofEpoch = await this.#postNext(epoch, attempts, mode.all);
+        if (posted === 'nothing' || ofEpoch === 'behind') posted = ofEpoch;
         attempts.backoff.succeeded();
       } catch (error) {
         metrics.postingFaults.increment();
@@ -65,14 +69,14 @@ export class PostingShipping {
         attempts.notBeforeMs = clock.monotonicMs() + attempts.backoff.failed(error);
       }
     }
-    return progress;
+    return posted;
   }
 
-  async #postNext(epoch: ShippedEpoch, attempts: Attempts, all: boolean): Promise<boolean> {
+  async #postNext(epoch: ShippedEpoch, attempts: Attempts, all: boolean): Promise<Posted> {
     const { limits } = this.#options;
     const batch = epoch.nextPosting({ recordsMax: attempts.recordsMax, bytesMax: limits.bytesMax });
-    if (batch === null) return this.#endEpoch(epoch);
-    if (!all && this.#isWaiting(batch, attempts)) return false;
+    if (batch === null) return (await this.#endEpoch(epoch)) ? 'behind' : 'nothing';
+    if (!all && this.#isWaiting(batch, attempts)) return 'nothing';
     if (batch.damage !== null) this.#setAside(batch, batch.damage, 'damaged bytes in a spool were set aside');
     try {
       await this.#post(epoch, batch);
@@ -81,11 +85,11 @@ export class PostingShipping {
       // The frames before the refused one pass, one by one.
       if (attempts.recordsMax > 1) attempts.recordsMax = 1;
       else await this.#postOneByOne(epoch, attempts, batch);
-      return true;
+      return 'behind';
     }
     attempts.refusedInARow = 0;
     attempts.recordsMax = Math.min(limits.recordsMax, attempts.recordsMax * 2);
-    return true;
+    return batch.isNewest ? 'caught_up' : 'behind';
   }
 
   /** `accepted`: the records of the batch that make facts, where these are not those that are posted with the cursor's move. */

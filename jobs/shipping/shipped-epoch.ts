@@ -18,6 +18,8 @@ export interface PostingBatch {
   readonly records: readonly ExecutionRecord[];
   /** Bytes that are no records and are passed over: they must be safe in quarantine before the cursor moves. */
   readonly damage: Buffer | null;
+  /** What its owner writes next comes behind it: all that could be read is in it. */
+  readonly isNewest: boolean;
 }
 
 /** Facts of one segment between two offsets. */
@@ -85,7 +87,10 @@ export class ShippedEpoch {
       const complete = !last || this.#ended;
       const fromOffset = this.#cursor(segment).posted;
       const batch = this.#reader.readBatch(this.directory, segment, fromOffset, limits);
-      if (batch.records.length > 0) return { epoch: this.epoch, segment, fromOffset, toOffset: batch.toOffset, records: batch.records, damage: null };
+      if (batch.records.length > 0) {
+        const { records, toOffset, stopped } = batch;
+        return { epoch: this.epoch, segment, fromOffset, toOffset, records, damage: null, isNewest: stopped === 'end' && !complete };
+      }
       if (batch.stopped !== 'end') return this.#passOverDamage(segment, fromOffset, { complete, last });
       if (!complete) return null;
       this.#postedSegments.set(segment, batch.segmentBytes);
@@ -195,7 +200,7 @@ export class ShippedEpoch {
     if (!state.complete && !damage.frameFollows) return null;
     // Only a complete last segment can end in a write that its owner did not live to finish: nobody was told that it was done.
     const tornTail = damage.tornTail && state.last;
-    return { epoch: this.epoch, segment, fromOffset, toOffset: damage.nextOffset, records: [], damage: tornTail ? null : damage.bytes };
+    return { epoch: this.epoch, segment, fromOffset, toOffset: damage.nextOffset, records: [], damage: tornTail ? null : damage.bytes, isNewest: false };
   }
 
   #keepFacts(range: FactRange): void {

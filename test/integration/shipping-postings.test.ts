@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
@@ -251,6 +252,31 @@ describe('shipping', () => {
       (size) => size === 10,
     );
     ids.push(shipping.appendExecution(writer, payer));
+    await shipper.stop();
+    await assertShipped(ids);
+    await writer.close();
+  });
+
+  test('a backlog is posted without a rest; what comes with the last of it waits for more', async (context) => {
+    const { spoolDirectory, writer } = await setUp(context, 61);
+    const ids = Array.from({ length: 60 }, () => shipping.appendExecution(writer, payer));
+    let transactions = 0;
+    const counted: Postgres = {
+      ...postgres,
+      transaction: (work) => {
+        transactions += 1;
+        if (transactions === 12) ids.push(shipping.appendExecution(writer, payer));
+        return postgres.transaction(work);
+      },
+    };
+    const limits = { pollMs: 3_600_000, factsIntervalMs: 20, recordsMax: 10 };
+    const shipper = shipping.testShipper({ spoolDirectory, postgres: counted, facts: sink, limits });
+    context.after(() => shipper.stop());
+    shipper.start();
+    const countPosted = async (): Promise<number> => (await shipping.readGenerations(postgres)).length;
+    await waitFor('the backlog', countPosted, (count) => count >= 60);
+    await sleep(200);
+    assert.deepEqual([await countPosted(), transactions], [60, 12]);
     await shipper.stop();
     await assertShipped(ids);
     await writer.close();

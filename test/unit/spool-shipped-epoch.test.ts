@@ -127,6 +127,32 @@ class ReaderOfAWriteUnderWay extends SpoolReader {
 }
 
 describe('a spool that is being written', () => {
+  test('a batch is the newest when only its owner can have something to add', async (context) => {
+    const directory = temporaryDirectory(context);
+    const writer = openSpool(directory);
+    const epoch = new ShippedEpoch(readEpochSpool(directory, 1), [], new SpoolReader());
+    const isNewest = (recordsMax = LIMITS.recordsMax): boolean | undefined => {
+      const batch = epoch.nextPosting({ ...LIMITS, recordsMax });
+      if (batch !== null) epoch.posted(batch);
+      return batch?.isNewest;
+    };
+    appendExecutions(writer, 200);
+    assert.equal(isNewest(100), false, 'more is behind it');
+    assert.equal(isNewest(), true);
+    assert.equal(isNewest(), undefined);
+    // Some 100 KB each: the first of them ends its segment.
+    while (readEpochSpool(directory, 1).segments.length === 1) appendExecutions(writer, 400);
+    const seen: (boolean | undefined)[] = [];
+    do seen.push(isNewest());
+    while (seen.at(-1) !== undefined);
+    assert.deepEqual(seen.slice(-2), [true, undefined]);
+    assert.ok(!seen.slice(0, -2).includes(true), 'nor is the end of a segment that another follows');
+    appendExecutions(writer, 1);
+    await writer.close();
+    epoch.refresh(readEpochSpool(directory, 1));
+    assert.equal(isNewest(), false, 'its owner has ended: its money goes back at once');
+  });
+
   test('records whose write is seen half done at first are no damage', async (context) => {
     const directory = temporaryDirectory(context);
     const writer = openSpool(directory);

@@ -37,8 +37,8 @@ export interface ShippingLimits {
   readonly recordsMax: number;
   readonly bytesMax: number;
   /**
-   * How long spools are left alone once all that they had is posted. A transaction costs the database and us as much as a hundred records, so what comes
-   * meanwhile goes into one; a look-up waits for its record (DESIGN 4), so this stays well below 100 ms.
+   * How long spools are left alone once all that they had is posted. A transaction costs us alone as much as a dozen records, so what comes meanwhile
+   * goes into one; a look-up waits for its record (DESIGN 4), so this stays well below 100 ms.
    */
   readonly pollMs: number;
   /** A batch of nothing but admissions waits this long for the first terminal record: most need not be posted twice then. */

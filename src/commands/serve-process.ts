@@ -39,14 +39,13 @@ export async function serveProcess({ name, outlastsGateways, start }: ServingPro
   const log = createLog({ level: config.logLevel, process: name, destination: logToStderr() });
   const metrics = new MetricsRegistry();
   const lifecycle = new ProcessLifecycle({ log, metrics, supervised, outlastsGateways, drainLimitMs: config.drainSeconds * 1000 });
-  let ready: Serving | null = null;
   const admin = supervised
     ? null
     : await startAdminServer({
         port: config.adminPort,
         orNext: !config.given.has('ADMIN_PORT'),
         metrics: async () => metrics.render(),
-        notReady: async () => (ready === null ? [name] : (ready.notReady?.() ?? [])),
+        notReady: async () => (lifecycle.serves ? lifecycle.notReady() : [name]),
       });
   if (admin === null && !supervised)
     throw new StartFault(`ADMIN_PORT: port ${config.adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);
@@ -55,14 +54,7 @@ export async function serveProcess({ name, outlastsGateways, start }: ServingPro
     return null;
   });
   if (serving === null) return 1;
-  lifecycle.drainsWith({
-    async drain(limitMs) {
-      ready = null;
-      await serving.drain(limitMs);
-    },
-    notReady: () => serving.notReady?.() ?? [],
-  });
-  ready = serving;
+  lifecycle.drainsWith(serving);
   lifecycle.ready();
   if (admin !== null) context.print(`tollgate ${name} is ready; http://127.0.0.1:${admin.port} has /metrics, /healthz, /readyz`);
   return new Promise(() => undefined);

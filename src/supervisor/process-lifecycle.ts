@@ -31,6 +31,7 @@ const CUT_LIMIT_MS = 1_000;
 export class ProcessLifecycle {
   readonly #options: LifecycleOptions;
   #serving: Serving | null = null;
+  #isReady = false;
   #ending = false;
 
   constructor(options: LifecycleOptions) {
@@ -61,12 +62,23 @@ export class ProcessLifecycle {
   }
 
   ready(): void {
+    this.#isReady = true;
     if (this.#options.supervised) this.#tell({ type: 'ready' });
+  }
+
+  /** Began to serve, and has not begun to end. */
+  get serves(): boolean {
+    return this.#isReady && !this.#ending;
+  }
+
+  /** What it lacks to serve; to be asked while it serves. */
+  notReady(): readonly string[] {
+    return this.#serving?.notReady?.() ?? [];
   }
 
   #hear(message: SupervisorMessage): void {
     if (message.type === 'drain') void this.#end(message.limitMs, 'the supervisor said so');
-    else if (message.type === 'readiness') this.#tell({ type: 'readiness', id: message.id, notReady: this.#serving?.notReady?.() ?? [] });
+    else if (message.type === 'readiness') this.#tell({ type: 'readiness', id: message.id, notReady: this.notReady() });
     else this.#tell({ type: 'metrics', id: message.id, snapshot: this.#options.metrics.snapshot() });
   }
 

@@ -140,7 +140,7 @@ describe('a spool that is being written', () => {
     assert.equal(isNewest(100), false, 'more is behind it');
     assert.equal(isNewest(), true);
     assert.equal(isNewest(), undefined);
-    // Some 100 KB each: the first of them ends its segment.
+    // Until a segment is full.
     while (readEpochSpool(directory, 1).segments.length === 1) appendExecutions(writer, 400);
     const seen: (boolean | undefined)[] = [];
     do seen.push(isNewest());

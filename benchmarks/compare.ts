@@ -21,18 +21,28 @@ interface Load {
 const LOADS: Readonly<Record<string, Load>> = {
   '1k': { reply: 'json/1024', body: '1k', connections: 64, unitsOf: ({ result }) => result.requests },
   '16k': { reply: 'json/1024', body: '16k', connections: 64, unitsOf: ({ result }) => result.requests },
+  '256k': { reply: 'json/1024', body: '256k', connections: 32, unitsOf: ({ result }) => result.requests },
   burst: { reply: 'events/400/16/16', body: 'stream', connections: 50, unitsOf: ({ result }) => result.events },
   paced: { reply: 'events/200/1/5', body: 'stream', connections: 100, unitsOf: ({ result }) => result.events },
 };
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
-  options: { load: { type: 'string', default: '1k' }, pairs: { type: 'string', default: '40' }, window: { type: 'string', default: '350' } },
+  options: {
+    load: { type: 'string', default: '1k' },
+    pairs: { type: 'string', default: '40' },
+    window: { type: 'string', default: '350' },
+    after: { type: 'string', default: '1k' },
+  },
 });
 const [other] = positionals;
 const load = LOADS[flags.load];
-if (other === undefined || load === undefined) {
-  console.error(`usage: node benchmarks/compare.ts <directory of another checkout> [--load ${Object.keys(LOADS).join('|')}] [--pairs 40] [--window 350]`);
+/** What both are driven with first: how much V8 lets pass before it collects the whole heap depends on what went before. */
+const before = LOADS[flags.after];
+if (other === undefined || load === undefined || before === undefined) {
+  console.error(
+    `usage: node benchmarks/compare.ts <directory of another checkout> [--load ${Object.keys(LOADS).join('|')}] [--pairs 40] [--window 350] [--after 1k]`,
+  );
   process.exit(2);
 }
 
@@ -40,12 +50,12 @@ const WARM_UP_MS = 3_000;
 const WINDOW_WARM_UP_MS = 100;
 const stopped: (() => Promise<void>)[] = [];
 try {
-  await compare(load, other);
+  await compare(load, before, other);
 } finally {
   for (const stop of stopped.toReversed()) await stop();
 }
 
-async function compare({ reply, body, connections, unitsOf }: Load, directory: string): Promise<void> {
+async function compare(measured: Load, first: Load, directory: string): Promise<void> {
   const stub = await startNodeServer(LOAD_CORE, new URL('./stub/provider-stub.ts', import.meta.url).pathname, []);
   stopped.push(() => stub.stop());
   const client = await LoadClient.start();
@@ -59,12 +69,13 @@ async function compare({ reply, body, connections, unitsOf }: Load, directory: s
     products.push(product);
   }
   const [ours, others] = products as [Product, Product];
-  const take = (product: Product, durationMs: number): Promise<Sample> =>
+  const drive = (product: Product, { reply, body, connections }: Load, durationMs: number): Promise<Sample> =>
     sample(client, product, { kind: 'closed', target: targetOf(product, reply, body, null), connections, thinkMs: 0, warmupMs: WINDOW_WARM_UP_MS, durationMs });
-  for (const product of products) await take(product, WARM_UP_MS);
+  const take = (product: Product, durationMs: number): Promise<Sample> => drive(product, measured, durationMs);
+  for (const product of products) await drive(product, first, WARM_UP_MS);
   await Promise.all(products.map((product) => product.suspendJobs()));
   for (const product of products) await take(product, WARM_UP_MS);
-  const cost = (taken: Sample): number => taken.cpuNs / unitsOf(taken) / 1000;
+  const cost = (taken: Sample): number => taken.cpuNs / measured.unitsOf(taken) / 1000;
   const pairs: (readonly [number, number])[] = [];
   for (let pair = 0; pair < Number(flags.pairs); pair++) {
     const first = await take(pair % 2 === 0 ? ours : others, Number(flags.window));

@@ -50,6 +50,9 @@ class PlainRelay implements ReplyListener {
   onReplyPause(): void {
     // A reply of known length leaves whole, from onReplyEnd.
     if (!this.#knownLength) this.#flush();
+    // What the client has no room for now must outlast this read.
+    const newest = this.#pending.pop();
+    if (newest !== undefined) this.#pending.push(Buffer.from(newest));
   }
 
   onReplyEnd(requestWritten: boolean): void {

@@ -10,24 +10,35 @@ const TAIL_BYTES = 32_768;
 const SIZES = [0, 1, 500, 8_191, 8_192, 8_193, 20_000, 32_768, 65_536, 262_143, 262_144, 262_145, 270_000, 290_000, 295_000, 303_104, 500_000, 1_000_000];
 
 describe('relayed bytes', () => {
-  test('many replies at once, in random pieces: beginning and end are their own', () => {
+  test('many replies at once, in random pieces: beginning, end and what is written are their own', () => {
     const random = seededRandom(20_261_120);
     const below = (limit: number): number => Math.floor(random() * limit);
     for (let round = 0; round < 30; round++) {
       const replies = Array.from({ length: 6 }, () => {
         const whole = Buffer.alloc(SIZES[below(SIZES.length)] as number);
         for (let index = 0; index < whole.length; index++) whole[index] = below(256);
-        return { whole, at: 0, kept: new RelayedBytes(), piece: [1 + below(300), 1 + below(9_000), 1 + below(400_000)][below(3)] as number };
+        return {
+          whole,
+          at: 0,
+          kept: new RelayedBytes(),
+          lasting: [] as Buffer[],
+          piece: [1 + below(300), 1 + below(9_000), 1 + below(400_000)][below(3)] as number,
+        };
       });
       for (let open = replies; open.length > 0; open = open.filter(({ at, whole }) => at < whole.length)) {
         for (const reply of open) {
-          reply.kept.append(reply.whole.subarray(reply.at, reply.at + reply.piece));
+          const piece = reply.whole.subarray(reply.at, reply.at + reply.piece);
+          // As the connection does it: one memory for all reads, which the next one uses again.
+          const read = Buffer.from(piece);
+          reply.lasting.push(reply.kept.append(read));
+          read.fill(0);
           reply.at += reply.piece;
         }
       }
-      for (const { whole, kept, piece } of replies) {
+      for (const { whole, kept, lasting, piece } of replies) {
         const name = `${whole.length} in pieces of ${piece}`;
         assert.equal(kept.totalBytes, whole.length);
+        assert.ok(Buffer.concat(lasting).equals(whole), name);
         assert.ok(kept.beginning().equals(whole.subarray(0, HEAD_BYTES)), name);
         const end = kept.end();
         assert.ok(end.length >= Math.min(whole.length, TAIL_BYTES), name);
@@ -36,6 +47,14 @@ describe('relayed bytes', () => {
         kept.release();
       }
     }
+  });
+
+  test('a short reply lies once: what it is written from is what its usage is read from', () => {
+    const kept = new RelayedBytes();
+    const piece = kept.append(Buffer.from('{"usage":{}}'));
+    assert.equal(piece.buffer, kept.beginning().buffer);
+    assert.equal(piece.byteOffset, kept.beginning().byteOffset);
+    kept.release();
   });
 
   test('nothing is left of one that is released', () => {

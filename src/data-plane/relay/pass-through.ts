@@ -1,5 +1,6 @@
 // Relays a call that is neither metered nor billed, byte for byte: the operations on saved responses (spec 4.2).
 
+import { Buffer } from 'node:buffer';
 import type { Provider } from '../../domain/models/catalog.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -92,7 +93,7 @@ class PassThrough implements ReplyListener, OpenRelay {
   }
 
   onReplyData(chunk: Buffer): void {
-    this.writer.push(chunk);
+    this.writer.push(Buffer.from(chunk));
   }
 
   onReplyPause(): void {

@@ -135,10 +135,10 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     return this.isStream ? dialect.watchStreamEnd() : null;
   }
 
-  onReplyData(chunk: Buffer): void {
+  onReplyData(read: Buffer): void {
     const { execution } = this.question;
     if (execution.firstByteAtMs === null) execution.firstByteAtMs = this.context.clock.monotonicMs();
-    this.relayed.append(chunk);
+    const chunk = this.relayed.append(read);
     if (this.watch !== null) this.streamProgress = this.watch.feed(chunk) ?? 'open';
     if (this.question.exchange.closed) return;
     if (this.streamProgress === 'open') this.writer.push(chunk);

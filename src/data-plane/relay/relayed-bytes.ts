@@ -1,8 +1,8 @@
-// What was relayed of a reply, kept for reading the usage once at its end and for counting tokens when the provider reported none.
+// What was relayed of a reply, kept for relaying it, for reading the usage once at its end and for counting tokens when the provider reported none.
 // The first `HEAD_BYTES_MAX` bytes are kept whole; of a longer reply also the last `TAIL_BYTES_MAX`, where the usage is.
 //
-// They lie in blocks that are used again for the next reply: memory that grew with each stream kept the collector marking all of the
-// process, which cost 15 % of an event's CPU in bursts.
+// They lie in blocks that are used again for the next reply, and the client is written to from there: memory that was made for each stream, and later
+// for each read, kept the collector marking all of the process, which cost 15 % of an event's CPU in bursts, once for each of the two.
 
 import { Buffer } from 'node:buffer';
 
@@ -13,84 +13,111 @@ const BLOCK_BYTES = 8_192;
 const TAIL_BLOCKS_MAX = TAIL_BYTES_MAX / BLOCK_BYTES + 1;
 const FREE_BLOCKS_MAX = 512;
 
+interface Block {
+  readonly bytes: Buffer;
+  /** So much of it holds something: a piece that does not fit behind it lies in the next one, in one piece. */
+  used: number;
+}
+
 const EMPTY = Buffer.alloc(0);
 
-const freeBlocks: Buffer[] = [];
+const freeBlocks: Block[] = [];
 
 /** Where what lies in several blocks is put together to be read. One of each for all replies: reading is one step. */
 let headTogether = EMPTY;
 let tailTogether = EMPTY;
 /** Whose beginning lies there, by its blocks, and up to which byte. */
-let headOwner: readonly Buffer[] | null = null;
+let headOwner: readonly Block[] | null = null;
 let headOwnerBytes = 0;
 
-/** Of a reply that came in one piece. Nothing is ever added to it. */
-const NO_BLOCKS: Buffer[] = [];
+/** Nothing is ever added to it. */
+const NO_BLOCKS: Block[] = [];
 
 export class RelayedBytes {
   /** All bytes seen, kept or not. */
   totalBytes = 0;
-  /** A reply that came in one piece is kept as it came, without a copy. */
+  /** A reply that came in one long piece is kept in memory of its own. */
   private only: Buffer | null = null;
-  private head: Buffer[] = NO_BLOCKS;
+  private head: Block[] = NO_BLOCKS;
   private headBytes = 0;
   /** The newest bytes beyond the head, in all that these blocks hold; full but for the last. */
-  private tail: Buffer[] = NO_BLOCKS;
-  private tailBytes = 0;
+  private tail: Block[] = NO_BLOCKS;
 
-  append(chunk: Buffer): void {
+  /** Keeps what `piece` holds, whose memory may be used again afterwards; returns the same bytes in memory that stays as it is until `release`. */
+  append(piece: Buffer): Buffer {
+    const { length } = piece;
     const isFirst = this.totalBytes === 0;
-    this.totalBytes += chunk.length;
-    if (isFirst && chunk.length <= HEAD_BYTES_MAX) {
-      this.only = chunk;
-      return;
+    this.totalBytes += length;
+    if (length <= BLOCK_BYTES && this.only === null && this.headBytes + length <= HEAD_BYTES_MAX) return this.keepInOnePiece(piece, length);
+    const lasting = Buffer.from(piece);
+    if (isFirst && length <= HEAD_BYTES_MAX) {
+      this.only = lasting;
+      return lasting;
     }
-    if (this.head === NO_BLOCKS) this.head = [];
     const { only } = this;
     this.only = null;
     if (only !== null) this.keep(only);
-    this.keep(chunk);
+    this.keep(lasting);
+    return lasting;
   }
 
-  private keep(chunk: Buffer): void {
+  private keepInOnePiece(piece: Buffer, length: number): Buffer {
+    let block = this.head.at(-1);
+    if (block === undefined || block.used + length > BLOCK_BYTES) block = this.addHeadBlock();
+    const from = block.used;
+    piece.copy(block.bytes, from, 0, length);
+    block.used = from + length;
+    this.headBytes += length;
+    return block.bytes.subarray(from, block.used);
+  }
+
+  private addHeadBlock(): Block {
+    const block = takeBlock();
+    if (this.head === NO_BLOCKS) this.head = [block];
+    else this.head.push(block);
+    return block;
+  }
+
+  private keep(piece: Buffer): void {
     let from = 0;
-    while (from < chunk.length && this.headBytes < HEAD_BYTES_MAX) {
-      const at = this.headBytes % BLOCK_BYTES;
-      if (at === 0) this.head.push(takeBlock());
-      const copied = chunk.copy(this.head.at(-1) as Buffer, at, from);
+    while (from < piece.length && this.headBytes < HEAD_BYTES_MAX) {
+      let block = this.head.at(-1);
+      if (block === undefined || block.used === BLOCK_BYTES) block = this.addHeadBlock();
+      const copied = piece.copy(block.bytes, block.used, from, from + HEAD_BYTES_MAX - this.headBytes);
       from += copied;
+      block.used += copied;
       this.headBytes += copied;
     }
     // Of a long piece only its end will be asked for.
-    from = Math.max(from, chunk.length - TAIL_BYTES_MAX - BLOCK_BYTES);
-    while (from < chunk.length) {
-      const at = this.tailBytes % BLOCK_BYTES;
-      if (at === 0) this.addTailBlock();
-      const copied = chunk.copy(this.tail.at(-1) as Buffer, at, from);
+    from = Math.max(from, piece.length - TAIL_BYTES_MAX - BLOCK_BYTES);
+    while (from < piece.length) {
+      let block = this.tail.at(-1);
+      if (block === undefined || block.used === BLOCK_BYTES) block = this.addTailBlock();
+      const copied = piece.copy(block.bytes, block.used, from);
       from += copied;
-      this.tailBytes += copied;
+      block.used += copied;
     }
   }
 
   /** The oldest one is used again once what it holds is too far from the end. */
-  private addTailBlock(): void {
+  private addTailBlock(): Block {
     if (this.tail === NO_BLOCKS) this.tail = [];
-    if (this.tail.length < TAIL_BLOCKS_MAX) {
-      this.tail.push(takeBlock());
-      return;
-    }
-    this.tail.push(this.tail.shift() as Buffer);
-    this.tailBytes -= BLOCK_BYTES;
+    const block = this.tail.length < TAIL_BLOCKS_MAX ? takeBlock() : (this.tail.shift() as Block);
+    block.used = 0;
+    this.tail.push(block);
+    return block;
   }
 
   /** The beginning of the reply, contiguous: all of it while it is short. To be read at once: it is gone when another reply is read. */
   beginning(): Buffer {
     if (this.only !== null) return this.only;
-    const [first = EMPTY] = this.head;
-    if (this.headBytes <= first.length) return first.subarray(0, this.headBytes);
+    const [first] = this.head;
+    if (first === undefined) return EMPTY;
+    if (this.headBytes === first.used) return first.bytes.subarray(0, first.used);
     if (headOwner !== this.head || headOwnerBytes !== this.headBytes) {
       if (headTogether.length === 0) headTogether = Buffer.allocUnsafeSlow(HEAD_BYTES_MAX);
-      for (const [index, block] of this.head.entries()) block.copy(headTogether, index * BLOCK_BYTES, 0, this.headBytes - index * BLOCK_BYTES);
+      let at = 0;
+      for (const { bytes, used } of this.head) at += bytes.copy(headTogether, at, 0, used);
       headOwner = this.head;
       headOwnerBytes = this.headBytes;
     }
@@ -99,25 +126,22 @@ export class RelayedBytes {
 
   /** The end of the reply, contiguous: all of it while it is short. To be read at once, too. */
   end(): Buffer {
-    if (this.tailBytes === 0) return this.beginning();
+    if (this.tail.length === 0) return this.beginning();
     if (tailTogether.length === 0) tailTogether = Buffer.allocUnsafeSlow(TAIL_BYTES_MAX);
     // From the newest block back, as far into the head as it takes.
     let left = TAIL_BYTES_MAX;
-    for (const [blocks, bytes] of [
-      [this.tail, this.tailBytes],
-      [this.head, this.headBytes],
-    ] as const) {
+    for (const blocks of [this.tail, this.head]) {
       for (let index = blocks.length - 1; index >= 0 && left > 0; index--) {
-        const blockBytes = Math.min(BLOCK_BYTES, bytes - index * BLOCK_BYTES);
-        const taken = Math.min(left, blockBytes);
-        (blocks[index] as Buffer).copy(tailTogether, left - taken, blockBytes - taken, blockBytes);
+        const { bytes, used } = blocks[index] as Block;
+        const taken = Math.min(left, used);
+        bytes.copy(tailTogether, left - taken, used - taken, used);
         left -= taken;
       }
     }
     return tailTogether.subarray(left);
   }
 
-  /** Nobody reads it any more. */
+  /** Nobody reads it any more, nor writes to the client from it. */
   release(): void {
     this.only = null;
     if (this.head === NO_BLOCKS) return;
@@ -128,10 +152,11 @@ export class RelayedBytes {
     this.head = NO_BLOCKS;
     this.tail = NO_BLOCKS;
     this.headBytes = 0;
-    this.tailBytes = 0;
   }
 }
 
-function takeBlock(): Buffer {
-  return freeBlocks.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES);
+function takeBlock(): Block {
+  const block = freeBlocks.pop() ?? { bytes: Buffer.allocUnsafeSlow(BLOCK_BYTES), used: 0 };
+  block.used = 0;
+  return block;
 }

@@ -14,7 +14,7 @@ export const UPSTREAM_TIMEOUTS: UpstreamTimeouts = { connectMs: 5_000, firstByte
 
 export interface ReplyListener {
   onReplyStart(status: number, headers: ReplyHeaders): void;
-  /** The chunk is the listener's to keep. */
+  /** The chunk is a view on memory that the next read uses again: who keeps it copies it. */
   onReplyData(chunk: Buffer): void;
   /** All that one read of the socket brought has been told, and the reply goes on. */
   onReplyPause(): void;

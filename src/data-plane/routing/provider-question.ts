@@ -89,7 +89,7 @@ class ProviderExchange {
   onReplyData(chunk: Buffer): void {
     this.received += chunk.length;
     if (this.received <= REPLY_BYTES_MAX) {
-      this.chunks.push(chunk);
+      this.chunks.push(Buffer.from(chunk));
       return;
     }
     this.call?.abort();

@@ -1,6 +1,6 @@
 // Takes the chunks of a reply apart (RFC 9112 7.1), wherever the reads cut them. Extensions and trailers are checked, bounded and dropped.
 
-import { Buffer } from 'node:buffer';
+import type { Buffer } from 'node:buffer';
 import type { ReplyFault } from './reply-head.ts';
 
 /** Size, extensions, CR: what no honest server comes near. */
@@ -30,9 +30,6 @@ for (let digit = 0; digit < 16; digit++) {
 const IS_TOKEN = new Uint8Array(256);
 for (const character of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") IS_TOKEN[character.charCodeAt(0)] = 1;
 
-/** Where the pieces of content lie in the read that is being taken apart: starts and ends, alternating. One for all, since a read is done with at once. */
-const pieces: number[] = [];
-
 export class ChunkedBody {
   /** The last chunk and the trailers have come. */
   over = false;
@@ -48,18 +45,19 @@ export class ChunkedBody {
   private trailerNamed = false;
 
   /**
-   * Takes `bytes` from `start` to `end`; returns where the body ended, or `end`. What they hold of it is put into `content`, memory of its own;
-   * also what came before a fault.
+   * Takes `bytes` from `start` to `end`; returns where the body ended, or `end`. What they hold of it is moved together where the first of it lies,
+   * and `content` is a view on that; also what came before a fault. In place, because memory made for each read kept the collector busy.
    */
   read(bytes: Buffer, start: number, end: number): { readonly at: number; readonly content: Buffer | null } {
-    pieces.length = 0;
-    let contentBytes = 0;
+    let contentStart = 0;
+    let contentEnd = 0;
     let at = start;
     while (at < end && !this.over && this.fault === null) {
       if (this.place === 'content') {
         const taken = Math.min(this.left, end - at);
-        pieces.push(at, at + taken);
-        contentBytes += taken;
+        if (contentEnd === 0) contentStart = contentEnd = at;
+        if (contentEnd !== at) bytes.copy(bytes, contentEnd, at, at + taken);
+        contentEnd += taken;
         at += taken;
         this.left -= taken;
         if (this.left === 0) this.place = 'content_cr';
@@ -68,7 +66,7 @@ export class ChunkedBody {
         at += 1;
       }
     }
-    return { at, content: contentBytes === 0 ? null : gather(bytes, contentBytes) };
+    return { at, content: contentEnd === 0 ? null : bytes.subarray(contentStart, contentEnd) };
   }
 
   private readByte(byte: number): void {
@@ -184,17 +182,4 @@ export class ChunkedBody {
 
 function isControl(byte: number): boolean {
   return (byte < SPACE && byte !== TAB) || byte === DELETE;
-}
-
-/** All pieces of one read as one. */
-function gather(bytes: Buffer, contentBytes: number): Buffer {
-  const content = Buffer.allocUnsafe(contentBytes);
-  let filled = 0;
-  for (let index = 0; index < pieces.length; index += 2) {
-    const from = pieces[index] as number;
-    const to = pieces[index + 1] as number;
-    bytes.copy(content, filled, from, to);
-    filled += to - from;
-  }
-  return content;
 }

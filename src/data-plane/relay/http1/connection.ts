@@ -37,6 +37,7 @@ export interface ConnectionTimeouts {
 /** Whom a connection tells about the exchange it carries. After `onEnd` or `onFault` it tells nothing more. */
 export interface ExchangeListener {
   onHead(head: ReplyHead): void;
+  /** A view on memory that the next read uses again. */
   onBody(bytes: Buffer): void;
   /** All that one read brought has been told, and the reply goes on. */
   onPause(): void;
@@ -116,7 +117,12 @@ export class Connection {
   private sent = false;
   /** A byte has come since the request was sent. */
   private answered = false;
+  /** Nothing more is to be read until `resume`. */
   private paused = false;
+  /** The socket was told so. */
+  private stopped = false;
+  /** In the middle of a read. */
+  private reading = false;
   private exchanges = 0;
   private freeSinceTurn = 0;
   private readAtMs = 0;
@@ -212,6 +218,7 @@ export class Connection {
     // A reply that has begun lives by each piece of it, one that has not by signs of life; the beginning of a head is none.
     this.readAtMs = this.keeper.clock.monotonicMs();
     if (reader.head !== null || reader.interimHeads > interimHeads) this.waitingSinceMs = this.readAtMs;
+    this.reading = true;
     try {
       this.tell(listener, hadHead);
     } catch (fault) {
@@ -219,7 +226,10 @@ export class Connection {
       process.emitWarning(fault instanceof Error ? fault : String(fault));
       if (this.listener === listener) this.fail(reader.head === null ? 'no_reply' : 'cut');
     }
-    return true;
+    this.reading = false;
+    // To stop the socket by this answer costs less than `pause`, and so does the `resume` behind it.
+    if (this.paused) this.stopped = true;
+    return !this.paused;
   };
 
   /** Hands on what the last read brought. The listener may abort the call at any of it. */
@@ -303,6 +313,8 @@ export class Connection {
   pause(): void {
     if (this.paused || !this.connected) return;
     this.paused = true;
+    if (this.reading) return;
+    this.stopped = true;
     this.socket.pause();
   }
 
@@ -310,6 +322,8 @@ export class Connection {
     if (!this.paused) return;
     this.paused = false;
     this.waitingSinceMs = this.keeper.clock.monotonicMs();
+    if (!this.stopped) return;
+    this.stopped = false;
     this.socket.resume();
   }
 

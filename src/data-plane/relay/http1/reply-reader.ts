@@ -17,7 +17,7 @@ const NOTHING = Buffer.alloc(0);
 export class ReplyReader {
   /** The head of the present reply, once it has come whole. */
   head: ReplyHead | null = null;
-  /** What the last read brought of the body, in memory of its own. */
+  /** What the last read brought of the body: a view on that read's memory. */
   body: Buffer | null = null;
   /** The reply is complete. */
   ended = false;
@@ -47,7 +47,7 @@ export class ReplyReader {
     return this.ended && !this.excess && this.fault === null && this.head !== null && this.head.keepAlive;
   }
 
-  /** Takes the first `length` bytes of `read`, whose memory may be used again afterwards. */
+  /** Takes the first `length` bytes of `read` and may move them about; its memory is used again once `body` was looked at. */
   read(read: Buffer, length: number): void {
     this.body = null;
     if (this.fault !== null) return;
@@ -145,8 +145,7 @@ export class ReplyReader {
     }
     const isDeclared = this.head?.framing === 'length';
     const end = isDeclared ? Math.min(length, start + this.left) : length;
-    this.body = Buffer.allocUnsafe(end - start);
-    read.copy(this.body, 0, start, end);
+    this.body = read.subarray(start, end);
     if (!isDeclared) return;
     this.left -= end - start;
     this.ended = this.left === 0;

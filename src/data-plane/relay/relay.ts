@@ -322,15 +322,16 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
   private clientLeft(): void {
     this.clientGone = true;
     this.writer.drop();
+    if (this.question.execution.settled) {
+      // Only the last bytes had still to be written.
+      this.call?.abort();
+      this.close();
+      return;
+    }
     if (this.settling) {
       // The recording goes on; `flush` then finds nothing more to wait for.
       this.call?.abort();
       this.upstreamEnded = true;
-      return;
-    }
-    if (this.question.execution.settled) {
-      this.call?.abort();
-      this.close();
       return;
     }
     if (this.offer.provider.onDisconnect === 'drain' && this.call !== null && this.drainUntilMs === 0) {

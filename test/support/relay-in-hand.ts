@@ -1,0 +1,100 @@
+// A relay between a client and a provider that a test has in its hands: what is written, when the record is, whether the client has room or leaves.
+
+import assert from 'node:assert/strict';
+import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
+import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
+import type { Ending } from '../../src/data-plane/metering/execution.ts';
+import { OpenRelays } from '../../src/data-plane/relay/open-relays.ts';
+import { relay } from '../../src/data-plane/relay/relay.ts';
+import type { RelayContext, RelayQuestion } from '../../src/data-plane/relay/relay-question.ts';
+import type { ReplyListener } from '../../src/data-plane/relay/upstream.ts';
+
+const scanner = new RequestScanner();
+
+/** A relay between a client and a provider that are arrays, whose record is written when the test says so. */
+export class RelayInHand {
+  written = '';
+  over = false;
+  /** The client's socket takes what is written and has no room for more. */
+  clientIsFull = false;
+  clientLeaves: () => void = () => undefined;
+  readonly open = new OpenRelays();
+  ending: Ending | null = null;
+  record: () => void = () => assert.fail('the end is not being recorded');
+  readonly provider: ReplyListener;
+
+  constructor(dialect: Dialect, asksForUsage = false) {
+    const body = Buffer.from('{"model":"m","stream":true}');
+    const execution = {
+      settled: false,
+      firstByteAtMs: null,
+      end: (ending: Ending, recorded: () => void) => {
+        this.ending = ending;
+        this.record = () => {
+          execution.settled = true;
+          recorded();
+        };
+      },
+    };
+    const listeners: ReplyListener[] = [];
+    const take = (chunk: Uint8Array): boolean => {
+      this.written += Buffer.from(chunk).toString('latin1');
+      return !this.clientIsFull;
+    };
+    const exchange = {
+      headers: [],
+      closed: false,
+      aborted: false,
+      onAbort: (left: (() => void) | null) => {
+        this.clientLeaves = (): void => {
+          exchange.closed = true;
+          left?.();
+        };
+      },
+      onWritable: () => undefined,
+      cork: (write: () => void) => write(),
+      begin: () => undefined,
+      write: take,
+      end: (chunk?: Uint8Array) => {
+        if (chunk !== undefined) take(chunk);
+        this.over = true;
+        exchange.closed = true;
+      },
+      cut: () => {
+        exchange.closed = true;
+      },
+      fail: (fault: unknown) => assert.fail(String(fault)),
+    };
+    let nowMs = 0;
+    const slab = { buffer: body, bodyStart: 0 };
+    const scanned = scanner.scan(body);
+    const modelAt = scanned.valueOf('model');
+    const read = { requestedModel: 'm', modelAt, bounds: { streamed: true, outputTokensMax: null, answers: 1 } };
+    const question = { exchange, dialect, request: { slab, body, scanned, form: null }, read, execution, tokenizer: 'o200k_base', ownHeaders: [] };
+    const context = {
+      slabs: { release: () => undefined, discard: () => undefined },
+      // No piece comes close behind another, so none is gathered.
+      clock: { nowMs: () => 0, monotonicMs: () => (nowMs += 10) },
+      open: this.open,
+      originOf: () => ({
+        call: (_request: unknown, listener: ReplyListener) => {
+          listeners.push(listener);
+          return { pause: () => undefined, resume: () => undefined, abort: () => undefined };
+        },
+      }),
+      pathPrefixOf: () => '',
+      onUpstreamFault: () => undefined,
+    };
+    const offers = [{ provider: { auth: 'bearer', apiKey: 'k' }, modelJson: Buffer.from('"m"'), modelText: Buffer.from('m'), asksForUsage }];
+    relay({ ...question, offers } as unknown as RelayQuestion, context as unknown as RelayContext);
+    this.provider = listeners[0] as ReplyListener;
+    this.provider.onReplyStart(200, ['content-type', 'text/event-stream']);
+  }
+
+  /** As the provider's socket would deliver it: what is due is done before the next chunk. */
+  async receive(chunk: Buffer): Promise<void> {
+    this.provider.onReplyData(chunk);
+    this.provider.onReplyPause();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

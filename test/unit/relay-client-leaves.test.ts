@@ -1,0 +1,37 @@
+// A client that leaves while the rest of a reply waits for it, whose end is recorded: nothing of its request stays behind.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
+import { RelayInHand } from '../support/relay-in-hand.ts';
+
+const END = 'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2}}\n\ndata: [DONE]\n\n';
+
+describe('a client leaves while the rest waits for it', () => {
+  for (const [name, isWhole] of [
+    ['the provider has ended', true],
+    ['its last event has come', false],
+  ] as const) {
+    test(name, async () => {
+      const inHand = new RelayInHand(chatCompletions);
+      await inHand.receive(Buffer.from('data: {"choices":[]}\n\n'));
+      inHand.clientIsFull = true;
+      await inHand.receive(Buffer.from(END));
+      if (isWhole) inHand.provider.onReplyEnd(true);
+      assert.equal(inHand.open.size, 1);
+      inHand.record();
+      assert.equal(inHand.open.size, 1, 'it waits for room');
+      inHand.clientLeaves();
+      assert.equal(inHand.open.size, 0);
+    });
+  }
+
+  test('while its end is being recorded: after that', async () => {
+    const inHand = new RelayInHand(chatCompletions);
+    await inHand.receive(Buffer.from(END));
+    inHand.clientLeaves();
+    assert.equal(inHand.open.size, 1);
+    inHand.record();
+    assert.equal(inHand.open.size, 0);
+  });
+});

@@ -50,7 +50,11 @@ class PlainRelay implements ReplyListener {
   onReplyPause(): void {
     // A reply of known length leaves whole, from onReplyEnd.
     if (!this.#knownLength) this.#flush();
-    // What the client has no room for now must outlast this read.
+    this.#keepNewest();
+  }
+
+  /** What the client has no room for now must outlast this read. */
+  #keepNewest(): void {
     const newest = this.#pending.pop();
     if (newest !== undefined) this.#pending.push(Buffer.from(newest));
   }
@@ -60,6 +64,7 @@ class PlainRelay implements ReplyListener {
     if (requestWritten) slabs.release(this.#slab);
     else slabs.discard(this.#slab);
     this.#flush();
+    this.#keepNewest();
   }
 
   onReplyFault(): void {

@@ -12,7 +12,7 @@ import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { pause } from '../support/waiting.ts';
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_122);
-const REQUESTS = 240;
+const REQUESTS = 160;
 const AT_ONCE = 40;
 
 type Client = 'prompt' | 'slow' | 'leaves';

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type ReplyHead, readReplyHead, replyHeader } from '../../src/data-plane/relay/http1/reply-head.ts';
+import { seededRandom } from '../support/byte-splits.ts';
 
 /** It lies in the middle of what a read brought. */
 function read(lines: readonly string[]): ReplyHead | string {
@@ -117,6 +118,29 @@ describe('the head of a reply', () => {
   for (const [name, lines] of REFUSED) {
     test(`refused: ${name}`, () => {
       assert.equal(typeof read(lines), 'string');
+      // Also where lines that begin like these were met before.
+      head(OK, 'x: a', 'content-length: 1');
+      assert.equal(typeof read(lines), 'string');
     });
   }
+
+  test('heads of which most lines are those of late: each is read as what it says', () => {
+    const random = seededRandom(20_261_122);
+    const oneOf = <Of>(all: readonly Of[]): Of => all[Math.floor(random() * all.length)] as Of;
+    const NAMES = ['Date', 'date', 'x', 'x-a', 'X-Request-Id', 'vary', ...Array.from({ length: 1_200 }, (_, index) => `x-${index}`)];
+    const VALUES = ['', 'a', 'ab', 'b', 'a b', 'application/json', 'application/json; charset=utf-8', 'caf\xe9', 'a'.repeat(300)];
+    for (let round = 0; round < 20_000; round++) {
+      const lines = Array.from({ length: Math.floor(random() * 6) }, () => {
+        const value = random() < 0.2 ? String(round) : oneOf(VALUES);
+        return { name: random() < 0.01 ? oneOf(NAMES) : oneOf(NAMES.slice(0, 6)), value, sent: `${oneOf(['', ' ', '\t '])}${value}${oneOf(['', '', ' '])}` };
+      });
+      const status = oneOf([200, 200, 200, 429, 500]);
+      const found = head(`HTTP/1.1 ${status} x`, ...lines.map(({ name, sent }) => `${name}:${sent}`));
+      assert.equal(found.status, status);
+      assert.deepEqual(
+        found.headers,
+        lines.flatMap(({ name, value }) => [name.toLowerCase(), value]),
+      );
+    }
+  });
 });

@@ -27,6 +27,18 @@ describe('the head of a request', () => {
     }
   });
 
+  test("a provider's own lines behind whatever method, path and host the request has", () => {
+    const ownHeaders = new HeaderLines(['authorization', 'Bearer k']);
+    const bare = { ...POST, headers: ['accept', '*/*'] };
+    const requests: readonly Partial<UpstreamRequest>[] = [{}, {}, { path: '/v1/other' }, { method: 'GET' }, { path: '/x y' }, { path: '/v1/other' }, {}];
+    for (const host of ['one', 'other', 'one']) {
+      for (const change of requests) {
+        const expected = requestHead({ ...POST, ...change }, host);
+        assert.equal(requestHead({ ...bare, ...change, ownHeaders }, host), expected);
+      }
+    }
+  });
+
   test('a length always where a method means to carry content, else only with content', () => {
     for (const method of ['POST', 'PUT', 'PATCH'] as const) {
       assert.match(requestHead({ ...POST, method, body: null }, 'h') ?? '', /\r\ncontent-length: 0\r\n\r\n$/);

@@ -70,21 +70,35 @@ export class DepthFromEnd {
   }
 }
 
+/** Names and most values are shorter, and a native search costs more than so many bytes do. */
+const NEAR_BYTES = 32;
+
 /** Offset of the quote that closes the string opened at `open`, or -1. */
 export function stringEnd(bytes: Buffer, open: number): number {
-  let at = bytes.indexOf(QUOTE, open + 1);
-  while (at !== -1 && isEscaped(bytes, at)) at = bytes.indexOf(QUOTE, at + 1);
+  let at = quoteBehind(bytes, open);
+  while (at !== -1 && isEscaped(bytes, at)) at = quoteBehind(bytes, at);
   return at;
+}
+
+function quoteBehind(bytes: Buffer, before: number): number {
+  const far = Math.min(bytes.length, before + 1 + NEAR_BYTES);
+  for (let at = before + 1; at < far; at++) if (bytes[at] === QUOTE) return at;
+  return far === bytes.length ? -1 : bytes.indexOf(QUOTE, far);
 }
 
 /** Offset of the quote that opens the string closed at `close`, or -1. Outside of strings there are no backslashes, so no quote is mistaken. */
 function stringStart(bytes: Buffer, close: number): number {
   let at = close;
   do {
-    if (at === 0) return -1;
-    at = bytes.lastIndexOf(QUOTE, at - 1);
+    at = quoteBefore(bytes, at);
   } while (at !== -1 && isEscaped(bytes, at));
   return at;
+}
+
+function quoteBefore(bytes: Buffer, behind: number): number {
+  const far = Math.max(-1, behind - 1 - NEAR_BYTES);
+  for (let at = behind - 1; at > far; at--) if (bytes[at] === QUOTE) return at;
+  return far === -1 ? -1 : bytes.lastIndexOf(QUOTE, far);
 }
 
 function isEscaped(bytes: Buffer, quote: number): boolean {

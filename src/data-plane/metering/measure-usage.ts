@@ -33,7 +33,8 @@ export function reportedUsage(dialect: Dialect, { relayed, watch, cut, clientLef
   const { inputTokens, outputTokens, images } = checked.usage;
   // Half a report cannot be priced: what is missing would be given away.
   const isWhole = dialect.unit === 'images' ? images !== null : inputTokens !== null && outputTokens !== null;
-  if (isWhole) return { ...unmeasured, usage: checked.usage, source: 'reported' };
+  const { truncated } = unmeasured;
+  if (isWhole) return { usage: checked.usage, source: 'reported', claimed: null, distrust: null, inputReport: null, truncated };
   return { ...unmeasured, inputReport: inputTokens === null ? null : checked.usage };
 }
 

@@ -59,6 +59,7 @@ function refuseHead(exchange: Exchange, bodyLimitBytes: number, isForm: boolean)
   if (encoding !== null && encoding !== 'identity') return { kind: 'unsupported_media_type' };
   // A body without a Content-Type is taken for what it must be; one that says it is something else is refused.
   const type = exchange.contentType;
+  if (type === 'application/json') return null;
   if (!isForm && type !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type)) return { kind: 'unsupported_media_type' };
   return null;
 }

@@ -38,6 +38,8 @@ export class RelayedBytes {
   totalBytes = 0;
   /** A reply that came in one long piece is kept in memory of its own. */
   private only: Buffer | null = null;
+  /** Where all of a reply lies that came in one short piece. */
+  private whole: Buffer | null = null;
   private head: Block[] = NO_BLOCKS;
   private headBytes = 0;
   /** The newest bytes beyond the head, in all that these blocks hold; full but for the last. */
@@ -48,7 +50,12 @@ export class RelayedBytes {
     const { length } = piece;
     const isFirst = this.totalBytes === 0;
     this.totalBytes += length;
-    if (length <= BLOCK_BYTES && this.only === null && this.headBytes + length <= HEAD_BYTES_MAX) return this.keepInOnePiece(piece, length);
+    if (length <= BLOCK_BYTES && this.only === null && this.headBytes + length <= HEAD_BYTES_MAX) {
+      const kept = this.keepInOnePiece(piece, length);
+      this.whole = isFirst ? kept : null;
+      return kept;
+    }
+    this.whole = null;
     const lasting = Buffer.from(piece);
     if (isFirst && length <= HEAD_BYTES_MAX) {
       this.only = lasting;
@@ -111,6 +118,7 @@ export class RelayedBytes {
   /** The beginning of the reply, contiguous: all of it while it is short. To be read at once: it is gone when another reply is read. */
   beginning(): Buffer {
     if (this.only !== null) return this.only;
+    if (this.whole !== null) return this.whole;
     const [first] = this.head;
     if (first === undefined) return EMPTY;
     if (this.headBytes === first.used) return first.bytes.subarray(0, first.used);
@@ -144,6 +152,7 @@ export class RelayedBytes {
   /** Nobody reads it any more, nor writes to the client from it. */
   release(): void {
     this.only = null;
+    this.whole = null;
     if (this.head === NO_BLOCKS) return;
     if (headOwner === this.head) headOwner = null;
     for (const blocks of [this.head, this.tail]) {

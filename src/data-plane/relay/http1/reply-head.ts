@@ -1,6 +1,10 @@
 // Reads the head of an HTTP/1.1 reply (RFC 9112 4 to 6). Strict: what follows a reply on a kept connection is taken for the next one, so whatever
 // could be framed in two ways is a fault, never a guess.
 
+import { Buffer } from 'node:buffer';
+import { holdsAt } from '../../../platform/holds-at.ts';
+import { type FramingField, type HeaderName, headerNameAt } from './known-headers.ts';
+
 /** Names in lower case and values, alternating, in the order in which they came. */
 export type ReplyHeaders = readonly string[];
 
@@ -28,55 +32,22 @@ export function replyHeader(headers: ReplyHeaders, name: string): string | undef
   return undefined;
 }
 
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-const CONTENT_LENGTH = /^\d{1,15}$/;
 const KEEP_ALIVE_TIMEOUT = /(?:^|,)[\t ]*timeout=(\d{1,6})/i;
+const LENGTH_DIGITS_MAX = 15;
 const STATUS_LINE_BYTES_MIN = 'HTTP/1.1 200'.length;
 const SPACE = 0x20;
 const TAB = 0x09;
 const CR = 0x0d;
 const LF = 0x0a;
-const COLON = 0x3a;
 const DELETE = 0x7f;
-
-/** What a header has to say about framing. */
-type FramingField = 'content-length' | 'transfer-encoding' | 'connection' | 'keep-alive';
-const FRAMING_FIELDS: readonly string[] = ['content-length', 'transfer-encoding', 'connection', 'keep-alive'] satisfies FramingField[];
-
-interface HeaderName {
-  readonly written: string;
-  readonly lowerCase: string;
-  readonly framing: FramingField | null;
-}
-
-/** Names as they were written: there are few in all traffic, and to look one up is cheaper than to check it. Bounded. */
-const knownNames = new Map<string, HeaderName>();
-const KNOWN_NAMES_MAX = 1_000;
-/** The first ones of each length: found without a string for the name. */
-const commonNames: HeaderName[][] = Array.from({ length: 40 }, () => []);
-const COMMON_OF_LENGTH_MAX = 6;
-
-/** The name that stands from `start` to `end`; null where that is no name. */
-function headerName(text: string, start: number, end: number): HeaderName | null {
-  const common = commonNames[end - start];
-  if (common !== undefined) for (const name of common) if (text.startsWith(name.written, start)) return name;
-  const written = text.slice(start, end);
-  const known = knownNames.get(written);
-  if (known !== undefined) return known;
-  if (!TOKEN.test(written)) return null;
-  const lowerCase = written.toLowerCase();
-  const name = { written, lowerCase, framing: FRAMING_FIELDS.includes(lowerCase) ? (lowerCase as FramingField) : null };
-  if (knownNames.size < KNOWN_NAMES_MAX) knownNames.set(written, name);
-  if (common !== undefined && common.length < COMMON_OF_LENGTH_MAX) common.push(name);
-  return name;
-}
+const ZERO = 0x30;
+const ONE = 0x31;
 
 /** What the lines of a head say about its framing. */
 class FramingFields {
   contentLength = -1;
   chunked = false;
   closes = false;
-  keeps = false;
   keepAliveHintMs: number | null = null;
 
   /** A fault, or null. */
@@ -85,16 +56,15 @@ class FramingFields {
       case 'content-length':
         // RFC 9112 6.3: a list of equal lengths may be taken for one of them; no provider has a reason to send it.
         if (this.contentLength !== -1) return 'content-length twice';
-        if (!CONTENT_LENGTH.test(value)) return 'a content-length that is no number';
-        this.contentLength = Number(value);
-        return null;
+        this.contentLength = readLength(value);
+        return this.contentLength === -1 ? 'a content-length that is no number' : null;
       case 'transfer-encoding':
         // We never said that we take another coding (RFC 9112 7.4), and could not relay what lies in it.
         if (this.chunked || value.toLowerCase() !== 'chunked') return 'a transfer-encoding other than chunked';
         this.chunked = true;
         return null;
       case 'connection':
-        this.readConnection(value);
+        if (value !== 'keep-alive') this.readConnection(value);
         return null;
       case 'keep-alive': {
         const timeout = KEEP_ALIVE_TIMEOUT.exec(value)?.[1];
@@ -105,83 +75,95 @@ class FramingFields {
   }
 
   private readConnection(value: string): void {
-    for (const option of value.toLowerCase().split(',')) {
-      const trimmed = option.trim();
-      if (trimmed === 'close') this.closes = true;
-      else if (trimmed === 'keep-alive') this.keeps = true;
-    }
+    for (const option of value.toLowerCase().split(',')) if (option.trim() === 'close') this.closes = true;
   }
 }
 
-/** Where lines end, and where the first colon of each is (-1: there is none), alternating, counted from the head's first byte. One for all heads. */
-const lines: number[] = [];
-
-/** Fills `lines`. False when there is what may not be in a head but at the end of its lines: control characters, a bare CR, a bare LF. */
-function findLines(bytes: Uint8Array, start: number, end: number): boolean {
-  lines.length = 0;
-  let colon = -1;
-  for (let at = start; at < end; at++) {
-    const byte = bytes[at] as number;
-    if (byte === COLON) {
-      if (colon === -1) colon = at - start;
-    } else if (byte === CR) {
-      if (at + 1 === end || bytes[at + 1] !== LF) return false;
-      lines.push(at - start, colon);
-      colon = -1;
-      at += 1;
-    } else if (byte === DELETE || (byte < SPACE && byte !== TAB)) {
-      return false;
-    }
+/** -1: it is no length, or one beyond all measure. */
+function readLength(value: string): number {
+  if (value.length === 0 || value.length > LENGTH_DIGITS_MAX) return -1;
+  let length = 0;
+  for (let index = 0; index < value.length; index++) {
+    const digit = value.charCodeAt(index) - ZERO;
+    if (digit < 0 || digit > 9) return -1;
+    length = length * 10 + digit;
   }
-  return true;
+  return length;
 }
 
 /** The head lies from `start` to `end`, with the CRLF of its last line and without the empty line behind it. */
 export function readReplyHead(bytes: Buffer, start: number, end: number): ReplyHead | ReplyFault {
-  if (!findLines(bytes, start, end)) return 'a control character in the head';
-  // One string for the whole head: names and values are slices of it.
-  const text = bytes.toString('latin1', start, end);
-  const status = readStatusLine(text, lines[0] as number);
-  if (status === null) return 'no HTTP/1.1 status line';
+  let lineEnd = endOfLine(bytes, start, end);
+  if (lineEnd === -1) return CONTROL_CHARACTER;
+  const status = readStatusLine(bytes, start, lineEnd);
+  if (status === -1) return 'no HTTP/1.1 status line';
   const headers: string[] = [];
   const fields = new FramingFields();
-  for (let line = 2; line < lines.length; line += 2) {
-    const lineStart = (lines[line - 2] as number) + 2;
-    const colon = lines[line + 1] as number;
+  let name: HeaderName | null = null;
+  // One string for the whole head, if any: the values that are new are slices of it.
+  let text = '';
+  for (let at = lineEnd + 2; at < end; at = lineEnd + 2) {
     // A line that begins with a space would be the rest of the one before (RFC 9112 5.2): no token, so no name.
-    const name = colon === -1 ? null : headerName(text, lineStart, colon);
+    name = headerNameAt(bytes, at, end, name);
     if (name === null) return 'a header line without a name';
-    const value = trimmedSlice(text, colon + 1, lines[line] as number);
+    const from = skipBlanks(bytes, at + name.bytes.length);
+    const known = name.valueAt(bytes, from);
+    let value: string;
+    if (known !== null) {
+      value = known.text;
+      lineEnd = from + known.bytes.length - 2;
+    } else {
+      lineEnd = endOfLine(bytes, from, end);
+      if (lineEnd === -1) return CONTROL_CHARACTER;
+      if (text === '') text = bytes.toString('latin1', start, end);
+      value = text.slice(from - start, skipBlanksBack(bytes, from, lineEnd) - start);
+      name.learn(value, bytes, from, lineEnd + 2);
+    }
     const fault = name.framing === null ? null : fields.read(name.framing, value);
     if (fault !== null) return fault;
     headers.push(name.lowerCase, value);
   }
-  return frame(status, headers, fields, text.charCodeAt(7) === 0x31);
+  return frame(status, headers, fields, bytes[start + 7] === ONE);
 }
 
-/** RFC 9112 4: the space after the code may be missing where the reason is. */
-function readStatusLine(text: string, end: number): number | null {
-  if (end < STATUS_LINE_BYTES_MIN || !(text.startsWith('HTTP/1.1 ') || text.startsWith('HTTP/1.0 '))) return null;
-  if (end > STATUS_LINE_BYTES_MIN && text.charCodeAt(STATUS_LINE_BYTES_MIN) !== SPACE) return null;
+const CONTROL_CHARACTER: ReplyFault = 'a control character in the head';
+
+/** Where the CRLF of the line stands; -1 when there is what may not be in a head but at the end of its lines: control characters, a bare CR, a bare LF. */
+function endOfLine(bytes: Buffer, from: number, end: number): number {
+  for (let at = from; at < end; at++) {
+    const byte = bytes[at] as number;
+    if (byte === CR) return at + 1 < end && bytes[at + 1] === LF ? at : -1;
+    if (byte === DELETE || (byte < SPACE && byte !== TAB)) return -1;
+  }
+  return -1;
+}
+
+/** RFC 9112 4: the space after the code may be missing where the reason is. -1: it is no status line. */
+function readStatusLine(bytes: Buffer, start: number, end: number): number {
+  if (end - start < STATUS_LINE_BYTES_MIN || !(holdsAt(bytes, start, HTTP_11) || holdsAt(bytes, start, HTTP_10))) return -1;
+  if (end - start > STATUS_LINE_BYTES_MIN && bytes[start + STATUS_LINE_BYTES_MIN] !== SPACE) return -1;
   let status = 0;
-  for (let index = 9; index < 12; index++) {
-    const digit = text.charCodeAt(index) - 0x30;
-    if (digit < 0 || digit > 9) return null;
+  for (let at = start + HTTP_11.length; at < start + STATUS_LINE_BYTES_MIN; at++) {
+    const digit = (bytes[at] as number) - ZERO;
+    if (digit < 0 || digit > 9) return -1;
     status = status * 10 + digit;
   }
-  return status >= 100 ? status : null;
+  return status >= 100 ? status : -1;
 }
 
-function trimmedSlice(text: string, from: number, to: number): string {
-  let start = from;
+const HTTP_11 = Buffer.from('HTTP/1.1 ');
+const HTTP_10 = Buffer.from('HTTP/1.0 ');
+
+function skipBlanks(bytes: Buffer, from: number): number {
+  let at = from;
+  while (bytes[at] === SPACE || bytes[at] === TAB) at++;
+  return at;
+}
+
+function skipBlanksBack(bytes: Buffer, from: number, to: number): number {
   let end = to;
-  while (start < end && isBlank(text.charCodeAt(start))) start++;
-  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
-  return text.slice(start, end);
-}
-
-function isBlank(code: number): boolean {
-  return code === SPACE || code === TAB;
+  while (end > from && (bytes[end - 1] === SPACE || bytes[end - 1] === TAB)) end--;
+  return end;
 }
 
 function frame(status: number, headers: ReplyHeaders, fields: FramingFields, isHttp11: boolean): ReplyHead | ReplyFault {

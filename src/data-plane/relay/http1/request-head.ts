@@ -54,20 +54,42 @@ export class HeaderLines {
   constructor(headers: readonly string[]) {
     this.headers = headers;
     this.text = headerLines(headers);
-    // A look at one character makes V8 lay the pieces of a string together; it would copy them one by one into each request otherwise.
-    this.text?.charCodeAt(0);
+    layTogether(this.text);
   }
+
+  /** What a head begins with, up to these lines; null: it must not be sent. The requests to a provider nearly all begin alike. */
+  begin(method: UpstreamRequest['method'], path: string, host: string): string | null {
+    const { begun } = this;
+    if (begun.path !== path || begun.method !== method || begun.host !== host) {
+      const start = headStart(method, path, host);
+      const text = start === null || this.text === null ? null : start + this.text;
+      layTogether(text);
+      this.begun = { method, path, host, text };
+    }
+    return this.begun.text;
+  }
+  private begun: { readonly method: string; readonly path: string; readonly host: string; readonly text: string | null } = NOT_BEGUN;
+}
+
+const NOT_BEGUN = { method: '', path: '', host: '', text: null };
+
+/** A look at one character makes V8 lay the pieces of a string together; it would copy them one by one into each request otherwise. */
+function layTogether(text: string | null): void {
+  text?.charCodeAt(0);
+}
+
+function headStart(method: UpstreamRequest['method'], path: string, host: string): string | null {
+  return path.startsWith('/') && !NOT_IN_PATH.test(path) ? `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n` : null;
 }
 
 /** One character is one byte of it. null: it holds what would make two requests of one, and must not be sent. */
 export function requestHead(request: UpstreamRequest, host: string): string | null {
   const { method, path, ownHeaders, headers, body } = request;
-  if (!path.startsWith('/') || NOT_IN_PATH.test(path)) return null;
-  const own = ownHeaders === undefined ? '' : ownHeaders.text;
+  const start = ownHeaders === undefined ? headStart(method, path, host) : ownHeaders.begin(method, path, host);
   const lines = headers instanceof HeaderLines ? headers.text : headerLines(headers);
-  if (own === null || lines === null) return null;
+  if (start === null || lines === null) return null;
   // RFC 9110 8.6: a method that means to carry content says so even when it has none.
   const bodyBytes = body === null ? 0 : body.length;
   const length = bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH' ? `content-length: ${bodyBytes}\r\n` : '';
-  return `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n${own}${lines}${length}\r\n`;
+  return `${start}${lines}${length}\r\n`;
 }

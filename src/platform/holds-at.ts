@@ -1,0 +1,8 @@
+// Whether bytes hold others at a place: for short ones, where a native comparison costs more than the bytes.
+
+export function holdsAt(bytes: Uint8Array, at: number, expected: Uint8Array): boolean {
+  const { length } = expected;
+  if (at + length > bytes.length) return false;
+  for (let index = 0; index < length; index++) if (bytes[at + index] !== expected[index]) return false;
+  return true;
+}

@@ -6,6 +6,7 @@ import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Clock } from '../platform/clock.ts';
+import { TurnWork } from '../platform/turn-end.ts';
 import type { Admission } from './admission/admission.ts';
 import { admit, type Gate } from './admission/admit.ts';
 import { continueFrom } from './catalog/continuation.ts';
@@ -51,10 +52,13 @@ export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: 
     if ('kind' in identified) return exchange.refuse(identified);
     receiveRequest(exchange, plane.intake, dialect.readForm !== undefined, (request) => {
       if ('kind' in request) exchange.refuse(request);
-      else new Serving(plane, dialect, exchange, request, receivedAtMs).begin(identified);
+      else received.add(new Serving(plane, dialect, exchange, request, receivedAtMs, identified));
     });
   };
 }
+
+/** Requests that are here in whole: what becomes of them is decided once the sockets of the turn have been read. */
+const received = new TurnWork<Serving>((serving) => serving.begin());
 
 /** One request whose body is here, up to where the relay takes over: until then its slab is ours. */
 class Serving {
@@ -63,18 +67,20 @@ class Serving {
   private readonly exchange: Exchange;
   private readonly request: ReceivedRequest;
   private readonly receivedAtMs: number;
+  private readonly identified: Identified;
 
-  constructor(plane: DataPlane, dialect: Dialect, exchange: Exchange, request: ReceivedRequest, receivedAtMs: number) {
+  constructor(plane: DataPlane, dialect: Dialect, exchange: Exchange, request: ReceivedRequest, receivedAtMs: number, identified: Identified) {
     this.plane = plane;
     this.dialect = dialect;
     this.exchange = exchange;
     this.request = request;
     this.receivedAtMs = receivedAtMs;
+    this.identified = identified;
   }
 
-  begin(identified: ScopedPrincipal | Refusal | Promise<ScopedPrincipal | Refusal>): void {
+  begin(): void {
     try {
-      this.after(identified, (principal) => this.serve(principal));
+      this.after(this.identified, (principal) => this.serve(principal));
     } catch (fault) {
       this.fail(fault);
     }
@@ -162,6 +168,8 @@ class Serving {
     );
   }
 }
+
+type Identified = ScopedPrincipal | Promise<ScopedPrincipal | Refusal>;
 
 interface Read {
   readonly principal: ScopedPrincipal;

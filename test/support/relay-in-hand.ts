@@ -91,6 +91,12 @@ export class RelayInHand {
     this.provider.onReplyStart(200, ['content-type', 'text/event-stream']);
   }
 
+  /** The provider has sent the last byte of its reply, in the turn after the one before. */
+  async end(): Promise<void> {
+    this.provider.onReplyEnd(true);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
   /** As the provider's socket would deliver it: what is due is done before the next chunk. */
   async receive(chunk: Buffer): Promise<void> {
     this.provider.onReplyData(chunk);

@@ -41,8 +41,7 @@ for (const [dialect, ordinary, end] of STREAMS) {
       await new Promise((resolve) => setImmediate(resolve));
       assert.equal(client.written, ordinary + end);
       assert.equal(client.over, false, 'the provider has not closed');
-      client.provider.onReplyEnd(true);
-      await new Promise((resolve) => setImmediate(resolve));
+      await client.end();
       assert.equal(client.over, true);
     });
   }
@@ -63,7 +62,7 @@ for (const bytesMax of [1, 9, 10_000]) {
         await client.receive(chunk);
         assert.ok((CONTENT + stop + DONE).startsWith(client.written) && !client.written.includes('[DONE]'), client.written);
       }
-      if (end === '') client.provider.onReplyEnd(true);
+      if (end === '') await client.end();
       // The client has the content, unless it came in one piece with the end; the record is written before it sees more.
       if (bytesMax < 10 || end === '') assert.ok(client.written.startsWith(CONTENT + stop));
       assert.equal(client.ending?.outcome, 'completed');
@@ -71,8 +70,8 @@ for (const bytesMax of [1, 9, 10_000]) {
       assert.equal(client.over, false);
       client.record();
       await new Promise((resolve) => setImmediate(resolve));
-      if (end !== '') client.provider.onReplyEnd(true);
-      await new Promise((resolve) => setImmediate(resolve));
+      if (end !== '') await client.end();
+      else await new Promise((resolve) => setImmediate(resolve));
       assert.deepEqual([client.written, client.over], [CONTENT + stop + end, true]);
     });
   }
@@ -93,8 +92,7 @@ test('a provider that closes inside its last event: what came goes out after the
   const part = 'event: response.completed\ndata: {"type":"response.completed","response":{"usage":{"input_tokens":7,"output_tokens":2}}}';
   await client.receive(Buffer.from(part));
   assert.equal(client.written, '');
-  client.provider.onReplyEnd(true);
-  await new Promise((resolve) => setImmediate(resolve));
+  await client.end();
   assert.equal(client.written, '');
   client.record();
   await new Promise((resolve) => setImmediate(resolve));

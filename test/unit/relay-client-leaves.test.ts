@@ -17,7 +17,7 @@ describe('a client leaves while the rest waits for it', () => {
       await inHand.receive(Buffer.from('data: {"choices":[]}\n\n'));
       inHand.clientIsFull = true;
       await inHand.receive(Buffer.from(END));
-      if (isWhole) inHand.provider.onReplyEnd(true);
+      if (isWhole) await inHand.end();
       assert.equal(inHand.open.size, 1);
       inHand.record();
       assert.equal(inHand.open.size, 1, 'it waits for room');
@@ -25,6 +25,29 @@ describe('a client leaves while the rest waits for it', () => {
       assert.equal(inHand.open.size, 0);
     });
   }
+
+  test('in the turn that brought the end of the reply: it was whole before', async () => {
+    const inHand = new RelayInHand(chatCompletions);
+    await inHand.receive(Buffer.from('data: {"choices":[]}\n\n'));
+    inHand.provider.onReplyData(Buffer.from(END));
+    inHand.provider.onReplyEnd(true);
+    inHand.clientLeaves();
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual([inHand.ending?.outcome, inHand.ending?.status], ['completed', 200]);
+    inHand.record();
+    assert.equal(inHand.open.size, 0);
+  });
+
+  test('in the turn that brought all of a reply, before a byte of it was written', async () => {
+    const inHand = new RelayInHand(chatCompletions);
+    inHand.provider.onReplyData(Buffer.from(END));
+    inHand.provider.onReplyEnd(true);
+    inHand.clientLeaves();
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual([inHand.ending?.outcome, inHand.ending?.status], ['completed', 200]);
+    inHand.record();
+    assert.equal(inHand.open.size, 0);
+  });
 
   test('while its end is being recorded: after that', async () => {
     const inHand = new RelayInHand(chatCompletions);

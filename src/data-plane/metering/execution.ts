@@ -151,6 +151,9 @@ export class Execution implements RecordOwner {
   /** By the journal: the record of the start, or of the end, is in the spool. */
   onWritten(): void {
     if (this.inHand !== null) this.settleRecorded(this.inHand);
+  }
+
+  goOn(): void {
     this.written();
   }
 

@@ -22,7 +22,9 @@ const OFFER_AGAIN_MS = 250;
 export interface RecordOwner {
   /** The spool has the record. */
   onWritten(): void;
-  /** The spool did not take it, or `onWritten` threw. */
+  /** So have all of its group heard. */
+  goOn(): void;
+  /** The spool did not take it, or one of the others threw. */
   onUnwritten(fault: unknown): void;
 }
 
@@ -68,11 +70,14 @@ export class RecordJournal {
     this.group = null;
     this.waiting = [];
     const { count, fault } = this.write(group as RecordGroup);
+    // One step for all, then the next: see TurnWork.
+    const written: RecordOwner[] = [];
     for (let index = 0; index < waiting.length; index++) {
       const owner = waiting[index] as RecordOwner;
-      if (index < count) goOn(owner);
-      else owner.onUnwritten(fault);
+      if (index >= count) owner.onUnwritten(fault);
+      else if (hears(owner)) written.push(owner);
     }
+    for (const owner of written) goOn(owner);
     // The alarm comes last: what is written is written, whoever hears it.
     if (count < waiting.length) this.onFault(fault);
   };
@@ -102,9 +107,19 @@ export class RecordJournal {
   }
 }
 
-function goOn(owner: RecordOwner): void {
+function hears(owner: RecordOwner): boolean {
   try {
     owner.onWritten();
+    return true;
+  } catch (fault) {
+    owner.onUnwritten(fault);
+    return false;
+  }
+}
+
+function goOn(owner: RecordOwner): void {
+  try {
+    owner.goOn();
   } catch (fault) {
     owner.onUnwritten(fault);
   }

@@ -10,6 +10,7 @@
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
+import { TurnWork } from '../../platform/turn-end.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { ReplyWatch } from '../dialects/dialect.ts';
 import type { StreamProgress } from '../dialects/stream-end.ts';
@@ -38,6 +39,9 @@ const DRAIN_TIMEOUT_MS = 120_000;
 export function relay(question: RelayQuestion, context: RelayContext): void {
   new Relay(question, context).begin();
 }
+
+/** Replies that have come to their end: what they used is read and recorded once all sockets of the turn have been read. */
+const ended = new TurnWork<Relay>((relay) => relay.flush());
 
 class Relay implements ReplyListener, OpenRelay, PacedStream {
   openIndex = -1;
@@ -157,7 +161,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     // A stream that did not finish must not look finished, however cleanly the provider ended it.
     if (this.isUnfinishedStream()) this.cut = true;
     else this.upstreamEnded = true;
-    this.flush();
+    ended.add(this);
   }
 
   private isUnfinishedStream(): boolean {
@@ -216,7 +220,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     this.question.execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0, responseId: null }, ended, this.fail);
   }
 
-  private readonly flush = (): void => {
+  readonly flush = (): void => {
     if (this.closed) return;
     try {
       this.flushNow();
@@ -320,6 +324,8 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
 
   /** The client is gone: the call is cut, or read on for its usage where the provider's setting says so. */
   private clientLeft(): void {
+    // Whole already, in this very turn: nothing was cut.
+    if (this.upstreamEnded) this.flush();
     this.clientGone = true;
     this.writer.drop();
     if (this.question.execution.settled) {

@@ -1,5 +1,5 @@
 // Header names and values that replies had of late. Most lines of a provider's replies are those of the one before, in the same order: to compare them
-// makes no string and checks nothing again, and is cheaper than to read them (2.4 µs for ten headers, so 0.9).
+// makes no string and checks nothing again, and is cheaper than to read them (3.3 µs for ten headers, so 1.7 where half of them are new, 0.9 where none is).
 
 import { Buffer } from 'node:buffer';
 import { holdsAt } from '../../../platform/holds-at.ts';

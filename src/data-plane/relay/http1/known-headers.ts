@@ -68,7 +68,8 @@ export class HeaderName {
     if (to - from > VALUE_BYTES_MAX) return;
     const kept = Buffer.allocUnsafeSlow(to - from);
     bytes.copy(kept, 0, from, to);
-    this.values[this.oldest] = { bytes: kept, text };
+    // Not the text itself: a slice keeps the string of its whole head.
+    this.values[this.oldest] = { bytes: kept, text: kept.toString('latin1', 0, text.length) };
     this.oldest = (this.oldest + 1) % VALUES_MAX;
   }
 }
@@ -76,6 +77,8 @@ export class HeaderName {
 /** As they were written: there are few in all traffic. Bounded. */
 const names = new Map<string, HeaderName>();
 const NAMES_MAX = 1_000;
+/** A longer one is not kept. */
+const NAME_LENGTH_MAX = 64;
 
 /** What heads begin with. */
 let first: HeaderName | null = null;
@@ -91,7 +94,7 @@ export function headerNameAt(bytes: Buffer, at: number, end: number, before: Hea
   if (known === undefined && !TOKEN.test(written)) return null;
   const name = known ?? new HeaderName(written);
   if (known === undefined) {
-    if (names.size >= NAMES_MAX) return name;
+    if (names.size >= NAMES_MAX || written.length > NAME_LENGTH_MAX) return name;
     names.set(written, name);
   }
   if (before === null) first = name;

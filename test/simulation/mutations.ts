@@ -22,8 +22,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a record that the spool refused counts as written',
     file: 'src/data-plane/metering/record-journal.ts',
-    find: 'if (index < count) goOn(owner);',
-    replace: 'if (index < count + 1) goOn(owner);',
+    find: 'if (index >= count) owner.onUnwritten(fault);',
+    replace: 'if (index > count) owner.onUnwritten(fault);',
   },
   {
     name: 'what an execution drew is free again though its end could not be recorded',

@@ -26,28 +26,22 @@ describe('a client leaves while the rest waits for it', () => {
     });
   }
 
-  test('in the turn that brought the end of the reply: it was whole before', async () => {
-    const inHand = new RelayInHand(chatCompletions);
-    await inHand.receive(Buffer.from('data: {"choices":[]}\n\n'));
-    inHand.provider.onReplyData(Buffer.from(END));
-    inHand.provider.onReplyEnd(true);
-    inHand.clientLeaves();
-    await new Promise((resolve) => setImmediate(resolve));
-    assert.deepEqual([inHand.ending?.outcome, inHand.ending?.status], ['completed', 200]);
-    inHand.record();
-    assert.equal(inHand.open.size, 0);
-  });
-
-  test('in the turn that brought all of a reply, before a byte of it was written', async () => {
-    const inHand = new RelayInHand(chatCompletions);
-    inHand.provider.onReplyData(Buffer.from(END));
-    inHand.provider.onReplyEnd(true);
-    inHand.clientLeaves();
-    await new Promise((resolve) => setImmediate(resolve));
-    assert.deepEqual([inHand.ending?.outcome, inHand.ending?.status], ['completed', 200]);
-    inHand.record();
-    assert.equal(inHand.open.size, 0);
-  });
+  for (const [name, before] of [
+    ['in the turn that brought the end of the reply: it was whole before', 'data: {"choices":[]}\n\n'],
+    ['in the turn that brought all of a reply, before a byte of it was written', ''],
+  ] as const) {
+    test(name, async () => {
+      const inHand = new RelayInHand(chatCompletions);
+      if (before !== '') await inHand.receive(Buffer.from(before));
+      inHand.provider.onReplyData(Buffer.from(END));
+      inHand.provider.onReplyEnd(true);
+      inHand.clientLeaves();
+      await new Promise((resolve) => setImmediate(resolve));
+      assert.deepEqual([inHand.ending?.outcome, inHand.ending?.status], ['completed', 200]);
+      inHand.record();
+      assert.equal(inHand.open.size, 0);
+    });
+  }
 
   test('while its end is being recorded: after that', async () => {
     const inHand = new RelayInHand(chatCompletions);

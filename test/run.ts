@@ -14,8 +14,8 @@ import { spec } from 'node:test/reporters';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startEmbeddedPostgres } from '../src/storage/postgres/embedded-postgres.ts';
-import { removeInstallation } from './support/postgres.ts';
 import { watchForLeftovers } from './support/process-leftovers.ts';
+import { removeInstallation } from './support/remove-installation.ts';
 import { silentLog } from './support/silent-log.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));

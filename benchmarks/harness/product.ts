@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { removeInstallation } from '../../test/support/remove-installation.ts';
 import { stopChild } from './child-server.ts';
 import { LOAD_CORE, onCore, PROXY_CORE, pinToCore } from './cores.ts';
 import { CLIENT_HEADERS, freePort, modelOf, type Proxy, STUB_REPLIES, type StubReply, untilListening } from './proxies.ts';
@@ -66,7 +67,9 @@ export async function startProduct(stubPort: number, prepare: (dataDirectory: st
   const stop = async (): Promise<void> => {
     if (suspendedPid !== null) process.kill(suspendedPid, 'SIGCONT');
     await stopChild(child);
-    if (process.env.BENCH_KEEP === undefined) rmSync(directory, { recursive: true, force: true });
+    if (process.env.BENCH_KEEP !== undefined) return;
+    removeInstallation(dataDirectory);
+    rmSync(directory, { recursive: true, force: true });
   };
   try {
     await untilReady(adminPort, () => child.exitCode === null);

@@ -13,7 +13,8 @@ import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { ask } from '../support/identity-world.ts';
 import { type LimitedOrganization, limitedConfiguration, limitedKey, startExactProvider } from '../support/limited-organizations.ts';
-import { removeInstallation, silentLog } from '../support/postgres.ts';
+import { silentLog } from '../support/postgres.ts';
+import { removeInstallation } from '../support/remove-installation.ts';
 import { waitFor } from '../support/waiting.ts';
 
 /** The first shows refusals flat, the others in their dialect. */

@@ -11,7 +11,8 @@ import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.t
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, type HttpCall, httpCall } from '../support/http-call.ts';
 import { ask } from '../support/identity-world.ts';
-import { removeInstallation, silentLog } from '../support/postgres.ts';
+import { silentLog } from '../support/postgres.ts';
+import { removeInstallation } from '../support/remove-installation.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 

@@ -9,7 +9,8 @@ import { afterEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { embeddedPostgresUrl, startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
-import { removeInstallation, silentLog } from '../support/postgres.ts';
+import { silentLog } from '../support/postgres.ts';
+import { removeInstallation } from '../support/remove-installation.ts';
 
 const roots: string[] = [];
 const installations: string[] = [];

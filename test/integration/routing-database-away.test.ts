@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
-import { removeInstallation, silentLog } from '../support/postgres.ts';
+import { silentLog } from '../support/postgres.ts';
+import { removeInstallation } from '../support/remove-installation.ts';
 import { ROUTING_KEYS, type RoutedAnswer, type RoutingInstallation, startRoutingInstallation } from '../support/routing-installation.ts';
 import { waitFor } from '../support/waiting.ts';
 

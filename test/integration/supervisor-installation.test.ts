@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
-import { removeInstallation } from '../support/postgres.ts';
 import { isRunning, listDescendants, type ProcessEntry } from '../support/process-table.ts';
+import { removeInstallation } from '../support/remove-installation.ts';
 import { startSimulatedProvider } from '../support/simulated-provider.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
@@ -98,12 +98,7 @@ async function runInShell(line: string): Promise<string> {
 }
 
 function installationDirectory(context: TestContext): string {
-  const directory = temporaryDirectory(context);
-  context.after(() => {
-    const data = join(directory, '.tollgate');
-    if (existsSync(join(data, 'postgres.json'))) removeInstallation(data);
-  });
-  return directory;
+  return temporaryDirectory(context, (directory) => removeInstallation(join(directory, '.tollgate')));
 }
 
 function keyOf(installation: Installation): string {

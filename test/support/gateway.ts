@@ -2,15 +2,15 @@
 // One installation is shared by the tests of a file; stopping it proves that no process is left.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { embeddedPostgresUrl } from '../../src/storage/postgres/embedded-postgres.ts';
 import { httpCall } from './http-call.ts';
-import { removeInstallation } from './postgres.ts';
 import { isRunning, listDescendants, type ProcessEntry } from './process-table.ts';
+import { removeInstallation } from './remove-installation.ts';
 import { pause, waitFor } from './waiting.ts';
 
 const START_TIMEOUT_MS = 120_000;
@@ -171,7 +171,7 @@ class Installation implements Tollgate {
 
   #removeData(): void {
     // As root, the database has its home elsewhere.
-    if (existsSync(join(this.dataDir, 'postgres.json'))) removeInstallation(this.dataDir);
+    removeInstallation(this.dataDir);
     rmSync(this.#directory, { recursive: true, force: true });
   }
 

@@ -1,7 +1,7 @@
 // A real Postgres for tests: one embedded server per test process, a fresh migrated database per test, nothing left behind.
 
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +9,7 @@ import { createLog } from '../../src/platform/log.ts';
 import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
 import { migratePostgres } from '../../src/storage/postgres/migrate.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
+import { removeInstallation } from './remove-installation.ts';
 
 export interface TestPostgres {
   /** An address of the server; its database is for making others. */
@@ -31,13 +32,6 @@ export async function startTestPostgres(): Promise<TestPostgres> {
     await server.stop();
     removeInstallation(directory);
   });
-}
-
-/** Removes a data directory together with the database home that root keeps elsewhere. */
-export function removeInstallation(dataDir: string): void {
-  const { home } = JSON.parse(readFileSync(path.join(dataDir, 'postgres.json'), 'utf8')) as { home: string };
-  rmSync(path.resolve(dataDir, home), { recursive: true, force: true });
-  rmSync(dataDir, { recursive: true, force: true });
 }
 
 /** The same server, another database. */

@@ -77,7 +77,7 @@ const WINDOWS_BEFORE = 3;
 /** Samples by proxy name: each round visits every proxy, and every other round in the opposite order. */
 export async function interleave(run: Run, proxies: readonly Proxy[], makeJob: (proxy: Proxy) => MeasuredJob): Promise<ReadonlyMap<string, readonly Sample[]>> {
   const samples = new Map<string, Sample[]>(proxies.map((proxy) => [proxy.name, []]));
-  for (const proxy of proxies) await run.load.run({ ...makeJob(proxy), warmupMs: 0, durationMs: run.windowMs * WINDOWS_BEFORE }, () => {});
+  for (const proxy of proxies) await run.load.run({ ...makeJob(proxy), warmupMs: 0, durationMs: run.windowMs * WINDOWS_BEFORE });
   for (let round = 0; round < run.rounds; round++) {
     for (const proxy of round % 2 === 0 ? proxies : proxies.toReversed()) {
       const taken = await sample(run.load, proxy, makeJob(proxy));

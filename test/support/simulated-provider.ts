@@ -16,7 +16,7 @@ export interface SimulatedProvider {
   ends(): CallEnd[];
   /** Calls that began and did not end; reads no more of a long log than is new. */
   openCalls(): number;
-  /** Waits until no call is under way, and gives the last one's end: an end is logged a little after its reply was read. */
+  /** Waits until no call is under way, and gives the end of the one that began last: an end is logged a little after its reply was read. */
   lastEnd(): Promise<CallEnd>;
   stop(): Promise<void>;
 }
@@ -41,7 +41,8 @@ export async function startSimulatedProvider(options: { delayMs?: number } = {})
         lines,
         (found) => found.length > 0 && found.filter(({ type }) => type === 'end').length * 2 === found.length,
       );
-      return all.findLast((line) => line.type === 'end') as CallEnd;
+      const last = all.findLast(({ type }) => type === 'start');
+      return all.find((line) => line.type === 'end' && line.id === last?.id) as CallEnd;
     },
     async stop() {
       const ended = new Promise((resolve) => child.once('exit', resolve));

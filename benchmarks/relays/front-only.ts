@@ -4,7 +4,7 @@
 import { type ReplyHeaders, replyHeader } from '../../src/data-plane/relay/http1/reply-head.ts';
 import { type Slab, SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
 import { type ReplyListener, type UpstreamCall, UpstreamOrigin } from '../../src/data-plane/relay/upstream.ts';
-import type { Exchange } from '../../src/http/exchange.ts';
+import type { BodySink, ClientWatch, Exchange } from '../../src/http/exchange.ts';
 import { Server } from '../../src/http/server.ts';
 import { endWithParent } from '../harness/end-with-parent.ts';
 import { freePort } from '../harness/proxies.ts';
@@ -12,10 +12,11 @@ import { freePort } from '../harness/proxies.ts';
 const origin = new UpstreamOrigin(process.argv[2] ?? 'http://127.0.0.1:9');
 const slabs = new SlabPool();
 
-class PlainRelay implements ReplyListener {
+class PlainRelay implements ReplyListener, BodySink, ClientWatch {
   readonly #exchange: Exchange;
   readonly #slab: Slab;
   #call: UpstreamCall | null = null;
+  #received = 0;
   #status = 0;
   #headers: string[] = [];
   #knownLength = false;
@@ -29,9 +30,20 @@ class PlainRelay implements ReplyListener {
     this.#slab = slab;
   }
 
-  send(bodyBytes: number): void {
+  take(bytes: Uint8Array, isLast: boolean): void {
+    const { buffer, bodyStart } = this.#slab;
+    buffer.set(bytes, bodyStart + this.#received);
+    this.#received += bytes.length;
+    if (isLast) this.#send(this.#received);
+  }
+
+  onClientLeft(): void {
+    this.#call?.abort();
+  }
+
+  #send(bodyBytes: number): void {
     const exchange = this.#exchange;
-    exchange.onAbort(() => this.#call?.abort());
+    exchange.watchClient(this);
     const headers = ['content-type', exchange.contentType, 'authorization', exchange.authorization];
     const body = this.#slab.buffer.subarray(this.#slab.bodyStart, this.#slab.bodyStart + bodyBytes);
     this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body, headroomBytes: this.#slab.bodyStart }, this, false);
@@ -101,14 +113,7 @@ class PlainRelay implements ReplyListener {
 }
 
 function handle(exchange: Exchange): void {
-  const slab = slabs.acquire(exchange.contentLength);
-  const relay = new PlainRelay(exchange, slab);
-  let received = 0;
-  exchange.receiveBody((bytes, isLast) => {
-    slab.buffer.set(bytes, slab.bodyStart + received);
-    received += bytes.length;
-    if (isLast) relay.send(received);
-  });
+  exchange.receiveBody(new PlainRelay(exchange, slabs.acquire(exchange.contentLength)));
 }
 
 const server = new Server({

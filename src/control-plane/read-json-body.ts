@@ -19,14 +19,15 @@ export function readJsonBody(exchange: Exchange): Promise<{ readonly object: Jso
   return new Promise((resolve) => {
     const body = Buffer.allocUnsafe(exchange.contentLength);
     let received = 0;
-    exchange.onAbort(() => resolve(null));
-    exchange.receiveBody((bytes, isLast) => {
+    exchange.watchClient({ onClientLeft: () => resolve(null) });
+    const take = (bytes: Uint8Array, isLast: boolean): void => {
       body.set(bytes, received);
       received += bytes.length;
       if (!isLast) return;
-      exchange.onAbort(null);
+      exchange.watchClient(null);
       resolve(parseObject(body.subarray(0, received)));
-    });
+    };
+    exchange.receiveBody({ take });
   });
 }
 

@@ -9,7 +9,7 @@ import type { Clock } from '../platform/clock.ts';
 import { TurnWork } from '../platform/turn-end.ts';
 import type { Admission } from './admission/admission.ts';
 import { admit, type Gate } from './admission/admit.ts';
-import { continueFrom } from './catalog/continuation.ts';
+import { type Continuation, continueFrom } from './catalog/continuation.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
 import type { SavedResponses } from './catalog/saved-responses.ts';
 import type { Offer, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
@@ -17,11 +17,11 @@ import type { Dialect, ReadRequest } from './dialects/dialect.ts';
 import { readRequest } from './dialects/read-request.ts';
 import type { Authenticator } from './identity/authenticate.ts';
 import { readClientRequestId, readTags } from './metering/client-labels.ts';
-import { Execution, type Metering } from './metering/execution.ts';
+import { Execution, type ExecutionOwner, type Metering } from './metering/execution.ts';
 import type { StartParts } from './metering/record-text.ts';
-import { type Intake, type ReceivedRequest, receiveRequest } from './relay/receive-request.ts';
+import { type Intake, type ReceivedRequest, type RequestReceiver, receiveRequest } from './relay/receive-request.ts';
 import { relay } from './relay/relay.ts';
-import type { RelayContext } from './relay/relay-question.ts';
+import type { RelayContext, RelayQuestion } from './relay/relay-question.ts';
 import type { Routed, Router } from './routing/router.ts';
 import { isRoutedApi } from './routing/routing-request.ts';
 
@@ -50,47 +50,74 @@ export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: 
     const identified = plane.authenticator.authenticate(exchange.authorization, exchange.apiKey, 'inference', receivedAtMs);
     // A refusal that needs no look-up is answered before a byte of the body is taken in.
     if ('kind' in identified) return exchange.refuse(identified);
-    receiveRequest(exchange, plane.intake, dialect.readForm !== undefined, (request) => {
-      if ('kind' in request) exchange.refuse(request);
-      else received.add(new Serving(plane, dialect, exchange, request, receivedAtMs, identified));
-    });
+    receiveRequest(new Serving(plane, dialect, exchange, receivedAtMs, identified), plane.intake, dialect.readForm !== undefined);
   };
 }
 
 /** Requests that are here in whole: what becomes of them is decided once the sockets of the turn have been read. */
 const received = new TurnWork<Serving>((serving) => serving.begin());
 
-/** One request whose body is here, up to where the relay takes over: until then its slab is ours. */
-class Serving {
+/**
+ * One request, up to where the relay takes over: until then its slab is ours. Each step leaves here what the next ones and the relay go by; a step that is
+ * warm makes no promise and no function.
+ */
+class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
+  readonly dialect: Dialect;
+  readonly exchange: Exchange;
+  request!: ReceivedRequest;
+  read!: ReadRequest;
+  offers: readonly Offer[] = NO_OFFERS;
+  execution!: Execution;
+  ownHeaders!: readonly string[];
   private readonly plane: DataPlane;
-  private readonly dialect: Dialect;
-  private readonly exchange: Exchange;
-  private readonly request: ReceivedRequest;
   private readonly receivedAtMs: number;
   private readonly identified: Identified;
+  private principal!: ScopedPrincipal;
+  private catalog!: ServingCatalog;
+  /** null: the client named its model. */
+  private routed: Routed | null = null;
+  private served!: ServedModel;
+  private carriedTokens: number | null = null;
 
-  constructor(plane: DataPlane, dialect: Dialect, exchange: Exchange, request: ReceivedRequest, receivedAtMs: number, identified: Identified) {
+  /** What may have to wait for the one before it. */
+  private static readonly step = {
+    serve: (serving: Serving, principal: ScopedPrincipal): void => serving.serve(principal),
+    resolve: (serving: Serving, routed: Routed | null): void => serving.resolve(routed),
+    check: (serving: Serving, continuation: Continuation): void => serving.check(continuation),
+    admit: (serving: Serving): void => serving.admit(),
+    record: (serving: Serving, admission: Admission): void => serving.record(admission),
+  };
+
+  constructor(plane: DataPlane, dialect: Dialect, exchange: Exchange, receivedAtMs: number, identified: Identified) {
     this.plane = plane;
     this.dialect = dialect;
     this.exchange = exchange;
-    this.request = request;
     this.receivedAtMs = receivedAtMs;
     this.identified = identified;
   }
 
+  onReceived(request: ReceivedRequest): void {
+    this.request = request;
+    received.add(this);
+  }
+
+  onRefused(refusal: Refusal): void {
+    this.exchange.refuse(refusal);
+  }
+
   begin(): void {
     try {
-      this.after(this.identified, (principal) => this.serve(principal));
+      this.after(this.identified, Serving.step.serve);
     } catch (fault) {
       this.fail(fault);
     }
   }
 
-  /** Goes on with what a step found, at once where that is here: a warm request waits for nothing and makes no promise. A refusal is the end. */
-  private after<T extends object | null>(found: T | Refusal | Promise<T | Refusal>, next: (found: T) => void): void {
+  /** Goes on with what a step found, at once where that is here. A refusal is the end. */
+  private after<T extends object | null>(found: T | Refusal | Promise<T | Refusal>, next: (serving: Serving, found: T) => void): void {
     if (found instanceof Promise) found.then((value) => this.after(value, next)).catch((fault: unknown) => this.fail(fault));
     else if (found !== null && 'kind' in found) this.refuse(found);
-    else next(found as T);
+    else next(this, found as T);
   }
 
   private refuse(refusal: Refusal): void {
@@ -104,83 +131,90 @@ class Serving {
   }
 
   private serve(principal: ScopedPrincipal): void {
-    const { plane, dialect } = this;
-    const read = readRequest(dialect, this.request);
+    const { plane } = this;
+    const read = readRequest(this.dialect, this.request);
     if ('kind' in read) return this.refuse(read);
-    const catalog = plane.catalog();
-    if (read.requestedModel !== plane.router.virtualModel) this.admit({ principal, read, catalog, routed: null });
-    else this.after(this.route(principal, read, catalog), (routed) => this.admit({ principal, read, catalog, routed }));
+    this.principal = principal;
+    this.read = read;
+    this.catalog = plane.catalog();
+    if (read.requestedModel !== plane.router.virtualModel) this.resolve(null);
+    else this.after(this.route(read), Serving.step.resolve);
   }
 
   /** Spec 4.11: on the text APIs alone; elsewhere the virtual model is one that the endpoint does not serve. */
-  private route(principal: ScopedPrincipal, { bounds, requestedModel }: ReadRequest, catalog: ServingCatalog): Promise<Routed | Refusal> | Refusal {
+  private route({ bounds, requestedModel }: ReadRequest): Promise<Routed | Refusal> | Refusal {
+    const { exchange, request, principal, catalog } = this;
     const { api } = this.dialect;
-    const { exchange, request } = this;
     if (isRoutedApi(api)) return this.plane.router.route({ principal, api, body: request.body, bounds, header: (name) => exchange.header(name), catalog });
     const isOn = catalog.routing.policyOf.has(principal.organizationId);
     return isOn ? { kind: 'api_not_supported', model: requestedModel, api } : { kind: 'unknown_model', model: requestedModel };
   }
 
-  /** Nothing is sent and nothing held before this grants it. */
-  private admit({ principal, read, catalog, routed }: Read): void {
-    const { plane, dialect, request } = this;
-    const resolved = resolveModel(catalog, dialect.api, routed?.model ?? read.requestedModel, principal.allowedModels);
+  private resolve(routed: Routed | null): void {
+    const { plane, principal, read } = this;
+    const resolved = resolveModel(this.catalog, this.dialect.api, routed?.model ?? read.requestedModel, principal.allowedModels);
     if ('kind' in resolved) return this.refuse(resolved);
-    this.after(continueFrom(plane, principal, read.bounds, resolved.offers), (continuation) => {
-      const offers = plane.relay.cooldowns.filter(continuation.offers, this.receivedAtMs);
-      if ('kind' in offers) return this.refuse(offers);
-      this.after(dialect.check === undefined ? null : dialect.check(request.body, plane.relay.workers), () => {
-        if (!plane.canRecord()) return this.refuse({ kind: 'billing_unavailable' });
-        const { served } = resolved;
-        const measure = { bytes: request.body.length, attachments: request.scanned?.attachments ?? 0, carriedTokens: continuation.carriedTokens };
-        const admitting = admit({ principal, dialect, served, bounds: read.bounds, measure, request }, plane.gate);
-        this.after(admitting, (admission) => this.record({ principal, read, routed, served, offers, admission }));
-      });
-    });
+    this.routed = routed;
+    this.served = resolved.served;
+    this.after(continueFrom(plane, principal, read.bounds, resolved.offers), Serving.step.check);
+  }
+
+  private check({ offers: found, carriedTokens }: Continuation): void {
+    const { plane, dialect } = this;
+    const offers = plane.relay.cooldowns.filter(found, this.receivedAtMs);
+    if ('kind' in offers) return this.refuse(offers);
+    this.offers = offers;
+    this.carriedTokens = carriedTokens;
+    this.after(dialect.check === undefined ? null : dialect.check(this.request.body, plane.relay.workers), Serving.step.admit);
+  }
+
+  /** Nothing is sent and nothing held before this grants it. */
+  private admit(): void {
+    const { plane, dialect, request, principal, served, carriedTokens } = this;
+    if (!plane.canRecord()) return this.refuse({ kind: 'billing_unavailable' });
+    const measure = { bytes: request.body.length, attachments: request.scanned?.attachments ?? 0, carriedTokens };
+    this.after(admit({ principal, dialect, served, bounds: this.read.bounds, measure, request }, plane.gate), Serving.step.record);
   }
 
   /** What is admitted is recorded, then sent. */
-  private record({ principal, read, routed, served, offers, admission }: Admitted): void {
-    const { plane, dialect, exchange, request } = this;
+  private record(admission: Admission): void {
+    const { plane, dialect, exchange, read, routed, served } = this;
     const start: StartParts = {
       id: plane.nextExecutionId(),
       admittedAtMs: plane.clock.nowMs(),
-      principal,
+      principal: this.principal,
       walletId: admission.walletId,
       api: dialect.api,
       requestedModel: read.requestedModel,
       model: served.model.id,
-      offer: offers[0] as Offer,
+      offer: this.offers[0] as Offer,
       streamed: read.bounds.streamed,
       clientRequestId: readClientRequestId(exchange),
       tags: readTags(exchange, plane.tagHeader),
       authorizedAmount: admission.hold,
       budgets: admission.budgets,
       route: routed?.route ?? null,
-      requestBytes: request.body.length,
+      requestBytes: this.request.body.length,
     };
-    const execution = new Execution(start, admission, this.receivedAtMs, plane.metering, routed?.baseline ?? null);
-    const ownHeaders = [plane.executionIdHeader, start.id];
-    if (routed !== null) ownHeaders.push(plane.routedModelHeader, served.model.id);
-    execution.begin(
-      () => relay({ exchange, dialect, request, read, execution, offers, tokenizer: served.model.tokenizer, ownHeaders }, plane.relay),
-      () => this.refuse({ kind: 'billing_unavailable' }),
-    );
+    const own = plane.executionIdHeader;
+    this.ownHeaders = routed === null ? [own, start.id] : [own, start.id, plane.routedModelHeader, served.model.id];
+    this.execution = new Execution(start, admission, this.receivedAtMs, plane.metering, routed?.baseline ?? null);
+    this.execution.begin(this);
+  }
+
+  onRecorded(): void {
+    relay(this, this.plane.relay);
+  }
+
+  onUnrecorded(): void {
+    this.refuse({ kind: 'billing_unavailable' });
+  }
+
+  get tokenizer(): string {
+    return this.served.model.tokenizer;
   }
 }
 
 type Identified = ScopedPrincipal | Promise<ScopedPrincipal | Refusal>;
 
-interface Read {
-  readonly principal: ScopedPrincipal;
-  readonly read: ReadRequest;
-  readonly catalog: ServingCatalog;
-  /** null: the client named its model. */
-  readonly routed: Routed | null;
-}
-
-interface Admitted extends Omit<Read, 'catalog'> {
-  readonly served: ServedModel;
-  readonly offers: readonly Offer[];
-  readonly admission: Admission;
-}
+const NO_OFFERS: readonly Offer[] = [];

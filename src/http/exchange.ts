@@ -12,7 +12,14 @@ import type { HttpRequest, HttpResponse } from './native-server.ts';
 import type { Route } from './route.ts';
 
 /** Receives a request body. `bytes` is a view on memory that dies when the call returns. */
-export type BodySink = (bytes: Uint8Array, isLast: boolean) => void;
+export interface BodySink {
+  take(bytes: Uint8Array, isLast: boolean): void;
+}
+
+/** Whoever is told that the client left before its response was complete. */
+export interface ClientWatch {
+  onClientLeft(): void;
+}
 
 /** Header names and values, alternating; names in lower case. */
 export type HeaderList = readonly string[];
@@ -59,7 +66,7 @@ export class Exchange {
   private seen = 0;
   private readonly response: HttpResponse;
   private readonly context: ExchangeContext;
-  private abortListener: (() => void) | null = null;
+  private clientWatch: ClientWatch | null = null;
   private writableListener: (() => void) | null = null;
   private watchingWritable = false;
 
@@ -73,10 +80,19 @@ export class Exchange {
     // uWebSockets.js has undefined where there is no question mark.
     this.query = request.getQuery() ?? '';
     this.parameters = route.path.includes(':') ? readParameters(request, route.path) : NO_PARAMETERS;
-    request.forEach((name, value) => this.readHeader(name, value));
+    Exchange.readHeaders(request, this);
     response.onAborted(() => this.abort());
     context.onOpen();
   }
+
+  /** uWebSockets.js calls back at once, so one function does for all: one made for each request costs it a little each time. */
+  private static readHeaders(request: HttpRequest, exchange: Exchange): void {
+    Exchange.reading = exchange;
+    request.forEach(Exchange.onHeader);
+    Exchange.reading = null;
+  }
+  private static reading: Exchange | null = null;
+  private static readonly onHeader = (name: string, value: string): void => Exchange.reading?.readHeader(name, value);
 
   private readHeader(name: string, value: string): void {
     this.headers.push(name, value);
@@ -140,17 +156,17 @@ export class Exchange {
     this.response.onData((chunk, isLast) => {
       if (this.closed) return;
       try {
-        sink(new Uint8Array(chunk), isLast);
+        sink.take(new Uint8Array(chunk), isLast);
       } catch (fault) {
         this.fail(fault);
       }
     });
   }
 
-  /** One listener; replaces an earlier one. Called at once if the client has already left. */
-  onAbort(listener: (() => void) | null): void {
-    this.abortListener = listener;
-    if (this.aborted && listener !== null) listener();
+  /** One at a time; replaces an earlier one. Told at once if the client has already left. */
+  watchClient(watch: ClientWatch | null): void {
+    this.clientWatch = watch;
+    if (this.aborted) watch?.onClientLeft();
   }
 
   /** Runs `write` with all its writes gathered into as few packets as possible. */
@@ -300,10 +316,10 @@ export class Exchange {
     if (this.closed) return;
     this.aborted = true;
     this.close();
-    const listener = this.abortListener;
-    this.abortListener = null;
+    const watch = this.clientWatch;
+    this.clientWatch = null;
     try {
-      listener?.();
+      watch?.onClientLeft();
     } catch (fault) {
       this.context.onFault(fault, this);
     }

@@ -16,8 +16,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'the client sees the end before its record is written',
     file: 'test/simulation/simulated-request.ts',
-    find: '    execution.end(\n',
-    replace: '    this.end(this.clientGone ? "left" : answer);\n    execution.end(\n',
+    find: '    execution.end(',
+    replace: '    this.end(this.clientGone ? "left" : answer);\n    execution.end(',
   },
   {
     name: 'a record that the spool refused counts as written',

@@ -166,13 +166,13 @@ export class SimulatedGateway {
     };
     const execution = new Execution(start, admission, clock.monotonicMs(), this.metering as Metering);
     this.watch.admitted(this, execution, question);
-    execution.begin(
-      () => begun(execution),
-      () => {
+    execution.begin({
+      onRecorded: () => begun(execution),
+      onUnrecorded: () => {
         this.watch.unadmitted(execution);
         refused({ kind: 'billing_unavailable' });
       },
-    );
+    });
   }
 
   /** Rolled: nothing new is taken, what is open ends, free money goes back, the spool is closed, the process ends. */

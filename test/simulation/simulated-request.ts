@@ -4,7 +4,7 @@
 import type { AdmissionQuestion } from '../../src/data-plane/admission/plan-draws.ts';
 import type { ServedModel } from '../../src/data-plane/catalog/serving-catalog.ts';
 import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
-import { type Execution, type MeasuredUsage, NO_USAGE } from '../../src/data-plane/metering/execution.ts';
+import { type Execution, type ExecutionOwner, type MeasuredUsage, NO_USAGE } from '../../src/data-plane/metering/execution.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
@@ -197,19 +197,19 @@ export class SimulatedRequest {
     if (this.settling) return;
     this.settling = true;
     this.watch.ending(execution, this.expect(outcome, measured));
-    execution.end(
-      { outcome, status: 200, errorCode: null, measured, responseBytes: 100, responseId: null },
-      () => {
+    const owner: ExecutionOwner = {
+      onRecorded: () => {
         this.watch.recorded(execution);
         this.gateway.process.step('showing the client the end');
         this.end(this.clientGone ? 'left' : answer);
       },
-      (fault) => {
+      onUnrecorded: (fault) => {
         this.watch.failed(execution);
         this.world.note(`${this.gateway.process.name}: ${String(fault)}`);
         this.end('cut');
       },
-    );
+    };
+    execution.end({ outcome, status: 200, errorCode: null, measured, responseBytes: 100, responseId: null }, owner);
   }
 
   private expect(outcome: Outcome, { usage }: MeasuredUsage): Expected {

@@ -89,9 +89,10 @@ function refusalOf(kind: string): Refusal {
 function readModel(exchange: Exchange): Promise<string> {
   return new Promise((resolve) => {
     const chunks: Uint8Array[] = [];
-    exchange.receiveBody((chunk, isLast) => {
+    const take = (chunk: Uint8Array, isLast: boolean): void => {
       chunks.push(chunk);
       if (isLast) resolve((JSON.parse(Buffer.concat(chunks).toString('utf8')) as { model: string }).model);
-    });
+    };
+    exchange.receiveBody({ take });
   });
 }

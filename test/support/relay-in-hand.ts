@@ -3,11 +3,12 @@
 import assert from 'node:assert/strict';
 import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
 import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import type { Ending } from '../../src/data-plane/metering/execution.ts';
+import type { Ending, ExecutionOwner } from '../../src/data-plane/metering/execution.ts';
 import { OpenRelays } from '../../src/data-plane/relay/open-relays.ts';
 import { relay } from '../../src/data-plane/relay/relay.ts';
 import type { RelayContext, RelayQuestion } from '../../src/data-plane/relay/relay-question.ts';
 import type { ReplyListener } from '../../src/data-plane/relay/upstream.ts';
+import type { ClientWatch } from '../../src/http/exchange.ts';
 
 const scanner = new RequestScanner();
 
@@ -28,11 +29,11 @@ export class RelayInHand {
     const execution = {
       settled: false,
       firstByteAtMs: null,
-      end: (ending: Ending, recorded: () => void) => {
+      end: (ending: Ending, owner: ExecutionOwner) => {
         this.ending = ending;
         this.record = () => {
           execution.settled = true;
-          recorded();
+          owner.onRecorded();
         };
       },
     };
@@ -45,10 +46,10 @@ export class RelayInHand {
       headers: [],
       closed: false,
       aborted: false,
-      onAbort: (left: (() => void) | null) => {
+      watchClient: (watch: ClientWatch | null) => {
         this.clientLeaves = (): void => {
           exchange.closed = true;
-          left?.();
+          watch?.onClientLeft();
         };
       },
       onWritable: () => undefined,

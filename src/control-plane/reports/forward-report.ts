@@ -83,7 +83,7 @@ export class ReportForwarder {
       if (exchange.status === 0) exchange.refuse({ kind: 'reports_unavailable' });
       else exchange.cut();
     };
-    exchange.onAbort(() => call.destroy());
+    exchange.watchClient({ onClientLeft: () => call.destroy() });
     // Of the socket: waiting for jobs and waiting for the client look alike to it, and neither may last.
     call.setTimeout(this.#limits.idleMs, () => call.destroy(new Error(`nothing moved for ${this.#limits.idleMs} ms`)));
     call.on('error', fail);

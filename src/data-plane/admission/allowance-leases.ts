@@ -31,6 +31,9 @@ const IDLE_MS = 15_000;
 /** A request that found what it needed so often, and each time lost some of it to others before it had all, is given up. */
 const ATTEMPTS_MAX = 64;
 
+/** Nothing is ever added to it. */
+const NO_DRAWS: Draw[] = [];
+
 type Answered = (result: readonly Draw[] | Shortage) => void;
 
 export class AllowanceLeases {
@@ -58,7 +61,7 @@ export class AllowanceLeases {
   /** The draws, or the index of the first wish that cannot be had from memory; then nothing is drawn. */
   private tryAll(wishes: readonly Wish[]): readonly Draw[] | number {
     const nowMs = this.time.monotonicMs();
-    const draws: Draw[] = [];
+    let draws: Draw[] = NO_DRAWS;
     for (let index = 0; index < wishes.length; index += 1) {
       const { pool, amount } = wishes[index] as Wish;
       const draw = this.allowanceOf(pool, nowMs).draw(amount, nowMs);
@@ -66,7 +69,9 @@ export class AllowanceLeases {
         for (const taken of draws) taken.allowance.release(taken, 0n);
         return index;
       }
-      draws.push(draw);
+      // Most have one: an array that grows has room for seventeen.
+      if (index === 0) draws = [draw];
+      else draws.push(draw);
     }
     for (const { allowance, grant } of draws) if (grant !== null && allowance.isLow(nowMs)) this.borrowAhead(allowance);
     return draws;

@@ -44,16 +44,30 @@ export function planDraws(question: AdmissionQuestion, measure: BodyMeasure): Dr
   const price = billed ? boundPrice(question, tokenBounds) : (worstPrice(question, tokenBounds) ?? ZERO_PICO_USD);
   if (typeof price === 'object') return price;
   const limits = principal.limits.length === 0 ? principal.limits : limitsOf(principal, served);
+  const underLimits = limits.length === 0 ? NO_WISHES : wishesUnder(limits, question, tokenBounds, price);
+  if ('kind' in underLimits) return underLimits;
+  const ofWallet: Wish | null = billed && walletId !== null ? { pool: { kind: 'credit', key: walletId }, amount: price } : null;
+  const wishes = ofWallet === null ? underLimits : underLimits.length === 0 ? [ofWallet] : [...underLimits, ofWallet];
+  return { tokenBounds, walletId, price, billed, limits, wishes };
+}
+
+const NO_WISHES: readonly Wish[] = [];
+
+function wishesUnder(
+  limits: readonly PrincipalLimit[],
+  question: AdmissionQuestion,
+  tokenBounds: TokenBounds | null,
+  price: PicoUsd,
+): readonly Wish[] | Refusal {
   const wishes: Wish[] = [];
-  for (const kind of limits.length === 0 ? [] : LIMIT_KINDS) {
+  for (const kind of LIMIT_KINDS) {
     for (const limit of limits) {
       const amount = limit.kind === kind ? amountUnder(limit, question, tokenBounds, price) : 0n;
       if (typeof amount === 'object') return amount;
       if (amount > 0n) wishes.push({ pool: { kind, key: limit.id }, amount });
     }
   }
-  if (billed && walletId !== null) wishes.push({ pool: { kind: 'credit', key: walletId }, amount: price });
-  return { tokenBounds, walletId, price, billed, limits, wishes };
+  return wishes;
 }
 
 const LIMIT_KINDS = ['concurrent_requests', 'requests_per_minute', 'tokens_per_minute', 'budget'] as const;

@@ -150,7 +150,10 @@ export class Authenticator {
 
 /** The credential of `Bearer <credential>`; null when there is none. */
 function bearerCredential(authorization: string): string | null {
-  if (authorization.length < 8 || authorization.slice(0, 7).toLowerCase() !== 'bearer ') return null;
-  const credential = authorization.slice(7).trim();
+  if (!authorization.startsWith(SCHEME) && authorization.slice(0, SCHEME.length).toLowerCase() !== SCHEME.toLowerCase()) return null;
+  const credential = authorization.slice(SCHEME.length).trim();
   return credential === '' ? null : credential;
 }
+
+/** As every client writes it; its case does not matter (RFC 9110 11.1). */
+const SCHEME = 'Bearer ';

@@ -49,6 +49,12 @@ export interface Ending {
   readonly responseId: string | null;
 }
 
+/** Who goes on when a record of an execution, of its start or of its end, is written or cannot be. */
+export interface ExecutionOwner {
+  onRecorded(): void;
+  onUnrecorded(fault: unknown): void;
+}
+
 /** What is done once the end is in the spool. */
 interface EndInHand {
   readonly ending: Ending;
@@ -70,8 +76,7 @@ export class Execution implements RecordOwner {
   /** null: it has not ended. */
   private inHand: EndInHand | null = null;
   /** Who hears of the record that is being written. */
-  private written: () => void = nobody;
-  private unwritten: (fault: unknown) => void = nobody;
+  private owner: ExecutionOwner | null = null;
   private readonly metering: Metering;
   private readonly baseline: Baseline;
 
@@ -89,13 +94,12 @@ export class Execution implements RecordOwner {
   }
 
   /**
-   * Records the execution as admitted, before a byte goes upstream; `begun` is called when that is done, `refused` when it cannot be recorded:
-   * then its hold is given back and nothing may be sent.
+   * Records the execution as admitted, before a byte goes upstream. Where that cannot be recorded its hold is given back before the owner hears of it, and
+   * nothing may be sent.
    */
-  begin(begun: () => void, refused: () => void): void {
+  begin(owner: ExecutionOwner): void {
     const { journal } = this.metering;
-    this.written = begun;
-    this.unwritten = refused;
+    this.owner = owner;
     this.admitted = putAdmitted(journal.begin(), this.start);
     journal.append(this);
   }
@@ -107,8 +111,8 @@ export class Execution implements RecordOwner {
     this.admitted = keepAdmitted(this.start);
   }
 
-  /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). `failed`: the end could not be recorded. */
-  end(ending: Ending, recorded: () => void, failed: (fault: unknown) => void): void {
+  /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). */
+  end(ending: Ending, owner: ExecutionOwner): void {
     assert(this.inHand === null && this.admitted !== null, 'an execution ends once');
     const { metering, admission, start } = this;
     const { usage, source, claimed, distrust, truncated } = ending.measured;
@@ -142,8 +146,7 @@ export class Execution implements RecordOwner {
       budgetUse: admission.budgets.length === 0 ? null : budgetUse,
     };
     this.inHand = { ending, end, settlement, use: { charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(ending.outcome, usage) } };
-    this.written = recorded;
-    this.unwritten = failed;
+    this.owner = owner;
     putTerminal(metering.journal.begin(), this.admitted, end);
     metering.journal.append(this);
   }
@@ -154,7 +157,7 @@ export class Execution implements RecordOwner {
   }
 
   goOn(): void {
-    this.written();
+    this.owner?.onRecorded();
   }
 
   private settleRecorded({ ending, end, settlement, use }: EndInHand): void {
@@ -174,7 +177,7 @@ export class Execution implements RecordOwner {
       this.admission.release('unrecorded');
       this.endUnseen(this.inHand.end);
     }
-    this.unwritten(fault);
+    this.owner?.onUnrecorded(fault);
   }
 
   private sinceReceived(atMs: number): number {
@@ -226,5 +229,3 @@ export class Execution implements RecordOwner {
     this.metering.journal.appendWhenPossible((group) => putTerminal(group, admitted, unseen));
   }
 }
-
-function nobody(): void {}

@@ -2,13 +2,13 @@
 
 import { Buffer } from 'node:buffer';
 import type { Provider } from '../../domain/models/catalog.ts';
-import type { Exchange } from '../../http/exchange.ts';
+import type { ClientWatch, Exchange } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { forwardedHeaders, ownUpstreamHeaders, replyHeaders } from './header-policy.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from './http1/reply-head.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
-import { CHUNKED, ReplyWriter } from './reply-writer.ts';
+import { CHUNKED, ReplyWriter, type WriterOwner } from './reply-writer.ts';
 import type { ReplyListener, UpstreamCall, UpstreamOrigin } from './upstream.ts';
 import { upstreamPath } from './upstream-path.ts';
 
@@ -26,7 +26,7 @@ export function passThrough(exchange: Exchange, provider: Provider, path: string
   new PassThrough(exchange, provider, context).send(path);
 }
 
-class PassThrough implements ReplyListener, OpenRelay {
+class PassThrough implements ReplyListener, OpenRelay, ClientWatch, WriterOwner {
   openIndex = -1;
   private readonly exchange: Exchange;
   private readonly provider: Provider;
@@ -45,17 +45,23 @@ class PassThrough implements ReplyListener, OpenRelay {
     this.provider = provider;
     this.context = context;
     this.startedAtMs = context.clock.monotonicMs();
-    this.writer = new ReplyWriter(exchange, () => {
-      this.blockedAtMs = 0;
-      this.call?.resume();
-      // Not from within the client's socket telling that it has room.
-      queueMicrotask(() => this.flush());
-    });
+    this.writer = new ReplyWriter(exchange, this);
+  }
+
+  onRoom(): void {
+    this.blockedAtMs = 0;
+    this.call?.resume();
+    // Not from within the client's socket telling that it has room.
+    queueMicrotask(() => this.flush());
+  }
+
+  onClientLeft(): void {
+    this.call?.abort();
   }
 
   send(path: string): void {
     this.path = path;
-    this.exchange.onAbort(() => this.call?.abort());
+    this.exchange.watchClient(this);
     if (this.exchange.closed) return;
     this.context.open.add(this);
     this.attempt();

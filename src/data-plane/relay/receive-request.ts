@@ -1,11 +1,11 @@
 // Takes in a JSON request: the body is copied once, into a slab, and scanned piece by piece as it arrives. Nothing is parsed.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { Exchange } from '../../http/exchange.ts';
+import type { BodySink, ClientWatch, Exchange } from '../../http/exchange.ts';
 import { refuseImageForm } from '../dialects/images.ts';
 import { scanMultipart } from '../dialects/multipart-scan.ts';
 import { refuseScan, type ScannedBody } from '../dialects/read-request.ts';
-import type { RequestScanner, ScannedRequest } from '../dialects/request-scan/request-scanner.ts';
+import type { RequestScanner, Scan, ScannedRequest } from '../dialects/request-scan/request-scanner.ts';
 import type { Slab, SlabPool } from './slab-pool.ts';
 
 /** A whole, well-formed body within its slab. */
@@ -19,35 +19,72 @@ export interface Intake {
   readonly bodyLimitBytes: number;
 }
 
+/** Whom a request is for. */
+export interface RequestReceiver {
+  readonly exchange: Exchange;
+  onReceived(request: ReceivedRequest): void;
+  onRefused(refusal: Refusal): void;
+}
+
 /**
- * Attaches to the exchange at once. `received` is told the request or why there is none, within this call or later; nothing when the client left
+ * Attaches to the exchange at once. The receiver is told the request or why there is none, within this call or later; nothing when the client left
  * before its request was complete. `acceptsForm`: multipart/form-data besides JSON.
  */
-export function receiveRequest(exchange: Exchange, intake: Intake, acceptsForm: boolean, received: (request: ReceivedRequest | Refusal) => void): void {
+export function receiveRequest(receiver: RequestReceiver, intake: Intake, acceptsForm: boolean): void {
+  const { exchange } = receiver;
   const isForm = acceptsForm && FORM_TYPE.test(exchange.contentType);
   const refusal = refuseHead(exchange, intake.bodyLimitBytes, isForm);
   if (refusal !== null) {
-    received(refusal);
+    receiver.onRefused(refusal);
     return;
   }
-  const slab = intake.slabs.acquire(exchange.contentLength);
-  const scan = isForm ? null : intake.scanner.begin();
-  let bodyEnd = slab.bodyStart;
-  exchange.onAbort(() => {
-    scan?.abandon();
-    intake.slabs.release(slab);
-  });
-  exchange.receiveBody((bytes, isLast) => {
-    slab.buffer.set(bytes, bodyEnd);
-    bodyEnd += bytes.length;
+  const reception = new Reception(receiver, intake, isForm);
+  exchange.watchClient(reception);
+  exchange.receiveBody(reception);
+}
+
+/** A body that is coming in. */
+class Reception implements BodySink, ClientWatch {
+  private readonly receiver: RequestReceiver;
+  private readonly intake: Intake;
+  private readonly slab: Slab;
+  /** null: a form. */
+  private readonly scan: Scan | null;
+  private bodyEnd: number;
+
+  constructor(receiver: RequestReceiver, intake: Intake, isForm: boolean) {
+    this.receiver = receiver;
+    this.intake = intake;
+    this.slab = intake.slabs.acquire(receiver.exchange.contentLength);
+    this.scan = isForm ? null : intake.scanner.begin();
+    this.bodyEnd = this.slab.bodyStart;
+  }
+
+  take(bytes: Uint8Array, isLast: boolean): void {
+    const { slab, scan } = this;
+    slab.buffer.set(bytes, this.bodyEnd);
+    this.bodyEnd += bytes.length;
     scan?.feed(bytes);
-    if (!isLast) return;
-    exchange.onAbort(null);
-    const body = slab.buffer.subarray(slab.bodyStart, bodyEnd);
+    if (isLast) this.finish(slab.buffer.subarray(slab.bodyStart, this.bodyEnd));
+  }
+
+  private finish(body: Buffer): void {
+    const { receiver, slab, scan } = this;
+    const { exchange } = receiver;
+    exchange.watchClient(null);
     const read = scan === null ? readForm(slab, body, exchange.contentType) : readScan(slab, body, scan.finish(body));
-    if ('kind' in read) intake.slabs.release(slab);
-    received(read);
-  });
+    if ('kind' in read) {
+      this.intake.slabs.release(slab);
+      receiver.onRefused(read);
+    } else {
+      receiver.onReceived(read);
+    }
+  }
+
+  onClientLeft(): void {
+    this.scan?.abandon();
+    this.intake.slabs.release(this.slab);
+  }
 }
 
 const FORM_TYPE = /^[ \t]*multipart\/form-data[ \t]*(;|$)/i;

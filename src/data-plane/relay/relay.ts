@@ -10,12 +10,13 @@
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
+import type { ClientWatch } from '../../http/exchange.ts';
 import { TurnWork } from '../../platform/turn-end.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { ReplyWatch } from '../dialects/dialect.ts';
 import type { StreamProgress } from '../dialects/stream-end.ts';
 import { UsageChunkFilter } from '../dialects/usage-chunk-filter.ts';
-import { type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
+import { type ExecutionOwner, type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
 import { type CountQuestion, countUsage, reportedUsage } from '../metering/measure-usage.ts';
 import { BurstPace, type PacedStream } from './burst-pace.ts';
 import { COOLDOWN_STATUSES, FAILOVER_STATUSES } from './failover-statuses.ts';
@@ -27,7 +28,7 @@ import type { OpenRelay } from './open-relays.ts';
 import type { RelayContext, RelayQuestion } from './relay-question.ts';
 import { RelayedBytes } from './relayed-bytes.ts';
 import { type HowItEnded, outcomeOfReply } from './reply-outcome.ts';
-import { CHUNKED, ReplyWriter } from './reply-writer.ts';
+import { CHUNKED, ReplyWriter, type WriterOwner } from './reply-writer.ts';
 import { RequestBytes } from './request-bytes.ts';
 import type { ReplyListener, UpstreamCall } from './upstream.ts';
 import { upstreamPath } from './upstream-path.ts';
@@ -43,7 +44,7 @@ export function relay(question: RelayQuestion, context: RelayContext): void {
 /** Replies that have come to their end: what they used is read and recorded once all sockets of the turn have been read. */
 const ended = new TurnWork<Relay>((relay) => relay.flush());
 
-class Relay implements ReplyListener, OpenRelay, PacedStream {
+class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, ClientWatch, WriterOwner {
   openIndex = -1;
   private readonly question: RelayQuestion;
   private readonly context: RelayContext;
@@ -80,14 +81,14 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     this.question = question;
     this.context = context;
     this.startedAtMs = context.clock.monotonicMs();
-    this.writer = new ReplyWriter(question.exchange, this.goOn);
+    this.writer = new ReplyWriter(question.exchange, this);
     this.request = new RequestBytes(question.request, question.read);
   }
 
   begin(): void {
     this.context.open.add(this);
     try {
-      this.question.exchange.onAbort(() => this.clientLeft());
+      this.question.exchange.watchClient(this);
       // The client may have left while credit was borrowed; then nothing is sent.
       if (!this.closed) this.attempt();
     } catch (fault) {
@@ -117,7 +118,10 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {
-    if (COOLDOWN_STATUSES.has(status)) this.coolDown(replyHeader(headers, 'retry-after') ?? null);
+    if (COOLDOWN_STATUSES.has(status)) {
+      const { clock, cooldowns } = this.context;
+      cooldowns.begin(this.offer, replyHeader(headers, 'retry-after') ?? null, clock.monotonicMs(), clock.nowMs());
+    }
     if (FAILOVER_STATUSES.has(status) && this.nextOffer()) {
       // Nothing of this reply was relayed, and a provider does not bill it: the next offer serves (DESIGN 3).
       this.call?.discard();
@@ -209,29 +213,33 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     return true;
   }
 
-  private coolDown(retryAfter: string | null): void {
-    const { clock, cooldowns } = this.context;
-    cooldowns.begin(this.offer, retryAfter, clock.monotonicMs(), clock.nowMs());
-  }
-
-  private endWithoutReply(outcome: Outcome, errorCode: string, ended: () => void): void {
+  private endWithoutReply(outcome: Outcome, errorCode: string, onRecorded: () => void): void {
     const status = outcome === 'aborted_before_first_byte' ? null : 502;
     this.settling = true;
-    this.question.execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0, responseId: null }, ended, this.fail);
+    const ending = { outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0, responseId: null };
+    this.question.execution.end(ending, { onRecorded, onUnrecorded: (fault) => this.fail(fault) });
   }
 
-  readonly flush = (): void => {
+  onRecorded(): void {
+    this.flush();
+  }
+
+  onUnrecorded(fault: unknown): void {
+    this.fail(fault);
+  }
+
+  flush(): void {
     if (this.closed) return;
     try {
       this.flushNow();
     } catch (fault) {
       this.fail(fault);
     }
-  };
+  }
 
   private flushNow(): void {
     const { exchange, execution } = this.question;
-    if (!execution.settled && this.isOver()) {
+    if (!execution.settled && (this.upstreamEnded || this.cut || this.streamProgress === 'ended')) {
       // The bytes that show the client the end wait for the record of it.
       this.settle(this.howItEnded());
       return;
@@ -243,14 +251,11 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     if (execution.settled) this.held?.release(this.writer);
     this.writer.flush(this.upstreamEnded);
     // Backpressure: the provider is not read while the client's socket is full.
-    if (this.writer.blocked) this.waitForClient();
-    else if (this.cut) exchange.cut();
+    if (this.writer.blocked) {
+      this.call?.pause();
+      if (this.blockedAtMs === 0) this.blockedAtMs = this.context.clock.monotonicMs();
+    } else if (this.cut) exchange.cut();
     if (exchange.closed) this.close();
-  }
-
-  private waitForClient(): void {
-    this.call?.pause();
-    if (this.blockedAtMs === 0) this.blockedAtMs = this.context.clock.monotonicMs();
   }
 
   pause(): void {
@@ -266,15 +271,11 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     return !this.closed && !this.settling && !this.writer.blocked;
   }
 
-  private readonly goOn = (): void => {
+  onRoom(): void {
     this.blockedAtMs = 0;
     this.call?.resume();
     // Not from within the client's socket telling that it has room.
-    queueMicrotask(this.flush);
-  };
-
-  private isOver(): boolean {
-    return this.upstreamEnded || this.cut || this.streamProgress === 'ended';
+    queueMicrotask(() => this.flush());
   }
 
   private howItEnded(): HowItEnded {
@@ -295,7 +296,10 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     const rule = OUTCOME_MATRIX[outcome].chargeRule;
     if (rule === 'nothing') this.end(outcome, NO_USAGE);
     else if (report.usage !== null || !dialect.countable) this.end(outcome, report);
-    else this.count(report).then((measured) => this.end(outcome, measured), this.fail);
+    else
+      this.count(report)
+        .then((measured) => this.end(outcome, measured))
+        .catch((fault: unknown) => this.fail(fault));
   }
 
   private count(report: MeasuredUsage): Promise<MeasuredUsage> {
@@ -319,11 +323,11 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     const errorCode = this.providerStatus >= 300 ? `provider_${this.providerStatus}` : null;
     const isKept = this.providerStatus < 300 && read.bounds.saved !== undefined && read.bounds.saved.store !== false;
     const responseId = isKept ? (dialect.readResponseId?.(this.relayed.beginning()) ?? null) : null;
-    execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes, responseId }, this.flush, this.fail);
+    execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes, responseId }, this);
   }
 
   /** The client is gone: the call is cut, or read on for its usage where the provider's setting says so. */
-  private clientLeft(): void {
+  onClientLeft(): void {
     // Whole already, in this very turn: nothing was cut.
     if (this.upstreamEnded) this.flush();
     this.clientGone = true;
@@ -364,7 +368,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
     if (this.blockedAtMs !== 0 && !exchange.closed && (nowMs - this.blockedAtMs > idleMs || nowMs - this.startedAtMs > totalMs)) {
       // A client that takes nothing must not hold its provider, its money and this process for ever: it counts as gone.
       exchange.cut();
-      this.clientLeft();
+      this.onClientLeft();
     } else if (!this.settling && this.drainUntilMs !== 0 && nowMs > this.drainUntilMs) {
       this.leave();
     } else if (nowMs - this.startedAtMs > totalMs && !this.upstreamEnded && !this.cut && !(this.settling && this.providerStatus === 0)) {
@@ -374,18 +378,18 @@ class Relay implements ReplyListener, OpenRelay, PacedStream {
   }
 
   /** A fault of ours (the spool does not take records, a bug): the client must not take what it has for complete. */
-  private readonly fail = (fault: unknown): void => {
+  private fail(fault: unknown): void {
     this.call?.abort();
     this.question.exchange.fail(fault);
     this.close();
-  };
+  }
 
   private close(): void {
     if (this.closed) return;
     this.closed = true;
     this.context.open.remove(this);
     this.relayed.release();
-    this.question.exchange.onAbort(null);
+    this.question.exchange.watchClient(null);
     // A slab whose bytes a socket may still be sending must not be used again: it is left to the garbage collector.
     const { slab } = this.question.request;
     if (this.requestWritten) this.context.slabs.release(slab);

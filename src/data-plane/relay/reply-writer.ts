@@ -7,13 +7,19 @@ import type { UsageChunkFilter } from '../dialects/usage-chunk-filter.ts';
 /** A reply's length when the provider sent it in chunks. */
 export const CHUNKED = -1;
 
+/** Whose reply it is. */
+export interface WriterOwner {
+  /** The client's socket takes bytes again. */
+  onRoom(): void;
+}
+
 export class ReplyWriter {
   /** The client's socket is full: nothing is written, and the provider should not be read, until `onRoom`. */
   blocked = false;
   /** Status and headers have gone out. */
   begun = false;
   private readonly exchange: Exchange;
-  private readonly onRoom: () => void;
+  private readonly owner: WriterOwner;
   private status = 0;
   private headers: readonly string[] = [];
   private totalBytes = CHUNKED;
@@ -27,9 +33,9 @@ export class ReplyWriter {
   /** The reply is whole: the next flush ends the response. */
   private ending = false;
 
-  constructor(exchange: Exchange, onRoom: () => void) {
+  constructor(exchange: Exchange, owner: WriterOwner) {
     this.exchange = exchange;
-    this.onRoom = onRoom;
+    this.owner = owner;
   }
 
   /** `totalBytes`: the declared length of the body, or CHUNKED. */
@@ -63,10 +69,11 @@ export class ReplyWriter {
     if (this.blocked) return;
     if (whole && this.filter !== null) this.take(this.filter.end());
     this.ending = whole;
-    this.exchange.cork(this.writeOut);
+    writeWithin(this.exchange, this);
   }
 
-  private readonly writeOut = (): void => {
+  /** Within a cork. */
+  writeOut(): void {
     const { exchange } = this;
     if (!this.begun) {
       this.begun = true;
@@ -87,7 +94,7 @@ export class ReplyWriter {
       }
     }
     if (this.ending) exchange.end();
-  };
+  }
 
   private takePending(): Buffer {
     const bytes = this.pieces === null ? (this.piece ?? NOTHING) : Buffer.concat(this.pieces, this.pendingBytes);
@@ -105,9 +112,22 @@ export class ReplyWriter {
     this.blocked = true;
     this.exchange.onWritable(() => {
       this.blocked = false;
-      this.onRoom();
+      this.owner.onRoom();
     });
   }
+}
+
+/** Whose bytes are being written. A cork calls back at once, so one function does for all: one made for each reply costs it a little each time. */
+let writing: ReplyWriter | null = null;
+
+function writeWithin(exchange: Exchange, writer: ReplyWriter): void {
+  writing = writer;
+  exchange.cork(writeOut);
+  writing = null;
+}
+
+function writeOut(): void {
+  writing?.writeOut();
 }
 
 const NOTHING = Buffer.alloc(0);

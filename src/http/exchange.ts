@@ -64,6 +64,8 @@ export class Exchange {
 
   /** Headers that must not repeat and were seen; an empty one counts. */
   private seen = 0;
+  /** A bit for each length of a name, so that most look-ups of one that is not there end at once. */
+  private nameLengths = 0;
   private readonly response: HttpResponse;
   private readonly context: ExchangeContext;
   private clientWatch: ClientWatch | null = null;
@@ -96,6 +98,7 @@ export class Exchange {
 
   private readHeader(name: string, value: string): void {
     this.headers.push(name, value);
+    this.nameLengths |= 1 << name.length;
     switch (name) {
       case 'transfer-encoding':
         this.transferEncoded = true;
@@ -135,6 +138,7 @@ export class Exchange {
 
   /** Value of the first header with this lower-case name, or null. */
   header(name: string): string | null {
+    if ((this.nameLengths & (1 << name.length)) === 0) return null;
     const headers = this.headers;
     for (let index = 0; index < headers.length; index += 2) {
       if (headers[index] === name) return headers[index + 1] as string;
@@ -185,6 +189,11 @@ export class Exchange {
       if (FORBIDDEN_IN_HEADER.test(value)) continue;
       this.response.writeHeader(headers[index] as string, value);
     }
+  }
+
+  /** Behind `begin`: a header of a head that was read strictly (relay/http1/reply-head.ts), which has no control character in it. */
+  addReadHeader(name: string, value: string): void {
+    this.response.writeHeader(name, value);
   }
 
   /** Writes body bytes with chunked framing; false asks the caller to wait for `onWritable`. Call inside `cork`. */

@@ -55,6 +55,7 @@ export class RelayInHand {
       onWritable: () => undefined,
       cork: (write: () => void) => write(),
       begin: () => undefined,
+      addReadHeader: () => undefined,
       write: take,
       end: (chunk?: Uint8Array) => {
         if (chunk !== undefined) take(chunk);

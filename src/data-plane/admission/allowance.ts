@@ -104,7 +104,8 @@ export class Allowance {
     grant.free -= amount;
     this.held += amount;
     this.lastNeed = amount;
-    this.chunk.noteUse(amount, nowMs);
+    // Money is borrowed by what a request needs, rates by what their use was.
+    if (this.isRate) this.chunk.noteUse(amount, nowMs);
     return { allowance: this, grant, amount };
   }
 

@@ -7,7 +7,7 @@ import type { Ending } from './execution.ts';
 
 const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
-const PICO_USD_PER_MICRO_USD = 1_000_000n;
+const PICO_USD_PER_MICRO_USD = 1_000_000;
 
 interface ApiCells {
   readonly byStatusClass: readonly CounterCell[];
@@ -63,7 +63,8 @@ export class GenerationMetrics {
     this.outputTokens.increment(usage?.outputTokens ?? 0);
     if (source === 'counted') this.counted.increment();
     if (distrust !== null) this.distrusted.increment();
-    if (settlement.suspense > 0n) this.suspended.increment(Number(settlement.suspense / PICO_USD_PER_MICRO_USD));
-    if (settlement.charge !== null) this.charged.increment(Number(settlement.charge / PICO_USD_PER_MICRO_USD));
+    // With what is less than a micro-dollar: many requests cost no more, and their sum is no less for it.
+    if (settlement.suspense > 0n) this.suspended.increment(Number(settlement.suspense) / PICO_USD_PER_MICRO_USD);
+    if (settlement.charge !== null) this.charged.increment(Number(settlement.charge) / PICO_USD_PER_MICRO_USD);
   }
 }

@@ -2,7 +2,6 @@
 // are not on it, so they never reach a provider, and no provider credential or account name comes back.
 
 import type { Provider } from '../../domain/models/catalog.ts';
-import type { ReplyHeaders } from './http1/reply-head.ts';
 import { HeaderLines } from './http1/request-head.ts';
 
 const REQUEST_NAMES = new Set(['accept', 'accept-language', 'content-type', 'user-agent', 'idempotency-key']);
@@ -101,12 +100,7 @@ function matches(pattern: readonly (string | null)[], headers: readonly string[]
   return true;
 }
 
-/** Headers of the client's response: the allowed ones of the provider's reply, and ours. */
-export function replyHeaders(providerHeaders: ReplyHeaders, own: readonly string[]): string[] {
-  const headers = own.slice();
-  for (let index = 0; index < providerHeaders.length; index += 2) {
-    const name = providerHeaders[index] as string;
-    if (decide(name, replyDecisions, REPLY_NAMES, REPLY_PREFIXES, REPLY_NAMES_REFUSED)) headers.push(name, providerHeaders[index + 1] as string);
-  }
-  return headers;
+/** Whether a header of the provider's reply goes along to the client. */
+export function passesToClient(name: string): boolean {
+  return decide(name, replyDecisions, REPLY_NAMES, REPLY_PREFIXES, REPLY_NAMES_REFUSED);
 }

@@ -20,7 +20,7 @@ import { type ExecutionOwner, type MeasuredUsage, NO_USAGE } from '../metering/e
 import { type CountQuestion, countUsage, reportedUsage } from '../metering/measure-usage.ts';
 import { BurstPace, type PacedStream } from './burst-pace.ts';
 import { COOLDOWN_STATUSES, FAILOVER_STATUSES } from './failover-statuses.ts';
-import { forwardedHeaders, ownUpstreamHeaders, replyHeaders } from './header-policy.ts';
+import { forwardedHeaders, ownUpstreamHeaders } from './header-policy.ts';
 import { HeldBytes } from './held-bytes.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from './http1/reply-head.ts';
@@ -133,7 +133,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     this.isStream = replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
     // The client did not ask for the chunk that tells the usage: it is metered and left out.
     const filter = this.isStream && status < 300 && this.request.asksForUsage ? new UsageChunkFilter() : null;
-    this.writer.start(status, replyHeaders(headers, this.question.ownHeaders), length === undefined ? CHUNKED : Number(length), filter);
+    this.writer.start(status, this.question.ownHeaders, headers, length === undefined ? CHUNKED : Number(length), filter);
     if (status < 300) this.watch = this.watchReply();
   }
 

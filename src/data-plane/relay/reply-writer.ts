@@ -1,11 +1,15 @@
 // The client's side of a relay: gathers what the provider sent, writes it in as few packets as possible, and says when the client is full.
 
 import { Buffer } from 'node:buffer';
-import type { Exchange } from '../../http/exchange.ts';
+import type { Exchange, HeaderList } from '../../http/exchange.ts';
 import type { UsageChunkFilter } from '../dialects/usage-chunk-filter.ts';
+import { passesToClient } from './header-policy.ts';
+import type { ReplyHeaders } from './http1/reply-head.ts';
 
 /** A reply's length when the provider sent it in chunks. */
 export const CHUNKED = -1;
+
+export const NO_HEADERS: HeaderList = [];
 
 /** Whose reply it is. */
 export interface WriterOwner {
@@ -21,7 +25,8 @@ export class ReplyWriter {
   private readonly exchange: Exchange;
   private readonly owner: WriterOwner;
   private status = 0;
-  private headers: readonly string[] = [];
+  private ownHeaders: HeaderList = NO_HEADERS;
+  private replyHeaders: ReplyHeaders = NO_HEADERS;
   private totalBytes = CHUNKED;
   /** What waits to be written: one piece, or several. */
   private piece: Buffer | null = null;
@@ -38,10 +43,11 @@ export class ReplyWriter {
     this.owner = owner;
   }
 
-  /** `totalBytes`: the declared length of the body, or CHUNKED. */
-  start(status: number, headers: readonly string[], totalBytes: number, filter: UsageChunkFilter | null = null): void {
+  /** `replyHeaders`: the provider's, of which those go along that may. `totalBytes`: the declared length of the body, or CHUNKED. */
+  start(status: number, ownHeaders: HeaderList, replyHeaders: ReplyHeaders, totalBytes: number, filter: UsageChunkFilter | null = null): void {
     this.status = status;
-    this.headers = headers;
+    this.ownHeaders = ownHeaders;
+    this.replyHeaders = replyHeaders;
     this.totalBytes = filter === null ? totalBytes : CHUNKED;
     this.filter = filter;
   }
@@ -77,7 +83,8 @@ export class ReplyWriter {
     const { exchange } = this;
     if (!this.begun) {
       this.begun = true;
-      exchange.begin(this.status, this.headers);
+      exchange.begin(this.status, this.ownHeaders);
+      this.writeReplyHeaders();
       // A reply that is whole already goes out with its length, in one piece.
       if (this.ending && (this.totalBytes === CHUNKED || this.totalBytes === this.pendingBytes)) {
         exchange.end(this.takePending());
@@ -94,6 +101,14 @@ export class ReplyWriter {
       }
     }
     if (this.ending) exchange.end();
+  }
+
+  private writeReplyHeaders(): void {
+    const { exchange, replyHeaders } = this;
+    for (let index = 0; index < replyHeaders.length; index += 2) {
+      const name = replyHeaders[index] as string;
+      if (passesToClient(name)) exchange.addReadHeader(name, replyHeaders[index + 1] as string);
+    }
   }
 
   private takePending(): Buffer {

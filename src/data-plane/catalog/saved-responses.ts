@@ -50,10 +50,11 @@ export class SavedResponses {
 
   /** Throws when the store cannot be asked. */
   async find(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer> {
-    const known = this.remembered.get(keyOf(owner, responseId));
-    if (known !== undefined) return known;
+    const key = keyOf(owner, responseId);
     const startedAtMs = this.clock.monotonicMs();
     for (;;) {
+      const known = this.remembered.get(key);
+      if (known !== undefined) return known;
       const answer = await this.findInTime(owner, responseId);
       if (answer !== 'unknown' || this.clock.monotonicMs() - startedAtMs >= WAIT_MAX_MS) return answer;
       await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));

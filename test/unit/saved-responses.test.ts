@@ -1,0 +1,48 @@
+// What a process knows of saved responses: what it relayed itself at once, what others relayed when the store has it (spec 4.2, 5.4).
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type SavedResponse, type SavedResponseAnswer, SavedResponses } from '../../src/data-plane/catalog/saved-responses.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+
+const OWNER = { organizationId: 'acme', walletId: 'wallet' };
+const SAVED: SavedResponse = { provider: 'sim', model: 'sim/large', inputTokens: 1, outputTokens: 2 };
+
+/** Saved responses before a store that gives these answers, the last of them from then on; `asked` counts. */
+function before(answers: readonly SavedResponseAnswer[], onAsked: (saved: SavedResponses) => void = () => {}) {
+  const store = { asked: 0 };
+  const saved: SavedResponses = new SavedResponses(async () => {
+    const answer = answers[Math.min(store.asked++, answers.length - 1)] ?? 'unknown';
+    onAsked(saved);
+    return answer;
+  }, systemClock);
+  return { saved, store };
+}
+
+test('what this process relayed is found without the store, by its owner alone', async () => {
+  const { saved, store } = before(['foreign']);
+  saved.remember(OWNER, 'resp_1', SAVED);
+  assert.equal(await saved.find(OWNER, 'resp_1'), SAVED);
+  assert.equal(store.asked, 0);
+  assert.equal(await saved.find({ ...OWNER, walletId: null }, 'resp_1'), 'foreign');
+  assert.equal(await saved.find({ ...OWNER, organizationId: 'other' }, 'resp_1'), 'foreign');
+  assert.equal(store.asked, 2);
+});
+
+test('what another process relayed a moment ago is waited for', async () => {
+  const { saved, store } = before(['unknown', 'unknown', SAVED]);
+  assert.equal(await saved.find(OWNER, 'resp_1'), SAVED);
+  assert.equal(store.asked, 3);
+});
+
+test('what this process relayed while the store was asked is found without asking again', async () => {
+  const { saved, store } = before(['unknown'], (known) => known.remember(OWNER, 'resp_1', SAVED));
+  assert.equal(await saved.find(OWNER, 'resp_1'), SAVED);
+  assert.equal(store.asked, 1);
+});
+
+test('what nobody relayed is unknown after a while', async () => {
+  const { saved, store } = before(['unknown']);
+  assert.equal(await saved.find(OWNER, 'resp_1'), 'unknown');
+  assert.ok(store.asked > 1);
+});

@@ -25,7 +25,7 @@ const STEPS: readonly Step[] = [
   },
   { name: 'dead code', command: join(BIN, 'knip'), args: [] },
   { name: 'house', command: process.execPath, args: ['--test', '--test-reporter=spec', 'test/house/*.test.ts'] },
-  { name: 'scanner', command: process.execPath, args: ['check/build-scanner.ts', '--check'] },
+  { name: 'wasm', command: process.execPath, args: ['check/build-wasm.ts', '--check'] },
 ].filter(({ args: [file] }) => file === undefined || !file.startsWith('check/') || existsSync(join(ROOT, file)));
 
 interface Outcome {

@@ -3,7 +3,7 @@
 
 import { forwardedHeaders } from '../../src/data-plane/relay/header-policy.ts';
 import { ReplyReader } from '../../src/data-plane/relay/http1/reply-reader.ts';
-import { requestHead, type UpstreamRequest } from '../../src/data-plane/relay/http1/request-head.ts';
+import { type BodyInRoom, requestHead, type UpstreamRequest } from '../../src/data-plane/relay/http1/request-head.ts';
 import { type ReplyListener, UpstreamOrigin } from '../../src/data-plane/relay/upstream.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { startNodeServer } from '../harness/child-server.ts';
@@ -111,12 +111,14 @@ let keys = 0;
 measure("the head of an SDK's request from its headers, written", () => writeHead(cutHeaders()));
 measure('the same with an idempotency key, another each time', () => writeHead([...cutHeaders(), 'idempotency-key', `stainless-node-retry-${keys++}`]));
 
-async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, headroomBytes: number): Promise<number> {
+async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, roomBytes: number): Promise<number> {
   let left = CALLS;
   let open = 0;
   const ended = Promise.withResolvers<void>();
-  const bodies = Array.from({ length: CALLS_AT_ONCE }, () => Buffer.alloc(1_024 + bodyBytes, 'b').subarray(1_024));
-  const next = (body: Buffer): void => {
+  const bodies = Array.from({ length: CALLS_AT_ONCE }, (): BodyInRoom => {
+    return { buffer: Buffer.alloc(roomBytes + bodyBytes, 'b'), start: roomBytes, end: roomBytes + bodyBytes };
+  });
+  const next = (body: BodyInRoom): void => {
     if (left === 0) {
       if (open === 0) ended.resolve();
       return;
@@ -134,7 +136,7 @@ async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, headroomByt
       onReplyEnd: over,
       onReplyFault: over,
     };
-    origin.call({ ...REQUEST, body, headroomBytes }, listener, false);
+    origin.call({ ...REQUEST, body }, listener, false);
   };
   const before = process.cpuUsage();
   for (const body of bodies) next(body);

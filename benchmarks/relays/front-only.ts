@@ -45,8 +45,9 @@ class PlainRelay implements ReplyListener, BodySink, ClientWatch {
     const exchange = this.#exchange;
     exchange.watchClient(this);
     const headers = ['content-type', exchange.contentType, 'authorization', exchange.authorization];
-    const body = this.#slab.buffer.subarray(this.#slab.bodyStart, this.#slab.bodyStart + bodyBytes);
-    this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body, headroomBytes: this.#slab.bodyStart }, this, false);
+    const { buffer, bodyStart } = this.#slab;
+    const body = { buffer, start: bodyStart, end: bodyStart + bodyBytes };
+    this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body }, this, false);
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {

@@ -8,6 +8,7 @@
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import { type RenderContext, renderRefusal } from '../domain/refusals/render.ts';
 import { statusLine } from '../domain/refusals/status-line.ts';
+import { readContentLength } from '../platform/content-length.ts';
 import type { HttpRequest, HttpResponse } from './native-server.ts';
 import type { Route } from './route.ts';
 
@@ -24,7 +25,7 @@ export interface ClientWatch {
 /** Header names and values, alternating; names in lower case. */
 export type HeaderList = readonly string[];
 
-const FORBIDDEN_IN_HEADER = /[\r\n\0]/;
+export const NO_HEADERS: HeaderList = [];
 
 const METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
 
@@ -105,7 +106,7 @@ export class Exchange {
         break;
       case 'content-length':
         this.seeOnce(SEEN_CONTENT_LENGTH, name);
-        this.contentLength = /^\d{1,15}$/.test(value) ? Number(value) : -1;
+        this.contentLength = readContentLength(value);
         break;
       case 'authorization':
         this.seeOnce(SEEN_AUTHORIZATION, name);
@@ -178,22 +179,32 @@ export class Exchange {
     if (!this.closed) this.response.cork(write);
   }
 
-  /** Writes status and headers; call inside `cork`. */
-  begin(status: number, headers: HeaderList): void {
+  /**
+   * Writes status and headers; call inside `cork`. `read`: headers of a head that was read strictly (relay/http1/reply-head.ts) and so has no control
+   * character in it; those of them go along that `passes` lets.
+   */
+  begin(status: number, headers: HeaderList, read: HeaderList = NO_HEADERS, passes: (name: string) => boolean = NONE): void {
     this.status = status;
     // uWebSockets.js writes `200 OK` by itself.
     if (status !== 200) this.response.writeStatus(statusLine(status));
+    // It writes name and value as they are: all lines are the value of the first name, since each call of it costs more than a line does.
+    let first: string | null = null;
+    let lines: string | null = null;
     for (let index = 0; index < headers.length; index += 2) {
+      const name = headers[index] as string;
       const value = headers[index + 1] as string;
-      // uWebSockets.js does not check: response splitting is ours to prevent (DESIGN 3).
-      if (FORBIDDEN_IN_HEADER.test(value)) continue;
-      this.response.writeHeader(headers[index] as string, value);
+      // It does not check: response splitting is ours to prevent (DESIGN 3).
+      if (!mayStandInHeader(value)) continue;
+      first ??= name;
+      lines = withHeader(lines, name, value);
     }
-  }
-
-  /** Behind `begin`: a header of a head that was read strictly (relay/http1/reply-head.ts), which has no control character in it. */
-  addReadHeader(name: string, value: string): void {
-    this.response.writeHeader(name, value);
+    for (let index = 0; index < read.length; index += 2) {
+      const name = read[index] as string;
+      if (!passes(name)) continue;
+      first ??= name;
+      lines = withHeader(lines, name, read[index + 1] as string);
+    }
+    if (first !== null && lines !== null) this.response.writeHeader(first, lines);
   }
 
   /** Writes body bytes with chunked framing; false asks the caller to wait for `onWritable`. Call inside `cork`. */
@@ -340,6 +351,25 @@ export class Exchange {
     this.context.onClose();
   }
 }
+
+const NONE = (): boolean => false;
+
+/** The value of the first header with all lines behind it; `lines`: those before, null for the first. */
+function withHeader(lines: string | null, name: string, value: string): string {
+  return lines === null ? value : `${lines}\r\n${name}: ${value}`;
+}
+
+/** Not with what would end its line, or be read as if it did. */
+function mayStandInHeader(value: string): boolean {
+  for (let index = 0; index < value.length; index++) {
+    const code = value.charCodeAt(index);
+    if (code === CR || code === LF || code === 0) return false;
+  }
+  return true;
+}
+
+const CR = 0x0d;
+const LF = 0x0a;
 
 const NO_PARAMETERS: readonly string[] = [];
 

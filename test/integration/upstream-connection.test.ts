@@ -37,8 +37,8 @@ describe('a request', () => {
     const slab = Buffer.alloc(1_100, 'x');
     const body = slab.subarray(1_000);
     await callTo(origin, { path: '/v1?q=1', headers, body }).ended;
-    await callTo(origin, { path: '/v1?q=1', headers, body, headroomBytes: 1_000 }).ended;
-    await callTo(origin, { path: '/v1?q=1', headers, body, headroomBytes: 10 }).ended;
+    await callTo(origin, { path: '/v1?q=1', headers, body: { buffer: slab, start: 1_000, end: 1_100 } }).ended;
+    await callTo(origin, { path: '/v1?q=1', headers, body: { buffer: slab.subarray(990), start: 10, end: 110 } }).ended;
     const client = new Client(`http://127.0.0.1:${raw.port}`);
     await (await client.request({ method: 'POST', path: '/v1?q=1', headers, body })).body.text();
     for (const method of ['GET', 'DELETE', 'PUT'] as const) {
@@ -63,7 +63,7 @@ describe('a request', () => {
     const { raw, origin } = await provider(hello);
     for (const bytes of [0, 1, 65_536, 5_000_000]) {
       const slab = Buffer.alloc(bytes + 500, 'b');
-      const told = await callTo(origin, { body: slab.subarray(500), headroomBytes: 500 }).ended;
+      const told = await callTo(origin, { body: { buffer: slab, start: 500, end: slab.length } }).ended;
       assert.deepEqual([told.end, told.requestWritten, raw.requests.at(-1)?.split('\r\n\r\n')[1]?.length], ['end', true, bytes]);
     }
     assert.equal(raw.sockets.length, 1);
@@ -520,7 +520,7 @@ describe('TLS', () => {
       const { raw, origin } = await tlsProvider((socket) => socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${long.length}\r\n\r\n${long}`), { maxVersion });
       const slab = Buffer.alloc(1_000_500, 'b');
       for (const onNewConnection of [false, false, true]) {
-        const told = await callTo(origin, { body: slab.subarray(500), headroomBytes: 500 }, onNewConnection).ended;
+        const told = await callTo(origin, { body: { buffer: slab, start: 500, end: slab.length } }, onNewConnection).ended;
         assert.deepEqual([told.end, told.body === long, told.requestWritten], ['end', true, true]);
         assert.equal(raw.requests.at(-1)?.split('\r\n\r\n')[1], 'b'.repeat(1_000_000));
       }

@@ -70,6 +70,12 @@ function withoutOptions(body: string, asked: boolean): string {
 const offer = (model: string, asksForUsage: boolean): Offer =>
   ({ modelJson: jsonModelId(model), modelText: Buffer.from(model), asksForUsage }) as Partial<Offer> as Offer;
 
+/** What goes to the provider of an offer. */
+function bytesFor(request: RequestBytes, to: Offer): string {
+  const { buffer, start, end } = request.bodyFor(to);
+  return buffer.toString('utf8', start, end);
+}
+
 function requestOf(received: string): RequestBytes {
   const bytes = Buffer.from(received);
   const slab = new SlabPool().acquire(bytes.length);
@@ -87,7 +93,7 @@ describe('asking for usage', () => {
     test(`stream_options ${written.slice(0, 70)}`, () => {
       for (const { received, sentTo } of casesOf(written, sent)) {
         const request = requestOf(received);
-        assert.equal(request.bodyFor(offer('a', true)).toString(), sentTo('a', true));
+        assert.equal(bytesFor(request, offer('a', true)), sentTo('a', true));
         // Only where something was written is there something to keep from the client.
         assert.equal(request.asksForUsage, written !== sent);
         const parsed = JSON.parse(request.body.toString()) as { stream_options: unknown };
@@ -107,7 +113,7 @@ describe('asking for usage', () => {
   test('a request without a stream is left as it is', () => {
     for (const stream of ['"stream":false', '"stream":null', '"n":1']) {
       const request = requestOf(`{"model":"m",${stream},"stream_options":{"include_usage":false}}`);
-      assert.equal(request.bodyFor(offer('other', true)).toString(), `{"model":"other",${stream},"stream_options":{"include_usage":false}}`);
+      assert.equal(bytesFor(request, offer('other', true)), `{"model":"other",${stream},"stream_options":{"include_usage":false}}`);
       assert.equal(request.asksForUsage, false);
     }
   });
@@ -120,7 +126,7 @@ describe('asking for usage', () => {
         for (let attempt = 0; attempt < 4; attempt++) {
           const model = 'm'.repeat(1 + Math.floor(random() ** 3 * 2_000));
           const asks = random() < 0.5;
-          assert.equal(request.bodyFor(offer(model, asks)).toString(), sentTo(model, asks));
+          assert.equal(bytesFor(request, offer(model, asks)), sentTo(model, asks));
           assert.equal(request.asksForUsage, sentTo(model, true) !== sentTo(model, false) && asks);
         }
       }

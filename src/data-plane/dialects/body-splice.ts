@@ -1,6 +1,7 @@
 // Puts another value into a request body where it lies: the model's, and nothing else unless the operator has asked for more. Every other byte goes out as it came (DESIGN 3).
 
 import { Buffer } from 'node:buffer';
+import { copyInto, moveWithin } from '../../platform/move-bytes.ts';
 
 export interface SplicedBody {
   /** The slab's own buffer, or a fresh one when neither side had room. */
@@ -36,13 +37,13 @@ export function spliceBody(
   const prefixIsShorter = valueStart <= bodyEnd - to;
 
   if (prefixFits && (prefixIsShorter || !suffixFits)) {
-    if (growth !== 0) buffer.copyWithin(bodyStart - growth, bodyStart, from);
-    replacement.copy(buffer, from - growth);
+    if (growth !== 0) moveWithin(buffer, bodyStart - growth, bodyStart, from);
+    copyInto(buffer, from - growth, replacement);
     return { buffer, start: bodyStart - growth, end: bodyEnd };
   }
   if (suffixFits) {
-    if (growth !== 0) buffer.copyWithin(to + growth, to, bodyEnd);
-    replacement.copy(buffer, from);
+    if (growth !== 0) moveWithin(buffer, to + growth, to, bodyEnd);
+    copyInto(buffer, from, replacement);
     return { buffer, start: bodyStart, end: bodyEnd + growth };
   }
   const fresh = Buffer.concat([buffer.subarray(bodyStart, from), replacement, buffer.subarray(to, bodyEnd)]);

@@ -1,10 +1,10 @@
 // Who is asking: a credential becomes a principal, from memory when it is known, else from the identity store (spec 5; DESIGN 5).
 
-import { hash } from 'node:crypto';
 import { type OrganizationPermission, permitInOrganization } from '../../domain/identity/permit.ts';
 import type { Principal, ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { SipHash } from './sip-hash/sip-hash.ts';
 
 /** The identity store: a principal, null for a credential it does not know or has revoked; throws when it cannot be asked. */
 export type FindPrincipal = (credential: string) => Promise<Principal | null>;
@@ -18,8 +18,6 @@ const STORE_DEADLINE_MS = 2_000;
 /** For so long one that was away is not asked again. */
 const AWAY_MS = 250;
 const KNOWN_MAX = 50_000;
-/** No key of ours is longer; nothing longer is hashed or looked up. */
-const CREDENTIAL_LENGTH_MAX = 256;
 
 interface Known {
   readonly principal: Principal;
@@ -32,6 +30,7 @@ export class Authenticator {
   private readonly clock: Clock;
   /** By hash of the whole credential: a prefix or a truncation can never hit another's entry, and no raw key is kept. */
   private readonly known = new Map<string, Known>();
+  private readonly hash = new SipHash();
   private readonly asking = new Map<string, Promise<Principal | Refusal>>();
   /** Grows with every invalidation, so that an answer asked for before it is not remembered after it. */
   private generation = 0;
@@ -61,12 +60,16 @@ export class Authenticator {
    * `apiKey`: the x-api-key header, in which the Messages dialect's clients present it; only looked at without an Authorization.
    */
   identify(authorization: string, apiKey: string | null, nowMs = this.clock.monotonicMs()): Principal | Refusal | Promise<Principal | Refusal> {
-    const credential = authorization === '' ? (apiKey === '' ? null : apiKey) : bearerCredential(authorization);
-    if (credential === null) return { kind: 'authentication_required' };
-    if (credential.length > CREDENTIAL_LENGTH_MAX) return { kind: 'unauthorized' };
-    const key = hash('sha256', credential, 'base64');
+    const presented = authorization === '' ? (apiKey ?? '') : authorization;
+    const start = authorization === '' ? 0 : bearerStart(authorization);
+    const end = endOf(presented);
+    if (start >= end) return { kind: 'authentication_required' };
+    const key = this.hash.of(presented, start, end);
+    // No key of ours is so long, or has another character than those of ASCII.
+    if (key === null) return { kind: 'unauthorized' };
     const known = this.known.get(key);
     if (known !== undefined && !known.isDoubted && nowMs - known.askedAtMs < TIME_TO_LIVE_MS) return this.refuseExpired(known.principal);
+    const credential = presented.slice(start, end);
     const answer = this.isAway ? this.answerWhileAway(key, credential, nowMs) : this.ask(key, credential);
     return answer instanceof Promise ? answer.then((found) => this.refuseExpired(found)) : this.refuseExpired(answer);
   }
@@ -148,12 +151,27 @@ export class Authenticator {
   }
 }
 
-/** The credential of `Bearer <credential>`; null when there is none. */
-function bearerCredential(authorization: string): string | null {
-  if (!authorization.startsWith(SCHEME) && authorization.slice(0, SCHEME.length).toLowerCase() !== SCHEME.toLowerCase()) return null;
-  const credential = authorization.slice(SCHEME.length).trim();
-  return credential === '' ? null : credential;
+/** Where the credential of `Bearer <credential>` begins; at its end where there is none. */
+function bearerStart(authorization: string): number {
+  const isBearer = authorization.startsWith(SCHEME) || authorization.slice(0, SCHEME.length).toLowerCase() === SCHEME.toLowerCase();
+  let start = isBearer ? SCHEME.length : authorization.length;
+  while (isBlank(authorization, start)) start += 1;
+  return start;
+}
+
+/** Where the value of a header ends, without the blanks behind it. */
+function endOf(value: string): number {
+  let end = value.length;
+  while (end > 0 && isBlank(value, end - 1)) end -= 1;
+  return end;
+}
+
+function isBlank(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code === SPACE || code === TAB;
 }
 
 /** As every client writes it; its case does not matter (RFC 9110 11.1). */
 const SCHEME = 'Bearer ';
+const SPACE = 0x20;
+const TAB = 0x09;

@@ -2,13 +2,13 @@
 
 import { Buffer } from 'node:buffer';
 import type { Provider } from '../../domain/models/catalog.ts';
-import type { ClientWatch, Exchange } from '../../http/exchange.ts';
+import { type ClientWatch, type Exchange, NO_HEADERS } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { forwardedHeaders, ownUpstreamHeaders } from './header-policy.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from './http1/reply-head.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
-import { CHUNKED, NO_HEADERS, ReplyWriter, type WriterOwner } from './reply-writer.ts';
+import { CHUNKED, ReplyWriter, type WriterOwner } from './reply-writer.ts';
 import type { ReplyListener, UpstreamCall, UpstreamOrigin } from './upstream.ts';
 import { upstreamPath } from './upstream-path.ts';
 

@@ -110,7 +110,6 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
         ownHeaders: ownUpstreamHeaders(provider),
         headers: forwardedHeaders(this.question.exchange.headers),
         body: this.request.bodyFor(this.offer),
-        headroomBytes: this.request.headroomBytes,
       },
       this,
       this.retriedStale,

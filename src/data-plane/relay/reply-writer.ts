@@ -1,15 +1,13 @@
 // The client's side of a relay: gathers what the provider sent, writes it in as few packets as possible, and says when the client is full.
 
 import { Buffer } from 'node:buffer';
-import type { Exchange, HeaderList } from '../../http/exchange.ts';
+import { type Exchange, type HeaderList, NO_HEADERS } from '../../http/exchange.ts';
 import type { UsageChunkFilter } from '../dialects/usage-chunk-filter.ts';
 import { passesToClient } from './header-policy.ts';
 import type { ReplyHeaders } from './http1/reply-head.ts';
 
 /** A reply's length when the provider sent it in chunks. */
 export const CHUNKED = -1;
-
-export const NO_HEADERS: HeaderList = [];
 
 /** Whose reply it is. */
 export interface WriterOwner {
@@ -83,8 +81,7 @@ export class ReplyWriter {
     const { exchange } = this;
     if (!this.begun) {
       this.begun = true;
-      exchange.begin(this.status, this.ownHeaders);
-      this.writeReplyHeaders();
+      exchange.begin(this.status, this.ownHeaders, this.replyHeaders, passesToClient);
       // A reply that is whole already goes out with its length, in one piece.
       if (this.ending && (this.totalBytes === CHUNKED || this.totalBytes === this.pendingBytes)) {
         exchange.end(this.takePending());
@@ -101,14 +98,6 @@ export class ReplyWriter {
       }
     }
     if (this.ending) exchange.end();
-  }
-
-  private writeReplyHeaders(): void {
-    const { exchange, replyHeaders } = this;
-    for (let index = 0; index < replyHeaders.length; index += 2) {
-      const name = replyHeaders[index] as string;
-      if (passesToClient(name)) exchange.addReadHeader(name, replyHeaders[index + 1] as string);
-    }
   }
 
   private takePending(): Buffer {

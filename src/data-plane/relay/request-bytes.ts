@@ -6,6 +6,7 @@ import { askForUsage, type BodyEdit } from '../dialects/ask-for-usage.ts';
 import { spliceBody } from '../dialects/body-splice.ts';
 import type { ReadRequest } from '../dialects/dialect.ts';
 import type { ScannedRequest } from '../dialects/request-scan/request-scanner.ts';
+import type { BodyInRoom } from './http1/request-head.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { SLAB_HEADROOM_BYTES } from './slab-pool.ts';
 
@@ -43,18 +44,13 @@ export class RequestBytes {
     return this.room.buffer.subarray(this.start, this.end);
   }
 
-  /** How much of the room before the body is ours: the head of the upstream request goes there. */
-  get headroomBytes(): number {
-    return this.start;
-  }
-
   /** The present attempt asks for usage where the client did not. */
   get asksForUsage(): boolean {
     return this.unasking !== null;
   }
 
-  /** The body for an attempt at this offer. */
-  bodyFor({ modelJson, modelText, asksForUsage }: Offer): Buffer {
+  /** The body for an attempt at this offer. What lies before it is ours. */
+  bodyFor({ modelJson, modelText, asksForUsage }: Offer): BodyInRoom {
     // The socket of an earlier attempt may still be sending from where the request lies: a further one has its own copy.
     if (this.attempts > 0) this.copy();
     this.attempts += 1;
@@ -64,7 +60,7 @@ export class RequestBytes {
     this.apply({ start: this.modelStart, end: this.modelEnd, replacement: model });
     this.modelEnd = this.modelStart + model.length;
     if (asksForUsage && this.isStreamed) this.askForUsage();
-    return this.body;
+    return { buffer: this.room.buffer, start: this.start, end: this.end };
   }
 
   private askForUsage(): void {

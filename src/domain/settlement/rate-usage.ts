@@ -22,7 +22,11 @@ function rateInput(usage: Usage, price: Price): bigint | null {
   const cached = usage.cachedInputTokens ?? 0;
   const cacheWrite = usage.cacheWriteTokens ?? 0;
   const plain = usage.inputTokens - cached - cacheWrite;
-  return BigInt(plain) * price.input + BigInt(cached) * (price.cachedInput ?? price.input) + BigInt(cacheWrite) * (price.cacheWrite ?? price.input);
+  let cost = BigInt(plain) * price.input;
+  // Most have none, and to make a bigint of a number is a call out of compiled code.
+  if (cached > 0) cost += BigInt(cached) * (price.cachedInput ?? price.input);
+  if (cacheWrite > 0) cost += BigInt(cacheWrite) * (price.cacheWrite ?? price.input);
+  return cost;
 }
 
 function rateCount(count: number | null, price: PicoUsd | null): bigint | null {

@@ -1,5 +1,5 @@
 // The scan itself, in AssemblyScript: a resumable, complete RFC 8259 check of one JSON object that notes where the control
-// fields lie. request-scanner.ts owns the interface and writes the key tables; check/build-scanner.ts makes the .wasm from this.
+// fields lie. request-scanner.ts owns the interface and writes the key tables; check/build-wasm.ts makes the .wasm from this.
 //
 //   START -> KEY_OR_END -> COLON -> VALUE -> AFTER -> KEY -> ... -> DONE        any chunk may end in any state, also inside
 //              `{`         IN_KEY    IN_STRING IN_NUMBER IN_LITERAL              a token, an escape or four hex digits

@@ -188,19 +188,26 @@ export class Connection {
     this.request = null;
     this.head = '';
     this.sent = true;
-    const { body, headroomBytes = 0 } = request;
+    const { body } = request;
     if (body === null) {
       socket.write(head, 'latin1');
-    } else if (head.length <= headroomBytes) {
-      const whole = Buffer.from(body.buffer, body.byteOffset - head.length, head.length + body.length);
-      whole.write(head, 0, head.length, 'latin1');
-      socket.write(whole);
+    } else if (body instanceof Uint8Array) {
+      this.sendInTwo(head, body);
+    } else if (head.length <= body.start) {
+      const { buffer, start, end } = body;
+      buffer.write(head, start - head.length, head.length, 'latin1');
+      socket.write(buffer.subarray(start - head.length, end));
     } else {
-      socket.cork();
-      socket.write(head, 'latin1');
-      socket.write(body);
-      socket.uncork();
+      this.sendInTwo(head, body.buffer.subarray(body.start, body.end));
     }
+  }
+
+  private sendInTwo(head: string, body: Buffer): void {
+    const { socket } = this;
+    socket.cork();
+    socket.write(head, 'latin1');
+    socket.write(body);
+    socket.uncork();
   }
 
   private readonly onRead = (length: number): boolean => {

@@ -2,6 +2,7 @@
 // could be framed in two ways is a fault, never a guess.
 
 import { Buffer } from 'node:buffer';
+import { readContentLength } from '../../../platform/content-length.ts';
 import { holdsAt } from '../../../platform/holds-at.ts';
 import { type FramingField, type HeaderName, headerNameAt } from './known-headers.ts';
 
@@ -33,7 +34,6 @@ export function replyHeader(headers: ReplyHeaders, name: string): string | undef
 }
 
 const KEEP_ALIVE_TIMEOUT = /(?:^|,)[\t ]*timeout=(\d{1,6})/i;
-const LENGTH_DIGITS_MAX = 15;
 const STATUS_LINE_BYTES_MIN = 'HTTP/1.1 200'.length;
 const SPACE = 0x20;
 const TAB = 0x09;
@@ -56,7 +56,7 @@ class FramingFields {
       case 'content-length':
         // RFC 9112 6.3: a list of equal lengths may be taken for one of them; no provider has a reason to send it.
         if (this.contentLength !== -1) return 'content-length twice';
-        this.contentLength = readLength(value);
+        this.contentLength = readContentLength(value);
         return this.contentLength === -1 ? 'a content-length that is no number' : null;
       case 'transfer-encoding':
         // We never said that we take another coding (RFC 9112 7.4), and could not relay what lies in it.
@@ -77,18 +77,6 @@ class FramingFields {
   private readConnection(value: string): void {
     for (const option of value.toLowerCase().split(',')) if (option.trim() === 'close') this.closes = true;
   }
-}
-
-/** -1: it is no length, or one beyond all measure. */
-function readLength(value: string): number {
-  if (value.length === 0 || value.length > LENGTH_DIGITS_MAX) return -1;
-  let length = 0;
-  for (let index = 0; index < value.length; index++) {
-    const digit = value.charCodeAt(index) - ZERO;
-    if (digit < 0 || digit > 9) return -1;
-    length = length * 10 + digit;
-  }
-  return length;
 }
 
 /** The head lies from `start` to `end`, with the CRLF of its last line and without the empty line behind it. */

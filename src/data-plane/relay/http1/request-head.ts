@@ -9,9 +9,14 @@ export interface UpstreamRequest {
   /** Names and values, alternating; or the lines of many requests that have the same ones. */
   readonly headers: readonly string[] | HeaderLines;
   /** null: the request has none. */
-  readonly body: Buffer | null;
-  /** How many bytes right before `body`, in its own memory, may be overwritten: the head goes there, so that both are one send. Default: none. */
-  readonly headroomBytes?: number;
+  readonly body: Buffer | BodyInRoom | null;
+}
+
+/** A body in memory whose bytes before it may be overwritten: the head goes there where it has room, so that both are one send. */
+export interface BodyInRoom {
+  readonly buffer: Buffer;
+  readonly start: number;
+  readonly end: number;
 }
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
@@ -89,7 +94,7 @@ export function requestHead(request: UpstreamRequest, host: string): string | nu
   const lines = headers instanceof HeaderLines ? headers.text : headerLines(headers);
   if (start === null || lines === null) return null;
   // RFC 9110 8.6: a method that means to carry content says so even when it has none.
-  const bodyBytes = body === null ? 0 : body.length;
+  const bodyBytes = body === null ? 0 : body instanceof Uint8Array ? body.length : body.end - body.start;
   const length = bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH' ? `content-length: ${bodyBytes}\r\n` : '';
   return `${start}${lines}${length}\r\n`;
 }

@@ -69,15 +69,15 @@ export async function sample(load: LoadClient, proxy: Proxy, job: MeasuredJob): 
 }
 
 /**
- * So many windows pass before the first one that counts: what a load meets for the first time is compiled again behind it, and V8 lets a young generation
+ * So long a load passes before the first window that counts: what it meets for the first time is compiled again behind it, and V8 lets a young generation
  * grow by what survives, anew after each pause. The product's first window of P1 held 0.7 s of compiling and 47 small collections where later ones have 20.
  */
-const WINDOWS_BEFORE = 3;
+const PASSED_BEFORE_MS = 3_000;
 
 /** Samples by proxy name: each round visits every proxy, and every other round in the opposite order. */
 export async function interleave(run: Run, proxies: readonly Proxy[], makeJob: (proxy: Proxy) => MeasuredJob): Promise<ReadonlyMap<string, readonly Sample[]>> {
   const samples = new Map<string, Sample[]>(proxies.map((proxy) => [proxy.name, []]));
-  for (const proxy of proxies) await run.load.run({ ...makeJob(proxy), warmupMs: 0, durationMs: run.windowMs * WINDOWS_BEFORE });
+  for (const proxy of proxies) await run.load.run({ ...makeJob(proxy), warmupMs: 0, durationMs: PASSED_BEFORE_MS });
   for (let round = 0; round < run.rounds; round++) {
     for (const proxy of round % 2 === 0 ? proxies : proxies.toReversed()) {
       const taken = await sample(run.load, proxy, makeJob(proxy));

@@ -1,5 +1,5 @@
 // A name for a credential that nobody can foresee or turn back into it: its hash under a secret of this process (SipHash, 128 bits). A cryptographic
-// hash without a secret does as well and costs ten times as much: through OpenSSL it was 3 % of a request's CPU on a busy machine.
+// hash without a secret does as well; through OpenSSL it was 3 % of a request's CPU on a busy machine.
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -26,7 +26,9 @@ function priorities(): Map<number, number> {
   return seen;
 }
 
-test('every thread but the main one gives way, and so do those that statements start', { skip: process.platform !== 'linux' }, async () => {
+test('every thread but the main one gives way, and so do those that statements start', {
+  skip: process.platform !== 'linux' && 'only Linux gives a thread a priority of its own',
+}, async () => {
   const main = getPriority(process.pid);
   const early = priorities();
   const counting = selectRows(

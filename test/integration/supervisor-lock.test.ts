@@ -107,7 +107,9 @@ describe('port claim', () => {
     }
   });
 
-  test('a claimed port is refused to another claim, though nobody listens on it yet', { skip: process.platform !== 'linux' }, async () => {
+  test('a claimed port is refused to another claim, though nobody listens on it yet', {
+    skip: process.platform !== 'linux' && 'claims are abstract sockets, which only Linux has',
+  }, async () => {
     const first = await claimNextPort('127.0.0.1', 20_000 + (process.pid % 20_000));
     assert.ok(first !== null);
     assert.equal(await claimPort('127.0.0.1', first.port), null);

@@ -194,7 +194,7 @@ describe('usage and price', () => {
   });
 
   const examples = sharedAssets('systemone', 'examples.jsonl');
-  test('of recorded exchanges, whose requests pass', { skip: examples === null }, () => {
+  test('of recorded exchanges, whose requests pass', { skip: examples === null && 'no recordings here' }, () => {
     const lines = readFileSync(examples ?? '', 'utf8')
       .split('\n')
       .filter((line) => line !== '');

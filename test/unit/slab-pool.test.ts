@@ -28,14 +28,36 @@ describe('slab pool', () => {
     assert.notEqual(pool.acquire(4096), slab);
   });
 
+  test('a slab with several holders serves no other body before the last of them has released it', () => {
+    const pool = new SlabPool();
+    const slab = pool.acquire(3000);
+    pool.retain(slab);
+    pool.retain(slab);
+    for (const holders of [2, 1]) {
+      pool.release(slab);
+      assert.deepEqual([pool.lent, pool.freeBytes], [1, 0], `${holders} are left`);
+      const other = pool.acquire(3000);
+      assert.notEqual(other, slab);
+      pool.release(other);
+      pool.trim();
+      pool.trim();
+    }
+    pool.release(slab);
+    assert.equal(pool.lent, 0);
+    assert.equal(pool.acquire(3000), slab);
+  });
+
   test('a second release, and a slab from elsewhere, are bugs', () => {
     const pool = new SlabPool();
     for (const bytes of [100, 2 << 20]) {
       const slab = pool.acquire(bytes);
       pool.release(slab);
-      assert.throws(() => pool.release(slab), /twice/);
+      assert.throws(() => pool.release(slab), /nobody holds/);
+      assert.throws(() => pool.retain(slab), /nobody holds/);
+      const foreign = new SlabPool().acquire(bytes);
+      assert.throws(() => pool.release(foreign), /another one/);
     }
-    assert.throws(() => pool.release({ buffer: Buffer.alloc(10), bodyStart: 0, bodyBytesMax: 10 }));
+    assert.throws(() => pool.release({ pool, buffer: Buffer.alloc(10), bodyStart: 0, bodyBytesMax: 10 }));
     assert.throws(() => pool.acquire(-1));
     assert.throws(() => pool.acquire(Number.NaN));
     assert.equal(pool.lent, 0);

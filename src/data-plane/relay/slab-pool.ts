@@ -1,5 +1,6 @@
-// Owns the buffers that request bodies lie in, from their first byte until the provider's socket has taken the last one: fresh
-// large buffers are the dearest part of relaying big bodies (256 KB: 368 µs without a pool, 138 µs with it).
+// Owns the buffers that request bodies lie in. A slab goes back to the pool when its last holder has released it: the request itself
+// holds it, and so does every connection whose socket may still be reading from it, so that no other body ever lands under a send.
+// Fresh large buffers are the dearest part of relaying big bodies (256 KB: 368 µs without a pool, 138 µs with it).
 
 import { Buffer } from 'node:buffer';
 import { assert } from '../../platform/assert.ts';
@@ -15,6 +16,7 @@ const CLASSES = Math.log2(LARGEST_CLASS_BYTES / SMALLEST_CLASS_BYTES) + 1;
 const UNPOOLED = -1;
 
 export interface Slab {
+  readonly pool: SlabPool;
   /** Headroom, body, tailroom. */
   readonly buffer: Buffer;
   /** Where the body begins. */
@@ -24,13 +26,16 @@ export interface Slab {
 }
 
 class PooledSlab implements Slab {
+  readonly pool: SlabPool;
   readonly buffer: Buffer;
   readonly bodyStart = SLAB_HEADROOM_BYTES;
   readonly bodyBytesMax: number;
   readonly sizeClass: number;
-  lent = true;
+  /** 0: the slab is free. */
+  holders = 1;
 
-  constructor(bodyBytesMax: number, sizeClass: number) {
+  constructor(pool: SlabPool, bodyBytesMax: number, sizeClass: number) {
+    this.pool = pool;
     this.buffer = Buffer.allocUnsafeSlow(SLAB_HEADROOM_BYTES + bodyBytesMax + SLAB_TAILROOM_BYTES);
     this.bodyBytesMax = bodyBytesMax;
     this.sizeClass = sizeClass;
@@ -54,38 +59,49 @@ export class SlabPool {
     this.#freeBytesMax = options.freeBytesMax;
   }
 
-  /** The contents are whatever the last body left: only what the caller wrote may be sent. */
+  /** The caller is the first holder. The contents are whatever the last body left: only what the caller wrote may be sent. */
   acquire(bodyBytes: number): Slab {
     assert(Number.isSafeInteger(bodyBytes) && bodyBytes >= 0, 'a slab is asked for with an impossible size');
     this.#lent++;
-    if (bodyBytes > LARGEST_CLASS_BYTES) return new PooledSlab(bodyBytes, UNPOOLED);
+    if (bodyBytes > LARGEST_CLASS_BYTES) return new PooledSlab(this, bodyBytes, UNPOOLED);
     const sizeClass = bodyBytes <= SMALLEST_CLASS_BYTES ? 0 : 32 - Math.clz32((bodyBytes - 1) >> 11);
     const list = this.#list(sizeClass);
     const slab = list.slabs.pop();
-    if (slab === undefined) return new PooledSlab(SMALLEST_CLASS_BYTES << sizeClass, sizeClass);
+    if (slab === undefined) return new PooledSlab(this, SMALLEST_CLASS_BYTES << sizeClass, sizeClass);
     this.#freeBytes -= slab.buffer.byteLength;
     if (list.slabs.length < list.unusedSinceTrim) list.unusedSinceTrim = list.slabs.length;
-    slab.lent = true;
+    slab.holders = 1;
     return slab;
   }
 
-  /** Only once nobody reads or writes the slab any more, sockets included. A second release would lend it to two requests. */
+  /** Adds a holder, who releases the slab once nothing of its own reads or writes the slab any more. */
+  retain(slab: Slab): void {
+    this.#ownSlab(slab).holders += 1;
+  }
+
+  /** Ends one holding. The last one makes the slab free for another body; one more would lend it to two requests. */
   release(slab: Slab): void {
-    assert(slab instanceof PooledSlab, 'a slab is released that no pool made');
-    assert(slab.lent, 'a slab is released twice');
-    slab.lent = false;
+    const own = this.#ownSlab(slab);
+    own.holders -= 1;
+    if (own.holders > 0) return;
     this.#lent--;
-    const bytes = slab.buffer.byteLength;
-    if (slab.sizeClass === UNPOOLED || this.#freeBytes + bytes > this.#freeBytesMax) return;
-    this.#list(slab.sizeClass).slabs.push(slab);
+    const bytes = own.buffer.byteLength;
+    if (own.sizeClass === UNPOOLED || this.#freeBytes + bytes > this.#freeBytesMax) return;
+    this.#list(own.sizeClass).slabs.push(own);
     this.#freeBytes += bytes;
   }
 
   /** Gives up a slab that a socket may still be reading: it is left to the garbage collector. */
   discard(slab: Slab): void {
-    assert(slab instanceof PooledSlab && slab.lent, 'a slab is discarded that is not lent');
-    slab.lent = false;
+    const own = this.#ownSlab(slab);
+    own.holders = 0;
     this.#lent--;
+  }
+
+  #ownSlab(slab: Slab): PooledSlab {
+    assert(slab instanceof PooledSlab && slab.pool === this, 'a slab is held that is of no pool or of another one');
+    assert(slab.holders > 0, 'a slab is held or released that nobody holds');
+    return slab;
   }
 
   /** Drops what lay free all the time since the last trim. To be called every minute or so. */
@@ -100,7 +116,7 @@ export class SlabPool {
     return this.#freeBytes;
   }
 
-  /** Slabs out with a request now: 0 when the process is idle. */
+  /** Slabs that somebody holds now: 0 when the process is idle. */
   get lent(): number {
     return this.#lent;
   }

@@ -10,7 +10,7 @@ const RESPONSE_ID = /^[A-Za-z0-9_.-]{1,512}$/;
 /** `operation`: what follows the id in the path. */
 export function serveSavedResponse(plane: DataPlane, operation: '' | '/cancel' | '/input_items'): (exchange: Exchange) => Promise<void> {
   return async (exchange) => {
-    const principal = await plane.authenticator.authenticate(exchange.authorization, exchange.apiKey, 'inference');
+    const principal = await plane.authenticator.authenticateKey(exchange.authorization, exchange.apiKey);
     if ('kind' in principal) return exchange.refuse(principal);
     const responseId = exchange.parameter ?? '';
     if (!RESPONSE_ID.test(responseId)) return exchange.refuse({ kind: 'response_not_found' });

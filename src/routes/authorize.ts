@@ -3,7 +3,7 @@
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
 import type { Authorize } from '../control-plane/operation.ts';
 import type { Authenticator } from '../data-plane/identity/authenticate.ts';
-import { refusePlatform } from '../domain/identity/permit.ts';
+import { permitInference, refusePlatform } from '../domain/identity/permit.ts';
 import type { Principal } from '../domain/identity/principal.ts';
 import { ROLE_PERMISSIONS } from '../domain/identity/roles.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
@@ -32,6 +32,10 @@ function refuseAt({ path, permission, scope }: Gate, principal: Principal, excha
       return lacking || !isPerson(principal) ? DENIED : null;
     case 'platform':
       return refusePlatform(principal);
+    case 'key': {
+      const permitted = permitInference(principal);
+      return 'kind' in permitted ? permitted : null;
+    }
     case 'organization':
       if (principal.organizationId === null) return UNRESOLVED;
       return lacking ? DENIED : null;

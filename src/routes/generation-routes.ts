@@ -29,7 +29,7 @@ import {
 import type { RouteParts } from './route-parts.ts';
 
 /** What all generation needs; the method is not the only thing that differs. */
-const INFERENCE = { plane: 'data', permission: 'inference', scope: 'organization' } as const;
+const INFERENCE = { plane: 'data', permission: 'inference', scope: 'key' } as const;
 
 export function generationRoutes(parts: RouteParts): readonly DescribedRoute[] {
   /** What the routes of generations have in common: an envelope, an admission form, and the one path of a request. */

@@ -36,7 +36,7 @@ describe('the route table', () => {
     for (const route of table) {
       const where = nameOf(route);
       if (route.plane === 'process') assert.deepEqual([route.permission, route.scope], [null, 'none'], where);
-      if (route.plane === 'data') assert.deepEqual([route.permission, route.scope], ['inference', 'organization'], where);
+      if (route.plane === 'data') assert.deepEqual([route.permission, route.scope], ['inference', 'key'], where);
       assert.equal(route.scope === 'platform', route.permission === 'platform.admin', where);
       if (route.path.startsWith('/v1/admin/')) assert.notEqual(route.permission, null, where);
       if (route.path.startsWith('/v1/me/')) assert.ok(route.scope === 'person' || route.scope === 'member', where);

@@ -39,7 +39,7 @@ const OBJECTS = ['own', 'sibling', 'foreign', 'absent'] as const;
 type ObjectName = (typeof OBJECTS)[number];
 
 /** Who is let in at all. */
-type Gate = 'open' | 'inference' | 'anybody' | 'people' | 'members' | 'admins' | 'teamAdmins' | 'platform';
+type Gate = 'open' | 'keys' | 'inference' | 'anybody' | 'people' | 'members' | 'admins' | 'teamAdmins' | 'platform';
 
 interface Ids {
   readonly organizationId: string;
@@ -66,8 +66,9 @@ let counter = 0;
 const fresh = (what: string) => `${what}-${(counter += 1)}`;
 
 const READ = { ok: 200 } as const;
-const inference = { gate: 'inference', ok: 400, body: () => ({}) } as const;
-const saved = { gate: 'inference', ok: 404 } as const;
+/** Inference takes inference keys, whatever else a person may do. */
+const inference = { gate: 'keys', ok: 400, body: () => ({}) } as const;
+const saved = { gate: 'keys', ok: 404 } as const;
 /** Who may call may read their own. */
 const ofPayer = { gate: 'inference', ...READ } as const;
 const admins = { gate: 'admins', ...READ } as const;
@@ -246,6 +247,8 @@ function refusalFor(caller: Caller, gate: Gate, object: ObjectName): keyof typeo
       return caller === 'key' || caller === 'otherPayer' ? 'denied' : null;
     case 'platform':
       return isPlatform ? null : 'denied';
+    case 'keys':
+      return caller === 'key' || caller === 'otherPayer' ? null : 'denied';
     case 'inference':
       return isPlatform || caller === 'nowhere' ? 'scope' : null;
     case 'admins':

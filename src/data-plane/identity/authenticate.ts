@@ -1,6 +1,6 @@
 // Who is asking: a credential becomes a principal, from memory when it is known, else from the identity store (spec 5; DESIGN 5).
 
-import { type OrganizationPermission, permitInOrganization } from '../../domain/identity/permit.ts';
+import { type OrganizationPermission, permitInference, permitInOrganization } from '../../domain/identity/permit.ts';
 import type { Principal, ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -41,6 +41,17 @@ export class Authenticator {
   constructor(findPrincipal: FindPrincipal, clock: Clock) {
     this.findPrincipal = findPrincipal;
     this.clock = clock;
+  }
+
+  /** The inference key that is presented: nothing else generates, or touches what was generated. A promise only when the credential is not known yet. */
+  authenticateKey(
+    authorization: string,
+    apiKey: string | null,
+    nowMs = this.clock.monotonicMs(),
+  ): ScopedPrincipal | Refusal | Promise<ScopedPrincipal | Refusal> {
+    const found = this.identify(authorization, apiKey, nowMs);
+    if (found instanceof Promise) return found.then((principal) => ('kind' in principal ? principal : permitInference(principal)));
+    return 'kind' in found ? found : permitInference(found);
   }
 
   /** Whoever presents a good credential and may do this in the organization it resolves to; a promise only when the credential is not known yet. */

@@ -12,6 +12,14 @@ export function permitInOrganization(principal: Principal, permission: Organizat
   return principal.permissions.includes(permission) ? principal : { kind: 'permission_denied' };
 }
 
+/**
+ * Inference takes inference keys: they alone have limits, model lists and a payer. An access token reads and administers, and its holder makes a key to
+ * generate with; it is denied before its organization is asked about.
+ */
+export function permitInference(principal: Principal): ScopedPrincipal | Refusal {
+  return principal.credential === 'key' ? permitInOrganization(principal, 'inference') : { kind: 'permission_denied' };
+}
+
 /** null: it may. */
 export function refusePlatform(principal: Principal): Refusal | null {
   return principal.platformAdmin ? null : { kind: 'permission_denied' };

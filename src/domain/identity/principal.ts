@@ -40,7 +40,7 @@ export interface Principal {
   readonly platformAdmin: boolean;
   /** Public ids of the models that organization, team and key all allow; null: every model. */
   readonly allowedModels: ReadonlySet<string> | null;
-  /** All that hold for a key's requests; empty for tokens, which make none. */
+  /** All that hold for a key's requests; empty for tokens, which generate nothing (permitInference). */
   readonly limits: readonly PrincipalLimit[];
   /** Epoch milliseconds after which the credential is refused; null for never. */
   readonly expiresAtMs: number | null;

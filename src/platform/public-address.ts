@@ -1,8 +1,12 @@
 // Which IP addresses are anybody's on the internet, and which are ours, our neighbours' or nobody's: for calls to addresses that customers name.
+// Every metadata service of a cloud has an address that is not public here, and none of them is ever let through.
 
 import { BlockList, isIP } from 'node:net';
 
-/** IANA's special-purpose registries: all that is not globally reachable, and what only wraps an address of the other kind. */
+/**
+ * IANA's special-purpose registries, whatever they say of reachability: private and link-local addresses (metadata services among them), what only wraps
+ * an address of the other kind, and what any network may answer itself (AS112, AMT). Azure's host answers at an address that looks public.
+ */
 const NOT_PUBLIC: readonly (readonly [address: string, prefix: number, family: 'ipv4' | 'ipv6'])[] = [
   ['0.0.0.0', 8, 'ipv4'],
   ['10.0.0.0', 8, 'ipv4'],
@@ -12,20 +16,26 @@ const NOT_PUBLIC: readonly (readonly [address: string, prefix: number, family: '
   ['172.16.0.0', 12, 'ipv4'],
   ['192.0.0.0', 24, 'ipv4'],
   ['192.0.2.0', 24, 'ipv4'],
+  ['192.31.196.0', 24, 'ipv4'],
+  ['192.52.193.0', 24, 'ipv4'],
   ['192.88.99.0', 24, 'ipv4'],
+  ['168.63.129.16', 32, 'ipv4'],
   ['192.168.0.0', 16, 'ipv4'],
+  ['192.175.48.0', 24, 'ipv4'],
   ['198.18.0.0', 15, 'ipv4'],
   ['198.51.100.0', 24, 'ipv4'],
   ['203.0.113.0', 24, 'ipv4'],
   ['224.0.0.0', 4, 'ipv4'],
   ['240.0.0.0', 4, 'ipv4'],
 ];
-/** The one block that is given out; everything outside it is special. */
+/** The one block that is given out. Outside it are loopback, private, link-local and mapped addresses, and both NAT64 prefixes of 64:ff9b. */
 const IPV6_GLOBAL = ['2000::', 3] as const;
+/** Teredo, AMT and AS112 are inside 2001::/23; 2002::/16 is 6to4. */
 const IPV6_NOT_PUBLIC: readonly (readonly [address: string, prefix: number])[] = [
   ['2001::', 23],
   ['2001:db8::', 32],
   ['2002::', 16],
+  ['2620:4f:8000::', 48],
   ['3fff::', 20],
 ];
 

@@ -8,6 +8,7 @@ import { compareFacts } from './compare-facts.ts';
 import { dropOldFacts } from './drop-old-facts.ts';
 import { forgetOldJobRuns } from './forget-job-runs.ts';
 import { forgetPastLimitPools } from './forget-past-limit-pools.ts';
+import { forgetOldRefusedRequests } from './forget-refused-requests.ts';
 import { forgetOldRoutingTurns } from './forget-routing-turns.ts';
 import { forgetOldSavedResponses } from './forget-saved-responses.ts';
 import { forgetOldWebhookDeliveries } from './forget-webhook-deliveries.ts';
@@ -32,6 +33,7 @@ export const JOBS: readonly Job[] = [
   { name: 'compare-facts', cron: '3-59/10 * * * *', run: (context) => compareFacts(context, { hours: 2 }), lock: 'cluster' },
   { name: 'compare-facts-daily', cron: '41 3 * * *', run: (context) => compareFacts(context, { hours: 72 }), lock: 'cluster' },
   { name: 'forget-job-runs', cron: '17 4 * * *', run: forgetOldJobRuns, lock: 'cluster' },
+  { name: 'forget-refused-requests', cron: '47 4 * * *', run: forgetOldRefusedRequests, lock: 'cluster' },
   { name: 'forget-saved-responses', cron: '29 4 * * *', run: forgetOldSavedResponses, lock: 'cluster' },
   { name: 'forget-webhook-deliveries', cron: '7 5 * * *', run: forgetOldWebhookDeliveries, lock: 'cluster' },
   { name: 'forget-routing-turns', cron: '37 4 * * *', run: forgetOldRoutingTurns, lock: 'cluster' },

@@ -19,6 +19,7 @@ import type { Authenticator } from './identity/authenticate.ts';
 import { readClientRequestId, readTags } from './metering/client-labels.ts';
 import { Execution, type ExecutionOwner, type Metering } from './metering/execution.ts';
 import type { StartParts } from './metering/record-text.ts';
+import type { RefusedRequests } from './metering/refused-requests.ts';
 import { type Intake, type ReceivedRequest, type RequestReceiver, receiveRequest } from './relay/receive-request.ts';
 import { relay } from './relay/relay.ts';
 import type { RelayContext, RelayQuestion } from './relay/relay-question.ts';
@@ -33,6 +34,7 @@ export interface DataPlane {
   readonly gate: Gate;
   readonly savedResponses: SavedResponses;
   readonly metering: Metering;
+  readonly refusedRequests: RefusedRequests;
   readonly relay: RelayContext;
   readonly clock: Clock;
   readonly nextExecutionId: () => string;
@@ -73,6 +75,8 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   private readonly receivedAtMs: number;
   private readonly identified: Identified;
   private principal!: ScopedPrincipal;
+  /** `principal` and `read` are set: a refusal from here on is recorded. */
+  private isRead = false;
   private catalog!: ServingCatalog;
   /** null: the client named its model. */
   private routed: Routed | null = null;
@@ -121,8 +125,27 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   }
 
   private refuse(refusal: Refusal): void {
+    const recordedAs = this.recordRefused(refusal);
     this.plane.intake.slabs.release(this.request.slab);
-    this.exchange.refuse(refusal);
+    this.exchange.refuse(refusal, recordedAs === null ? [] : [this.plane.executionIdHeader, recordedAs]);
+  }
+
+  /** The id of the record; null where there is none. */
+  private recordRefused(refusal: Refusal): string | null {
+    const { plane, dialect, exchange, principal, read } = this;
+    if (!this.isRead) return null;
+    return plane.refusedRequests.record({
+      principal,
+      api: dialect.api,
+      requestedModel: read.requestedModel,
+      model: this.served?.model.id ?? null,
+      streamed: read.bounds.streamed,
+      clientRequestId: readClientRequestId(exchange),
+      tags: readTags(exchange, plane.tagHeader),
+      requestBytes: this.request.body.length,
+      receivedAtMs: this.receivedAtMs,
+      refusal,
+    });
   }
 
   private fail(fault: unknown): void {
@@ -136,6 +159,7 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
     if ('kind' in read) return this.refuse(read);
     this.principal = principal;
     this.read = read;
+    this.isRead = true;
     this.catalog = plane.catalog();
     if (read.requestedModel !== plane.router.virtualModel) this.resolve(null);
     else this.after(this.route(read), Serving.step.resolve);

@@ -11,6 +11,7 @@ import { RequestScanner } from '../data-plane/dialects/request-scan/request-scan
 import { Authenticator, type FindPrincipal } from '../data-plane/identity/authenticate.ts';
 import { GenerationMetrics } from '../data-plane/metering/generation-metrics.ts';
 import { RecordJournal } from '../data-plane/metering/record-journal.ts';
+import { RefusedRequests } from '../data-plane/metering/refused-requests.ts';
 import { OpenRelays } from '../data-plane/relay/open-relays.ts';
 import type { RelayContext } from '../data-plane/relay/relay-question.ts';
 import { SlabPool } from '../data-plane/relay/slab-pool.ts';
@@ -169,18 +170,22 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
   };
   const scanner = new RequestScanner();
   const { router, previewer } = createRouter({ brand: config.brand, postgres, savedResponses, log, registry: metrics }, { relay, scanner });
+  const journal = new RecordJournal(records, onRecordFault);
+  const nextExecutionId = createExecutionIdSource(clock);
+  const canRecord = (): boolean => records.healthy;
   const plane: DataPlane = {
     authenticator,
     catalog: () => catalog.serving,
     intake: { slabs, scanner, bodyLimitBytes: config.bodyLimitBytes },
     gate: { leases, workers, clock },
     savedResponses,
-    metering: { journal: new RecordJournal(records, onRecordFault), clock, metrics: new GenerationMetrics(metrics), savedResponses },
+    refusedRequests: new RefusedRequests({ journal, clock, nextExecutionId, canRecord, metrics }),
+    metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },
     relay,
     router,
     clock,
-    nextExecutionId: createExecutionIdSource(clock),
-    canRecord: () => records.healthy,
+    nextExecutionId,
+    canRecord,
     executionIdHeader: `X-${config.brand}-Execution-Id`,
     routedModelHeader: `X-${config.brand}-Routed-Model`,
     tagHeader: `x-${config.brand.toLowerCase()}-tag`,

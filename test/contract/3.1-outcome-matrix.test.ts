@@ -24,6 +24,7 @@ type Row = readonly [
 ];
 
 const ROWS: readonly Row[] = [
+  ['refused', 'reported', null, null, null, null, 'not_billed'],
   ['completed', 'reported', COST, COST, 0n, null, 'final'],
   ['completed_without_usage', 'counted', COST, COST, 0n, null, 'final'],
   ['connect_failed', 'reported', null, null, null, null, 'not_billed'],

@@ -143,6 +143,8 @@ function scriptOf(dialect: DialectCase, outcome: Outcome): Script | null {
       return dialect.whole;
     case 'completed_without_usage':
       return dialect.withoutUsage;
+    case 'refused':
+      return { instead: 'reset' };
     case 'connect_failed':
       return null;
     case 'provider_refused':
@@ -172,6 +174,8 @@ const OUTCOMES = Object.keys(OUTCOME_MATRIX) as Outcome[];
 
 /** Models once more, at a provider that nobody listens as. */
 const NOWHERE = '-nowhere';
+/** A model that the catalog does not have: the request is refused. */
+const UNKNOWN = 'sim/unknown';
 const TEXT_APIS = ['chat_completions', 'responses', 'messages'] as const;
 const MODELS = [
   { id: 'sim/small', providerModel: 'small', outputCap: 4_096, apis: TEXT_APIS },
@@ -203,7 +207,7 @@ describe('every cell of the outcome matrix', { timeout: 300_000 }, () => {
     const label = `cell-${cells}-`;
     const script = scriptOf(dialect, outcome);
     if (script !== null) scripts.set(label, script);
-    const model = dialect.model + (script === null ? NOWHERE : '');
+    const model = outcome === 'refused' ? UNKNOWN : dialect.model + (script === null ? NOWHERE : '');
     const sent = ask(`${tollgate.url}${dialect.path}`, { key, label, body: JSON.stringify(dialect.body(model, label)) });
     if (outcome === 'aborted_mid_stream') await sent.begun;
     else if (LEFT_BY_CLIENT.has(outcome)) await waitFor('the provider to be called', () => upstream.requests.some(({ body }) => body.includes(label)), Boolean);

@@ -150,9 +150,9 @@ after(async () => {
   await clickhouse?.close();
 });
 
-/** The facts that a caller may see there, narrowed. */
+/** The facts that a caller may see there, narrowed; those of refused requests too, which only listings show. */
 function visible({ scope, key }: Exclude<Sees, string>, filters: ReportFilters = {}): RequestFact[] {
-  return matching(latest, { scope, filters, window }).filter(({ apiKeyId }) => key === undefined || apiKeyId === key);
+  return matching(latest, { scope, filters, window, showsRefused: true }).filter(({ apiKeyId }) => key === undefined || apiKeyId === key);
 }
 
 async function assertSees(caller: Caller, { path, routing, focus }: Place, seen: RequestFact[], query: string): Promise<void> {

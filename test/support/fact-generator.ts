@@ -168,7 +168,9 @@ class Generator {
   }
 
   #add(caller: Caller, model: Model, atMs: number, route: ModelRoute | null): void {
-    const record = this.#record(caller, model, atMs, route);
+    const made = this.#record(caller, model, atMs, route);
+    // A request that we refused has no route, no provider and nothing that it used.
+    const record = route === null && this.chance(0.04) ? refused(made) : made;
     const settled = factOf(record);
     // Some are known late: first as pending, and both versions arrive in any order.
     if (!this.chance(0.06)) this.facts.push(settled);
@@ -304,5 +306,26 @@ export function generateFacts(seed: number, count: number): GeneratedFacts {
       models: models.map(({ id }) => id),
       tags: TAGS,
     },
+  };
+}
+
+function refused(record: TerminalRecord): TerminalRecord {
+  return {
+    ...record,
+    provider: '',
+    providerModel: '',
+    priceVersion: null,
+    authorizedAmount: null,
+    outcome: 'refused',
+    status: 429,
+    errorCode: 'rate_limit',
+    usage: null,
+    usageSource: null,
+    billingStatus: 'not_billed',
+    ratedCost: null,
+    charge: null,
+    suspense: '0',
+    ttftMs: null,
+    responseBytes: 0,
   };
 }

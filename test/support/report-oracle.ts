@@ -18,10 +18,12 @@ export function latestVersions(facts: readonly RequestFact[]): RequestFact[] {
   return [...latest.values()];
 }
 
-export function matching(facts: readonly RequestFact[], { scope, filters, window }: ReportQuestion): RequestFact[] {
-  return facts.filter(
-    (fact) => fact.admittedAtMs >= window.fromMs && fact.admittedAtMs < window.untilMs && inScope(fact, scope) && passesFilters(fact, filters),
-  );
+/** Listings alone show what was refused; no total counts it. */
+export function matching(facts: readonly RequestFact[], { scope, filters, window, showsRefused }: ReportQuestion): RequestFact[] {
+  return facts.filter((fact) => {
+    const isInWindow = fact.admittedAtMs >= window.fromMs && fact.admittedAtMs < window.untilMs;
+    return isInWindow && (showsRefused === true || fact.outcome !== 'refused') && inScope(fact, scope) && passesFilters(fact, filters);
+  });
 }
 
 function inScope(fact: RequestFact, scope: ReportScope): boolean {
@@ -459,7 +461,7 @@ export function expectedEntry(fact: RequestFact): RequestEntry {
     created_at: new Date(fact.admittedAtMs).toISOString(),
     model: fact.model,
     requested_model: fact.requestedModel,
-    provider: fact.provider,
+    provider: fact.outcome === 'refused' ? null : fact.provider,
     api: fact.api,
     streamed: fact.streamed,
     status: fact.status,

@@ -56,7 +56,7 @@ const requestEntry = z
     created_at: moment,
     model: z.string(),
     requested_model: z.string(),
-    provider: z.string(),
+    provider: z.string().nullable(),
     api: z.string(),
     streamed: z.boolean(),
     status: count.nullable(),

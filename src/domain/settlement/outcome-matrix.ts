@@ -1,10 +1,11 @@
 // The outcome matrix (DESIGN 4): for each way an execution can end, what is charged and which billing status it gets (spec 3.1).
 //
-// One row serves every dialect: dialects differ in how usage is read from their bytes, not in who pays for what. A refusal before
-// admission has no execution and no row. An organization that is not billed is `not_billed` in every row. `pending` is not the end of
+// One row serves every dialect: dialects differ in how usage is read from their bytes, not in who pays for what. A request that is
+// refused before its caller and model are known has no record and no row. An organization that is not billed is `not_billed` in every row. `pending` is not the end of
 // anything: it is what an `admitted` record shows until its terminal record, or reconciliation's `process_killed`, is posted.
 //
 //   outcome                     charge     status       because
+//   refused                     nothing    not_billed   we said no before anything was held or sent
 //   completed                   reported   final        the provider's own report of a whole reply
 //   completed_without_usage     counted    final        the reply is whole and useful; we can count exactly what was delivered
 //   connect_failed              nothing    not_billed   no byte was sent, nobody worked
@@ -31,6 +32,7 @@ export interface OutcomeRule {
 }
 
 export const OUTCOME_MATRIX: Readonly<Record<Outcome, OutcomeRule>> = {
+  refused: { chargeRule: 'nothing', billingStatus: 'not_billed' },
   completed: { chargeRule: 'reported', billingStatus: 'final' },
   completed_without_usage: { chargeRule: 'counted', billingStatus: 'final' },
   connect_failed: { chargeRule: 'nothing', billingStatus: 'not_billed' },

@@ -1,7 +1,9 @@
 // How an execution can end: the rows of the outcome matrix (DESIGN 4).
 
-/** One name for each way an admitted execution ends. A refusal before admission makes no record and is not listed. */
+/** One name for each way a recorded request ends. */
 export type Outcome =
+  /** We refused the request after its caller and model were known; it was never admitted and no provider saw it. */
+  | 'refused'
   /** The provider's reply ended cleanly with usage. */
   | 'completed'
   /** The provider's reply ended cleanly and reported no usage. */

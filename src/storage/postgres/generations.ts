@@ -55,6 +55,12 @@ export async function listGenerationsByClientRequestId(
   return rows.map(toGeneration);
 }
 
+/** The records of requests that were refused before an instant; their facts stay for as long as the others'. */
+export async function forgetRefusedRequests(postgres: PostgresClient, before: Date): Promise<number> {
+  const { rowCount } = await postgres.query("DELETE FROM generations WHERE outcome = 'refused' AND admitted_at < $1", [before]);
+  return rowCount;
+}
+
 export function toGeneration(row: GenerationRow): Generation {
   return {
     id: row.id,

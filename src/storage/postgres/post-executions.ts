@@ -114,7 +114,7 @@ const POST = {
       SELECT ${START_VALUES}, ${END_VALUES} FROM terminals
       ON CONFLICT (id) DO UPDATE SET ${CHANGED_COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}
        WHERE stored.ended_at IS NULL AND stored.epoch = excluded.epoch
-      RETURNING id, organization_id, wallet_id, charge, suspense, budgets, budget_use
+      RETURNING id, organization_id, wallet_id, outcome, charge, suspense, budgets, budget_use
     ), announced AS (
       ${ANNOUNCE_SETTLED}
     ), owed AS MATERIALIZED (

@@ -5,12 +5,15 @@ import type { Generation } from '../../domain/executions/generation.ts';
 import { GENERATION_COLUMNS, type GenerationRow, toGeneration } from './generations.ts';
 import type { PostgresClient } from './pool.ts';
 
-/** Part of the statement that settles executions: costs nothing where no organization has a webhook. Who pays for themselves is nobody else's news. */
+/**
+ * Part of the statement that settles executions: costs nothing where no organization has a webhook. Who pays for themselves is nobody else's news,
+ * and what was refused is no news at all.
+ */
 const ANNOUNCE = `
       INSERT INTO webhook_deliveries (execution_id, organization_id)
       SELECT ended.id, ended.organization_id
         FROM webhooks JOIN ended ON ended.organization_id = webhooks.organization_id LEFT JOIN wallets payer ON payer.id = ended.wallet_id
-       WHERE webhooks.active AND payer.user_id IS NULL
+       WHERE webhooks.active AND payer.user_id IS NULL AND ended.outcome <> 'refused'
       ON CONFLICT DO NOTHING`;
 export const ANNOUNCE_SETTLED = ANNOUNCE.replaceAll('ended', 'settled');
 export const ANNOUNCE_RESOLVED = ANNOUNCE.replaceAll('ended', 'resolved');

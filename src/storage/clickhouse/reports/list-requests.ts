@@ -35,7 +35,8 @@ function writeCursor({ admittedAtMs, id }: RequestCursor): string {
   return Buffer.from(`${admittedAtMs}.${id}`, 'latin1').toString('base64url');
 }
 
-export async function listRequests(client: ClickHouseReader, question: RequestsQuestion): Promise<RequestPage> {
+export async function listRequests(client: ClickHouseReader, asked: RequestsQuestion): Promise<RequestPage> {
+  const question: RequestsQuestion = { ...asked, showsRefused: true };
   const keys = await selectKeys(client, question);
   const shown = keys.slice(0, question.limit);
   const last = shown.at(-1);

@@ -43,6 +43,8 @@ export interface ReportQuestion {
   readonly scope: ReportScope;
   readonly filters: ReportFilters;
   readonly window: ReportWindow;
+  /** Requests that we refused are shown one by one. They used nothing, and only so many of them are recorded, so no total counts them. */
+  readonly showsRefused?: true;
 }
 
 /** A condition on facts, and the values of the parameters in it. */
@@ -64,11 +66,12 @@ export function conditionParameters(question: ReportQuestion): Record<string, st
   return Object.assign({}, ...conditionsOf(question).map(({ parameters }) => parameters)) as Record<string, string | number>;
 }
 
-function conditionsOf({ scope, filters, window }: ReportQuestion): Condition[] {
+function conditionsOf({ scope, filters, window, showsRefused }: ReportQuestion): Condition[] {
   const conditions: Condition[] = [{ sql: IN_WINDOW, parameters: { from_ms: window.fromMs, until_ms: window.untilMs } }];
   const require = (sql: string, parameters: Condition['parameters'] = {}): void => {
     conditions.push({ sql, parameters });
   };
+  if (showsRefused !== true) conditions.push({ sql: "outcome != 'refused'", parameters: {} });
   if (scope.organizationId !== null) require('organization_id = {scope_organization:UUID}', { scope_organization: scope.organizationId });
   if (scope.teamId !== undefined) require('team_id = {scope_team:UUID}', { scope_team: scope.teamId });
   if (scope.userId !== undefined) require('user_id = {scope_user:UUID}', { scope_user: scope.userId });

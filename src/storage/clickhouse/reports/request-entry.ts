@@ -25,7 +25,8 @@ export interface RequestEntry {
   readonly created_at: string;
   readonly model: string;
   readonly requested_model: string;
-  readonly provider: string;
+  /** null: the request was refused before anybody was to serve it. */
+  readonly provider: string | null;
   readonly api: string;
   readonly streamed: boolean;
   /** HTTP status that the client got; null when it left before one was sent. */
@@ -58,7 +59,6 @@ export interface EntryRow
     RequestEntry,
     | 'model'
     | 'requested_model'
-    | 'provider'
     | 'api'
     | 'streamed'
     | 'status'
@@ -73,6 +73,7 @@ export interface EntryRow
     | 'client_request_id'
   > {
   readonly entry_id: string;
+  readonly provider: string;
   readonly created_ms: number;
   readonly error_code: string | null;
   readonly key_id: string;
@@ -98,7 +99,7 @@ export function requestEntry(row: EntryRow): RequestEntry {
     created_at: new Date(row.created_ms).toISOString(),
     model: row.model,
     requested_model: row.requested_model,
-    provider: row.provider,
+    provider: row.provider === '' ? null : row.provider,
     api: row.api,
     streamed: row.streamed,
     status: row.status,

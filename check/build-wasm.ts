@@ -6,10 +6,7 @@ import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
 /** Sources without their ending, with how much memory each has, in pages of 64 KB. */
-const MODULES = [
-  { path: 'data-plane/dialects/request-scan/request-scanner', initialPages: 16, maximumPages: 1024 },
-  { path: 'data-plane/identity/sip-hash/sip-hash', initialPages: 1, maximumPages: 1 },
-] as const;
+const MODULES = [{ path: 'data-plane/dialects/request-scan/request-scanner', initialPages: 16, maximumPages: 1024 }] as const;
 type WasmModule = (typeof MODULES)[number];
 
 const root = join(fileURLToPath(new URL('.', import.meta.url)), '..', 'src');

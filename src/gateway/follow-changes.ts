@@ -3,6 +3,7 @@
 import type { AllowanceLeases } from '../data-plane/admission/allowance-leases.ts';
 import type { Authenticator } from '../data-plane/identity/authenticate.ts';
 import type { Log } from '../platform/log.ts';
+import { CHANGES_CHANNEL, readChange } from '../storage/postgres/changes.ts';
 import { createListener, type Listener } from '../storage/postgres/listen.ts';
 import type { HeldCatalog } from './held-catalog.ts';
 import { readRecall } from './lease-store.ts';
@@ -26,10 +27,12 @@ export async function followChanges({ url, log, catalog, authenticator, leases, 
     url,
     log,
     channels: {
-      tollgate_changed: (what) => {
-        // Whatever changed, what was remembered of credentials may be out of date: asking again is cheap.
-        authenticator.forgetAll();
-        if (what === 'catalog') reload();
+      [CHANGES_CHANNEL]: (payload) => {
+        const change = readChange(payload);
+        // Said by another version of ours: whatever it means, what was remembered of credentials may be out of date.
+        if (change === null) authenticator.forgetAll();
+        else if ('id' in change) authenticator.forget(change.id);
+        else reload();
       },
       tollgate_lease_recall: (payload) => {
         const { key, byEpoch } = readRecall(payload);

@@ -314,14 +314,15 @@ async function revokeByName(name: string): Promise<void> {
 }
 
 describe('listening', () => {
-  test('a change is told with its key hash or as a catalog change', async () => {
+  test('a change is told with the id of whose credentials it is about, or as a catalog change; a new key is told to nobody', async () => {
     const heard: string[] = [];
     const listener = await listen(heard);
-    await heardNext(heard, () => apply(FILE), 4);
-    const known = `key:${hashCredential(pepper, 'tg-known').toString('hex')}`;
-    assert.ok(heard.includes('catalog') && heard.includes(known));
+    await apply(FILE);
+    const key = await principalOf('tg-known');
     await heardNext(heard, () => revokeByName('ci'));
-    assert.equal(heard.at(-1), known);
+    assert.equal(heard.at(-1), `principals:${key?.apiKeyId}`);
+    assert.ok(heard.includes('catalog') && heard.includes(`principals:${key?.organizationId}`));
+    assert.equal(heard.filter((payload) => payload === `principals:${key?.apiKeyId}`).length, 1);
     await listener.close();
   });
 
@@ -332,7 +333,7 @@ describe('listening', () => {
     const heard: string[] = [];
     const listener = await listen(heard);
     await heardNext(heard, () => apply(FILE.replace('limit: 600', 'limit: 500').replace('"100.00"', '"90.00"')));
-    assert.deepEqual(heard, ['identity']);
+    assert.deepEqual(heard, [`principals:${(await principalOf('tg-known'))?.organizationId}`]);
     assert.deepEqual(await idsOf(), before);
     await heardNext(heard, () => apply(FILE.replace('limit: 600', 'limit: 600, model: sim/large')));
     const [budget, requests] = (await idsOf()) as { id: string; model: string | null }[];

@@ -26,10 +26,14 @@ class Fixture {
   asked = 0;
   answer: Principal | null | Error = principal;
   hold: Promise<void> = Promise.resolve();
+  /** In the place of `answer`. */
+  find: ((credential: string) => Principal | null) | null = null;
+  readonly credentials: string[] = [];
   readonly authenticator = new Authenticator(
-    async () => {
+    async (credential) => {
       this.asked += 1;
-      const answer = this.answer;
+      this.credentials.push(credential);
+      const answer = this.find === null ? this.answer : this.find(credential);
       await this.hold;
       if (answer instanceof Error) throw answer;
       return answer;
@@ -204,7 +208,85 @@ describe('authenticate', () => {
 
   test('nothing longer than a key can be is looked up', async () => {
     const fixture = new Fixture();
-    assert.deepEqual(await fixture.ask(`Bearer ${'x'.repeat(300)}`), { kind: 'unauthorized' });
+    assert.deepEqual(await fixture.ask(`Bearer ${'x'.repeat(4_097)}`), { kind: 'unauthorized' });
     assert.equal(fixture.asked, 0);
+    assert.equal(await fixture.ask(`Bearer ${'x'.repeat(4_096)}`), principal);
+  });
+
+  test('a change of one id makes those with it asked for again, and nobody else', async () => {
+    const fixture = new Fixture();
+    const found: Readonly<Record<string, Principal>> = {
+      'tg-first': { ...principal, apiKeyId: 'first', userId: 'user', teamId: 'team' },
+      'tg-second': { ...principal, apiKeyId: 'second' },
+      'tg-other': { ...principal, apiKeyId: 'other', organizationId: 'elsewhere' },
+      'tgt-token': { ...principal, credential: 'token', apiKeyId: 'token', userId: 'user', teamPermissions: new Map([['team', 'owner']]) },
+    };
+    fixture.find = (credential) => found[credential] ?? null;
+    const askedAfter = async (id: string): Promise<string[]> => {
+      for (const credential of Object.keys(found)) await fixture.ask(`Bearer ${credential}`);
+      fixture.credentials.length = 0;
+      fixture.authenticator.forget(id);
+      for (const credential of Object.keys(found)) await fixture.ask(`Bearer ${credential}`);
+      return [...fixture.credentials];
+    };
+    assert.deepEqual(await askedAfter('first'), ['tg-first']);
+    assert.deepEqual(await askedAfter('user'), ['tg-first', 'tgt-token']);
+    assert.deepEqual(await askedAfter('team'), ['tg-first', 'tgt-token']);
+    assert.deepEqual(await askedAfter('o'), ['tg-first', 'tg-second', 'tgt-token']);
+    assert.deepEqual(await askedAfter('elsewhere'), ['tg-other']);
+    assert.deepEqual(await askedAfter('nobody'), []);
+  });
+
+  test('an answer that was under way during a change is remembered when the change is somebody else’s, and not when it is its own', async () => {
+    for (const [id, isRemembered] of [
+      ['another', true],
+      ['o', false],
+      ['k', false],
+    ] as const) {
+      const fixture = new Fixture();
+      let release = () => {};
+      fixture.hold = new Promise((resolve) => (release = resolve));
+      const asking = fixture.ask();
+      fixture.authenticator.forget(id);
+      release();
+      assert.equal(await asking, principal);
+      fixture.answer = null;
+      assert.deepEqual(await fixture.ask(), isRemembered ? principal : { kind: 'unauthorized' }, id);
+    }
+  });
+
+  test('who comes after a change does not share an answer that was asked for before it', async () => {
+    const fixture = new Fixture();
+    let release = () => {};
+    fixture.hold = new Promise((resolve) => (release = resolve));
+    const early = fixture.ask();
+    fixture.answer = null;
+    fixture.authenticator.forget('k');
+    const late = fixture.ask();
+    release();
+    assert.equal(await early, principal);
+    assert.deepEqual(await late, { kind: 'unauthorized' });
+    assert.deepEqual(await fixture.ask(), { kind: 'unauthorized' }, 'and what was asked for before it is not remembered');
+  });
+
+  test('a flood of unknown credentials: two look-ups at a time, two hundred wait, the others are refused; who is known is asked for beside it', async () => {
+    const fixture = new Fixture();
+    await fixture.ask();
+    fixture.authenticator.forget('k');
+    let release = () => {};
+    fixture.hold = new Promise((resolve) => (release = resolve));
+    fixture.find = (credential) => (credential === 'tg-good' ? principal : null);
+    const before = fixture.asked;
+    const flood = Array.from({ length: 1_000 }, async (_, index) => fixture.ask(`Bearer nobody-${index}`));
+    const known = fixture.ask();
+    assert.deepEqual(fixture.credentials.slice(before), ['nobody-0', 'nobody-1', 'tg-good']);
+    fixture.hold = Promise.resolve();
+    release();
+    assert.equal(await known, principal);
+    const answers = await Promise.all(flood);
+    assert.equal(answers.filter((answer) => 'kind' in answer && answer.kind === 'unauthorized').length, 202);
+    assert.equal(answers.filter((answer) => 'kind' in answer && answer.kind === 'authorization_unavailable').length, 798);
+    assert.equal(fixture.asked - before, 203);
+    assert.deepEqual(await fixture.ask('Bearer nobody-999'), { kind: 'unauthorized' }, 'and room is made again');
   });
 });

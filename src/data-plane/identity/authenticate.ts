@@ -4,7 +4,8 @@ import { type OrganizationPermission, permitInference, permitInOrganization } fr
 import type { Principal, ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { SipHash } from './sip-hash/sip-hash.ts';
+import { idsOf, KnownPrincipals } from './known-principals.ts';
+import { LookUpQueue } from './look-up-queue.ts';
 
 /** The identity store: a principal, null for a credential it does not know or has revoked; throws when it cannot be asked. */
 export type FindPrincipal = (credential: string) => Promise<Principal | null>;
@@ -17,23 +18,29 @@ const AWAY_TIME_TO_LIVE_MS = 900_000;
 const STORE_DEADLINE_MS = 2_000;
 /** For so long one that was away is not asked again. */
 const AWAY_MS = 250;
-const KNOWN_MAX = 50_000;
+/** Longer than any key of ours, and than any setting can be: it is not looked up. */
+const CREDENTIAL_LENGTH_MAX = 4_096;
+/**
+ * Credentials that this process has not seen good, most of them nobody's, take at most half of the connections to Postgres (POSTGRES_CONNECTIONS_MAX), and few
+ * of them wait: a flood of them delays neither who is known nor what is borrowed. Remembering which are bad would not help against ever new ones.
+ */
+const STRANGERS = { underWayMax: 2, waitingMax: 200, waitMsMax: STORE_DEADLINE_MS } as const;
 
-interface Known {
-  readonly principal: Principal;
-  readonly askedAtMs: number;
-  isDoubted: boolean;
+/** A look-up under way, and what has changed since it began: what it says of that is of before the change, and is not remembered. */
+interface LookUp {
+  readonly changedIds: Set<string>;
+  /** Anything may have changed. */
+  isOutdated: boolean;
 }
 
 export class Authenticator {
   private readonly findPrincipal: FindPrincipal;
   private readonly clock: Clock;
-  /** By hash of the whole credential: a prefix or a truncation can never hit another's entry, and no raw key is kept. */
-  private readonly known = new Map<string, Known>();
-  private readonly hash = new SipHash();
+  private readonly known = new KnownPrincipals();
+  private readonly strangers = new LookUpQueue(STRANGERS);
+  /** Answers under way that another request for the same credential may share: no change has come since they were asked for. */
   private readonly asking = new Map<string, Promise<Principal | Refusal>>();
-  /** Grows with every invalidation, so that an answer asked for before it is not remembered after it. */
-  private generation = 0;
+  private readonly lookUps = new Set<LookUp>();
   /** The last answer of the store was none. */
   private isAway = false;
   private notBeforeMs = 0;
@@ -75,29 +82,28 @@ export class Authenticator {
     const start = authorization === '' ? 0 : bearerStart(authorization);
     const end = endOf(presented);
     if (start >= end) return { kind: 'authentication_required' };
-    const key = this.hash.of(presented, start, end);
-    // No key of ours is so long, or has another character than those of ASCII.
-    if (key === null) return { kind: 'unauthorized' };
-    const known = this.known.get(key);
-    if (known !== undefined && !known.isDoubted && nowMs - known.askedAtMs < TIME_TO_LIVE_MS) return this.refuseExpired(known.principal);
+    if (end - start > CREDENTIAL_LENGTH_MAX) return { kind: 'unauthorized' };
     const credential = presented.slice(start, end);
-    const answer = this.isAway ? this.answerWhileAway(key, credential, nowMs) : this.ask(key, credential);
+    const known = this.known.get(credential);
+    if (known !== undefined && known.state === 'good' && nowMs - known.askedAtMs < TIME_TO_LIVE_MS) return this.refuseExpired(known.principal);
+    const answer = this.isAway ? this.answerWhileAway(credential, nowMs) : this.ask(credential);
     return answer instanceof Promise ? answer.then((found) => this.refuseExpired(found)) : this.refuseExpired(answer);
   }
 
   /** One question at a time finds out whether the store is back; whoever is remembered does not wait for it. */
-  private answerWhileAway(key: string, credential: string, nowMs: number): Principal | Refusal | Promise<Principal | Refusal> {
-    const remembered = this.rememberedOf(key, nowMs);
+  private answerWhileAway(credential: string, nowMs: number): Principal | Refusal | Promise<Principal | Refusal> {
+    const remembered = this.rememberedOf(credential, nowMs);
     if (nowMs < this.notBeforeMs) return remembered;
     this.notBeforeMs = nowMs + STORE_DEADLINE_MS;
-    const asking = this.ask(key, credential);
+    const asking = this.ask(credential);
     return 'kind' in remembered ? asking : remembered;
   }
 
   /** A failing identity store never yields a principal (DESIGN 5); it does not take one away either. */
-  private rememberedOf(key: string, nowMs: number): Principal | Refusal {
-    const known = this.known.get(key);
-    return known !== undefined && nowMs - known.askedAtMs < AWAY_TIME_TO_LIVE_MS ? known.principal : { kind: 'authorization_unavailable' };
+  private rememberedOf(credential: string, nowMs: number): Principal | Refusal {
+    const known = this.known.get(credential);
+    const counts = known !== undefined && known.state !== 'changed' && nowMs - known.askedAtMs < AWAY_TIME_TO_LIVE_MS;
+    return counts ? known.principal : UNAVAILABLE;
   }
 
   private refuseExpired(principal: Principal | Refusal): Principal | Refusal {
@@ -106,16 +112,21 @@ export class Authenticator {
   }
 
   /** One question at a time for each credential, however many requests present it. */
-  private ask(key: string, credential: string): Promise<Principal | Refusal> {
-    const asked = this.asking.get(key);
+  private ask(credential: string): Promise<Principal | Refusal> {
+    const asked = this.asking.get(credential);
     if (asked !== undefined) return asked;
-    const answer = this.askStore(key, credential).finally(() => this.asking.delete(key));
-    this.asking.set(key, answer);
+    const look = () => this.askStore(credential);
+    const found = this.known.get(credential) === undefined ? this.strangers.run(look, UNAVAILABLE) : look();
+    const answer: Promise<Principal | Refusal> = found.finally(() => {
+      if (this.asking.get(credential) === answer) this.asking.delete(credential);
+    });
+    this.asking.set(credential, answer);
     return answer;
   }
 
-  private askStore(key: string, credential: string): Promise<Principal | Refusal> {
-    const generation = this.generation;
+  private askStore(credential: string): Promise<Principal | Refusal> {
+    const lookUp: LookUp = { changedIds: new Set(), isOutdated: false };
+    this.lookUps.add(lookUp);
     return new Promise((resolve) => {
       let isWaiting = true;
       const giveUp = (): void => {
@@ -125,41 +136,57 @@ export class Authenticator {
         const nowMs = this.clock.monotonicMs();
         this.isAway = true;
         this.notBeforeMs = nowMs + AWAY_MS;
-        resolve(this.rememberedOf(key, nowMs));
+        resolve(this.rememberedOf(credential, nowMs));
       };
       const timer = setTimeout(giveUp, STORE_DEADLINE_MS);
       this.findPrincipal(credential)
         .then((principal) => {
           this.isAway = false;
           // One that comes late is remembered as well.
-          if (principal === null) this.known.delete(key);
-          else if (generation === this.generation) this.remember(key, principal);
+          if (principal === null) this.known.remove(credential);
+          else if (!isOfBefore(lookUp, principal)) this.known.remember(credential, principal, this.clock.monotonicMs());
           resolve(principal ?? { kind: 'unauthorized' });
         }, giveUp)
-        .finally(() => clearTimeout(timer));
+        .finally(() => {
+          clearTimeout(timer);
+          this.lookUps.delete(lookUp);
+        });
     });
-  }
-
-  private remember(key: string, principal: Principal): void {
-    if (this.known.size >= KNOWN_MAX) {
-      const oldest = this.known.keys().next().value;
-      if (oldest !== undefined) this.known.delete(oldest);
-    }
-    this.known.set(key, { principal, askedAtMs: this.clock.monotonicMs(), isDoubted: false });
   }
 
   /** The store is back, and changes may have been missed: everybody is asked for again before being let in, unless it cannot be asked after all. */
   doubtAll(): void {
-    this.generation += 1;
     this.isAway = false;
-    for (const known of this.known.values()) known.isDoubted = true;
+    this.known.doubtAll();
+    this.outdateLookUps();
   }
 
-  /** Forgets every credential: something about keys, roles or wallets has changed. They are asked for again at their next request. */
-  forgetAll(): void {
-    this.generation += 1;
-    this.known.clear();
+  /** Something about the credential, user, team or organization of this id has changed: who has it is asked for again, and nobody else. */
+  forget(id: string): void {
+    this.known.markChanged(id);
+    for (const lookUp of this.lookUps) lookUp.changedIds.add(id);
+    // Whoever comes from now on does not share an answer of before.
+    this.asking.clear();
   }
+
+  /** A change that does not say whose: every credential is asked for again before it lets anybody in. */
+  forgetAll(): void {
+    this.known.markAllChanged();
+    this.outdateLookUps();
+  }
+
+  private outdateLookUps(): void {
+    for (const lookUp of this.lookUps) lookUp.isOutdated = true;
+    this.asking.clear();
+  }
+}
+
+const UNAVAILABLE: Refusal = { kind: 'authorization_unavailable' };
+
+function isOfBefore({ changedIds, isOutdated }: LookUp, principal: Principal): boolean {
+  if (isOutdated) return true;
+  if (changedIds.size > 0) for (const id of idsOf(principal)) if (changedIds.has(id)) return true;
+  return false;
 }
 
 /** Where the credential of `Bearer <credential>` begins; at its end where there is none. */

@@ -7,7 +7,7 @@ import { type Application, ConfigurationConflict, type GeneratedKey } from './ap
 import { applyModels, applyProvider, applyRoutingPolicy } from './apply/apply-catalog.ts';
 import { applyOrganization } from './apply/apply-organization.ts';
 import { auditApplication, readOrganizationStates } from './apply/audit-application.ts';
-import { notifyCatalogChanged, notifyIdentityChanged, notifyKeysChanged } from './changes.ts';
+import { notifyCatalogChanged, notifyPrincipalsChanged } from './changes.ts';
 import { OWNER_FLOOR_SQLSTATE } from './identity/change.ts';
 import type { Postgres, PostgresClient } from './pool.ts';
 import { createSecretBox } from './secret-box.ts';
@@ -35,9 +35,7 @@ export async function applyConfiguration(
       box,
       pepper,
       catalogChanged: false,
-      membersChanged: false,
-      limitsChanged: false,
-      changedKeyHashes: [],
+      changedIds: [],
       generatedKeys: [],
     };
     const slugs = configuration.organizations.map(({ slug }) => slug);
@@ -55,8 +53,7 @@ export async function applyConfiguration(
       application.catalogChanged ? 1 : 0,
     ]);
     if (application.catalogChanged) await notifyCatalogChanged(client);
-    await notifyKeysChanged(client, application.changedKeyHashes);
-    if (application.membersChanged || application.limitsChanged) await notifyIdentityChanged(client);
+    await notifyPrincipalsChanged(client, application.changedIds);
     return {
       generatedKeys: application.generatedKeys,
       catalogVersion: Number(rows[0]?.version),

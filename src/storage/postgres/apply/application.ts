@@ -16,11 +16,8 @@ export interface Application {
   readonly pepper: Buffer;
   /** Something that gateways hold in memory is different. */
   catalogChanged: boolean;
-  /** Somebody joined or has another role. */
-  membersChanged: boolean;
-  /** What gateways remember of every principal includes its limits. */
-  limitsChanged: boolean;
-  readonly changedKeyHashes: Buffer[];
+  /** Keys, users and organizations whose credentials stand for something else than before (changes.ts). */
+  readonly changedIds: string[];
   readonly generatedKeys: GeneratedKey[];
 }
 

@@ -34,14 +34,14 @@ async function findBindings({ client }: Application, organization: Owner, key: C
 
 /** The database cannot show the key again, so one that was ever made for this name is left alone. */
 async function generateOnce(application: Application, organization: Owner, key: ConfiguredKey, bindings: Bindings): Promise<void> {
-  const { client, changedKeyHashes } = application;
-  const { rows } = await client.query<{ id: string; key_hash: Buffer }>(
-    'SELECT id, key_hash FROM api_keys WHERE organization_id = $1 AND name = $2 AND wallet_id IS NULL ORDER BY revoked_at DESC NULLS FIRST LIMIT 1',
+  const { client, changedIds } = application;
+  const { rows } = await client.query<{ id: string }>(
+    'SELECT id FROM api_keys WHERE organization_id = $1 AND name = $2 AND wallet_id IS NULL ORDER BY revoked_at DESC NULLS FIRST LIMIT 1',
     [organization.id, key.name],
   );
   const known = rows[0];
   if (known !== undefined) {
-    if (await bind(application, known.id, bindings)) changedKeyHashes.push(known.key_hash);
+    if (await bind(application, known.id, bindings)) changedIds.push(known.id);
     return;
   }
   const secret = generateKey();
@@ -50,7 +50,7 @@ async function generateOnce(application: Application, organization: Owner, key: 
 }
 
 async function upsertKey(application: Application, organization: Owner, key: { name: string; secret: string }, bindings: Bindings): Promise<void> {
-  const { client, pepper, changedKeyHashes } = application;
+  const { client, pepper, changedIds } = application;
   const hash = hashCredential(pepper, key.secret);
   const { rows } = await client.query<{ id: string; organization_id: string; name: string; user_pays: boolean }>(
     'SELECT id, organization_id, name, wallet_id IS NOT NULL AS user_pays FROM api_keys WHERE key_hash = $1',
@@ -68,7 +68,7 @@ async function upsertKey(application: Application, organization: Owner, key: { n
   if (known.user_pays)
     throw new ConfigurationConflict(`key "${key.name}" of organization "${organization.slug}" is paid for by its user: it is not the file's`);
   await client.query('UPDATE api_keys SET from_configuration = true WHERE id = $1 AND NOT from_configuration', [known.id]);
-  if (await bind(application, known.id, bindings)) changedKeyHashes.push(hash);
+  if (await bind(application, known.id, bindings)) changedIds.push(known.id);
 }
 
 /** A secret that a rotation replaced stays replaced, whatever the file says of it. */
@@ -78,13 +78,13 @@ async function wasRotated({ client }: Application, hash: Buffer): Promise<boolea
 }
 
 async function insertKey(
-  { client, pepper, changedKeyHashes }: Application,
+  { client, pepper, changedIds }: Application,
   organization: Owner,
   key: { name: string; secret: string },
   bindings: Bindings,
 ): Promise<void> {
-  const replaced = await client.query<{ key_hash: Buffer }>(
-    'UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND name = $2 AND wallet_id IS NULL AND revoked_at IS NULL RETURNING key_hash',
+  const replaced = await client.query<{ id: string }>(
+    'UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND name = $2 AND wallet_id IS NULL AND revoked_at IS NULL RETURNING id',
     [organization.id, key.name],
   );
   const hash = hashCredential(pepper, key.secret);
@@ -92,7 +92,7 @@ async function insertKey(
     `INSERT INTO api_keys (organization_id, team_id, user_id, name, key_hash, key_prefix, from_configuration) VALUES ($1, $2, $3, $4, $5, $6, true)`,
     [organization.id, bindings.teamId, bindings.userId, key.name, hash, keyPrefix(key.secret)],
   );
-  changedKeyHashes.push(...replaced.rows.map((row) => row.key_hash), hash);
+  changedIds.push(...replaced.rows.map((row) => row.id));
 }
 
 async function bind({ client }: Application, keyId: string, { teamId, userId }: Bindings): Promise<boolean> {

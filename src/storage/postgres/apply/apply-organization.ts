@@ -18,7 +18,7 @@ export async function applyOrganization(application: Application, organization: 
     await deposit(application.client, { walletId, amount: organization.openingCredit, reference: OPENING_CREDIT_REFERENCE });
   }
   // The organization's own limits are as the file has them; those of teams, users and keys are not the file's.
-  if (await storeLimits(application.client, { kind: 'organization', organizationId: id }, organization.limits)) application.limitsChanged = true;
+  if (await storeLimits(application.client, { kind: 'organization', organizationId: id }, organization.limits)) application.changedIds.push(id);
   for (const slug of organization.teams) {
     await application.client.query('INSERT INTO teams (organization_id, slug) VALUES ($1, $2) ON CONFLICT (organization_id, slug) DO NOTHING', [id, slug]);
   }
@@ -28,7 +28,7 @@ export async function applyOrganization(application: Application, organization: 
 }
 
 async function upsertOrganization(application: Application, organization: ConfiguredOrganization): Promise<string> {
-  const { client, changedKeyHashes } = application;
+  const { client, changedIds } = application;
   const { slug, displayName, billing, autoRoutingPolicy } = organization;
   const before = await client.query<{ billing: string; policy: string | null }>(
     'SELECT billing, auto_routing_policy AS policy FROM organizations WHERE slug = $1 FOR UPDATE',
@@ -44,11 +44,8 @@ async function upsertOrganization(application: Application, organization: Config
   if (id === undefined) throw new Error(`the organization ${slug} was not stored`);
   // Who routes by which policy is part of what gateways load with the catalog.
   if ((before.rows[0]?.policy ?? null) !== autoRoutingPolicy) application.catalogChanged = true;
-  if (before.rows[0] !== undefined && before.rows[0].billing !== billing) {
-    // Who pays is part of what gateways remember of every key.
-    const keys = await client.query<{ key_hash: Buffer }>('SELECT key_hash FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL', [id]);
-    changedKeyHashes.push(...keys.rows.map((row) => row.key_hash));
-  }
+  // Who pays is part of what gateways remember of every key.
+  if (before.rows[0] !== undefined && before.rows[0].billing !== billing) changedIds.push(id);
   return id;
 }
 
@@ -65,17 +62,18 @@ async function applyUser(application: Application, organizationId: string, user:
   const { client } = application;
   await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [user.email]);
   const values = [organizationId, user.email, user.role];
-  const own = await client.query(
+  const own = await client.query<{ user_id: string }>(
     `INSERT INTO memberships (organization_id, user_id, role) SELECT $1, id, $3 FROM users WHERE lower(email) = lower($2)
-     ON CONFLICT (organization_id, user_id) WHERE team_id IS NULL DO UPDATE SET role = excluded.role WHERE memberships.role <> excluded.role`,
+     ON CONFLICT (organization_id, user_id) WHERE team_id IS NULL DO UPDATE SET role = excluded.role WHERE memberships.role <> excluded.role
+     RETURNING user_id`,
     values,
   );
-  const inTeams = await client.query(
+  const inTeams = await client.query<{ user_id: string }>(
     `INSERT INTO memberships (organization_id, team_id, user_id, role)
      SELECT $1, teams.id, users.id, 'member' FROM users, teams
       WHERE lower(users.email) = lower($2) AND teams.organization_id = $1 AND teams.slug = ANY ($3)
-     ON CONFLICT (team_id, user_id) WHERE team_id IS NOT NULL DO NOTHING`,
+     ON CONFLICT (team_id, user_id) WHERE team_id IS NOT NULL DO NOTHING RETURNING user_id`,
     [organizationId, user.email, user.teams],
   );
-  if (own.rowCount + inTeams.rowCount > 0) application.membersChanged = true;
+  application.changedIds.push(...[...own.rows, ...inTeams.rows].map((row) => row.user_id));
 }

@@ -8,7 +8,7 @@ import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identit
 import { areUuids, labelFault } from '../../../domain/identity/names.ts';
 import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyKeysChanged } from '../changes.ts';
+import { notifyPrincipalsChanged } from '../changes.ts';
 import { ensureWallet } from '../payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
@@ -48,7 +48,6 @@ export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, a
     const made = await findKey(client, { organizationId, keyId: rows[0]?.id ?? '' });
     if (isRefused(made)) return made;
     await auditKey(client, actor, 'key.create', organizationId, null, made.key);
-    await notifyKeysChanged(client, [hash]);
     return { ...made.key, secret };
   });
 }
@@ -113,7 +112,7 @@ export async function updateKey(
         expiresAtMs === undefined ? key.expiresAtMs : expiresAtMs,
       ],
     );
-    return tellOf(client, actor, 'key.update', name, before);
+    return tellOf(client, actor, 'key.update', name, before.key);
   });
 }
 
@@ -123,7 +122,7 @@ export async function revokeKey(postgres: Postgres, actor: Actor, name: KeyName)
     const before = await findKey(client, name, 'hold');
     if (isRefused(before) || before.key.revokedAtMs !== null) return isRefused(before) ? before : before.key;
     await client.query('UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND id = $2', [name.organizationId, name.keyId]);
-    return tellOf(client, actor, 'key.revoke', name, before);
+    return tellOf(client, actor, 'key.revoke', name, before.key);
   });
 }
 
@@ -133,34 +132,28 @@ export async function revokeKeysOfUser(
   actor: Actor,
   { organizationId, teamId, userId }: { organizationId: string; teamId: string | null; userId: string },
 ): Promise<number> {
-  const { rows } = await client.query<{ id: string; key_hash: Buffer }>(
+  const { rows } = await client.query<{ id: string }>(
     `UPDATE api_keys SET revoked_at = now()
-      WHERE organization_id = $1 AND user_id = $2 AND ($3::uuid IS NULL OR team_id = $3) AND revoked_at IS NULL RETURNING id, key_hash`,
+      WHERE organization_id = $1 AND user_id = $2 AND ($3::uuid IS NULL OR team_id = $3) AND revoked_at IS NULL RETURNING id`,
     [organizationId, userId, teamId],
   );
   for (const { id } of rows) {
     const found = await findKey(client, { organizationId, keyId: id });
     if (!isRefused(found)) await auditKey(client, actor, 'key.revoke', organizationId, { ...found.key, revokedAtMs: null }, found.key);
   }
-  await notifyKeysChanged(
+  await notifyPrincipalsChanged(
     client,
-    rows.map((row) => row.key_hash),
+    rows.map(({ id }) => id),
   );
   return rows.length;
 }
 
 /** What every change of a key ends with: the log, and the word to every gateway. */
-async function tellOf(
-  client: PostgresClient,
-  actor: Actor,
-  action: AuditAction,
-  name: KeyName,
-  before: { readonly key: Key; readonly hash: Buffer },
-): Promise<Key | Refused> {
+async function tellOf(client: PostgresClient, actor: Actor, action: AuditAction, name: KeyName, before: Key): Promise<Key | Refused> {
   const after = await findKey(client, name);
   if (isRefused(after)) return after;
-  await auditKey(client, actor, action, name.organizationId, before.key, after.key);
-  await notifyKeysChanged(client, [before.hash]);
+  await auditKey(client, actor, action, name.organizationId, before, after.key);
+  await notifyPrincipalsChanged(client, [name.keyId]);
   return after.key;
 }
 

@@ -6,7 +6,7 @@ import type { LimitScope } from '../../../domain/identity/limit-scope.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyIdentityChanged } from '../changes.ts';
+import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recallLeases } from '../wallets.ts';
 import { recordAudit } from './audit.ts';
@@ -60,7 +60,7 @@ export async function changeLimits(
     const target = { kind: scope.kind, id: idOf(scope) };
     const { organizationId } = scope;
     await recordAudit(client, actor, { organizationId, action: 'limits.replace', target, before: before.map(toPlain), after: after.map(toPlain) });
-    await notifyIdentityChanged(client);
+    await notifyPrincipalsChanged(client, [idOf(scope)]);
     return { items: after };
   });
 }

@@ -6,7 +6,7 @@ import { areUuids, emailFault } from '../../../domain/identity/names.ts';
 import type { Role } from '../../../domain/identity/roles.ts';
 import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyIdentityChanged } from '../changes.ts';
+import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, NOT_FOUND, refuseFaults } from './change.ts';
@@ -50,7 +50,7 @@ export async function addMember(postgres: Postgres, actor: Actor, scope: MemberS
     if (!(await scopeExists(client, scope))) return NOT_FOUND;
     if (order.role === 'owner' && !(await mayChangeOwners(client, actor, scope))) return PERMISSION_DENIED;
     const added = await addMembership(client, actor, scope, order);
-    await notifyIdentityChanged(client);
+    if (!isRefused(added)) await notifyPrincipalsChanged(client, [added.userId]);
     return added;
   });
 }
@@ -78,7 +78,7 @@ export async function setMemberRole(
     const { organizationId, teamId } = scope;
     const target = { kind: 'user', id: userId } as const;
     await recordAudit(client, actor, { organizationId, action: 'member.role', target, before: { ...before, teamId }, after: { ...after, teamId } });
-    await notifyIdentityChanged(client);
+    await notifyPrincipalsChanged(client, [userId]);
     return after;
   });
 }
@@ -104,7 +104,7 @@ export async function removeMember(
     if (teamId === null) await client.query('DELETE FROM usage_limits WHERE organization_id = $1 AND user_id = $2', [organizationId, userId]);
     await recordAudit(client, actor, { organizationId, action: 'member.remove', target: { kind: 'user', id: userId }, before: { ...before, teamId } });
     const revokedKeys = await revokeKeysOfUser(client, actor, { organizationId, teamId, userId });
-    await notifyIdentityChanged(client);
+    await notifyPrincipalsChanged(client, [userId]);
     return { removed: true, revokedKeys };
   });
 }

@@ -4,7 +4,7 @@ import type { Actor } from '../../../domain/identity/actor.ts';
 import type { ModelAccess, ModelAccessScope } from '../../../domain/identity/model-access.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyIdentityChanged } from '../changes.ts';
+import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, invalid, NOT_FOUND } from './change.ts';
@@ -48,7 +48,7 @@ export async function setModelAccess(
     const after: ModelAccess = { allowedModels };
     const { organizationId, kind } = scope;
     await recordAudit(client, actor, { organizationId, action: 'model_access.set', target: { kind, id }, before, after });
-    await notifyIdentityChanged(client);
+    await notifyPrincipalsChanged(client, [id]);
     return after;
   });
 }

@@ -6,7 +6,7 @@ import type { Organization, OrganizationChange, OwnOrganization } from '../../..
 import type { Role } from '../../../domain/identity/roles.ts';
 import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyIdentityChanged } from '../changes.ts';
+import { notifyPrincipalsChanged } from '../changes.ts';
 import { setFrozen } from '../payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
@@ -111,7 +111,7 @@ export async function updateOrganization(
     if (frozen !== undefined && frozen !== before.frozen) await freezeOwnWallet(client, organizationId, frozen);
     const after = await getOrganization(client, organizationId);
     await recordAudit(client, actor, { organizationId, action: 'organization.update', target: { kind: 'organization', id: organizationId }, before, after });
-    await notifyIdentityChanged(client);
+    await notifyPrincipalsChanged(client, [organizationId]);
     return after;
   });
 }

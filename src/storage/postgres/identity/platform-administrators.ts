@@ -5,7 +5,7 @@ import { areUuids, emailFault } from '../../../domain/identity/names.ts';
 import type { PlatformAdministrator } from '../../../domain/identity/platform-administrator.ts';
 import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyIdentityChanged } from '../changes.ts';
+import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, NOT_FOUND, refuseFaults } from './change.ts';
@@ -46,7 +46,7 @@ export async function addPlatformAdministrator(postgres: Postgres, actor: Actor,
     if (userId === undefined) return conflict('email', 'is a platform administrator already');
     const added = await findAdministrator(client, userId);
     await recordAudit(client, actor, { organizationId: null, action: 'platform_administrator.add', target: { kind: 'user', id: userId }, after: added });
-    await notifyIdentityChanged(client);
+    await notifyPrincipalsChanged(client, [userId]);
     return added ?? NOT_FOUND;
   });
 }
@@ -58,7 +58,7 @@ export async function removePlatformAdministrator(postgres: Postgres, actor: Act
     if (before === null) return NOT_FOUND;
     await client.query('DELETE FROM platform_administrators WHERE user_id = $1', [userId]);
     await recordAudit(client, actor, { organizationId: null, action: 'platform_administrator.remove', target: { kind: 'user', id: userId }, before });
-    await notifyIdentityChanged(client);
+    await notifyPrincipalsChanged(client, [userId]);
     return { removed: true };
   });
 }

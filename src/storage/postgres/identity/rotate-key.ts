@@ -5,7 +5,7 @@ import type { KeyName, KeyWithSecret } from '../../../domain/identity/api-key.ts
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyKeysChanged } from '../changes.ts';
+import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, invalid } from './change.ts';
@@ -34,10 +34,7 @@ export async function rotateKey(
     const refused = await refuseKeyChange(client, actor, name, before.key);
     if (refused !== null) return refused;
     if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
-    const { rows: ended } = await client.query<{ key_hash: Buffer }>(
-      'UPDATE api_key_previous_secrets SET valid_until = now() WHERE api_key_id = $1 AND valid_until > now() RETURNING key_hash',
-      [name.keyId],
-    );
+    await client.query('UPDATE api_key_previous_secrets SET valid_until = now() WHERE api_key_id = $1 AND valid_until > now()', [name.keyId]);
     await client.query('INSERT INTO api_key_previous_secrets (key_hash, api_key_id, valid_until) VALUES ($1, $2, now() + make_interval(secs => $3))', [
       before.hash,
       name.keyId,
@@ -53,7 +50,8 @@ export async function rotateKey(
     if (isRefused(after)) return after;
     const { organizationId, keyId } = name;
     await recordAudit(client, actor, { organizationId, action: 'key.rotate', target: { kind: 'key', id: keyId }, before: before.key, after: after.key });
-    await notifyKeysChanged(client, [before.hash, hash, ...ended.map((row) => row.key_hash)]);
+    // All secrets of a key stand for the same principal, and go by its id.
+    await notifyPrincipalsChanged(client, [name.keyId]);
     return { ...after.key, secret };
   });
 }

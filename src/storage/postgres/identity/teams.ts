@@ -5,7 +5,7 @@ import { areUuids, labelFault, slugFault } from '../../../domain/identity/names.
 import type { Team, TeamName } from '../../../domain/identity/team.ts';
 import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyIdentityChanged } from '../changes.ts';
+import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, NOT_FOUND, refuseFaults } from './change.ts';
@@ -118,7 +118,7 @@ export async function deleteTeam(postgres: Postgres, actor: Actor, name: TeamNam
       target: { kind: 'team', id: teamId },
       before: { ...before, endedKeyIds: ended.map(({ id }) => id) },
     });
-    await notifyIdentityChanged(client);
+    await notifyPrincipalsChanged(client, [teamId]);
     return { deleted: true };
   });
 }

@@ -8,7 +8,7 @@ import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identit
 import { areUuids, emailFault, labelFault } from '../../../domain/identity/names.ts';
 import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import { notifyKeysChanged } from '../changes.ts';
+import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, invalid, NOT_FOUND, refuseFaults } from './change.ts';
@@ -20,7 +20,6 @@ interface TokenRow {
   readonly user_id: string;
   readonly name: string;
   readonly token_prefix: string;
-  readonly token_hash: Buffer;
   readonly active_organization_id: string | null;
   readonly expires_at_ms: number;
   readonly revoked_at_ms: number | null;
@@ -28,7 +27,7 @@ interface TokenRow {
 
 const LIFETIME_SECONDS_MIN = 60;
 const LIFETIME_SECONDS_MAX = 365 * 24 * 3600;
-const COLUMNS = `${PAGE_COLUMNS}, t.user_id, t.name, t.token_prefix, t.token_hash, t.active_organization_id,
+const COLUMNS = `${PAGE_COLUMNS}, t.user_id, t.name, t.token_prefix, t.active_organization_id,
   floor(extract(epoch FROM t.expires_at) * 1000)::double precision AS expires_at_ms,
   floor(extract(epoch FROM t.revoked_at) * 1000)::double precision AS revoked_at_ms`;
 
@@ -128,7 +127,7 @@ async function tellOf(client: PostgresClient, actor: Actor, action: AuditAction,
   const after = await holdToken(client, name);
   if (after === null) return NOT_FOUND;
   await auditToken(client, actor, action, toToken(before), toToken(after));
-  await notifyKeysChanged(client, [after.token_hash]);
+  await notifyPrincipalsChanged(client, [name.tokenId]);
   return toToken(after);
 }
 

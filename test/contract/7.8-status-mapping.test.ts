@@ -27,6 +27,7 @@ const ROWS: readonly Row[] = [
   { kind: 'no UTF-8', status: 400, code: 'invalid_utf8', call: asText(Buffer.from('{"model":"\xff"}', 'latin1')) },
   { kind: 'no object', status: 400, code: 'body_not_an_object', call: asText('[]') },
   { kind: 'nested too deep', status: 400, code: 'body_too_deep', call: asText(`{"model":"sim/small","a":${'['.repeat(300)}${']'.repeat(300)}}`) },
+  { kind: 'the model in capitals', status: 400, code: 'invalid_field', param: 'model', call: asText('{"model":"sim/small","Model":"sim/small"}') },
   { kind: 'the model twice', status: 400, code: 'duplicate_key', param: 'model', call: asText('{"model":"sim/small","model":"sim/small"}') },
   { kind: 'no model', status: 400, code: 'missing_model', param: 'model', call: ({ fields }) => ({ body: JSON.stringify(fields) }) },
   { kind: 'a model that is no string', status: 400, code: 'model_not_a_string', param: 'model', call: withModel(7) },

@@ -183,6 +183,8 @@ describe('what is refused', () => {
     ['the same, written so that it parses', part('form-data; filename="\\"; name=n; x=\\""; name="prompt"') + CLOSE, 'malformed', null],
     ['two file names', part('form-data; name="image"; filename="a"; filename="b"') + CLOSE, 'malformed', null],
     ['a model twice', `${MODEL}${MODEL}${CLOSE}`, 'duplicate_part', 'model'],
+    ['a model in other letters', part('form-data; name="Model"', 'x') + MODEL + CLOSE, 'letter_case', 'model'],
+    ['a stream with a long s', part('form-data; name="\u017ftream"', 'true') + MODEL + CLOSE, 'letter_case', 'stream'],
     ['n twice', part('form-data; name="n"', '1') + part('form-data; name="n[]"', '2') + CLOSE, 'duplicate_part', 'n'],
     ['stream twice', part('form-data; name="stream"', 'true') + part('form-data; name="stream"', 'true') + CLOSE, 'duplicate_part', 'stream'],
     ['a model as a file', part('form-data; name="model"; filename="m"') + CLOSE, 'not_a_plain_part', 'model'],

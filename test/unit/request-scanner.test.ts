@@ -6,16 +6,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import {
-  ATTACHMENT_KEYS,
-  CONTROL_KEYS,
-  type ControlKey,
-  RequestScanner,
-  readBoolean,
-  readInteger,
-  readString,
-  type ScannedRequest,
-} from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
+import { RequestScanner, readBoolean, readInteger, readString, type ScannedRequest } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
+import { ATTACHMENT_KEYS, CONTROL_KEYS, type ControlKey } from '../../src/data-plane/dialects/request-scan/scanned-keys.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 
 const scanner = new RequestScanner();
@@ -49,7 +41,7 @@ function seen(request: ScannedRequest): unknown {
 
 function assertSameVerdict(body: Buffer, label: string): void {
   const whole = scanner.scan(body);
-  if (whole.fault !== 'too_deep' && whole.fault !== 'duplicate_key') {
+  if (whole.fault !== 'too_deep' && whole.fault !== 'duplicate_key' && whole.fault !== 'letter_case') {
     assert.equal(whole.fault === null, parses(body), `${label}: ${whole.fault} at ${whole.faultOffset}`);
   }
 }
@@ -240,10 +232,9 @@ describe('request scanner positions', () => {
 
   test('keys that only resemble a control key are not it', () => {
     for (const key of [
-      'Model',
       'model ',
       'mode',
-      'models',
+      'modelz',
       'mod\\u00e9l',
       'model\\u0000',
       '\\nodel',

@@ -6,6 +6,7 @@ import { assert } from '../../platform/assert.ts';
 import type { Dialect, KeptReply, ReadRequest, RequestBounds } from './dialect.ts';
 import { ImageDocumentTally, ImageStreamTally, type ImageTally } from './image-tally.ts';
 import { type FormFault, readPartText, type ScannedForm } from './multipart-scan.ts';
+import { refuseLetterCase } from './read-request.ts';
 import { readFlag } from './request-fields.ts';
 import { readInteger, type ScannedRequest } from './request-scan/request-scanner.ts';
 import { documentUsage, isDocument, lastEventUsage } from './usage-window.ts';
@@ -97,6 +98,8 @@ export function refuseImageForm({ fault, field, offset }: FormFault): Refusal {
   switch (fault) {
     case 'duplicate_part':
       return { kind: 'duplicate_key', key: field ?? '' };
+    case 'letter_case':
+      return refuseLetterCase(field ?? '');
     case 'not_a_plain_part':
       if (field === 'model') return { kind: 'model_not_a_string' };
       return { kind: 'invalid_field', field: field ?? '', reason: 'must be one plain text part of the form' };

@@ -34,6 +34,8 @@ export type FormFaultKind =
   | 'unfinished'
   /** A control field came twice. */
   | 'duplicate_part'
+  /** A control field's name was written with other letters: capitals, or those that some fold to them. */
+  | 'letter_case'
   /** A control field came as a file, as a list or encoded. */
   | 'not_a_plain_part'
   | 'too_many_parts'
@@ -146,13 +148,21 @@ class FormScan implements ScannedForm {
     const base = listAt === -1 ? headers.name : headers.name.slice(0, listAt);
     if (base === 'image') this.images += 1;
     else if (base === 'mask') this.masks += 1;
-    const field = FORM_FIELDS.find((candidate) => candidate === base);
+    const folded = foldName(base);
+    const field = FORM_FIELDS.find((candidate) => candidate === folded);
     if (field === undefined) return null;
+    if (field !== base) return { fault: 'letter_case', offset: start, field };
     if (this.#values.has(field)) return { fault: 'duplicate_part', offset: start, field };
     if (listAt !== -1 || headers.isFile || headers.isEncoded) return { fault: 'not_a_plain_part', offset: start, field };
     this.#values.set(field, { start: start + headersLength + HEADERS_END.length, end });
     return null;
   }
+}
+
+/** A name as one reads it who takes no notice of letter case; `name` is bytes as latin1. The four letters are those that request-scanner.as.ts folds. */
+function foldName(name: string): string {
+  const text = Buffer.from(name, 'latin1').toString('utf8');
+  return text.replaceAll('\u017f', 's').replaceAll('\u212a', 'k').replaceAll('\u0130', 'i').replaceAll('\u0131', 'i').toLowerCase();
 }
 
 function isLineEnd(body: Buffer, at: number): boolean {

@@ -39,5 +39,12 @@ export function refuseScan(scanned: ScannedRequest): Refusal | null {
       return { kind: 'body_too_deep' };
     case 'duplicate_key':
       return { kind: 'duplicate_key', key: scanned.faultKey ?? '' };
+    case 'letter_case':
+      return refuseLetterCase(scanned.faultKey ?? '');
   }
+}
+
+/** Go's encoding/json, for one, would take such a name for the field itself, and so for another model or limit than was checked here. */
+export function refuseLetterCase(field: string): Refusal {
+  return { kind: 'invalid_field', field, reason: 'its name must be in small letters, as it stands here' };
 }

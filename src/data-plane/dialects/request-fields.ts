@@ -1,7 +1,8 @@
 // Reads the control fields that the text dialects have in common, as far as the scanner found them in a request.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import { type ControlKey, readInteger, readString, type ScannedRequest } from './request-scan/request-scanner.ts';
+import { readInteger, readString, type ScannedRequest } from './request-scan/request-scanner.ts';
+import type { ControlKey } from './request-scan/scanned-keys.ts';
 
 /** false when absent or null, a refusal where it is no boolean. */
 export function readFlag(scanned: ScannedRequest, field: ControlKey): boolean | Refusal {

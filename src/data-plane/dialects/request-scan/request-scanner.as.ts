@@ -14,15 +14,15 @@ const ESCAPES: usize = 1536; // 256 bytes: what `\x` decodes to, 0 when it is no
 const MASKS: usize = 1792; // 32 bytes 0xff, 32 bytes 0: masks of every key length
 const DECODED: usize = 1856; // 64 bytes: a key after its escapes are resolved
 const TOP_KEYS: usize = 2048; // key table for the outermost object
-const NESTED_KEYS: usize = 3584; // key table for every other object
+const NESTED_KEYS: usize = 4608; // key table for every other object, each byte of a key with the bit that tells letter case set
 const SCRATCH: usize = 8192; // one piece of input
 const SCRATCH_BYTES: i32 = 65536;
 const SLOTS: usize = 74752; // SCRATCH + SCRATCH_BYTES + room for the sentinel and for reads past the end
-const SLOT_BYTES: usize = 1024;
+const SLOT_BYTES: usize = 1536;
 
 // A key table, written by request-scanner.ts: keys of one length are neighbours.
 const TABLE_META: usize = 80; // before it: for each length 0..32 two bytes, first and one past last key
-const TABLE_KEYS: usize = 160; // before it: for each key two bytes, control index (255 none) and attachment flag
+const TABLE_KEYS: usize = 224; // before it: for each key two bytes, control index or role (255 none) and flags (FLAG_*)
 const KEY_BYTES_MAX: i32 = 32; // each key zero-padded to this
 
 // A slot: the whole state of one scan between two chunks.
@@ -32,21 +32,32 @@ const CONSUMED: usize = 8;
 const PENDING_KEY: usize = 12; // control index whose value comes next, -1 none
 const VALUE_START: usize = 16;
 const VALUE_KIND: usize = 20;
-const SEEN: usize = 24; // one bit per control key
-const FOUND_COUNT: usize = 28;
-const ATTACHMENTS: usize = 32;
-const NON_ASCII: usize = 36;
-const FAULT: usize = 40;
-const FAULT_OFFSET: usize = 44;
-const FAULT_KEY: usize = 48;
-const TOKEN: usize = 52; // where inside a token the chunk ended
-const LITERAL: usize = 56; // the bytes of the literal still to come, first one lowest
-const KEY_START: usize = 56; // of a key cut by a chunk end, which is never inside a literal
-const KEY_RAW_LENGTH: usize = 60; // bytes kept of a key cut by a chunk end, -1 when they are too many to match
-const KEY_RAW: usize = 64; // 128 bytes
+const SEEN: usize = 24; // 64 bits, one per control key
+const FOUND_COUNT: usize = 32;
+const ATTACHMENTS: usize = 36;
+const NON_ASCII: usize = 40;
+const FAULT: usize = 44;
+const FAULT_OFFSET: usize = 48;
+const FAULT_KEY: usize = 52;
+const TOKEN: usize = 56; // where inside a token the chunk ended
+const LITERAL: usize = 60; // the bytes of the literal still to come, first one lowest
+const KEY_START: usize = 60; // of a key or a wanted string cut by a chunk end, which is never inside a literal
+const KEY_RAW_LENGTH: usize = 64; // bytes kept of a key or a wanted string cut by a chunk end, -1 when they are too many to match
+const WANTED: usize = 68; // what the next value is read for (WANT_*)
+const LIST: usize = 72; // the list that is the value of the control key under way (LIST_*)
+const IN_ITEM: usize = 76; // 1 inside an object that is an item of such a list
+const ITEM_NAMED: usize = 80; // 1 once that item has a role or a type
+const ITEM_TOOLS: usize = 84; // 1 while the item's member under way is named tools
+const CACHE_DEPTH: usize = 88; // depth of the members of the last cache_control, 0 once its object is over
+const STORED_KEYS: usize = 92; // keys that may name an object which a provider stores
+const MARKS: usize = 96; // MARK_*
+const TYPE_COUNT: usize = 100;
+const TYPES: usize = 104; // up to 16 times: WANT_TOOL_TYPE or WANT_ITEM_TYPE, start of the value
+const TYPES_MAX: i32 = 16;
+const KEY_RAW: usize = 232; // 128 bytes
 const KEY_RAW_MAX: i32 = 128; // 21 letters, each as \u00XX, are 126
-const FOUND: usize = 192; // up to 32 times: control index | kind << 8, start, end
-const STACK: usize = 576; // one byte a level: the byte that closes it
+const FOUND: usize = 360; // up to 64 times: control index | kind << 8, start, end
+const STACK: usize = 1128; // one byte a level: the byte that closes it
 const DEPTH_MAX: i32 = 256;
 
 // --- Vocabulary, shared with request-scanner.ts -------------------------------------------------------------------------------
@@ -68,6 +79,30 @@ const INVALID_JSON: i32 = 1;
 const NOT_AN_OBJECT: i32 = 2;
 const DUPLICATE_KEY: i32 = 3;
 const TOO_DEEP: i32 = 4;
+const LETTER_CASE: i32 = 5;
+
+// Flags of a key in its table, and the roles that keys of nested objects have.
+const FLAG_ATTACHMENT: u32 = 1;
+const FLAG_STORED: u32 = 2;
+const FLAG_CACHE_CONTROL: u32 = 4;
+const FLAG_TOOLS: u32 = 8;
+const FLAG_INPUT: u32 = 16;
+const ROLE_TYPE: u32 = 1;
+const ROLE_ROLE: u32 = 2;
+const ROLE_TOOLS: u32 = 3;
+const ROLE_TTL: u32 = 4;
+
+const LIST_NONE: i32 = 0;
+const LIST_TOOLS: i32 = 1;
+const LIST_INPUT: i32 = 2;
+
+const WANT_NOTHING: i32 = 0;
+const WANT_TOOL_TYPE: i32 = 1;
+const WANT_ITEM_TYPE: i32 = 2;
+const WANT_TTL: i32 = 3;
+
+const MARK_HOUR_CACHE: u32 = 1;
+const MARK_UNNAMED_ITEM: u32 = 2;
 
 const CLASS_NONE: u8 = 0;
 const CLASS_STRING: u8 = 1;
@@ -103,6 +138,10 @@ let tokenState: i32 = 0;
 let tokenEscaped: bool = false;
 let nonAscii: u32 = 0;
 let faultAt: usize = 0;
+/** What the next value is read for; in the slot between two chunks. */
+let wanted: i32 = WANT_NOTHING;
+/** The key just decoded has a letter outside ASCII that some parsers take for an ASCII one. */
+let decodedFolds: bool = false;
 
 export function initialize(): void {
   memory.fill(HEX, 0xff, 256);
@@ -158,6 +197,7 @@ export function feed(slot: usize, length: i32): i32 {
   v128.store(limit, sentinel, 48);
   v128.store(limit, sentinel, 64);
   nonAscii = load<u32>(slot, NON_ASCII);
+  wanted = load<i32>(slot, WANTED);
 
   const origin = consumed - <i32>SCRATCH;
   let at: usize = SCRATCH;
@@ -169,6 +209,7 @@ export function feed(slot: usize, length: i32): i32 {
   store<i32>(slot, state, STATE);
   store<i32>(slot, consumed + length, CONSUMED);
   store<u32>(slot, nonAscii, NON_ASCII);
+  store<i32>(slot, wanted, WANTED);
   return state;
 }
 
@@ -193,7 +234,7 @@ function scan(slot: usize, entryState: i32, from: usize, limit: usize, origin: i
           at++;
           depth--;
           closer = load<u8>(slot + STACK + <usize>depth);
-          if (depth == 1) endTopLevelValue(slot, <i32>at + origin);
+          if (depth <= 2) endShallow(slot, depth, <i32>at + origin, 0x7d);
           state = depth == 0 ? DONE : AFTER;
           continue;
         }
@@ -208,7 +249,8 @@ function scan(slot: usize, entryState: i32, from: usize, limit: usize, origin: i
           keepKeyPart(slot, at + 1, limit);
           return leave(slot, IN_KEY, depth);
         }
-        if (!noteKey(slot, at + 1, <i32>(end - at - 1), tokenEscaped, depth)) return fail(slot, DUPLICATE_KEY, <i32>at + origin);
+        const fault = noteKey(slot, at + 1, <i32>(end - at - 1), tokenEscaped, depth);
+        if (fault != 0) return fail(slot, fault, <i32>at + origin);
         at = end + 1;
         byte = load<u8>(at);
         if (byte != 0x3a || at >= limit) {
@@ -229,10 +271,22 @@ function scan(slot: usize, entryState: i32, from: usize, limit: usize, origin: i
       case VALUE: {
         const kind = load<u8>(CLASSES + byte);
         if (depth == 1) startTopLevelValue(slot, <i32>at + origin, kind);
+        const want = wanted;
+        wanted = WANT_NOTHING;
         if (kind == CLASS_STRING) {
+          const start = at;
           at = scanString(at + 1, limit);
-          if (at >= limit) return leave(slot, IN_STRING, depth);
+          if (at >= limit) {
+            if (want != WANT_NOTHING) {
+              wanted = want;
+              store<i32>(slot, <i32>start + origin, KEY_START);
+              store<i32>(slot, 0, KEY_RAW_LENGTH);
+              keepKeyPart(slot, start + 1, limit);
+            }
+            return leave(slot, IN_STRING, depth);
+          }
           if (at == 0) return fail(slot, INVALID_JSON, <i32>faultAt + origin);
+          if (want != WANT_NOTHING) noteValue(slot, want, start + 1, <i32>(at - start - 1), tokenEscaped, <i32>start + origin);
           at++;
         } else if (kind >= CLASS_OBJECT) {
           if (kind >= CLASS_ARRAY_END) {
@@ -240,7 +294,7 @@ function scan(slot: usize, entryState: i32, from: usize, limit: usize, origin: i
             at++;
             depth--;
             closer = load<u8>(slot + STACK + <usize>depth);
-            if (depth == 1) endTopLevelValue(slot, <i32>at + origin);
+            if (depth <= 2) endShallow(slot, depth, <i32>at + origin, 0x5d);
             state = AFTER;
             continue;
           }
@@ -249,6 +303,7 @@ function scan(slot: usize, entryState: i32, from: usize, limit: usize, origin: i
           depth++;
           closer = byte + 2; // `}` and `]` both stand two after their opener
           store<u8>(slot + STACK + <usize>depth, <u8>closer);
+          if (depth == 3) beginItem(slot, kind);
           state = kind == CLASS_OBJECT ? KEY_OR_END : VALUE_OR_END;
           continue;
         } else if (kind == CLASS_NUMBER) {
@@ -285,7 +340,7 @@ function scan(slot: usize, entryState: i32, from: usize, limit: usize, origin: i
         at++;
         depth--;
         closer = load<u8>(slot + STACK + <usize>depth);
-        if (depth == 1) endTopLevelValue(slot, <i32>at + origin);
+        if (depth <= 2) endShallow(slot, depth, <i32>at + origin, byte);
         state = depth == 0 ? DONE : AFTER;
         continue;
       case START:
@@ -331,19 +386,24 @@ function resumeToken(slot: usize, state: i32, limit: usize, origin: i32): usize 
     store<i32>(slot, fail(slot, INVALID_JSON, <i32>faultAt + origin), STATE);
     return limit;
   }
-  if (state == IN_KEY) keepKeyPart(slot, SCRATCH, min(end, limit));
+  if (state == IN_KEY || (state == IN_STRING && wanted != WANT_NOTHING)) keepKeyPart(slot, SCRATCH, min(end, limit));
   if (end >= limit) {
     leave(slot, state, depth);
     return limit;
   }
   if (state == IN_KEY) {
     const length = load<i32>(slot, KEY_RAW_LENGTH);
-    let next = COLON;
-    if (length >= 0 && !noteKey(slot, slot + KEY_RAW, length, true, depth)) next = fail(slot, DUPLICATE_KEY, load<i32>(slot, KEY_START));
-    store<i32>(slot, next, STATE);
+    const fault = noteKey(slot, slot + KEY_RAW, length, true, depth);
+    store<i32>(slot, fault != 0 ? fail(slot, fault, load<i32>(slot, KEY_START)) : COLON, STATE);
     return end + 1;
   }
-  if (state == IN_STRING) end++;
+  if (state == IN_STRING) {
+    if (wanted != WANT_NOTHING) {
+      noteValue(slot, wanted, slot + KEY_RAW, load<i32>(slot, KEY_RAW_LENGTH), true, load<i32>(slot, KEY_START));
+      wanted = WANT_NOTHING;
+    }
+    end++;
+  }
   if (depth == 1) endTopLevelValue(slot, <i32>end + origin);
   store<i32>(slot, AFTER, STATE);
   return end;
@@ -618,58 +678,205 @@ function keepKeyPart(slot: usize, from: usize, end: usize): void {
   store<i32>(slot, kept + length, KEY_RAW_LENGTH);
 }
 
-/** Looks the key up by its decoded bytes, so `"\u006dodel"` is `model`. False when a control key comes a second time. */
-function noteKey(slot: usize, from: usize, rawLength: i32, escaped: bool, depth: i32): bool {
+/** An object or array is over, and the one around it is the outermost object or one of its values. */
+function endShallow(slot: usize, depth: i32, offset: i32, closer: u32): void {
+  if (depth == 1) endTopLevelValue(slot, offset);
+  else if (depth == 2 && closer == 0x7d && load<i32>(slot, IN_ITEM) != 0) {
+    if (load<i32>(slot, LIST) == LIST_INPUT && load<i32>(slot, ITEM_NAMED) == 0) mark(slot, MARK_UNNAMED_ITEM);
+    store<i32>(slot, 0, IN_ITEM);
+  }
+}
+
+/** Something of depth 3 begins: an item where it is an object of a list that is looked into. */
+function beginItem(slot: usize, kind: u8): void {
+  const isItem = kind == CLASS_OBJECT && load<i32>(slot, LIST) != 0 && load<u8>(slot + STACK + 2) == 0x5d;
+  store<i32>(slot, isItem ? 1 : 0, IN_ITEM);
+  store<i32>(slot, 0, ITEM_NAMED);
+  store<i32>(slot, 0, ITEM_TOOLS);
+}
+
+function mark(slot: usize, bits: u32): void {
+  store<u32>(slot, load<u32>(slot, MARKS) | bits, MARKS);
+}
+
+/** Looks the key up by its decoded bytes, so `"\u006dodel"` is `model`. Returns a fault, or 0. `rawLength`: -1 for a key too long to be any of ours. */
+function noteKey(slot: usize, from: usize, rawLength: i32, escaped: bool, depth: i32): i32 {
+  wanted = WANT_NOTHING;
+  if (depth == 1) return noteTopKey(slot, from, rawLength, escaped);
+  if (depth < load<i32>(slot, CACHE_DEPTH)) store<i32>(slot, 0, CACHE_DEPTH);
+  if (depth == 3) store<i32>(slot, 0, ITEM_TOOLS);
+  noteNestedKey(slot, from, rawLength, escaped, depth);
+  return 0;
+}
+
+/** A control key that came before, or that is written with other letters than its own, is a fault: parsers differ in what they make of it. */
+function noteTopKey(slot: usize, from: usize, rawLength: i32, escaped: bool): i32 {
+  store<i32>(slot, LIST_NONE, LIST);
+  store<i32>(slot, 0, CACHE_DEPTH);
   let key = from;
   let length = rawLength;
-  if (escaped) {
-    length = rawLength > KEY_RAW_MAX ? -1 : decodeKey(from, rawLength);
+  decodedFolds = false;
+  if (escaped || (<u32>rawLength <= <u32>KEY_BYTES_MAX && !isAscii(from, rawLength))) {
+    length = <u32>rawLength > <u32>KEY_RAW_MAX ? -1 : decodeKey(from, rawLength);
     key = DECODED;
   }
-  if (<u32>length > <u32>KEY_BYTES_MAX) return true;
-  const table = depth == 1 ? TOP_KEYS : NESTED_KEYS;
-  let row: usize = load<u8>(table + <usize>length * 2);
-  const end: usize = load<u8>(table + <usize>length * 2, 1);
-  if (row == end) return true;
+  if (<u32>length > <u32>KEY_BYTES_MAX) return 0;
+  let row: usize = load<u8>(TOP_KEYS + <usize>length * 2);
+  const end: usize = load<u8>(TOP_KEYS + <usize>length * 2, 1);
+  if (row == end) return 0;
   const mask = MASKS + 32 - <usize>length;
   const low = v128.and(v128.load(key), v128.load(mask));
   const high = v128.and(v128.load(key, 16), v128.load(mask, 16));
   for (; row < end; row++) {
-    const candidate = table + TABLE_KEYS + row * 32;
-    const difference = v128.or(v128.xor(low, v128.load(candidate)), v128.xor(high, v128.load(candidate, 16)));
-    if (v128.any_true(difference)) continue;
-    const control: u32 = load<u8>(table + TABLE_META + row * 2);
-    if (load<u8>(table + TABLE_META + row * 2, 1) != 0) store<i32>(slot, load<i32>(slot, ATTACHMENTS) + 1, ATTACHMENTS);
-    if (control == 255) return true;
-    const seen = load<u32>(slot, SEEN);
-    store<u32>(slot, seen | (<u32>1 << control), SEEN);
-    if (((seen >> control) & 1) != 0) {
-      store<i32>(slot, control, FAULT_KEY);
-      return false;
+    const candidate = TOP_KEYS + TABLE_KEYS + row * 32;
+    const lowDifference = v128.xor(low, v128.load(candidate));
+    const highDifference = v128.xor(high, v128.load(candidate, 16));
+    const control: u32 = load<u8>(TOP_KEYS + TABLE_META + row * 2);
+    if (v128.any_true(v128.or(lowDifference, highDifference))) {
+      if (control == 255 || !isLetterCase(lowDifference, candidate) || !isLetterCase(highDifference, candidate + 16)) continue;
+      decodedFolds = true;
     }
-    store<i32>(slot, control, PENDING_KEY);
-    return true;
+    if (control != 255) {
+      store<i32>(slot, control, FAULT_KEY);
+      if (decodedFolds) return LETTER_CASE;
+      const seen = load<u64>(slot, SEEN);
+      store<u64>(slot, seen | (<u64>1 << <u64>control), SEEN);
+      if (((seen >> <u64>control) & 1) != 0) return DUPLICATE_KEY;
+      store<i32>(slot, control, PENDING_KEY);
+    }
+    const flags: u32 = load<u8>(TOP_KEYS + TABLE_META + row * 2, 1);
+    if (flags == 0) return 0;
+    if ((flags & FLAG_ATTACHMENT) != 0) store<i32>(slot, load<i32>(slot, ATTACHMENTS) + 1, ATTACHMENTS);
+    if ((flags & FLAG_CACHE_CONTROL) != 0) store<i32>(slot, 2, CACHE_DEPTH);
+    if ((flags & FLAG_TOOLS) != 0) store<i32>(slot, LIST_TOOLS, LIST);
+    if ((flags & FLAG_INPUT) != 0) store<i32>(slot, LIST_INPUT, LIST);
+    return 0;
   }
-  return true;
+  return 0;
 }
 
-/** The grammar of the escapes is checked already. Returns -1 when the key is too long, or not ASCII, and so cannot match. */
+/** Whether the bytes of a key differ from those of ours by the case of letters alone. Ours have no other bytes than `a` to `z` and `_`. */
+// @ts-ignore: decorator
+@inline
+function isLetterCase(difference: v128, candidate: usize): bool {
+  const caseBit = i8x16.splat(0x20);
+  const other = v128.andnot(i8x16.ne(difference, i8x16.splat(0)), i8x16.eq(difference, caseBit));
+  const noLetter = v128.and(i8x16.ne(difference, i8x16.splat(0)), i8x16.eq(v128.load(candidate), i8x16.splat(0x5f)));
+  return !v128.any_true(v128.or(other, noLetter));
+}
+
+// @ts-ignore: decorator
+@inline
+function isAscii(from: usize, length: i32): bool {
+  const mask = MASKS + 32 - <usize>length;
+  const bytes = v128.or(v128.and(v128.load(from), v128.load(mask)), v128.and(v128.load(from, 16), v128.load(mask, 16)));
+  return i8x16.bitmask(bytes) == 0;
+}
+
+/** In nested objects letters count as the same in either case: what is counted here only makes a look at the request more careful. */
+function noteNestedKey(slot: usize, from: usize, rawLength: i32, escaped: bool, depth: i32): void {
+  let key = from;
+  let length = rawLength;
+  if (escaped) {
+    length = <u32>rawLength > <u32>KEY_RAW_MAX ? -1 : decodeKey(from, rawLength);
+    key = DECODED;
+  }
+  if (<u32>length > <u32>KEY_BYTES_MAX) return;
+  let row: usize = load<u8>(NESTED_KEYS + <usize>length * 2);
+  const end: usize = load<u8>(NESTED_KEYS + <usize>length * 2, 1);
+  if (row == end) return;
+  const mask = MASKS + 32 - <usize>length;
+  const caseBits = i8x16.splat(0x20);
+  const low = v128.and(v128.or(v128.load(key), caseBits), v128.load(mask));
+  const high = v128.and(v128.or(v128.load(key, 16), caseBits), v128.load(mask, 16));
+  for (; row < end; row++) {
+    const candidate = NESTED_KEYS + TABLE_KEYS + row * 32;
+    const difference = v128.or(v128.xor(low, v128.load(candidate)), v128.xor(high, v128.load(candidate, 16)));
+    if (v128.any_true(difference)) continue;
+    const flags: u32 = load<u8>(NESTED_KEYS + TABLE_META + row * 2, 1);
+    if ((flags & FLAG_ATTACHMENT) != 0) store<i32>(slot, load<i32>(slot, ATTACHMENTS) + 1, ATTACHMENTS);
+    if ((flags & FLAG_STORED) != 0) store<i32>(slot, load<i32>(slot, STORED_KEYS) + 1, STORED_KEYS);
+    if ((flags & FLAG_CACHE_CONTROL) != 0) store<i32>(slot, depth + 1, CACHE_DEPTH);
+    noteRole(slot, load<u8>(NESTED_KEYS + TABLE_META + row * 2), depth);
+    return;
+  }
+}
+
+function noteRole(slot: usize, role: u32, depth: i32): void {
+  if (role == ROLE_TTL) {
+    if (depth == load<i32>(slot, CACHE_DEPTH)) wanted = WANT_TTL;
+    return;
+  }
+  if (role == 255 || load<i32>(slot, IN_ITEM) == 0) return;
+  if (depth == 3) {
+    const isTool = load<i32>(slot, LIST) == LIST_TOOLS;
+    if (role == ROLE_TYPE) wanted = isTool ? WANT_TOOL_TYPE : WANT_ITEM_TYPE;
+    else if (role == ROLE_ROLE) store<i32>(slot, 1, ITEM_NAMED);
+    else if (role == ROLE_TOOLS) store<i32>(slot, 1, ITEM_TOOLS);
+  } else if (depth == 5 && role == ROLE_TYPE && load<i32>(slot, ITEM_TOOLS) != 0) wanted = WANT_TOOL_TYPE;
+}
+
+/** A string that was wanted. Types that every client of ours has are passed over; any other is told to request-scanner.ts by its place. */
+function noteValue(slot: usize, want: i32, from: usize, rawLength: i32, escaped: bool, offset: i32): void {
+  let text = from;
+  let length = rawLength;
+  if (escaped) {
+    length = <u32>rawLength > <u32>KEY_RAW_MAX ? -1 : decodeKey(from, rawLength);
+    text = DECODED;
+  }
+  if (want == WANT_TTL) {
+    if (length == 2 && load<u16>(text) == 0x6831) mark(slot, MARK_HOUR_CACHE);
+    return;
+  }
+  if (want == WANT_ITEM_TYPE) {
+    store<i32>(slot, 1, ITEM_NAMED);
+    if (length != 14 || load<u64>(text) != 0x6665725f6d657469 || (load<u64>(text, 6) != 0x65636e6572656665)) return;
+  } else if ((length == 8 && load<u64>(text) == 0x6e6f6974636e7566) || (length == 6 && load<u32>(text) == 0x74737563 && load<u16>(text, 4) == 0x6d6f)) {
+    return;
+  }
+  const count = load<i32>(slot, TYPE_COUNT);
+  store<i32>(slot, count + 1, TYPE_COUNT);
+  if (count >= TYPES_MAX) return;
+  const row = slot + TYPES + <usize>count * 8;
+  store<i32>(row, want);
+  store<i32>(row, offset, 4);
+}
+
+/**
+ * The grammar of the escapes is checked already. Returns -1 when the key is too long, or has a character that is no ASCII and that no parser takes for
+ * one: U+017F and U+212A are `s` and `k` to whoever folds case as Unicode says, U+0130 and U+0131 are `i` to Java.
+ */
 function decodeKey(from: usize, rawLength: i32): i32 {
   const end = from + <usize>rawLength;
   let at = from;
   let length: i32 = 0;
+  decodedFolds = false;
   while (at < end) {
     if (length == KEY_BYTES_MAX) return -1;
-    let byte: u32 = load<u8>(at++);
-    if (byte == BACKSLASH) {
-      byte = load<u8>(ESCAPES + <usize>load<u8>(at++));
-      if (byte == 1) {
-        byte = 0;
-        for (const stop = at + 4; at < stop; at++) byte = (byte << 4) | <u32>load<u8>(HEX + <usize>load<u8>(at));
+    let code: u32 = load<u8>(at++);
+    if (code == BACKSLASH) {
+      code = load<u8>(ESCAPES + <usize>load<u8>(at++));
+      if (code == 1) {
+        code = 0;
+        for (const stop = at + 4; at < stop; at++) code = (code << 4) | <u32>load<u8>(HEX + <usize>load<u8>(at));
       }
+    } else if (code >= 0xe0) {
+      code = at + 2 > end ? 0 : ((code & 0x0f) << 12) | ((<u32>load<u8>(at) & 0x3f) << 6) | (<u32>load<u8>(at, 1) & 0x3f);
+      at += 2;
+      if (code < 0x80) return -1;
+    } else if (code >= 0x80) {
+      code = at >= end ? 0 : ((code & 0x1f) << 6) | (<u32>load<u8>(at) & 0x3f);
+      at += 1;
+      if (code < 0x80) return -1;
     }
-    if (byte >= 0x80) return -1;
-    store<u8>(DECODED + <usize>length, <u8>byte);
+    if (code >= 0x80) {
+      if (code == 0x17f) code = 0x73;
+      else if (code == 0x212a) code = 0x6b;
+      else if (code == 0x130 || code == 0x131) code = 0x69;
+      else return -1;
+      decodedFolds = true;
+    }
+    store<u8>(DECODED + <usize>length, <u8>code);
     length++;
   }
   return length;

@@ -1,40 +1,12 @@
 // Owns the check of a request body as it arrives: complete JSON grammar, where the control fields lie, how many attachments there
-// are. The work is done by request-scanner.wasm (source: request-scanner.as.ts); what the fields mean is left to the dialects.
+// are, which types tools have. The work is done by request-scanner.wasm (source: request-scanner.as.ts); what the fields mean is left to the dialects.
 
 import { Buffer, isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { assert } from '../../../platform/assert.ts';
+import { CONTROL_KEYS, COST_BITS, type ControlKey, writeKeyTables } from './scanned-keys.ts';
 
-/** Fields of the outermost object whose position is wanted; at most 32. The same list serves every dialect. */
-export const CONTROL_KEYS = [
-  'model',
-  'stream',
-  'stream_options',
-  'messages',
-  'input',
-  'max_tokens',
-  'max_completion_tokens',
-  'max_output_tokens',
-  'n',
-  'previous_response_id',
-  'prompt_cache_key',
-  'metadata',
-  'system',
-  'tools',
-  'background',
-  'store',
-  'service_tier',
-  'state',
-  'questions',
-  'prompt',
-  'conversation',
-] as const;
-
-/** Keys that announce content whose tokens cannot be bounded by its bytes, counted at any depth. */
-export const ATTACHMENT_KEYS = ['image_url', 'input_audio', 'file', 'source', 'file_id', 'file_data', 'file_url'] as const;
-
-export type ControlKey = (typeof CONTROL_KEYS)[number];
-export type ScanFault = 'invalid_json' | 'not_an_object' | 'duplicate_key' | 'too_deep' | 'invalid_utf8';
+export type ScanFault = 'invalid_json' | 'not_an_object' | 'duplicate_key' | 'letter_case' | 'too_deep' | 'invalid_utf8';
 export type ValueKind = 'string' | 'number' | 'true' | 'false' | 'null' | 'object' | 'array';
 
 /** Byte offsets in the whole body; a string's include its quotes. */
@@ -44,48 +16,69 @@ export interface ScannedValue {
   readonly kind: ValueKind;
 }
 
+/** The type of a tool other than `function` and `custom`, or of an input item that only refers to another. */
+export interface ScannedType {
+  readonly of: 'tool' | 'item';
+  /** The string that names it, with its quotes. */
+  readonly start: number;
+}
+
 export interface ScannedRequest {
   readonly fault: ScanFault | null;
   /** The offending byte; for a body that ends too early its length. 0 without a fault. */
   readonly faultOffset: number;
-  /** The key that came twice. */
+  /** The key that came twice, or that was written with other letters. */
   readonly faultKey: ControlKey | null;
   readonly attachments: number;
+  /** Whether any of `COST_KEYS` is there. */
+  readonly hasCostKeys: boolean;
+  /** The first `TYPES_MAX` of them, and how many there are. */
+  readonly types: readonly ScannedType[];
+  readonly typeCount: number;
+  /** A `cache_control` asks for a time to live of an hour. */
+  readonly asksForHourCache: boolean;
+  /** How many of `STORED_OBJECT_KEYS` there are. */
+  readonly storedObjectKeys: number;
+  /** An item of `input` has neither a type nor a role: providers take it for a reference by its id. */
+  readonly hasUnnamedItem: boolean;
   valueOf(key: ControlKey): ScannedValue | null;
 }
 
 // Addresses and numbers below are those of request-scanner.as.ts.
-const TOP_KEYS = 2048;
-const NESTED_KEYS = 3584;
-const TABLE_META = 80;
-const TABLE_KEYS = 160;
-const TABLE_KEYS_MAX = 40;
-const KEY_BYTES_MAX = 32;
-const NO_CONTROL_KEY = 255;
 const SCRATCH = 8192;
 const SCRATCH_BYTES = 65_536;
 const SLOTS = 74_752;
-const SLOT_BYTES = 1024;
+const SLOT_BYTES = 1536;
 const PAGE_BYTES = 65_536;
 const WARM_UP_ROUNDS = 12; // a few ms, once
 
 // Fields of a slot, in 32-bit words.
 const CONSUMED = 2;
-const FOUND_COUNT = 7;
-const ATTACHMENTS = 8;
-const NON_ASCII = 9;
-const FAULT = 10;
-const FAULT_OFFSET = 11;
-const FAULT_KEY = 12;
-const FOUND = 48;
+const SEEN = 6;
+const FOUND_COUNT = 8;
+const ATTACHMENTS = 9;
+const NON_ASCII = 10;
+const FAULT = 11;
+const FAULT_OFFSET = 12;
+const FAULT_KEY = 13;
+const STORED_KEYS = 23;
+const MARKS = 24;
+const TYPE_COUNT = 25;
+const TYPES = 26;
+const TYPES_MAX = 16;
+const FOUND = 90;
 const FOUND_WORDS = 3;
 
+const HOUR_CACHE_MARK = 1;
+const UNNAMED_ITEM_MARK = 2;
+const TOOL_TYPE = 1;
 const STATE_START = 0;
 const STATE_DONE = 7;
 const STATE_FAULTY = 12;
-const FAULTS = [null, 'invalid_json', 'not_an_object', 'duplicate_key', 'too_deep'] as const;
+const FAULTS = [null, 'invalid_json', 'not_an_object', 'duplicate_key', 'too_deep', 'letter_case'] as const;
 const KINDS = [null, 'string', 'number', 'true', 'false', 'null', 'object', 'array'] as const;
 const NO_SLOT = -1;
+const NO_TYPES: readonly ScannedType[] = [];
 
 interface ScannerModule {
   readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): number };
@@ -115,8 +108,7 @@ export class RequestScanner {
     this.#module.initialize();
     this.#bytes = new Uint8Array(this.#module.memory.buffer);
     this.#words = new Int32Array(this.#module.memory.buffer);
-    writeKeyTable(this.#bytes, TOP_KEYS, [...CONTROL_KEYS, ...ATTACHMENT_KEYS]);
-    writeKeyTable(this.#bytes, NESTED_KEYS, ATTACHMENT_KEYS);
+    writeKeyTables(this.#bytes);
     this.#warmUp();
   }
 
@@ -195,6 +187,12 @@ export class Scan implements ScannedRequest {
   faultOffset = 0;
   faultKey: ControlKey | null = null;
   attachments = 0;
+  hasCostKeys = false;
+  types = NO_TYPES;
+  typeCount = 0;
+  asksForHourCache = false;
+  storedObjectKeys = 0;
+  hasUnnamedItem = false;
   readonly #scanner: RequestScanner;
   readonly #found: number[] = []; // control index | kind << 8, start, end
   #slot: number;
@@ -224,6 +222,7 @@ export class Scan implements ScannedRequest {
       const words = FOUND + scanner.word(slot, FOUND_COUNT) * FOUND_WORDS;
       for (let field = FOUND; field < words; field++) this.#found.push(scanner.word(slot, field));
       this.attachments = scanner.word(slot, ATTACHMENTS);
+      this.#readMarks();
       // Bytes outside strings are ASCII by grammar; only a body that has others pays for a second look.
       if (scanner.word(slot, NON_ASCII) !== 0 && !isUtf8(body)) {
         this.fault = 'invalid_utf8';
@@ -232,13 +231,32 @@ export class Scan implements ScannedRequest {
     } else if (this.#state === STATE_FAULTY) {
       this.fault = FAULTS[scanner.word(slot, FAULT)] ?? 'invalid_json';
       this.faultOffset = scanner.word(slot, FAULT_OFFSET);
-      if (this.fault === 'duplicate_key') this.faultKey = CONTROL_KEYS[scanner.word(slot, FAULT_KEY)] ?? null;
+      if (this.fault === 'duplicate_key' || this.fault === 'letter_case') this.faultKey = CONTROL_KEYS[scanner.word(slot, FAULT_KEY)] ?? null;
     } else {
       this.fault = 'invalid_json';
       this.faultOffset = body.byteLength;
     }
     this.#end();
     return this;
+  }
+
+  /** What of the body bears on its price or on other requests. */
+  #readMarks(): void {
+    const scanner = this.#scanner;
+    const slot = this.#slot;
+    const [lowBits = 0, highBits = 0] = COST_BITS;
+    this.hasCostKeys = (scanner.word(slot, SEEN) & lowBits) !== 0 || (scanner.word(slot, SEEN + 1) & highBits) !== 0;
+    this.storedObjectKeys = scanner.word(slot, STORED_KEYS);
+    const marks = scanner.word(slot, MARKS);
+    this.asksForHourCache = (marks & HOUR_CACHE_MARK) !== 0;
+    this.hasUnnamedItem = (marks & UNNAMED_ITEM_MARK) !== 0;
+    this.typeCount = scanner.word(slot, TYPE_COUNT);
+    if (this.typeCount > 0) {
+      this.types = Array.from({ length: Math.min(this.typeCount, TYPES_MAX) }, (_, row) => ({
+        of: scanner.word(slot, TYPES + row * 2) === TOOL_TYPE ? ('tool' as const) : ('item' as const),
+        start: scanner.word(slot, TYPES + row * 2 + 1),
+      }));
+    }
   }
 
   /** For a request that was aborted before its last byte. Harmless after `finish`. */
@@ -298,24 +316,6 @@ function parseString(body: Buffer, value: ScannedValue): string {
   const parsed: unknown = JSON.parse(body.toString('utf8', value.start, value.end));
   assert(typeof parsed === 'string', 'a value read as a string is none');
   return parsed;
-}
-
-/** Keys sorted by length, each zero-padded: the module compares 32 bytes at once, so no hash can collide. */
-function writeKeyTable(memory: Uint8Array, table: number, keys: readonly string[]): void {
-  assert(keys.length <= TABLE_KEYS_MAX, 'the key table holds 40 keys');
-  assert(CONTROL_KEYS.length <= 32, 'control keys are bits of one word');
-  const sorted = keys.toSorted((a, b) => a.length - b.length);
-  for (let length = 0; length <= KEY_BYTES_MAX; length++) {
-    memory[table + length * 2] = sorted.filter((key) => key.length < length).length;
-    memory[table + length * 2 + 1] = sorted.filter((key) => key.length <= length).length;
-  }
-  for (const [row, key] of sorted.entries()) {
-    assert(/^[\x20-\x7e]{1,21}$/.test(key), 'keys of the table are ASCII and at most 21 long');
-    const control = CONTROL_KEYS.findIndex((candidate) => candidate === key);
-    memory[table + TABLE_META + row * 2] = control === -1 ? NO_CONTROL_KEY : control;
-    memory[table + TABLE_META + row * 2 + 1] = ATTACHMENT_KEYS.some((candidate) => candidate === key) ? 1 : 0;
-    memory.set(Buffer.from(key, 'latin1'), table + TABLE_KEYS + row * KEY_BYTES_MAX);
-  }
 }
 
 /** Where the first bad sequence begins: halves the range that holds it, so it reads about twice the body in all. */

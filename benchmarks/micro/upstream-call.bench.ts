@@ -116,7 +116,7 @@ async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, roomBytes: 
   let open = 0;
   const ended = Promise.withResolvers<void>();
   const bodies = Array.from({ length: CALLS_AT_ONCE }, (): BodyInRoom => {
-    return { buffer: Buffer.alloc(roomBytes + bodyBytes, 'b'), start: roomBytes, end: roomBytes + bodyBytes };
+    return { buffer: Buffer.alloc(roomBytes + bodyBytes, 'b'), start: roomBytes, end: roomBytes + bodyBytes, slab: null };
   });
   const next = (body: BodyInRoom): void => {
     if (left === 0) {

@@ -46,7 +46,7 @@ class PlainRelay implements ReplyListener, BodySink, ClientWatch {
     exchange.watchClient(this);
     const headers = ['content-type', exchange.contentType, 'authorization', exchange.authorization];
     const { buffer, bodyStart } = this.#slab;
-    const body = { buffer, start: bodyStart, end: bodyStart + bodyBytes };
+    const body = { buffer, start: bodyStart, end: bodyStart + bodyBytes, slab: this.#slab };
     this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body }, this, false);
   }
 
@@ -72,16 +72,15 @@ class PlainRelay implements ReplyListener, BodySink, ClientWatch {
     if (newest !== undefined) this.#pending.push(Buffer.from(newest));
   }
 
-  onReplyEnd(requestWritten: boolean): void {
+  onReplyEnd(): void {
     this.#ended = true;
-    if (requestWritten) slabs.release(this.#slab);
-    else slabs.discard(this.#slab);
+    slabs.release(this.#slab);
     this.#flush();
     this.#keepNewest();
   }
 
   onReplyFault(): void {
-    slabs.discard(this.#slab);
+    slabs.release(this.#slab);
     if (this.#begun) this.#exchange.cut();
     else this.#exchange.refuse({ kind: 'upstream_unreachable' });
   }

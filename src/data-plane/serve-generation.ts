@@ -149,7 +149,7 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   }
 
   private fail(fault: unknown): void {
-    this.plane.intake.slabs.discard(this.request.slab);
+    this.plane.intake.slabs.release(this.request.slab);
     this.exchange.fail(fault);
   }
 

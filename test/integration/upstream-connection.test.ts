@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { after, describe, test } from 'node:test';
-import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
+import { getCACertificates, setDefaultCACertificates, type TLSSocket, type TlsOptions } from 'node:tls';
+import { Worker } from 'node:worker_threads';
 import { Client } from 'undici';
 import { seededRandom, splitBytes } from '../support/byte-splits.ts';
 import { findFreePort } from '../support/free-port.ts';
@@ -37,8 +38,8 @@ describe('a request', () => {
     const slab = Buffer.alloc(1_100, 'x');
     const body = slab.subarray(1_000);
     await callTo(origin, { path: '/v1?q=1', headers, body }).ended;
-    await callTo(origin, { path: '/v1?q=1', headers, body: { buffer: slab, start: 1_000, end: 1_100 } }).ended;
-    await callTo(origin, { path: '/v1?q=1', headers, body: { buffer: slab.subarray(990), start: 10, end: 110 } }).ended;
+    await callTo(origin, { path: '/v1?q=1', headers, body: { buffer: slab, start: 1_000, end: 1_100, slab: null } }).ended;
+    await callTo(origin, { path: '/v1?q=1', headers, body: { buffer: slab.subarray(990), start: 10, end: 110, slab: null } }).ended;
     const client = new Client(`http://127.0.0.1:${raw.port}`);
     await (await client.request({ method: 'POST', path: '/v1?q=1', headers, body })).body.text();
     for (const method of ['GET', 'DELETE', 'PUT'] as const) {
@@ -59,12 +60,12 @@ describe('a request', () => {
     assert.deepEqual([raw.sockets.length, origin.openCalls], [0, 0]);
   });
 
-  test('of any size arrives whole, and is told written', async () => {
+  test('of any size arrives whole', async () => {
     const { raw, origin } = await provider(hello);
     for (const bytes of [0, 1, 65_536, 5_000_000]) {
       const slab = Buffer.alloc(bytes + 500, 'b');
-      const told = await callTo(origin, { body: { buffer: slab, start: 500, end: slab.length } }).ended;
-      assert.deepEqual([told.end, told.requestWritten, raw.requests.at(-1)?.split('\r\n\r\n')[1]?.length], ['end', true, bytes]);
+      const told = await callTo(origin, { body: { buffer: slab, start: 500, end: slab.length, slab: null } }).ended;
+      assert.deepEqual([told.end, raw.requests.at(-1)?.split('\r\n\r\n')[1]?.length], ['end', bytes]);
     }
     assert.equal(raw.sockets.length, 1);
   });
@@ -154,8 +155,8 @@ describe('a connection is used again', () => {
     opened.push(early);
     const origin = originAt(`http://127.0.0.1:${early.port}`, clock);
     const told = await callTo(origin, { body: Buffer.alloc(50_000_000) }).ended;
-    assert.deepEqual([told.status, told.end, told.requestWritten], [413, 'end', false]);
-    assert.equal((await callTo(origin, { body: Buffer.alloc(1) }).ended).requestWritten, true);
+    assert.deepEqual([told.status, told.end], [413, 'end']);
+    assert.equal((await callTo(origin, { body: Buffer.alloc(1) }).ended).status, 413);
     assert.equal(early.sockets.length, 2);
     await origin.close();
   });
@@ -311,6 +312,24 @@ describe('a fault is told once, and which it is', () => {
     assert.equal((await told.ended).end, 'first_byte_timeout');
   });
 
+  test('the total timeout ends every call: without a reply, within one, and while its reader has paused it', async () => {
+    const { origin } = await provider(
+      (socket, request) => (request.includes('/mute') ? undefined : socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello')),
+      { timeouts: { totalMs: 10_000 } },
+    );
+    const [mute, begun, paused] = [callTo(origin, { path: '/mute' }), callTo(origin), callTo(origin)];
+    await Promise.all([begun.started, paused.started]);
+    paused.call.pause();
+    await pause(20);
+    clock.timeMs += 10_000;
+    origin.trim();
+    assert.deepEqual([mute.reply.end, begun.reply.end, paused.reply.end], [null, null, null]);
+    clock.timeMs += 1;
+    origin.trim();
+    assert.deepEqual([mute.reply.end, begun.reply.end, paused.reply.end], ['first_byte_timeout', 'cut', 'cut']);
+    assert.equal(origin.openCalls, 0);
+  });
+
   test('cut: a reply that stalls, but not one that its reader has paused', async () => {
     const { origin } = await provider((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello'), { timeouts: { idleMs: 1_000 } });
     const told = callTo(origin);
@@ -409,6 +428,37 @@ describe('a call that is given up', () => {
       assert.equal(raw.sockets.length, connections);
     }
   });
+
+  test('unheard, it has two seconds to end, whatever it sends meanwhile', async () => {
+    const { raw, origin } = await provider((socket) => socket.write('HTTP/1.1 503 x\r\ncontent-length: 9\r\n\r\nhello'));
+    const told = callTo(origin);
+    told.onStart = () => told.call.discard();
+    await told.started;
+    clock.timeMs += 2_000;
+    raw.sockets[0]?.write('x');
+    origin.trim();
+    await pause(20);
+    assert.equal(origin.openCalls, 1);
+    clock.timeMs += 1;
+    origin.trim();
+    assert.deepEqual([origin.openCalls, told.reply.end], [0, null]);
+    await isClosed(raw, 0);
+  });
+
+  test('unheard, it is cut at once where its request is not wholly written', async () => {
+    const { raw, origin } = await provider(() => undefined);
+    const told = callTo(origin, { body: Buffer.alloc(50_000_000) });
+    told.onStart = () => told.call.discard();
+    await waitFor('the connection', () => raw.sockets.length, Boolean);
+    raw.sockets[0]?.pause().write('HTTP/1.1 503 x\r\ncontent-length: 9\r\n\r\nhello');
+    await told.started;
+    await waitFor(
+      'its end',
+      () => origin.openCalls,
+      (open) => open === 0,
+    );
+    assert.equal(told.reply.end, null);
+  });
 });
 
 describe('backpressure', () => {
@@ -437,6 +487,23 @@ describe('backpressure', () => {
     });
   }
 });
+
+/** Answers whatever each read brings, in its own thread; asked by a message, it tells how many connections there were. */
+async function startInstantTlsProvider(certificate: TlsOptions): Promise<{ readonly port: number; readonly worker: Worker }> {
+  const source = `
+    const { parentPort, workerData } = require('node:worker_threads');
+    let connections = 0;
+    const server = require('node:tls').createServer(workerData, (socket) => {
+      connections += 1;
+      socket.setNoDelay(true).on('error', () => undefined);
+      socket.on('data', () => socket.write('HTTP/1.1 200 OK\\r\\ncontent-length: 5\\r\\n\\r\\nhello'));
+    });
+    parentPort.on('message', () => parentPort.postMessage(connections));
+    server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`;
+  const worker = new Worker(source, { eval: true, workerData: certificate });
+  const port = await new Promise<number>((resolve, reject) => worker.once('message', resolve).once('error', reject));
+  return { port, worker };
+}
 
 const EVIL = 'HTTP/1.1 200 OK\r\nx-id: evil\r\ncontent-length: 4\r\n\r\nevil';
 
@@ -520,8 +587,8 @@ describe('TLS', () => {
       const { raw, origin } = await tlsProvider((socket) => socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${long.length}\r\n\r\n${long}`), { maxVersion });
       const slab = Buffer.alloc(1_000_500, 'b');
       for (const onNewConnection of [false, false, true]) {
-        const told = await callTo(origin, { body: { buffer: slab, start: 500, end: slab.length } }, onNewConnection).ended;
-        assert.deepEqual([told.end, told.body === long, told.requestWritten], ['end', true, true]);
+        const told = await callTo(origin, { body: { buffer: slab, start: 500, end: slab.length, slab: null } }, onNewConnection).ended;
+        assert.deepEqual([told.end, told.body === long], ['end', true]);
         assert.equal(raw.requests.at(-1)?.split('\r\n\r\n')[1], 'b'.repeat(1_000_000));
       }
       const sockets = raw.sockets as readonly (TLSSocket & { servername: string })[];
@@ -572,6 +639,23 @@ describe('TLS', () => {
       assert.equal(raw.sockets.length, 3);
     });
   }
+
+  test('a provider that answers at once is called over a handful of connections', async () => {
+    trust([certificate.cert]);
+    // In a thread of its own: the answer is there before this one has ended the turn that sent the request.
+    const { port, worker } = await startInstantTlsProvider(certificate);
+    const origin = originAt(`https://localhost:${port}`, clock);
+    const loop = async (): Promise<void> => {
+      for (let call = 0; call < 50; call++) assert.equal((await callTo(origin, { body: Buffer.alloc(1_000, 'b') }).ended).body, 'hello');
+    };
+    await Promise.all([loop(), loop(), loop(), loop()]);
+    const counted = new Promise<number>((resolve) => worker.once('message', resolve));
+    worker.postMessage('connections?');
+    const connections = await counted;
+    await origin.close();
+    await worker.terminate();
+    assert.ok(connections <= 8, `${connections} connections for 200 calls`);
+  });
 
   test('a plain server where TLS is spoken, and TLS where a plain one is: connect_failed and no_reply', async () => {
     const { raw } = await provider((socket) => socket.destroy());

@@ -50,6 +50,13 @@ export function providersConfiguration(providers: readonly TestProvider[], model
         users: [{ email: 'a@acme.test', role: 'owner' }],
         keys: [{ name: 'ci', user: 'a@acme.test', secret: KEYS.acme }],
       },
+      {
+        slug: 'other',
+        billing: 'prepaid',
+        opening_credit: '1000000.00',
+        users: [{ email: 'o@other.test', role: 'owner' }],
+        keys: [{ name: 'only', user: 'o@other.test', secret: KEYS.other }],
+      },
     ],
   });
 }

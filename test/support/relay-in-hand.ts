@@ -23,8 +23,11 @@ export class RelayInHand {
   ending: Ending | null = null;
   record: () => void = () => assert.fail('the end is not being recorded');
   readonly provider: ReplyListener;
+  /** How often the provider was called. */
+  calls = 0;
 
-  constructor(dialect: Dialect, asksForUsage = false) {
+  /** `hasLeft`: the client, before the relay begins. */
+  constructor(dialect: Dialect, asksForUsage = false, hasLeft = false) {
     const body = Buffer.from('{"model":"m","stream":true}');
     const execution = {
       settled: false,
@@ -44,13 +47,14 @@ export class RelayInHand {
     };
     const exchange = {
       headers: [],
-      closed: false,
-      aborted: false,
+      closed: hasLeft,
+      aborted: hasLeft,
       watchClient: (watch: ClientWatch | null) => {
         this.clientLeaves = (): void => {
           exchange.closed = true;
           watch?.onClientLeft();
         };
+        if (exchange.aborted) watch?.onClientLeft();
       },
       onWritable: () => undefined,
       cork: (write: () => void) => write(),
@@ -74,14 +78,15 @@ export class RelayInHand {
     const read = { requestedModel: 'm', modelAt, bounds: { streamed: true, outputTokensMax: null, answers: 1 } };
     const question = { exchange, dialect, request: { slab, body, scanned, form: null }, read, execution, tokenizer: 'o200k_base', ownHeaders: [] };
     const context = {
-      slabs: { release: () => undefined, discard: () => undefined },
+      slabs: { release: () => undefined },
       // No piece comes close behind another, so none is gathered.
       clock: { nowMs: () => 0, monotonicMs: () => (nowMs += 10) },
       open: this.open,
       originOf: () => ({
         call: (_request: unknown, listener: ReplyListener) => {
           listeners.push(listener);
-          return { pause: () => undefined, resume: () => undefined, abort: () => undefined };
+          this.calls += 1;
+          return { sent: true, pause: () => undefined, resume: () => undefined, abort: () => undefined };
         },
       }),
       pathPrefixOf: () => '',
@@ -90,12 +95,12 @@ export class RelayInHand {
     const offers = [{ provider: { auth: 'bearer', apiKey: 'k' }, modelJson: Buffer.from('"m"'), modelText: Buffer.from('m'), asksForUsage }];
     relay({ ...question, offers } as unknown as RelayQuestion, context as unknown as RelayContext);
     this.provider = listeners[0] as ReplyListener;
-    this.provider.onReplyStart(200, ['content-type', 'text/event-stream']);
+    if (!hasLeft) this.provider.onReplyStart(200, ['content-type', 'text/event-stream']);
   }
 
   /** The provider has sent the last byte of its reply, in the turn after the one before. */
   async end(): Promise<void> {
-    this.provider.onReplyEnd(true);
+    this.provider.onReplyEnd();
     await new Promise((resolve) => setImmediate(resolve));
   }
 

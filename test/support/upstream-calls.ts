@@ -23,12 +23,11 @@ export interface ToldReply {
   body: string;
   /** `end`, or the fault; null while neither was told. */
   end: 'end' | UpstreamFault | null;
-  requestWritten: boolean | null;
 }
 
 /** What one listener was told, and how to wait for it. Being told anything after the end, or the end twice, is an error. */
 export class ToldCall {
-  readonly reply: ToldReply = { status: null, headers: [], body: '', end: null, requestWritten: null };
+  readonly reply: ToldReply = { status: null, headers: [], body: '', end: null };
   readonly ended: Promise<ToldReply>;
   readonly started: Promise<ToldReply>;
   call!: UpstreamCall;
@@ -60,9 +59,9 @@ export class ToldCall {
           this.onData();
         },
         onReplyPause: open,
-        onReplyEnd: (requestWritten) => {
+        onReplyEnd: () => {
           open();
-          Object.assign(reply, { end: 'end', requestWritten });
+          reply.end = 'end';
           ended.resolve(reply);
         },
         onReplyFault: (fault) => {

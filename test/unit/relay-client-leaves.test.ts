@@ -34,7 +34,7 @@ describe('a client leaves while the rest waits for it', () => {
       const inHand = new RelayInHand(chatCompletions);
       if (before !== '') await inHand.receive(Buffer.from(before));
       inHand.provider.onReplyData(Buffer.from(END));
-      inHand.provider.onReplyEnd(true);
+      inHand.provider.onReplyEnd();
       inHand.clientLeaves();
       await new Promise((resolve) => setImmediate(resolve));
       assert.deepEqual([inHand.ending?.outcome, inHand.ending?.status], ['completed', 200]);
@@ -51,4 +51,13 @@ describe('a client leaves while the rest waits for it', () => {
     inHand.record();
     assert.equal(inHand.open.size, 0);
   });
+});
+
+test('a client that has left before the relay begins costs no call, and its end is recorded', () => {
+  const inHand = new RelayInHand(chatCompletions, false, true);
+  assert.equal(inHand.calls, 0);
+  assert.deepEqual([inHand.ending?.outcome, inHand.ending?.status], ['aborted_before_first_byte', null]);
+  assert.equal(inHand.open.size, 1);
+  inHand.record();
+  assert.deepEqual([inHand.open.size, inHand.calls], [0, 0]);
 });

@@ -57,6 +57,28 @@ describe('relayed bytes', () => {
     kept.release();
   });
 
+  test('what was read of a reply stays as it is until its release, whatever other replies are read meanwhile', () => {
+    const keep = (mark: string): RelayedBytes => {
+      const kept = new RelayedBytes();
+      for (let piece = 0; piece < 50; piece++) kept.append(Buffer.alloc(9_000, mark));
+      return kept;
+    };
+    const own = keep('a');
+    const [beginning, end] = [own.beginning(), own.end()];
+    for (const mark of ['b', 'c', 'd']) {
+      const other = keep(mark);
+      other.beginning();
+      other.end();
+      if (mark !== 'd') other.release();
+    }
+    own.append(Buffer.alloc(9_000, 'e'));
+    own.end();
+    assert.deepEqual([beginning.length, end.length], [HEAD_BYTES, TAIL_BYTES]);
+    assert.ok(beginning.equals(Buffer.alloc(HEAD_BYTES, 'a')));
+    assert.ok(end.equals(Buffer.alloc(TAIL_BYTES, 'a')));
+    own.release();
+  });
+
   test('nothing is left of one that is released', () => {
     const kept = new RelayedBytes();
     for (let piece = 0; piece < 50; piece++) kept.append(Buffer.alloc(9_000, 1));

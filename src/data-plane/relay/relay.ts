@@ -72,7 +72,6 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
   private drainUntilMs = 0;
   /** Since when the client has taken nothing of what waits for it; 0: nothing waits. */
   private blockedAtMs = 0;
-  private requestWritten = false;
   /** The client left before it had everything, or took nothing for so long that it was cut off. */
   private clientGone = false;
   private closed = false;
@@ -88,9 +87,11 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
   begin(): void {
     this.context.open.add(this);
     try {
-      this.question.exchange.watchClient(this);
-      // The client may have left while credit was borrowed; then nothing is sent.
-      if (!this.closed) this.attempt();
+      const { exchange } = this.question;
+      exchange.watchClient(this);
+      // The client may have left while credit was borrowed or the start was recorded: then nothing is sent.
+      if (!exchange.closed) this.attempt();
+      else if (!this.clientGone) this.onClientLeft();
     } catch (fault) {
       this.fail(fault);
     }
@@ -159,8 +160,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     else this.flush();
   }
 
-  onReplyEnd(requestWritten: boolean): void {
-    this.requestWritten = requestWritten;
+  onReplyEnd(): void {
     // A stream that did not finish must not look finished, however cleanly the provider ended it.
     if (this.isUnfinishedStream()) this.cut = true;
     else this.upstreamEnded = true;
@@ -343,7 +343,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
       this.upstreamEnded = true;
       return;
     }
-    if (this.offer.provider.onDisconnect === 'drain' && this.call !== null && this.drainUntilMs === 0) {
+    if (this.offer.provider.onDisconnect === 'drain' && this.call?.sent === true && this.drainUntilMs === 0) {
       this.drainUntilMs = this.context.clock.monotonicMs() + DRAIN_TIMEOUT_MS;
       this.call.resume();
       return;
@@ -389,9 +389,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     this.context.open.remove(this);
     this.relayed.release();
     this.question.exchange.watchClient(null);
-    // A slab whose bytes a socket may still be sending must not be used again: it is left to the garbage collector.
-    const { slab } = this.question.request;
-    if (this.requestWritten) this.context.slabs.release(slab);
-    else this.context.slabs.discard(slab);
+    // A connection that still sends from it holds it, too.
+    this.context.slabs.release(this.question.request.slab);
   }
 }

@@ -8,9 +8,10 @@ import type { ReadRequest } from '../dialects/dialect.ts';
 import type { ScannedRequest } from '../dialects/request-scan/request-scanner.ts';
 import type { BodyInRoom } from './http1/request-head.ts';
 import type { ReceivedRequest } from './receive-request.ts';
-import { SLAB_HEADROOM_BYTES } from './slab-pool.ts';
+import { SLAB_HEADROOM_BYTES, type Slab } from './slab-pool.ts';
 
 export class RequestBytes {
+  private readonly slab: Slab;
   /** Where the request lies: its slab, until a splice finds no room in it or a further attempt needs its own copy. */
   private room: { readonly buffer: Buffer };
   private start: number;
@@ -28,6 +29,7 @@ export class RequestBytes {
 
   constructor(request: ReceivedRequest, { modelAt, bounds }: ReadRequest) {
     const { slab, body, form, scanned } = request;
+    this.slab = slab;
     this.room = slab;
     this.start = slab.bodyStart;
     this.end = slab.bodyStart + body.length;
@@ -51,7 +53,7 @@ export class RequestBytes {
 
   /** The body for an attempt at this offer. What lies before it is ours. */
   bodyFor({ modelJson, modelText, asksForUsage }: Offer): BodyInRoom {
-    // The socket of an earlier attempt may still be sending from where the request lies: a further one has its own copy.
+    // The socket of an earlier attempt may still be sending from where the request lies: a further one has its own copy, so that nothing is spliced there.
     if (this.attempts > 0) this.copy();
     this.attempts += 1;
     if (this.unasking !== null) this.apply(this.unasking);
@@ -60,7 +62,8 @@ export class RequestBytes {
     this.apply({ start: this.modelStart, end: this.modelEnd, replacement: model });
     this.modelEnd = this.modelStart + model.length;
     if (asksForUsage && this.isStreamed) this.askForUsage();
-    return { buffer: this.room.buffer, start: this.start, end: this.end };
+    const { buffer } = this.room;
+    return { buffer, start: this.start, end: this.end, slab: buffer === this.slab.buffer ? this.slab : null };
   }
 
   private askForUsage(): void {

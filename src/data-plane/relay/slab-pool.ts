@@ -91,13 +91,6 @@ export class SlabPool {
     this.#freeBytes += bytes;
   }
 
-  /** Gives up a slab that a socket may still be reading: it is left to the garbage collector. */
-  discard(slab: Slab): void {
-    const own = this.#ownSlab(slab);
-    own.holders = 0;
-    this.#lent--;
-  }
-
   #ownSlab(slab: Slab): PooledSlab {
     assert(slab instanceof PooledSlab && slab.pool === this, 'a slab is held that is of no pool or of another one');
     assert(slab.holders > 0, 'a slab is held or released that nobody holds');

@@ -3,7 +3,8 @@
 
 import type { ProviderTimeouts } from '../../domain/models/catalog.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
-import { Connection, type ConnectionKeeper, type ExchangeListener, type Peer, type UpstreamFault } from './http1/connection.ts';
+import { Connection, type ConnectionKeeper, type ExchangeListener, type UpstreamFault } from './http1/connection.ts';
+import type { Peer } from './http1/open-socket.ts';
 import type { ReplyHead, ReplyHeaders } from './http1/reply-head.ts';
 import { requestHead, type UpstreamRequest } from './http1/request-head.ts';
 
@@ -18,8 +19,7 @@ export interface ReplyListener {
   onReplyData(chunk: Buffer): void;
   /** All that one read of the socket brought has been told, and the reply goes on. */
   onReplyPause(): void;
-  /** `requestWritten`: the request's bytes have left our memory, so that their buffer may be used again. */
-  onReplyEnd(requestWritten: boolean): void;
+  onReplyEnd(): void;
   /** Not called after `abort`. */
   onReplyFault(fault: UpstreamFault): void;
 }
@@ -117,7 +117,9 @@ export class UpstreamOrigin implements ConnectionKeeper {
   }
 }
 
+/** What is read of a reply that nobody hears, and for how long, so that its connection can be kept. */
 const DISCARDED_BYTES_MAX = 65_536;
+const DISCARDING_MS = 2_000;
 
 export class UpstreamCall implements ExchangeListener {
   /** null: none was asked for. */
@@ -150,14 +152,19 @@ export class UpstreamCall implements ExchangeListener {
     if (!this.discarding) this.listener.onReplyPause();
   }
 
-  onEnd(requestWritten: boolean): void {
+  onEnd(): void {
     if (!this.settle() || this.discarding) return;
-    this.listener.onReplyEnd(requestWritten);
+    this.listener.onReplyEnd();
   }
 
   onFault(fault: UpstreamFault): void {
     if (!this.settle() || this.discarding) return;
     this.listener.onReplyFault(fault);
+  }
+
+  /** Its request has begun to go out. */
+  get sent(): boolean {
+    return this.connection?.sent ?? false;
   }
 
   /** False when the call has ended before. */
@@ -177,9 +184,11 @@ export class UpstreamCall implements ExchangeListener {
     if (!this.done) this.connection?.resume();
   }
 
-  /** Lets the reply come to its end unheard, so that the connection can be kept; a long one is cut. */
+  /** Lets the reply come to its end unheard, so that the connection can be kept; a long or a late one is cut, and one whose request is not written. */
   discard(): void {
+    if (this.done) return;
     this.discarding = true;
+    this.connection?.hurry(this, DISCARDING_MS);
   }
 
   /** Cuts the call: the provider sees its connection close. The listener hears nothing more. */

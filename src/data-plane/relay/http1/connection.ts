@@ -4,13 +4,18 @@
 //       |                 |                 |                  |                     |
 //       +-----------------+-----------------+------------------+---------------------+--> closed, for good
 //
+// It holds the slab that a request's body lies in from `begin` until the socket's write has called back, which Node does too, with an error, when the
+// socket is destroyed: only then does neither Node nor the system read that memory any more. It is idle only then, too.
+//
 // No timers: the origin's coarse clock asks each connection about its time.
 
 import { Buffer } from 'node:buffer';
-import { isIP, connect as openPlain, type Socket } from 'node:net';
-import { connect as openTls } from 'node:tls';
+import type { Socket } from 'node:net';
+import { assert } from '../../../platform/assert.ts';
 import type { Clock } from '../../../platform/clock.ts';
 import { atTurnEnd, isTurnEnd, turnCount } from '../../../platform/turn-end.ts';
+import type { Slab } from '../slab-pool.ts';
+import { openSocket, type Peer } from './open-socket.ts';
 import type { ReplyHead } from './reply-head.ts';
 import { ReplyReader } from './reply-reader.ts';
 import type { UpstreamRequest } from './request-head.ts';
@@ -32,6 +37,8 @@ export interface ConnectionTimeouts {
   readonly connectMs: number;
   readonly firstByteMs: number;
   readonly idleMs: number;
+  /** Of a whole exchange. */
+  readonly totalMs: number;
 }
 
 /** Whom a connection tells about the exchange it carries. After `onEnd` or `onFault` it tells nothing more. */
@@ -41,18 +48,8 @@ export interface ExchangeListener {
   onBody(bytes: Buffer): void;
   /** All that one read brought has been told, and the reply goes on. */
   onPause(): void;
-  onEnd(requestWritten: boolean): void;
+  onEnd(): void;
   onFault(fault: UpstreamFault): void;
-}
-
-/** Where connections go to. */
-export interface Peer {
-  readonly isTls: boolean;
-  /** A name, or an address without brackets. */
-  readonly host: string;
-  readonly port: number;
-  /** The last TLS session, with which the next connection saves a round trip. */
-  session: Buffer | null;
 }
 
 /** Whom a connection belongs to. */
@@ -69,6 +66,8 @@ const KEEP_ALIVE_MS = 4_000;
 const KEEP_ALIVE_MS_MAX = 60_000;
 /** The server counts from when it sent, we from when we read. */
 const KEEP_ALIVE_MARGIN_MS = 1_000;
+/** A reply that ends before its request is wholly written: how long the connection waits for the rest to be taken before it is closed. */
+const WRITE_WAIT_MS = 2_000;
 /** Probes of the system, for a peer that vanished without a word. */
 const TCP_KEEP_ALIVE_DELAY_MS = 60_000;
 
@@ -106,6 +105,8 @@ export class Connection {
   closed = false;
   /** While idle: until when it may be lent. */
   lendableUntilMs = 0;
+  /** The present request has begun to go out. */
+  sent = false;
   private readonly keeper: ConnectionKeeper;
   private readonly socket: Socket;
   private readonly reader = new ReplyReader();
@@ -114,7 +115,10 @@ export class Connection {
   private head = '';
   private connected = false;
   private earlySession: Buffer | null = null;
-  private sent = false;
+  /** The write of the request has not called back. */
+  private writing = false;
+  /** Where the request's body lies; held until its write has called back. null: in memory of its own. */
+  private slab: Slab | null = null;
   /** A byte has come since the request was sent. */
   private answered = false;
   /** Nothing more is to be read until `resume`. */
@@ -128,32 +132,24 @@ export class Connection {
   private readAtMs = 0;
   /** Since when the connection waits for what it waits for. */
   private waitingSinceMs: number;
+  /** When the exchange is over, whatever it waits for. */
+  private endByMs = Number.POSITIVE_INFINITY;
 
   constructor(keeper: ConnectionKeeper) {
     this.keeper = keeper;
     this.waitingSinceMs = keeper.clock.monotonicMs();
-    this.socket = this.open(keeper.peer);
+    const onread = { buffer: READ_BUFFER, callback: this.onRead };
+    this.socket = openSocket(keeper.peer, { onread, onConnected: this.onConnected, onSession: this.onSession });
     this.socket.on('error', this.onError);
     this.socket.on('end', this.onEnd);
     this.socket.on('close', this.onError);
   }
 
-  private open(peer: Peer): Socket {
-    const { host, port } = peer;
-    const onread = { buffer: READ_BUFFER, callback: this.onRead };
-    if (!peer.isTls) return openPlain({ host, port, onread }, this.onConnected);
-    // An address is no name to ask for (RFC 6066 3); the certificate is checked against it all the same.
-    const servername = isIP(host) === 0 ? host : '';
-    const session = peer.session === null ? {} : { session: peer.session };
-    const options = { host, port, onread, servername, ALPNProtocols: ['http/1.1'], ...session };
-    const socket = openTls(options, this.onConnected);
-    // A session may come before the certificate is found good, and one that is resumed is not checked again.
-    socket.on('session', (session: Buffer) => {
-      if (this.connected) peer.session = session;
-      else this.earlySession = session;
-    });
-    return socket;
-  }
+  /** A session may come before the certificate is found good, and one that is resumed is not checked again. */
+  private readonly onSession = (session: Buffer): void => {
+    if (this.connected) this.keeper.peer.session = session;
+    else this.earlySession = session;
+  };
 
   private readonly onConnected = (): void => {
     this.connected = true;
@@ -173,6 +169,11 @@ export class Connection {
     this.listener = listener;
     this.sent = false;
     this.answered = false;
+    this.endByMs = nowMs + this.keeper.timeouts.totalMs;
+    assert(!this.writing && this.slab === null, 'a connection sends one request at a time');
+    const { body } = request;
+    this.slab = body === null || body instanceof Uint8Array ? null : body.slab;
+    this.slab?.pool.retain(this.slab);
     this.reader.begin();
     if (this.connected && isTurnEnd() && turnCount() - this.freeSinceTurn >= TURNS_FOR_A_LOOK) {
       this.send();
@@ -188,15 +189,16 @@ export class Connection {
     this.request = null;
     this.head = '';
     this.sent = true;
+    this.writing = true;
     const { body } = request;
     if (body === null) {
-      socket.write(head, 'latin1');
+      socket.write(head, 'latin1', this.onWritten);
     } else if (body instanceof Uint8Array) {
       this.sendInTwo(head, body);
     } else if (head.length <= body.start) {
       const { buffer, start, end } = body;
       buffer.write(head, start - head.length, head.length, 'latin1');
-      socket.write(buffer.subarray(start - head.length, end));
+      socket.write(buffer.subarray(start - head.length, end), this.onWritten);
     } else {
       this.sendInTwo(head, body.buffer.subarray(body.start, body.end));
     }
@@ -206,8 +208,22 @@ export class Connection {
     const { socket } = this;
     socket.cork();
     socket.write(head, 'latin1');
-    socket.write(body);
+    socket.write(body, this.onWritten);
     socket.uncork();
+  }
+
+  /** Neither Node nor the system reads the request's memory any more, whether it went out or not. */
+  private readonly onWritten = (): void => {
+    this.writing = false;
+    this.releaseSlab();
+    // The reply has ended before.
+    if (this.listener === null && !this.closed) this.becomeFree();
+  };
+
+  private releaseSlab(): void {
+    const { slab } = this;
+    this.slab = null;
+    slab?.pool.release(slab);
   }
 
   private readonly onRead = (length: number): boolean => {
@@ -253,20 +269,24 @@ export class Connection {
   /** The reply is complete. */
   private finish(): void {
     const { listener, reader } = this;
-    // The kernel has taken the last byte of it, then.
-    const requestWritten = this.sent && this.socket.writableLength === 0 && this.socket.errored === null;
     this.listener = null;
     const keptMs = this.keptMs();
-    if (reader.reusable && requestWritten && keptMs > 0 && !this.closed) {
+    if (reader.reusable && keptMs > 0 && !this.closed && this.socket.errored === null) {
       this.exchanges += 1;
-      this.freeSinceTurn = turnCount();
       if (this.paused) this.resume();
-      this.lendableUntilMs = this.readAtMs + keptMs;
-      this.keeper.onFree(this);
+      // Over TLS nearly every write calls back after the reply to it where the provider answers at once.
+      if (this.writing) this.lendableUntilMs = this.readAtMs + Math.min(keptMs, WRITE_WAIT_MS);
+      else this.becomeFree();
     } else {
       this.close();
     }
-    listener?.onEnd(requestWritten);
+    listener?.onEnd();
+  }
+
+  private becomeFree(): void {
+    this.freeSinceTurn = turnCount();
+    this.lendableUntilMs = this.readAtMs + this.keptMs();
+    this.keeper.onFree(this);
   }
 
   private keptMs(): number {
@@ -308,13 +328,27 @@ export class Connection {
       return;
     }
     const waitedMs = nowMs - this.waitingSinceMs;
+    const isOver = nowMs > this.endByMs;
     if (!this.connected) {
-      if (waitedMs > timeouts.connectMs) this.fail('connect_failed');
+      if (isOver || waitedMs > timeouts.connectMs) this.fail('connect_failed');
     } else if (this.reader.head === null) {
-      if (waitedMs > timeouts.firstByteMs) this.fail('first_byte_timeout');
-    } else if (!this.paused && waitedMs > timeouts.idleMs) {
+      if (isOver || waitedMs > timeouts.firstByteMs) this.fail('first_byte_timeout');
+    } else if (isOver || (!this.paused && waitedMs > timeouts.idleMs)) {
       this.fail('cut');
     }
+  }
+
+  /** Nobody waits for the rest of the reply that `listener` hears: it ends within this time, and the connection now where its request is not written. */
+  hurry(listener: ExchangeListener, withinMs: number): void {
+    this.endByMs = Math.min(this.endByMs, this.keeper.clock.monotonicMs() + withinMs);
+    // A write over TLS calls back within the turn at the earliest.
+    if (this.writing) atTurnEnd(() => this.cutUnwritten(listener));
+  }
+
+  private cutUnwritten(listener: ExchangeListener): void {
+    // Without a listener the reply has ended meanwhile; with another one so has the write.
+    if (!this.writing || this.closed || (this.listener !== null && this.listener !== listener)) return;
+    this.fail('cut');
   }
 
   pause(): void {
@@ -344,6 +378,7 @@ export class Connection {
     if (this.closed) return;
     this.closed = true;
     this.request = null;
+    if (!this.writing) this.releaseSlab();
     this.socket.destroy();
     this.keeper.onClosed(this);
   }

@@ -1,5 +1,7 @@
 // Writes the head of an HTTP/1.1 request, and is the last guard against a value that would end its line or its head early.
 
+import type { Slab } from '../slab-pool.ts';
+
 /** What a request to a provider consists of. */
 export interface UpstreamRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -17,6 +19,8 @@ export interface BodyInRoom {
   readonly buffer: Buffer;
   readonly start: number;
   readonly end: number;
+  /** Whose buffer it is, to be held while anybody sends from it. null: the memory is this request's own and serves no other one. */
+  readonly slab: Slab | null;
 }
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;

@@ -17,12 +17,16 @@ import { refuseCharging, refuseKeyChange } from './key-payer.ts';
 import { findKey, KEY_COLUMNS, KEY_SOURCE, type KeyRow, toKey } from './key-rows.ts';
 import { refuseUnknownModels } from './model-access.ts';
 import { endPage, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
+import { refuseCount } from './refuse-count.ts';
 
 export interface KeySecrets {
   readonly masterKey: Buffer;
 }
 
-/** `not_found`: the organization, or the team or user in it; `field` says which. `permission_denied`: not the actor's to charge (key-payer.ts). */
+/**
+ * `not_found`: the organization, or the team or user in it; `field` says which. `permission_denied`: not the actor's to charge (key-payer.ts).
+ * `conflict`: the name is taken, or there are too many (refuse-count.ts).
+ */
 export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, actor: Actor, order: KeyOrder): Promise<KeyWithSecret | Refused> {
   const { organizationId, name, teamId = null, userId = null, payer = 'organization', allowedModels = null, expiresAtMs = null } = order;
   const fault = refuseFaults({ name: labelFault(name), expiresAtMs: expiryFault(expiresAtMs) });
@@ -38,6 +42,8 @@ export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, a
     if (missing !== null) return missing;
     const unknown = await refuseUnknownModels(client, allowedModels);
     if (unknown !== null) return unknown;
+    const full = await refuseKeyCount(client, actor, { organizationId, userId });
+    if (full !== null) return full;
     const walletId = payer === 'user' ? await ensureWallet(client, { organizationId, userId }) : null;
     if (isRefused(walletId)) return walletId as Refused;
     const { rows } = await client.query<{ id: string }>(
@@ -159,6 +165,15 @@ async function tellOf(client: PostgresClient, actor: Actor, action: AuditAction,
 
 async function auditKey(client: PostgresClient, actor: Actor, action: AuditAction, organizationId: string, before: Key | null, after: Key): Promise<void> {
   await recordAudit(client, actor, { organizationId, action, target: { kind: 'key', id: after.id }, before, after });
+}
+
+async function refuseKeyCount(
+  client: PostgresClient,
+  actor: Actor,
+  { organizationId, userId }: { organizationId: string; userId: string | null },
+): Promise<Refused | null> {
+  const full = await refuseCount(client, actor, 'keysOfOrganization', organizationId);
+  return full !== null || userId === null ? full : refuseCount(client, actor, 'keysOfMember', organizationId, userId);
 }
 
 /** null when all of them are there; they stay until the end of the transaction. */

@@ -13,6 +13,7 @@ import { change, NOT_FOUND, refuseFaults } from './change.ts';
 import { revokeKeysOfUser } from './keys.ts';
 import { addMembership, findMember, MEMBER_COLUMNS, MEMBER_SOURCE, type MembershipRow, mayChangeOwners, scopeExists, toMember } from './memberships.ts';
 import { endPage, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
+import { refuseCount } from './refuse-count.ts';
 
 const PERMISSION_DENIED: Refused = { refused: 'permission_denied', reason: 'only an owner makes or unmakes an owner' };
 
@@ -49,6 +50,8 @@ export async function addMember(postgres: Postgres, actor: Actor, scope: MemberS
   return change(postgres, 'email', async (client) => {
     if (!(await scopeExists(client, scope))) return NOT_FOUND;
     if (order.role === 'owner' && !(await mayChangeOwners(client, actor, scope))) return PERMISSION_DENIED;
+    const full = scope.teamId === null ? await refuseCount(client, actor, 'membersOfOrganization', scope.organizationId) : null;
+    if (full !== null) return full;
     const added = await addMembership(client, actor, scope, order);
     if (!isRefused(added)) await notifyPrincipalsChanged(client, [added.userId]);
     return added;

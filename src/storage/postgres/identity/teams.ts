@@ -10,6 +10,7 @@ import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, NOT_FOUND, refuseFaults } from './change.ts';
 import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
+import { refuseCount } from './refuse-count.ts';
 
 interface TeamRow {
   readonly id: string;
@@ -29,6 +30,8 @@ export async function createTeam(
   if (fault !== null) return fault;
   if (!areUuids(organizationId)) return NOT_FOUND;
   return change(postgres, 'slug', async (client) => {
+    const full = await refuseCount(client, actor, 'teamsOfOrganization', organizationId);
+    if (full !== null) return full;
     const { rows } = await client.query<TeamRow>(`INSERT INTO teams AS t (organization_id, slug, display_name) VALUES ($1, $2, $3) RETURNING ${COLUMNS}`, [
       organizationId,
       slug,

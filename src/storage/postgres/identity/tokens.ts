@@ -13,6 +13,7 @@ import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, invalid, NOT_FOUND, refuseFaults } from './change.ts';
 import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
+import { refuseCount } from './refuse-count.ts';
 
 interface TokenRow {
   readonly id: string;
@@ -50,6 +51,8 @@ export async function createToken(
     const user = await client.query('SELECT FROM users WHERE id = $1 FOR KEY SHARE', [userId]);
     if (user.rowCount === 0) return { ...NOT_FOUND, field: 'userId' };
     if (organizationId !== null && !(await mayWorkIn(client, userId, organizationId))) return { ...NOT_FOUND, field: 'organizationId' };
+    const full = await refuseCount(client, actor, 'tokensOfUser', userId);
+    if (full !== null) return full;
     const { rows } = await client.query<TokenRow>(
       `INSERT INTO access_tokens AS t (user_id, active_organization_id, name, token_hash, token_prefix, expires_at)
        VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6)) RETURNING ${COLUMNS}`,

@@ -1,6 +1,7 @@
-// `tollgate access`: which models an organization, a team or a key may use; a request needs all three to agree.
+// `tollgate access`: which models the platform lets an organization, a team or a key use; a request needs all three to agree, and the organization's
+// own lists with them.
 
-import type { ModelAccess } from '../domain/identity/model-access.ts';
+import type { AllowedModels, ModelAccess } from '../domain/identity/model-access.ts';
 import { getModelAccess, setModelAccess } from '../storage/postgres/identity/model-access.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
 import { withDatabase } from './database.ts';
@@ -13,7 +14,8 @@ export const accessCommand: Command = {
     'tollgate access clear --organization SLUG [--team SLUG | --key NAME|ID]',
     'tollgate access show --organization SLUG [--team SLUG | --key NAME|ID]',
   ],
-  summary: 'Sets the only models that an organization, team or key may use; lets it use all of them again; or shows them.',
+  summary:
+    'Sets the only models that the platform lets an organization, team or key use; lets it use all of them again; or shows them and what the organization sets itself.',
   run,
 };
 
@@ -28,7 +30,10 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const models = action === 'set' ? parseModels(requireOption(values.models, 'models')) : null;
   const access = await withDatabase(environment, async (postgres) => {
     const { scope, words } = await findScope(postgres, values);
-    const result = action === 'show' ? await getModelAccess(postgres, scope) : await setModelAccess(postgres, commandActor(environment), scope, models);
+    const result =
+      action === 'show'
+        ? await getModelAccess(postgres, scope)
+        : await setModelAccess(postgres, commandActor(environment), scope, { setBy: 'platform', models });
     return expectDone(result, words);
   });
   printAccess(access, print);
@@ -42,8 +47,13 @@ export function parseModels(text: string): readonly string[] {
   return models;
 }
 
-function printAccess({ allowedModels }: ModelAccess, print: CommandContext['print']): void {
-  if (allowedModels === null) print('every model');
-  else if (allowedModels.length === 0) print('no model');
-  else for (const id of allowedModels) print(id);
+function printAccess({ allowedModels, allowedModelsSetBy: { platform, organization } }: ModelAccess, print: CommandContext['print']): void {
+  print(`allowed\t${renderModels(allowedModels)}`);
+  print(`set by platform\t${renderModels(platform)}`);
+  print(`set by organization\t${renderModels(organization)}`);
+}
+
+function renderModels(models: AllowedModels): string {
+  if (models === null) return 'every model';
+  return models.length === 0 ? 'no model' : models.join(',');
 }

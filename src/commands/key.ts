@@ -1,5 +1,6 @@
 // `tollgate key`: makes, lists, changes, rotates and revokes inference keys of a running installation.
 
+import type { ModelAccessOrder } from '../domain/identity/model-access.ts';
 import { createKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys.ts';
 import { rotateKey } from '../storage/postgres/identity/rotate-key.ts';
 import { parseModels } from './access.ts';
@@ -62,7 +63,7 @@ async function create(values: Values, { organization, name }: Named, { environme
   const expiresAtMs = values.expires === undefined ? null : parseExpiry(values.expires);
   const payer = values.payer ?? 'organization';
   if (payer !== 'organization' && payer !== 'user') throw new UsageFault(`--payer: must be organization or user, got "${payer}"`);
-  const allowedModels = values.models === undefined ? null : parseModels(values.models);
+  const allowedModels = readModels(values.models);
   const made = await withDatabase(environment, async (postgres, config) => {
     const tenant = await findOrganization(postgres, organization);
     const team = values.team === undefined ? null : await findTeam(postgres, tenant, values.team);
@@ -77,7 +78,7 @@ async function create(values: Values, { organization, name }: Named, { environme
 async function update(values: Values, { organization, name }: Named, { environment, print }: CommandContext): Promise<number> {
   const change = {
     name: values.rename,
-    allowedModels: values.models === undefined ? undefined : values.models === 'all' ? null : parseModels(values.models),
+    allowedModels: values.models === 'all' ? ({ setBy: 'platform', models: null } as const) : readModels(values.models),
     expiresAtMs: values.expires === undefined ? undefined : values.expires === 'never' ? null : parseExpiry(values.expires),
   };
   if (Object.values(change).every((value) => value === undefined)) throw new UsageFault('nothing to change: give --rename, --models or --expires');
@@ -127,6 +128,11 @@ async function list(values: Values, organization: string, { environment, print }
     }
   });
   return 0;
+}
+
+/** The command line speaks for the platform: what it allows, the organization cannot widen. */
+function readModels(text: string | undefined): ModelAccessOrder | undefined {
+  return text === undefined ? undefined : { setBy: 'platform', models: parseModels(text) };
 }
 
 /** A date is the end of that day in UTC; an instant is itself. */

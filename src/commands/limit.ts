@@ -1,6 +1,7 @@
-// `tollgate limit`: ceilings on the use of an organization, or of a team, member or key in it.
+// `tollgate limit`: the platform's ceilings on the use of an organization, or of a team, member or key in it; listed with the organization's own.
 
 import type { UsageLimit } from '../domain/configuration/configuration.ts';
+import type { SetLimit } from '../domain/identity/limits.ts';
 import { formatUsdString } from '../domain/money/format.ts';
 import { parseUsd } from '../domain/money/parse-usd.ts';
 import { NOT_FOUND } from '../storage/postgres/identity/change.ts';
@@ -17,7 +18,8 @@ export const limitCommand: Command = {
     'tollgate limit remove --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND [--window WINDOW] [--model ID]',
     'tollgate limit list --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID]',
   ],
-  summary: 'Sets, removes or lists ceilings on use. KIND: requests_per_minute, tokens_per_minute, concurrent_requests, budget.',
+  summary:
+    'Sets or removes what the platform sets on use, or lists it with what the organization sets itself. KIND: requests_per_minute, tokens_per_minute, concurrent_requests, budget.',
   run,
 };
 
@@ -61,7 +63,7 @@ async function set(values: Values, { environment, print }: CommandContext): Prom
   await withDatabase(environment, async (postgres) => {
     const { scope, words } = await findScopeOrMember(postgres, values);
     const next = (before: readonly UsageLimit[]) => [...before.filter((one) => render(one) !== render(limit)), limit];
-    printAll(expectDone(await changeLimits(postgres, commandActor(environment), scope, next), words).items, print);
+    printAll(expectDone(await changeLimits(postgres, commandActor(environment), scope, { setBy: 'platform', next }), words).items, print);
   });
   return 0;
 }
@@ -71,7 +73,10 @@ async function remove(values: Values, { environment, print }: CommandContext): P
   await withDatabase(environment, async (postgres) => {
     const { scope, words } = await findScopeOrMember(postgres, values);
     const next = (before: readonly UsageLimit[]) => (before.some((one) => render(one) === name) ? before.filter((one) => render(one) !== name) : NOT_FOUND);
-    printAll(expectDone(await changeLimits(postgres, commandActor(environment), scope, next), `limit "${name}" on ${words}`).items, print);
+    printAll(
+      expectDone(await changeLimits(postgres, commandActor(environment), scope, { setBy: 'platform', next }), `limit "${name}" on ${words}`).items,
+      print,
+    );
   });
   return 0;
 }
@@ -115,7 +120,10 @@ function render(name: Name): string {
   return name.model === undefined ? ofAll : `${ofAll} ${name.model}`;
 }
 
-function printAll(limits: readonly UsageLimit[], print: CommandContext['print']): void {
-  for (const limit of limits) print(`${render(limit)}\t${limit.kind === 'budget' ? `${formatUsdString(limit.limit)} USD` : limit.limit}`);
+function printAll(limits: readonly SetLimit[], print: CommandContext['print']): void {
+  for (const limit of limits) {
+    const amount = limit.kind === 'budget' ? `${formatUsdString(limit.limit)} USD` : limit.limit;
+    print(`${render(limit)}\t${amount}\tset by ${limit.setBy}`);
+  }
   if (limits.length === 0) print('no limits');
 }

@@ -51,9 +51,9 @@ export function createIdentityStore(postgres: Postgres, secrets: { readonly mast
     setActiveOrganization: (actor, name, organizationId) => setActiveOrganization(postgres, actor, name, organizationId),
 
     listLimits: (scope) => listLimits(postgres, scope),
-    replaceLimits: (actor, scope, limits) => replaceLimits(postgres, actor, scope, limits),
+    replaceLimits: (actor, scope, order) => replaceLimits(postgres, actor, scope, order),
     getModelAccess: (scope) => getModelAccess(postgres, scope),
-    setModelAccess: (actor, scope, allowedModels) => setModelAccess(postgres, actor, scope, allowedModels),
+    setModelAccess: (actor, scope, order) => setModelAccess(postgres, actor, scope, order),
     listAudit: (question) => listAudit(postgres, question),
 
     listPlatformAdministrators: (question) => listPlatformAdministrators(postgres, question),

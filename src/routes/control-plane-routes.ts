@@ -39,6 +39,7 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
     ...peopleRows(parts),
     ...ownKeyRows(parts),
     ...platformRows(parts),
+    ...platformCeilingRows(parts),
     ...routingRows(parts),
     ...organizationRows(parts),
     ...teamRows(parts),
@@ -85,16 +86,39 @@ function platformRows({ identity }: RouteParts): ControlPlaneRow[] {
     { method: 'POST', path: `${ORGANIZATION}/members/:userId/tokens`, ...platform, operation: tokens.issueMemberToken(identity) },
     { method: 'GET', path: `${ORGANIZATION}/teams`, ...platform, operation: teams.listTeams(identity, NAMED) },
     { method: 'GET', path: `${ORGANIZATION}/keys`, ...platform, operation: keys.listKeys(identity, NAMED) },
-    { method: 'GET', path: `${ORGANIZATION}/limits`, ...platform, operation: limits.getLimits(identity, NAMED, limits.ORGANIZATION_LIMITS) },
-    { method: 'PUT', path: `${ORGANIZATION}/limits`, ...platform, operation: limits.replaceLimits(identity, NAMED, limits.ORGANIZATION_LIMITS) },
-    { method: 'GET', path: `${ORGANIZATION}/model-access`, ...platform, operation: models.getModelAccess(identity, NAMED, models.ORGANIZATION_MODELS) },
-    { method: 'PUT', path: `${ORGANIZATION}/model-access`, ...platform, operation: models.setModelAccess(identity, NAMED, models.ORGANIZATION_MODELS) },
     { method: 'GET', path: `${ORGANIZATION}/audit`, ...platform, operation: audit.listAudit(identity, NAMED) },
     { method: 'GET', path: '/v1/admin/audit', ...platform, operation: audit.listPlatformAudit(identity) },
     { method: 'GET', path: ADMINISTRATORS, ...platform, operation: administrators.listPlatformAdministrators(identity) },
     { method: 'POST', path: ADMINISTRATORS, ...platform, operation: administrators.addPlatformAdministrator(identity) },
     { method: 'DELETE', path: `${ADMINISTRATORS}/:userId`, ...platform, operation: administrators.removePlatformAdministrator(identity) },
   ];
+}
+
+/** What the platform sets on an organization and on what is in it; what the organization sets itself is set and shown below its own paths too. */
+function platformCeilingRows({ identity }: RouteParts): ControlPlaneRow[] {
+  const platform = { permission: 'platform.admin', scope: 'platform' } as const;
+  const team = `${ORGANIZATION}/teams/:teamId`;
+  const key = `${ORGANIZATION}/keys/:keyId`;
+  const limitRows = ([path, bearer]: readonly [string, limits.LimitBearer]): ControlPlaneRow[] => [
+    { method: 'GET', path: `${path}/limits`, ...platform, operation: limits.getLimits(identity, NAMED, bearer) },
+    { method: 'PUT', path: `${path}/limits`, ...platform, operation: limits.replaceLimits(identity, NAMED, bearer) },
+  ];
+  const modelRows = ([path, bearer]: readonly [string, models.ModelBearer]): ControlPlaneRow[] => [
+    { method: 'GET', path: `${path}/model-access`, ...platform, operation: models.getModelAccess(identity, NAMED, bearer) },
+    { method: 'PUT', path: `${path}/model-access`, ...platform, operation: models.setModelAccess(identity, NAMED, bearer) },
+  ];
+  const limited = [
+    [ORGANIZATION, limits.ORGANIZATION_LIMITS],
+    [team, limits.TEAM_LIMITS],
+    [`${ORGANIZATION}/members/:userId`, limits.MEMBER_LIMITS],
+    [key, limits.KEY_LIMITS],
+  ] as const;
+  const listed = [
+    [ORGANIZATION, models.ORGANIZATION_MODELS],
+    [team, models.TEAM_MODELS],
+    [key, models.KEY_MODELS],
+  ] as const;
+  return [...limited.flatMap(limitRows), ...listed.flatMap(modelRows)];
 }
 
 function routingRows({ routing, previewRoute }: RouteParts): ControlPlaneRow[] {

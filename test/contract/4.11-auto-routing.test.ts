@@ -34,7 +34,7 @@ let routing: RoutingInstallation;
 before(async () => {
   routing = await startRoutingInstallation();
   // Access is judged by what the credential is known for, so it is set before its first use.
-  await routing.postgres.query(`UPDATE organizations SET allowed_models = '{sim/elsewhere}' WHERE slug = 'denied'`);
+  await routing.postgres.query(`UPDATE organizations SET platform_allowed_models = '{sim/elsewhere}' WHERE slug = 'denied'`);
 });
 after(() => routing?.stop());
 

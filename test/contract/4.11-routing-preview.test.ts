@@ -35,8 +35,8 @@ let routing: RoutingInstallation;
 const ids = new Map<string, string>();
 before(async () => {
   routing = await startRoutingInstallation();
-  await routing.postgres.query(`UPDATE organizations SET allowed_models = '{sim/elsewhere}' WHERE slug = 'denied'`);
-  await routing.postgres.query(`UPDATE organizations SET allowed_models = '{sim/claude,sim/large}' WHERE slug = 'free'`);
+  await routing.postgres.query(`UPDATE organizations SET platform_allowed_models = '{sim/elsewhere}' WHERE slug = 'denied'`);
+  await routing.postgres.query(`UPDATE organizations SET platform_allowed_models = '{sim/claude,sim/large}' WHERE slug = 'free'`);
   const { rows } = await routing.postgres.query<{ slug: string; id: string }>('SELECT slug, id FROM organizations');
   for (const { slug, id } of rows) ids.set(slug, id);
 });

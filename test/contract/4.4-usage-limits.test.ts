@@ -21,12 +21,12 @@ describe('current usage limits', () => {
     fields: Pick<PrincipalLimit, 'scope' | 'kind' | 'amount'> & Partial<PrincipalLimit>,
     userId: string | null = null,
   ): Promise<PrincipalLimit> {
-    const { window = null, model = null, kind, amount } = fields;
+    const { setBy = 'platform', window = null, model = null, kind, amount } = fields;
     const { rows } = await postgres.query<{ id: string }>(
-      'INSERT INTO usage_limits (organization_id, user_id, kind, time_window, amount, model) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id',
-      [acme.organizationId, userId, kind, window, amount.toString(), model],
+      'INSERT INTO usage_limits (organization_id, user_id, kind, time_window, amount, model, set_by) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id',
+      [acme.organizationId, userId, kind, window, amount.toString(), model, setBy],
     );
-    return { window, model, ...fields, id: rows[0]?.id ?? '' };
+    return { window, model, setBy, ...fields, id: rows[0]?.id ?? '' };
   }
 
   before(async () => {
@@ -39,7 +39,7 @@ describe('current usage limits', () => {
       await limit({ scope: 'organization', kind: 'requests_per_minute', amount: 600n }),
       await limit({ scope: 'organization', kind: 'budget', window: 'month', amount: 100_500_000_000_000n }),
       await limit({ scope: 'organization', kind: 'concurrent_requests', amount: 5n }),
-      await limit({ scope: 'user', kind: 'tokens_per_minute', amount: 1_000n, model: 'sim/small' }, userId),
+      await limit({ scope: 'user', setBy: 'organization', kind: 'tokens_per_minute', amount: 1_000n, model: 'sim/small' }, userId),
     );
     const ofAcme = { ...acme, billed: true, userId };
     front = await startBillingFront(postgres, {
@@ -62,10 +62,50 @@ describe('current usage limits', () => {
     const next = new Date();
     const resetsAt = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1)).toISOString();
     assert.deepEqual(found, [
-      { scope: 'organization', kind: 'requests_per_minute', window: null, limit: 600, used: 0, remaining: 600, resets_at: null, model: null },
-      { scope: 'organization', kind: 'budget', window: 'month', limit: '100.5', used: '0', remaining: '100.5', resets_at: resetsAt, model: null },
-      { scope: 'organization', kind: 'concurrent_requests', window: null, limit: 5, used: null, remaining: null, resets_at: null, model: null },
-      { scope: 'user', kind: 'tokens_per_minute', window: null, limit: 1_000, used: 0, remaining: 1_000, resets_at: null, model: 'sim/small' },
+      {
+        scope: 'organization',
+        set_by: 'platform',
+        kind: 'requests_per_minute',
+        window: null,
+        limit: 600,
+        used: 0,
+        remaining: 600,
+        resets_at: null,
+        model: null,
+      },
+      {
+        scope: 'organization',
+        set_by: 'platform',
+        kind: 'budget',
+        window: 'month',
+        limit: '100.5',
+        used: '0',
+        remaining: '100.5',
+        resets_at: resetsAt,
+        model: null,
+      },
+      {
+        scope: 'organization',
+        set_by: 'platform',
+        kind: 'concurrent_requests',
+        window: null,
+        limit: 5,
+        used: null,
+        remaining: null,
+        resets_at: null,
+        model: null,
+      },
+      {
+        scope: 'user',
+        set_by: 'organization',
+        kind: 'tokens_per_minute',
+        window: null,
+        limit: 1_000,
+        used: 0,
+        remaining: 1_000,
+        resets_at: null,
+        model: 'sim/small',
+      },
     ]);
     assert.deepEqual(await current('unlimited'), []);
   });

@@ -54,7 +54,7 @@ interface Expected {
   readonly result?: Readonly<Record<string, unknown>>;
 }
 
-const OF_ORGANIZATION = { scope: 'organization', window: null, model: null };
+const OF_ORGANIZATION = { scope: 'organization', set_by: 'platform', window: null, model: null };
 
 describe('admission refusals as they are raised', () => {
   const adminToken = randomBytes(24).toString('base64url');
@@ -126,7 +126,7 @@ describe('admission refusals as they are raised', () => {
   });
 
   test('usage_limit_exceeded, by the name of the budget and with the time at which it begins anew', async () => {
-    const result = { scope: 'organization', kind: 'budget', window: 'hour', limit: '0.000001', model: null };
+    const result = { scope: 'organization', set_by: 'platform', kind: 'budget', window: 'hour', limit: '0.000001', model: null };
     await expectOnAllRoutes('spent', { status: 429, code: 'usage_limit_exceeded', family: 'traffic', retryable: false, retryAfter: [1, 3_600], result });
   });
 

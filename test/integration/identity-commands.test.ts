@@ -136,13 +136,14 @@ test('limits: of an organization, team, member and key; set one by one, removed,
     await run(limitCommand, `set ${whose} --kind budget --window month --limit 100.00`);
     await run(limitCommand, `set ${whose} --kind budget --window day --limit 10`);
     assert.deepEqual(await run(limitCommand, `set ${whose} --kind requests_per_minute --limit 0`), [
-      'budget day\t10 USD',
-      'budget month\t100 USD',
-      'requests_per_minute\t0',
+      'budget day\t10 USD\tset by platform',
+      'budget month\t100 USD\tset by platform',
+      'requests_per_minute\t0\tset by platform',
     ]);
     await run(limitCommand, `remove ${whose} --kind budget --window month`);
     await assert.rejects(run(limitCommand, `remove ${whose} --kind budget --window month`), /there is no limit "budget month" on /);
-    assert.deepEqual(await run(limitCommand, `list ${whose}`), ['budget day\t10 USD', 'requests_per_minute\t0']);
+    const left = ['budget day\t10 USD\tset by platform', 'requests_per_minute\t0\tset by platform'];
+    assert.deepEqual(await run(limitCommand, `list ${whose}`), left);
   }
   for (const wrong of [
     '--kind requests --limit 5',
@@ -165,6 +166,8 @@ test('limits: of an organization, team, member and key; set one by one, removed,
   assert.equal((await actionsOf('limits')).filter((action) => action === 'limits.replace').length, 4 * 5);
 });
 
+const shownLists = (models: string) => [`allowed\t${models}`, `set by platform\t${models}`, 'set by organization\tevery model'];
+
 test('model access: of an organization, team and key; set, shown, cleared', async () => {
   for (const id of ['m/a', 'm/b']) {
     await postgres.query(`INSERT INTO models (id, display_name, kind, tokenizer) VALUES ($1, $1, 'text', 'o200k_base')`, [id]);
@@ -174,13 +177,13 @@ test('model access: of an organization, team and key; set, shown, cleared', asyn
   const [secret] = await run(keyCommand, 'create --organization access --name ci --team lab');
   for (const scope of ['', ' --team lab', ' --key ci']) {
     const whose = `--organization access${scope}`;
-    assert.deepEqual(await run(accessCommand, `show ${whose}`), ['every model']);
-    assert.deepEqual(await run(accessCommand, `set ${whose} --models m/a,m/b`), ['m/a', 'm/b']);
-    assert.deepEqual(await run(accessCommand, `set ${whose} --models m/b`), ['m/b']);
+    assert.deepEqual(await run(accessCommand, `show ${whose}`), shownLists('every model'));
+    assert.deepEqual(await run(accessCommand, `set ${whose} --models m/a,m/b`), shownLists('m/a,m/b'));
+    assert.deepEqual(await run(accessCommand, `set ${whose} --models m/b`), shownLists('m/b'));
     assert.deepEqual((await principalOf(secret))?.allowedModels, new Set(['m/b']));
-    assert.deepEqual(await run(accessCommand, `clear ${whose}`), ['every model']);
+    assert.deepEqual(await run(accessCommand, `clear ${whose}`), shownLists('every model'));
     await assert.rejects(run(accessCommand, `set ${whose} --models m/none`), /there is no model "m\/none" in the catalog/);
-    assert.deepEqual(await run(accessCommand, `show ${whose}`), ['every model']);
+    assert.deepEqual(await run(accessCommand, `show ${whose}`), shownLists('every model'));
   }
   for (const line of ['set --organization access', 'set --organization access --models m/a,', 'clear --organization access --models m/a', 'set --models m/a']) {
     await assert.rejects(run(accessCommand, line), { name: 'UsageFault' }, line);

@@ -29,7 +29,7 @@ import { silentLog, startTestPostgres, type TestPostgres } from '../support/post
 const secrets = { masterKey: randomBytes(32) };
 const pepper = derivePepper(secrets.masterKey);
 const OPERATOR: Actor = { kind: 'cli', userId: null, label: 'test' };
-const LIMITS = [{ kind: 'requests_per_minute', limit: 5n }] as const;
+const LIMITS = { setBy: 'organization', limits: [{ kind: 'requests_per_minute', limit: 5n }] } as const;
 
 function done<T>(result: T | Refused): T {
   if (isRefused(result)) assert.fail(JSON.stringify(result));
@@ -143,7 +143,10 @@ describe('what a change makes gateways ask again', () => {
       reaches: ['plainKey'],
     },
     'a team’s limits are changed': { change: () => replaceLimits(postgres, OPERATOR, { kind: 'team', organizationId, teamId }, LIMITS), reaches: ['teamKey'] },
-    'a team’s models are changed': { change: () => setModelAccess(postgres, OPERATOR, { kind: 'team', organizationId, teamId }, null), reaches: ['teamKey'] },
+    'a team’s models are changed': {
+      change: () => setModelAccess(postgres, OPERATOR, { kind: 'team', organizationId, teamId }, { setBy: 'organization', models: null }),
+      reaches: ['teamKey'],
+    },
     'a member’s limits are changed': {
       change: () => replaceLimits(postgres, OPERATOR, { kind: 'user', organizationId, userId }, LIMITS),
       reaches: ['teamKey', 'memberToken'],
@@ -169,7 +172,7 @@ describe('what a change makes gateways ask again', () => {
       reaches: ['teamKey', 'plainKey', 'ownerToken', 'memberToken'],
     },
     'an organization’s models are changed': {
-      change: () => setModelAccess(postgres, OPERATOR, { kind: 'organization', organizationId }, null),
+      change: () => setModelAccess(postgres, OPERATOR, { kind: 'organization', organizationId }, { setBy: 'platform', models: null }),
       reaches: ['teamKey', 'plainKey', 'ownerToken', 'memberToken'],
     },
     'an organization’s billing is changed': {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import type { UsageLimit } from '../../src/domain/configuration/configuration.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
 import type { MemberScope } from '../../src/domain/identity/member.ts';
@@ -48,6 +49,8 @@ beforeEach(async () => {
   postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
 });
 afterEach(() => postgres.close());
+
+const byPlatform = (...limits: UsageLimit[]) => ({ setBy: 'platform', limits }) as const;
 
 function done<T>(result: T | Refused): T {
   if (isRefused(result)) assert.fail(JSON.stringify(result));
@@ -124,7 +127,7 @@ describe('teams', () => {
     assert.deepEqual(done(await listTeams(postgres, { organizationId })).items, [team]);
     assert.equal(done(await updateTeam(postgres, OPERATOR, name, { slug: 'lab', displayName: 'The Lab' })).slug, 'lab');
     done(await addMember(postgres, OPERATOR, { ...scope, teamId: team.id }, { email: 'owner@acme.test', role: 'owner' }));
-    done(await replaceLimits(postgres, OPERATOR, { kind: 'team', ...name }, [{ kind: 'requests_per_minute', limit: 5n }]));
+    done(await replaceLimits(postgres, OPERATOR, { kind: 'team', ...name }, { setBy: 'platform', limits: [{ kind: 'requests_per_minute', limit: 5n }] }));
     const key = done(await createKey(postgres, secrets, OPERATOR, { organizationId, name: 'ci', teamId: team.id }));
     assert.equal(await refusal(deleteTeam(postgres, OPERATOR, name)), 'conflict');
     done(await revokeKey(postgres, OPERATOR, { organizationId, keyId: key.id }));
@@ -217,7 +220,7 @@ describe('keys', () => {
       teamId: team.id,
       userId: ownerId,
       payer: 'user',
-      allowedModels: ['m/a'],
+      allowedModels: { setBy: 'organization', models: ['m/a'] },
       expiresAtMs: 1_900_000_000_123,
     } as const;
     const made = done(await createKey(postgres, secrets, OPERATOR, order));
@@ -247,10 +250,15 @@ describe('keys', () => {
     });
     assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, order)), 'conflict');
     assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', payer: 'user' })), 'invalid');
-    assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', allowedModels: ['m/none'] })), 'invalid');
+    assert.equal(
+      await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', allowedModels: { setBy: 'organization', models: ['m/none'] } })),
+      'invalid',
+    );
     assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', userId: randomUUID() })), 'not_found');
-    const changed = done(await updateKey(postgres, OPERATOR, name, { name: 'shell', allowedModels: null, expiresAtMs: null }));
-    assert.deepEqual(changed, { ...shown, name: 'shell', allowedModels: null, expiresAtMs: null });
+    const every = { setBy: 'organization', models: null } as const;
+    const changed = done(await updateKey(postgres, OPERATOR, name, { name: 'shell', allowedModels: every, expiresAtMs: null }));
+    const allowed = { allowedModels: null, allowedModelsSetBy: { platform: null, organization: null } };
+    assert.deepEqual(changed, { ...shown, ...allowed, name: 'shell', expiresAtMs: null });
     assert.ok(done(await revokeKey(postgres, OPERATOR, name)).revokedAtMs);
     assert.equal(await principalOf(secret), null);
     done(await revokeKey(postgres, OPERATOR, name));
@@ -287,7 +295,8 @@ describe('keys', () => {
     const { id: keyId, secret } = done(await createKey(postgres, secrets, OPERATOR, { organizationId, name: 'ci', teamId: team.id }));
     const allowed = async () => (await principalOf(secret))?.allowedModels ?? null;
     assert.equal(await allowed(), null);
-    const set = async (scope: Parameters<typeof setModelAccess>[2], models: string[] | null) => done(await setModelAccess(postgres, OPERATOR, scope, models));
+    const set = async (scope: Parameters<typeof setModelAccess>[2], models: string[] | null) =>
+      done(await setModelAccess(postgres, OPERATOR, scope, { setBy: 'platform', models }));
     await set({ kind: 'organization', organizationId }, ['m/a', 'm/b']);
     assert.deepEqual(await allowed(), new Set(['m/a', 'm/b']));
     await set({ kind: 'team', organizationId, teamId: team.id }, ['m/b', 'm/c']);
@@ -296,8 +305,14 @@ describe('keys', () => {
     assert.deepEqual(await allowed(), new Set());
     await set({ kind: 'organization', organizationId }, null);
     assert.deepEqual(await allowed(), new Set(['m/c']));
-    assert.deepEqual(await getModelAccess(postgres, { kind: 'key', organizationId, keyId }), { allowedModels: ['m/c'] });
-    assert.equal(await refusal(setModelAccess(postgres, OPERATOR, { kind: 'organization', organizationId }, ['m/none'])), 'invalid');
+    assert.deepEqual(await getModelAccess(postgres, { kind: 'key', organizationId, keyId }), {
+      allowedModels: ['m/c'],
+      allowedModelsSetBy: { platform: ['m/c'], organization: null },
+    });
+    assert.equal(
+      await refusal(setModelAccess(postgres, OPERATOR, { kind: 'organization', organizationId }, { setBy: 'platform', models: ['m/none'] })),
+      'invalid',
+    );
   });
 });
 
@@ -368,12 +383,12 @@ describe('limits', () => {
     const ofOrganization = { kind: 'organization', organizationId } as const;
     const ofUser = { kind: 'user', organizationId, userId: ownerId } as const;
     const budget = { kind: 'budget', window: 'month', limit: picoUsd(10n ** 14n) } as const;
-    done(await replaceLimits(postgres, OPERATOR, ofOrganization, [budget, { kind: 'requests_per_minute', limit: 60n }]));
-    done(await replaceLimits(postgres, OPERATOR, ofUser, [{ kind: 'concurrent_requests', limit: 2n }]));
-    done(await replaceLimits(postgres, OPERATOR, ofOrganization, [budget]));
-    assert.deepEqual(await listLimits(postgres, ofOrganization), { items: [budget] });
-    assert.deepEqual(await listLimits(postgres, ofUser), { items: [{ kind: 'concurrent_requests', limit: 2n }] });
-    assert.equal(await refusal(replaceLimits(postgres, OPERATOR, ofOrganization, [budget, budget])), 'invalid');
+    done(await replaceLimits(postgres, OPERATOR, ofOrganization, byPlatform(budget, { kind: 'requests_per_minute', limit: 60n })));
+    done(await replaceLimits(postgres, OPERATOR, ofUser, byPlatform({ kind: 'concurrent_requests', limit: 2n })));
+    done(await replaceLimits(postgres, OPERATOR, ofOrganization, byPlatform(budget)));
+    assert.deepEqual(await listLimits(postgres, ofOrganization), { items: [{ ...budget, setBy: 'platform' }] });
+    assert.deepEqual(await listLimits(postgres, ofUser), { items: [{ kind: 'concurrent_requests', limit: 2n, setBy: 'platform' }] });
+    assert.equal(await refusal(replaceLimits(postgres, OPERATOR, ofOrganization, byPlatform(budget, budget))), 'invalid');
   });
 });
 
@@ -399,10 +414,10 @@ describe('tenants', () => {
       createKey(postgres, secrets, OPERATOR, { organizationId, name: 'a', teamId: team }),
       createKey(postgres, secrets, OPERATOR, { organizationId, name: 'b', userId: user }),
       getModelAccess(postgres, { kind: 'team', organizationId, teamId: team }),
-      setModelAccess(postgres, OPERATOR, { kind: 'key', organizationId, keyId: key }, []),
+      setModelAccess(postgres, OPERATOR, { kind: 'key', organizationId, keyId: key }, { setBy: 'platform', models: [] }),
       listLimits(postgres, { kind: 'user', organizationId, userId: user }),
-      replaceLimits(postgres, OPERATOR, { kind: 'key', organizationId, keyId: key }, []),
-      replaceLimits(postgres, OPERATOR, { kind: 'team', organizationId, teamId: team }, []),
+      replaceLimits(postgres, OPERATOR, { kind: 'key', organizationId, keyId: key }, byPlatform()),
+      replaceLimits(postgres, OPERATOR, { kind: 'team', organizationId, teamId: team }, byPlatform()),
     ];
     const before = await postgres.query('SELECT count(*)::int AS n FROM audit_log');
     const foreignAnswers = await Promise.all(attempts(teamId, keyId, ownerId));

@@ -118,7 +118,7 @@ describe('a key that its user pays for', () => {
       const actor = personOf(people[who]);
       assert.equal(await refusal(rotateKey(postgres, secrets, actor, name, { overlapSeconds: 0 })), 'permission_denied', who);
       assert.equal(await refusal(updateKey(postgres, actor, name, { expiresAtMs: null })), 'permission_denied', who);
-      assert.equal(await refusal(setModelAccess(postgres, actor, { kind: 'key', ...name }, null)), 'permission_denied', who);
+      assert.equal(await refusal(setModelAccess(postgres, actor, { kind: 'key', ...name }, { setBy: 'organization', models: null })), 'permission_denied', who);
     }
     assert.deepEqual(await getKey(postgres, name), shown);
     done(await updateKey(postgres, personOf(member), name, { name: 'laptop' }));

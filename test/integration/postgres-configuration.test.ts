@@ -13,6 +13,7 @@ import { loadCatalog } from '../../src/storage/postgres/catalog-store.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
 
 import { findKeyByNameOrId, revokeKey } from '../../src/storage/postgres/identity/keys.ts';
+import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { findOrganizationBySlug } from '../../src/storage/postgres/identity/organizations.ts';
 import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
@@ -312,6 +313,39 @@ async function revokeByName(name: string): Promise<void> {
   const revoked = await revokeKey(postgres, { kind: 'cli', userId: null, label: 'test' }, { organizationId: organization.id, keyId: key.id });
   assert.ok(!isRefused(revoked));
 }
+
+describe('limits of a file', () => {
+  test('are the platform’s: what the organization sets stays beside them, and a file that says nothing of limits lifts none', async () => {
+    const shown = async (): Promise<string[]> => {
+      const { rows } = await postgres.query<{ set_by: string; kind: string; amount: string }>(
+        'SELECT set_by, kind, amount::text FROM usage_limits ORDER BY set_by DESC, kind',
+      );
+      return rows.map(({ set_by, kind, amount }) => `${set_by} ${kind} ${amount}`);
+    };
+    const platforms = ['platform budget 100000000000000', 'platform requests_per_minute 600'];
+    const organizations = 'organization requests_per_minute 5';
+    await apply(FILE);
+    const organization = await findOrganizationBySlug(postgres, 'acme');
+    assert.ok(!isRefused(organization));
+    const scope = { kind: 'organization', organizationId: organization.id } as const;
+    const person = { kind: 'token', userId: null, label: 'test' } as const;
+    const own = { setBy: 'organization', limits: [{ kind: 'requests_per_minute', limit: 5n }] } as const;
+    assert.ok(!isRefused(await replaceLimits(postgres, person, scope, own)));
+    const before = await dump();
+    await apply(FILE);
+    assert.deepEqual(await dump(), before);
+    assert.deepEqual(await shown(), [...platforms, organizations]);
+
+    const silent = FILE.replace(/^    limits: .*\n/m, '');
+    assert.notEqual(silent, FILE);
+    await apply(silent);
+    assert.deepEqual(await dump(), before);
+    await apply(FILE.replace(/limits: .*/, 'limits: []'));
+    assert.deepEqual(await shown(), [organizations]);
+    await apply(FILE);
+    assert.deepEqual(await shown(), [...platforms, organizations]);
+  });
+});
 
 describe('listening', () => {
   test('a change is told with the id of whose credentials it is about, or as a catalog change; a new key is told to nobody', async () => {

@@ -75,9 +75,9 @@ describe('changing limits', () => {
     const ofModel = { kind: 'requests_per_minute', limit: 5n, model } as const;
     const tenant = await LimitedOrganization.create(postgres, { kind: 'requests_per_minute', limit: 9n }, ofModel);
     const { scope } = tenant;
-    const twice = await replaceLimits(postgres, OPERATOR, scope, [ofModel, { ...ofModel, limit: 6n }]);
+    const twice = await replaceLimits(postgres, OPERATOR, scope, { setBy: 'platform', limits: [ofModel, { ...ofModel, limit: 6n }] });
     assert.deepEqual(twice, { refused: 'invalid', field: 'limits', reason: 'must have at most one of each kind, window and model' });
-    const unknown = await replaceLimits(postgres, OPERATOR, scope, [{ ...ofModel, model: 'nobody/knows' }]);
+    const unknown = await replaceLimits(postgres, OPERATOR, scope, { setBy: 'platform', limits: [{ ...ofModel, model: 'nobody/knows' }] });
     assert.deepEqual(unknown, { refused: 'invalid', field: 'limits', reason: 'there is no model "nobody/knows" in the catalog' });
     await assert.rejects(
       postgres.query(

@@ -72,7 +72,7 @@ function makeRateScenario(random: SeededRandom): Scenario {
   const scenario = makeAnyScenario(random);
   const kind = random.pick(['requests_per_minute', 'tokens_per_minute'] as const);
   const amount = kind === 'requests_per_minute' ? BigInt(random.whole(2, 9)) : BigInt(random.whole(200, 900));
-  const limit: PrincipalLimit = { id: '10000000-0000-4000-8000-000000009000', scope: 'key', kind, window: null, amount, model: null };
+  const limit: PrincipalLimit = { id: '10000000-0000-4000-8000-000000009000', scope: 'key', setBy: 'platform', kind, window: null, amount, model: null };
   const walletId = '30000000-0000-4000-8000-000000000009';
   const payer: Payer = { organizationId: '20000000-0000-4000-8000-000000000009', walletId, limits: [limit] };
   const healMs = random.between(75_000, 135_000);
@@ -187,7 +187,7 @@ function makePayer(random: SeededRandom, index: number): Payer {
     for (let times = 0; times < 2 && random.chance(0.3); times += 1) {
       const window = kind === 'budget' ? random.pick(['hour', 'day', 'week', 'month'] as const) : null;
       const id = `10000000-0000-4000-8000-00000000${index}${limits.length}0${KINDS.indexOf(kind)}`;
-      limits.push({ id, scope: 'key', kind, window, amount: amountOf(random, kind), model: null });
+      limits.push({ id, scope: 'key', setBy: 'platform', kind, window, amount: amountOf(random, kind), model: null });
     }
   }
   const isBilled = random.chance(0.85);

@@ -36,7 +36,7 @@ export class LimitedOrganization {
   }
 
   async setLimits(scope: LimitScope, ...limits: UsageLimit[]): Promise<void> {
-    const stored = await replaceLimits(this.postgres, OPERATOR, scope, limits);
+    const stored = await replaceLimits(this.postgres, OPERATOR, scope, { setBy: 'platform', limits });
     assert.ok('items' in stored, 'the limits were refused');
   }
 

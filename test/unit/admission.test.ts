@@ -52,7 +52,7 @@ const PRINCIPAL: Principal = {
 const NOT_BILLED: Principal = { ...PRINCIPAL, billed: false, walletId: null };
 
 function limit(id: PrincipalLimit['kind'], amount: bigint, model: string | null = null): PrincipalLimit {
-  return { id, scope: 'team', kind: id, window: id === 'budget' ? 'day' : null, amount, model };
+  return { id, scope: 'team', setBy: 'organization', kind: id, window: id === 'budget' ? 'day' : null, amount, model };
 }
 
 const scanner = new RequestScanner();

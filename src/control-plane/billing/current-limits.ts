@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { CurrentLimit } from '../../domain/identity/current-limit.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
-import { showMomentOrNull, shownMoment } from '../identity/fields.ts';
+import { setByField, showMomentOrNull, shownMoment } from '../identity/fields.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';
 
@@ -11,6 +11,7 @@ const quantity = z.union([z.int(), z.string()]);
 const shown = z
   .object({
     scope: z.enum(['organization', 'team', 'user', 'key']),
+    set_by: setByField,
     kind: z.enum(['requests_per_minute', 'tokens_per_minute', 'concurrent_requests', 'budget']),
     window: z.enum(['hour', 'day', 'week', 'month']).nullable(),
     limit: quantity,
@@ -24,10 +25,20 @@ const shown = z
     description: 'A budget’s quantities are USD as decimal strings, the others whole numbers; null is not known. `model`: the limit holds for it alone.',
   });
 
-function show({ scope, kind, window, amount, used, remaining, resetsAtMs, model }: CurrentLimit): z.output<typeof shown> {
+function show({ scope, setBy, kind, window, amount, used, remaining, resetsAtMs, model }: CurrentLimit): z.output<typeof shown> {
   const quantityOf = (value: bigint) => (kind === 'budget' ? formatUsdString(value) : Number(value));
   const orNull = (value: bigint | null) => (value === null ? null : quantityOf(value));
-  return { scope, kind, window, limit: quantityOf(amount), used: orNull(used), remaining: orNull(remaining), resets_at: showMomentOrNull(resetsAtMs), model };
+  return {
+    scope,
+    set_by: setBy,
+    kind,
+    window,
+    limit: quantityOf(amount),
+    used: orNull(used),
+    remaining: orNull(remaining),
+    resets_at: showMomentOrNull(resetsAtMs),
+    model,
+  };
 }
 
 export function getCurrentLimits(store: BillingStore): Operation {

@@ -2,6 +2,7 @@
 
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { Principal } from '../../domain/identity/principal.ts';
+import type { SetBy } from '../../domain/identity/set-by.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Asked } from '../operation.ts';
@@ -13,18 +14,21 @@ type Question = Pick<Asked<unknown, unknown>, 'principal' | 'ids'>;
 export interface Tenancy {
   /** Ends the operationId. */
   readonly suffix: string;
+  /** Who sets what is set there: by the route and not by the caller, so that a platform administrator says which of the two is meant. */
+  readonly setBy: SetBy;
   readonly organizationId: (asked: Question) => string;
 }
 
 export const ACTIVE: Tenancy = {
   suffix: '',
+  setBy: 'organization',
   organizationId({ principal }) {
     assert(principal.organizationId !== null, 'the route table lets nobody without an active organization here');
     return principal.organizationId;
   },
 };
 
-export const NAMED: Tenancy = { suffix: 'OfOrganization', organizationId: ({ ids }) => idOf(ids, 'organizationId') };
+export const NAMED: Tenancy = { suffix: 'OfOrganization', setBy: 'platform', organizationId: ({ ids }) => idOf(ids, 'organizationId') };
 
 /** Lists what an organization has; an empty list must not stand for an organization that does not exist. */
 export async function listOf<T>(

@@ -13,6 +13,7 @@ export const emailField = z
   .regex(/^[^\s@\p{C}]+@[^\s@\p{C}]+$/u, 'must be an e-mail address');
 export const roleField = z.enum(['owner', 'admin', 'member']);
 export const billingField = z.enum(['prepaid', 'none']);
+export const setByField = z.enum(['platform', 'organization']);
 export const modelNameField = z.string().regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters without spaces');
 export const idField = z.uuid('must be a UUID').toLowerCase();
 /** A moment as clients write it; a time zone is part of it. */

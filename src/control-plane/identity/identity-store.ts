@@ -1,13 +1,13 @@
 // What identity operations ask of storage; the composition root puts it together. An expected no comes back as a value, never as a throw.
 
-import type { UsageLimit } from '../../domain/configuration/configuration.ts';
 import type { Token, TokenName, TokenOrder, TokenWithSecret } from '../../domain/identity/access-token.ts';
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { Key, KeyChange, KeyName, KeyOrder, KeyWithSecret } from '../../domain/identity/api-key.ts';
 import type { AuditEntry } from '../../domain/identity/audit-entry.ts';
 import type { LimitScope } from '../../domain/identity/limit-scope.ts';
+import type { Limits, LimitsOrder } from '../../domain/identity/limits.ts';
 import type { Member, MemberScope } from '../../domain/identity/member.ts';
-import type { ModelAccess, ModelAccessScope } from '../../domain/identity/model-access.ts';
+import type { ModelAccess, ModelAccessOrder, ModelAccessScope } from '../../domain/identity/model-access.ts';
 import type { Organization, OrganizationChange, OwnOrganization } from '../../domain/identity/organization.ts';
 import type { PlatformAdministrator } from '../../domain/identity/platform-administrator.ts';
 import type { Role } from '../../domain/identity/roles.ts';
@@ -16,10 +16,6 @@ import type { Page, PageQuestion } from '../../domain/lists/page.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';
 
 export type Answer<T> = Promise<T | Refused>;
-
-export interface Limits {
-  readonly items: readonly UsageLimit[];
-}
 
 export interface IdentityStore {
   listOrganizations(question: PageQuestion): Answer<Page<Organization>>;
@@ -55,9 +51,9 @@ export interface IdentityStore {
   setActiveOrganization(actor: Actor, name: TokenName, organizationId: string | null): Answer<Token>;
 
   listLimits(scope: LimitScope): Answer<Limits>;
-  replaceLimits(actor: Actor, scope: LimitScope, limits: readonly UsageLimit[]): Answer<Limits>;
+  replaceLimits(actor: Actor, scope: LimitScope, order: LimitsOrder): Answer<Limits>;
   getModelAccess(scope: ModelAccessScope): Answer<ModelAccess>;
-  setModelAccess(actor: Actor, scope: ModelAccessScope, allowedModels: readonly string[] | null): Answer<ModelAccess>;
+  setModelAccess(actor: Actor, scope: ModelAccessScope, order: ModelAccessOrder): Answer<ModelAccess>;
   listAudit(question: PageQuestion & { organizationId: string | null }): Answer<Page<AuditEntry>>;
 
   listPlatformAdministrators(question: PageQuestion): Answer<Page<PlatformAdministrator>>;

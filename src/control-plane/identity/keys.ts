@@ -2,10 +2,12 @@
 
 import { z } from 'zod';
 import type { Key, KeyName, KeyWithSecret } from '../../domain/identity/api-key.ts';
+import type { AllowedModels, ModelAccessOrder } from '../../domain/identity/model-access.ts';
 import { type Asked, type Operation, operation } from '../operation.ts';
 import { ACTIVE, actorOf, idOf, listOf, personOf, type Tenancy } from './asked-of.ts';
 import { idField, labelField, modelNameField, momentField, pageQuery, showMoment, showMomentOrNull, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
+import { showAccess, shownAccess } from './model-access.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 
 const MODELS_MAX = 1_000;
@@ -19,7 +21,7 @@ const shown = z
     team_id: shownId.nullable(),
     user_id: shownId.nullable(),
     payer: z.enum(['organization', 'user']),
-    allowed_models: z.array(z.string()).nullable(),
+    ...shownAccess,
     created_at: shownMoment,
     expires_at: shownMoment.nullable(),
     revoked_at: shownMoment.nullable(),
@@ -36,7 +38,7 @@ function show(key: Key): z.output<typeof shown> {
     team_id: key.teamId,
     user_id: key.userId,
     payer: key.payer,
-    allowed_models: key.allowedModels === null ? null : [...key.allowedModels],
+    ...showAccess(key),
     created_at: showMoment(key.createdAtMs),
     expires_at: showMomentOrNull(key.expiresAtMs),
     revoked_at: showMomentOrNull(key.revokedAtMs),
@@ -53,6 +55,11 @@ const expiry = momentField.nullable();
 
 function readExpiry(text: string | null | undefined): number | null | undefined {
   return typeof text === 'string' ? Date.parse(text) : text;
+}
+
+/** Every route of keys is an organization's own, so that it says what the organization allows; left out, it says nothing. */
+function readModels(models: AllowedModels | undefined): ModelAccessOrder | undefined {
+  return models === undefined ? undefined : { setBy: ACTIVE.setBy, models };
 }
 
 /** Whose keys a route is about. */
@@ -120,7 +127,7 @@ export function createKey(store: IdentityStore): Operation {
         teamId: team_id,
         userId: user_id,
         payer,
-        allowedModels: allowed_models,
+        allowedModels: readModels(allowed_models),
         expiresAtMs: readExpiry(expires_at),
       };
       return shownOrRefused(await store.createKey(actorOf(asked.principal), order), showWithSecret);
@@ -139,7 +146,7 @@ export function createMyKey(store: IdentityStore): Operation {
     run: async (asked) => {
       const { name, allowed_models, expires_at } = asked.body;
       const whose = { organizationId: ACTIVE.organizationId(asked), userId: personOf(asked.principal), payer: 'user' } as const;
-      const order = { ...whose, name, allowedModels: allowed_models, expiresAtMs: readExpiry(expires_at) };
+      const order = { ...whose, name, allowedModels: readModels(allowed_models), expiresAtMs: readExpiry(expires_at) };
       return shownOrRefused(await store.createKey(actorOf(asked.principal), order), showWithSecret);
     },
   });
@@ -162,7 +169,7 @@ export function updateKey(store: IdentityStore, holder: Holder): Operation {
     answer: answerOf(shown),
     run: async (asked) => {
       const { name, allowed_models, expires_at } = asked.body;
-      const change = { name, allowedModels: allowed_models, expiresAtMs: readExpiry(expires_at) };
+      const change = { name, allowedModels: readModels(allowed_models), expiresAtMs: readExpiry(expires_at) };
       return shownOrRefused(await store.updateKey(actorOf(asked.principal), nameOf(asked, holder), change), show);
     },
   });

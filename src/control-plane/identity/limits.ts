@@ -1,15 +1,17 @@
-// Ceilings on use of an organization, or of a team, member or key in it: read, and replaced as a whole.
+// Ceilings on use of an organization, or of a team, member or key in it: read, and replaced as a whole by each of the two who set them.
 
 import { z } from 'zod';
 import type { UsageLimit } from '../../domain/configuration/configuration.ts';
 import type { LimitScope } from '../../domain/identity/limit-scope.ts';
+import type { Limits } from '../../domain/identity/limits.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import { parseUsd } from '../../domain/money/parse-usd.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import { assert } from '../../platform/assert.ts';
 import { type Operation, operation } from '../operation.ts';
 import { actorOf, idOf, type Tenancy } from './asked-of.ts';
-import type { IdentityStore, Limits } from './identity-store.ts';
+import { setByField } from './fields.ts';
+import type { IdentityStore } from './identity-store.ts';
 import { answerOf, shownOrRefused } from './outcome.ts';
 
 const LIMITS_MAX = 20;
@@ -18,20 +20,24 @@ const countKind = z.enum(['requests_per_minute', 'tokens_per_minute', 'concurren
 const budgetWindow = z.enum(['hour', 'day', 'week', 'month']);
 const usd = z.string().refine((text) => parseUsd(text) !== null, 'must be USD as a decimal string, such as "25.00"');
 
-const limit = z
-  .discriminatedUnion('kind', [
-    z.strictObject({ kind: countKind, limit: z.int('must be a whole number').min(0, 'must not be negative'), model: z.exactOptional(z.string()) }),
-    z.strictObject({ kind: z.literal('budget'), window: budgetWindow, limit: usd, model: z.exactOptional(z.string()) }),
-  ])
-  .meta({
-    id: 'UsageLimit',
-    description: 'A budget is USD as a decimal string; the others are whole numbers. With `model`, a public id, it holds for that model only.',
-  });
-const shown = z.object({ limits: z.array(limit) });
+const count = z.strictObject({
+  kind: countKind,
+  limit: z.int('must be a whole number').min(0, 'must not be negative'),
+  model: z.exactOptional(z.string()),
+});
+const budget = z.strictObject({ kind: z.literal('budget'), window: budgetWindow, limit: usd, model: z.exactOptional(z.string()) });
+const WORDS = 'A budget is USD as a decimal string; the others are whole numbers. With `model`, a public id, it holds for that model only.';
+const limit = z.discriminatedUnion('kind', [count, budget]).meta({ id: 'UsageLimitOrder', description: WORDS });
+const shownLimit = z
+  .discriminatedUnion('kind', [count.extend({ set_by: setByField }), budget.extend({ set_by: setByField })])
+  .meta({ id: 'UsageLimit', description: `${WORDS} Limits of both who set them hold, so that the tighter one binds.` });
+const shown = z.object({ limits: z.array(shownLimit) });
 
 function show({ items }: Limits): z.output<typeof shown> {
   return {
-    limits: items.map((item) => (item.kind === 'budget' ? { ...item, limit: formatUsdString(item.limit) } : { ...item, limit: Number(item.limit) })),
+    limits: items.map(({ setBy, ...item }) =>
+      item.kind === 'budget' ? { ...item, limit: formatUsdString(item.limit), set_by: setBy } : { ...item, limit: Number(item.limit), set_by: setBy },
+    ),
   };
 }
 
@@ -46,51 +52,51 @@ function amountOf(text: string): PicoUsd {
 }
 
 /** Whose ceilings a route is about. */
-interface Bearer {
+export interface LimitBearer {
   readonly name: string;
   readonly words: string;
   readonly scope: (organizationId: string, ids: Readonly<Record<string, string>>) => LimitScope;
 }
 
-export const ORGANIZATION_LIMITS: Bearer = {
+export const ORGANIZATION_LIMITS: LimitBearer = {
   name: 'Limits',
   words: 'the organization',
   scope: (organizationId) => ({ kind: 'organization', organizationId }),
 };
-export const TEAM_LIMITS: Bearer = {
+export const TEAM_LIMITS: LimitBearer = {
   name: 'TeamLimits',
   words: 'the team',
   scope: (organizationId, ids) => ({ kind: 'team', organizationId, teamId: idOf(ids, 'teamId') }),
 };
-export const MEMBER_LIMITS: Bearer = {
+export const MEMBER_LIMITS: LimitBearer = {
   name: 'MemberLimits',
   words: 'the member',
   scope: (organizationId, ids) => ({ kind: 'user', organizationId, userId: idOf(ids, 'userId') }),
 };
-export const KEY_LIMITS: Bearer = {
+export const KEY_LIMITS: LimitBearer = {
   name: 'KeyLimits',
   words: 'the key',
   scope: (organizationId, ids) => ({ kind: 'key', organizationId, keyId: idOf(ids, 'keyId') }),
 };
 
-export function getLimits(store: IdentityStore, tenancy: Tenancy, bearer: Bearer): Operation {
+export function getLimits(store: IdentityStore, tenancy: Tenancy, bearer: LimitBearer): Operation {
   return operation({
     id: `get${bearer.name}${tenancy.suffix}`,
-    summary: `Shows the ceilings on use of ${bearer.words}.`,
+    summary: `Shows the ceilings on use of ${bearer.words}: the platform’s, and the organization’s own.`,
     answer: answerOf(shown),
     run: async (asked) => shownOrRefused(await store.listLimits(bearer.scope(tenancy.organizationId(asked), asked.ids)), show),
   });
 }
 
-export function replaceLimits(store: IdentityStore, tenancy: Tenancy, bearer: Bearer): Operation {
+export function replaceLimits(store: IdentityStore, tenancy: Tenancy, bearer: LimitBearer): Operation {
   return operation({
     id: `replace${bearer.name}${tenancy.suffix}`,
-    summary: `Replaces all ceilings on use of ${bearer.words}.`,
+    summary: `Replaces the ceilings on use of ${bearer.words} that the ${tenancy.setBy} sets; the others stay, and hold too.`,
     body: z.strictObject({ limits: z.array(limit).max(LIMITS_MAX, `must be at most ${LIMITS_MAX} limits`) }),
     answer: answerOf(shown),
     run: async (asked) => {
       const scope = bearer.scope(tenancy.organizationId(asked), asked.ids);
-      return shownOrRefused(await store.replaceLimits(actorOf(asked.principal), scope, asked.body.limits.map(read)), show);
+      return shownOrRefused(await store.replaceLimits(actorOf(asked.principal), scope, { setBy: tenancy.setBy, limits: asked.body.limits.map(read) }), show);
     },
   });
 }

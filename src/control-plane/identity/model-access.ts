@@ -1,7 +1,7 @@
-// Which models an organization, a team or a key may use; a request needs all three to agree.
+// Which models an organization, a team or a key may use, by the platform's list and by the organization's; a request needs all of them to agree.
 
 import { z } from 'zod';
-import type { ModelAccess, ModelAccessScope } from '../../domain/identity/model-access.ts';
+import type { AllowedModels, ModelAccess, ModelAccessScope } from '../../domain/identity/model-access.ts';
 import { type Operation, operation } from '../operation.ts';
 import { actorOf, idOf, type Tenancy } from './asked-of.ts';
 import { modelNameField } from './fields.ts';
@@ -10,48 +10,69 @@ import { answerOf, shownOrRefused } from './outcome.ts';
 
 const MODELS_MAX = 1_000;
 
-const shown = z.object({ allowed_models: z.array(z.string()).nullable() }).meta({ id: 'ModelAccess', description: 'null: every model.' });
+const shownModels = z.array(z.string()).nullable();
+/** Also of a key, of which they are fields. */
+export const shownAccess = {
+  allowed_models: shownModels,
+  allowed_models_set_by: z.object({ platform: shownModels, organization: shownModels }),
+} as const;
+const shown = z.object(shownAccess).meta({ id: 'ModelAccess', description: '`allowed_models` is what both who set lists allow; null: every model.' });
 
-function show({ allowedModels }: ModelAccess): z.output<typeof shown> {
-  return { allowed_models: allowedModels === null ? null : [...allowedModels] };
+export function showAccess({ allowedModels, allowedModelsSetBy: { platform, organization } }: ModelAccess): z.output<typeof shown> {
+  return {
+    allowed_models: showModels(allowedModels),
+    allowed_models_set_by: { platform: showModels(platform), organization: showModels(organization) },
+  };
 }
 
-/** Whose allow-list a route is about; a key's is a field of the key. */
-interface Bearer {
+function showModels(models: AllowedModels): string[] | null {
+  return models === null ? null : [...models];
+}
+
+/** Whose allow-list a route is about; the one that an organization sets on a key is a field of the key. */
+export interface ModelBearer {
   readonly name: string;
   readonly words: string;
   readonly scope: (organizationId: string, ids: Readonly<Record<string, string>>) => ModelAccessScope;
 }
 
-export const ORGANIZATION_MODELS: Bearer = {
+export const ORGANIZATION_MODELS: ModelBearer = {
   name: 'ModelAccess',
   words: 'the organization',
   scope: (organizationId) => ({ kind: 'organization', organizationId }),
 };
-export const TEAM_MODELS: Bearer = {
+export const TEAM_MODELS: ModelBearer = {
   name: 'TeamModelAccess',
   words: 'the team',
   scope: (organizationId, ids) => ({ kind: 'team', organizationId, teamId: idOf(ids, 'teamId') }),
 };
+export const KEY_MODELS: ModelBearer = {
+  name: 'KeyModelAccess',
+  words: 'the key',
+  scope: (organizationId, ids) => ({ kind: 'key', organizationId, keyId: idOf(ids, 'keyId') }),
+};
 
-export function getModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: Bearer): Operation {
+export function getModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: ModelBearer): Operation {
   return operation({
     id: `get${bearer.name}${tenancy.suffix}`,
-    summary: `Shows which models ${bearer.words} may use.`,
+    summary: `Shows which models ${bearer.words} may use, and who says so.`,
     answer: answerOf(shown),
-    run: async (asked) => shownOrRefused(await store.getModelAccess(bearer.scope(tenancy.organizationId(asked), asked.ids)), show),
+    run: async (asked) => shownOrRefused(await store.getModelAccess(bearer.scope(tenancy.organizationId(asked), asked.ids)), showAccess),
   });
 }
 
-export function setModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: Bearer): Operation {
+export function setModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: ModelBearer): Operation {
   return operation({
     id: `set${bearer.name}${tenancy.suffix}`,
-    summary: `Sets which models ${bearer.words} may use; null for every model.`,
+    summary: `Sets the ${tenancy.setBy}’s list of models that ${bearer.words} may use; null for every model that the other list allows.`,
     body: z.strictObject({ allowed_models: z.array(modelNameField).max(MODELS_MAX, `must be at most ${MODELS_MAX} models`).nullable() }),
     answer: answerOf(shown),
     run: async (asked) => {
       const scope = bearer.scope(tenancy.organizationId(asked), asked.ids);
-      return shownOrRefused(await store.setModelAccess(actorOf(asked.principal), scope, asked.body.allowed_models), show);
+      return shownOrRefused(
+        await store.setModelAccess(actorOf(asked.principal), scope, { setBy: tenancy.setBy, models: asked.body.allowed_models }),
+        showAccess,
+      );
     },
   });
 }

@@ -40,6 +40,6 @@ export function refuseUnderLimit(limit: PrincipalLimit, { reason, retryAfterMs }
 }
 
 /** `result` of spec 7.4. */
-export function showLimit({ scope, kind, window, amount, model }: PrincipalLimit): LimitResult {
-  return { scope, kind, window, limit: kind === 'budget' ? formatUsdString(amount) : Number(amount), model };
+export function showLimit({ scope, setBy, kind, window, amount, model }: PrincipalLimit): LimitResult {
+  return { scope, set_by: setBy, kind, window, limit: kind === 'budget' ? formatUsdString(amount) : Number(amount), model };
 }

@@ -200,7 +200,7 @@ const organization = z
     opening_credit: usd.optional(),
     // Without a name: the platform's default (spec 4.11).
     auto_routing: z.strictObject({ policy: slug.default(DEFAULT_POLICY) }).optional(),
-    limits: z.array(limit).default([]),
+    limits: z.array(limit).optional(),
     teams: z.array(z.strictObject({ slug })).default([]),
     users: z.array(z.strictObject({ email, role: z.enum(['owner', 'admin', 'member']).default('member'), teams: z.array(z.string()).default([]) })).default([]),
     keys: z.array(z.strictObject({ name: label, team: z.string().optional(), user: z.string().optional(), secret: keySecret.optional() })).default([]),
@@ -218,7 +218,7 @@ const organization = z
       billing: found.billing,
       openingCredit: found.opening_credit ?? null,
       autoRoutingPolicy: found.auto_routing?.policy ?? null,
-      limits: found.limits,
+      limits: found.limits ?? null,
       teams: found.teams.map((team) => team.slug),
       users: found.users,
       keys: found.keys.map((key) => ({ name: key.name, team: key.team ?? null, userEmail: key.user ?? null, secret: key.secret ?? null })),

@@ -55,7 +55,8 @@ export interface ConfiguredOrganization {
   readonly billing: 'prepaid' | 'none';
   readonly openingCredit: PicoUsd | null;
   readonly autoRoutingPolicy: string | null;
-  readonly limits: readonly UsageLimit[];
+  /** null: the file says nothing about them. */
+  readonly limits: readonly UsageLimit[] | null;
   readonly teams: readonly string[];
   readonly users: readonly ConfiguredUser[];
   readonly keys: readonly ConfiguredKey[];

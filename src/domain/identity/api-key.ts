@@ -1,6 +1,8 @@
 // What is shown of an inference key, what names one, and what can be asked for and changed of it.
 
-export interface Key {
+import type { ModelAccess, ModelAccessOrder } from './model-access.ts';
+
+export interface Key extends ModelAccess {
   readonly id: string;
   readonly name: string;
   /** First characters, to recognize it by. */
@@ -8,8 +10,6 @@ export interface Key {
   readonly teamId: string | null;
   readonly userId: string | null;
   readonly payer: 'organization' | 'user';
-  /** Public model ids; null: all that organization and team allow. */
-  readonly allowedModels: readonly string[] | null;
   readonly createdAtMs: number;
   readonly expiresAtMs: number | null;
   readonly revokedAtMs: number | null;
@@ -33,7 +33,7 @@ export interface KeyName {
 /** What is absent stays. */
 export interface KeyChange {
   readonly name?: string | undefined;
-  readonly allowedModels?: readonly string[] | null | undefined;
+  readonly allowedModels?: ModelAccessOrder | undefined;
   readonly expiresAtMs?: number | null | undefined;
 }
 
@@ -44,6 +44,6 @@ export interface KeyOrder {
   readonly userId?: string | null | undefined;
   /** `user` needs a user: their own wallet in this organization pays. */
   readonly payer?: 'organization' | 'user' | undefined;
-  readonly allowedModels?: readonly string[] | null | undefined;
+  readonly allowedModels?: ModelAccessOrder | undefined;
   readonly expiresAtMs?: number | null | undefined;
 }

@@ -1,6 +1,7 @@
 // Who a credential stands for, once it is known to be good (spec 5; DESIGN 5).
 
 import type { Role } from './roles.ts';
+import type { SetBy } from './set-by.ts';
 
 /** Permissions by name; roles grant them, routes require them. */
 export type Permission = 'inference' | 'usage.read' | 'team.usage.read' | 'org.usage.read' | 'org.admin' | 'platform.admin';
@@ -10,6 +11,7 @@ export interface PrincipalLimit {
   /** Of the limit: what is taken under it is counted by this id, whoever takes it. */
   readonly id: string;
   readonly scope: 'organization' | 'team' | 'user' | 'key';
+  readonly setBy: SetBy;
   readonly kind: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests' | 'budget';
   /** Of a budget: the calendar period in UTC; null for the other kinds. */
   readonly window: 'hour' | 'day' | 'week' | 'month' | null;

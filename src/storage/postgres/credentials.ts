@@ -33,8 +33,8 @@ const FIND_KEY = {
     SELECT k.id, k.organization_id, k.team_id, k.user_id, o.billing, coalesce(k.wallet_id, w.id) AS wallet_id,
            (extract(epoch FROM least(k.expires_at, found.valid_until)) * 1000)::double precision AS expires_at_ms,
            o.allowed_models AS organization_models, t.allowed_models AS team_models, k.allowed_models AS key_models,
-           (SELECT jsonb_agg(jsonb_build_object('id', l.id, 'scope', l.scope, 'kind', l.kind, 'window', l.time_window, 'amount', l.amount::text, 'model', l.model)
-                             ORDER BY l.id)
+           (SELECT jsonb_agg(jsonb_build_object('id', l.id, 'scope', l.scope, 'setBy', l.set_by, 'kind', l.kind, 'window', l.time_window,
+                                                'amount', l.amount::text, 'model', l.model) ORDER BY l.id)
               FROM (SELECT *, 'organization' AS scope FROM usage_limits
                      WHERE organization_id = o.id AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL
                     UNION ALL SELECT *, 'team' FROM usage_limits

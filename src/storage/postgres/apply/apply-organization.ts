@@ -17,8 +17,11 @@ export async function applyOrganization(application: Application, organization: 
     // A conflict means that it was posted once with another amount.
     await deposit(application.client, { walletId, amount: organization.openingCredit, reference: OPENING_CREDIT_REFERENCE });
   }
-  // The organization's own limits are as the file has them; those of teams, users and keys are not the file's.
-  if (await storeLimits(application.client, { kind: 'organization', organizationId: id }, organization.limits)) application.changedIds.push(id);
+  // What the platform sets on the organization is as the file has it, where the file has it; those of teams, users and keys are not the file's.
+  if (organization.limits !== null) {
+    const order = { setBy: 'platform', limits: organization.limits } as const;
+    if (await storeLimits(application.client, { kind: 'organization', organizationId: id }, order)) application.changedIds.push(id);
+  }
   for (const slug of organization.teams) {
     await application.client.query('INSERT INTO teams (organization_id, slug) VALUES ($1, $2) ON CONFLICT (organization_id, slug) DO NOTHING', [id, slug]);
   }

@@ -24,7 +24,7 @@ const SNAPSHOT = `
                       FROM api_keys key LEFT JOIN users ON users.id = key.user_id LEFT JOIN teams team ON team.id = key.team_id
                      WHERE key.organization_id = organization.id),
            'limits', (SELECT jsonb_agg(jsonb_build_object('kind', kind, 'window', time_window, 'model', model, 'amount', amount::text) ORDER BY kind, time_window, model)
-                        FROM usage_limits WHERE usage_limits.organization_id = organization.id AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL),
+                        FROM usage_limits WHERE usage_limits.organization_id = organization.id AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL AND set_by = 'platform'),
            'webhook', (SELECT jsonb_build_object('url', url, 'active', active) FROM webhooks WHERE webhooks.organization_id = organization.id)
          )::text AS state
     FROM organizations organization WHERE slug = ANY($1)`;

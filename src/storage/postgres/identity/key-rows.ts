@@ -5,9 +5,10 @@ import { areUuids } from '../../../domain/identity/names.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../pool.ts';
 import { NOT_FOUND } from './change.ts';
+import { MODEL_ACCESS_COLUMNS, type ModelAccessRow, toModelAccess } from './model-access-rows.ts';
 import { PAGE_COLUMNS } from './page.ts';
 
-export interface KeyRow {
+export interface KeyRow extends ModelAccessRow {
   readonly id: string;
   readonly created_us: string;
   readonly name: string;
@@ -16,13 +17,12 @@ export interface KeyRow {
   readonly team_id: string | null;
   readonly user_id: string | null;
   readonly user_pays: boolean;
-  readonly allowed_models: readonly string[] | null;
   readonly expires_at_ms: number | null;
   readonly revoked_at_ms: number | null;
   readonly previous_until_ms: number | null;
 }
 
-export const KEY_COLUMNS = `${PAGE_COLUMNS}, t.name, t.key_prefix, t.key_hash, t.team_id, t.user_id, t.allowed_models, (w.user_id IS NOT NULL) AS user_pays,
+export const KEY_COLUMNS = `${PAGE_COLUMNS}, t.name, t.key_prefix, t.key_hash, t.team_id, t.user_id, ${MODEL_ACCESS_COLUMNS}, (w.user_id IS NOT NULL) AS user_pays,
   (extract(epoch FROM t.expires_at) * 1000)::double precision AS expires_at_ms,
   floor(extract(epoch FROM t.revoked_at) * 1000)::double precision AS revoked_at_ms,
   (SELECT floor(extract(epoch FROM max(valid_until)) * 1000)::double precision FROM api_key_previous_secrets p
@@ -51,7 +51,7 @@ export function toKey(row: KeyRow): Key {
     teamId: row.team_id,
     userId: row.user_id,
     payer: row.user_pays ? 'user' : 'organization',
-    allowedModels: row.allowed_models,
+    ...toModelAccess(row),
     createdAtMs: Math.floor(Number(row.created_us) / 1000),
     expiresAtMs: row.expires_at_ms,
     revokedAtMs: row.revoked_at_ms,

@@ -5,6 +5,7 @@ import type { Key, KeyChange, KeyName, KeyOrder, KeyWithSecret } from '../../../
 import type { AuditAction } from '../../../domain/identity/audit-entry.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
+import { type ModelLists, replaceModels } from '../../../domain/identity/model-access.ts';
 import { areUuids, labelFault } from '../../../domain/identity/names.ts';
 import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
@@ -19,6 +20,8 @@ import { refuseUnknownModels } from './model-access.ts';
 import { endPage, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
 import { refuseCount } from './refuse-count.ts';
 
+const EVERY_MODEL: ModelLists = { platform: null, organization: null };
+
 export interface KeySecrets {
   readonly masterKey: Buffer;
 }
@@ -28,7 +31,7 @@ export interface KeySecrets {
  * `conflict`: the name is taken, or there are too many (refuse-count.ts).
  */
 export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, actor: Actor, order: KeyOrder): Promise<KeyWithSecret | Refused> {
-  const { organizationId, name, teamId = null, userId = null, payer = 'organization', allowedModels = null, expiresAtMs = null } = order;
+  const { organizationId, name, teamId = null, userId = null, payer = 'organization', allowedModels, expiresAtMs = null } = order;
   const fault = refuseFaults({ name: labelFault(name), expiresAtMs: expiryFault(expiresAtMs) });
   if (fault !== null) return fault;
   if (payer === 'user' && userId === null) return invalid('payer', 'a key of no user cannot be paid by its user');
@@ -40,16 +43,17 @@ export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, a
     if (refused !== null) return refused;
     const missing = await holdBindings(client, { organizationId, teamId, userId });
     if (missing !== null) return missing;
-    const unknown = await refuseUnknownModels(client, allowedModels);
+    const unknown = await refuseUnknownModels(client, allowedModels?.models ?? null);
     if (unknown !== null) return unknown;
     const full = await refuseKeyCount(client, actor, { organizationId, userId });
     if (full !== null) return full;
     const walletId = payer === 'user' ? await ensureWallet(client, { organizationId, userId }) : null;
     if (isRefused(walletId)) return walletId as Refused;
+    const lists = allowedModels === undefined ? EVERY_MODEL : replaceModels(EVERY_MODEL, allowedModels);
     const { rows } = await client.query<{ id: string }>(
-      `INSERT INTO api_keys (organization_id, team_id, user_id, wallet_id, name, key_hash, key_prefix, allowed_models, expires_at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, to_timestamp($9::double precision / 1000)) RETURNING id`,
-      [organizationId, teamId, userId, walletId, name, hash, keyPrefix(secret), allowedModels, expiresAtMs],
+      `INSERT INTO api_keys (organization_id, team_id, user_id, wallet_id, name, key_hash, key_prefix, platform_allowed_models, organization_allowed_models, expires_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, to_timestamp($10::double precision / 1000)) RETURNING id`,
+      [organizationId, teamId, userId, walletId, name, hash, keyPrefix(secret), lists.platform, lists.organization, expiresAtMs],
     );
     const made = await findKey(client, { organizationId, keyId: rows[0]?.id ?? '' });
     if (isRefused(made)) return made;
@@ -105,18 +109,14 @@ export async function updateKey(
     const refused = await refuseKeyChange(client, actor, name, before.key);
     if (refused !== null) return refused;
     if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
-    const unknown = await refuseUnknownModels(client, allowedModels ?? null);
+    const unknown = await refuseUnknownModels(client, allowedModels?.models ?? null);
     if (unknown !== null) return unknown;
     const { key } = before;
+    const lists = allowedModels === undefined ? key.allowedModelsSetBy : replaceModels(key.allowedModelsSetBy, allowedModels);
     await client.query(
-      'UPDATE api_keys SET name = $3, allowed_models = $4, expires_at = to_timestamp($5::double precision / 1000) WHERE organization_id = $1 AND id = $2',
-      [
-        name.organizationId,
-        name.keyId,
-        newName ?? key.name,
-        allowedModels === undefined ? key.allowedModels : allowedModels,
-        expiresAtMs === undefined ? key.expiresAtMs : expiresAtMs,
-      ],
+      `UPDATE api_keys SET name = $3, platform_allowed_models = $4, organization_allowed_models = $5, expires_at = to_timestamp($6::double precision / 1000)
+        WHERE organization_id = $1 AND id = $2`,
+      [name.organizationId, name.keyId, newName ?? key.name, lists.platform, lists.organization, expiresAtMs === undefined ? key.expiresAtMs : expiresAtMs],
     );
     return tellOf(client, actor, 'key.update', name, before.key);
   });

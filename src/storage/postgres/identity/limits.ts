@@ -1,9 +1,12 @@
-// Ceilings on use of an organization, or of a team, user or key in it: listed, and replaced as a whole.
+// Ceilings on use of an organization, or of a team, user or key in it: those of the platform and of the organization itself are listed together, and
+// each replaces its own as a whole.
 
 import type { UsageLimit } from '../../../domain/configuration/configuration.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { LimitScope } from '../../../domain/identity/limit-scope.ts';
+import type { Limits, LimitsOrder, SetLimit } from '../../../domain/identity/limits.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
+import type { SetBy } from '../../../domain/identity/set-by.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
@@ -24,38 +27,37 @@ const OF_SCOPE = `organization_id = $1 AND team_id IS NOT DISTINCT FROM $2::uuid
   AND api_key_id IS NOT DISTINCT FROM $4::uuid`;
 const AMOUNT_MAX = 10n ** 38n - 1n;
 
-export async function listLimits(postgres: PostgresClient, scope: LimitScope): Promise<{ readonly items: readonly UsageLimit[] } | Refused> {
+export async function listLimits(postgres: PostgresClient, scope: LimitScope): Promise<Limits | Refused> {
   return (await scopeExists(postgres, scope, FIND_SCOPE[scope.kind])) ? { items: await readLimits(postgres, scope) } : NOT_FOUND;
 }
 
-export async function replaceLimits(
-  postgres: Postgres,
-  actor: Actor,
-  scope: LimitScope,
-  limits: readonly UsageLimit[],
-): Promise<{ readonly items: readonly UsageLimit[] } | Refused> {
-  return changeLimits(postgres, actor, scope, () => limits);
+export async function replaceLimits(postgres: Postgres, actor: Actor, scope: LimitScope, { setBy, limits }: LimitsOrder): Promise<Limits | Refused> {
+  return changeLimits(postgres, actor, scope, { setBy, next: () => limits });
 }
 
-/** The next ones by those before, which nobody else changes meanwhile. Two limits of one kind, window and model are `invalid`. */
+/**
+ * The next ones that `setBy` sets, by those that it had set, which nobody else changes meanwhile. Two of one kind, window and model are `invalid`;
+ * one above the other's is not: it holds as soon as the other's is higher, or gone.
+ */
 export async function changeLimits(
   postgres: Postgres,
   actor: Actor,
   scope: LimitScope,
-  next: (before: readonly UsageLimit[]) => readonly UsageLimit[] | Refused,
-): Promise<{ readonly items: readonly UsageLimit[] } | Refused> {
+  { setBy, next }: { readonly setBy: SetBy; readonly next: (before: readonly UsageLimit[]) => readonly UsageLimit[] | Refused },
+): Promise<Limits | Refused> {
   return change(postgres, 'limits', async (client) => {
     if (!(await scopeExists(client, scope, `${FIND_SCOPE[scope.kind]} FOR NO KEY UPDATE`))) return NOT_FOUND;
     const before = await readLimits(client, scope);
-    const limits = next(before);
+    const own = before.filter((limit) => limit.setBy === setBy);
+    const limits = next(own);
     if (isRefused(limits)) return limits;
     const fault = limitsFault(limits);
     if (fault !== null) return invalid('limits', fault);
-    const known = new Set(before.map(({ model }) => model));
+    const known = new Set(own.map(({ model }) => model));
     const named = limits.flatMap(({ model }) => (model === undefined || known.has(model) ? [] : [model]));
     const unknown = await refuseUnknownModels(client, named, 'limits');
     if (unknown !== null) return unknown;
-    await storeLimits(client, scope, limits);
+    await storeLimits(client, scope, { setBy, limits });
     const after = await readLimits(client, scope);
     const target = { kind: scope.kind, id: idOf(scope) };
     const { organizationId } = scope;
@@ -66,11 +68,11 @@ export async function changeLimits(
 }
 
 /**
- * Makes a scope's limits these and no others; true when something changed. A limit that stays keeps its id, and with it what was used under
- * it. What processes have borrowed under one that is lower now, or gone, is called back. To be called with the scope's row locked.
+ * Makes what `setBy` sets on a scope these limits and no others; true when something changed. A limit that stays keeps its id, and with it what was
+ * used under it. What processes have borrowed under one that is lower now, or gone, is called back. To be called with the scope's row locked.
  */
-export async function storeLimits(client: PostgresClient, scope: LimitScope, limits: readonly UsageLimit[]): Promise<boolean> {
-  const { rows: stored } = await client.query<LimitRow>(`SELECT id, kind, time_window, amount, model FROM usage_limits WHERE ${OF_SCOPE}`, columnsOf(scope));
+export async function storeLimits(client: PostgresClient, scope: LimitScope, { setBy, limits }: LimitsOrder): Promise<boolean> {
+  const { rows: stored } = await client.query<LimitRow>(`${SELECT_LIMITS} AND set_by = $5`, [...columnsOf(scope), setBy]);
   const wanted = new Map(limits.map((limit) => [nameOf(limit), limit]));
   const kept = new Set<string>();
   const lowered: string[] = [];
@@ -89,8 +91,9 @@ export async function storeLimits(client: PostgresClient, scope: LimitScope, lim
     if (kept.has(name)) continue;
     changed = true;
     await client.query(
-      'INSERT INTO usage_limits (organization_id, team_id, user_id, api_key_id, kind, time_window, amount, model) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)',
-      [...columnsOf(scope), limit.kind, windowOf(limit), limit.limit.toString(), limit.model ?? null],
+      `INSERT INTO usage_limits (organization_id, team_id, user_id, api_key_id, kind, time_window, amount, model, set_by)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+      [...columnsOf(scope), limit.kind, windowOf(limit), limit.limit.toString(), limit.model ?? null, setBy],
     );
   }
   for (const id of lowered) await recallLeases(client, id);
@@ -115,14 +118,14 @@ interface LimitRow {
   readonly time_window: 'hour' | 'day' | 'week' | 'month' | null;
   readonly amount: string;
   readonly model: string | null;
+  readonly set_by: SetBy;
 }
 
-async function readLimits(client: PostgresClient, scope: LimitScope): Promise<readonly UsageLimit[]> {
-  const { rows } = await client.query<LimitRow>(
-    `SELECT id, kind, time_window, amount, model FROM usage_limits WHERE ${OF_SCOPE} ORDER BY kind, time_window, model NULLS FIRST`,
-    columnsOf(scope),
-  );
-  return rows.map(toLimit);
+const SELECT_LIMITS = `SELECT id, kind, time_window, amount, model, set_by FROM usage_limits WHERE ${OF_SCOPE}`;
+
+async function readLimits(client: PostgresClient, scope: LimitScope): Promise<readonly SetLimit[]> {
+  const { rows } = await client.query<LimitRow>(`${SELECT_LIMITS} ORDER BY set_by DESC, kind, time_window, model NULLS FIRST`, columnsOf(scope));
+  return rows.map((row) => ({ ...toLimit(row), setBy: row.set_by }));
 }
 
 function toLimit({ kind, time_window, amount, model }: LimitRow): UsageLimit {
@@ -131,7 +134,7 @@ function toLimit({ kind, time_window, amount, model }: LimitRow): UsageLimit {
   return { kind, limit: BigInt(amount), ...ofModel };
 }
 
-/** A scope has one limit of this name. */
+/** Each of the two has one limit of this name on a scope. */
 function nameOf(limit: UsageLimit): string {
   return JSON.stringify([limit.kind, windowOf(limit), limit.model]);
 }

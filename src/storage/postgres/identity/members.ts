@@ -104,7 +104,10 @@ export async function removeMember(
       teamId,
       userId,
     ]);
-    if (teamId === null) await client.query('DELETE FROM usage_limits WHERE organization_id = $1 AND user_id = $2', [organizationId, userId]);
+    // What the platform set is there again when the member is.
+    if (teamId === null) {
+      await client.query(`DELETE FROM usage_limits WHERE organization_id = $1 AND user_id = $2 AND set_by = 'organization'`, [organizationId, userId]);
+    }
     await recordAudit(client, actor, { organizationId, action: 'member.remove', target: { kind: 'user', id: userId }, before: { ...before, teamId } });
     const revokedKeys = await revokeKeysOfUser(client, actor, { organizationId, teamId, userId });
     await notifyPrincipalsChanged(client, [userId]);

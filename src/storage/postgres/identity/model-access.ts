@@ -1,7 +1,8 @@
-// Which models an organization, a team or a key may use: allow-lists of public ids. A request needs all three to agree.
+// Which models an organization, a team or a key may use: allow-lists of public ids. Each of the three has a list of the platform's and one of the
+// organization's own; a request needs all of them to agree.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
-import type { ModelAccess, ModelAccessScope } from '../../../domain/identity/model-access.ts';
+import { type ModelAccess, type ModelAccessOrder, type ModelAccessScope, replaceModels } from '../../../domain/identity/model-access.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
@@ -10,19 +11,20 @@ import { recordAudit } from './audit.ts';
 import { change, invalid, NOT_FOUND } from './change.ts';
 import { refuseKeyChange } from './key-payer.ts';
 import { findKey } from './key-rows.ts';
+import { MODEL_ACCESS_COLUMNS, type ModelAccessRow, toModelAccess } from './model-access-rows.ts';
 
 const MODELS_MAX = 1_000;
 
 /** By scope: `$1` is the organization, `$2` the scope's own id. */
 const FIND = {
-  organization: 'SELECT allowed_models FROM organizations WHERE id = $1 AND id = $2',
-  team: 'SELECT allowed_models FROM teams WHERE organization_id = $1 AND id = $2',
-  key: 'SELECT allowed_models FROM api_keys WHERE organization_id = $1 AND id = $2',
+  organization: `SELECT ${MODEL_ACCESS_COLUMNS} FROM organizations t WHERE t.id = $1 AND t.id = $2`,
+  team: `SELECT ${MODEL_ACCESS_COLUMNS} FROM teams t WHERE t.organization_id = $1 AND t.id = $2`,
+  key: `SELECT ${MODEL_ACCESS_COLUMNS} FROM api_keys t WHERE t.organization_id = $1 AND t.id = $2`,
 } as const;
 const SET = {
-  organization: 'UPDATE organizations SET allowed_models = $3 WHERE id = $1 AND id = $2',
-  team: 'UPDATE teams SET allowed_models = $3 WHERE organization_id = $1 AND id = $2',
-  key: 'UPDATE api_keys SET allowed_models = $3 WHERE organization_id = $1 AND id = $2',
+  organization: 'UPDATE organizations SET platform_allowed_models = $3, organization_allowed_models = $4 WHERE id = $1 AND id = $2',
+  team: 'UPDATE teams SET platform_allowed_models = $3, organization_allowed_models = $4 WHERE organization_id = $1 AND id = $2',
+  key: 'UPDATE api_keys SET platform_allowed_models = $3, organization_allowed_models = $4 WHERE organization_id = $1 AND id = $2',
 } as const;
 
 export async function getModelAccess(postgres: PostgresClient, scope: ModelAccessScope): Promise<ModelAccess | Refused> {
@@ -30,22 +32,19 @@ export async function getModelAccess(postgres: PostgresClient, scope: ModelAcces
 }
 
 /** Ids that the catalog does not have are `invalid`: a mistyped allow-list would shut everybody out. */
-export async function setModelAccess(
-  postgres: Postgres,
-  actor: Actor,
-  scope: ModelAccessScope,
-  allowedModels: readonly string[] | null,
-): Promise<ModelAccess | Refused> {
+export async function setModelAccess(postgres: Postgres, actor: Actor, scope: ModelAccessScope, order: ModelAccessOrder): Promise<ModelAccess | Refused> {
   return change(postgres, 'allowedModels', async (client) => {
     const before = await readAccess(client, scope, `${FIND[scope.kind]} FOR NO KEY UPDATE`);
     if ('refused' in before) return before;
     const refused = scope.kind === 'key' ? await refuseOfKey(client, actor, scope) : null;
     if (refused !== null) return refused;
-    const unknown = await refuseUnknownModels(client, allowedModels);
+    const unknown = await refuseUnknownModels(client, order.models);
     if (unknown !== null) return unknown;
     const id = idOf(scope);
-    await client.query(SET[scope.kind], [scope.organizationId, id, allowedModels]);
-    const after: ModelAccess = { allowedModels };
+    const lists = replaceModels(before.allowedModelsSetBy, order);
+    await client.query(SET[scope.kind], [scope.organizationId, id, lists.platform, lists.organization]);
+    const after = await getModelAccess(client, scope);
+    if ('refused' in after) return after;
     const { organizationId, kind } = scope;
     await recordAudit(client, actor, { organizationId, action: 'model_access.set', target: { kind, id }, before, after });
     await notifyPrincipalsChanged(client, [id]);
@@ -73,8 +72,8 @@ export async function refuseUnknownModels(client: PostgresClient, models: readon
 async function readAccess(client: PostgresClient, scope: ModelAccessScope, statement: string): Promise<ModelAccess | Refused> {
   const id = idOf(scope);
   if (!areUuids(scope.organizationId, id)) return NOT_FOUND;
-  const { rows } = await client.query<{ allowed_models: readonly string[] | null }>(statement, [scope.organizationId, id]);
-  return rows[0] === undefined ? NOT_FOUND : { allowedModels: rows[0].allowed_models };
+  const { rows } = await client.query<ModelAccessRow>(statement, [scope.organizationId, id]);
+  return rows[0] === undefined ? NOT_FOUND : toModelAccess(rows[0]);
 }
 
 function idOf(scope: ModelAccessScope): string {

@@ -81,6 +81,8 @@ export async function updateTeam(
   return change(postgres, 'slug', async (client) => {
     const before = await holdTeam(client, name);
     if (isRefused(before)) return before;
+    const bound = slug === undefined || slug === before.slug ? null : await refusePlatformCeilings(client, actor, name);
+    if (bound !== null) return bound;
     await client.query('UPDATE teams SET slug = coalesce($2, slug), display_name = coalesce($3, display_name) WHERE id = $1', [
       name.teamId,
       slug ?? null,
@@ -98,7 +100,7 @@ export async function updateTeam(
   });
 }
 
-/** A conflict while the team has live keys: deleting it would end them or move them without being asked to. */
+/** A conflict while the team has live keys, which would be ended or moved without being asked to, or ceilings of the platform's, which would go. */
 export async function deleteTeam(postgres: Postgres, actor: Actor, name: TeamName): Promise<{ readonly deleted: true } | Refused> {
   return change(postgres, 'slug', async (client) => {
     const before = await holdTeam(client, name);
@@ -109,6 +111,8 @@ export async function deleteTeam(postgres: Postgres, actor: Actor, name: TeamNam
       [organizationId, teamId],
     );
     if (keys.rowCount > 0) return conflict('team', 'has keys that are not revoked');
+    const bound = await refusePlatformCeilings(client, actor, name);
+    if (bound !== null) return bound;
     const { rows: ended } = await client.query<{ id: string }>(
       'UPDATE api_keys SET team_id = NULL, revoked_at = coalesce(revoked_at, now()) WHERE organization_id = $1 AND team_id = $2 RETURNING id',
       [organizationId, teamId],
@@ -124,6 +128,21 @@ export async function deleteTeam(postgres: Postgres, actor: Actor, name: TeamNam
     await notifyPrincipalsChanged(client, [teamId]);
     return { deleted: true };
   });
+}
+
+/**
+ * A team that the platform has set ceilings on keeps them and its slug: a configuration file finds teams by it, and would make one without
+ * ceilings in its place. Whoever sets ceilings waits for who holds the team.
+ */
+async function refusePlatformCeilings(client: PostgresClient, actor: Actor, { organizationId, teamId }: TeamName): Promise<Refused | null> {
+  // The command line speaks for the operator.
+  if (actor.kind !== 'token') return null;
+  const { rowCount } = await client.query(
+    `SELECT FROM usage_limits WHERE organization_id = $1 AND team_id = $2 AND set_by = 'platform'
+      UNION ALL SELECT FROM teams WHERE organization_id = $1 AND id = $2 AND platform_allowed_models IS NOT NULL`,
+    [organizationId, teamId],
+  );
+  return rowCount === 0 ? null : conflict('team', 'has limits or models that the platform set');
 }
 
 /** Whoever adds to the team at the same time waits, and then finds it as this change left it. */

@@ -7,8 +7,8 @@ import type { PostgresClient } from '../pool.ts';
 
 interface Count {
   readonly max: number;
-  /** `$1` is whose they are, `$2` of whom in it; a limit follows. */
-  readonly rows: string;
+  /** `$1` is whose they are, `$2` of whom in it, `$3` how many are counted at most. */
+  readonly statement: string;
   readonly words: string;
 }
 
@@ -16,27 +16,31 @@ interface Count {
 const COUNTS = {
   keysOfOrganization: {
     max: 5_000,
-    rows: 'SELECT FROM api_keys WHERE organization_id = $1 AND $2::uuid IS NULL AND revoked_at IS NULL',
+    statement:
+      'SELECT count(*)::integer AS count FROM (SELECT FROM api_keys WHERE organization_id = $1 AND $2::uuid IS NULL AND revoked_at IS NULL LIMIT $3) counted',
     words: 'the organization has 5,000 inference keys that are not revoked',
   },
   keysOfMember: {
     max: 100,
-    rows: 'SELECT FROM api_keys WHERE organization_id = $1 AND user_id = $2 AND revoked_at IS NULL',
+    statement:
+      'SELECT count(*)::integer AS count FROM (SELECT FROM api_keys WHERE organization_id = $1 AND user_id = $2 AND revoked_at IS NULL LIMIT $3) counted',
     words: 'the member has 100 inference keys in the organization that are not revoked',
   },
   tokensOfUser: {
     max: 100,
-    rows: 'SELECT FROM access_tokens WHERE user_id = $1 AND $2::uuid IS NULL AND revoked_at IS NULL AND expires_at > now()',
+    statement:
+      'SELECT count(*)::integer AS count FROM (SELECT FROM access_tokens WHERE user_id = $1 AND $2::uuid IS NULL AND revoked_at IS NULL AND expires_at > now() LIMIT $3) counted',
     words: 'the user has 100 access tokens that are neither revoked nor expired',
   },
   teamsOfOrganization: {
     max: 1_000,
-    rows: 'SELECT FROM teams WHERE organization_id = $1 AND $2::uuid IS NULL',
+    statement: 'SELECT count(*)::integer AS count FROM (SELECT FROM teams WHERE organization_id = $1 AND $2::uuid IS NULL LIMIT $3) counted',
     words: 'the organization has 1,000 teams',
   },
   membersOfOrganization: {
     max: 10_000,
-    rows: 'SELECT FROM memberships WHERE organization_id = $1 AND $2::uuid IS NULL AND team_id IS NULL',
+    statement:
+      'SELECT count(*)::integer AS count FROM (SELECT FROM memberships WHERE organization_id = $1 AND $2::uuid IS NULL AND team_id IS NULL LIMIT $3) counted',
     words: 'the organization has 10,000 members',
   },
 } as const satisfies Record<string, Count>;
@@ -47,9 +51,9 @@ const COUNTS = {
  */
 export async function refuseCount(client: PostgresClient, actor: Actor, name: keyof typeof COUNTS, ownerId: string, userId?: string): Promise<Refused | null> {
   if (actor.kind !== 'token') return null;
-  const { max, rows, words } = COUNTS[name];
+  const { max, statement, words } = COUNTS[name];
   const values = [ownerId, userId ?? null];
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`${name} ${values.join(' ')}`]);
-  const { rows: counted } = await client.query<{ count: number }>(`SELECT count(*)::integer AS count FROM (${rows} LIMIT ${max}) counted`, values);
-  return (counted[0]?.count ?? 0) < max ? null : { refused: 'conflict', reason: `${words}, which is as many as there may be` };
+  const { rows } = await client.query<{ count: number }>(statement, [...values, max]);
+  return (rows[0]?.count ?? 0) < max ? null : { refused: 'conflict', reason: `${words}, which is as many as there may be` };
 }

@@ -42,6 +42,8 @@ export interface Config {
   readonly drainSeconds: number;
   /** Free space on the disk of `dataDirectory` below which nothing is admitted. */
   readonly spoolReserveBytes: number;
+  /** What one person may make or change over the API of one gateway process; an organization five times as much. */
+  readonly changesPerMinute: number;
   /** Webhooks may be sent to plain http:// addresses. */
   readonly webhookAllowHttp: boolean;
   /** Webhooks may be sent to loopback, private and link-local addresses. */
@@ -170,6 +172,7 @@ const SETTINGS = z.object({
   BODY_LIMIT_BYTES: wholeNumber(1024, GIBIBYTE),
   DRAIN_SECONDS: wholeNumber(0, 3600),
   SPOOL_RESERVE_BYTES: wholeNumber(0, 1024 * GIBIBYTE),
+  CHANGES_PER_MINUTE: wholeNumber(1, 1_000_000),
   WEBHOOK_ALLOW_HTTP: flag(),
   WEBHOOK_ALLOW_PRIVATE: flag(),
   REPORTS_LISTEN: reportsAddress('', 'must be HOST:PORT, such as 0.0.0.0:8082, or unix:/path'),
@@ -215,6 +218,7 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     bodyLimitBytes: settings.BODY_LIMIT_BYTES ?? 33_554_432,
     drainSeconds: settings.DRAIN_SECONDS ?? 30,
     spoolReserveBytes: settings.SPOOL_RESERVE_BYTES ?? 67_108_864,
+    changesPerMinute: settings.CHANGES_PER_MINUTE ?? 60,
     webhookAllowHttp: settings.WEBHOOK_ALLOW_HTTP ?? false,
     webhookAllowPrivate: settings.WEBHOOK_ALLOW_PRIVATE ?? false,
     reportsListen: settings.REPORTS_LISTEN ?? null,

@@ -3,6 +3,7 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { CompleteConfig } from '../config.ts';
+import { ChangeMeter } from '../control-plane/change-meter.ts';
 import { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import { AllowanceLeases } from '../data-plane/admission/allowance-leases.ts';
 import { Cooldowns } from '../data-plane/admission/cooldowns.ts';
@@ -201,6 +202,7 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
     routes: createRoutes({
       plane,
       authenticator,
+      changeMeter: new ChangeMeter(clock, config.changesPerMinute),
       catalog: () => catalog.present,
       virtualModel: virtualModelOf(config.brand),
       lookup: { findGeneration: (question) => findGeneration(postgres, question), clock, isDraining: () => server.draining },

@@ -1,5 +1,6 @@
-// Lets a caller into a route, or says why not: first who, then the scope that the route needs, then the permission in it (spec 7.6).
+// Lets a caller into a route, or says why not: first who, then the scope that the route needs, then the permission in it (spec 7.6), then how fast changes come.
 
+import type { ChangeMeter } from '../control-plane/change-meter.ts';
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
 import type { Authorize } from '../control-plane/operation.ts';
 import type { Authenticator } from '../data-plane/identity/authenticate.ts';
@@ -15,6 +16,15 @@ export function authorizeBy(authenticator: Authenticator, gate: Gate, exchange: 
   return () => {
     const found = authenticator.identify(exchange.authorization, exchange.apiKey);
     const permit = (principal: Principal | Refusal) => ('kind' in principal ? principal : (refuseAt(gate, principal, exchange) ?? principal));
+    return found instanceof Promise ? found.then(permit) : permit(found);
+  };
+}
+
+/** What makes or changes something goes by the meter, once its caller may do it. */
+export function meterChanges(authorize: Authorize, meter: ChangeMeter): Authorize {
+  const permit = (found: Principal | Refusal) => ('kind' in found ? found : (meter.take(found) ?? found));
+  return () => {
+    const found = authorize();
     return found instanceof Promise ? found.then(permit) : permit(found);
   };
 }

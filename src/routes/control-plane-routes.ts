@@ -28,7 +28,7 @@ import { previewRouting } from '../control-plane/routing/preview.ts';
 import type { OrganizationPermission } from '../domain/identity/permit.ts';
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { authorizeBy } from './authorize.ts';
+import { authorizeBy, meterChanges } from './authorize.ts';
 import { reportRows } from './report-routes.ts';
 import type { RouteParts } from './route-parts.ts';
 
@@ -51,8 +51,12 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
   return [...readingRoutes(parts), ...rows.map((row) => routeOf(row, parts))];
 }
 
-function routeOf({ operation, ...gate }: ControlPlaneRow, { authenticator }: RouteParts): DescribedRoute {
-  const handle = (exchange: Exchange) => operation.serve(exchange, authorizeBy(authenticator, gate, exchange));
+function routeOf({ operation, ...gate }: ControlPlaneRow, { authenticator, changeMeter }: RouteParts): DescribedRoute {
+  const isMetered = gate.method !== 'GET' && gate.method !== 'DELETE';
+  const handle = (exchange: Exchange) => {
+    const authorize = authorizeBy(authenticator, gate, exchange);
+    return operation.serve(exchange, isMetered ? meterChanges(authorize, changeMeter) : authorize);
+  };
   return { ...gate, plane: 'control', envelope: 'platform', description: operation, handle };
 }
 

@@ -2,6 +2,7 @@
 
 import type { BillingStore } from '../control-plane/billing/billing-store.ts';
 import type { WebhookTargets } from '../control-plane/billing/webhooks.ts';
+import type { ChangeMeter } from '../control-plane/change-meter.ts';
 import type { GenerationLookup } from '../control-plane/executions/get-generation.ts';
 import type { FindGenerations } from '../control-plane/executions/list-generations.ts';
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
@@ -16,6 +17,7 @@ import type { VirtualModel } from '../domain/routing/virtual-model.ts';
 export interface RouteParts {
   readonly plane: DataPlane;
   readonly authenticator: Authenticator;
+  readonly changeMeter: ChangeMeter;
   readonly catalog: () => Catalog;
   readonly virtualModel: VirtualModel;
   readonly lookup: GenerationLookup;

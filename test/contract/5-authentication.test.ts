@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { z } from 'zod';
+import { ChangeMeter } from '../../src/control-plane/change-meter.ts';
 import type { IdentityStore } from '../../src/control-plane/identity/identity-store.ts';
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
 import type { PreviewOrder } from '../../src/control-plane/routing/preview.ts';
@@ -67,6 +68,7 @@ const authenticator = new Authenticator(async (credential) => {
 
 const parts = {
   authenticator,
+  changeMeter: new ChangeMeter(minuteByMinute, 60),
   identity,
   billing: identity,
   routing: identity,

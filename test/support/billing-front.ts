@@ -1,6 +1,7 @@
 // The control plane of billing over HTTP, on a real Postgres, in the test's process: who calls is decided by the test.
 
 import { randomUUID } from 'node:crypto';
+import { ChangeMeter } from '../../src/control-plane/change-meter.ts';
 import type { GenerationLookup } from '../../src/control-plane/executions/get-generation.ts';
 import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
@@ -63,6 +64,7 @@ export async function startBillingFront(
 ): Promise<BillingFront> {
   const parts = {
     authenticator: new Authenticator(async (credential) => principals[credential] ?? null, systemClock),
+    changeMeter: new ChangeMeter(systemClock, 1_000_000),
     billing: createBillingStore(postgres, { masterKey: MASTER_KEY }),
     identity: createIdentityStore(postgres, { masterKey: MASTER_KEY }),
     webhookTargets: PUBLIC_TARGETS,

@@ -31,6 +31,7 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   invalid_field: { kind: 'invalid_field', field: 'max_tokens', reason: 'it must be a positive whole number' },
   conflict: { kind: 'conflict', reason: 'a team of that name exists' },
   owner_floor: { kind: 'owner_floor' },
+  too_many_changes: { kind: 'too_many_changes', retryAfterMs: 1500 },
   unknown_model: { kind: 'unknown_model', model: 'no/such' },
   api_not_supported: { kind: 'api_not_supported', model: 'an/image-model', api: 'chat_completions' },
   insufficient_credit: { kind: 'insufficient_credit' },

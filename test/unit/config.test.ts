@@ -39,6 +39,7 @@ describe('settings', () => {
         bodyLimitBytes: 33_554_432,
         drainSeconds: 30,
         spoolReserveBytes: 67_108_864,
+        changesPerMinute: 60,
         webhookAllowHttp: false,
         webhookAllowPrivate: false,
         reportsListen: null,

@@ -194,6 +194,14 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: 'This is the last owner, and an organization or team is never left without one.',
     advice: 'Make another member an owner first.',
   },
+  too_many_changes: {
+    status: 429,
+    family: 'request',
+    retryable: true,
+    retryAfterMs: SECOND_MS,
+    summary: 'Changes by this person or in this organization come faster than they may.',
+    advice: RETRY_LATER,
+  },
   unknown_model: {
     // OpenAI's own code, so that clients which know it say the right thing.
     status: 404,

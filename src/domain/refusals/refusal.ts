@@ -56,6 +56,8 @@ export type Refusal =
   // What exists, and would no longer hold together (spec 7.8).
   | { readonly kind: 'conflict'; readonly reason: string }
   | { readonly kind: 'owner_floor' }
+  // Changes over the control plane, which come faster than one person or organization may make them.
+  | ({ readonly kind: 'too_many_changes' } & Later)
   | { readonly kind: 'unknown_model'; readonly model: string }
   | { readonly kind: 'api_not_supported'; readonly model: string; readonly api: string }
   // Admission: credit (spec 7.4).

@@ -81,6 +81,7 @@ class Model {
         this.call('giveBack', () => {
           if (kind === 'credit') this.books.returnLease(epoch, KEY, amount);
           else this.books.limits.giveBack({ epoch, limitId: KEY, grantId, amount });
+          return 'done' as const;
         }),
       recall: () => this.call('recall', () => this.recall(epoch)),
       probe: () => Promise.resolve(),

@@ -95,7 +95,7 @@ export class PostingShipping {
   /** `accepted`: the records of the batch that make facts, where these are not those that are posted with the cursor's move. */
   async #post(epoch: ShippedEpoch, batch: PostingBatch, accepted = batch.records): Promise<void> {
     const { postgres, fleet, metrics } = this.#options;
-    const result = await postgres.transaction((client) => postExecutions(client, batch));
+    const result = await postExecutions(postgres, batch);
     if (result.status === 'already_posted') {
       fleet.forget(epoch);
       return;
@@ -112,7 +112,7 @@ export class PostingShipping {
     let firstError: unknown = null;
     for (const record of batch.records) {
       try {
-        await postgres.transaction((client) => postExecutions(client, { ...batch, toOffset: batch.fromOffset, records: [record] }));
+        await postExecutions(postgres, { ...batch, toOffset: batch.fromOffset, records: [record] });
         accepted.push(record);
         attempts.refusedInARow = 0;
       } catch (error) {

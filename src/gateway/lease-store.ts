@@ -1,7 +1,7 @@
 // The Postgres side of leases, of wallets and limits alike, bound to this process's epoch.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AllowanceStore, LeaseTime } from '../data-plane/admission/allowance-store.ts';
+import type { AllowanceStore, LeaseTime, NotDone } from '../data-plane/admission/allowance-store.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import { giveBackLimitLease, takeLimitLease } from '../storage/postgres/limit-leases.ts';
@@ -13,13 +13,14 @@ export function createLeaseStore(postgres: Postgres, epoch: number, metrics: Met
   return {
     take({ kind, key }, { amount, minimum, present }) {
       calls.labels('take', kind).increment();
-      if (kind !== 'credit') return takeLimitLease(postgres, { epoch, limitId: key, amount, minimum, present });
-      return takeLease(postgres, { epoch, walletId: key, amount, minimum }).then((answer) => ({ ...answer, ...OF_WALLETS, grantId: key }));
+      if (kind !== 'credit') return takeLimitLease(postgres, { epoch, limitId: key, amount, minimum, present }).catch(notDone);
+      return takeLease(postgres, { epoch, walletId: key, amount, minimum }).then((answer) => ({ ...answer, ...OF_WALLETS, grantId: key }), notDone);
     },
     giveBack({ kind, key }, grantId, amount) {
       calls.labels('give_back', kind).increment();
-      if (kind === 'credit') return returnLease(postgres, { epoch, walletId: key, amount });
-      return giveBackLimitLease(postgres, { epoch, limitId: key, grantId, amount });
+      const given =
+        kind === 'credit' ? returnLease(postgres, { epoch, walletId: key, amount }) : giveBackLimitLease(postgres, { epoch, limitId: key, grantId, amount });
+      return given.then(() => 'done' as const, notDone);
     },
     recall({ kind, key }) {
       calls.labels('recall', kind).increment();
@@ -29,6 +30,18 @@ export function createLeaseStore(postgres: Postgres, epoch: number, metrics: Met
       await postgres.query('SELECT 1');
     },
   };
+}
+
+/** A lock that did not come free in time, a deadlock. */
+const BUSY_SQLSTATES = new Set(['55P03', '40P01']);
+/** What the functions raise and what tables forbid; that an epoch is fenced is about everything that this process asks, and stays a failed call. */
+const REFUSED_SQLSTATE = /^(?:22|23|P0)/;
+
+function notDone(error: unknown): NotDone {
+  const { code } = error as { code?: unknown };
+  if (typeof code === 'string' && BUSY_SQLSTATES.has(code)) return 'busy';
+  if (typeof code === 'string' && REFUSED_SQLSTATE.test(code)) return 'refused';
+  throw error;
 }
 
 /** Credit does not expire, and has no ceiling but the balance. */

@@ -9,6 +9,7 @@ import type { Refusal } from '../domain/refusals/refusal.ts';
 import { type RenderContext, renderRefusal } from '../domain/refusals/render.ts';
 import { statusLine } from '../domain/refusals/status-line.ts';
 import { readContentLength } from '../platform/content-length.ts';
+import { StoreBusy } from '../platform/store-busy.ts';
 import type { HttpRequest, HttpResponse } from './native-server.ts';
 import type { Route } from './route.ts';
 
@@ -328,7 +329,7 @@ export class Exchange {
   fail(fault: unknown): void {
     this.context.onFault(fault, this);
     if (this.closed) return;
-    if (this.status === 0) this.refuse({ kind: 'internal_error' });
+    if (this.status === 0) this.refuse({ kind: fault instanceof StoreBusy ? 'store_busy' : 'internal_error' });
     else this.cut();
   }
 

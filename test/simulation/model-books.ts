@@ -54,10 +54,6 @@ interface CursorRow {
 }
 
 export interface Posted {
-  readonly booked: boolean;
-  readonly wallets_charged: number;
-  readonly wallets_updated: number;
-  readonly leases_updated: number;
   readonly settled: number;
   readonly skipped: readonly string[];
 }
@@ -136,16 +132,16 @@ export class ModelBooks {
     this.leases.set(`${epoch}/${walletId}`, { ...lease, outstanding: lease.outstanding - amount });
   }
 
-  lockCursor(epoch: number, segment: number): number {
-    const key = `${epoch}/${segment}`;
-    const cursor = this.cursors.get(key) ?? { epoch, segment, posted: 0, facts: 0 };
-    this.cursors.set(key, cursor);
-    return cursor.posted;
+  postedOffset(epoch: number, segment: number): number {
+    return this.cursors.get(`${epoch}/${segment}`)?.posted ?? 0;
   }
 
-  moveCursor(epoch: number, segment: number, posted: number): void {
-    const cursor = this.cursors.get(`${epoch}/${segment}`);
-    if (cursor !== undefined) this.cursors.set(`${epoch}/${segment}`, { ...cursor, posted });
+  /** False where the cursor is not at `from`: then it stays where it is. */
+  moveCursor(epoch: number, segment: number, from: number, to: number): boolean {
+    if (this.postedOffset(epoch, segment) !== from) return false;
+    const facts = this.cursors.get(`${epoch}/${segment}`)?.facts ?? 0;
+    this.cursors.set(`${epoch}/${segment}`, { epoch, segment, posted: to, facts });
+    return true;
   }
 
   advanceFacts(epoch: number, segment: number, facts: number): void {
@@ -171,10 +167,11 @@ export class ModelBooks {
       this.generations.set(terminal.id, { ...closedRow(epoch, terminal), walletId: start.walletId, start });
       settled.push(terminal);
     }
-    return { ...this.charge(epoch, settled), settled: settled.length, skipped: [...terminals.keys()].filter((id) => !settled.some((one) => one.id === id)) };
+    this.charge(epoch, settled);
+    return { settled: settled.length, skipped: [...terminals.keys()].filter((id) => !settled.some((one) => one.id === id)) };
   }
 
-  private charge(epoch: number, settled: readonly TerminalRecord[]): Omit<Posted, 'settled' | 'skipped'> {
+  private charge(epoch: number, settled: readonly TerminalRecord[]): void {
     const charges = new Map<string, bigint>();
     const spendings = new Map<string, bigint>();
     let [charged, owed] = [0n, 0n];
@@ -206,7 +203,7 @@ export class ModelBooks {
       this.leases.set(`${epoch}/${walletId}`, { ...lease, outstanding: lease.outstanding - total });
     }
     for (const [pool, total] of spendings) this.limits.spend(epoch, pool, total);
-    return { booked: charged === owed, wallets_charged: charges.size, wallets_updated: updated, leases_updated: held };
+    if (charged !== owed || updated !== charges.size || held !== charges.size) throw new DatabaseFault(RAISED, `epoch ${epoch}: a posting does not add up`);
   }
 
   fence(epoch: number): void {
@@ -215,7 +212,7 @@ export class ModelBooks {
   }
 
   /** All that an epoch has of wallets, but for the holds of its open executions. */
-  releaseLeases(epoch: number): bigint {
+  private releaseLeases(epoch: number): bigint {
     let returned = 0n;
     for (const lease of this.leases.values()) {
       if (lease.epoch !== epoch) continue;
@@ -226,6 +223,12 @@ export class ModelBooks {
       this.changeWallet(walletId, { leased: this.wallet(walletId).leased - amount });
       this.leases.set(`${epoch}/${walletId}`, { ...lease, outstanding: lease.outstanding - amount });
     }
+    return returned;
+  }
+
+  closeLeases(epoch: number): bigint {
+    const returned = this.releaseLeases(epoch);
+    this.removeEmptyLeases(epoch);
     return returned;
   }
 

@@ -25,14 +25,13 @@ const ANSWERS: readonly (readonly [mark: string, answer: Answer])[] = [
   ['INSERT INTO process_epochs', ({ books }) => [{ epoch: String(books.registerEpoch()) }]],
   ['pg_notify', ({ notify }, [channel, payload]) => done(notify(String(channel), String(payload)))],
   ['SELECT 1', () => []],
-  ['lock_spool_cursor', ({ books }, [epoch, segment]) => [{ posted_offset: String(books.lockCursor(Number(epoch), Number(segment))) }]],
-  ['move_spool_cursor', ({ books }, [epoch, segment, to]) => done(books.moveCursor(Number(epoch), Number(segment), Number(to)))],
-  ['post_executions', ({ books }, [epoch, json]) => [books.post(Number(epoch), JSON.parse(String(json)) as ExecutionRecord[])]],
+  ['post_executions', post],
+  ['SELECT posted_offset', ({ books }, [epoch, segment]) => [{ posted_offset: String(books.postedOffset(Number(epoch), Number(segment))) }]],
   ['SELECT segment, posted_offset', ({ books }, [epoch]) => readCursors(books, Number(epoch))],
   ['advance_facts_offsets', ({ books }, [epochs, segments, offsets]) => advanceFacts(books, epochs as number[], segments as number[], offsets as number[])],
   ['DELETE FROM spool_cursors', ({ books }, [epoch]) => done(books.deleteCursors(Number(epoch)))],
   ['UPDATE process_epochs SET fenced_at', ({ books }, [epoch]) => done(books.fence(Number(epoch)))],
-  ['released AS MATERIALIZED', ({ books }, [epoch]) => [{ returned: String(books.releaseLeases(Number(epoch))) }]],
+  ['released AS MATERIALIZED', ({ books }, [epoch]) => [{ returned: String(books.closeLeases(Number(epoch))) }]],
   ['UPDATE process_epochs SET shipped_at', ({ books }, [epoch]) => done(books.markReturned(Number(epoch)))],
   ['DELETE FROM leases WHERE epoch = $1 AND outstanding = 0', ({ books }, [epoch]) => done(books.removeEmptyLeases(Number(epoch)))],
   ['DELETE FROM limit_leases USING locked', ({ books }, [epoch]) => done(books.limits.returnAll(Number(epoch)))],
@@ -64,6 +63,11 @@ export function isLockFree(statement: string): boolean {
 
 function done(_nothing: void): Rows {
   return [];
+}
+
+function post({ books }: StatementContext, [epoch, json, segment, from, to]: Values): Rows {
+  const moved = books.moveCursor(Number(epoch), Number(segment), Number(from), Number(to));
+  return [{ moved, ...books.post(Number(epoch), moved ? (JSON.parse(String(json)) as ExecutionRecord[]) : []) }];
 }
 
 function takeLease(books: ModelBooks, [epoch, wallet, amount, minimum]: Values): Rows {

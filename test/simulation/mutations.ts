@@ -40,14 +40,13 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'what was asked for is returned when the answer is late',
     file: 'src/data-plane/admission/allowance-leases.ts',
-    find: "      allowance.loseTake(answer === 'lost', this.time.monotonicMs());",
-    replace:
-      "      allowance.loseTake(answer === 'lost', this.time.monotonicMs());\n      if (answer === 'lost') allowance.owe(allowance.pool.key, wish.minimum);",
+    find: "      allowance.loseTake(answer === 'lost', nowMs);",
+    replace: "      allowance.loseTake(answer === 'lost', nowMs);\n      if (answer === 'lost') allowance.owe(allowance.pool.key, wish.minimum);",
   },
   {
     name: 'a give-back is repeated when its answer was lost',
     file: 'src/data-plane/admission/allowance-leases.ts',
-    find: "if (result === 'unsent') allowance.owe(grantId, amount);",
+    find: "if (result === 'busy' || result === 'unsent') allowance.owe(grantId, amount);",
     replace: "if (result !== 'done') allowance.owe(grantId, amount);",
   },
   {
@@ -129,17 +128,17 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: 'const ended = existsSync(join(directory, CLOSED_FILE)) || isAlive(owner);',
   },
   {
-    name: 'a batch is posted without a look at its cursor',
+    name: 'a batch that the cursor does not admit is taken for posted',
     file: 'src/storage/postgres/post-executions.ts',
-    find: "  if (postedOffset !== fromOffset) return { status: 'already_posted', postedOffset };",
+    find: "  if (!row.moved) return { status: 'already_posted', postedOffset: await readCursor(client, epoch, segment) };",
     replace: '',
   },
   {
     name: 'the cursor is moved in a transaction of its own',
     file: 'src/storage/postgres/post-executions.ts',
-    find: '  const terminals = records.length === 0 ? [] : await postRecords(client, epoch, records);',
+    find: '(POST, [epoch, asJson(told), segment, fromOffset, toOffset, savedAsJson(terminals), sizesAsJson(terminals)]);',
     replace:
-      '  await client.query(MOVE_CURSOR, [epoch, segment, toOffset]);\n  await client.query("COMMIT");\n  await client.query("BEGIN");\n  const terminals = records.length === 0 ? [] : await postRecords(client, epoch, records);',
+      '(POST, [epoch, "[]", segment, fromOffset, toOffset, "[]", "[]"]);\n  if (rows[0]?.moved) rows[0] = (await client.query<PostRow>(POST, [epoch, asJson(told), segment, toOffset, toOffset, "[]", "[]"])).rows[0]!;',
   },
   {
     name: 'segments are removed before they are in the facts',

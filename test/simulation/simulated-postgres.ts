@@ -12,7 +12,11 @@ type Result = { rows: readonly object[] } | { fault: Error };
 type Told = (result: Result) => void;
 
 const LOCK_TIMEOUT_MS = 10_000;
-const IDLE_IN_TRANSACTION_MS = 30_000;
+/** Of the functions that lend and take back. */
+const LENDING_LOCK_TIMEOUT_MS = 200;
+const IDLE_IN_TRANSACTION_MS = 2_000;
+
+const LENDING = /^(?:take|return|give_back)_(?:limit_)?lease$/;
 
 /** One connection's transaction. */
 class Session {
@@ -140,7 +144,7 @@ export class SimulatedPostgres {
 
   private wait(waiting: Waiting): void {
     this.waiting.push(waiting);
-    this.world.in(LOCK_TIMEOUT_MS, 'lock timeout', () => {
+    this.world.in(LENDING.test(waiting.statement) ? LENDING_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS, 'lock timeout', () => {
       if (waiting.over) return;
       waiting.over = true;
       this.waiting = this.waiting.filter((one) => one !== waiting);

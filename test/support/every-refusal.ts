@@ -49,6 +49,7 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   guardrail_unavailable: { kind: 'guardrail_unavailable' },
   routing_denied: { kind: 'routing_denied' },
   routing_unavailable: { kind: 'routing_unavailable' },
+  store_busy: { kind: 'store_busy' },
   reports_unavailable: { kind: 'reports_unavailable' },
   byok_key_unavailable: { kind: 'byok_key_unavailable' },
   upstream_unreachable: { kind: 'upstream_unreachable' },

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { AllowanceLeases } from '../../src/data-plane/admission/allowance-leases.ts';
-import type { AllowanceStore, LendingAnswer, LendingWish, Pool } from '../../src/data-plane/admission/allowance-store.ts';
+import type { AllowanceStore, LendingAnswer, LendingWish, NotDone, Pool } from '../../src/data-plane/admission/allowance-store.ts';
 import { seededRandom } from './byte-splits.ts';
 
 /** Time that passes only where `run` lets it. */
@@ -50,6 +50,7 @@ function settle(): Promise<void> {
 }
 
 const RATE_SPAN_SECONDS = 60;
+const LOCK_TIMEOUT_MS = 200;
 
 interface LentPool {
   readonly kind: Pool['kind'];
@@ -65,6 +66,12 @@ export class SimulatedLending {
   readonly processes: AllowanceLeases[] = [];
   /** The server does not answer: connections are refused, or calls hang. */
   away: 'no' | 'refused' | 'hangs' = 'no';
+  /** Wallets and limits that somebody else has locked: calls about them are given up after a while. */
+  readonly locked = new Set<string>();
+  /** Chance that somebody else has locked what a call is about. */
+  lockRate = 0;
+  /** Wallets and limits of which the store refuses every call. */
+  readonly refused = new Set<string>();
   /** Chance that the answer to a call is lost, before it took effect or after. */
   lossRate = 0;
   readonly calls = { take: 0, giveBack: 0, recall: 0, probe: 0 };
@@ -108,15 +115,32 @@ export class SimulatedLending {
 
   private storeOf(index: number): AllowanceStore {
     return {
-      take: (pool, wish) => this.call('take', () => this.take(index, pool, wish)),
-      giveBack: (pool, grantId, amount) => this.call('giveBack', () => this.giveBack(index, pool, grantId, amount)),
+      take: (pool, wish) => this.call('take', () => this.take(index, pool, wish), pool),
+      giveBack: (pool, grantId, amount) =>
+        this.call(
+          'giveBack',
+          () => {
+            this.giveBack(index, pool, grantId, amount);
+            return 'done' as const;
+          },
+          pool,
+        ),
       recall: (pool) => this.call('recall', () => this.recall(index, pool)),
       probe: () => this.call('probe', () => undefined),
     };
   }
 
-  private async call<T>(name: keyof SimulatedLending['calls'], act: () => T): Promise<T> {
+  private async call<T>(name: 'take' | 'giveBack', act: () => T, pool: Pool): Promise<T | NotDone>;
+  private async call<T>(name: 'recall' | 'probe', act: () => T): Promise<T>;
+  private async call<T>(name: keyof SimulatedLending['calls'], act: () => T, pool?: Pool): Promise<T | NotDone> {
     this.calls[name] += 1;
+    if (pool !== undefined && this.refused.has(pool.key)) return 'refused';
+    if (pool !== undefined && this.locked.has(pool.key)) await this.time.wait(LOCK_TIMEOUT_MS);
+    if (pool !== undefined && this.locked.has(pool.key)) return 'busy';
+    if (this.lockRate > 0 && pool !== undefined && this.random() < this.lockRate) {
+      await this.time.wait(LOCK_TIMEOUT_MS);
+      return 'busy';
+    }
     if (this.away === 'refused') throw new Error('connection refused');
     if (this.away === 'hangs') return new Promise<never>(() => undefined);
     const isLost = this.random() < this.lossRate;

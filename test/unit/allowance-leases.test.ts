@@ -72,6 +72,57 @@ describe('leases', () => {
     assert.ok(lending.calls.take < 100, `one answer speaks for all that wait: ${lending.calls.take}`);
   });
 
+  test('who waits for a wallet that somebody has locked is served when it is free, and nobody else waits or is refused', async () => {
+    const lending = new SimulatedLending(5);
+    const locked = lending.pool('credit', 'locked', 1_000_000n);
+    const other = lending.pool('credit', 'other', 1_000_000n);
+    const limit = lending.pool('requests_per_minute', 'limit', 1_000n);
+    const process = lending.process();
+    lending.locked.add('locked');
+    const waiting = Array.from({ length: 10 }, () => new Request(lending, process, [wish(limit), wish(locked, 10n)]));
+    await lending.time.run(1_000);
+    const neighbours = Array.from({ length: 10 }, (_, index) => new Request(lending, process, [wish(limit), wish(other, BigInt(10 + index))]));
+    await lending.time.run(2_500);
+    for (const request of neighbours) assert.equal(request.draws.length, 2);
+    for (const request of waiting) assert.equal(request.reason, 'waits');
+    assert.equal(lending.calls.probe, 0);
+    lending.locked.delete('locked');
+    await lending.time.run(3_500);
+    for (const request of waiting) assert.equal(request.draws.length, 2);
+  });
+
+  test('who waits for a lock that never goes is refused in the end, and what is owed there goes back when it does', async () => {
+    const lending = new SimulatedLending(6);
+    const wallet = lending.pool('credit', 'w', 1_000n);
+    const process = lending.process();
+    const first = new Request(lending, process, [wish(wallet, 10n)]);
+    await lending.time.run(100);
+    lending.locked.add('w');
+    for (const draw of first.draws) process.release(draw, 0n);
+    process.callBack('w');
+    const late = new Request(lending, process, [wish(wallet, 900n)]);
+    await lending.time.run(10_000);
+    assert.equal(late.reason, 'unavailable');
+    assert.ok(lending.leased('w') > 0n);
+    lending.locked.delete('w');
+    process.tick();
+    await lending.time.run(11_000);
+    assert.equal(lending.leased('w'), 0n);
+  });
+
+  test('what the store refuses of one wallet says nothing against the store', async () => {
+    const lending = new SimulatedLending(7);
+    const [broken, sound] = [lending.pool('credit', 'broken', 100n), lending.pool('credit', 'sound', 100n)];
+    const process = lending.process();
+    lending.refused.add('broken');
+    const refused = new Request(lending, process, [wish(broken)]);
+    const served = new Request(lending, process, [wish(sound)]);
+    await lending.time.run(100);
+    assert.equal(refused.reason, 'unavailable');
+    assert.equal(served.draws.length, 1);
+    assert.equal(lending.calls.probe, 0);
+  });
+
   test('what another process has free is not refused: money, and places for open requests', async () => {
     for (const kind of ['credit', 'concurrent_requests'] as const) {
       const lending = new SimulatedLending(3);
@@ -355,6 +406,7 @@ async function simulateWallet(seed: number, lossRate: number): Promise<void> {
   const balance = BigInt(Math.floor(random() * 50_000));
   const wallet = lending.pool('credit', 'w', balance);
   lending.lossRate = lossRate;
+  lending.lockRate = seed % 3 === 0 ? 0.2 : 0;
   const processes = [lending.process(), lending.process(), lending.process()];
   let charged = 0n;
   for (let index = 0; index < 120; index += 1) {
@@ -370,6 +422,7 @@ async function simulateWallet(seed: number, lossRate: number): Promise<void> {
   }
   await lending.time.run(lending.time.nowMs + 5_000);
   lending.lossRate = 0;
+  lending.lockRate = 0;
   await giveBackAll(lending);
   assert.ok(charged <= balance, `seed ${seed}: overspent`);
   if (lossRate === 0) assert.equal(lending.leased('w'), charged, `seed ${seed}`);
@@ -382,6 +435,7 @@ async function simulatePlaces(seed: number, lossRate: number): Promise<void> {
   const limit = BigInt(1 + Math.floor(random() * 12));
   const places = lending.pool('concurrent_requests', 'p', limit);
   lending.lossRate = lossRate;
+  lending.lockRate = seed % 3 === 0 ? 0.2 : 0;
   const processes = [lending.process(), lending.process(), lending.process()];
   for (let index = 0; index < 300; index += 1) {
     await lending.time.run(lending.time.nowMs + random() * 20);
@@ -392,6 +446,7 @@ async function simulatePlaces(seed: number, lossRate: number): Promise<void> {
   }
   await lending.time.run(lending.time.nowMs + 5_000);
   lending.lossRate = 0;
+  lending.lockRate = 0;
   await giveBackAll(lending);
   if (lossRate === 0) assert.equal(lending.leased('p'), 0n, `seed ${seed}`);
 }
@@ -402,6 +457,7 @@ async function simulateRate(seed: number, lossRate: number): Promise<void> {
   const limit = 200 + Math.floor(random() * 4_000);
   const rate = lending.pool('tokens_per_minute', 'r', BigInt(limit));
   lending.lossRate = lossRate;
+  lending.lockRate = seed % 3 === 0 ? 0.2 : 0;
   const processes = [lending.process(), lending.process(), lending.process()];
   const uses: { readonly request: Request; readonly used: bigint }[] = [];
   for (let index = 0; index < 700; index += 1) {

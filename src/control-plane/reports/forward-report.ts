@@ -21,12 +21,17 @@ interface ForwardingLimits {
   readonly openMax: number;
   /** Of them, those of one organization, or of the platform: nobody's exports keep everybody else from theirs. */
   readonly openOfOwnerMax: number;
-  /** How long nothing may come from jobs, or be taken by the client. */
-  readonly idleMs: number;
+  /** How long jobs may take until its answer begins, waiting for its turn there included: a process that stands still takes connections and says nothing. */
+  readonly headMs: number;
+  /** How long nothing may come of an answer that has begun. */
+  readonly stallMs: number;
+  /** How long the client may take nothing. */
+  readonly clientIdleMs: number;
   readonly tokenMs: number;
 }
 
-const LIMITS: ForwardingLimits = { openMax: 32, openOfOwnerMax: 8, idleMs: 60_000, tokenMs: 60_000 };
+/** The largest report takes two seconds on a quiet machine (benchmarks/README.md), and a few may be before it. */
+const LIMITS: ForwardingLimits = { openMax: 32, openOfOwnerMax: 8, headMs: 15_000, stallMs: 30_000, clientIdleMs: 60_000, tokenMs: 60_000 };
 const RELAYED_HEADERS = ['content-type', 'content-disposition', 'retry-after', 'x-should-retry'] as const;
 const NOT_ASCII = /[^\x21-\x7e]/gu;
 
@@ -75,6 +80,7 @@ export class ReportForwarder {
 
   #ask(exchange: Exchange, target: string, token: string, leave: () => void): void {
     const { address, log } = this.#options;
+    const { headMs, stallMs, clientIdleMs } = this.#limits;
     const headers = { authorization: `Delegation ${token}`, accept: exchange.header('accept') ?? '*/*', connection: 'close' };
     // A connection each: reports are few, and one that was kept can be dead when it is used again.
     const call = request({ ...address, method: 'GET', path: target, headers, agent: false });
@@ -84,10 +90,15 @@ export class ReportForwarder {
       else exchange.cut();
     };
     exchange.watchClient({ onClientLeft: () => call.destroy() });
-    // Of the socket: waiting for jobs and waiting for the client look alike to it, and neither may last.
-    call.setTimeout(this.#limits.idleMs, () => call.destroy(new Error(`nothing moved for ${this.#limits.idleMs} ms`)));
+    const headDeadline = setTimeout(() => call.destroy(new Error(`no answer began within ${headMs} ms`)), headMs);
+    call.on('timeout', () => call.destroy(new Error('an answer stood still on its way')));
     call.on('error', fail);
     call.on('response', (response) => {
+      clearTimeout(headDeadline);
+      // Of the socket: waiting for jobs and waiting for the client look alike to it.
+      call.setTimeout(stallMs);
+      response.on('pause', () => call.setTimeout(clientIdleMs));
+      response.on('resume', () => call.setTimeout(stallMs));
       response.on('error', fail);
       // What jobs takes for no token of ours was not made with its key, or came too late.
       if (response.statusCode === 401) {
@@ -97,7 +108,10 @@ export class ReportForwarder {
         relay(response, exchange);
       }
     });
-    call.on('close', leave);
+    call.on('close', () => {
+      clearTimeout(headDeadline);
+      leave();
+    });
     call.end();
   }
 }

@@ -27,6 +27,12 @@ const SHORT_PAUSE_MS = 5;
 const SHORT_PAUSE_MAX_MS = 160;
 /** So long nothing is borrowed ahead after that came back short. */
 const AHEAD_PAUSE_MS = 500;
+/**
+ * Somebody else has the wallet or limit locked. Postgres ends a transaction that stands still after two seconds (pool.ts), so who waits longer than
+ * this waits for something else.
+ */
+const LOCKED_WAIT_MS_MAX = 5_000;
+const LOCKED_PAUSE_MS = 50;
 const IDLE_MS = 15_000;
 /** A request that found what it needed so often, and each time lost some of it to others before it had all, is given up. */
 const ATTEMPTS_MAX = 64;
@@ -88,7 +94,8 @@ export class AllowanceLeases {
       answered({ pool, reason: 'unavailable', within: 0n, ceiling: null, retryAfterMs: null });
       return;
     }
-    const allowance = this.allowanceOf(pool, this.time.monotonicMs());
+    const nowMs = this.time.monotonicMs();
+    const allowance = this.allowanceOf(pool, nowMs);
     const found = this.reserve(wishes.slice(0, index));
     const resume = (shortage: Shortage | null): void => {
       for (const { allowance: earlier, amount: reserved } of found) earlier.reserved -= reserved;
@@ -101,7 +108,7 @@ export class AllowanceLeases {
       if (typeof drawn === 'number') this.waitAt(drawn, wishes, answered, attempts + 1);
       else answered(drawn);
     };
-    allowance.waiters.push({ need: amount, cameAtTake: allowance.takes, resume });
+    allowance.waiters.push({ need: amount, cameAtTake: allowance.takes, cameAtMs: nowMs, resume });
     this.work(allowance);
   }
 
@@ -206,7 +213,7 @@ export class AllowanceLeases {
     this.works.set(allowance, Promise.resolve());
     const work = this.workOn(allowance).catch((fault: unknown) => {
       this.works.delete(allowance);
-      this.failAll(allowance, 'unavailable');
+      this.fail(allowance, Number.POSITIVE_INFINITY);
       this.onFault(fault);
     });
     if (this.works.has(allowance)) this.works.set(allowance, work);
@@ -215,22 +222,26 @@ export class AllowanceLeases {
   private async workOn(allowance: Allowance): Promise<void> {
     for (;;) {
       allowance.oweExpired(this.time.monotonicMs());
-      if (allowance.owed.size > 0) await this.payBack(allowance);
+      const isLocked = allowance.owed.size > 0 && !(await this.payBack(allowance));
       if (allowance.waiters.length > 0 || allowance.wantsAhead) await this.borrow(allowance);
-      else if (allowance.owed.size === 0 || this.circuit.isAway()) break;
+      else if (allowance.owed.size === 0 || isLocked || this.circuit.isAway()) break;
     }
     // In the same turn as the decision to stop: what is asked for from here on begins a new round.
     this.works.delete(allowance);
   }
 
-  private async payBack(allowance: Allowance): Promise<void> {
+  /** False where it is locked: what is owed stays owed, to be given back another time. */
+  private async payBack(allowance: Allowance): Promise<boolean> {
     const owed = [...allowance.owed];
     allowance.owed.clear();
+    let isLocked = false;
     for (const [grantId, amount] of owed) {
-      const result = await this.circuit.giveBack(allowance.pool, grantId, amount);
-      if (result === 'unsent') allowance.owe(grantId, amount);
-      else if (result === 'lost') allowance.noteDoubt(this.time.monotonicMs());
+      const result = isLocked ? 'busy' : await this.circuit.giveBack(allowance.pool, grantId, amount);
+      if (result === 'busy') isLocked = true;
+      if (result === 'busy' || result === 'unsent') allowance.owe(grantId, amount);
+      else if (result !== 'done') allowance.noteDoubt(this.time.monotonicMs());
     }
+    return !isLocked;
   }
 
   /** One borrowing, for those that wait or ahead of those to come. */
@@ -246,9 +257,13 @@ export class AllowanceLeases {
     const sentAtMs = this.time.monotonicMs();
     const wish = allowance.beginTake(sentAtMs);
     const answer = await this.circuit.take(allowance.pool, wish, (late) => this.oweLate(allowance.pool, late));
-    if (answer === 'unsent' || answer === 'lost') {
-      allowance.loseTake(answer === 'lost', this.time.monotonicMs());
-      this.failAll(allowance, 'unavailable');
+    if (typeof answer === 'string') {
+      const nowMs = this.time.monotonicMs();
+      allowance.loseTake(answer === 'lost', nowMs);
+      this.fail(allowance, answer === 'busy' ? nowMs - LOCKED_WAIT_MS_MAX : Number.POSITIVE_INFINITY);
+      if (answer === 'unsent' || answer === 'lost') return;
+      allowance.notBeforeMs = nowMs + LOCKED_PAUSE_MS;
+      allowance.aheadNotBeforeMs = nowMs + AHEAD_PAUSE_MS;
       return;
     }
     allowance.endTake(answer, sentAtMs);
@@ -326,7 +341,11 @@ export class AllowanceLeases {
     for (const waiter of refused) waiter.resume({ pool: allowance.pool, reason, within, ceiling, retryAfterMs });
   }
 
-  private failAll(allowance: Allowance, reason: 'unavailable'): void {
-    for (const waiter of allowance.waiters.splice(0)) waiter.resume({ pool: allowance.pool, reason, within: 0n, ceiling: null, retryAfterMs: null });
+  /** Gives up those that came before then. */
+  private fail(allowance: Allowance, cameBeforeMs: number): void {
+    for (const waiter of allowance.waiters.splice(0)) {
+      if (waiter.cameAtMs >= cameBeforeMs) allowance.waiters.push(waiter);
+      else waiter.resume({ pool: allowance.pool, reason: 'unavailable', within: 0n, ceiling: null, retryAfterMs: null });
+    }
   }
 }

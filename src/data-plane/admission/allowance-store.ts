@@ -42,9 +42,16 @@ export interface LendingAnswer {
   readonly gone: boolean;
 }
 
+/**
+ * The store has answered, about this pool alone, that nothing was done. `busy`: somebody else had it locked. `refused`: the store's rules forbid it,
+ * however often it is asked.
+ */
+export type NotDone = 'busy' | 'refused';
+
+/** A call rejects when nobody knows whether it was done. */
 export interface AllowanceStore {
-  take(pool: Pool, wish: LendingWish): Promise<LendingAnswer>;
-  giveBack(pool: Pool, grantId: string, amount: bigint): Promise<void>;
+  take(pool: Pool, wish: LendingWish): Promise<LendingAnswer | NotDone>;
+  giveBack(pool: Pool, grantId: string, amount: bigint): Promise<'done' | NotDone>;
   /** Asks every other process to hand back what it has free. */
   recall(pool: Pool): Promise<void>;
   /** Rejects when the store cannot be reached. */

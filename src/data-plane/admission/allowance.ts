@@ -28,6 +28,7 @@ export interface Waiter {
   readonly need: bigint;
   /** How many borrowings had been sent when it came: only a later one speaks for it. */
   readonly cameAtTake: number;
+  readonly cameAtMs: number;
   /** Called with null when it may draw again, else with why it cannot. */
   resume(shortage: Shortage | null): void;
 }

@@ -2,11 +2,12 @@
 //
 // A lost answer leaves in doubt whether the call took effect. It is taken for the case that overspends nothing: what was asked for is not
 // there, and what was given back is gone. That stays lent in the store until it ages out or this process's epoch is closed.
+// An answer about one pool, that somebody has it locked, says nothing against the store.
 
-import type { AllowanceStore, LeaseTime, LendingAnswer, LendingWish, Pool } from './allowance-store.ts';
+import type { AllowanceStore, LeaseTime, LendingAnswer, LendingWish, NotDone, Pool } from './allowance-store.ts';
 
 /** `unsent`: the store is away and was not asked. `lost`: it was asked, and nobody knows what became of it. */
-export type CallFailure = 'unsent' | 'lost';
+export type CallFailure = NotDone | 'unsent' | 'lost';
 
 const CALL_DEADLINE_MS = 2_000;
 const PROBE_DEADLINE_MS = 1_000;
@@ -42,12 +43,16 @@ export class StoreCircuit {
 
   /** `onLate`: an answer for which nobody waits any more. */
   take(pool: Pool, wish: LendingWish, onLate: (answer: LendingAnswer) => void): Promise<LendingAnswer | CallFailure> {
-    return this.call(() => this.store.take(pool, wish), onLate);
+    return this.call(
+      () => this.store.take(pool, wish),
+      (answer) => {
+        if (typeof answer !== 'string') onLate(answer);
+      },
+    );
   }
 
   async giveBack(pool: Pool, grantId: string, amount: bigint): Promise<'done' | CallFailure> {
-    const result = await this.call(() => this.store.giveBack(pool, grantId, amount).then(() => 'done' as const), ignore);
-    return result;
+    return this.call(() => this.store.giveBack(pool, grantId, amount), ignore);
   }
 
   /** Best effort: the borrowing that follows meets the same store and says what is wrong. */

@@ -265,6 +265,14 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: 'Reports cannot be read at the moment; requests are served and recorded all the same.',
     advice: RETRY_LATER,
   },
+  store_busy: {
+    status: 503,
+    family: 'service',
+    retryable: true,
+    retryAfterMs: 2 * SECOND_MS,
+    summary: 'What this request needs is being changed by somebody else at the moment; nothing was done.',
+    advice: RETRY_LATER,
+  },
   byok_key_unavailable: {
     // What is wrong with a key is mended by whoever manages it.
     status: 503,

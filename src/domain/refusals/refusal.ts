@@ -85,6 +85,7 @@ export type Refusal =
   | { readonly kind: 'byok_key_unavailable'; readonly provider?: string }
   | ({ readonly kind: 'upstream_unreachable' } & Later)
   | ({ readonly kind: 'upstream_timeout' } & Later)
+  | ({ readonly kind: 'store_busy' } & Later)
   | { readonly kind: 'internal_error' }
   | ({ readonly kind: 'draining' } & Later);
 

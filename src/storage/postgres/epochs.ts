@@ -40,6 +40,11 @@ export async function closeUnusedEpoch(postgres: PostgresClient, epoch: number):
  */
 export async function closeDeadEpoch(client: PostgresClient, epoch: number): Promise<{ returned: bigint }> {
   await fenceEpoch(client, epoch);
+  await client.query(`UPDATE process_epochs SET shipped_at = coalesce(shipped_at, now()), returned_at = coalesce(returned_at, now()) WHERE epoch = $1`, [
+    epoch,
+  ]);
+  await client.query('DELETE FROM rate_holdings WHERE epoch = $1', [epoch]);
+  // Wallets and pools come last: others wait for them.
   const { rows } = await client.query<{ returned: string }>(
     `WITH locked AS MATERIALIZED (
        SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM leases WHERE epoch = $1) ORDER BY id FOR UPDATE
@@ -52,18 +57,17 @@ export async function closeDeadEpoch(client: PostgresClient, epoch: number): Pro
         WHERE leases.epoch = $1
      ), balances AS (
        UPDATE wallets SET leased = leased - amount FROM released WHERE wallets.id = released.wallet_id
+     ), emptied AS (
+       DELETE FROM leases USING released WHERE leases.epoch = $1 AND leases.wallet_id = released.wallet_id AND outstanding = amount
      ), rest AS (
-       UPDATE leases SET outstanding = outstanding - amount FROM released WHERE leases.epoch = $1 AND leases.wallet_id = released.wallet_id
+       UPDATE leases SET outstanding = outstanding - amount FROM released
+        WHERE leases.epoch = $1 AND leases.wallet_id = released.wallet_id AND outstanding > amount
      )
      SELECT coalesce(sum(amount), 0) AS returned FROM released`,
     [epoch],
   );
   const row = rows[0];
   if (row === undefined) throw new Error('closing an epoch returned no row');
-  await client.query(`UPDATE process_epochs SET shipped_at = coalesce(shipped_at, now()), returned_at = coalesce(returned_at, now()) WHERE epoch = $1`, [
-    epoch,
-  ]);
-  await removeEmptyLeases(client, epoch);
   await returnLimitLeases(client, epoch);
   return { returned: BigInt(row.returned) };
 }
@@ -80,7 +84,6 @@ async function returnLimitLeases(client: PostgresClient, epoch: number): Promise
      UPDATE limit_pools SET leased = leased - outstanding FROM released WHERE limit_pools.id = released.pool_id`,
     [epoch],
   );
-  await client.query('DELETE FROM rate_holdings WHERE epoch = $1', [epoch]);
 }
 
 interface ResolvedRow {

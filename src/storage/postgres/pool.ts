@@ -2,6 +2,7 @@
 
 import pg from 'pg';
 import type { Log } from '../../platform/log.ts';
+import { StoreBusy } from '../../platform/store-busy.ts';
 
 /** A statement as text, or with a name under which each connection prepares it once: for the few that run all the time. */
 export type Statement = string | { readonly name: string; readonly text: string };
@@ -20,12 +21,16 @@ export interface Postgres extends PostgresClient {
 const CONNECTIONS_MAX = 10;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
-const LOCK_TIMEOUT_MS = 10_000;
-/** Of a process that stopped in the middle of a transaction, with wallets locked that others wait for: no work of ours thinks that long. */
-const IDLE_IN_TRANSACTION_TIMEOUT_MS = 5_000;
+/** Of the statement's time, so that who waits for a lock hears that it was a lock. */
+const LOCK_TIMEOUT_PART = 0.6;
+const LOCK_TIMEOUT_MS_MAX = 10_000;
+/** Of a process that stopped in the middle of a transaction, with rows locked that others wait for: no work of ours thinks that long. */
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 2_000;
 const IDLE_CONNECTION_TIMEOUT_MS = 60_000;
 const TRANSACTION_ATTEMPTS_MAX = 5;
 const RETRIED_SQLSTATES = new Set(['40001', '40P01']);
+/** A lock that did not come free, a statement that took too long: Postgres ended it. */
+const BUSY_SQLSTATES = new Set(['55P03', '57014']);
 
 export function createPostgres(options: { url: string; log: Log; max?: number; statementTimeoutMs?: number }): Postgres {
   const { url, log, max = CONNECTIONS_MAX, statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options;
@@ -36,7 +41,7 @@ export function createPostgres(options: { url: string; log: Log; max?: number; s
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_CONNECTION_TIMEOUT_MS,
     statement_timeout: statementTimeoutMs,
-    lock_timeout: LOCK_TIMEOUT_MS,
+    lock_timeout: Math.min(LOCK_TIMEOUT_MS_MAX, statementTimeoutMs * LOCK_TIMEOUT_PART),
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     // Detects a server that vanished without closing the socket; statement_timeout is the server's own and dies with it.
     query_timeout: statementTimeoutMs + 5_000,
@@ -60,8 +65,13 @@ async function run<Row extends object>(
   values: readonly unknown[] = [],
 ): Promise<{ rows: Row[]; rowCount: number }> {
   const query = typeof statement === 'string' ? { text: statement } : statement;
-  const result = await executor.query<Row>({ ...query, values: values as unknown[] });
-  return { rows: result.rows, rowCount: result.rowCount ?? 0 };
+  try {
+    const result = await executor.query<Row>({ ...query, values: values as unknown[] });
+    return { rows: result.rows, rowCount: result.rowCount ?? 0 };
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    throw typeof code === 'string' && BUSY_SQLSTATES.has(code) ? new StoreBusy(code, error) : error;
+  }
 }
 
 async function runTransaction<T>(pool: pg.Pool, work: (client: PostgresClient) => Promise<T>): Promise<T> {

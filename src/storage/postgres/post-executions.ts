@@ -1,10 +1,10 @@
-// Posts a batch of spool records: generation rows, ledger, wallets, leases, saved responses and the spool's cursor, in the caller's transaction (DESIGN 4).
+// Posts a batch of spool records: generation rows, ledger, wallets, leases, saved responses and the spool's cursor, in one statement (DESIGN 4).
 // Each execution is posted exactly once, however often a batch comes: the cursor admits a batch once, and a row is settled only while it is open.
 
 import type { ExecutionRecord, TerminalRecord } from '../../domain/executions/execution-record.ts';
 import type { PostgresClient } from './pool.ts';
-import { rememberSizes } from './routing/turns.ts';
-import { saveResponses } from './saved-responses.ts';
+import { REMEMBER_SIZES, sizesAsJson } from './routing/turns.ts';
+import { SAVE_RESPONSES, savedAsJson } from './saved-responses.ts';
 import { ANNOUNCE_SETTLED } from './webhook-deliveries.ts';
 
 /** The records of one stretch of a segment, in the order they were written; offsets in bytes. */
@@ -22,19 +22,7 @@ export type PostResult =
   /** The cursor is not at the batch's start. Nothing was changed; read on from where it is. */
   | { readonly status: 'already_posted'; readonly postedOffset: number };
 
-/** Makes the cursor if this is the segment's first batch, and locks it to the end of the transaction. */
-const LOCK_CURSOR = {
-  name: 'lock_spool_cursor',
-  text: `
-    INSERT INTO spool_cursors (epoch, segment) VALUES ($1, $2)
-    ON CONFLICT (epoch, segment) DO UPDATE SET updated_at = now()
-    RETURNING posted_offset`,
-};
-
-const MOVE_CURSOR = {
-  name: 'move_spool_cursor',
-  text: 'UPDATE spool_cursors SET posted_offset = $3, updated_at = now() WHERE epoch = $1 AND segment = $2',
-};
+const READ_CURSOR = 'SELECT posted_offset FROM spool_cursors WHERE epoch = $1 AND segment = $2';
 
 /** A record's fields as columns. The names are those of ExecutionRecord. */
 const RECORD_COLUMNS = `
@@ -82,6 +70,9 @@ const END_COLUMNS = [
 /** What the terminal record knows better than the admitted one: who served may have changed on the way. */
 const CHANGED_COLUMNS = ['model', 'provider', 'provider_model', 'price_version', 'authorized_amount', 'model_route', ...END_COLUMNS];
 
+const END_NAMES = END_COLUMNS.join(', ');
+const CHANGES = CHANGED_COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ');
+
 const END_VALUES = `
   to_timestamp("endedAtMs" / 1000), "outcome", "status", "errorCode",
   ("usage" ->> 'inputTokens')::bigint, ("usage" ->> 'cachedInputTokens')::bigint, ("usage" ->> 'cacheWriteTokens')::bigint,
@@ -89,11 +80,12 @@ const END_VALUES = `
   "usageSource", "billingStatus", "ratedCost", "charge", "suspense", "latencyMs", "ttftMs", "responseBytes", "budgets", "budgetUse", "truncated"`;
 
 /**
- * The whole batch in one statement, whatever its size: our own process only writes the records as JSON once.
+ * The whole batch in one statement, whatever its size: our own process only writes the records as JSON once. The statement is its own transaction, which
+ * Postgres ends whatever becomes of us, and wallets are locked when all else is written: gateways wait for them as briefly as can be.
  *
- *   input ─► terminals ─► settled (row absent or open) ─► owed ─► transfers, entries
- *        └─► opened (admitted, no end in this batch)   ├─► charges per wallet, locked in id order ─► balances, leases
- *                                                      └─► spendings per budget pool, locked likewise ─► used, leases
+ *   cursor moves ─► input ─► terminals ─► settled (row absent or open) ─► owed ─► transfers, entries ─► written
+ *     (or nothing)       └─► opened (admitted, no end in this batch)   ├─► charges per wallet, locked in id order ─► balances, leases
+ *                                                                      └─► spendings per budget pool, locked likewise ─► used, leases
  *
  * A budget that an execution used up above its lease is a fault (check-ledger finds it), but money is never kept from the books by a limit.
  * Nothing here joins two lists of the batch: Postgres cannot know how long they are and would compare each with each.
@@ -101,22 +93,33 @@ const END_VALUES = `
 const POST = {
   name: 'post_executions',
   text: `
-    WITH input AS MATERIALIZED (
-      SELECT * FROM json_to_recordset($2::json) AS record (${RECORD_COLUMNS})
+    WITH moved AS (
+      INSERT INTO spool_cursors AS stored (epoch, segment, posted_offset)
+      SELECT $1::bigint, $3::integer, $5::bigint WHERE $4::bigint = 0 OR EXISTS (SELECT FROM spool_cursors WHERE epoch = $1 AND segment = $3)
+      ON CONFLICT (epoch, segment) DO UPDATE SET posted_offset = excluded.posted_offset, updated_at = now() WHERE stored.posted_offset = $4
+      RETURNING 1
+    ), input AS MATERIALIZED (
+      SELECT * FROM json_to_recordset($2::json) AS record (${RECORD_COLUMNS}) WHERE EXISTS (SELECT FROM moved)
     ), terminals AS MATERIALIZED (
       SELECT DISTINCT ON ("id") * FROM input WHERE "type" = 'terminal' ORDER BY "id"
     ), opened AS (
       INSERT INTO generations (${START_COLUMNS}, billing_status)
       SELECT ${START_VALUES}, 'pending' FROM input WHERE "type" = 'admitted'
       ON CONFLICT (id) DO NOTHING
+      RETURNING 1
     ), settled AS (
-      INSERT INTO generations AS stored (${START_COLUMNS}, ${END_COLUMNS.join(', ')})
+      INSERT INTO generations AS stored (${START_COLUMNS}, ${END_NAMES})
       SELECT ${START_VALUES}, ${END_VALUES} FROM terminals
-      ON CONFLICT (id) DO UPDATE SET ${CHANGED_COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ')}
+      ON CONFLICT (id) DO UPDATE SET ${CHANGES}
        WHERE stored.ended_at IS NULL AND stored.epoch = excluded.epoch
       RETURNING id, organization_id, wallet_id, outcome, charge, suspense, budgets, budget_use
     ), announced AS (
       ${ANNOUNCE_SETTLED}
+      RETURNING 1
+    ), saved AS (
+      ${SAVE_RESPONSES} RETURNING 1
+    ), sized AS (
+      ${REMEMBER_SIZES} RETURNING 1
     ), owed AS MATERIALIZED (
       SELECT nextval('ledger_transfers_id_seq') AS transfer_id, 'charge' AS kind, settled.id AS execution_id, charge AS amount,
              wallet.id AS from_account, (SELECT id FROM ledger_accounts WHERE kind = 'revenue') AS to_account
@@ -127,13 +130,19 @@ const POST = {
         FROM settled WHERE suspense > 0
     ), transfers AS (
       INSERT INTO ledger_transfers (id, reference, kind, execution_id) SELECT transfer_id, kind || ':' || execution_id, kind, execution_id FROM owed
+      RETURNING 1
     ), entries AS (
       INSERT INTO ledger_entries (transfer_id, account_id, amount)
       SELECT transfer_id, from_account, -amount FROM owed UNION ALL SELECT transfer_id, to_account, amount FROM owed
+      RETURNING 1
+    ), written AS MATERIALIZED (
+      SELECT (SELECT count(*) FROM opened) + (SELECT count(*) FROM announced) + (SELECT count(*) FROM saved) + (SELECT count(*) FROM sized)
+           + (SELECT count(*) FROM transfers) + (SELECT count(*) FROM entries) AS rows
     ), charges AS MATERIALIZED (
       SELECT wallet_id, sum(charge) AS total FROM settled WHERE charge > 0 AND wallet_id IS NOT NULL GROUP BY wallet_id
     ), locked AS MATERIALIZED (
-      SELECT wallets.id, charges.total FROM wallets JOIN charges ON charges.wallet_id = wallets.id ORDER BY wallets.id FOR UPDATE OF wallets
+      SELECT wallets.id, charges.total FROM wallets JOIN charges ON charges.wallet_id = wallets.id
+       WHERE (SELECT rows FROM written) >= 0 ORDER BY wallets.id FOR UPDATE OF wallets
     ), balances AS (
       UPDATE wallets SET balance = balance - locked.total, leased = leased - locked.total FROM locked WHERE wallets.id = locked.id
       RETURNING wallets.id
@@ -151,60 +160,48 @@ const POST = {
     ), unspent AS (
       UPDATE limit_leases SET outstanding = outstanding - covered FROM budgeted WHERE limit_leases.epoch = $1 AND limit_leases.pool_id = budgeted.id
     )
-    SELECT (SELECT coalesce(sum(charge), 0) FROM settled WHERE wallet_id IS NOT NULL) = (SELECT coalesce(sum(amount), 0) FROM owed WHERE kind = 'charge') AS booked,
-           (SELECT count(*) FROM charges)::integer AS wallets_charged,
-           (SELECT count(*) FROM balances)::integer AS wallets_updated,
-           (SELECT count(*) FROM held)::integer AS leases_updated,
+    SELECT check_posting(
+             $1,
+             (SELECT coalesce(sum(charge), 0) FROM settled WHERE wallet_id IS NOT NULL), (SELECT coalesce(sum(amount), 0) FROM owed WHERE kind = 'charge'),
+             (SELECT count(*) FROM charges), (SELECT count(*) FROM balances), (SELECT count(*) FROM held)),
+           EXISTS (SELECT FROM moved) AS moved,
            (SELECT count(*) FROM settled)::integer AS settled,
            ARRAY(SELECT "id"::text FROM terminals EXCEPT SELECT id::text FROM settled) AS skipped`,
 };
 
 interface PostRow {
-  readonly booked: boolean;
-  readonly wallets_charged: number;
-  readonly wallets_updated: number;
-  readonly leases_updated: number;
+  /** The cursor was at the batch's start. */
+  readonly moved: boolean;
   readonly settled: number;
   readonly skipped: string[];
 }
 
-/** Posts the batch unless it was posted before. `client` must be inside a transaction: nothing of this holds by halves. */
+/** Posts the batch unless it was posted before: all of it or nothing, also outside a transaction. */
 export async function postExecutions(client: PostgresClient, batch: SpoolBatch): Promise<PostResult> {
   const { epoch, segment, fromOffset, toOffset, records } = batch;
-  const cursor = await client.query<{ posted_offset: string }>(LOCK_CURSOR, [epoch, segment]);
-  const postedOffset = Number(cursor.rows[0]?.posted_offset);
-  if (postedOffset !== fromOffset) return { status: 'already_posted', postedOffset };
-
-  const terminals = records.length === 0 ? [] : await postRecords(client, epoch, records);
-  await saveResponses(client, terminals);
-  await rememberSizes(client, terminals);
-  await client.query(MOVE_CURSOR, [epoch, segment, toOffset]);
-  return { status: 'posted', terminals };
-}
-
-async function postRecords(client: PostgresClient, epoch: number, records: readonly ExecutionRecord[]): Promise<TerminalRecord[]> {
   const terminals = records.filter((record) => record.type === 'terminal');
   // An admission whose end is in the same batch says nothing that the end does not repeat.
   const ended = new Set(terminals.map(({ id }) => id));
   const told = records.filter((record) => record.type === 'terminal' || !ended.has(record.id));
-  const { rows } = await client.query<PostRow>(POST, [epoch, recordsAsJson(told)]);
+  const { rows } = await client.query<PostRow>(POST, [epoch, asJson(told), segment, fromOffset, toOffset, savedAsJson(terminals), sizesAsJson(terminals)]);
   const row = rows[0];
-  if (row === undefined) throw new Error('posting executions returned no row');
-  if (!row.booked) throw new Error(`epoch ${epoch} charges a wallet that has no ledger account`);
-  // A charge without its lease would break the books: the whole batch is refused, and the alarm is this fault.
-  if (row.wallets_updated !== row.wallets_charged || row.leases_updated !== row.wallets_charged) {
-    throw new Error(`epoch ${epoch} charges ${row.wallets_charged} wallets but holds leases of ${row.leases_updated}`);
-  }
-  if (row.skipped.length === 0 && row.settled === terminals.length) return terminals;
+  if (row === undefined) throw new Error('posting returned no row');
+  if (!row.moved) return { status: 'already_posted', postedOffset: await readCursor(client, epoch, segment) };
+  if (row.skipped.length === 0 && row.settled === terminals.length) return { status: 'posted', terminals };
   const seen = new Set(row.skipped);
-  return terminals.filter(({ id }) => !seen.has(id.toLowerCase()) && seen.add(id.toLowerCase()));
+  return { status: 'posted', terminals: terminals.filter(({ id }) => !seen.has(id.toLowerCase()) && seen.add(id.toLowerCase())) };
+}
+
+async function readCursor(client: PostgresClient, epoch: number, segment: number): Promise<number> {
+  const { rows } = await client.query<{ posted_offset: string }>(READ_CURSOR, [epoch, segment]);
+  return Number(rows[0]?.posted_offset ?? 0);
 }
 
 /**
  * Postgres' text holds neither NUL nor half of a surrogate pair, and one such character in a client's label would refuse its whole
  * batch for ever. JSON.stringify writes both as escapes, so one search over the text finds them; they are rare, and become U+FFFD.
  */
-function recordsAsJson(records: readonly ExecutionRecord[]): string {
+function asJson(records: readonly ExecutionRecord[]): string {
   const text = JSON.stringify(records);
   if (!/\\u(?:0000|d[89a-f])/.test(text)) return text;
   return JSON.stringify(records, (_, value: unknown) => (typeof value === 'string' ? value.toWellFormed().replaceAll('\0', '\uFFFD') : value));

@@ -27,30 +27,32 @@ interface SavedResponseRow {
  */
 const RESPONSE_ID = /^[\x21-\x7e]{1,256}$/;
 
-/** An id comes twice only if a provider gives it twice: the newest execution has it. Ids are UUIDv7, so the greater is the newer. */
-const SAVE = {
-  name: 'save_responses',
-  text: `
+/**
+ * Part of the statement that posts executions (post-executions.ts), whose sixth parameter is savedAsJson. An id comes twice only if a provider gives it twice: the newest execution has it.
+ * Ids are UUIDv7, so the greater is the newer.
+ */
+export const SAVE_RESPONSES = `
     INSERT INTO saved_responses AS stored
       (organization_id, response_id, wallet_id, provider, model, provider_model, execution_id, input_tokens, output_tokens, created_at)
     SELECT DISTINCT ON ("organizationId", "responseId")
            "organizationId", "responseId", "walletId", "provider", "model", "providerModel", "id", "inputTokens", "outputTokens",
            to_timestamp("endedAtMs" / 1000)
-      FROM json_to_recordset($1::json) AS record (
+      FROM json_to_recordset($6::json) AS record (
              "organizationId" uuid, "responseId" text, "walletId" uuid, "provider" text, "model" text, "providerModel" text, "id" uuid,
              "inputTokens" bigint, "outputTokens" bigint, "endedAtMs" double precision)
+     -- Of those that this posting settles. "IS TRUE" keeps Postgres from joining two lists of the batch, whose lengths it cannot know.
+     WHERE ("id" IN (SELECT id FROM settled)) IS TRUE
      ORDER BY "organizationId", "responseId", "id" DESC
     ON CONFLICT (organization_id, response_id) DO UPDATE SET
       wallet_id = excluded.wallet_id, provider = excluded.provider, model = excluded.model, provider_model = excluded.provider_model,
       execution_id = excluded.execution_id, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
       created_at = excluded.created_at
-      WHERE stored.execution_id < excluded.execution_id`,
-};
+      WHERE stored.execution_id < excluded.execution_id`;
 
-/** To be called in the transaction that posts these executions. Most batches have no saved response, and then there is no statement. */
-export async function saveResponses(client: PostgresClient, terminals: readonly TerminalRecord[]): Promise<void> {
+/** What the parameter of SAVE_RESPONSES is for these executions: most batches have no saved response. */
+export function savedAsJson(terminals: readonly TerminalRecord[]): string {
   const saved = terminals.filter(({ responseId, status }) => status === 200 && typeof responseId === 'string' && RESPONSE_ID.test(responseId));
-  if (saved.length > 0) await client.query(SAVE, [JSON.stringify(saved.map(toColumns))]);
+  return JSON.stringify(saved.map(toColumns));
 }
 
 /** Only what the statement reads: a record holds labels of clients, in which there may be characters that Postgres does not take. */

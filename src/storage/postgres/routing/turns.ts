@@ -110,17 +110,15 @@ export async function decideTurn(postgres: PostgresClient, { conversation, turn 
   return rows[0]?.decision ?? null;
 }
 
-const REMEMBER_SIZES = {
-  name: 'remember_routing_sizes',
-  text: `
+/** How large the conversations of executions were: part of the statement that posts them (post-executions.ts), whose seventh parameter is sizesAsJson. */
+export const REMEMBER_SIZES = `
     UPDATE routing_turns AS stored SET input_tokens = record."inputTokens", request_bytes = record."requestBytes"
-      FROM json_to_recordset($1::json) AS record ("conversation" text, "turn" text, "inputTokens" bigint, "requestBytes" bigint)
-     WHERE stored.conversation = record."conversation" AND stored.turn = record."turn"
-       AND (stored.request_bytes IS NULL OR stored.request_bytes < record."requestBytes")`,
-};
+      FROM json_to_recordset($7::json) AS record ("conversation" text, "turn" text, "inputTokens" bigint, "requestBytes" bigint)
+     WHERE EXISTS (SELECT FROM moved) AND stored.conversation = record."conversation" AND stored.turn = record."turn"
+       AND (stored.request_bytes IS NULL OR stored.request_bytes < record."requestBytes")`;
 
-/** How large the conversations of these executions were. Most batches have no routed one, and then there is no statement. */
-export async function rememberSizes(client: PostgresClient, terminals: readonly TerminalRecord[]): Promise<void> {
+/** What the parameter of REMEMBER_SIZES is for these executions: most batches have no routed one. */
+export function sizesAsJson(terminals: readonly TerminalRecord[]): string {
   const largest = new Map<string, { conversation: string; turn: string; inputTokens: number; requestBytes: number }>();
   for (const { route, usage, usageSource, api, requestBytes } of terminals) {
     const inputTokens = usage?.inputTokens ?? null;
@@ -130,7 +128,7 @@ export async function rememberSizes(client: PostgresClient, terminals: readonly 
     if ((largest.get(key)?.requestBytes ?? -1) < requestBytes)
       largest.set(key, { conversation: route.conversation, turn: route.turn, inputTokens, requestBytes });
   }
-  if (largest.size > 0) await client.query(REMEMBER_SIZES, [JSON.stringify([...largest.values()])]);
+  return JSON.stringify([...largest.values()]);
 }
 
 /** How many were forgotten: those that were claimed before the instant. */

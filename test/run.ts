@@ -1,13 +1,12 @@
-// `npm test`: finds the tests of the named suites (all without a name), runs them with node:test, and fails when none ran or a process is left.
+// `npm test` and `npm run test:long`: finds the tests of the named suites, runs them with node:test, shows progress, and fails when none ran or a process
+// is left behind.
 //
 //   node test/run.ts [suite or file ...] [--test-name-pattern=PATTERN ...]
 //
-// All suites: the simulation, which only computes, runs beside the others at a low priority, in what they leave of the cores while they wait. What it printed
-// comes at the end, with a summary of its own.
+// Without a name: all suites but for their long files (*.long.test.ts), which are the suite `long`.
 
-import { spawn } from 'node:child_process';
 import { globSync, mkdtempSync } from 'node:fs';
-import { setPriority, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -19,28 +18,26 @@ import { removeInstallation } from './support/remove-installation.ts';
 import { silentLog } from './support/silent-log.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const SUITES = ['house', 'unit', 'contract', 'integration', 'e2e', 'simulation'] as const;
-/** Suites whose tests want a database; they share one server, each test with a database of its own. */
-const SUITES_WITH_DATABASE = new Set<string>(['contract', 'integration', 'e2e']);
-const SUITE_BESIDE = 'simulation';
-const PRIORITY_BESIDE = 10;
+const SUITES = ['house', 'unit', 'contract', 'isolation', 'integration', 'e2e', 'simulation'] as const;
+const LONG_SUITE = 'long';
+const LONG_FILE = /\.long\.test\.ts$/;
+/** Suites whose tests want a database; they share one server, each installation and each test with a database of its own. */
+const SUITES_WITH_DATABASE = new Set<string>(['contract', 'isolation', 'integration', 'e2e']);
 const CONCURRENCY = 2;
 /** The runner counts a file as a test, so this is the backstop for a whole file. */
 const TIMEOUT_MS = 900_000;
 
 process.chdir(ROOT);
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { 'test-name-pattern': { type: 'string', multiple: true, default: [] } } });
-const runsAll = positionals.length === 0;
-// With a pattern most suites have nothing to run, and the simulation alone would be a failure.
-const hasBeside = runsAll && values['test-name-pattern'].length === 0;
-const files = (runsAll ? SUITES.filter((suite) => !hasBeside || suite !== SUITE_BESIDE) : positionals).flatMap(findTests);
+const files = (positionals.length === 0 ? SUITES : positionals).flatMap(findTests);
 if (files.length === 0) fail(`no test files in ${positionals.join(', ') || 'test/'}`);
 
+const startedAtMs = performance.now();
 const leftovers = watchForLeftovers();
-const database = files.some((file) => SUITES_WITH_DATABASE.has(relative(join(ROOT, 'test'), file).split('/')[0] ?? '')) ? await startSharedDatabase() : null;
-const beside = hasBeside ? runBeside() : null;
+const database = files.some((file) => SUITES_WITH_DATABASE.has(suiteOf(file))) ? await startSharedDatabase() : null;
 let ran = 0;
 let failed = 0;
+let filesDone = 0;
 const stream = run({ files, concurrency: CONCURRENCY, timeout: TIMEOUT_MS, testNamePatterns: values['test-name-pattern'] });
 stream.on('test:pass', ({ details, skip, name }) => {
   // A file without a test passes under its own name.
@@ -49,35 +46,38 @@ stream.on('test:pass', ({ details, skip, name }) => {
 stream.on('test:fail', ({ todo }) => {
   if (todo === undefined) failed += 1;
 });
+// The report prints a file's tests when all files before it have ended; this says at once which ones have.
+stream.on('test:summary', ({ file, counts, duration_ms: durationMs, success }) => {
+  if (file === undefined) return;
+  filesDone += 1;
+  const atSeconds = ((performance.now() - startedAtMs) / 1_000).toFixed(0);
+  const seconds = (durationMs / 1_000).toFixed(1);
+  const outcome = success ? `${counts.passed} passed` : `FAILED, ${counts.passed} of ${counts.tests} passed`;
+  process.stderr.write(`[${atSeconds} s, ${filesDone}/${files.length}] ${relative(ROOT, file)}: ${outcome} in ${seconds} s\n`);
+});
 const report = stream.compose(new spec());
 report.pipe(process.stdout);
 await new Promise((resolve) => report.on('end', resolve));
-const besideEnd = await beside;
-if (besideEnd !== null) process.stdout.write(besideEnd.output);
 await database?.stop();
 const left = await leftovers.end();
 if (left.length > 0) fail(`processes were left behind, and are killed now:\n  ${left.join('\n  ')}`);
 if (ran + failed === 0) fail('no test ran');
-process.exit(failed === 0 && (besideEnd === null || besideEnd.code === 0) ? 0 : 1);
+process.exit(failed === 0 ? 0 : 1);
 
 function findTests(suiteOrFile: string): string[] {
+  if (suiteOrFile === LONG_SUITE) return glob('test/**/*.long.test.ts');
   const isSuite = (SUITES as readonly string[]).includes(suiteOrFile);
-  const pattern = isSuite ? `test/${suiteOrFile}/**/*.test.ts` : suiteOrFile;
+  return isSuite ? glob(`test/${suiteOrFile}/**/*.test.ts`).filter((file) => !LONG_FILE.test(file)) : glob(suiteOrFile);
+}
+
+function glob(pattern: string): string[] {
   return globSync(pattern, { cwd: ROOT })
     .map((file) => resolve(ROOT, file))
     .sort();
 }
 
-/** `code`: what the run of that suite ended with; null when it was killed. */
-function runBeside(): Promise<{ code: number | null; output: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [fileURLToPath(import.meta.url), SUITE_BESIDE], { stdio: ['ignore', 'pipe', 'inherit'] });
-    let output = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
-    child.on('error', reject);
-    child.on('close', (code) => resolve({ code, output }));
-    if (child.pid !== undefined) setPriority(child.pid, PRIORITY_BESIDE);
-  });
+function suiteOf(file: string): string {
+  return relative(join(ROOT, 'test'), file).split('/')[0] ?? '';
 }
 
 async function startSharedDatabase(): Promise<{ stop(): Promise<void> }> {

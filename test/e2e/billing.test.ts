@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
@@ -15,7 +16,7 @@ import { startWebhookReceiver, verifySignature, type WebhookReceiver } from '../
 
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
 const SECRET = `whsec_${Buffer.alloc(32, 6).toString('base64')}`;
-const MASTER_KEY = Buffer.alloc(32, 8).toString('base64');
+const MASTER_KEY = randomBytes(32).toString('base64');
 
 describe('billing on a whole installation', () => {
   let provider: SimulatedProvider;

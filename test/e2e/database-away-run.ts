@@ -76,7 +76,7 @@ export async function runDatabaseAway(options: { seconds: number; rate: number; 
   try {
     const { url } = postgres;
     const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
-    tollgate = await startTollgate({ configurationYaml: configuration(provider.url), gatewayProcesses: GATEWAY_PROCESSES, env });
+    tollgate = await startTollgate({ ownPostgres: true, configurationYaml: configuration(provider.url), gatewayProcesses: GATEWAY_PROCESSES, env });
     const load = new SteadyLoad<Phase>(tollgate.url, options);
     await meetEveryProcess(load, tollgate.url);
     await load.run('warm', WARM_ASKERS, WARM_SECONDS);

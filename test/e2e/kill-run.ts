@@ -69,7 +69,7 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
   let tollgate: Tollgate | null = null;
   let ledger: LedgerView | null = null;
   try {
-    tollgate = await startTollgate({ configurationYaml: world.configuration(provider.url), gatewayProcesses: GATEWAY_PROCESSES });
+    tollgate = await startTollgate({ ownPostgres: true, configurationYaml: world.configuration(provider.url), gatewayProcesses: GATEWAY_PROCESSES });
     const loadStartedMs = performance.now();
     const load = startLoad({ url: tollgate.url, seed: options.seed, organizations: world.organizations });
     const kills = await killAtRandom(tollgate, load, options);

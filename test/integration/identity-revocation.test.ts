@@ -7,7 +7,6 @@ import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
-import { applyCommand } from '../../src/commands/apply.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
@@ -156,7 +155,7 @@ describe('revocation on four gateway processes', () => {
     const apply = async (text: string) => {
       const file = join(tollgate.dataDir, 'changed.yaml');
       writeFileSync(file, text);
-      assert.equal(await applyCommand.run([file], { environment: { DATA_DIR: tollgate.dataDir }, print: () => undefined }), 0);
+      assert.equal((await tollgate.run(['apply', file])).exitCode, 0);
     };
     // Its provider cannot be reached.
     await becomes(502);

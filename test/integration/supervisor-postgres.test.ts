@@ -17,7 +17,7 @@ describe('the embedded Postgres ends', { timeout: 180_000 }, () => {
 
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }) }));
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url }) });
+    tollgate = await startTollgate({ ownPostgres: true, configurationYaml: testConfiguration({ upstreamUrl: upstream.url }) });
   });
   after(async () => {
     await tollgate?.stop();

@@ -1,13 +1,10 @@
 // The accounting core under a seeded simulation: no reply that a client saw complete is lost, none is posted twice, nothing is overspent, whoever dies when.
+// Many more seeds are in simulation.long.test.ts.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { FIRST_SEEDS, runSeeds } from './run-seeds.ts';
 import { simulate } from './simulate.ts';
-
-const SEEDS = 20_000;
-const RUN = fileURLToPath(new URL('./run.ts', import.meta.url));
 
 /** Simulations drain promises between two events, which can be done only where no promise is being run. */
 function outsideOfPromises<T>(work: () => T): Promise<T> {
@@ -22,19 +19,9 @@ function outsideOfPromises<T>(work: () => T): Promise<T> {
   });
 }
 
-function run(args: readonly string[]): Promise<{ code: number | null; output: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [RUN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-    let output = '';
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-    child.on('error', reject);
-    child.on('close', (code) => resolve({ code, output }));
-  });
-}
-
 describe('simulation', () => {
-  test(`${SEEDS} seeds`, async () => {
-    const { code, output } = await run(['--seeds', `${SEEDS}`, '--workers', '2']);
+  test(`${FIRST_SEEDS} seeds`, async () => {
+    const { code, output } = await runSeeds(['--seeds', `${FIRST_SEEDS}`, '--workers', '2']);
     assert.equal(code, 0, output);
     console.log(output.trim());
   });

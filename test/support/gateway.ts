@@ -2,14 +2,17 @@
 // One installation is shared by the tests of a file; stopping it proves that no process is left.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { embeddedPostgresUrl } from '../../src/storage/postgres/embedded-postgres.ts';
+import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { httpCall } from './http-call.ts';
 import { isRunning, listDescendants, type ProcessEntry } from './process-table.ts';
+import { silentLog, withDatabase } from './postgres.ts';
 import { removeInstallation } from './remove-installation.ts';
 import { pause, waitFor } from './waiting.ts';
 
@@ -21,6 +24,8 @@ export interface TollgateOptions {
   readonly configurationYaml: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly gatewayProcesses?: number;
+  /** The installation runs the embedded Postgres, as one without DATABASE_URL does; else it has a database of the test run's server. */
+  readonly ownPostgres?: true;
 }
 
 export interface Tollgate {
@@ -48,9 +53,11 @@ export async function startTollgate(options: TollgateOptions): Promise<Tollgate>
   const dataDir = join(directory, 'data');
   writeFileSync(configurationPath, options.configurationYaml);
   const [port, adminPort] = await freePorts(2);
-  const installation = new Installation({ directory, dataDir, port: port ?? 0, adminPort: adminPort ?? 0 });
+  const database = options.ownPostgres === true || options.env?.['DATABASE_URL'] !== undefined ? null : await createSharedDatabase();
+  const installation = new Installation({ directory, dataDir, port: port ?? 0, adminPort: adminPort ?? 0, database });
   const env = {
     ...process.env,
+    ...(database === null ? {} : { DATABASE_URL: database.url, MASTER_KEY: randomSecret(), ADMIN_TOKEN: randomSecret() }),
     DATA_DIR: dataDir,
     HOST: '127.0.0.1',
     PORT: String(port),
@@ -76,19 +83,22 @@ class Installation implements Tollgate {
   readonly adminUrl: string;
   readonly dataDir: string;
   readonly #directory: string;
+  /** null: the installation's own. */
+  readonly #database: SharedDatabase | null;
   #child: ChildProcess | null = null;
   #env: NodeJS.ProcessEnv = {};
   #printed = '';
 
-  constructor(places: { directory: string; dataDir: string; port: number; adminPort: number }) {
+  constructor(places: { directory: string; dataDir: string; port: number; adminPort: number; database: SharedDatabase | null }) {
     this.url = `http://127.0.0.1:${places.port}`;
     this.adminUrl = `http://127.0.0.1:${places.adminPort}`;
     this.dataDir = places.dataDir;
     this.#directory = places.directory;
+    this.#database = places.database;
   }
 
   get postgresUrl(): string {
-    return embeddedPostgresUrl(this.dataDir);
+    return this.#database?.url ?? embeddedPostgresUrl(this.dataDir);
   }
 
   get pid(): number {
@@ -167,7 +177,10 @@ class Installation implements Tollgate {
     }
     const left = await waitForEnd(descendants);
     for (const entry of left) process.kill(entry.pid, 'SIGKILL');
-    if (options.keepData !== true) this.#removeData();
+    if (options.keepData !== true) {
+      this.#removeData();
+      await this.#database?.drop();
+    }
     if (left.length > 0) throw new Error(`processes were left behind: ${left.map((entry) => entry.command).join(', ')}\n${this.#printed}`);
   }
 
@@ -180,6 +193,29 @@ class Installation implements Tollgate {
   #ended(): boolean {
     return this.#child !== null && (this.#child.exitCode !== null || this.#child.signalCode !== null);
   }
+}
+
+interface SharedDatabase {
+  readonly url: string;
+  drop(): Promise<void>;
+}
+
+/** A database of its own on the server that the test runner started for all; null without one, as in a file that is run by itself. */
+async function createSharedDatabase(): Promise<SharedDatabase | null> {
+  const server = process.env['TEST_POSTGRES_URL'];
+  if (server === undefined) return null;
+  const name = `installation_${randomBytes(6).toString('hex')}`;
+  const run = async (statement: string): Promise<void> => {
+    const owner = createPostgres({ url: server, log: silentLog, max: 1 });
+    await owner.query(statement).finally(() => owner.close());
+  };
+  await run(`CREATE DATABASE ${name}`);
+  return { url: withDatabase(server, name), drop: () => run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
+}
+
+/** Random enough for an installation that has a database of somebody else's, and long enough for any of its secrets. */
+function randomSecret(): string {
+  return randomBytes(32).toString('base64');
 }
 
 /** The processes that still run after a moment's grace. */

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { httpCall } from './http-call.ts';
 
-export const ADMIN_TOKEN = 'test-admin-token-0123456789abcdef';
+/** As random as an installation wants it that has a database of somebody else's. */
+export const ADMIN_TOKEN = 'tga-Yk3vQ9xT7mZ2sLr8WcDn5HfBpJ6uGe4A';
 
 type Json = Readonly<Record<string, unknown>>;
 

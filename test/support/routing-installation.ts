@@ -29,7 +29,7 @@ export const ROUTING_KEYS = {
   denied: `tg-route-denied-${'e'.repeat(30)}`,
 } as const;
 
-export const ROUTING_ADMIN_TOKEN = `tg-admin-${'f'.repeat(40)}`;
+export const ROUTING_ADMIN_TOKEN = 'tg-admin-Rw8sKq2ZtVb5NxM7jLc4HyPd9GfT3uEa6';
 
 export const ROUTING_PATHS = {
   chat_completions: '/v1/chat/completions',

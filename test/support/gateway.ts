@@ -11,8 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { embeddedPostgresUrl } from '../../src/storage/postgres/embedded-postgres.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { httpCall } from './http-call.ts';
-import { isRunning, listDescendants, type ProcessEntry } from './process-table.ts';
 import { silentLog, withDatabase } from './postgres.ts';
+import { isRunning, listDescendants, type ProcessEntry } from './process-table.ts';
 import { removeInstallation } from './remove-installation.ts';
 import { pause, waitFor } from './waiting.ts';
 
@@ -207,7 +207,11 @@ async function createSharedDatabase(): Promise<SharedDatabase | null> {
   const name = `installation_${randomBytes(6).toString('hex')}`;
   const run = async (statement: string): Promise<void> => {
     const owner = createPostgres({ url: server, log: silentLog, max: 1 });
-    await owner.query(statement).finally(() => owner.close());
+    try {
+      await owner.query(statement);
+    } finally {
+      await owner.close();
+    }
   };
   await run(`CREATE DATABASE ${name}`);
   return { url: withDatabase(server, name), drop: () => run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };

@@ -57,6 +57,8 @@ export interface GatewayParts {
 }
 
 const POSTGRES_CONNECTIONS_MAX = 4;
+/** Of the control plane, apart: whoever lists and changes as fast as they can keeps neither credentials nor leases waiting. */
+const CONTROL_PLANE_CONNECTIONS_MAX = 2;
 /** Nothing that a gateway asks takes long, and a request waits for it. */
 const POSTGRES_STATEMENT_TIMEOUT_MS = 5_000;
 const SEGMENT_BYTES_MAX = 67_108_864;
@@ -70,6 +72,7 @@ const SLOW_INTERVAL_MS = 60_000;
 /** What this process holds open, in the order it was opened. */
 interface Held {
   readonly postgres: Postgres;
+  readonly controlPostgres: Postgres;
   readonly epoch: number;
   readonly records: SpoolWriter;
   readonly leases: AllowanceLeases;
@@ -118,11 +121,13 @@ export async function runGateway(given: GatewayParts): Promise<{ drain(limitMs: 
 
 /** `exactClock`: for what expires. A process that stood still in the middle of a turn must not draw on a grant that others have by then. */
 async function open({ config, log, clock, metrics }: GatewayParts, exactClock: Clock): Promise<Held> {
-  const postgres = createPostgres({ url: config.databaseUrl, log, max: POSTGRES_CONNECTIONS_MAX, statementTimeoutMs: POSTGRES_STATEMENT_TIMEOUT_MS });
+  const connections = { url: config.databaseUrl, log, statementTimeoutMs: POSTGRES_STATEMENT_TIMEOUT_MS };
+  const postgres = createPostgres({ ...connections, max: POSTGRES_CONNECTIONS_MAX });
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
   const directory = join(config.dataDirectory, 'spool');
   return {
     postgres,
+    controlPostgres: createPostgres({ ...connections, max: CONTROL_PLANE_CONNECTIONS_MAX }),
     epoch,
     records: SpoolWriter.open({
       directory,
@@ -195,7 +200,7 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
 }
 
 function createServer({ config, log, clock, metrics }: GatewayParts, held: Held, { plane, previewer }: ReturnType<typeof createPlane>): Server {
-  const { postgres, catalog, authenticator } = held;
+  const { controlPostgres: postgres, catalog, authenticator } = held;
   const reports = new ReportForwarder({ address: config.reportsUrl, delegationKey: config.delegationKey, clock, log });
   const refusals = metrics.counter('tollgate_refusals_total', 'Requests refused, by reason', ['code']);
   const server: Server = new Server({
@@ -241,13 +246,14 @@ function registerGauges(metrics: MetricsRegistry, { records }: Held, { relay }: 
 }
 
 /** Free credit goes back first, while the database can still be asked; what fails comes back when this epoch is closed. */
-async function close({ leases, workers, records, origins, postgres }: Held, changes: Listener, log: Log): Promise<void> {
+async function close({ leases, workers, records, origins, postgres, controlPostgres }: Held, changes: Listener, log: Log): Promise<void> {
   const closings = [
     () => leases.giveBackAll(),
     () => changes.close(),
     () => workers.close(),
     () => records.close(),
     () => origins.close(),
+    () => controlPostgres.close(),
     () => postgres.close(),
   ];
   for (const closing of closings) {

@@ -1,14 +1,18 @@
 // A generation request from its head to its end, on one screen and in the same order for every dialect (ARCHITECTURE, "The path of a request"):
 //
 //   authenticate -> receive and scan -> (route, where the virtual model is named ->) resolve model -> bound -> admit (hold) -> record -> relay -> meter and settle (in the relay's end)
+//
+// Whatever a step waits for, a client that has left meanwhile is let go of when the wait ends: nothing is sent or recorded, and what was drawn goes back.
 
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Clock } from '../platform/clock.ts';
 import { TurnWork } from '../platform/turn-end.ts';
-import type { Admission } from './admission/admission.ts';
+import { Admission } from './admission/admission.ts';
 import { admit, type Gate } from './admission/admit.ts';
+import { admitFirst } from './admission/admit-first.ts';
+import type { AdmissionQuestion } from './admission/plan-draws.ts';
 import { type Continuation, continueFrom } from './catalog/continuation.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
 import type { SavedResponses } from './catalog/saved-responses.ts';
@@ -82,11 +86,14 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   private routed: Routed | null = null;
   private served!: ServedModel;
   private carriedTokens: number | null = null;
+  /** Drawn before it was known what exactly the request needs; null: nothing is. */
+  private reserved: Admission | null = null;
 
   /** What may have to wait for the one before it. */
   private static readonly step = {
     serve: (serving: Serving, principal: ScopedPrincipal): void => serving.serve(principal),
     resolve: (serving: Serving, routed: Routed | null): void => serving.resolve(routed),
+    continue: (serving: Serving): void => serving.continue(),
     check: (serving: Serving, continuation: Continuation): void => serving.check(continuation),
     admit: (serving: Serving): void => serving.admit(),
     record: (serving: Serving, admission: Admission): void => serving.record(admission),
@@ -117,15 +124,25 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
     }
   }
 
-  /** Goes on with what a step found, at once where that is here. A refusal is the end. */
+  /** Goes on with what a step found, at once where that is here. A refusal is the end, and so is a client that has left. */
   private after<T extends object | null>(found: T | Refusal | Promise<T | Refusal>, next: (serving: Serving, found: T) => void): void {
     if (found instanceof Promise) found.then((value) => this.after(value, next)).catch((fault: unknown) => this.fail(fault));
+    else if (this.exchange.closed) this.abandon(found);
     else if (found !== null && 'kind' in found) this.refuse(found);
     else next(this, found as T);
   }
 
+  /** The client has left while this was found. */
+  private abandon(found: object | null): void {
+    if (found instanceof Admission) found.release('refused');
+    this.giveBackReserved();
+    this.plane.intake.slabs.release(this.request.slab);
+  }
+
+  /** The one way in which a request that was taken in whole is refused. */
   private refuse(refusal: Refusal): void {
     const recordedAs = this.recordRefused(refusal);
+    this.giveBackReserved();
     this.plane.intake.slabs.release(this.request.slab);
     this.exchange.refuse(refusal, recordedAs === null ? [] : [this.plane.executionIdHeader, recordedAs]);
   }
@@ -149,8 +166,14 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   }
 
   private fail(fault: unknown): void {
+    this.giveBackReserved();
     this.plane.intake.slabs.release(this.request.slab);
     this.exchange.fail(fault);
+  }
+
+  private giveBackReserved(): void {
+    this.reserved?.release('refused');
+    this.reserved = null;
   }
 
   private serve(principal: ScopedPrincipal): void {
@@ -166,26 +189,45 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   }
 
   /** Spec 4.11: on the text APIs alone; elsewhere the virtual model is one that the endpoint does not serve. */
-  private route({ bounds, requestedModel }: ReadRequest): Promise<Routed | Refusal> | Refusal {
+  private route({ bounds, requestedModel }: ReadRequest): Promise<Routed | Refusal | null> | Refusal {
     const { exchange, request, principal, catalog } = this;
     const { api } = this.dialect;
-    if (isRoutedApi(api)) return this.plane.router.route({ principal, api, body: request.body, bounds, header: (name) => exchange.header(name), catalog });
+    if (isRoutedApi(api)) {
+      const carriedTokens = bounds.saved?.previousResponseId == null && bounds.saved?.conversationId == null ? 0 : null;
+      return this.plane.router.route({
+        principal,
+        api,
+        body: request.body,
+        bounds,
+        catalog,
+        header: (name) => exchange.header(name),
+        hasLeft: () => exchange.closed,
+        reserve: (models) => this.reserve(models, carriedTokens),
+      });
+    }
     const isOn = catalog.routing.policyOf.has(principal.organizationId);
     return isOn ? { kind: 'api_not_supported', model: requestedModel, api } : { kind: 'unknown_model', model: requestedModel };
   }
 
   private resolve(routed: Routed | null): void {
-    const { plane, principal, read } = this;
+    const { principal, read } = this;
     const resolved = resolveModel(this.catalog, this.dialect.api, routed?.model ?? read.requestedModel, principal.allowedModels);
     if ('kind' in resolved) return this.refuse(resolved);
     this.routed = routed;
     this.served = resolved.served;
-    this.after(continueFrom(plane, principal, read.bounds, resolved.offers), Serving.step.check);
+    this.offers = resolved.offers;
+    // What it continues is looked up only for a request that could be admitted if it carried nothing along.
+    if (read.bounds.saved?.previousResponseId == null || this.reserved !== null) this.continue();
+    else this.after(this.reserve([this.served.model.id], 0), Serving.step.continue);
+  }
+
+  private continue(): void {
+    this.after(continueFrom(this.plane, this.principal, this.read.bounds, this.offers), Serving.step.check);
   }
 
   private check({ offers: found, carriedTokens }: Continuation): void {
     const { plane, dialect } = this;
-    const offers = plane.relay.cooldowns.filter(found, this.receivedAtMs);
+    const offers = plane.relay.cooldowns.filter(found, this.organizationId, this.receivedAtMs);
     if ('kind' in offers) return this.refuse(offers);
     this.offers = offers;
     this.carriedTokens = carriedTokens;
@@ -194,10 +236,32 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
 
   /** Nothing is sent and nothing held before this grants it. */
   private admit(): void {
-    const { plane, dialect, request, principal, served, carriedTokens } = this;
+    const { plane, served, carriedTokens } = this;
     if (!plane.canRecord()) return this.refuse({ kind: 'billing_unavailable' });
+    this.giveBackReserved();
+    this.after(admit(this.needsOf(served, carriedTokens), plane.gate), Serving.step.record);
+  }
+
+  private needsOf(served: ServedModel, carriedTokens: number | null): AdmissionQuestion {
+    const { dialect, request, principal } = this;
     const measure = { bytes: request.body.length, attachments: request.scanned?.attachments ?? 0, carriedTokens };
-    this.after(admit({ principal, dialect, served, bounds: this.read.bounds, measure, request }, plane.gate), Serving.step.record);
+    return { principal, dialect, served, bounds: this.read.bounds, measure, request };
+  }
+
+  /** Draws for the first of these models that can be admitted, until it is known which one serves and with what it begins. null: it is drawn. */
+  private async reserve(models: readonly string[], carriedTokens: number | null): Promise<Refusal | null> {
+    const { plane } = this;
+    if (!plane.canRecord()) return { kind: 'billing_unavailable' };
+    const candidates = models.map((model): AdmissionQuestion | Refusal => {
+      const resolved = resolveModel(this.catalog, this.dialect.api, model, this.principal.allowedModels);
+      if ('kind' in resolved) return resolved;
+      const offers = plane.relay.cooldowns.filter(resolved.offers, this.organizationId, this.receivedAtMs);
+      return 'kind' in offers ? offers : this.needsOf(resolved.served, carriedTokens);
+    });
+    const admission = await admitFirst(candidates, plane.gate);
+    if ('kind' in admission) return admission;
+    this.reserved = admission;
+    return null;
   }
 
   /** What is admitted is recorded, then sent. */
@@ -232,6 +296,10 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
 
   onUnrecorded(): void {
     this.refuse({ kind: 'billing_unavailable' });
+  }
+
+  get organizationId(): string {
+    return this.principal.organizationId;
   }
 
   get tokenizer(): string {

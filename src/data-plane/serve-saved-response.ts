@@ -11,10 +11,13 @@ const RESPONSE_ID = /^[A-Za-z0-9_.-]{1,512}$/;
 export function serveSavedResponse(plane: DataPlane, operation: '' | '/cancel' | '/input_items'): (exchange: Exchange) => Promise<void> {
   return async (exchange) => {
     const principal = await plane.authenticator.authenticateKey(exchange.authorization, exchange.apiKey);
+    // Nothing is looked up or called for a client that has left.
+    if (exchange.closed) return;
     if ('kind' in principal) return exchange.refuse(principal);
     const responseId = exchange.parameter ?? '';
     if (!RESPONSE_ID.test(responseId)) return exchange.refuse({ kind: 'response_not_found' });
     const saved = await plane.savedResponses.find(principal, responseId);
+    if (exchange.closed) return;
     // Foreign and absent look the same (DESIGN 5).
     if (typeof saved === 'string') return exchange.refuse({ kind: 'response_not_found' });
     const provider = plane.catalog().providers.get(saved.provider);

@@ -13,7 +13,7 @@ import { virtualModelOf } from '../domain/routing/virtual-model.ts';
 import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { claimTurn, decideTurn, findTurn } from '../storage/postgres/routing/turns.ts';
+import { claimTurn, decideTurn, findTurn, releaseTurn } from '../storage/postgres/routing/turns.ts';
 
 export interface RoutingParts {
   readonly brand: string;
@@ -49,6 +49,7 @@ function turnStoreIn(postgres: Postgres): TurnStore {
   return {
     claim: (turn) => claimTurn(postgres, turn),
     find: (turn) => findTurn(postgres, turn),
+    release: (turn) => releaseTurn(postgres, turn),
     decide: (turn, decision) => decideTurn(postgres, turn, decision),
   };
 }

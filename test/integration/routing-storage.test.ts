@@ -11,7 +11,7 @@ import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { readEndedExecutions } from '../../src/storage/postgres/generation-facts.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
-import { claimTurn, decideTurn, findTurn, forgetTurns } from '../../src/storage/postgres/routing/turns.ts';
+import { claimTurn, decideTurn, findTurn, forgetTurns, releaseTurn } from '../../src/storage/postgres/routing/turns.ts';
 import { registerEpoch } from '../../src/storage/postgres/wallets.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { executionStart, terminalRecord } from '../support/execution-records.ts';
@@ -43,6 +43,17 @@ function decision(model: string): RouteDecision {
 }
 
 describe('turns', () => {
+  test('a claim that is given up is the next one’s; a decided turn stays', async () => {
+    const turn = turnOf('released', 1);
+    assert.equal((await claimTurn(postgres, turn)).claimed, true);
+    await releaseTurn(postgres, turn);
+    assert.deepEqual(await findTurn(postgres, turn), { decision: null, claimedAgoMs: null, previous: null });
+    assert.equal((await claimTurn(postgres, turn)).claimed, true);
+    await decideTurn(postgres, turn, decision('model-1'));
+    await releaseTurn(postgres, turn);
+    assert.deepEqual((await findTurn(postgres, turn)).decision, decision('model-1'));
+  });
+
   test('one of many that claim it has it; a decision is written once', async () => {
     const turn = turnOf('race', 1);
     const claims = await Promise.all(Array.from({ length: 20 }, () => claimTurn(postgres, turn)));

@@ -1,4 +1,4 @@
-// Cooldowns of provider-models: begun by Retry-After, ended by time, and what is left when every offer has one.
+// Cooldowns of provider-models: begun by Retry-After, for whom, ended by time, and what is left when every offer has one.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -20,40 +20,89 @@ const otherModel = offer('a', 'n');
 describe('cooldowns', () => {
   test('an offer in cooldown is passed over, the others of the same provider are not', () => {
     const cooldowns = new Cooldowns();
-    cooldowns.begin(first, '3', 1_000, 0);
-    assert.deepEqual(cooldowns.filter([first, second], 1_000), [second]);
-    assert.deepEqual(cooldowns.filter([first, otherModel], 3_999), [otherModel]);
-    assert.deepEqual(cooldowns.filter([first, second], 4_000), [first, second]);
+    cooldowns.begin(first, 'acme', '3', { monotonicMs: 1_000, wallClockMs: 0 });
+    assert.deepEqual(cooldowns.filter([first, second], 'acme', 1_000), [second]);
+    assert.deepEqual(cooldowns.filter([first, otherModel], 'acme', 3_999), [otherModel]);
+    assert.deepEqual(cooldowns.filter([first, second], 'acme', 4_000), [first, second]);
   });
 
   test('when every offer has one, the shortest wait is told', () => {
     const cooldowns = new Cooldowns();
-    cooldowns.begin(first, '30', 0, 0);
-    cooldowns.begin(second, '2', 0, 0);
-    assert.deepEqual(cooldowns.filter([first, second], 500), { kind: 'upstream_cooldown', retryAfterMs: 1_500 });
+    cooldowns.begin(first, 'acme', '30', { monotonicMs: 0, wallClockMs: 0 });
+    cooldowns.begin(second, 'acme', '2', { monotonicMs: 0, wallClockMs: 0 });
+    assert.deepEqual(cooldowns.filter([first, second], 'acme', 500), { kind: 'upstream_cooldown', retryAfterMs: 1_500 });
   });
 
   test('a date is read against the wall clock', () => {
     const cooldowns = new Cooldowns();
-    cooldowns.begin(first, 'Fri, 20 Nov 2026 14:00:05 GMT', 0, Date.parse('Fri, 20 Nov 2026 14:00:00 GMT'));
-    assert.deepEqual(cooldowns.filter([first], 4_999), { kind: 'upstream_cooldown', retryAfterMs: 1 });
-    assert.deepEqual(cooldowns.filter([first], 5_000), [first]);
+    cooldowns.begin(first, 'acme', 'Fri, 20 Nov 2026 14:00:05 GMT', { monotonicMs: 0, wallClockMs: Date.parse('Fri, 20 Nov 2026 14:00:00 GMT') });
+    assert.deepEqual(cooldowns.filter([first], 'acme', 4_999), { kind: 'upstream_cooldown', retryAfterMs: 1 });
+    assert.deepEqual(cooldowns.filter([first], 'acme', 5_000), [first]);
   });
 
   for (const value of [null, '', 'soon', '0', '-3', 'Fri, 20 Nov 2020 14:00:00 GMT']) {
     test(`${JSON.stringify(value)} begins none`, () => {
       const cooldowns = new Cooldowns();
-      cooldowns.begin(first, value, 0, Date.parse('2026-11-20'));
+      cooldowns.begin(first, 'acme', value, { monotonicMs: 0, wallClockMs: Date.parse('2026-11-20') });
       assert.equal(cooldowns.size, 0);
     });
   }
 
   test('an hour is cut to ten minutes, a shorter one does not end a longer one, ended ones are forgotten', () => {
     const cooldowns = new Cooldowns();
-    cooldowns.begin(first, '3600', 0, 0);
-    cooldowns.begin(first, '1', 0, 0);
-    assert.deepEqual(cooldowns.filter([first], 599_999), { kind: 'upstream_cooldown', retryAfterMs: 1 });
+    cooldowns.begin(first, 'acme', '3600', { monotonicMs: 0, wallClockMs: 0 });
+    cooldowns.begin(first, 'acme', '1', { monotonicMs: 0, wallClockMs: 0 });
+    assert.deepEqual(cooldowns.filter([first], 'acme', 599_999), { kind: 'upstream_cooldown', retryAfterMs: 1 });
     cooldowns.forgetEnded(600_000);
     assert.equal(cooldowns.size, 0);
+  });
+});
+
+describe('a cooldown is for', () => {
+  const at = (seconds: number) => ({ monotonicMs: seconds * 1_000, wallClockMs: 0 });
+  const waits = (cooldowns: Cooldowns, organization: string, seconds: number): number => {
+    const offers = cooldowns.filter([first], organization, seconds * 1_000);
+    return 'kind' in offers && offers.kind === 'upstream_cooldown' ? Math.round((offers.retryAfterMs ?? 0) / 1_000) : 0;
+  };
+
+  test('the organization whose request was refused, up to ten minutes, however often', () => {
+    const cooldowns = new Cooldowns();
+    for (const second of [0, 1, 2]) cooldowns.begin(first, 'acme', '3600', at(second));
+    assert.deepEqual([waits(cooldowns, 'acme', 2), waits(cooldowns, 'other', 2)], [600, 0]);
+  });
+
+  test('everybody, a minute at most at a time, once a second organization is refused while the first one waits', () => {
+    const cooldowns = new Cooldowns();
+    cooldowns.begin(first, 'acme', '300', at(0));
+    cooldowns.begin(first, 'other', '300', at(10));
+    const waiting = (second: number): number[] => ['acme', 'other', 'third'].map((name) => waits(cooldowns, name, second));
+    assert.deepEqual(waiting(10), [290, 300, 60]);
+    assert.deepEqual(waiting(70), [230, 240, 0]);
+    // A third one is refused while they wait: everybody again.
+    cooldowns.begin(first, 'third', '20', at(80));
+    assert.equal(waits(cooldowns, 'fourth', 80), 20);
+  });
+
+  test('each alone where the second is refused after the first has waited', () => {
+    const cooldowns = new Cooldowns();
+    cooldowns.begin(first, 'acme', '5', at(0));
+    cooldowns.begin(first, 'other', '5', at(5));
+    assert.deepEqual(
+      ['acme', 'other', 'third'].map((name) => waits(cooldowns, name, 5)),
+      [0, 5, 0],
+    );
+  });
+
+  test('one provider’s model: two organizations at two models pause neither for all', () => {
+    const cooldowns = new Cooldowns();
+    cooldowns.begin(first, 'acme', '60', at(0));
+    cooldowns.begin(otherModel, 'other', '60', at(0));
+    assert.deepEqual(cooldowns.filter([first, otherModel], 'third', 0), [first, otherModel]);
+  });
+
+  test('as many as are kept: the oldest is forgotten, and none grows without end', () => {
+    const cooldowns = new Cooldowns();
+    for (let count = 0; count < 20_000; count += 1) cooldowns.begin(offer('a', `m${count}`), `o${count}`, '60', at(0));
+    assert.equal(cooldowns.size, 10_000);
   });
 });

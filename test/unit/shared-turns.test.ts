@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { SharedTurns, type TurnDecider } from '../../src/data-plane/routing/shared-turns.ts';
+import { SharedTurns, type TurnDecider, type TurnRoute } from '../../src/data-plane/routing/shared-turns.ts';
 import type { TurnKey } from '../../src/data-plane/routing/turn-memory.ts';
 import type { PreviousTurn, StoredTurn, TurnStore } from '../../src/data-plane/routing/turn-store.ts';
 import type { RouteDecision } from '../../src/domain/routing/decide-route.ts';
@@ -47,6 +47,11 @@ class Turns implements TurnStore {
     return null;
   }
 
+  async release(turn: TurnKey): Promise<void> {
+    this.begin();
+    if (this.rows.get(turn.turn)?.decision === null) this.rows.delete(turn.turn);
+  }
+
   private read(turn: TurnKey): StoredTurn {
     const row = this.rows.get(turn.turn);
     const earlier = [...this.rows.values()].filter((other) => other.decision !== null && other.turn.humanMessages < turn.humanMessages).at(-1);
@@ -56,6 +61,7 @@ class Turns implements TurnStore {
 }
 
 class Decider implements TurnDecider {
+  isGone = false;
   asked = 0;
   unasked = 0;
   previous: PreviousTurn | null = null;
@@ -68,6 +74,8 @@ class Decider implements TurnDecider {
     this.takesMs = options.takesMs ?? 5;
     this.classifierTimeoutMs = options.timeoutMs ?? 60_000;
   }
+
+  hasLeft = (): boolean => this.isGone;
 
   decide = async (previous: PreviousTurn | null): Promise<RouteDecision> => {
     this.asked += 1;
@@ -83,17 +91,28 @@ class Decider implements TurnDecider {
   };
 }
 
-function process(store: TurnStore): { turns: SharedTurns; faults: unknown[] } {
+/** One process; whoever asks here stays, unless the test asks by `shared`. */
+function process(store: TurnStore): {
+  turns: { routeOf: (...asked: Parameters<SharedTurns['routeOf']>) => Promise<TurnRoute>; find: SharedTurns['find'] };
+  shared: SharedTurns;
+  faults: unknown[];
+} {
   const faults: unknown[] = [];
-  return { turns: new SharedTurns({ store, clock: systemClock, onStoreFault: (fault) => faults.push(fault) }), faults };
+  const shared = new SharedTurns({ store, clock: systemClock, onStoreFault: (fault) => faults.push(fault) });
+  const routeOf = async (...asked: Parameters<SharedTurns['routeOf']>): Promise<TurnRoute> => {
+    const route = await shared.routeOf(...asked);
+    assert.ok(route !== null, 'whoever stays has a route');
+    return route;
+  };
+  return { turns: { routeOf, find: (turn) => shared.find(turn) }, shared, faults };
 }
 
 describe('a turn', () => {
   test('is decided once, however many requests of it come at once, on however many processes', async () => {
     const store = new Turns();
     const processes = Array.from({ length: 4 }, () => process(store));
-    const deciders = processes.map((_, index) => new Decider(`model-${index}`));
-    const routes = await Promise.all(processes.flatMap(({ turns }, index) => [1, 2, 3].map(() => turns.routeOf(key('t'), deciders[index] as Decider))));
+    const deciders = Array.from({ length: 12 }, (_, index) => new Decider(`model-${index}`));
+    const routes = await Promise.all(deciders.map((decider, index) => processes[index % 4]?.turns.routeOf(key('t'), decider) as Promise<TurnRoute>));
     assert.equal(new Set(routes.map((route) => route.decision.model)).size, 1);
     assert.equal(
       deciders.reduce((sum, { asked, unasked }) => sum + asked + unasked, 0),
@@ -157,10 +176,102 @@ describe('a turn', () => {
   test('whose decider fails fails, and can be decided by the next', async () => {
     const store = new Turns();
     const { turns } = process(store);
-    const failing: TurnDecider = { decide: () => Promise.reject(new Error('a bug')), decideUnasked: () => decision('x'), classifierTimeoutMs: 0 };
+    const failing: TurnDecider = {
+      hasLeft: () => false,
+      decide: () => Promise.reject(new Error('a bug')),
+      decideUnasked: () => decision('x'),
+      classifierTimeoutMs: 0,
+    };
     await assert.rejects(turns.routeOf(key('t'), failing), /a bug/);
     const route = await turns.routeOf(key('t'), new Decider('b', { timeoutMs: -1_500 }));
     assert.equal(route.decision.model, 'b unasked');
+  });
+});
+
+describe('a turn whose claimer leaves', () => {
+  /** The store answers a claim when the test says so. */
+  function slowClaims(store: Turns): { open(): void } {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const claim = store.claim.bind(store);
+    store.claim = async (turn) => {
+      const claimed = await claim(turn);
+      await promise;
+      return claimed;
+    };
+    return { open: resolve };
+  }
+
+  test('is decided by the next who waits for it here, and asked about once', async () => {
+    const store = new Turns();
+    const claims = slowClaims(store);
+    const { shared } = process(store);
+    const [gone, next, last] = [new Decider('gone'), new Decider('next'), new Decider('last')];
+    const routes = Promise.all([gone, next, last].map((decider) => shared.routeOf(key('t'), decider)));
+    gone.isGone = true;
+    claims.open();
+    const [, second, third] = await routes;
+    assert.deepEqual([gone.asked, gone.unasked, next.asked, last.asked], [0, 0, 1, 0]);
+    assert.deepEqual(second, { decision: decision('next'), cached: false });
+    assert.deepEqual(third, { decision: decision('next'), cached: true });
+  });
+
+  test('is nobody’s when nobody waits for it, and the next to come decides it at once', async () => {
+    const store = new Turns();
+    const claims = slowClaims(store);
+    const { shared, turns } = process(store);
+    const gone = new Decider('gone');
+    const left = shared.routeOf(key('t'), gone);
+    gone.isGone = true;
+    claims.open();
+    assert.equal(await left, null);
+    assert.deepEqual([gone.asked, gone.unasked, store.rows.size], [0, 0, 0]);
+    const next = new Decider('next');
+    assert.deepEqual(await turns.routeOf(key('t'), next), { decision: decision('next'), cached: false });
+    assert.equal(next.asked, 1);
+  });
+
+  test('is claimed by another process that waits for it', async () => {
+    const store = new Turns();
+    const claims = slowClaims(store);
+    const gone = new Decider('gone');
+    const left = process(store).shared.routeOf(key('t'), gone);
+    const other = new Decider('other');
+    const waiting = process(store).turns.routeOf(key('t'), other);
+    gone.isGone = true;
+    claims.open();
+    assert.equal(await left, null);
+    assert.deepEqual(await waiting, { decision: decision('other'), cached: false });
+    assert.deepEqual([gone.asked, other.asked, other.unasked], [0, 1, 0]);
+  });
+
+  test('while the classifier is asked is decided by the answer all the same', async () => {
+    const store = new Turns();
+    const { shared, turns } = process(store);
+    const gone = new Decider('gone', { takesMs: 30 });
+    const left = shared.routeOf(key('t'), gone);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    gone.isGone = true;
+    assert.deepEqual(await turns.routeOf(key('t'), new Decider('next')), { decision: decision('gone'), cached: true });
+    assert.notEqual(await left, null);
+  });
+
+  test('before it asked for the turn is not even claimed', async () => {
+    const store = new Turns();
+    const gone = new Decider('gone');
+    gone.isGone = true;
+    assert.equal(await process(store).shared.routeOf(key('t'), gone), null);
+    assert.equal(store.calls, 0);
+  });
+
+  test('is not waited for by whoever leaves while another process decides', async () => {
+    const store = new Turns();
+    await store.claim(key('t'));
+    const gone = new Decider('gone', { timeoutMs: -1_400 });
+    const left = process(store).shared.routeOf(key('t'), gone);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    gone.isGone = true;
+    assert.equal(await left, null);
+    assert.deepEqual([gone.asked, gone.unasked, store.rows.get('t')?.decision], [0, 0, null]);
   });
 });
 

@@ -1,31 +1,33 @@
-// Which provider-models asked for a pause, and until when (DESIGN 3). Known to this process only: each process learns it from its own first refusal.
+// Which provider-models asked for a pause, for whom and until when (DESIGN 3). Known to this process only: each process learns it from its own refusals.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
+import { Pauses } from './pauses.ts';
 
 /** A provider that asks for longer is asked again all the same after this: it may have been a mistake, and one request finds out. */
 const COOLDOWN_MAX_MS = 600_000;
-const COOLDOWNS_MAX = 10_000;
+/** Where two organizations have met the refusal, everybody waits; not for long at a time, since both may belong to one person. */
+const COOLDOWN_FOR_ALL_MAX_MS = 60_000;
 
 export class Cooldowns {
-  private readonly untilMs = new Map<string, number>();
+  private readonly pauses = new Pauses(COOLDOWN_FOR_ALL_MAX_MS);
 
-  /** Begins or prolongs the cooldown of an offer. `retryAfter` is the provider's header, seconds or an HTTP date; without a readable one there is no cooldown. */
-  begin(offer: Offer, retryAfter: string | null, nowMs: number, wallClockMs: number): void {
-    const waitMs = retryAfter === null ? null : readRetryAfter(retryAfter, wallClockMs);
+  /**
+   * Begins or prolongs the cooldown of an offer for the organization whose request was refused, and for all once a second organization's is.
+   * `retryAfter` is the provider's header, seconds or an HTTP date; without a readable one there is no cooldown.
+   */
+  begin(offer: Offer, organizationId: string, retryAfter: string | null, now: { readonly monotonicMs: number; readonly wallClockMs: number }): void {
+    const waitMs = retryAfter === null ? null : readRetryAfter(retryAfter, now.wallClockMs);
     if (waitMs === null || waitMs <= 0) return;
-    if (this.untilMs.size >= COOLDOWNS_MAX) this.forgetEnded(nowMs);
-    const until = nowMs + Math.min(waitMs, COOLDOWN_MAX_MS);
-    const key = keyOf(offer);
-    if ((this.untilMs.get(key) ?? 0) < until) this.untilMs.set(key, until);
+    this.pauses.begin(subjectOf(offer), organizationId, Math.min(waitMs, COOLDOWN_MAX_MS), now.monotonicMs);
   }
 
-  /** The offers that may be called now, in their order; a refusal with the shortest wait when there is none. */
-  filter(offers: readonly Offer[], nowMs: number): readonly Offer[] | Refusal {
-    if (this.untilMs.size === 0) return offers;
+  /** The offers that the organization may call now, in their order; a refusal with the shortest wait when there is none. */
+  filter(offers: readonly Offer[], organizationId: string, nowMs: number): readonly Offer[] | Refusal {
+    if (this.pauses.size === 0) return offers;
     let shortestMs = Number.POSITIVE_INFINITY;
     const open = offers.filter((offer) => {
-      const leftMs = (this.untilMs.get(keyOf(offer)) ?? 0) - nowMs;
+      const leftMs = this.pauses.leftMs(subjectOf(offer), organizationId, nowMs);
       if (leftMs <= 0) return true;
       shortestMs = Math.min(shortestMs, leftMs);
       return false;
@@ -35,16 +37,19 @@ export class Cooldowns {
 
   /** Called from the coarse clock. */
   forgetEnded(nowMs: number): void {
-    for (const [key, until] of this.untilMs) if (until <= nowMs) this.untilMs.delete(key);
+    this.pauses.forgetEnded(nowMs);
   }
 
   get size(): number {
-    return this.untilMs.size;
+    return this.pauses.size;
   }
 }
 
-/** Ids may not contain a NUL, so the pair cannot be taken for another. */
-function keyOf(offer: Offer): string {
+/**
+ * What a cooldown pauses. A provider limits the account that a credential belongs to: an organization's own credential, once there are such, becomes
+ * part of this. Ids may not contain a NUL, so the parts cannot be taken for others.
+ */
+function subjectOf(offer: Offer): string {
   return `${offer.provider.id}\0${offer.providerModel}`;
 }
 

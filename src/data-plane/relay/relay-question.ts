@@ -29,6 +29,8 @@ export interface RelayContext {
 
 export interface RelayQuestion {
   readonly exchange: Exchange;
+  /** Whose request it is. */
+  readonly organizationId: string;
   readonly dialect: Dialect;
   readonly request: ReceivedRequest;
   readonly read: ReadRequest;

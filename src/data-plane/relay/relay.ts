@@ -120,7 +120,8 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
   onReplyStart(status: number, headers: ReplyHeaders): void {
     if (COOLDOWN_STATUSES.has(status)) {
       const { clock, cooldowns } = this.context;
-      cooldowns.begin(this.offer, replyHeader(headers, 'retry-after') ?? null, clock.monotonicMs(), clock.nowMs());
+      const now = { monotonicMs: clock.monotonicMs(), wallClockMs: clock.nowMs() };
+      cooldowns.begin(this.offer, this.question.organizationId, replyHeader(headers, 'retry-after') ?? null, now);
     }
     if (FAILOVER_STATUSES.has(status) && this.nextOffer()) {
       // Nothing of this reply was relayed, and a provider does not bill it: the next offer serves (DESIGN 3).

@@ -13,8 +13,11 @@ import { Breaker } from './breaker.ts';
 import { askProvider, type ProviderPath } from './provider-question.ts';
 import type { RoutingMetrics } from './routing-metrics.ts';
 
-/** `answered`, or why there is no answer. `uncallable`: no provider can be called for the model now. `unusable`: no tier of the policy in the answer. */
-export type ClassifierResult = 'answered' | 'timeout' | 'error' | 'unusable' | 'uncallable' | 'breaker_open';
+/**
+ * `answered`, or why there is no answer. `refused`: the provider refused this question (4xx). `uncallable`: no provider can be called for the model now.
+ * `unusable`: no tier of the policy in the answer.
+ */
+export type ClassifierResult = 'answered' | 'timeout' | 'error' | 'refused' | 'unusable' | 'uncallable' | 'breaker_open';
 
 export interface Classification {
   readonly result: ClassifierResult;
@@ -31,13 +34,15 @@ export interface ClassifierParts extends ProviderPath {
 export interface ClassifierQuestion {
   readonly catalog: ServingCatalog;
   readonly policy: RoutingPolicy;
+  /** For whose request: its failures and its provider's pauses are that organization's first. */
+  readonly organizationId: string;
   /** At least one text. */
   readonly humanTexts: readonly string[];
   readonly askCorrection: boolean;
 }
 
 /** What came back: an answer (null: no tier of the policy in it) with its use, or why nothing did. */
-type Told = { readonly answer: ClassifierAnswer | null; readonly inputTokens: number | null; readonly outputTokens: number } | 'timeout' | 'error';
+type Told = { readonly answer: ClassifierAnswer | null; readonly inputTokens: number | null; readonly outputTokens: number } | 'timeout' | 'error' | 'refused';
 
 export class Classifier {
   private readonly parts: ClassifierParts;
@@ -50,10 +55,10 @@ export class Classifier {
   /** Never rejects. */
   async classify(question: ClassifierQuestion): Promise<Classification> {
     const { clock, metrics } = this.parts;
-    const { policy } = question;
+    const { policy, organizationId } = question;
     const offer = this.offerFor(question);
     const name = policy.classifier.model;
-    const unasked = offer === null ? 'uncallable' : this.breaker.admits(name, clock.monotonicMs()) ? null : 'breaker_open';
+    const unasked = offer === null ? 'uncallable' : this.breaker.admits(name, organizationId, clock.monotonicMs()) ? null : 'breaker_open';
     if (offer === null || unasked !== null) {
       metrics.classified(unasked ?? 'uncallable', null);
       return { result: unasked ?? 'uncallable', answer: null, call: null };
@@ -63,33 +68,35 @@ export class Classifier {
     const latencyMs = Math.round(clock.monotonicMs() - startedAtMs);
     const answer = typeof told === 'string' ? null : told.answer;
     const result = typeof told === 'string' ? told : answer === null ? 'unusable' : 'answered';
-    // An answer that makes no sense is the text's doing: it says nothing about the next one.
-    if (typeof told === 'string') this.breaker.failed(name, clock.monotonicMs());
-    else this.breaker.succeeded(name);
+    // An answer that makes no sense, or a refusal, is the text's doing: it says nothing about the next one.
+    if (told === 'timeout' || told === 'error') this.breaker.failed(name, organizationId, clock.monotonicMs());
+    else this.breaker.answered(name, organizationId);
     metrics.classified(result, latencyMs);
     return { result, answer, call: callOf(policy, offer, told, latencyMs) };
   }
 
   /** null: the model is not there, or everyone who serves it asked for a pause. */
-  private offerFor({ catalog, policy }: ClassifierQuestion): ClassifierOffer | null {
+  private offerFor({ catalog, policy, organizationId }: ClassifierQuestion): ClassifierOffer | null {
     const offers = catalog.byName.get(policy.classifier.model)?.classifiers ?? [];
-    const open = this.parts.cooldowns.filter(offers, this.parts.clock.monotonicMs());
+    const open = this.parts.cooldowns.filter(offers, organizationId, this.parts.clock.monotonicMs());
     return 'kind' in open ? null : ((open[0] as ClassifierOffer | undefined) ?? null);
   }
 
-  private async ask({ policy, humanTexts, askCorrection }: ClassifierQuestion, offer: ClassifierOffer): Promise<Told> {
+  private async ask({ policy, organizationId, humanTexts, askCorrection }: ClassifierQuestion, offer: ClassifierOffer): Promise<Told> {
     const body = { model: offer.providerModel, ...buildClassifierRequest(policy, { humanTexts }, { askCorrection }) };
-    const reply = await askProvider({ offer, path: systemone.upstreamPath, body, timeoutMs: policy.classifier.timeoutMs }, this.parts);
+    const { timeoutMs } = policy.classifier;
+    const reply = await askProvider({ offer, organizationId, path: systemone.upstreamPath, body, timeoutMs }, this.parts);
     if (typeof reply === 'string') return reply;
     const answer = readClassifierAnswer(reply, policy);
     return { answer, inputTokens: answer?.inputTokens ?? null, outputTokens: 0 };
   }
 
   /** Under one deadline. Without a tier there is no answer; another question that is not answered costs only its own. */
-  private async askByLogprobs({ policy, humanTexts, askCorrection }: ClassifierQuestion, offer: ClassifierOffer): Promise<Told> {
+  private async askByLogprobs({ policy, organizationId, humanTexts, askCorrection }: ClassifierQuestion, offer: ClassifierOffer): Promise<Told> {
     const questions = logprobQuestions(buildClassifierRequest(policy, { humanTexts }, { askCorrection }), offer.providerModel);
     const { timeoutMs } = policy.classifier;
-    const replies = await Promise.all(questions.map(({ body }) => askProvider({ offer, path: chatCompletions.upstreamPath, body, timeoutMs }, this.parts)));
+    const path = chatCompletions.upstreamPath;
+    const replies = await Promise.all(questions.map(({ body }) => askProvider({ offer, organizationId, path, body, timeoutMs }, this.parts)));
     const failed = replies[questions.findIndex(({ id }) => id === 'tier')];
     if (typeof failed === 'string') return failed;
     const told = questions.flatMap((question, index) => {

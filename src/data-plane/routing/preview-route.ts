@@ -65,11 +65,11 @@ export class RoutePreviewer {
   }
 
   /** null: there is nothing to ask about. */
-  private async classify({ api, catalog }: RoutingRequest, policy: RoutingPolicy, prepared: PreparedConversation): Promise<Classification | null> {
+  private async classify({ api, catalog, principal }: RoutingRequest, policy: RoutingPolicy, prepared: PreparedConversation): Promise<Classification | null> {
     const { humanTexts, isFollowUp } = prepared;
     if (humanTexts.length === 0 || api === 'count_tokens') return null;
     const askCorrection = policy.followUp?.corrections === true && isFollowUp;
-    return this.parts.classifier.classify({ catalog, policy, humanTexts, askCorrection });
+    return this.parts.classifier.classify({ catalog, policy, organizationId: principal.organizationId, humanTexts, askCorrection });
   }
 
   private show(request: RoutingRequest, policy: RoutingPolicy, found: Found): RoutePreview {

@@ -20,14 +20,16 @@ export interface ProviderPath {
 
 export interface ProviderQuestion {
   readonly offer: Offer;
+  /** Whose request it is asked for: who waits when the provider asks for a pause. */
+  readonly organizationId: string;
   /** Without the provider's own prefix. */
   readonly path: string;
   readonly body: object;
   readonly timeoutMs: number;
 }
 
-/** The reply's bytes, or why there are none. */
-export type ProviderReply = Buffer | 'timeout' | 'error';
+/** The reply's bytes, or why there are none. `refused`: the provider wants nothing to do with this one question (4xx). */
+export type ProviderReply = Buffer | 'timeout' | 'error' | 'refused';
 
 const REPLY_BYTES_MAX = 262_144;
 const HEADERS = ['content-type', 'application/json'];
@@ -81,9 +83,11 @@ class ProviderExchange {
 
   onReplyStart(status: number, headers: readonly string[]): void {
     this.status = status;
+    if (!COOLDOWN_STATUSES.has(status)) return;
     const { clock, cooldowns } = this.through;
-    const retryAfter = replyHeader(headers, 'retry-after') ?? null;
-    if (COOLDOWN_STATUSES.has(status)) cooldowns.begin(this.question.offer, retryAfter, clock.monotonicMs(), clock.nowMs());
+    const { offer, organizationId } = this.question;
+    const now = { monotonicMs: clock.monotonicMs(), wallClockMs: clock.nowMs() };
+    cooldowns.begin(offer, organizationId, replyHeader(headers, 'retry-after') ?? null, now);
   }
 
   onReplyData(chunk: Buffer): void {
@@ -101,7 +105,7 @@ class ProviderExchange {
   }
 
   onReplyEnd(): void {
-    this.end(this.status === 200 ? Buffer.concat(this.chunks) : 'error');
+    this.end(this.status === 200 ? Buffer.concat(this.chunks) : isRefusal(this.status) ? 'refused' : 'error');
   }
 
   onReplyFault(fault: UpstreamFault): void {
@@ -114,4 +118,10 @@ class ProviderExchange {
     }
     this.end('error');
   }
+}
+
+const REQUEST_TIMEOUT = 408;
+
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && status !== REQUEST_TIMEOUT;
 }

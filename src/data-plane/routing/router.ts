@@ -32,6 +32,14 @@ export interface Routed {
   readonly baseline: Baseline;
 }
 
+/** A request that waits to be routed. */
+export interface WaitingRequest extends RoutingRequest {
+  /** Its client has left: nothing more is done for it. */
+  hasLeft(): boolean;
+  /** Admits it for the first of these models that it can be admitted for, until the one that serves is known. null: it is admitted. */
+  reserve(models: readonly string[]): Promise<Refusal | null>;
+}
+
 export class Router {
   readonly virtualModel: string;
   private readonly parts: RouterParts;
@@ -41,10 +49,12 @@ export class Router {
     this.parts = parts;
   }
 
-  async route(request: RoutingRequest): Promise<Routed | Refusal> {
+  /** null: the client has left meanwhile. */
+  async route(request: WaitingRequest): Promise<Routed | Refusal | null> {
     const policy = this.policyOf(request);
     if ('kind' in policy) return policy;
     const continued = await findContinuation(request, policy, this.parts.savedResponses);
+    if (request.hasLeft()) return null;
     if (continued === null) return this.routeTurn(request, policy);
     return 'kind' in continued ? continued : this.routed(request, policy, { decision: continued, cached: false });
   }
@@ -56,9 +66,13 @@ export class Router {
     return routing.policies.get(name) ?? { kind: 'routing_unavailable' };
   }
 
-  private async routeTurn(request: RoutingRequest, policy: RoutingPolicy): Promise<Routed | Refusal> {
+  private async routeTurn(request: WaitingRequest, policy: RoutingPolicy): Promise<Routed | Refusal | null> {
     const candidates = new RouteCandidates(candidateQuestion(request, policy, null));
     if (candidates.failure !== null) return { kind: candidates.failure === 'denied' ? 'routing_denied' : 'routing_unavailable' };
+    // Before anything that costs: reading a big body in a worker, a claim in the store, a question that the operator pays for.
+    const refusal = await request.reserve(candidates.able);
+    if (refusal !== null) return refusal;
+    if (request.hasLeft()) return null;
     const preparing = prepareBody(request.api, request.body, this.parts.workers);
     const prepared = preparing instanceof Promise ? await preparing : preparing;
     const decide = (judgement: Judgement, previous: PreviousTurn | null): RouteDecision => decideFor(request, policy, { judgement, previous, prepared });
@@ -73,15 +87,20 @@ export class Router {
     }
     let classification: Classification | null = null;
     const decider = {
+      hasLeft: () => request.hasLeft(),
       classifierTimeoutMs: policy.classifier.timeoutMs,
       decideUnasked: (previous: PreviousTurn | null) => decide('classifier_failed', previous),
       decide: async (previous: PreviousTurn | null) => {
         const askCorrection = policy.followUp?.corrections === true && prepared.isFollowUp;
-        classification = await this.parts.classifier.classify({ catalog: request.catalog, policy, humanTexts: prepared.humanTexts, askCorrection });
+        const { organizationId } = request.principal;
+        const question = { catalog: request.catalog, policy, organizationId, humanTexts: prepared.humanTexts, askCorrection };
+        classification = await this.parts.classifier.classify(question);
         return decide(classification.answer ?? 'classifier_failed', previous);
       },
     };
+    if (request.hasLeft()) return null;
     const route = named === null ? { decision: await decider.decide(null), cached: false } : await this.parts.turns.routeOf(named.key, decider);
+    if (route === null) return null;
     const decision = route.cached ? repeatRoute(policy, candidates, route.decision) : route.decision;
     const classifier = (classification as Classification | null)?.call ?? null;
     return this.routed(request, policy, { ...found, decision, cached: route.cached, classifier });

@@ -4,10 +4,12 @@
 import type { RouteDecision } from '../../domain/routing/decide-route.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type TurnKey, TurnMemory } from './turn-memory.ts';
-import type { PreviousTurn, StoredTurn, TurnStore } from './turn-store.ts';
+import type { PreviousTurn, TurnStore } from './turn-store.ts';
 
 /** How the caller decides a turn that is its own to decide. */
 export interface TurnDecider {
+  /** Its client has left: nothing is asked or decided for it any more. */
+  hasLeft(): boolean;
   /** Asks the classifier, then decides. */
   decide(previous: PreviousTurn | null): Promise<RouteDecision>;
   /** Decides without asking anybody: the classifier's answer is somebody else's, who is gone, or the store is away. */
@@ -28,6 +30,20 @@ export interface SharedTurnsParts {
   readonly onStoreFault: (fault: unknown) => void;
 }
 
+/** A turn that this process is deciding, or waiting for. */
+interface Deciding {
+  /** Whoever asked for it, in the order in which they came: the first that has not left decides. */
+  readonly deciders: TurnDecider[];
+  /** null: all of them have left. */
+  readonly decided: Promise<Decided | null>;
+}
+
+interface Decided {
+  readonly decision: RouteDecision;
+  /** Whose decision it is; null: it was there before, or is another process's. */
+  readonly by: TurnDecider | null;
+}
+
 /** A store that does not answer in this time is away: a request must not wait for a connection's own timeouts. */
 const STORE_DEADLINE_MS = 3_000;
 /** For so long one that was away is not asked again. */
@@ -39,8 +55,7 @@ const ASK_AGAIN_MAX_MS = 100;
 
 export class SharedTurns {
   private readonly memory = new TurnMemory();
-  /** Turns that this process is deciding, or waiting for. */
-  private readonly deciding = new Map<string, Promise<TurnRoute>>();
+  private readonly deciding = new Map<string, Deciding>();
   private readonly parts: SharedTurnsParts;
   private awayUntilMs = 0;
 
@@ -48,21 +63,30 @@ export class SharedTurns {
     this.parts = parts;
   }
 
-  /** The turn's route, decided by `decider` when nobody has decided it. Rejects only where the decider does. */
-  async routeOf(turn: TurnKey, decider: TurnDecider): Promise<TurnRoute> {
+  /**
+   * The turn's route, decided by `decider` when nobody has decided it; null when its client left before. Who leaves while others of this process
+   * wait for the turn is followed by the next of them. Rejects only where the decider does.
+   */
+  async routeOf(turn: TurnKey, decider: TurnDecider): Promise<TurnRoute | null> {
+    if (decider.hasLeft()) return null;
     const known = this.memory.find(turn);
     if (known !== null) return { decision: known, cached: true };
     const name = nameOf(turn);
-    const deciding = this.deciding.get(name);
-    if (deciding !== undefined) return { decision: (await deciding).decision, cached: true };
-    const resolving = this.resolve(turn, decider).finally(() => this.deciding.delete(name));
-    this.deciding.set(name, resolving);
-    return resolving;
+    let deciding = this.deciding.get(name);
+    if (deciding === undefined) {
+      const deciders = [decider];
+      deciding = { deciders, decided: this.resolve(turn, deciders).finally(() => this.forget(name, deciders)) };
+      this.deciding.set(name, deciding);
+    } else {
+      deciding.deciders.push(decider);
+    }
+    const decided = await deciding.decided;
+    return decided === null ? null : { decision: decided.decision, cached: decided.by !== decider };
   }
 
   /** The turn's route as far as it is decided, claiming nothing: for requests that are not to decide it. */
   async find(turn: TurnKey): Promise<RouteDecision | null> {
-    const known = this.memory.find(turn) ?? (await this.deciding.get(nameOf(turn)))?.decision ?? null;
+    const known = this.memory.find(turn) ?? (await this.deciding.get(nameOf(turn))?.decided)?.decision ?? null;
     if (known !== null) return known;
     const stored = await this.ask((store) => store.find(turn));
     const decision = stored?.decision ?? null;
@@ -75,39 +99,61 @@ export class SharedTurns {
     return (await this.ask((store) => store.find(turn)))?.previous ?? null;
   }
 
-  private async resolve(turn: TurnKey, decider: TurnDecider): Promise<TurnRoute> {
-    const found = await this.ask((store) => store.claim(turn));
-    const route = found === null ? this.decideAlone(turn, decider) : await this.resolveFound(turn, decider, found);
-    this.memory.remember(turn, route.decision);
-    return route;
+  /** null: all who asked have left. In the same moment the turn is nobody's any more: who comes then begins anew. */
+  private async resolve(turn: TurnKey, deciders: readonly TurnDecider[]): Promise<Decided | null> {
+    let decided: Decided | 'released' = 'released';
+    while (decided === 'released') {
+      if (firstOf(deciders) === null) {
+        this.forget(nameOf(turn), deciders);
+        return null;
+      }
+      decided = await this.claimAndDecide(turn, deciders);
+    }
+    this.memory.remember(turn, decided.decision);
+    return decided;
   }
 
-  private async resolveFound(turn: TurnKey, decider: TurnDecider, found: StoredTurn & { readonly claimed: boolean }): Promise<TurnRoute> {
-    if (found.decision !== null) return { decision: found.decision, cached: true };
-    if (found.claimed) return this.write(turn, await decider.decide(found.previous));
-    return this.waitFor(turn, decider, found.claimedAgoMs ?? 0);
+  private forget(name: string, deciders: readonly TurnDecider[]): void {
+    if (this.deciding.get(name)?.deciders === deciders) this.deciding.delete(name);
+  }
+
+  /** `released`: nobody has the turn any more, or nobody here wants it. */
+  private async claimAndDecide(turn: TurnKey, deciders: readonly TurnDecider[]): Promise<Decided | 'released'> {
+    const found = await this.ask((store) => store.claim(turn));
+    if (found === null) return this.decideAlone(turn, deciders);
+    if (found.decision !== null) return { decision: found.decision, by: null };
+    if (!found.claimed) return this.waitFor(turn, deciders, found.claimedAgoMs ?? 0);
+    const decider = firstOf(deciders);
+    if (decider !== null) return this.write(turn, await decider.decide(found.previous), decider);
+    await this.ask((store) => store.release(turn).then(() => true));
+    return 'released';
   }
 
   /** The store is away: this process keeps to what it decides now, and knows of the conversation what it has seen itself. */
-  private decideAlone(turn: TurnKey, decider: TurnDecider): TurnRoute {
+  private decideAlone(turn: TurnKey, deciders: readonly TurnDecider[]): Decided | 'released' {
+    const decider = firstOf(deciders);
+    if (decider === null) return 'released';
     const previous = this.memory.previousOf(turn);
-    return { decision: decider.decideUnasked(previous === null ? null : { decision: previous, inputTokens: null, requestBytes: null }), cached: false };
+    return { decision: decider.decideUnasked(previous === null ? null : { decision: previous, inputTokens: null, requestBytes: null }), by: decider };
   }
 
-  private async write(turn: TurnKey, decision: RouteDecision): Promise<TurnRoute> {
+  private async write(turn: TurnKey, decision: RouteDecision, by: TurnDecider): Promise<Decided> {
     const earlier = await this.ask((store) => store.decide(turn, decision));
-    return earlier === null ? { decision, cached: false } : { decision: earlier, cached: true };
+    return earlier === null ? { decision, by } : { decision: earlier, by: null };
   }
 
   /** Somebody else is asking the classifier. When no decision comes, that somebody is gone: the turn is decided without a second question. */
-  private async waitFor(turn: TurnKey, decider: TurnDecider, claimedAgoMs: number): Promise<TurnRoute> {
+  private async waitFor(turn: TurnKey, deciders: readonly TurnDecider[], claimedAgoMs: number): Promise<Decided | 'released'> {
     const { clock } = this.parts;
-    const untilMs = clock.monotonicMs() + decider.classifierTimeoutMs + DECISION_MARGIN_MS - claimedAgoMs;
+    const startedAtMs = clock.monotonicMs() - claimedAgoMs;
     for (let pauseMs = ASK_AGAIN_MIN_MS; ; pauseMs = Math.min(pauseMs * 1.5, ASK_AGAIN_MAX_MS)) {
       const found = await this.ask((store) => store.find(turn));
-      if (found === null) return this.decideAlone(turn, decider);
-      if (found.decision !== null) return { decision: found.decision, cached: true };
-      if (clock.monotonicMs() >= untilMs) return this.write(turn, decider.decideUnasked(found.previous));
+      if (found === null) return this.decideAlone(turn, deciders);
+      if (found.decision !== null) return { decision: found.decision, by: null };
+      const decider = firstOf(deciders);
+      if (decider === null || found.claimedAgoMs === null) return 'released';
+      const isLate = clock.monotonicMs() >= startedAtMs + decider.classifierTimeoutMs + DECISION_MARGIN_MS;
+      if (isLate) return this.write(turn, decider.decideUnasked(found.previous), decider);
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }
@@ -134,4 +180,9 @@ export class SharedTurns {
 
 function nameOf({ conversation, turn }: TurnKey): string {
   return `${conversation} ${turn}`;
+}
+
+/** The first whose client has not left. */
+function firstOf(deciders: readonly TurnDecider[]): TurnDecider | null {
+  return deciders.find((decider) => !decider.hasLeft()) ?? null;
 }

@@ -23,6 +23,8 @@ export interface TurnStore {
   /** `claimed`: the turn is the caller's to decide, and nobody else's. */
   claim(turn: TurnKey): Promise<StoredTurn & { readonly claimed: boolean }>;
   find(turn: TurnKey): Promise<StoredTurn>;
+  /** Gives up a claim whose turn nobody wants decided any more; a decided turn stays. The next to come may claim it. */
+  release(turn: TurnKey): Promise<void>;
   /** Writes the turn's decision. null: it holds from now on. Otherwise the turn had one, and that holds. */
   decide(turn: TurnKey, decision: RouteDecision): Promise<RouteDecision | null>;
 }

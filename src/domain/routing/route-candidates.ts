@@ -70,6 +70,11 @@ export class RouteCandidates {
     });
   }
 
+  /** Those that can serve, as the policy names them, cheapest tier first. */
+  get able(): readonly string[] {
+    return this.tiers.flat().flatMap(({ candidate, rejection }) => (rejection === null ? [candidate.id] : []));
+  }
+
   /** null: some candidate can serve. `denied`: the access policy excludes every one that there is. */
   get failure(): 'denied' | 'unavailable' | null {
     const all = this.tiers.flat();

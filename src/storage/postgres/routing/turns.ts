@@ -110,6 +110,16 @@ export async function decideTurn(postgres: PostgresClient, { conversation, turn 
   return rows[0]?.decision ?? null;
 }
 
+const RELEASE = {
+  name: 'release_routing_turn',
+  text: `DELETE FROM routing_turns USING ${UNHURRIED} WHERE conversation = $1 AND turn = $2 AND decision IS NULL`,
+};
+
+/** The turn is claimed by nobody again, unless it is decided. */
+export async function releaseTurn(postgres: PostgresClient, { conversation, turn }: TurnName): Promise<void> {
+  await postgres.query(RELEASE, [conversation, turn]);
+}
+
 /** How large the conversations of executions were: part of the statement that posts them (post-executions.ts), whose seventh parameter is sizesAsJson. */
 export const REMEMBER_SIZES = `
     UPDATE routing_turns AS stored SET input_tokens = record."inputTokens", request_bytes = record."requestBytes"

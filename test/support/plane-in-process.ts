@@ -1,0 +1,363 @@
+// The data plane in the test's own process behind the real HTTP front, with real sockets to clients and providers: the stores it looks things up in are the
+// test's, so that any look-up can be made to wait and everything that was held or recorded can be counted.
+
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { AllowanceLeases } from '../../src/data-plane/admission/allowance-leases.ts';
+import type { AllowanceStore, LendingAnswer, Pool } from '../../src/data-plane/admission/allowance-store.ts';
+import { Cooldowns } from '../../src/data-plane/admission/cooldowns.ts';
+import { type SavedResponseAnswer, SavedResponses } from '../../src/data-plane/catalog/saved-responses.ts';
+import { prepareCatalog } from '../../src/data-plane/catalog/serving-catalog.ts';
+import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
+import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
+import { GenerationMetrics } from '../../src/data-plane/metering/generation-metrics.ts';
+import { RecordJournal } from '../../src/data-plane/metering/record-journal.ts';
+import { RefusedRequests } from '../../src/data-plane/metering/refused-requests.ts';
+import { OpenRelays } from '../../src/data-plane/relay/open-relays.ts';
+import type { RelayContext } from '../../src/data-plane/relay/relay-question.ts';
+import { SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
+import { Classifier } from '../../src/data-plane/routing/classifier.ts';
+import { Router } from '../../src/data-plane/routing/router.ts';
+import { RoutingMetrics } from '../../src/data-plane/routing/routing-metrics.ts';
+import { SharedTurns } from '../../src/data-plane/routing/shared-turns.ts';
+import type { TurnStore } from '../../src/data-plane/routing/turn-store.ts';
+import type { DataPlane } from '../../src/data-plane/serve-generation.ts';
+import type { Principal } from '../../src/domain/identity/principal.ts';
+import type { Catalog, Model, Provider } from '../../src/domain/models/catalog.ts';
+import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
+import { ProviderOrigins } from '../../src/gateway/provider-origins.ts';
+import { Server } from '../../src/http/server.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
+import { MetricsRegistry } from '../../src/platform/metrics.ts';
+import { RecordGroup } from '../../src/platform/record-group.ts';
+import { WorkerPool } from '../../src/platform/worker-pool.ts';
+import { generationRoutes } from '../../src/routes/generation-routes.ts';
+import type { RouteParts } from '../../src/routes/route-parts.ts';
+import { findFreePort } from './free-port.ts';
+import { silentLog } from './silent-log.ts';
+
+/** A look-up that a test can make wait. */
+export class Gate {
+  /** How many have come here. */
+  arrived = 0;
+  private readonly waiting: (() => void)[] = [];
+  private isShut = false;
+
+  shut(): void {
+    this.isShut = true;
+  }
+
+  open(): void {
+    this.isShut = false;
+    for (const resume of this.waiting.splice(0)) resume();
+  }
+
+  async pass(): Promise<void> {
+    this.arrived += 1;
+    if (this.isShut) await new Promise<void>((resolve) => this.waiting.push(resolve));
+  }
+}
+
+export const VIRTUAL_MODEL = 'service/auto';
+const CLASSIFIER = 'sim/judge';
+
+const PRICE = { version: '1', input: picoUsd(1_000n), cachedInput: null, cacheWrite: null, output: picoUsd(10_000n), image: null };
+
+export function modelServedBy(id: string, provider: Provider, more: Partial<Model> = {}): Model {
+  return {
+    id,
+    displayName: id,
+    kind: 'text',
+    aliases: [],
+    contextLength: 100_000,
+    maxOutputTokens: 10_000,
+    maxCompletionTokensCap: 1_000,
+    attachmentTokensMax: null,
+    tokenizer: 'o200k_base',
+    active: true,
+    createdAtMs: 0,
+    servedBy: [{ provider, providerModel: id, apis: ['chat_completions', 'responses', 'messages', 'count_tokens'], price: PRICE }],
+    ...more,
+  };
+}
+
+export function providerAt(url: string, id = 'upstream'): Provider {
+  return { id, baseUrl: url, apiKey: 'sk-of-the-platform', auth: 'bearer', onDisconnect: 'cancel' };
+}
+
+const POLICY: RoutingPolicy = {
+  name: 'default',
+  version: 1,
+  classifier: { model: CLASSIFIER, timeoutMs: 60_000, confidenceFloor: 0.5 },
+  tiers: [
+    { name: 'light', description: 'Easy.', models: [{ id: 'sim/small', strengths: [] }] },
+    { name: 'strong', description: 'Hard.', models: [{ id: 'sim/large', strengths: [] }] },
+  ],
+  fallbackTier: 'strong',
+  kinds: [],
+  followUp: null,
+  sticky: null,
+  preferNativeApi: false,
+};
+
+export function principalOf(organizationId: string, more: Partial<Principal> = {}): Principal {
+  return {
+    credential: 'key',
+    apiKeyId: `key-of-${organizationId}`,
+    organizationId,
+    teamId: null,
+    userId: null,
+    walletId: `wallet-of-${organizationId}`,
+    billed: true,
+    permissions: ['inference'],
+    teamPermissions: new Map(),
+    platformAdmin: false,
+    allowedModels: null,
+    limits: [],
+    expiresAtMs: null,
+    ...more,
+  };
+}
+
+export interface PlaneOptions {
+  readonly providerUrl: string;
+  /** By credential. */
+  readonly principals: ReadonlyMap<string, Principal>;
+  /** What each wallet or limit has to lend; what is not here has plenty. */
+  readonly amounts?: ReadonlyMap<string, bigint>;
+  readonly turns?: TurnStore;
+  readonly models?: readonly Model[];
+}
+
+/** Stores remember nothing and lend from what the test says. */
+export class PlaneInProcess {
+  readonly gates = { credential: new Gate(), lease: new Gate(), continuation: new Gate(), route: new Gate(), counting: new Gate() };
+  readonly amounts: Map<string, bigint>;
+  readonly leases: AllowanceLeases;
+  readonly slabs = new SlabPool();
+  readonly relays = new OpenRelays();
+  readonly faults: unknown[] = [];
+  /** Kinds of refusals that were answered. */
+  readonly refusals: string[] = [];
+  /** Records in the spool, of starts and ends. */
+  records = 0;
+  /** Those of refused requests. */
+  refusedRecords = 0;
+  savedResponse: SavedResponseAnswer = 'unknown';
+  url = '';
+  port = 0;
+  private readonly server: Server;
+  private readonly workers: WorkerPool;
+  private readonly origins: ProviderOrigins;
+
+  static async start(options: PlaneOptions): Promise<PlaneInProcess> {
+    const plane = new PlaneInProcess(options);
+    plane.port = await findFreePort();
+    await plane.server.listen('127.0.0.1', plane.port);
+    plane.url = `http://127.0.0.1:${plane.port}`;
+    return plane;
+  }
+
+  private constructor(options: PlaneOptions) {
+    const { gates } = this;
+    const metrics = new MetricsRegistry();
+    const clock = systemClock;
+    this.amounts = new Map(options.amounts);
+    const time = { monotonicMs: () => clock.monotonicMs(), wait: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)) };
+    this.leases = new AllowanceLeases(this.lendingStore(), time, (fault) => this.faults.push(fault));
+    this.workers = new WorkerPool({ threads: 1, queueBytesMax: 1 << 26, log: silentLog, metrics });
+    this.origins = new ProviderOrigins(metrics, clock);
+    const { origins } = this;
+    const workers = {
+      run: async (...task: Parameters<WorkerPool['run']>) => {
+        await gates.counting.pass();
+        return this.workers.run(...task);
+      },
+    } as unknown as WorkerPool;
+    const savedResponses = new SavedResponses(async () => {
+      await gates.continuation.pass();
+      return this.savedResponse;
+    }, clock);
+    const relay: RelayContext = {
+      slabs: this.slabs,
+      workers,
+      clock,
+      open: this.relays,
+      cooldowns: new Cooldowns(),
+      originOf: (provider) => origins.originOf(provider),
+      pathPrefixOf: (provider) => origins.pathPrefixOf(provider),
+      onUpstreamFault: (provider, fault) => origins.countFault(provider, fault),
+    };
+    const routingMetrics = new RoutingMetrics(metrics);
+    const router = new Router({
+      virtualModel: VIRTUAL_MODEL,
+      workers,
+      turns: new SharedTurns({ store: gated(options.turns ?? new RememberedTurns(), gates.route), clock, onStoreFault: (fault) => this.faults.push(fault) }),
+      classifier: new Classifier({ ...relay, metrics: routingMetrics }),
+      savedResponses,
+      metrics: routingMetrics,
+    });
+    const catalog = prepareCatalog(catalogOf(options));
+    const journalOf = (written: (records: number) => void): RecordJournal => {
+      const sink = { takeGroup: () => new RecordGroup(), appendGroup: (group: RecordGroup) => written(group.records) };
+      return new RecordJournal(sink, (fault) => this.faults.push(fault));
+    };
+    const journal = journalOf((written) => {
+      this.records += written;
+    });
+    const refusals = journalOf((written) => {
+      this.refusedRecords += written;
+    });
+    const nextExecutionId = createExecutionIdSource(clock);
+    const canRecord = (): boolean => true;
+    const find = async (credential: string): Promise<Principal | null> => {
+      await gates.credential.pass();
+      return options.principals.get(credential) ?? null;
+    };
+    const plane: DataPlane = {
+      authenticator: new Authenticator(find, clock),
+      catalog: () => catalog,
+      intake: { slabs: this.slabs, scanner: new RequestScanner(), bodyLimitBytes: 1 << 25 },
+      gate: { leases: this.leases, workers, clock },
+      savedResponses,
+      metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },
+      refusedRequests: new RefusedRequests({ journal: refusals, clock, nextExecutionId, canRecord, metrics }),
+      relay,
+      router,
+      clock,
+      nextExecutionId,
+      canRecord,
+      executionIdHeader: 'X-Service-Execution-Id',
+      routedModelHeader: 'X-Service-Routed-Model',
+      tagHeader: 'x-service-tag',
+    };
+    this.server = new Server({
+      routes: generationRoutes({ plane, dialectRefusals: new Set() } as unknown as RouteParts),
+      renderContext: { requestId: null, publicUrl: 'https://gate.test' },
+      onRefusal: (kind) => this.refusals.push(kind),
+      onFault: (fault) => this.faults.push(fault),
+    });
+  }
+
+  private lendingStore(): AllowanceStore {
+    return {
+      take: async ({ key }: Pool, { amount, minimum }): Promise<LendingAnswer> => {
+        await this.gates.lease.pass();
+        const there = this.amounts.get(key) ?? 1n << 60n;
+        const granted = there >= amount ? amount : there >= minimum ? there : 0n;
+        this.amounts.set(key, there - granted);
+        return {
+          granted,
+          grantId: key,
+          validForMs: null,
+          presentMoved: false,
+          available: there - granted,
+          leasedElsewhere: 0n,
+          frozen: false,
+          ceiling: null,
+          retryAfterMs: null,
+          gone: false,
+        };
+      },
+      giveBack: async ({ key }, _, amount) => {
+        this.amounts.set(key, (this.amounts.get(key) ?? 0n) + amount);
+        return 'done';
+      },
+      recall: async () => undefined,
+      probe: async () => undefined,
+    };
+  }
+
+  /** Exchanges whose response is not complete. */
+  get openExchanges(): number {
+    return this.server.openExchanges;
+  }
+
+  /** What is held of credit and of every kind of limit. */
+  get held(): bigint {
+    const kinds = ['credit', 'requests_per_minute', 'tokens_per_minute', 'concurrent_requests', 'budget'] as const;
+    return kinds.reduce((sum, kind) => sum + this.leases.totals(kind).held, 0n);
+  }
+
+  /** Everything that must be zero once nothing is under way. */
+  get underWay(): Readonly<Record<string, number>> {
+    return { inflight: this.openExchanges, relays: this.relays.size, slabs: this.slabs.lent, held: Number(this.held) };
+  }
+
+  async stop(): Promise<void> {
+    for (const gate of Object.values(this.gates)) gate.open();
+    await this.server.drain(0);
+    await this.workers.close();
+    await this.origins.close();
+    assert.deepEqual(this.faults, []);
+  }
+}
+
+/** A turn store in memory. */
+class RememberedTurns implements TurnStore {
+  private readonly rows = new Map<string, Awaited<ReturnType<TurnStore['find']>>>();
+
+  async claim(turn: Parameters<TurnStore['claim']>[0]): ReturnType<TurnStore['claim']> {
+    const claimed = !this.rows.has(turn.turn);
+    if (claimed) this.rows.set(turn.turn, { decision: null, claimedAgoMs: 0, previous: null });
+    return { ...(await this.find(turn)), claimed };
+  }
+
+  async find({ turn }: Parameters<TurnStore['find']>[0]): ReturnType<TurnStore['find']> {
+    return this.rows.get(turn) ?? { decision: null, claimedAgoMs: null, previous: null };
+  }
+
+  async decide({ turn }: Parameters<TurnStore['decide']>[0], decision: Parameters<TurnStore['decide']>[1]): ReturnType<TurnStore['decide']> {
+    this.rows.set(turn, { decision, claimedAgoMs: 0, previous: null });
+    return null;
+  }
+
+  async release({ turn }: Parameters<TurnStore['find']>[0]): Promise<void> {
+    this.rows.delete(turn);
+  }
+}
+
+function gated(store: TurnStore, gate: Gate): TurnStore {
+  return new Proxy(store, {
+    get: (target, name: keyof TurnStore) => {
+      const call = target[name].bind(target) as (...args: unknown[]) => Promise<unknown>;
+      return async (...args: unknown[]) => {
+        if (name === 'claim') await gate.pass();
+        return call(...args);
+      };
+    },
+  });
+}
+
+function catalogOf({ providerUrl, principals, models: given }: PlaneOptions): Catalog {
+  const provider = providerAt(providerUrl);
+  const judge = modelServedBy(CLASSIFIER, provider, {
+    kind: 'evaluation',
+    servedBy: [{ provider, providerModel: 'judge', apis: ['systemone'], price: PRICE }],
+  });
+  const models = [...(given ?? [modelServedBy('sim/small', provider), modelServedBy('sim/large', provider)]), judge];
+  const organizations = [...principals.values()].flatMap(({ organizationId }) => (organizationId === null ? [] : [organizationId]));
+  return {
+    version: 1,
+    models,
+    byName: new Map(models.map((model) => [model.id, model])),
+    routing: { policies: new Map([['default', POLICY]]), policyOf: new Map(organizations.map((id) => [id, 'default'])) },
+  };
+}
+
+/** What a classifier answers. */
+export function classifierAnswer(tier: string): string {
+  return JSON.stringify({ answers: { tier: { choice: tier, confidence: 1, probabilities: { [tier]: 1 } } }, usage: { input_tokens: 10 } });
+}
+
+/** A client on a socket of its own that sends one request and can leave. */
+export function sendAndHold(port: number, path: string, key: string, body: string | null): { leave(): void } {
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+  socket.on('error', () => undefined);
+  const head =
+    body === null ? `GET ${path} HTTP/1.1\r\n` : `POST ${path} HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`;
+  socket.write(`${head}host: gate.test\r\nauthorization: Bearer ${key}\r\n\r\n${body ?? ''}`);
+  return { leave: () => socket.resetAndDestroy() };
+}

@@ -1,5 +1,6 @@
 // The settings: read once from the environment, checked, frozen. No other file reads the environment.
 
+import { isIPv4, isIPv6 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
@@ -39,6 +40,15 @@ export interface Config {
   readonly adminToken: string | null;
   readonly delegationKey: Buffer | null;
   readonly bodyLimitBytes: number;
+  /** Of buffers that request bodies lie in, in one gateway process. */
+  readonly bodyMemoryBytes: number;
+  readonly bodyTimeoutSeconds: number;
+  /** Of clients, to one gateway process. */
+  readonly connectionsMax: number;
+  /** What one address may open in 15 seconds, to one gateway process. */
+  readonly connectionsPerAddress: number;
+  /** Addresses and networks that `connectionsPerAddress` does not hold for. */
+  readonly trustedAddresses: readonly string[];
   readonly drainSeconds: number;
   /** Free space on the disk of `dataDirectory` below which nothing is admitted. */
   readonly spoolReserveBytes: number;
@@ -145,7 +155,21 @@ export function reportsAddressText(address: ReportsAddress, prefix: '' | 'http:/
   return `${prefix}${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
+/** An IP address, or a network as `10.0.0.0/8`. */
+function isNetwork(entry: string): boolean {
+  const [address = '', prefix, ...more] = entry.split('/');
+  const bits = isIPv4(address) ? 32 : isIPv6(address) ? 128 : -1;
+  return more.length === 0 && bits > 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits));
+}
+
+/** While a body grows its old and its new buffer are both there, and the last eighth is for small ones. */
+function bodyMemoryMin(bodyLimitBytes = BODY_LIMIT_BYTES): number {
+  return bodyLimitBytes * 2;
+}
+
 const GIBIBYTE = 1024 ** 3;
+const BODY_LIMIT_BYTES = 33_554_432;
+const LOOPBACK: readonly string[] = ['127.0.0.0/8', '::1'];
 
 const SETTINGS = z.object({
   HOST: text(/^[A-Za-z0-9.:_-]{1,253}$/, 'must be an IP address or a host name'),
@@ -170,6 +194,15 @@ const SETTINGS = z.object({
   ADMIN_TOKEN: text(/^[\x21-\x7e]{16,512}$/, 'must be 16 to 512 visible ASCII characters'),
   DELEGATION_KEY: text(/^[\x21-\x7e]{32,512}$/, 'must be 32 to 512 visible ASCII characters'),
   BODY_LIMIT_BYTES: wholeNumber(1024, GIBIBYTE),
+  BODY_MEMORY_BYTES: wholeNumber(1_048_576, 1024 * GIBIBYTE),
+  BODY_TIMEOUT_SECONDS: wholeNumber(1, 86_400),
+  CONNECTIONS_MAX: wholeNumber(1, 1_000_000),
+  CONNECTIONS_PER_ADDRESS: wholeNumber(1, 1_000_000),
+  TRUSTED_ADDRESSES: z
+    .string()
+    .transform((value) => (value === 'none' ? [] : value.split(',').map((entry) => entry.trim())))
+    .refine((list) => list.every(isNetwork), 'must be "none", or IP addresses and networks such as 10.0.0.0/8, with commas between')
+    .optional(),
   DRAIN_SECONDS: wholeNumber(0, 3600),
   SPOOL_RESERVE_BYTES: wholeNumber(0, 1024 * GIBIBYTE),
   CHANGES_PER_MINUTE: wholeNumber(1, 1_000_000),
@@ -215,7 +248,12 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     masterKey: settings.MASTER_KEY === undefined ? null : Buffer.from(settings.MASTER_KEY, 'base64'),
     adminToken: settings.ADMIN_TOKEN ?? null,
     delegationKey: settings.DELEGATION_KEY === undefined ? null : Buffer.from(settings.DELEGATION_KEY, 'utf8'),
-    bodyLimitBytes: settings.BODY_LIMIT_BYTES ?? 33_554_432,
+    bodyLimitBytes: settings.BODY_LIMIT_BYTES ?? BODY_LIMIT_BYTES,
+    bodyMemoryBytes: settings.BODY_MEMORY_BYTES ?? Math.max(536_870_912, bodyMemoryMin(settings.BODY_LIMIT_BYTES)),
+    bodyTimeoutSeconds: settings.BODY_TIMEOUT_SECONDS ?? 600,
+    connectionsMax: settings.CONNECTIONS_MAX ?? 16_384,
+    connectionsPerAddress: settings.CONNECTIONS_PER_ADDRESS ?? 2_048,
+    trustedAddresses: settings.TRUSTED_ADDRESSES ?? LOOPBACK,
     drainSeconds: settings.DRAIN_SECONDS ?? 30,
     spoolReserveBytes: settings.SPOOL_RESERVE_BYTES ?? 67_108_864,
     changesPerMinute: settings.CHANGES_PER_MINUTE ?? 60,
@@ -247,6 +285,10 @@ function crossChecks(settings: z.infer<typeof SETTINGS>): string[] {
     lines.push(
       'MASTER_KEY: must be given when DATABASE_URL is: every machine on one database needs the same 32 bytes in base64 (`openssl rand -base64 32` makes them)',
     );
+  }
+  const memoryMin = bodyMemoryMin(settings.BODY_LIMIT_BYTES);
+  if (settings.BODY_MEMORY_BYTES !== undefined && settings.BODY_MEMORY_BYTES < memoryMin) {
+    lines.push(`BODY_MEMORY_BYTES: must be at least twice BODY_LIMIT_BYTES, ${memoryMin}, got "${settings.BODY_MEMORY_BYTES}"`);
   }
   if (settings.PORT !== undefined && settings.PORT === settings.ADMIN_PORT) lines.push(`ADMIN_PORT: must differ from PORT, got "${settings.PORT}" for both`);
   return lines;

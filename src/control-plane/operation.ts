@@ -58,9 +58,12 @@ export function operation<Query extends z.ZodObject, Body extends z.ZodType, Ans
   return {
     ...describe,
     async serve(exchange, authorize) {
+      // What does not come with the head is not read before it is known who sends it.
+      exchange.holdBody();
       const arriving = body === null ? null : readJsonBody(exchange);
       const principal = await authorize();
       if ('kind' in principal) return exchange.refuse(principal);
+      if (body !== null) exchange.letBodyCome();
       const asked = readAsked(describe, exchange, principal, await arriving);
       if (asked === null) return;
       const result = 'kind' in asked ? asked : await run(asked as Asked<z.output<Query>, z.output<Body>>);

@@ -17,10 +17,16 @@ export function readJsonBody(exchange: Exchange): Promise<{ readonly object: Jso
   if (refusal !== null) return Promise.resolve(refusal);
   if (exchange.contentLength <= 0) return Promise.resolve({ object: {} });
   return new Promise((resolve) => {
-    const body = Buffer.allocUnsafe(exchange.contentLength);
+    // Memory is taken for what has come, not for what the head says.
+    let body = Buffer.alloc(0);
     let received = 0;
     exchange.watchClient({ onClientLeft: () => resolve(null) });
     const take = (bytes: Uint8Array, isLast: boolean): void => {
+      if (received + bytes.length > body.length) {
+        const larger = Buffer.allocUnsafe(Math.min(exchange.contentLength, 2 * (received + bytes.length)));
+        body.copy(larger, 0, 0, received);
+        body = larger;
+      }
       body.set(bytes, received);
       received += bytes.length;
       if (!isLast) return;

@@ -77,7 +77,7 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   ownHeaders!: readonly string[];
   private readonly plane: DataPlane;
   private readonly receivedAtMs: number;
-  private readonly identified: Identified;
+  readonly identified: Identified;
   private principal!: ScopedPrincipal;
   /** `principal` and `read` are set: a refusal from here on is recorded. */
   private isRead = false;

@@ -98,6 +98,7 @@ export async function runGateway(given: GatewayParts): Promise<{ drain(limitMs: 
   const clocks = [
     new CoarseClock(COARSE_INTERVAL_MS, log, [
       () => plane.relay.open.checkTime(clock.monotonicMs()),
+      () => server.tick(clock.monotonicMs()),
       () => held.records.check(),
       () => origins.trim(),
       () => plane.relay.cooldowns.forgetEnded(clock.monotonicMs()),
@@ -145,7 +146,7 @@ async function open({ config, log, clock, metrics }: GatewayParts, exactClock: C
     catalog: await HeldCatalog.load(postgres, config.masterKey),
     authenticator: new Authenticator(findPrincipalIn(postgres, config), exactClock),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
-    slabs: new SlabPool(),
+    slabs: new SlabPool({ lentBytesMax: config.bodyMemoryBytes }),
     origins: new ProviderOrigins(metrics, clock),
     savedResponses: new SavedResponses(findSavedResponseIn(postgres), clock),
   };
@@ -202,6 +203,7 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
 function createServer({ config, log, clock, metrics }: GatewayParts, held: Held, { plane, previewer }: ReturnType<typeof createPlane>): Server {
   const { controlPostgres: postgres, catalog, authenticator } = held;
   const reports = new ReportForwarder({ address: config.reportsUrl, delegationKey: config.delegationKey, clock, log });
+  const connectionsRefused = metrics.counter('tollgate_connections_refused_total', 'Connections closed as they came, by the cap that was reached', ['cap']);
   const refusals = metrics.counter('tollgate_refusals_total', 'Requests refused, by reason', ['code']);
   const server: Server = new Server({
     routes: createRoutes({
@@ -223,10 +225,21 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
       notReady: () => listNotReady(held),
     }),
     renderContext: { requestId: null, publicUrl: config.publicUrl },
+    limits: {
+      connectionsMax: config.connectionsMax,
+      connectionsPerAddressMax: config.connectionsPerAddress,
+      trustedAddresses: config.trustedAddresses,
+      bodyTimeoutMs: config.bodyTimeoutSeconds * 1000,
+      droppedBytesMax: 2 * config.bodyLimitBytes,
+    },
+    onConnectionRefused: (cap) => connectionsRefused.labels(cap).increment(),
     onRefusal: (kind) => refusals.labels(kind).increment(),
     onFault: (fault, exchange) => log.error({ err: fault, method: exchange.method, path: exchange.route.path }, 'fault while serving a request'),
   });
   metrics.gauge('tollgate_inflight', 'Exchanges whose response is not complete', { read: () => server.openExchanges });
+  metrics.gauge('tollgate_connections_open', 'Connections of clients', { read: () => server.openConnections });
+  metrics.gauge('tollgate_bodies_arriving', 'Request bodies on their way, also those dropped behind an early refusal', { read: () => server.arrivingBodies });
+  metrics.gauge('tollgate_body_bytes_lent', 'Bytes of the buffers that request bodies lie in', { read: () => held.slabs.lentBytes });
   metrics.gauge('tollgate_reports_open', 'Reports that this process waits for or streams', { read: () => reports.open });
   watchEventLoop(metrics);
   return server;

@@ -1,16 +1,19 @@
-// One HTTP request and its response. The only file that touches a uWebSockets.js response, so its rules are kept here once:
+// One HTTP request and its response. The only file that touches the uWebSockets.js response of a request, so its rules are kept here once:
 // - `HttpRequest` dies when the route handler returns: everything is copied in the constructor.
 // - `onAborted` must be attached before the handler returns; after an abort the response must not be touched.
 // - an `onData` chunk is emptied when the callback returns: a sink copies what it keeps.
 // - writes outside a uWS callback go through `cork`, or each costs a packet and a syscall.
 // - `write` returning false means: stop reading the source until `onWritable`; uWS buffers without limit otherwise.
+// - `pause` stops reading the socket, but not the packet that is being read; while it lasts, nobody notices that the client leaves.
+// - After `end` the response must not be touched, so an answer behind which the connection is still read is written without it.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import { type RenderContext, renderRefusal } from '../domain/refusals/render.ts';
 import { statusLine } from '../domain/refusals/status-line.ts';
-import { readContentLength } from '../platform/content-length.ts';
 import { StoreBusy } from '../platform/store-busy.ts';
 import type { HttpRequest, HttpResponse } from './native-server.ts';
+import { RequestHead } from './request-head.ts';
+import { type Answer, answerText, mayStandInHeader, withHeader } from './response-headers.ts';
 import type { Route } from './route.ts';
 
 /** Receives a request body. `bytes` is a view on memory that dies when the call returns. */
@@ -28,145 +31,135 @@ export type HeaderList = readonly string[];
 
 export const NO_HEADERS: HeaderList = [];
 
-const METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
-
-const SEEN_AUTHORIZATION = 1;
-const SEEN_CONTENT_TYPE = 2;
-const SEEN_HOST = 4;
-const SEEN_CONTENT_LENGTH = 8;
-const SEEN_API_KEY = 16;
-
-export class Exchange {
-  readonly route: Route;
-  /** In lower case. */
-  readonly method: string;
-  /** As it was sent where the route leaves it open, else the route's. */
-  readonly path: string;
-  readonly query: string;
-  readonly headers: string[] = [];
-  /** Path parameters in the order of the route's path, as they were sent: not decoded. */
-  readonly parameters: readonly string[];
-  /** The request declared a transfer-encoding: its framing cannot be trusted (frame-guard.ts). */
-  transferEncoded = false;
-  /** Name of a header that must not repeat and did. */
-  repeatedHeader: string | null = null;
-  /** Declared body length; -1 when the header is absent or no plain number. */
-  contentLength = -1;
-  authorization = '';
-  apiKey: string | null = null;
-  contentType = '';
-  /** Set once the response is complete or the connection is gone; nothing may be written afterwards. */
+export class Exchange extends RequestHead {
+  /** The response is complete or the connection gone: nothing may be written any more. */
   closed = false;
   /** The client left before the response was complete. */
   aborted = false;
+  /** When a body that is coming, or being dropped, has taken too long; 0: not known yet. The server's to set and check. */
+  bodyDueMs = 0;
+  /** The client's leaving may have gone unnoticed for a while. */
+  wasPaused = false;
   /** Response bytes handed to the socket, body only. */
   responseBytes = 0;
   /** HTTP status written, 0 before. */
   status = 0;
 
-  /** Headers that must not repeat and were seen; an empty one counts. */
-  private seen = 0;
-  /** A bit for each length of a name, so that most look-ups of one that is not there end at once. */
-  private nameLengths = 0;
   private readonly response: HttpResponse;
   private readonly context: ExchangeContext;
   private clientWatch: ClientWatch | null = null;
   private writableListener: (() => void) | null = null;
   private watchingWritable = false;
+  private bodySink = LEFT_ALONE;
+  private isBodyWatched = false;
+  /** uWebSockets.js has handed on what came with the head, if only nothing. It always does, right after the handler. */
+  private isBodySeen = false;
+  /** The whole body is here, or there is none. */
+  private isBodyEnded = true;
+  /** More of the body is to come, and the server knows it. */
+  private isBodyArriving = false;
+  private isBodyHeld = false;
+  private isPaused = false;
+  /** To be given once it is known whether the body came with its head. */
+  private earlyAnswer: Answer | null = null;
+  /** Of the body, behind its answer; -1: nothing is dropped. */
+  private droppedBytes = -1;
 
   constructor(response: HttpResponse, request: HttpRequest, route: Route, context: ExchangeContext) {
+    super(request, route);
     this.response = response;
-    this.route = route;
     this.context = context;
-    // What the route says already is not asked for: each question to uWebSockets.js makes a string.
-    this.method = route.anyMethod === true ? request.getMethod() : METHODS[route.method];
-    this.path = route.anyMethod === true || route.path.endsWith('*') ? request.getUrl() : route.path;
-    // uWebSockets.js has undefined where there is no question mark.
-    this.query = request.getQuery() ?? '';
-    this.parameters = route.path.includes(':') ? readParameters(request, route.path) : NO_PARAMETERS;
-    Exchange.readHeaders(request, this);
+    // What has a transfer-encoding is refused and not read: its end cannot be trusted, and uWebSockets.js must not be closed between two chunks.
+    this.isBodyEnded = this.contentLength <= 0 || this.transferEncoded;
     response.onAborted(() => this.abort());
     context.onOpen();
   }
 
-  /** uWebSockets.js calls back at once, so one function does for all: one made for each request costs it a little each time. */
-  private static readHeaders(request: HttpRequest, exchange: Exchange): void {
-    Exchange.reading = exchange;
-    request.forEach(Exchange.onHeader);
-    Exchange.reading = null;
-  }
-  private static reading: Exchange | null = null;
-  private static readonly onHeader = (name: string, value: string): void => Exchange.reading?.readHeader(name, value);
-
-  private readHeader(name: string, value: string): void {
-    this.headers.push(name, value);
-    this.nameLengths |= 1 << name.length;
-    switch (name) {
-      case 'transfer-encoding':
-        this.transferEncoded = true;
-        break;
-      case 'content-length':
-        this.seeOnce(SEEN_CONTENT_LENGTH, name);
-        this.contentLength = readContentLength(value);
-        break;
-      case 'authorization':
-        this.seeOnce(SEEN_AUTHORIZATION, name);
-        this.authorization = value;
-        break;
-      case 'content-type':
-        this.seeOnce(SEEN_CONTENT_TYPE, name);
-        this.contentType = value;
-        break;
-      case 'x-api-key':
-        this.seeOnce(SEEN_API_KEY, name);
-        this.apiKey = value;
-        break;
-      case 'host':
-        this.seeOnce(SEEN_HOST, name);
-        break;
-      default:
-    }
-  }
-
-  private seeOnce(bit: number, name: string): void {
-    if ((this.seen & bit) !== 0) this.repeatedHeader = name;
-    this.seen |= bit;
-  }
-
-  /** First path parameter, when the route has one. */
-  get parameter(): string | undefined {
-    return this.parameters[0];
-  }
-
-  /** Value of the first header with this lower-case name, or null. */
-  header(name: string): string | null {
-    if ((this.nameLengths & (1 << name.length)) === 0) return null;
-    const headers = this.headers;
-    for (let index = 0; index < headers.length; index += 2) {
-      if (headers[index] === name) return headers[index + 1] as string;
-    }
-    return null;
-  }
-
-  /** All values of a header that may repeat. */
-  headerValues(name: string): string[] {
-    const values: string[] = [];
-    for (let index = 0; index < this.headers.length; index += 2) {
-      if (this.headers[index] === name) values.push(this.headers[index + 1] as string);
-    }
-    return values;
-  }
-
-  /** Attaches the body reader; only valid before the route handler returns. The sink is not called after an abort. */
+  /** Attaches the body reader; only valid before the route handler returns. The sink is not called after an abort or an answer. */
   receiveBody(sink: BodySink): void {
-    this.response.onData((chunk, isLast) => {
-      if (this.closed) return;
-      try {
-        sink.take(new Uint8Array(chunk), isLast);
-      } catch (fault) {
-        this.fail(fault);
-      }
-    });
+    this.bodySink = sink;
+    this.isBodyWatched = true;
+    this.response.onData((chunk, isLast) => this.takeBody(chunk, isLast));
+  }
+
+  /** To be called before the route handler returns: a body that nobody receives is left where it is. */
+  watchBody(): void {
+    if (!this.isBodyWatched && !this.isBodyEnded && !this.closed) this.receiveBody(LEFT_ALONE);
+  }
+
+  /** Until `letBodyCome`, what did not come with the head stays with the client and in its socket. */
+  holdBody(): void {
+    this.isBodyHeld = true;
+  }
+
+  letBodyCome(): void {
+    this.isBodyHeld = false;
+    this.resume();
+  }
+
+  private resume(): void {
+    if (!this.isPaused || this.closed) return;
+    this.isPaused = false;
+    this.response.resume();
+  }
+
+  private takeBody(chunk: ArrayBuffer, isLast: boolean): void {
+    this.isBodySeen = true;
+    this.isBodyEnded = isLast;
+    if (this.droppedBytes >= 0) this.drop(chunk.byteLength);
+    if (this.closed) return;
+    const early = this.earlyAnswer;
+    if (early !== null) {
+      this.earlyAnswer = null;
+      this.answerNow(early, false);
+      return;
+    }
+    if (isLast) this.settleBody();
+    else this.awaitBody(this.isBodyHeld || this.bodySink === LEFT_ALONE);
+    try {
+      this.bodySink.take(new Uint8Array(chunk), isLast);
+    } catch (fault) {
+      this.tellWatch();
+      this.fail(fault);
+    }
+  }
+
+  private awaitBody(isHeld: boolean): void {
+    if (!this.isBodyArriving) {
+      this.isBodyArriving = true;
+      this.context.onBodyArriving(this);
+    }
+    if (!isHeld || this.isPaused) return;
+    this.isPaused = true;
+    this.wasPaused = true;
+    this.response.pause();
+  }
+
+  private settleBody(): void {
+    if (!this.isBodyArriving) return;
+    this.isBodyArriving = false;
+    this.context.onBodySettled(this);
+  }
+
+  /** Of a body whose answer has gone out: read, so that the client comes to read its answer, and not kept. */
+  private drop(bytes: number): void {
+    this.droppedBytes += bytes;
+    // Not from within: the parser of uWebSockets.js does not look everywhere whether what it calls has closed the connection.
+    if (this.isBodyEnded || this.droppedBytes > this.context.droppedBytesMax) setImmediate(() => this.endDropping());
+  }
+
+  private endDropping(): void {
+    if (this.droppedBytes >= 0) this.response.close();
+  }
+
+  /** The body has taken as long as it may. Whoever waits for it is told the same as of a client that left. */
+  endLateBody(): void {
+    this.endDropping();
+    if (this.closed) return;
+    if (this.status !== 0) return this.cut();
+    this.bodySink = LEFT_ALONE;
+    this.tellWatch();
+    this.refuse({ kind: 'request_timeout' });
   }
 
   /** One at a time; replaces an earlier one. Told at once if the client has already left. */
@@ -269,7 +262,8 @@ export class Exchange {
     if (body !== undefined) this.responseBytes += body.length;
     // The response is marked closed first: uWS may call back into us while it ends.
     this.close();
-    this.response.end(body, this.context.closing());
+    // What follows a body that was not read to its end cannot be told from it.
+    this.response.end(body, this.context.closing() || !this.isBodyEnded);
   }
 
   /** Cuts the connection: the client must not take what it has for a complete response (DESIGN 3). */
@@ -279,34 +273,59 @@ export class Exchange {
     this.response.close();
   }
 
-  /** Answers with a complete response of ours. */
+  /** Answers with a complete response of ours. The client can read it also while it still sends its body. */
   answer(status: number, headers: HeaderList, body: string, closeConnection = false): void {
-    if (!closeConnection) {
-      this.answerNow(status, headers, body, false);
-      return;
-    }
+    if (this.closed || this.earlyAnswer !== null) return;
+    const answer: Answer = { status, headers, body };
     // Not from within the handler: once it is answered, uWebSockets.js would go on to read what follows in the same packet as a next request.
     // While the answer is pending, a "next request" makes it close the connection without calling a handler.
-    setImmediate(() => this.answerNow(status, headers, body, true));
+    if (closeConnection) {
+      this.watchBody();
+      setImmediate(() => this.answerNow(answer, true));
+    } else if (this.isBodyEnded || this.isBodySeen) {
+      this.answerNow(answer, false);
+    } else {
+      this.watchBody();
+      this.earlyAnswer = answer;
+    }
   }
 
-  private answerNow(status: number, headers: HeaderList, body: string, closeConnection: boolean): void {
+  private answerNow(answer: Answer, closeConnection: boolean): void {
     if (this.closed) return;
-    this.response.cork(() => {
-      this.begin(status, headers);
-      const bytes = Buffer.byteLength(body);
-      const close = closeConnection || this.context.closing();
-      this.close();
-      // uWebSockets.js would send the body of an answer to HEAD too, and the client would read it as the beginning of its next response.
-      // Its own way to report a length without a body waits for the body all the same.
-      if (this.method === 'head') {
-        if (close) this.response.end('', true);
-        else this.response.writeHeader('content-length', String(bytes)).endWithoutBody();
-        return;
-      }
-      this.responseBytes += bytes;
-      this.response.end(body, close);
-    });
+    if (!this.isBodyEnded && this.repeatedHeader === null) this.answerBeforeBody(answer);
+    else this.response.cork(() => this.answerWhole(answer, closeConnection));
+  }
+
+  private answerWhole({ status, headers, body }: Answer, closeConnection: boolean): void {
+    this.begin(status, headers);
+    const bytes = Buffer.byteLength(body);
+    const close = closeConnection || this.context.closing();
+    this.close();
+    // uWebSockets.js would send the body of an answer to HEAD too, and the client would read it as the beginning of its next response.
+    // Its own way to report a length without a body waits for the body all the same.
+    if (this.method === 'head') {
+      if (close) this.response.end('', true);
+      else this.response.writeHeader('content-length', String(bytes)).endWithoutBody();
+      return;
+    }
+    this.responseBytes += bytes;
+    this.response.end(body, close);
+  }
+
+  /**
+   * Most clients read no answer before they have sent their body, and lose it when the connection is closed under them. So the rest of the body is read
+   * and dropped for a while, and then the connection closes. To uWebSockets.js the response is pending all the time: whatever it takes for a next request
+   * on this connection makes it close the connection and reaches no handler.
+   */
+  private answerBeforeBody(answer: Answer): void {
+    this.resume();
+    this.close();
+    this.status = answer.status;
+    this.droppedBytes = 0;
+    this.context.onBodyArriving(this);
+    const { text, bodyBytes } = answerText(answer, this.method === 'head');
+    this.responseBytes += bodyBytes;
+    this.response.cork(() => this.response.writeStatus(statusLine(answer.status)).writeHeader('connection', text));
   }
 
   /** Answers with a JSON value of ours; the text is written as given. */
@@ -316,7 +335,7 @@ export class Exchange {
 
   /** Renders a refusal in this route's envelope; the one way a refusal leaves the product. */
   refuse(refusal: Refusal, extraHeaders: HeaderList = []): void {
-    if (this.closed) return;
+    if (this.closed || this.earlyAnswer !== null) return;
     const { envelope, admissionForm = 'flat' } = this.route;
     const rendered = renderRefusal(refusal, envelope, { ...this.context.renderContext, admissionForm });
     this.context.onRefusal(refusal.kind);
@@ -334,9 +353,15 @@ export class Exchange {
   }
 
   private abort(): void {
+    if (this.droppedBytes >= 0) this.context.onBodySettled(this);
+    this.droppedBytes = -1;
     if (this.closed) return;
     this.aborted = true;
     this.close();
+    this.tellWatch();
+  }
+
+  private tellWatch(): void {
     const watch = this.clientWatch;
     this.clientWatch = null;
     try {
@@ -349,38 +374,13 @@ export class Exchange {
   private close(): void {
     if (this.closed) return;
     this.closed = true;
+    this.settleBody();
     this.context.onClose();
   }
 }
 
 const NONE = (): boolean => false;
-
-/** The value of the first header with all lines behind it; `lines`: those before, null for the first. */
-function withHeader(lines: string | null, name: string, value: string): string {
-  return lines === null ? value : `${lines}\r\n${name}: ${value}`;
-}
-
-/** Not with what would end its line, or be read as if it did. */
-function mayStandInHeader(value: string): boolean {
-  for (let index = 0; index < value.length; index++) {
-    const code = value.charCodeAt(index);
-    if (code === CR || code === LF || code === 0) return false;
-  }
-  return true;
-}
-
-const CR = 0x0d;
-const LF = 0x0a;
-
-const NO_PARAMETERS: readonly string[] = [];
-
-function readParameters(request: HttpRequest, path: string): readonly string[] {
-  return path
-    .split('/')
-    .filter((segment) => segment.startsWith(':'))
-    .map((_, index) => request.getParameter(index) ?? '');
-}
-
+const LEFT_ALONE: BodySink = { take: () => undefined };
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];
 
 /** What an exchange asks of the server that made it. */
@@ -388,8 +388,13 @@ export interface ExchangeContext {
   readonly renderContext: RenderContext;
   /** True while draining: the connection ends with the response. */
   closing(): boolean;
+  /** A body behind its answer is read this far. */
+  readonly droppedBytesMax: number;
   onOpen(): void;
   onClose(): void;
+  /** Not all of a body came with its head, or it goes on behind its answer. */
+  onBodyArriving(exchange: Exchange): void;
+  onBodySettled(exchange: Exchange): void;
   onRefusal(kind: Refusal['kind']): void;
   onFault(fault: unknown, exchange: Exchange): void;
 }

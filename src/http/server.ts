@@ -1,7 +1,8 @@
-// The HTTP front of a gateway process: registers the route table on uWebSockets.js, guards frames, counts what is open, drains.
+// The HTTP front of a gateway process: registers the route table on uWebSockets.js, guards frames, counts and bounds what is open, drains.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { RenderContext } from '../domain/refusals/render.ts';
+import { type ConnectionCap, type ConnectionLimits, Connections } from './connections.ts';
 import { Exchange, type ExchangeContext } from './exchange.ts';
 import { guardFrame } from './frame-guard.ts';
 import { App, closeListenSocket, type HttpRequest, type HttpResponse, type ListenSocket, type TemplatedApp } from './native-server.ts';
@@ -13,7 +14,27 @@ export interface ServerOptions {
   readonly renderContext: RenderContext;
   readonly onRefusal: (kind: Refusal['kind']) => void;
   readonly onFault: (fault: unknown, exchange: Exchange) => void;
+  readonly onConnectionRefused?: (cap: ConnectionCap) => void;
+  readonly limits?: HttpLimits;
 }
+
+export interface HttpLimits extends ConnectionLimits {
+  /** For a whole body, from its first packet on; uWebSockets.js also ends one that comes with less than 16 KB a second. */
+  readonly bodyTimeoutMs: number;
+  /** Of a body whose answer went out before it was whole. */
+  readonly droppedBytesMax: number;
+}
+
+const NO_LIMITS: HttpLimits = {
+  connectionsMax: Number.POSITIVE_INFINITY,
+  connectionsPerAddressMax: Number.POSITIVE_INFINITY,
+  trustedAddresses: [],
+  bodyTimeoutMs: Number.POSITIVE_INFINITY,
+  droppedBytesMax: Number.POSITIVE_INFINITY,
+};
+
+/** How long such a body may go on: a client on a slow line comes to read its answer. */
+const DROP_TIMEOUT_MS = 30_000;
 
 const NATIVE_METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const;
 
@@ -22,15 +43,23 @@ export class Server {
   openExchanges = 0;
   private readonly app: TemplatedApp = App();
   private readonly context: ExchangeContext;
+  private readonly limits: HttpLimits;
+  private readonly connections: Connections;
+  /** Exchanges whose body is not whole, oldest first. */
+  private readonly arriving = new Set<Exchange>();
   private listenSocket: ListenSocket | null = null;
   /** Nothing new is accepted, and what is open should end. */
   draining = false;
   private onIdle: (() => void) | null = null;
 
   constructor(options: ServerOptions) {
+    const { limits = NO_LIMITS } = options;
+    this.limits = limits;
+    this.connections = new Connections(limits);
     this.context = {
       renderContext: options.renderContext,
-      closing: () => this.draining,
+      droppedBytesMax: limits.droppedBytesMax,
+      closing: () => this.draining || this.connections.isCrowded,
       onOpen: () => {
         this.openExchanges += 1;
       },
@@ -38,10 +67,45 @@ export class Server {
         this.openExchanges -= 1;
         if (this.openExchanges === 0) this.onIdle?.();
       },
+      onBodyArriving: (exchange) => {
+        exchange.bodyDueMs = 0;
+        this.arriving.add(exchange);
+      },
+      onBodySettled: (exchange) => this.arriving.delete(exchange),
       onRefusal: options.onRefusal,
       onFault: options.onFault,
     };
+    this.watchConnections(options);
     this.register(options.routes);
+  }
+
+  private watchConnections({ onConnectionRefused }: ServerOptions): void {
+    this.app.filter((socket, change) => {
+      if (change < 0) return this.connections.onClosed();
+      const cap = this.connections.onOpened(new Uint8Array(socket.getRemoteAddress()));
+      if (cap === null) return;
+      onConnectionRefused?.(cap);
+      socket.close();
+    });
+  }
+
+  /** Connections that are open, with a request or without. */
+  get openConnections(): number {
+    return this.connections.open;
+  }
+
+  /** Requests whose body is on its way, also one that is read and dropped behind its answer. */
+  get arrivingBodies(): number {
+    return this.arriving.size;
+  }
+
+  /** To be called every second or so: ends what takes too long. */
+  tick(nowMs: number): void {
+    this.connections.tick(nowMs);
+    for (const exchange of this.arriving) {
+      if (exchange.bodyDueMs === 0) exchange.bodyDueMs = nowMs + (exchange.closed ? DROP_TIMEOUT_MS : this.limits.bodyTimeoutMs);
+      else if (nowMs >= exchange.bodyDueMs) exchange.endLateBody();
+    }
   }
 
   private register(routes: readonly Route[]): void {
@@ -78,6 +142,7 @@ export class Server {
         return;
       }
       const done = route.handle(exchange);
+      exchange.watchBody();
       if (done instanceof Promise) done.catch((fault: unknown) => exchange.fail(fault));
     } catch (fault) {
       exchange.fail(fault);

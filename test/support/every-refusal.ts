@@ -55,6 +55,7 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   upstream_unreachable: { kind: 'upstream_unreachable' },
   upstream_timeout: { kind: 'upstream_timeout' },
   internal_error: { kind: 'internal_error' },
+  overloaded: { kind: 'overloaded' },
   draining: { kind: 'draining' },
 };
 

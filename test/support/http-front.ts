@@ -1,29 +1,52 @@
 // The HTTP front with routes of a test's own, in the test's process: for what is decided before or without the data plane.
 
+import type { ConnectionCap } from '../../src/http/connections.ts';
 import type { Route } from '../../src/http/route.ts';
-import { Server } from '../../src/http/server.ts';
+import { type HttpLimits, Server } from '../../src/http/server.ts';
 import { findFreePort } from './free-port.ts';
 
 export interface HttpFront {
   readonly url: string;
+  readonly port: number;
+  readonly server: Server;
+  /** Caps for which connections were closed as they came. */
+  readonly refusedConnections: readonly ConnectionCap[];
+  /** Kinds of refusals that were answered. */
+  readonly refusals: readonly string[];
   /** Throws what routes threw meanwhile: a fault is answered with 500 and is never expected here. */
   stop(): Promise<void>;
 }
 
 export const FRONT_PUBLIC_URL = 'https://gate.test';
 
-export async function startHttpFront(routes: readonly Route[]): Promise<HttpFront> {
+const ROOMY: HttpLimits = {
+  connectionsMax: 1_000_000,
+  connectionsPerAddressMax: 1_000_000,
+  trustedAddresses: [],
+  bodyTimeoutMs: 600_000,
+  droppedBytesMax: 1 << 27,
+};
+
+export async function startHttpFront(routes: readonly Route[], limits: Partial<HttpLimits> = {}): Promise<HttpFront> {
   const faults: unknown[] = [];
+  const refusedConnections: ConnectionCap[] = [];
+  const refusals: string[] = [];
   const server = new Server({
     routes,
     renderContext: { requestId: null, publicUrl: FRONT_PUBLIC_URL },
-    onRefusal: () => undefined,
+    onRefusal: (kind) => refusals.push(kind),
     onFault: (fault) => faults.push(fault),
+    onConnectionRefused: (cap) => refusedConnections.push(cap),
+    limits: { ...ROOMY, ...limits },
   });
   const port = await findFreePort();
   await server.listen('127.0.0.1', port);
   return {
     url: `http://127.0.0.1:${port}`,
+    port,
+    server,
+    refusedConnections,
+    refusals,
     async stop() {
       await server.drain(0);
       if (faults.length > 0) throw new AggregateError(faults, `routes threw ${faults.length} times`);

@@ -37,6 +37,11 @@ describe('settings', () => {
         adminToken: null,
         delegationKey: null,
         bodyLimitBytes: 33_554_432,
+        bodyMemoryBytes: 536_870_912,
+        bodyTimeoutSeconds: 600,
+        connectionsMax: 16_384,
+        connectionsPerAddress: 2_048,
+        trustedAddresses: ['127.0.0.0/8', '::1'],
         drainSeconds: 30,
         spoolReserveBytes: 67_108_864,
         changesPerMinute: 60,
@@ -61,6 +66,18 @@ describe('settings', () => {
       'SPOOL_RESERVE_BYTES: must be an integer from 0 to 1099511627776, got "-1"',
       'WEBHOOK_ALLOW_HTTP: must be true or false, got "yes"',
     ]);
+  });
+
+  test('memory for bodies has room for the largest twice, and trusted addresses are addresses or networks', () => {
+    assert.equal(readConfig({ BODY_LIMIT_BYTES: '1073741824' }).bodyMemoryBytes, 2_147_483_648);
+    assert.deepEqual(readConfig({ TRUSTED_ADDRESSES: 'none' }).trustedAddresses, []);
+    assert.deepEqual(readConfig({ TRUSTED_ADDRESSES: '10.0.0.0/8, fd00::/8,192.0.2.1' }).trustedAddresses, ['10.0.0.0/8', 'fd00::/8', '192.0.2.1']);
+    assert.deepEqual(refusedLines({ BODY_MEMORY_BYTES: '1048576' }), ['BODY_MEMORY_BYTES: must be at least twice BODY_LIMIT_BYTES, 67108864, got "1048576"']);
+    for (const wrong of ['10.0.0.0/33', '10.0.0/8', '::1/129', 'localhost', '10.0.0.1/8/8', '1.2.3.4,']) {
+      assert.deepEqual(refusedLines({ TRUSTED_ADDRESSES: wrong }), [
+        `TRUSTED_ADDRESSES: must be "none", or IP addresses and networks such as 10.0.0.0/8, with commas between, got "${wrong}"`,
+      ]);
+    }
   });
 
   test('an empty value is no value', () => {

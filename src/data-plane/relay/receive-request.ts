@@ -1,4 +1,5 @@
-// Takes in a JSON request: the body is copied once, into a slab, and scanned piece by piece as it arrives. Nothing is parsed.
+// Takes in a JSON request: the body is copied into a slab, which grows with what has come, and scanned piece by piece as it arrives.
+// Nothing is parsed, and nothing beyond what came with the head is taken in before it is known whose request it is.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { BodySink, ClientWatch, Exchange } from '../../http/exchange.ts';
@@ -22,6 +23,8 @@ export interface Intake {
 /** Whom a request is for. */
 export interface RequestReceiver {
   readonly exchange: Exchange;
+  /** Who asks; a promise of it, or of the refusal, while that is being looked up. */
+  readonly identified: object | Promise<object>;
   onReceived(request: ReceivedRequest): void;
   onRefused(refusal: Refusal): void;
 }
@@ -38,52 +41,149 @@ export function receiveRequest(receiver: RequestReceiver, intake: Intake, accept
     receiver.onRefused(refusal);
     return;
   }
-  const reception = new Reception(receiver, intake, isForm);
-  exchange.watchClient(reception);
-  exchange.receiveBody(reception);
+  new Reception(receiver, intake, isForm).begin();
 }
+
+/** What a body's first slab holds at least, where its declared length is not less. */
+const FIRST_BYTES = 16_384;
+/** Beyond that a slab holds at most this many times what has come: a declared length alone costs nothing, and a third of a body is copied twice. */
+const GROWTH = 4;
 
 /** A body that is coming in. */
 class Reception implements BodySink, ClientWatch {
   private readonly receiver: RequestReceiver;
   private readonly intake: Intake;
-  private readonly slab: Slab;
-  /** null: a form. */
-  private readonly scan: Scan | null;
-  private bodyEnd: number;
+  private readonly isForm: boolean;
+  /** null: nothing has come yet, or it has gone on to the receiver. */
+  private slab: Slab | null = null;
+  private scan: Scan | null = null;
+  private bodyBytes = 0;
+  private isWhole = false;
+  /** Of whom it is, is still being looked up: what came with the head is kept as it is, and the rest stays with the client. */
+  private isUnknown = false;
+  /** Refused, or the client left. */
+  private isOver = false;
 
   constructor(receiver: RequestReceiver, intake: Intake, isForm: boolean) {
     this.receiver = receiver;
     this.intake = intake;
-    this.slab = intake.slabs.acquire(receiver.exchange.contentLength);
-    this.scan = isForm ? null : intake.scanner.begin();
-    this.bodyEnd = this.slab.bodyStart;
+    this.isForm = isForm;
+  }
+
+  /** Attaches to the exchange. */
+  begin(): void {
+    const { exchange, identified } = this.receiver;
+    if (identified instanceof Promise) {
+      this.isUnknown = true;
+      exchange.holdBody();
+      identified.then((found) => this.goOn(found)).catch((fault: unknown) => this.fail(fault));
+    }
+    exchange.watchClient(this);
+    exchange.receiveBody(this);
   }
 
   take(bytes: Uint8Array, isLast: boolean): void {
-    const { slab, scan } = this;
-    slab.buffer.set(bytes, this.bodyEnd);
-    this.bodyEnd += bytes.length;
-    scan?.feed(bytes);
-    if (isLast) this.finish(slab.buffer.subarray(slab.bodyStart, this.bodyEnd));
+    if (this.isOver) return;
+    if (bytes.length > 0 || isLast) {
+      const slab = this.makeRoom(bytes.length);
+      if (slab === null) return this.refuse({ kind: 'overloaded' });
+      slab.buffer.set(bytes, slab.bodyStart + this.bodyBytes);
+      this.bodyBytes += bytes.length;
+    }
+    this.isWhole = isLast;
+    if (this.isUnknown) return;
+    this.feed(bytes);
+    if (isLast) this.finish();
   }
 
-  private finish(body: Buffer): void {
-    const { receiver, slab, scan } = this;
-    const { exchange } = receiver;
-    exchange.watchClient(null);
-    const read = scan === null ? readForm(slab, body, exchange.contentType) : readScan(slab, body, scan.finish(body));
-    if ('kind' in read) {
-      this.intake.slabs.release(slab);
-      receiver.onRefused(read);
-    } else {
-      receiver.onReceived(read);
+  /** The slab with what has come and room for this many bytes more; null: there is no memory for it. */
+  private makeRoom(bytes: number): Slab | null {
+    const { slab, bodyBytes } = this;
+    const { slabs } = this.intake;
+    const needed = bodyBytes + bytes;
+    if (slab !== null && needed <= slab.bodyBytesMax) return slab;
+    const ahead = this.isUnknown ? needed : Math.max(FIRST_BYTES, needed * GROWTH);
+    const larger = slabs.tryAcquire(Math.min(ahead, this.receiver.exchange.contentLength));
+    if (larger === null || slab === null) {
+      if (larger !== null) this.slab = larger;
+      return larger;
+    }
+    slab.buffer.copy(larger.buffer, larger.bodyStart, slab.bodyStart, slab.bodyStart + bodyBytes);
+    this.slab = larger;
+    slabs.release(slab);
+    return larger;
+  }
+
+  private feed(bytes: Uint8Array): void {
+    if (this.isForm || bytes.length === 0) return;
+    this.scan ??= this.intake.scanner.begin();
+    this.scan.feed(bytes);
+  }
+
+  /** It is known now whose the request is, or that it is nobody's. */
+  private goOn(found: object): void {
+    if (this.isOver) return;
+    if ('kind' in found) return this.refuse(found as Refusal);
+    const { slab, isWhole } = this;
+    this.isUnknown = false;
+    if (slab !== null) this.feed(slab.buffer.subarray(slab.bodyStart, slab.bodyStart + this.bodyBytes));
+    if (isWhole) this.finish();
+    else this.receiver.exchange.letBodyCome();
+  }
+
+  private finish(): void {
+    // That the client left while its connection was paused shows when it is read again, behind the body: before the end of the next turn.
+    if (this.receiver.exchange.wasPaused) setImmediate(() => setImmediate(() => this.handLate()));
+    else this.hand();
+  }
+
+  private handLate(): void {
+    try {
+      this.hand();
+    } catch (fault) {
+      this.fail(fault);
     }
   }
 
+  private hand(): void {
+    const { receiver, slab } = this;
+    if (this.isOver || slab === null) return;
+    const { exchange } = receiver;
+    exchange.watchClient(null);
+    const body = slab.buffer.subarray(slab.bodyStart, slab.bodyStart + this.bodyBytes);
+    const read = this.isForm ? readForm(slab, body, exchange.contentType) : readScan(slab, body, this.finishScan(body));
+    if ('kind' in read) return this.refuse(read);
+    this.slab = null;
+    receiver.onReceived(read);
+  }
+
+  private finishScan(body: Buffer): ScannedRequest {
+    const scan = this.scan ?? this.intake.scanner.begin();
+    this.scan = null;
+    return scan.finish(body);
+  }
+
+  private refuse(refusal: Refusal): void {
+    this.giveUp();
+    this.receiver.onRefused(refusal);
+  }
+
+  private fail(fault: unknown): void {
+    this.giveUp();
+    this.receiver.exchange.fail(fault);
+  }
+
   onClientLeft(): void {
+    this.giveUp();
+  }
+
+  private giveUp(): void {
+    this.isOver = true;
+    this.receiver.exchange.watchClient(null);
     this.scan?.abandon();
-    this.intake.slabs.release(this.slab);
+    this.scan = null;
+    if (this.slab !== null) this.intake.slabs.release(this.slab);
+    this.slab = null;
   }
 }
 

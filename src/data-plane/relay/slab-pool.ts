@@ -48,21 +48,46 @@ interface FreeList {
   unusedSinceTrim: number;
 }
 
-/** Free lists by powers of two. What is idle is bounded; what is lent is bounded by admission. */
+export interface SlabPoolOptions {
+  /** Of slabs that nobody holds. */
+  readonly freeBytesMax?: number;
+  /** Of slabs that somebody holds; of its last eighth only small bodies get any. */
+  readonly lentBytesMax?: number;
+}
+
+/** Bodies up to this size are served while big ones fill the pool. */
+const SMALL_BYTES = 65_536;
+
+/** Free lists by powers of two. Both what is idle and what is lent are bounded. */
 export class SlabPool {
   readonly #freeBytesMax: number;
   readonly #free: FreeList[] = Array.from({ length: CLASSES }, () => ({ slabs: [], unusedSinceTrim: 0 }));
   #freeBytes = 0;
   #lent = 0;
+  #lentBytes = 0;
+  readonly #lentBytesMax: number;
 
-  constructor(options: { freeBytesMax: number } = { freeBytesMax: 64 << 20 }) {
-    this.#freeBytesMax = options.freeBytesMax;
+  constructor({ freeBytesMax = 64 << 20, lentBytesMax = Number.POSITIVE_INFINITY }: SlabPoolOptions = {}) {
+    this.#freeBytesMax = freeBytesMax;
+    this.#lentBytesMax = lentBytesMax;
+  }
+
+  /** null: as much as may be is lent. */
+  tryAcquire(bodyBytes: number): Slab | null {
+    const bytesMax = bodyBytes > SMALL_BYTES ? this.#lentBytesMax * 0.875 : this.#lentBytesMax;
+    return this.#lentBytes + bodyBytes > bytesMax ? null : this.acquire(bodyBytes);
   }
 
   /** The caller is the first holder. The contents are whatever the last body left: only what the caller wrote may be sent. */
   acquire(bodyBytes: number): Slab {
     assert(Number.isSafeInteger(bodyBytes) && bodyBytes >= 0, 'a slab is asked for with an impossible size');
     this.#lent++;
+    const slab = this.#take(bodyBytes);
+    this.#lentBytes += slab.buffer.byteLength;
+    return slab;
+  }
+
+  #take(bodyBytes: number): PooledSlab {
     if (bodyBytes > LARGEST_CLASS_BYTES) return new PooledSlab(this, bodyBytes, UNPOOLED);
     const sizeClass = bodyBytes <= SMALLEST_CLASS_BYTES ? 0 : 32 - Math.clz32((bodyBytes - 1) >> 11);
     const list = this.#list(sizeClass);
@@ -86,6 +111,7 @@ export class SlabPool {
     if (own.holders > 0) return;
     this.#lent--;
     const bytes = own.buffer.byteLength;
+    this.#lentBytes -= bytes;
     if (own.sizeClass === UNPOOLED || this.#freeBytes + bytes > this.#freeBytesMax) return;
     this.#list(own.sizeClass).slabs.push(own);
     this.#freeBytes += bytes;
@@ -112,6 +138,10 @@ export class SlabPool {
   /** Slabs that somebody holds now: 0 when the process is idle. */
   get lent(): number {
     return this.#lent;
+  }
+
+  get lentBytes(): number {
+    return this.#lentBytes;
   }
 
   #list(sizeClass: number): FreeList {

@@ -308,6 +308,14 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: 'The service failed to handle this request.',
     advice: 'The failure has been logged; report the time of the request if it persists.',
   },
+  overloaded: {
+    status: 503,
+    family: 'service',
+    retryable: true,
+    retryAfterMs: SECOND_MS,
+    summary: 'This server holds as many request bodies as it has memory for.',
+    advice: RETRY_LATER,
+  },
   draining: {
     status: 503,
     family: 'service',

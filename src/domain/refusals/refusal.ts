@@ -87,6 +87,7 @@ export type Refusal =
   | ({ readonly kind: 'upstream_timeout' } & Later)
   | ({ readonly kind: 'store_busy' } & Later)
   | { readonly kind: 'internal_error' }
+  | ({ readonly kind: 'overloaded' } & Later)
   | ({ readonly kind: 'draining' } & Later);
 
 export type RefusalKind = Refusal['kind'];

@@ -1,0 +1,127 @@
+// The head of a request: copied while uWebSockets.js still has it, which is as long as the route handler runs.
+
+import { readContentLength } from '../platform/content-length.ts';
+import type { HttpRequest } from './native-server.ts';
+import type { Route } from './route.ts';
+
+const METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
+
+const SEEN_AUTHORIZATION = 1;
+const SEEN_CONTENT_TYPE = 2;
+const SEEN_HOST = 4;
+const SEEN_CONTENT_LENGTH = 8;
+const SEEN_API_KEY = 16;
+
+export class RequestHead {
+  readonly route: Route;
+  /** In lower case. */
+  readonly method: string;
+  /** As it was sent where the route leaves it open, else the route's. */
+  readonly path: string;
+  readonly query: string;
+  readonly headers: string[] = [];
+  /** Path parameters in the order of the route's path, as they were sent: not decoded. */
+  readonly parameters: readonly string[];
+  /** The request declared a transfer-encoding: its framing cannot be trusted (frame-guard.ts). */
+  transferEncoded = false;
+  /** Name of a header that must not repeat and did. */
+  repeatedHeader: string | null = null;
+  /** Declared body length; -1 when the header is absent or no plain number. */
+  contentLength = -1;
+  authorization = '';
+  apiKey: string | null = null;
+  contentType = '';
+
+  /** Headers that must not repeat and were seen; an empty one counts. */
+  private seen = 0;
+  /** A bit for each length of a name, so that most look-ups of one that is not there end at once. */
+  private nameLengths = 0;
+
+  constructor(request: HttpRequest, route: Route) {
+    this.route = route;
+    // What the route says already is not asked for: each question to uWebSockets.js makes a string.
+    this.method = route.anyMethod === true ? request.getMethod() : METHODS[route.method];
+    this.path = route.anyMethod === true || route.path.endsWith('*') ? request.getUrl() : route.path;
+    // uWebSockets.js has undefined where there is no question mark.
+    this.query = request.getQuery() ?? '';
+    this.parameters = route.path.includes(':') ? readParameters(request, route.path) : NO_PARAMETERS;
+    RequestHead.readHeaders(request, this);
+  }
+
+  /** uWebSockets.js calls back at once, so one function does for all: one made for each request costs it a little each time. */
+  private static readHeaders(request: HttpRequest, head: RequestHead): void {
+    RequestHead.reading = head;
+    request.forEach(RequestHead.onHeader);
+    RequestHead.reading = null;
+  }
+  private static reading: RequestHead | null = null;
+  private static readonly onHeader = (name: string, value: string): void => RequestHead.reading?.readHeader(name, value);
+
+  private readHeader(name: string, value: string): void {
+    this.headers.push(name, value);
+    this.nameLengths |= 1 << name.length;
+    switch (name) {
+      case 'transfer-encoding':
+        this.transferEncoded = true;
+        break;
+      case 'content-length':
+        this.seeOnce(SEEN_CONTENT_LENGTH, name);
+        this.contentLength = readContentLength(value);
+        break;
+      case 'authorization':
+        this.seeOnce(SEEN_AUTHORIZATION, name);
+        this.authorization = value;
+        break;
+      case 'content-type':
+        this.seeOnce(SEEN_CONTENT_TYPE, name);
+        this.contentType = value;
+        break;
+      case 'x-api-key':
+        this.seeOnce(SEEN_API_KEY, name);
+        this.apiKey = value;
+        break;
+      case 'host':
+        this.seeOnce(SEEN_HOST, name);
+        break;
+      default:
+    }
+  }
+
+  private seeOnce(bit: number, name: string): void {
+    if ((this.seen & bit) !== 0) this.repeatedHeader = name;
+    this.seen |= bit;
+  }
+
+  /** First path parameter, when the route has one. */
+  get parameter(): string | undefined {
+    return this.parameters[0];
+  }
+
+  /** Value of the first header with this lower-case name, or null. */
+  header(name: string): string | null {
+    if ((this.nameLengths & (1 << name.length)) === 0) return null;
+    const headers = this.headers;
+    for (let index = 0; index < headers.length; index += 2) {
+      if (headers[index] === name) return headers[index + 1] as string;
+    }
+    return null;
+  }
+
+  /** All values of a header that may repeat. */
+  headerValues(name: string): string[] {
+    const values: string[] = [];
+    for (let index = 0; index < this.headers.length; index += 2) {
+      if (this.headers[index] === name) values.push(this.headers[index + 1] as string);
+    }
+    return values;
+  }
+}
+
+const NO_PARAMETERS: readonly string[] = [];
+
+function readParameters(request: HttpRequest, path: string): readonly string[] {
+  return path
+    .split('/')
+    .filter((segment) => segment.startsWith(':'))
+    .map((_, index) => request.getParameter(index) ?? '');
+}

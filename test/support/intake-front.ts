@@ -1,0 +1,83 @@
+// The HTTP front and the intake of request bodies, in the test's process: the look-up of a credential ends when the test says so, and whoever
+// is let in is answered with the digest of what was received.
+
+import { createHash } from 'node:crypto';
+import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
+import { type Intake, type ReceivedRequest, receiveRequest } from '../../src/data-plane/relay/receive-request.ts';
+import { SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
+import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
+import type { HttpLimits } from '../../src/http/server.ts';
+import { type HttpFront, startHttpFront } from './http-front.ts';
+
+export const INTAKE_PATH = '/v1/intake';
+export const BODY_LIMIT_BYTES = 1 << 25;
+/** Known without a look-up. */
+export const WARM_KEY = 'warm';
+/** Refused without a look-up. */
+export const REFUSED_KEY = 'refused';
+/** To be looked up, and found or not as the test says. */
+export const COLD_KEY = 'cold';
+
+const SOMEBODY = {};
+
+export interface IntakeFront extends HttpFront {
+  readonly slabs: SlabPool;
+  /** Digests of the bodies that were received whole, from whoever was let in. */
+  readonly received: readonly string[];
+  /** Look-ups that wait. */
+  readonly waiting: number;
+  /** Ends the look-ups that wait. */
+  answerLookUps(isGood: boolean): void;
+}
+
+export async function startIntakeFront(options: { lentBytesMax?: number; limits?: Partial<HttpLimits> } = {}): Promise<IntakeFront> {
+  const slabs = new SlabPool(options.lentBytesMax === undefined ? {} : { lentBytesMax: options.lentBytesMax });
+  const intake: Intake = { slabs, scanner: new RequestScanner(), bodyLimitBytes: BODY_LIMIT_BYTES };
+  const received: string[] = [];
+  const lookUps: ((found: object) => void)[] = [];
+  const identify = (key: string): object | Promise<object> => {
+    if (key === WARM_KEY) return SOMEBODY;
+    if (key === REFUSED_KEY) return { kind: 'unauthorized' } satisfies Refusal;
+    return new Promise((resolve) => lookUps.push(resolve));
+  };
+  const handle = (exchange: Exchange): void => {
+    const identified = identify(exchange.authorization.replace('Bearer ', ''));
+    if ('kind' in identified) return exchange.refuse(identified as Refusal);
+    const onReceived = ({ slab, body }: ReceivedRequest): void => {
+      const digest = digestOf(body);
+      received.push(digest);
+      slabs.release(slab);
+      exchange.answerJson(200, JSON.stringify({ digest }));
+    };
+    receiveRequest({ exchange, identified, onReceived, onRefused: (refusal) => exchange.refuse(refusal) }, intake, true);
+  };
+  const front = await startHttpFront([{ method: 'POST', path: INTAKE_PATH, envelope: 'openai', handle }], options.limits);
+  return {
+    ...front,
+    slabs,
+    received,
+    get waiting() {
+      return lookUps.length;
+    },
+    answerLookUps(isGood) {
+      for (const answer of lookUps.splice(0)) answer(isGood ? SOMEBODY : { kind: 'unauthorized' });
+    },
+  };
+}
+
+export function digestOf(body: Uint8Array): string {
+  return createHash('sha256').update(body).digest('hex');
+}
+
+/** JSON of exactly this length, no two stretches of it alike. */
+export function bodyOf(bytes: number, mark = 'm'): Buffer {
+  const start = '{"model":"m","x":"';
+  let filling = '';
+  for (let at = 0; filling.length < bytes; at += 1) filling += `${mark}${at}.`;
+  return Buffer.from(`${start}${filling.slice(0, bytes - start.length - 2)}"}`);
+}
+
+export function headOf(key: string, contentLength: number, method = 'POST', path = INTAKE_PATH): string {
+  return `${method} ${path} HTTP/1.1\r\nHost: gate.test\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${contentLength}\r\n\r\n`;
+}

@@ -6,20 +6,23 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import type { Configuration } from '../../src/domain/configuration/configuration.ts';
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
+import type { Organization } from '../../src/domain/identity/organization.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { type AppliedConfiguration, applyConfiguration } from '../../src/storage/postgres/apply-configuration.ts';
 import { loadCatalog } from '../../src/storage/postgres/catalog-store.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
 
-import { findKeyByNameOrId, revokeKey } from '../../src/storage/postgres/identity/keys.ts';
+import { findKeyByNameOrId, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
 import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
+import { getModelAccess, setModelAccess } from '../../src/storage/postgres/identity/model-access.ts';
 import { findOrganizationBySlug } from '../../src/storage/postgres/identity/organizations.ts';
 import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
 import { createListener, type Listener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
+import { waitFor } from '../support/waiting.ts';
 
 const masterKey = randomBytes(32);
 const pepper = derivePepper(masterKey);
@@ -273,6 +276,41 @@ describe('keys', () => {
 });
 
 describe('beside what is administered', () => {
+  test('the key of a file keeps its name, by which the file finds it: an organization does not stop the next start', async () => {
+    await apply(FILE);
+    const { id: organizationId } = await acme();
+    const ids = (await postgres.query<{ id: string }>('SELECT id FROM api_keys ORDER BY name')).rows.map(({ id }) => id);
+    for (const keyId of ids) {
+      const renamed = await updateKey(postgres, PERSON, { organizationId, keyId }, { name: 'mine' });
+      assert.deepEqual(renamed, { refused: 'conflict', field: 'name', reason: 'is the configuration file’s' });
+    }
+    assert.deepEqual((await apply(FILE)).generatedKeys, []);
+    assert.ok(!isRefused(await updateKey(postgres, PERSON, { organizationId, keyId: ids[0] ?? '' }, { name: 'ci', expiresAtMs: 1_900_000_000_000 })));
+  });
+
+  test('another secret under the name of a file’s key is under what was set on the key before', async () => {
+    await apply(FILE);
+    const { id: organizationId } = await acme();
+    const before = await principalOf('tg-known');
+    const scope = { kind: 'key', organizationId, keyId: before?.apiKeyId ?? '' } as const;
+    for (const [setBy, limit] of [
+      ['platform', 7n],
+      ['organization', 5n],
+    ] as const) {
+      assert.ok(!isRefused(await replaceLimits(postgres, PERSON, scope, { setBy, limits: [{ kind: 'concurrent_requests', limit }] })));
+      assert.ok(!isRefused(await setModelAccess(postgres, PERSON, scope, { setBy, models: setBy === 'platform' ? ['sim/large'] : [] })));
+    }
+    const limited = await principalOf('tg-known');
+    await apply(FILE.replace('tg-known', 'tg-rotated'));
+    const after = await principalOf('tg-rotated');
+    assert.notEqual(after?.apiKeyId, scope.keyId);
+    assert.deepEqual([after?.limits, after?.allowedModels], [limited?.limits, new Set()]);
+    assert.deepEqual(await getModelAccess(postgres, { ...scope, keyId: after?.apiKeyId ?? '' }), {
+      allowedModels: [],
+      allowedModelsSetBy: { platform: ['sim/large'], organization: [] },
+    });
+  });
+
   test('a file may name the next owner after the last one, and may not leave none', async () => {
     await apply(FILE);
     const demoted = FILE.replace('email: a@acme.test, role: owner', 'email: a@acme.test, role: member');
@@ -305,9 +343,16 @@ describe('beside what is administered', () => {
   });
 });
 
-async function revokeByName(name: string): Promise<void> {
+const PERSON = { kind: 'token', userId: null, label: 'test' } as const;
+
+async function acme(): Promise<Organization> {
   const organization = await findOrganizationBySlug(postgres, 'acme');
   assert.ok(!isRefused(organization));
+  return organization as Organization;
+}
+
+async function revokeByName(name: string): Promise<void> {
+  const organization = await acme();
   const key = await findKeyByNameOrId(postgres, { organizationId: organization.id, key: name });
   assert.ok(!isRefused(key));
   const revoked = await revokeKey(postgres, { kind: 'cli', userId: null, label: 'test' }, { organizationId: organization.id, keyId: key.id });
@@ -325,12 +370,9 @@ describe('limits of a file', () => {
     const platforms = ['platform budget 100000000000000', 'platform requests_per_minute 600'];
     const organizations = 'organization requests_per_minute 5';
     await apply(FILE);
-    const organization = await findOrganizationBySlug(postgres, 'acme');
-    assert.ok(!isRefused(organization));
-    const scope = { kind: 'organization', organizationId: organization.id } as const;
-    const person = { kind: 'token', userId: null, label: 'test' } as const;
+    const scope = { kind: 'organization', organizationId: (await acme()).id } as const;
     const own = { setBy: 'organization', limits: [{ kind: 'requests_per_minute', limit: 5n }] } as const;
-    assert.ok(!isRefused(await replaceLimits(postgres, person, scope, own)));
+    assert.ok(!isRefused(await replaceLimits(postgres, PERSON, scope, own)));
     const before = await dump();
     await apply(FILE);
     assert.deepEqual(await dump(), before);
@@ -353,8 +395,12 @@ describe('listening', () => {
     const listener = await listen(heard);
     await apply(FILE);
     const key = await principalOf('tg-known');
-    await heardNext(heard, () => revokeByName('ci'));
-    assert.equal(heard.at(-1), `principals:${key?.apiKeyId}`);
+    await revokeByName('ci');
+    await waitFor(
+      'word of the key',
+      () => heard.at(-1),
+      (last) => last === `principals:${key?.apiKeyId}`,
+    );
     assert.ok(heard.includes('catalog') && heard.includes(`principals:${key?.organizationId}`));
     assert.equal(heard.filter((payload) => payload === `principals:${key?.apiKeyId}`).length, 1);
     await listener.close();

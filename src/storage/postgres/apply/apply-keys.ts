@@ -1,5 +1,5 @@
 // Upserts the inference keys that an organization pays for. A key is known by its name; a different secret under the same name is a different key,
-// which replaces the old one. A key that was revoked stays revoked, whatever the file says of it.
+// which replaces the old one, under the same limits and models. A key that was revoked stays revoked, whatever the file says of it.
 
 import type { ConfiguredKey } from '../../../domain/configuration/configuration.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
@@ -88,10 +88,14 @@ async function insertKey(
     [organization.id, key.name],
   );
   const hash = hashCredential(pepper, key.secret);
-  await client.query(
-    `INSERT INTO api_keys (organization_id, team_id, user_id, name, key_hash, key_prefix, from_configuration) VALUES ($1, $2, $3, $4, $5, $6, true)`,
-    [organization.id, bindings.teamId, bindings.userId, key.name, hash, keyPrefix(key.secret)],
+  const replacedId = replaced.rows[0]?.id ?? null;
+  const { rows } = await client.query<{ id: string }>(
+    `INSERT INTO api_keys (organization_id, team_id, user_id, name, key_hash, key_prefix, from_configuration, platform_allowed_models, organization_allowed_models)
+     VALUES ($1, $2, $3, $4, $5, $6, true,
+             (SELECT platform_allowed_models FROM api_keys WHERE id = $7), (SELECT organization_allowed_models FROM api_keys WHERE id = $7)) RETURNING id`,
+    [organization.id, bindings.teamId, bindings.userId, key.name, hash, keyPrefix(key.secret), replacedId],
   );
+  await client.query('UPDATE usage_limits SET api_key_id = $2 WHERE api_key_id = $1', [replacedId, rows[0]?.id]);
   changedIds.push(...replaced.rows.map((row) => row.id));
 }
 

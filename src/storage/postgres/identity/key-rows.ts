@@ -17,12 +17,14 @@ export interface KeyRow extends ModelAccessRow {
   readonly team_id: string | null;
   readonly user_id: string | null;
   readonly user_pays: boolean;
+  readonly from_configuration: boolean;
   readonly expires_at_ms: number | null;
   readonly revoked_at_ms: number | null;
   readonly previous_until_ms: number | null;
 }
 
 export const KEY_COLUMNS = `${PAGE_COLUMNS}, t.name, t.key_prefix, t.key_hash, t.team_id, t.user_id, ${MODEL_ACCESS_COLUMNS}, (w.user_id IS NOT NULL) AS user_pays,
+  t.from_configuration,
   (extract(epoch FROM t.expires_at) * 1000)::double precision AS expires_at_ms,
   floor(extract(epoch FROM t.revoked_at) * 1000)::double precision AS revoked_at_ms,
   (SELECT floor(extract(epoch FROM max(valid_until)) * 1000)::double precision FROM api_key_previous_secrets p
@@ -37,10 +39,10 @@ export async function findKey(
   client: PostgresClient,
   { organizationId, keyId, userId }: KeyName,
   hold?: 'hold',
-): Promise<{ readonly key: Key; readonly hash: Buffer } | Refused> {
+): Promise<{ readonly key: Key; readonly hash: Buffer; readonly fromConfiguration: boolean } | Refused> {
   if (!areUuids(organizationId, keyId, ...(userId === undefined ? [] : [userId]))) return NOT_FOUND;
   const { rows } = await client.query<KeyRow>(hold === undefined ? FIND_KEY : HOLD_KEY, [organizationId, keyId, userId ?? null]);
-  return rows[0] === undefined ? NOT_FOUND : { key: toKey(rows[0]), hash: rows[0].key_hash };
+  return rows[0] === undefined ? NOT_FOUND : { key: toKey(rows[0]), hash: rows[0].key_hash, fromConfiguration: rows[0].from_configuration };
 }
 
 export function toKey(row: KeyRow): Key {

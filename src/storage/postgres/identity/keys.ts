@@ -94,7 +94,7 @@ export async function findKeyByNameOrId(postgres: PostgresClient, { organization
   return rows[0] === undefined ? getKey(postgres, { organizationId, keyId: key }) : toKey(rows[0]);
 }
 
-/** `conflict`: the key is revoked, or the new name is taken. */
+/** `conflict`: the key is revoked, or the new name is taken, or a configuration file finds the key by the old one and could not be applied again. */
 export async function updateKey(
   postgres: Postgres,
   actor: Actor,
@@ -109,6 +109,8 @@ export async function updateKey(
     const refused = await refuseKeyChange(client, actor, name, before.key);
     if (refused !== null) return refused;
     if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
+    const isRenamed = newName !== undefined && newName !== before.key.name;
+    if (isRenamed && before.fromConfiguration && actor.kind === 'token') return conflict('name', 'is the configuration file’s');
     const unknown = await refuseUnknownModels(client, allowedModels?.models ?? null);
     if (unknown !== null) return unknown;
     const { key } = before;

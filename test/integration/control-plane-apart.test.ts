@@ -33,7 +33,7 @@ describe('control-plane requests that stand still', () => {
 
   async function waitingForLock(): Promise<number> {
     const { rows } = await postgres.query<{ count: number }>(
-      `SELECT count(*)::integer AS count FROM pg_stat_activity WHERE application_name = 'tollgate' AND wait_event_type = 'Lock'`,
+      `SELECT count(*)::integer AS count FROM pg_stat_activity WHERE application_name = 'tollgate' AND datname = current_database() AND wait_event_type = 'Lock'`,
     );
     return rows[0]?.count ?? 0;
   }

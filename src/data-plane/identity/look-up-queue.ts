@@ -14,7 +14,7 @@ export class LookUpQueue {
     this.waitMsMax = limits.waitMsMax;
   }
 
-  /** What `work` resolves to; `refused` when too many wait before it, or for too long. `work` never rejects. */
+  /** What `work` resolves to; `refused` when too many wait before it, or it would wait for too long. */
   run<T, R>(work: () => Promise<T>, refused: R): Promise<T | R> {
     if (this.underWay < this.underWayMax) return this.start(work);
     if (this.waiting.size >= this.waitingMax) return Promise.resolve(refused);

@@ -1,0 +1,50 @@
+// What a process remembers of credentials: the oldest give way, and an id reaches exactly those that have it now.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { KnownPrincipals } from '../../src/data-plane/identity/known-principals.ts';
+import type { Principal } from '../../src/domain/identity/principal.ts';
+
+const principal: Principal = {
+  credential: 'key',
+  apiKeyId: 'key',
+  organizationId: 'organization',
+  teamId: null,
+  userId: null,
+  walletId: null,
+  billed: false,
+  permissions: ['inference'],
+  teamPermissions: new Map(),
+  platformAdmin: false,
+  allowedModels: null,
+  limits: [],
+  expiresAtMs: null,
+};
+
+test('fifty thousand are remembered; one more puts out the one that was asked for longest ago', () => {
+  const known = new KnownPrincipals();
+  for (let index = 0; index < 50_000; index += 1) known.remember(`tg-${index}`, { ...principal, apiKeyId: `key ${index}` }, index);
+  known.remember('tg-0', { ...principal, apiKeyId: 'key 0' }, 50_000);
+  known.remember('tg-new', { ...principal, apiKeyId: 'new' }, 50_001);
+  assert.equal(known.get('tg-1'), undefined);
+  assert.notEqual(known.get('tg-0'), undefined);
+  known.markChanged('key 1');
+  known.markChanged('organization');
+  assert.equal(known.get('tg-49999')?.state, 'changed');
+});
+
+test('an id reaches those that have it now: not who moved away, not who was put out', () => {
+  const known = new KnownPrincipals();
+  known.remember('tg-moved', { ...principal, teamId: 'old team' }, 1);
+  known.remember('tg-moved', { ...principal, teamId: 'new team' }, 2);
+  known.markChanged('old team');
+  assert.equal(known.get('tg-moved')?.state, 'good');
+  known.doubtAll();
+  known.markChanged('new team');
+  assert.equal(known.get('tg-moved')?.state, 'changed');
+  known.doubtAll();
+  assert.equal(known.get('tg-moved')?.state, 'changed', 'a change stays a change');
+  known.remove('tg-moved');
+  known.markChanged('new team');
+  assert.equal(known.get('tg-moved'), undefined);
+});

@@ -32,7 +32,7 @@ const MODEL: Model = {
   createdAtMs: 0,
   servedBy: [],
 };
-const PRICE = { input: picoUsd(1n), output: picoUsd(10n), image: picoUsd(1_000n) };
+const PRICE = { input: picoUsd(1n), inputWithHourCache: picoUsd(2n), output: picoUsd(10n), image: picoUsd(1_000n) };
 
 const PRINCIPAL: Principal = {
   credential: 'key',

@@ -10,7 +10,7 @@ import { messages } from '../../src/data-plane/dialects/messages.ts';
 import { responses } from '../../src/data-plane/dialects/responses.ts';
 import type { Price } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
-import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
+import { lacksPrice, rateUsage } from '../../src/domain/settlement/rate-usage.ts';
 import { checkUsage, NO_USAGE_BOUNDS } from '../../src/domain/usage/check-usage.ts';
 import { keptReply } from '../support/kept-replies.ts';
 
@@ -23,6 +23,8 @@ const PRICE: Price = {
   output: picoUsd(15_000_000n),
   image: null,
 };
+/** With 6 for what is written to the cache for an hour. */
+const HOUR_PRICE: Price = { ...PRICE, hourCacheWrite: picoUsd(6_000_000n) };
 /** No prices of their own for the cache, and ones that do not come out even: 0.0875 in, 0.35 out. */
 const PLAIN_PRICE: Price = { ...PRICE, input: picoUsd(87_500n), cachedInput: null, cacheWrite: null, output: picoUsd(350_000n) };
 
@@ -34,7 +36,11 @@ interface Bill {
   readonly price?: Price;
   /** null: cannot be charged by. */
   readonly cost: bigint | null;
+  /** What the reply says it was served with and that has no price. */
+  readonly unpriced?: string;
 }
+
+const NO_BOUNDS = { streamed: false, outputTokensMax: null, answers: 1 };
 
 const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 const chatStream = (...events: readonly object[]): string => `${events.map(event).join('')}data: [DONE]\n\n`;
@@ -222,6 +228,7 @@ const RESPONSES_BILLS: readonly Bill[] = [
   {
     // 34 × 3 000 000 + 28 × 15 000 000: what the image tool used is reported beside it
     name: 'a stream with tool usage beside it',
+    unpriced: 'tool_usage image_gen.input_tokens',
     dialect: responses,
     usage: event({
       type: 'response.completed',
@@ -262,6 +269,7 @@ const MESSAGES_BILLS: readonly Bill[] = [
   {
     // 10 × 3 000 000 + (200 + 50) × 3 750 000 + 1 × 15 000 000
     name: 'cache writes by lifetime alone',
+    unpriced: 'cache_write_1h',
     dialect: messages,
     usage: { input_tokens: 10, cache_creation: { ephemeral_5m_input_tokens: 200, ephemeral_1h_input_tokens: 50 }, output_tokens: 1 },
     cost: 982_500_000n,
@@ -276,6 +284,7 @@ const MESSAGES_BILLS: readonly Bill[] = [
   {
     // 10423 × 3 000 000 + 87 × 15 000 000: the input grew by what the search found
     name: 'a stream: all of it at its end',
+    unpriced: 'server_tool_use web_search_requests',
     dialect: messages,
     usage: messageStream(
       { input_tokens: 2039, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 1 },
@@ -286,6 +295,7 @@ const MESSAGES_BILLS: readonly Bill[] = [
   {
     // 612 × 3 000 000 + 2819 × 15 000 000: the sum at the top, not the parts
     name: 'a stream that was compacted on the way',
+    unpriced: 'iterations compaction',
     dialect: messages,
     usage: messageStream(
       { input_tokens: 60_385, output_tokens: 1 },
@@ -299,17 +309,124 @@ const MESSAGES_BILLS: readonly Bill[] = [
     usage: event({ type: 'message_start', message: { usage: { input_tokens: 9, output_tokens: 1 } } }),
     cost: null,
   },
+  {
+    // 10 × 3 000 000 + 500 × 300 000 + (3000 - 2000) × 3 750 000 + 2000 × 6 000 000 + 20 × 15 000 000
+    // = 30 000 000 + 150 000 000 + 3 750 000 000 + 12 000 000 000 + 300 000 000
+    name: 'cache writes of five minutes and of an hour',
+    dialect: messages,
+    usage: {
+      input_tokens: 10,
+      cache_read_input_tokens: 500,
+      cache_creation_input_tokens: 3000,
+      cache_creation: { ephemeral_5m_input_tokens: 1000, ephemeral_1h_input_tokens: 2000 },
+      output_tokens: 20,
+      service_tier: 'standard',
+    },
+    price: HOUR_PRICE,
+    cost: 16_230_000_000n,
+  },
+  {
+    // 10 × 3 000 000 + 2000 × 6 000 000 + 20 × 15 000 000: the split stands only where the stream begins
+    name: 'a stream with cache writes of an hour',
+    dialect: messages,
+    usage: messageStream(
+      {
+        input_tokens: 10,
+        cache_creation_input_tokens: 2000,
+        cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 2000 },
+        output_tokens: 1,
+      },
+      { output_tokens: 20 },
+    ),
+    price: HOUR_PRICE,
+    cost: 12_330_000_000n,
+  },
+  {
+    // 10 × 3 000 000 + 2000 × 3 750 000 + 20 × 15 000 000: without a price for an hour they are rated as others, and charged as held
+    name: 'cache writes of an hour without a price',
+    dialect: messages,
+    usage: { input_tokens: 10, cache_creation_input_tokens: 2000, cache_creation: { ephemeral_1h_input_tokens: 2000 }, output_tokens: 20 },
+    cost: 7_830_000_000n,
+    unpriced: 'cache_write_1h',
+  },
   { name: 'counting is free', dialect: countTokens, usage: '{"input_tokens":588}', cost: 0n },
 ];
 
-for (const [title, bills] of Object.entries({ 'chat bills': CHAT_BILLS, 'responses bills': RESPONSES_BILLS, 'messages bills': MESSAGES_BILLS })) {
+const counts = { prompt_tokens: 22, completion_tokens: 8, total_tokens: 30 };
+const responseCounts = { input_tokens: 22, output_tokens: 8, total_tokens: 30 };
+const messageCounts = { input_tokens: 22, output_tokens: 8 };
+const completed = (response: object): string =>
+  event({ type: 'response.created', response: { service_tier: 'auto' } }) + event({ type: 'response.completed', response });
+const searched = { image_gen: { input_tokens: 0, input_tokens_details: { image_tokens: 0 } }, web_search: { num_requests: 2 } };
+const NO_TOOLS = { image_gen: { input_tokens: 0, input_tokens_details: { image_tokens: 0 } }, web_search: { num_requests: 0 } };
+const echo = { tools: [{ type: 'function', parameters: { properties: { service_tier: { type: 'string' }, x: { service_tier: 'priority' } } } }] };
+
+/** 22 × 3 000 000 + 8 × 15 000 000 each: the counts are rated, and what has no price is named. */
+const SERVED_WITH: readonly (readonly [name: string, dialect: Dialect, usage: object | string, unpriced: string | null])[] = [
+  ['the plain tier', chatCompletions, JSON.stringify({ service_tier: 'default', usage: counts }), null],
+  ['no tier at all', chatCompletions, JSON.stringify({ usage: counts, service_tier: null }), null],
+  ["Groq's plain tier", chatCompletions, JSON.stringify({ usage: counts, service_tier: 'on_demand' }), null],
+  ['priority', chatCompletions, JSON.stringify({ choices: [], usage: counts, service_tier: 'priority' }), 'service_tier priority'],
+  [
+    'flex, in every chunk',
+    chatCompletions,
+    chatStream({ choices: [{}], service_tier: 'flex' }, { choices: [], service_tier: 'flex', usage: counts }),
+    'service_tier flex',
+  ],
+  ['a tier that a tool wrote', chatCompletions, JSON.stringify({ choices: [{ message: { x: { service_tier: 'priority' } } }], usage: counts }), null],
+  ['a search by OpenRouter', chatCompletions, { ...counts, server_tool_use: { web_search_requests: 1 } }, 'server_tool_use web_search_requests'],
+  ['a search by xAI', chatCompletions, { ...counts, num_server_side_tools_used: 1 }, 'num_server_side_tools_used'],
+  ['the plain tier', responses, JSON.stringify({ ...echo, service_tier: 'default', tool_usage: NO_TOOLS, usage: responseCounts }), null],
+  ['priority', responses, JSON.stringify({ service_tier: 'priority', ...echo, usage: responseCounts }), 'service_tier priority'],
+  ['scale, in the last event', responses, completed({ ...echo, service_tier: 'scale', usage: responseCounts }), 'service_tier scale'],
+  ['the plain tier, in the last event', responses, completed({ ...echo, service_tier: 'default', tool_usage: NO_TOOLS, usage: responseCounts }), null],
+  ['searches', responses, completed({ tool_usage: searched, usage: responseCounts }), 'tool_usage web_search.num_requests'],
+  ['searches', responses, JSON.stringify({ tool_usage: searched, usage: responseCounts }), 'tool_usage web_search.num_requests'],
+  [
+    'the plain tier',
+    messages,
+    { ...messageCounts, service_tier: 'standard', inference_geo: 'not_available', speed: 'standard', server_tool_use: { web_search_requests: 0 } },
+    null,
+  ],
+  ['priority', messages, { ...messageCounts, service_tier: 'priority' }, 'service_tier priority'],
+  ['fast', messages, { ...messageCounts, speed: 'fast' }, 'speed fast'],
+  ['a region', messages, { ...messageCounts, inference_geo: 'us' }, 'inference_geo us'],
+  ['searches', messages, { ...messageCounts, server_tool_use: { web_search_requests: 3, web_fetch_requests: 0 } }, 'server_tool_use web_search_requests'],
+  ['priority, where the stream begins', messages, messageStream({ ...messageCounts, service_tier: 'priority' }, { output_tokens: 8 }), 'service_tier priority'],
+  [
+    'searches, where the stream ends',
+    messages,
+    messageStream(messageCounts, { output_tokens: 8, server_tool_use: { web_search_requests: 1 } }),
+    'server_tool_use web_search_requests',
+  ],
+  ['a name that is no name', messages, { ...messageCounts, speed: 'x"\n<'.repeat(20) }, `speed ${'x???'.repeat(10)}`],
+];
+const SERVED_WITH_BILLS = SERVED_WITH.map(
+  ([name, dialect, usage, unpriced]): Bill => ({
+    name: `${dialect.api}: ${name}`,
+    dialect,
+    usage,
+    cost: 186_000_000n,
+    ...(unpriced === null ? {} : { unpriced }),
+  }),
+);
+
+for (const [title, bills] of Object.entries({
+  'what a reply was served with': SERVED_WITH_BILLS,
+  'chat bills': CHAT_BILLS,
+  'responses bills': RESPONSES_BILLS,
+  'messages bills': MESSAGES_BILLS,
+})) {
   describe(title, () => {
-    for (const { name, dialect, usage, price, cost } of bills) {
+    for (const { name, dialect, usage, price, cost, unpriced = null } of bills) {
       test(name, () => {
-        const raw = dialect.readUsage(keptReply(typeof usage === 'string' ? usage : JSON.stringify({ id: 'x', usage })));
+        const kept = keptReply(typeof usage === 'string' ? usage : JSON.stringify({ id: 'x', usage }));
+        const raw = dialect.readUsage(kept);
         assert.ok(raw, 'there is a report');
         const checked = checkUsage(raw, NO_USAGE_BOUNDS);
         assert.equal(checked.ok ? rateUsage(checked.usage, price ?? PRICE) : null, cost);
+        const named = raw.unpriced ?? dialect.readUnpriced?.(kept, NO_BOUNDS) ?? null;
+        assert.equal(named ?? (checked.ok && lacksPrice(checked.usage, price ?? PRICE) ? 'cache_write_1h' : null), unpriced);
       });
     }
   });

@@ -106,7 +106,7 @@ function pricingOf({ kind }: Model, offer: ServedBy | undefined): Record<string,
   const pricing: Record<string, string> = { currency: 'USD' };
   // Output of evaluation models is free, whatever the catalog says of it (spec 2.3).
   const output = kind === 'evaluation' ? ZERO_PICO_USD : price.output;
-  const perToken = { input: price.input, cached_input: price.cachedInput, cache_write: price.cacheWrite, output };
+  const perToken = { input: price.input, cached_input: price.cachedInput, cache_write: price.cacheWrite, cache_write_1h: price.hourCacheWrite ?? null, output };
   for (const [name, amount] of Object.entries(perToken)) if (amount !== null) pricing[name] = formatUsdString(amount * TOKENS_PER_PRICE);
   if (price.image !== null) pricing['image'] = formatUsdString(price.image);
   return pricing;

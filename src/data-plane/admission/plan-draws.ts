@@ -7,6 +7,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ServedModel } from '../catalog/serving-catalog.ts';
 import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../dialects/read-request.ts';
+import { HOUR_CACHE_UNPRICED } from '../dialects/unpriced-requests.ts';
 import type { Wish } from './allowance-leases.ts';
 import { showLimit } from './refuse-shortage.ts';
 import { type BodyMeasure, boundTokens, type TokenBounds, worstCasePrice } from './worst-case-price.ts';
@@ -76,17 +77,36 @@ const LIMIT_KINDS = ['concurrent_requests', 'requests_per_minute', 'tokens_per_m
 function boundPrice(question: AdmissionQuestion, tokenBounds: TokenBounds | null): PicoUsd | Refusal {
   const { principal, dialect, bounds } = question;
   if (principal.walletId === null) return { kind: 'principal_provisioning' };
-  const unbillable = bounds.refusalIfBilled ?? refuseBackground(bounds);
+  const unbillable = bounds.refusalIfBilled ?? refuseBackground(bounds) ?? refuseHourCache(question);
   if (unbillable !== null) return unbillable;
   if (tokenBounds === null) return { kind: 'not_safely_billable', field: dialect.outputLimitField };
   const price = worstPrice(question, tokenBounds);
-  return price ?? { kind: 'not_safely_billable', field: 'model', reason: 'This model has no catalog price, so its cost has no upper bound.' };
+  return (
+    price ?? {
+      kind: 'not_safely_billable',
+      field: 'model',
+      reason: 'This model has no catalog price, so its cost has no upper bound.',
+      advice: 'Name a model that has one; GET /v1/models shows prices.',
+    }
+  );
 }
 
 /** A background response says what it used only to whoever fetches it later: its bill would rest on that somebody does. */
 function refuseBackground(bounds: RequestBounds): Refusal | null {
   if (bounds.saved?.background !== true) return null;
-  return { kind: 'not_safely_billable', field: 'background', reason: 'A background response reports its usage after the request has ended.' };
+  return {
+    kind: 'not_safely_billable',
+    field: 'background',
+    reason: 'A background response reports its usage after the request has ended.',
+    advice: 'Leave "background" out.',
+  };
+}
+
+/** Whichever offer serves must have the price. */
+function refuseHourCache({ dialect, served, bounds }: AdmissionQuestion): Refusal | null {
+  if (bounds.asksForHourCache !== true) return null;
+  const price = served.worstPrice.get(dialect.api);
+  return price?.inputWithHourCache == null ? HOUR_CACHE_UNPRICED : null;
 }
 
 /** null where the catalog has no price or the request no bound. */

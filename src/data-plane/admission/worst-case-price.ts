@@ -25,7 +25,9 @@ export interface TokenBounds {
 export function boundTokens(dialect: Dialect, model: Model, bounds: RequestBounds, body: BodyMeasure): TokenBounds | null {
   const context = model.contextLength ?? Number.MAX_SAFE_INTEGER;
   const attachmentTokens = body.attachments === 0 ? 0 : body.attachments * (model.attachmentTokensMax ?? context);
-  const inputTokensMax = Math.min(context, body.bytes + dialect.overheadTokens + attachmentTokens + (body.carriedTokens ?? context));
+  // What a search finds is read as input, and only the context bounds it. Where that is not known the hold is by the body, as without a search.
+  const foundTokens = bounds.maySearch === true && model.contextLength !== null ? context : 0;
+  const inputTokensMax = Math.min(context, body.bytes + dialect.overheadTokens + attachmentTokens + (body.carriedTokens ?? context) + foundTokens);
   if (inputTokensMax === Number.MAX_SAFE_INTEGER) return null;
   const output = bounds.outputTokensMax ?? model.maxCompletionTokensCap;
   if (output === null) return null;
@@ -39,6 +41,7 @@ export function boundTokens(dialect: Dialect, model: Model, bounds: RequestBound
 export function worstCasePrice(dialect: Dialect, bounds: RequestBounds, tokens: TokenBounds, price: WorstPrice): bigint | null {
   // Spec 8: images are billed per image; their tokens are for analytics.
   if (dialect.unit === 'images') return price.image === null ? null : BigInt(bounds.answers) * price.image;
-  if (price.input === null || price.output === null) return null;
-  return BigInt(tokens.inputTokensMax) * price.input + BigInt(tokens.outputTokensMax) * price.output;
+  const input = bounds.asksForHourCache === true ? (price.inputWithHourCache ?? price.input) : price.input;
+  if (input === null || price.output === null) return null;
+  return BigInt(tokens.inputTokensMax) * input + BigInt(tokens.outputTokensMax) * price.output;
 }

@@ -37,6 +37,8 @@ export interface ClassifierOffer extends Offer {
 /** Prices per token (per image), in pico-dollars; the highest that any offer, and any way of counting an input token, may ask. */
 export interface WorstPrice {
   readonly input: PicoUsd | null;
+  /** `input` where some of it may be written to a cache that lives for an hour; null where an offer has no price for that. */
+  readonly inputWithHourCache: PicoUsd | null;
   readonly output: PicoUsd | null;
   readonly image: PicoUsd | null;
 }
@@ -98,11 +100,13 @@ function worstOf(offers: readonly Offer[]): WorstPrice | null {
   const prices = offers.map((offer) => offer.price);
   if (prices.includes(null)) return null;
   const known = prices as Price[];
+  const input = highest(
+    known.map((price) => price.input),
+    known.flatMap(({ cachedInput, cacheWrite }) => [cachedInput, cacheWrite]),
+  );
   return {
-    input: highest(
-      known.map(({ input }) => input),
-      known.flatMap(({ cachedInput, cacheWrite }) => [cachedInput, cacheWrite]),
-    ),
+    input,
+    inputWithHourCache: highest([input, ...known.map(({ hourCacheWrite }) => hourCacheWrite ?? null)]),
     output: highest(known.map(({ output }) => output)),
     image: highest(known.map(({ image }) => image)),
   };

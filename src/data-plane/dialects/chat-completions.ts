@@ -1,13 +1,14 @@
 // The Chat Completions dialect: its control fields, its usage object, the end of its stream (spec 4.1).
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { Usage } from '../../domain/usage/usage.ts';
 import { ChatStreamEnd } from './chat-stream-end.ts';
-import type { Dialect, KeptReply, RequestBounds } from './dialect.ts';
+import type { Dialect, KeptReply, ReportedUsage, RequestBounds } from './dialect.ts';
 import { endedAtLimit, type LimitMark } from './output-limit.ts';
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './reported-counts.ts';
 import { readCount, readFlag } from './request-fields.ts';
 import type { ScannedRequest } from './request-scan/request-scanner.ts';
+import { LAST_CHUNKS_BYTES, unpricedTier, withUnpriced } from './unpriced-replies.ts';
+import { CHAT_UNPRICED, withNamedCosts } from './unpriced-requests.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage } from './usage-window.ts';
 
 /** `choices[].finish_reason`. */
@@ -32,6 +33,7 @@ export const chatCompletions: Dialect = {
   countable: true,
   readBounds,
   readUsage,
+  readUnpriced: (reply) => unpricedTier(reply, 1, LAST_CHUNKS_BYTES),
   isTruncated: (reply) => endedAtLimit(reply, LIMIT_MARK),
   watchStreamEnd: () => new ChatStreamEnd(),
   isWholeWithoutEnd,
@@ -48,15 +50,15 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   if (typeof answers === 'object' && answers !== null) return answers;
   // Where a client sets both, the provider may honour either: the bound is the larger one.
   const outputTokensMax = maxTokens === null ? maxCompletionTokens : Math.max(maxTokens, maxCompletionTokens ?? 0);
-  return { streamed, outputTokensMax, answers: Math.max(1, answers ?? 1) };
+  return withNamedCosts({ streamed, outputTokensMax, answers: Math.max(1, answers ?? 1) }, CHAT_UNPRICED, scanned, body);
 }
 
-function readUsage(reply: KeptReply): Usage | null {
+function readUsage(reply: KeptReply): ReportedUsage | null {
   const usage = isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, usageOfEvent);
   if (usage === null) return null;
   const input = objectOf(usage['prompt_tokens_details']);
   const output = objectOf(usage['completion_tokens_details']);
-  return inclusiveUsage({
+  const counts = inclusiveUsage({
     input: countOf(usage['prompt_tokens']),
     // Beside OpenAI's own name: DeepSeek's, Moonshot's, and that of gateways which pass Anthropic's on.
     cached: countOf(input['cached_tokens'] ?? usage['prompt_cache_hit_tokens'] ?? usage['cached_tokens'] ?? usage['cache_read_input_tokens']),
@@ -66,6 +68,7 @@ function readUsage(reply: KeptReply): Usage | null {
     reasoning: countOf(output['reasoning_tokens']),
     total: countOf(usage['total_tokens']),
   });
+  return withUnpriced(counts, usage);
 }
 
 /** Of an event of the stream: at the top, or where Groq and Moonshot put it. */

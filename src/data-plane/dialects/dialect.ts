@@ -20,6 +20,10 @@ export interface RequestBounds {
   readonly saved?: SavedResponseFields;
   /** Admission refuses a billed organization with this; for others the request is the provider's to judge. */
   readonly refusalIfBilled?: Refusal | null;
+  /** The provider may search, and read what it finds as input. */
+  readonly maySearch?: boolean;
+  /** Some of the input is to be written to a cache that lives for an hour. */
+  readonly asksForHourCache?: boolean;
 }
 
 /** What ties a Responses request to responses that the provider keeps (spec 4.2). Read, never judged: that is the provider's. */
@@ -30,6 +34,12 @@ export interface SavedResponseFields {
   readonly store: boolean | null;
   readonly previousResponseId: string | null;
   readonly conversationId: string | null;
+}
+
+/** A provider's report, as far as it stands in the usage object. */
+export interface ReportedUsage extends Usage {
+  /** What the report says the reply was served with and that is not in the catalog's price. */
+  readonly unpriced?: string | null;
 }
 
 /** What `RelayedBytes` keeps of a reply. Of a short one both parts are all of it. */
@@ -84,7 +94,9 @@ export interface Dialect {
    * Usage as the provider reported it; null when it reported none. Counts are as written, unchecked: `checkUsage` decides whether they can be
    * used. A count that is missing, as the output's where a Messages stream broke off, is null.
    */
-  readUsage(reply: KeptReply, watch?: ReplyWatch | null, clientLeft?: boolean): Usage | null;
+  readUsage(reply: KeptReply, watch?: ReplyWatch | null, clientLeft?: boolean): ReportedUsage | null;
+  /** What the reply says, outside of its usage object, that it was served with and that is not in the catalog's price; null: nothing. */
+  readonly readUnpriced?: (reply: KeptReply, bounds: RequestBounds) => string | null;
   /**
    * Whether the reply says that it ended at its limit on output tokens; false where it does not say why it ended. Absent where replies have no such
    * limit. `endedBy`: the name of the event that ended a stream.

@@ -1,14 +1,15 @@
 // The Messages dialect: its control fields, its usage in two places of a stream, the events that end one (spec 4.1).
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { Usage } from '../../domain/usage/usage.ts';
-import type { Dialect, KeptReply, RequestBounds } from './dialect.ts';
+import type { Dialect, KeptReply, ReportedUsage, RequestBounds } from './dialect.ts';
 import { endedAtLimit, type LimitMark } from './output-limit.ts';
 import { countOf, objectOf, type UsageObject } from './reported-counts.ts';
 import { readCount, readFlag } from './request-fields.ts';
 import type { ScannedRequest } from './request-scan/request-scanner.ts';
 import { EventStreamEnd } from './stream-end.ts';
 import { TerminalEvents } from './terminal-events.ts';
+import { withUnpriced } from './unpriced-replies.ts';
+import { MESSAGES_UNPRICED, withNamedCosts } from './unpriced-requests.ts';
 import { documentUsage, firstEventWithUsage, isDocument, lastEventUsage } from './usage-window.ts';
 
 const TERMINAL_EVENTS = new TerminalEvents(['message_stop', 'error']);
@@ -45,10 +46,10 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   if (typeof streamed === 'object') return streamed;
   const outputTokensMax = readCount(scanned, body, 'max_tokens');
   if (typeof outputTokensMax === 'object' && outputTokensMax !== null) return outputTokensMax;
-  return { streamed, outputTokensMax, answers: 1 };
+  return withNamedCosts({ streamed, outputTokensMax, answers: 1 }, MESSAGES_UNPRICED, scanned, body);
 }
 
-function readUsage(reply: KeptReply): Usage | null {
+function readUsage(reply: KeptReply): ReportedUsage | null {
   if (isDocument(reply.beginning)) {
     const usage = documentUsage(reply);
     return usage === null ? null : usageOfCounts(usage, usage);
@@ -61,7 +62,7 @@ function readUsage(reply: KeptReply): Usage | null {
  * way (server tools) or shrank (compaction), else the output alone. Without the latter the output is not known, whatever the former says of it:
  * unless the message was over when it began, as where a tool's result only continues a running program.
  */
-function readStreamUsage(reply: KeptReply): Usage | null {
+function readStreamUsage(reply: KeptReply): ReportedUsage | null {
   const first = firstEventWithUsage(reply);
   const start = first?.type === 'message_start' ? first.usageAt(2) : null;
   const delta = lastEventUsage(reply, (event) => event.usageAt(1));
@@ -77,18 +78,20 @@ function finalCounts(start: UsageObject | null, delta: UsageObject | null): Usag
 }
 
 /** Anthropic counts what was read from and written to the cache beside the input; ours includes both. */
-function usageOfCounts(counts: UsageObject, final: UsageObject): Usage {
+function usageOfCounts(counts: UsageObject, final: UsageObject): ReportedUsage {
   const plain = countOf(counts['input_tokens']);
   const cached = countOf(counts['cache_read_input_tokens']);
   const cacheWrite = countOf(counts['cache_creation_input_tokens'] ?? cacheWritesByLifetime(objectOf(counts['cache_creation'])));
-  return {
+  const usage: ReportedUsage = {
     inputTokens: plain === null ? null : plain + (cached ?? 0) + (cacheWrite ?? 0),
     cachedInputTokens: cached,
     cacheWriteTokens: cacheWrite,
     outputTokens: countOf(final['output_tokens']),
     reasoningTokens: countOf(objectOf(final['output_tokens_details'])['thinking_tokens']),
     images: null,
+    hourCacheWriteTokens: countOf(objectOf(counts['cache_creation'])['ephemeral_1h_input_tokens']),
   };
+  return withUnpriced(usage, counts);
 }
 
 function cacheWritesByLifetime(writes: UsageObject): number | null {

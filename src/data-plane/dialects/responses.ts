@@ -1,8 +1,7 @@
 // The Responses dialect: its control fields, its usage object, the events that end its stream (spec 4.1, 4.2).
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { Usage } from '../../domain/usage/usage.ts';
-import type { Dialect, KeptReply, RequestBounds, SavedResponseFields } from './dialect.ts';
+import type { Dialect, KeptReply, ReportedUsage, RequestBounds, SavedResponseFields } from './dialect.ts';
 import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './output-limit.ts';
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './reported-counts.ts';
 import { readCount, readFlag, readText } from './request-fields.ts';
@@ -10,6 +9,8 @@ import type { ScannedRequest } from './request-scan/request-scanner.ts';
 import { readResponseId } from './response-id.ts';
 import { EventStreamEnd } from './stream-end.ts';
 import { TerminalEvents } from './terminal-events.ts';
+import { unpricedTier, unpricedTools, withUnpriced } from './unpriced-replies.ts';
+import { RESPONSES_UNPRICED, withNamedCosts } from './unpriced-requests.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage, skipSpace } from './usage-window.ts';
 
 const TERMINAL_EVENTS = new TerminalEvents(['response.completed', 'response.incomplete', 'response.failed', 'error']);
@@ -38,6 +39,7 @@ export const responses: Dialect = {
   countable: true,
   readBounds,
   readUsage,
+  readUnpriced: (reply, { maySearch }) => unpricedTier(reply, 2) ?? unpricedTools(reply, maySearch === true),
   isTruncated,
   readResponseId,
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
@@ -48,7 +50,7 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   if (typeof streamed === 'object') return streamed;
   const outputTokensMax = readCount(scanned, body, 'max_output_tokens');
   if (typeof outputTokensMax === 'object' && outputTokensMax !== null) return outputTokensMax;
-  return { streamed, outputTokensMax, answers: 1, saved: readSavedFields(scanned, body) };
+  return withNamedCosts({ streamed, outputTokensMax, answers: 1, saved: readSavedFields(scanned, body) }, RESPONSES_UNPRICED, scanned, body);
 }
 
 function readSavedFields(scanned: ScannedRequest, body: Buffer): SavedResponseFields {
@@ -71,11 +73,11 @@ function readConversationObject(scanned: ScannedRequest, body: Buffer): string |
   return typeof id === 'string' ? id : null;
 }
 
-function readUsage(reply: KeptReply): Usage | null {
+function readUsage(reply: KeptReply): ReportedUsage | null {
   const usage = isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, usageOfEvent);
   if (usage === null) return null;
   const input = objectOf(usage['input_tokens_details']);
-  return inclusiveUsage({
+  const counts = inclusiveUsage({
     input: countOf(usage['input_tokens']),
     cached: countOf(input['cached_tokens']),
     cacheWrite: countOf(input['cache_write_tokens']),
@@ -83,6 +85,7 @@ function readUsage(reply: KeptReply): Usage | null {
     reasoning: countOf(objectOf(usage['output_tokens_details'])['reasoning_tokens']),
     total: countOf(usage['total_tokens']),
   });
+  return withUnpriced(counts, usage);
 }
 
 /** Of a terminal event, whose `response` has it: other events carry items, and these carry what tools and callers have written. */

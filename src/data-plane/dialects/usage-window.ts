@@ -166,7 +166,7 @@ function readObject(bytes: Buffer, start: number): UsageObject | null {
 }
 
 /** Offset after the `}` that closes the object at `start`, or -1 when it is cut or too long to be a usage object. */
-function objectEnd(bytes: Buffer, start: number): number {
+export function objectEnd(bytes: Buffer, start: number): number {
   const limit = Math.min(bytes.length, start + OBJECT_BYTES_MAX);
   let depth = 0;
   let inString = false;
@@ -185,7 +185,7 @@ function objectEnd(bytes: Buffer, start: number): number {
   return NOT_FOUND;
 }
 
-function parseObject(text: string): UsageObject | null {
+export function parseObject(text: string): UsageObject | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as UsageObject) : null;

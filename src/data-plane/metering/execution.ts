@@ -1,7 +1,10 @@
 // One admitted execution: what is recorded when it starts and, exactly once, when it ends.
 
+import type { Price } from '../../domain/models/catalog.ts';
+import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import { type Baseline, baselineCost } from '../../domain/routing/baseline-cost.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
+import { lacksPrice } from '../../domain/settlement/rate-usage.ts';
 import { type Settlement, settle } from '../../domain/settlement/settle.ts';
 import type { Usage, UsageSource } from '../../domain/usage/usage.ts';
 import { assert } from '../../platform/assert.ts';
@@ -34,6 +37,8 @@ export interface MeasuredUsage {
   readonly inputReport: Usage | null;
   /** The reply says that it ended at its limit on output tokens (spec 2.5). */
   readonly truncated: boolean;
+  /** What the reply says it was served with and that has no price; null: nothing. */
+  readonly unpriced?: string | null;
 }
 
 export const NO_USAGE: MeasuredUsage = { usage: null, source: null, claimed: null, distrust: null, inputReport: null, truncated: false };
@@ -61,6 +66,7 @@ interface EndInHand {
   readonly end: EndParts;
   readonly settlement: Settlement;
   readonly use: AdmissionUse;
+  readonly isUnpriced: boolean;
 }
 
 export class Execution implements RecordOwner {
@@ -116,11 +122,13 @@ export class Execution implements RecordOwner {
     assert(this.inHand === null && this.admitted !== null, 'an execution ends once');
     const { metering, admission, start } = this;
     const { usage, source, claimed, distrust, truncated } = ending.measured;
+    const unpriced = unpricedOf(ending.measured, start.offer.price, admission.hold);
     const settlement = settle({
       outcome: ending.outcome,
       usage,
       usageSource: source,
       claimedUsage: claimed,
+      isUnpriced: unpriced !== null,
       price: start.offer.price,
       billed: admission.hold !== null,
       authorizedAmount: admission.hold,
@@ -130,7 +138,7 @@ export class Execution implements RecordOwner {
       endedAtMs: metering.clock.nowMs(),
       outcome: ending.outcome,
       status: ending.status,
-      errorCode: distrust ?? ending.errorCode,
+      errorCode: distrust ?? unpriced ?? ending.errorCode,
       usage,
       usageSource: source,
       billingStatus: settlement.billingStatus,
@@ -145,7 +153,13 @@ export class Execution implements RecordOwner {
       baselineCost: this.baseline === null ? null : baselineCost(this.baseline, { usage, settlement, isBilled: admission.hold !== null }),
       budgetUse: admission.budgets.length === 0 ? null : budgetUse,
     };
-    this.inHand = { ending, end, settlement, use: { charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(ending.outcome, usage) } };
+    this.inHand = {
+      ending,
+      end,
+      settlement,
+      isUnpriced: unpriced !== null,
+      use: { charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(ending.outcome, usage) },
+    };
     this.owner = owner;
     putTerminal(metering.journal.begin(), this.admitted, end);
     metering.journal.append(this);
@@ -160,12 +174,13 @@ export class Execution implements RecordOwner {
     this.owner?.onRecorded();
   }
 
-  private settleRecorded({ ending, end, settlement, use }: EndInHand): void {
+  private settleRecorded({ ending, end, settlement, use, isUnpriced }: EndInHand): void {
     this.settled = true;
     this.admitted?.release();
     // Only after the record is written: money that is free again may be lent or spent at once.
     this.admission.release(use);
     if (ending.responseId !== null) this.rememberResponse(ending.responseId, ending.measured.usage);
+    if (isUnpriced) this.metering.metrics.countUnpriced();
     this.metering.metrics.ended(this.start.api, ending, settlement, end.latencyMs, end.ttftMs);
   }
 
@@ -228,4 +243,11 @@ export class Execution implements RecordOwner {
     // Never released: nobody can tell when it has been put for the last time.
     this.metering.journal.appendWhenPossible((group) => putTerminal(group, admitted, unseen));
   }
+}
+
+/** Why a billed execution is charged as held: for its record, and the alarm. */
+function unpricedOf({ usage, unpriced = null }: MeasuredUsage, price: Price | null, hold: PicoUsd | null): string | null {
+  if (hold === null) return null;
+  if (unpriced !== null) return `usage_unpriced: ${unpriced}`;
+  return usage !== null && lacksPrice(usage, price) ? 'usage_unpriced: cache_write_1h' : null;
 }

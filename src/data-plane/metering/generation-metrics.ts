@@ -24,6 +24,7 @@ export class GenerationMetrics {
   private readonly outputTokens: CounterCell;
   private readonly counted: CounterCell;
   private readonly distrusted: CounterCell;
+  private readonly unpriced: CounterCell;
   private readonly suspended: CounterCell;
   private readonly charged: CounterCell;
 
@@ -36,7 +37,12 @@ export class GenerationMetrics {
     this.outputTokens = tokens.labels('output');
     this.counted = registry.counter('tollgate_usage_counted_total', 'Executions whose usage was counted by us, not reported').labels();
     this.distrusted = registry.counter('tollgate_usage_distrusted_total', 'Executions whose reported usage was set aside: an alarm').labels();
-    this.suspended = registry.counter('tollgate_suspense_micro_usd_total', 'Cost beyond the hold, posted to suspense: an alarm').labels();
+    this.unpriced = registry
+      .counter('tollgate_usage_unpriced_total', 'Billed executions whose reply names what has no price, charged as held: an alarm')
+      .labels();
+    this.suspended = registry
+      .counter('tollgate_suspense_micro_usd_total', 'Cost beyond the hold, and charges that no price accounts for, posted to suspense: an alarm')
+      .labels();
     this.charged = registry.counter('tollgate_charged_micro_usd_total', 'Charges recorded').labels();
   }
 
@@ -51,6 +57,10 @@ export class GenerationMetrics {
       this.cells.set(api, cells);
     }
     return cells;
+  }
+
+  countUnpriced(): void {
+    this.unpriced.increment();
   }
 
   ended(api: ApiName, ending: Ending, settlement: Settlement, latencyMs: number, ttftMs: number | null): void {

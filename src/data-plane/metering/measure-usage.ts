@@ -4,7 +4,7 @@ import { checkUsage, NO_USAGE_BOUNDS } from '../../domain/usage/check-usage.ts';
 import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
-import type { Dialect, ReplyWatch } from '../dialects/dialect.ts';
+import type { Dialect, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
 import type { RelayedBytes } from '../relay/relayed-bytes.ts';
 import { type MeasuredUsage, NO_USAGE } from './execution.ts';
 
@@ -13,6 +13,7 @@ const COUNT_DEADLINE_MS = 10_000;
 
 /** What the relay kept and saw of a reply. */
 export interface SeenReply {
+  readonly bounds: RequestBounds;
   readonly relayed: RelayedBytes;
   readonly watch: ReplyWatch | null;
   /** The reply broke off. */
@@ -22,10 +23,12 @@ export interface SeenReply {
 }
 
 /** The provider's report in this reply, checked: `usage` is null when there is none that can be charged by. With it, whether the reply was truncated. */
-export function reportedUsage(dialect: Dialect, { relayed, watch, cut, clientLeft }: SeenReply): MeasuredUsage {
+export function reportedUsage(dialect: Dialect, { bounds, relayed, watch, cut, clientLeft }: SeenReply): MeasuredUsage {
   const kept = { beginning: relayed.beginning(), end: relayed.end(), cut };
-  const unmeasured = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true ? { ...NO_USAGE, truncated: true } : NO_USAGE;
+  const truncated = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true;
   const raw = dialect.readUsage(kept, watch, clientLeft);
+  const unpriced = raw?.unpriced ?? dialect.readUnpriced?.(kept, bounds) ?? null;
+  const unmeasured = truncated || unpriced !== null ? { ...NO_USAGE, truncated, unpriced } : NO_USAGE;
   if (raw === null) return unmeasured;
   // A report above what was held is not refused here: the charge stops at the hold and the rest goes to suspense.
   const checked = checkUsage(raw, NO_USAGE_BOUNDS);
@@ -33,8 +36,7 @@ export function reportedUsage(dialect: Dialect, { relayed, watch, cut, clientLef
   const { inputTokens, outputTokens, images } = checked.usage;
   // Half a report cannot be priced: what is missing would be given away.
   const isWhole = dialect.unit === 'images' ? images !== null : inputTokens !== null && outputTokens !== null;
-  const { truncated } = unmeasured;
-  if (isWhole) return { usage: checked.usage, source: 'reported', claimed: null, distrust: null, inputReport: null, truncated };
+  if (isWhole) return { usage: checked.usage, source: 'reported', claimed: null, distrust: null, inputReport: null, truncated, unpriced };
   return { ...unmeasured, inputReport: inputTokens === null ? null : checked.usage };
 }
 
@@ -69,6 +71,7 @@ export async function countUsage(question: CountQuestion, workers: WorkerPool, r
     inputTokens: report.inputReport?.inputTokens ?? (counted.ok ? counted.value.inputTokens : null) ?? question.inputTokensMax,
     cachedInputTokens: report.inputReport?.cachedInputTokens ?? null,
     cacheWriteTokens: report.inputReport?.cacheWriteTokens ?? null,
+    hourCacheWriteTokens: report.inputReport?.hourCacheWriteTokens ?? null,
     outputTokens: (counted.ok ? counted.value.outputTokens : null) ?? Math.min(question.outputTokensMax, question.relayed.totalBytes),
     reasoningTokens: null,
     images: null,

@@ -286,11 +286,11 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
   private settle(how: HowItEnded): void {
     if (this.settling) return;
     this.settling = true;
-    const { dialect } = this.question;
+    const { dialect, read } = this.question;
     const failed = this.providerStatus >= 300;
     const report = failed
       ? NO_USAGE
-      : reportedUsage(dialect, { relayed: this.relayed, watch: this.watch, cut: how !== 'clean', clientLeft: how === 'client_left' });
+      : reportedUsage(dialect, { bounds: read.bounds, relayed: this.relayed, watch: this.watch, cut: how !== 'clean', clientLeft: how === 'client_left' });
     const { providerStatus } = this;
     const outcome = outcomeOfReply({ providerStatus, how, report, endedBy: this.watch?.endedBy ?? null, relayedBytes: this.relayed.totalBytes });
     const rule = OUTCOME_MATRIX[outcome].chargeRule;

@@ -82,6 +82,7 @@ const price = z.strictObject({
   input: pricePerMillion.optional(),
   cached_input: pricePerMillion.optional(),
   cache_write: pricePerMillion.optional(),
+  cache_write_1h: pricePerMillion.optional(),
   output: pricePerMillion.optional(),
   image: usd.optional(),
 });
@@ -157,6 +158,7 @@ const model = z
                 input: entry.price.input ?? null,
                 cachedInput: entry.price.cached_input ?? null,
                 cacheWrite: entry.price.cache_write ?? null,
+                ...(entry.price.cache_write_1h === undefined ? {} : { hourCacheWrite: entry.price.cache_write_1h }),
                 output: entry.price.output ?? (found.kind === 'evaluation' ? ZERO_PICO_USD : null),
                 image: entry.price.image ?? null,
               },

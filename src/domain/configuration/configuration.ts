@@ -40,6 +40,8 @@ export interface ConfiguredPrice {
   readonly input: PicoUsd | null;
   readonly cachedInput: PicoUsd | null;
   readonly cacheWrite: PicoUsd | null;
+  /** Writes to a cache that lives for an hour. */
+  readonly hourCacheWrite?: PicoUsd;
   readonly output: PicoUsd | null;
   readonly image: PicoUsd | null;
 }

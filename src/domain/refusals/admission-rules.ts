@@ -41,7 +41,7 @@ export const ADMISSION_RULES: RefusalRules<AdmissionKind> = {
     family: 'credit',
     retryable: false,
     summary: ({ reason }) => reason ?? 'The cost of this request has no upper bound.',
-    advice: ({ field }) => `Set ${quoteShort(field)} to a whole number within the limits of the model.`,
+    advice: ({ field, advice }) => advice ?? `Set ${quoteShort(field)} to a whole number within the limits of the model.`,
     param: ({ field }) => field,
   },
   billing_unavailable: {

@@ -63,7 +63,7 @@ export type Refusal =
   // Admission: credit (spec 7.4).
   | { readonly kind: 'insufficient_credit'; readonly authorizedAmount?: PicoUsd; readonly available?: PicoUsd }
   | { readonly kind: 'billing_frozen' }
-  | { readonly kind: 'not_safely_billable'; readonly field: string; readonly reason?: string }
+  | { readonly kind: 'not_safely_billable'; readonly field: string; readonly reason?: string; readonly advice?: string }
   | ({ readonly kind: 'billing_unavailable' } & Later)
   | ({ readonly kind: 'principal_provisioning' } & Later)
   // Admission: usage budgets and traffic (spec 7.4).

@@ -21,15 +21,23 @@ function rateInput(usage: Usage, price: Price): bigint | null {
   if (price.input === null || usage.inputTokens === null) return price.input === 0n ? 0n : null;
   const cached = usage.cachedInputTokens ?? 0;
   const cacheWrite = usage.cacheWriteTokens ?? 0;
+  const hourCacheWrite = usage.hourCacheWriteTokens ?? 0;
   const plain = usage.inputTokens - cached - cacheWrite;
   let cost = BigInt(plain) * price.input;
   // Most have none, and to make a bigint of a number is a call out of compiled code.
   if (cached > 0) cost += BigInt(cached) * (price.cachedInput ?? price.input);
-  if (cacheWrite > 0) cost += BigInt(cacheWrite) * (price.cacheWrite ?? price.input);
+  const shortPrice = price.cacheWrite ?? price.input;
+  if (cacheWrite > 0) cost += BigInt(cacheWrite - hourCacheWrite) * shortPrice;
+  if (hourCacheWrite > 0) cost += BigInt(hourCacheWrite) * (price.hourCacheWrite ?? shortPrice);
   return cost;
 }
 
 function rateCount(count: number | null, price: PicoUsd | null): bigint | null {
   if (price === 0n || (price === null && count === 0)) return 0n;
   return price === null || count === null ? null : BigInt(count) * price;
+}
+
+/** Whether some of a usage has no price of its own and is known to cost more than the part it is rated with. */
+export function lacksPrice({ hourCacheWriteTokens }: Usage, price: Price | null): boolean {
+  return (hourCacheWriteTokens ?? 0) > 0 && (price?.hourCacheWrite ?? null) === null;
 }

@@ -22,6 +22,8 @@ export interface SettlementInput {
   readonly authorizedAmount: PicoUsd | null;
   /** What a report that failed checkUsage claimed (`claimed`), when it did. */
   readonly claimedUsage?: Usage | null;
+  /** The reply says it was served with what has no price, so what it costs is not known. */
+  readonly isUnpriced?: boolean;
 }
 
 export interface Settlement {
@@ -30,7 +32,10 @@ export interface Settlement {
   readonly ratedCost: PicoUsd | null;
   /** What the wallet pays: null when not billed, else from 0 to the hold. Spec: total_cost. */
   readonly charge: PicoUsd | null;
-  /** Cost beyond the charge: above the hold, or claimed by a report that cannot be trusted. Never negative, never the wallet's. */
+  /**
+   * What nobody may count as earned: cost beyond the charge (above the hold, or claimed by a report that cannot be trusted), or that part of the charge
+   * which no price accounts for. Never negative.
+   */
   readonly suspense: PicoUsd;
 }
 
@@ -49,6 +54,11 @@ export function settle(input: SettlementInput): Settlement {
   const ratedCost = rate(input.usage, input.price);
   // With nothing to charge by, the customer is charged nothing: the doubt is ours.
   const cost = ratedCost ?? ZERO_PICO_USD;
+  // Without a price the bill may be any up to the hold: it is charged as held, and the operator settles what of it was too much.
+  if (input.isUnpriced === true && cost < input.authorizedAmount) {
+    const charge = input.authorizedAmount;
+    return { billingStatus: rule.billingStatus, ratedCost, charge, suspense: picoUsd(charge - cost) };
+  }
   const charge = least(cost, input.authorizedAmount);
   const claimedCost = rate(input.claimedUsage ?? null, input.price) ?? ZERO_PICO_USD;
   return { billingStatus: rule.billingStatus, ratedCost, charge, suspense: picoUsd(greatest(cost, claimedCost) - charge) };

@@ -38,6 +38,7 @@ function firstWrong(raw: RawUsage): keyof Usage | null {
   if (isWrong(raw.inputTokens)) return 'inputTokens';
   if (isWrong(raw.cachedInputTokens)) return 'cachedInputTokens';
   if (isWrong(raw.cacheWriteTokens)) return 'cacheWriteTokens';
+  if (isWrong(raw.hourCacheWriteTokens)) return 'hourCacheWriteTokens';
   if (isWrong(raw.outputTokens)) return 'outputTokens';
   if (isWrong(raw.reasoningTokens)) return 'reasoningTokens';
   return isWrong(raw.images) ? 'images' : null;
@@ -63,7 +64,8 @@ function usageOfCounts(raw: RawUsage): Usage {
   const cachedInputTokens = countOrNull(raw.cachedInputTokens);
   const cacheWriteTokens = countOrNull(raw.cacheWriteTokens);
   const cacheIsPart = inputTokens !== null && (cachedInputTokens ?? 0) + (cacheWriteTokens ?? 0) <= inputTokens;
-  return {
+  const hourCacheWriteTokens = countOrNull(raw.hourCacheWriteTokens);
+  const usage: Usage = {
     inputTokens,
     // Some providers count the cached part of a prompt that they do not show (163 of 7). Then it is not the part we promise: the input is rated whole.
     cachedInputTokens: cacheIsPart ? cachedInputTokens : null,
@@ -73,6 +75,9 @@ function usageOfCounts(raw: RawUsage): Usage {
     reasoningTokens: reasoningTokens !== null && outputTokens !== null && reasoningTokens > outputTokens ? null : reasoningTokens,
     images: countOrNull(raw.images),
   };
+  if (hourCacheWriteTokens === null || hourCacheWriteTokens === 0 || usage.cacheWriteTokens === null) return usage;
+  // A part is never more than the whole.
+  return { ...usage, hourCacheWriteTokens: Math.min(hourCacheWriteTokens, usage.cacheWriteTokens) };
 }
 
 function outOfRange(usage: Usage, bounds: UsageBounds): string | null {

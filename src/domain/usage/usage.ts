@@ -7,6 +7,8 @@ export interface Usage {
   readonly cachedInputTokens: number | null;
   /** The part of `inputTokens` written to the provider's prompt cache. */
   readonly cacheWriteTokens: number | null;
+  /** The part of `cacheWriteTokens` that is kept for an hour, which costs more. Absent where the provider does not tell it. */
+  readonly hourCacheWriteTokens?: number | null;
   /** All output tokens, reasoning included. */
   readonly outputTokens: number | null;
   /** The part of `outputTokens` spent on hidden reasoning. */

@@ -22,7 +22,9 @@ interface OfferRow {
   readonly apis: ApiName[];
   readonly stream_usage: StreamUsage | null;
   readonly via: 'logprobs' | null;
-  readonly price: ({ version: string } & Readonly<Record<'input' | 'cached_input' | 'cache_write' | 'output' | 'image', string | null>>) | null;
+  readonly price:
+    | ({ version: string } & Readonly<Record<'input' | 'cached_input' | 'cache_write' | 'cache_write_1h' | 'output' | 'image', string | null>>)
+    | null;
 }
 
 interface ModelRow {
@@ -47,7 +49,7 @@ const MODELS = `
          ARRAY(SELECT alias FROM model_aliases a WHERE a.model_id = m.id ORDER BY position) AS aliases,
          coalesce((SELECT json_agg(json_build_object('provider_id', s.provider_id, 'provider_model', s.provider_model, 'apis', s.apis, 'stream_usage', s.stream_usage, 'via', s.via,
              'price', CASE WHEN p.version IS NULL THEN NULL ELSE json_build_object('version', p.version::text, 'input', p.input::text,
-               'cached_input', p.cached_input::text, 'cache_write', p.cache_write::text, 'output', p.output::text, 'image', p.image::text) END
+               'cached_input', p.cached_input::text, 'cache_write', p.cache_write::text, 'cache_write_1h', p.cache_write_1h::text, 'output', p.output::text, 'image', p.image::text) END
            ) ORDER BY s.position)
            FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = m.id), '[]') AS served_by
     FROM models m ORDER BY m.position`;
@@ -125,6 +127,7 @@ function toServedBy(offer: OfferRow, providers: ReadonlyMap<string, Provider>): 
 }
 
 function toPrice(row: NonNullable<OfferRow['price']>): Price {
+  const hourCacheWrite = toMoney(row.cache_write_1h);
   return {
     version: row.version,
     input: toMoney(row.input),
@@ -132,6 +135,7 @@ function toPrice(row: NonNullable<OfferRow['price']>): Price {
     cacheWrite: toMoney(row.cache_write),
     output: toMoney(row.output),
     image: toMoney(row.image),
+    ...(hourCacheWrite === null ? {} : { hourCacheWrite }),
   };
 }
 

@@ -24,13 +24,15 @@ const BROKEN_INVARIANTS = `
   UNION ALL
   SELECT 'charges of generations are those of the ledger', 'generations ' || g.total || ', ledger ' || r.total
     FROM (SELECT coalesce(sum(charge) FILTER (WHERE wallet_id IS NOT NULL), 0) AS total FROM generations) g,
-         (SELECT coalesce(sum(amount), 0) AS total FROM ledger_entries e JOIN ledger_accounts a ON a.id = e.account_id AND a.kind = 'revenue') r
+         (SELECT coalesce(sum(amount), 0) AS total FROM ledger_entries e JOIN ledger_accounts a ON a.id = e.account_id AND a.kind = 'revenue'
+           JOIN ledger_transfers t ON t.id = e.transfer_id AND t.kind = 'charge') r
    WHERE g.total <> r.total
   UNION ALL
   SELECT 'deposits are balances and charges', 'deposits ' || -d.total || ', balances ' || w.total || ', charges ' || r.total
     FROM (SELECT coalesce(sum(amount), 0) AS total FROM ledger_entries e JOIN ledger_accounts a ON a.id = e.account_id AND a.kind = 'deposits') d,
          (SELECT coalesce(sum(balance), 0) AS total FROM wallets) w,
-         (SELECT coalesce(sum(amount), 0) AS total FROM ledger_entries e JOIN ledger_accounts a ON a.id = e.account_id AND a.kind = 'revenue') r
+         (SELECT coalesce(sum(amount), 0) AS total FROM ledger_entries e JOIN ledger_accounts a ON a.id = e.account_id AND a.kind = 'revenue'
+           JOIN ledger_transfers t ON t.id = e.transfer_id AND t.kind = 'charge') r
    WHERE -d.total <> w.total + r.total
   UNION ALL
   SELECT 'leased under a limit is the sum of its leases', 'pool ' || p.id || ' has ' || p.leased || ', leases ' || coalesce(l.total, 0)

@@ -88,6 +88,7 @@ const END_VALUES = `
  *                                                                      └─► spendings per budget pool, locked likewise ─► used, leases
  *
  * A budget that an execution used up above its lease is a fault (check-ledger finds it), but money is never kept from the books by a limit.
+ * What goes to suspense is usage that was not billed; where more was charged than a price accounts for (settle.ts), it is that part of the revenue.
  * Nothing here joins two lists of the batch: Postgres cannot know how long they are and would compare each with each.
  */
 const POST = {
@@ -112,7 +113,7 @@ const POST = {
       SELECT ${START_VALUES}, ${END_VALUES} FROM terminals
       ON CONFLICT (id) DO UPDATE SET ${CHANGES}
        WHERE stored.ended_at IS NULL AND stored.epoch = excluded.epoch
-      RETURNING id, organization_id, wallet_id, outcome, charge, suspense, budgets, budget_use
+      RETURNING id, organization_id, wallet_id, outcome, rated_cost, charge, suspense, budgets, budget_use
     ), announced AS (
       ${ANNOUNCE_SETTLED}
       RETURNING 1
@@ -126,7 +127,7 @@ const POST = {
         FROM settled JOIN ledger_accounts AS wallet USING (wallet_id) WHERE charge > 0
       UNION ALL
       SELECT nextval('ledger_transfers_id_seq'), 'suspense', id, suspense,
-             (SELECT id FROM ledger_accounts WHERE kind = 'unbilled_usage'), (SELECT id FROM ledger_accounts WHERE kind = 'suspense')
+             (SELECT id FROM ledger_accounts WHERE kind = CASE WHEN charge > coalesce(rated_cost, 0) THEN 'revenue' ELSE 'unbilled_usage' END), (SELECT id FROM ledger_accounts WHERE kind = 'suspense')
         FROM settled WHERE suspense > 0
     ), transfers AS (
       INSERT INTO ledger_transfers (id, reference, kind, execution_id) SELECT transfer_id, kind || ':' || execution_id, kind, execution_id FROM owed

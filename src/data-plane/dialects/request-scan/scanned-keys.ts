@@ -58,6 +58,7 @@ export const ATTACHMENT_KEYS = ['image_url', 'input_audio', 'file', 'source', 'f
 /** Keys that may name an object which a provider stores, counted below the outermost object: with one of them the request is looked at (stored-objects.ts). */
 const STORED_OBJECT_KEYS = ['file_id', 'file_ids', 'vector_store_ids', 'container', 'container_id', 'skill_id', 'audio', 'cached_content'] as const;
 
+export type CostKey = (typeof COST_KEYS)[number];
 export type ControlKey = (typeof CONTROL_KEYS)[number];
 
 const TOP_KEYS = 2048;

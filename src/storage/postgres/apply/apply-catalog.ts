@@ -111,7 +111,7 @@ async function applyOffers(application: Application, model: ConfiguredModel): Pr
   const { client } = application;
   const { rows: stored } = await client.query<StoredOffer>(
     `SELECT s.provider_id, s.provider_model, s.apis, s.stream_usage, s.via, s.price_version,
-            CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text, p.cache_write::text, p.output::text, p.image::text)::jsonb::text END AS price
+            CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text, p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text)::jsonb::text END AS price
        FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = $1 ORDER BY s.position`,
     [model.id],
   );
@@ -142,13 +142,13 @@ async function applyOffers(application: Application, model: ConfiguredModel): Pr
 
 function amountsOf({ price }: ConfiguredOffer): (string | null)[] | null {
   if (price === null) return null;
-  return [price.input, price.cachedInput, price.cacheWrite, price.output, price.image].map((amount) => amount?.toString() ?? null);
+  return [price.input, price.cachedInput, price.cacheWrite, price.hourCacheWrite, price.output, price.image].map((amount) => amount?.toString() ?? null);
 }
 
 async function insertPrice({ client }: Application, modelId: string, offer: ConfiguredOffer): Promise<string | null> {
   const { rows } = await client.query<{ version: string }>(
-    `INSERT INTO prices (model_id, provider_id, provider_model, input, cached_input, cache_write, output, image)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING version`,
+    `INSERT INTO prices (model_id, provider_id, provider_model, input, cached_input, cache_write, cache_write_1h, output, image)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING version`,
     [modelId, offer.provider, offer.providerModel, ...(amountsOf(offer) ?? [])],
   );
   return rows[0]?.version ?? null;

@@ -1,6 +1,7 @@
 // The upstream origins of a gateway process: one free list of connections for each provider's address and timeouts.
 
 import type { UpstreamFault } from '../data-plane/relay/http1/connection.ts';
+import { NameLookups } from '../data-plane/relay/http1/name-lookups.ts';
 import { UPSTREAM_TIMEOUTS, UpstreamOrigin } from '../data-plane/relay/upstream.ts';
 import type { Provider, ProviderTimeouts } from '../domain/models/catalog.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -18,9 +19,11 @@ export class ProviderOrigins {
   private readonly addresses = new WeakMap<Provider, Address>();
   private readonly faults: Counter<readonly ['provider', 'kind']>;
   private readonly clock: Clock;
+  private readonly names: NameLookups;
 
   constructor(metrics: MetricsRegistry, clock: Clock) {
     this.clock = clock;
+    this.names = new NameLookups(clock);
     this.faults = metrics.counter('tollgate_upstream_errors_total', 'Calls to providers that failed, by kind', ['provider', 'kind']);
     metrics.gauge('tollgate_upstream_open', 'Calls to providers whose reply has not ended', { read: () => this.openCalls() });
   }
@@ -48,7 +51,7 @@ export class ProviderOrigins {
     const key = [address, timeouts.connectMs, timeouts.firstByteMs, timeouts.idleMs, timeouts.totalMs].join(' ');
     let origin = this.origins.get(key);
     if (origin === undefined) {
-      origin = new UpstreamOrigin(address, timeouts, this.clock);
+      origin = new UpstreamOrigin(address, timeouts, this.clock, this.names);
       this.origins.set(key, origin);
     }
     return origin;

@@ -47,6 +47,8 @@ const POSTGRES_STOP_LIMIT_MS = 60_000;
 
 /** V8 inlines twice as much: a request's path is many small functions. 0.975 to 0.993 of the CPU per 1 KB request in five runs. */
 const GATEWAY_OPTIONS = ['--max-inlined-bytecode-size-cumulative=2000'];
+/** The spool is synced in libuv's threads (4 by default), which look-ups of names share: two of providers' names at most, and what else Node looks up. */
+const GATEWAY_ENVIRONMENT = { UV_THREADPOOL_SIZE: '8' };
 
 export class Supervisor {
   readonly #plan: SupervisorPlan;
@@ -135,7 +137,7 @@ export class Supervisor {
       clock: this.#clock,
       fork: () =>
         fork(plan.module, typeof plan.args === 'function' ? plan.args() : plan.args, {
-          env: this.#plan.environment() as NodeJS.ProcessEnv,
+          env: { ...(role === 'gateway' ? GATEWAY_ENVIRONMENT : {}), ...this.#plan.environment() } as NodeJS.ProcessEnv,
           execArgv: [...process.execArgv, ...(role === 'gateway' ? GATEWAY_OPTIONS : [])],
           // stdout is the supervisor's own; what a process says goes to stderr.
           stdio: ['ignore', 2, 2, 'ipc'],

@@ -4,6 +4,7 @@
 import type { ProviderTimeouts } from '../../domain/models/catalog.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { Connection, type ConnectionKeeper, type ExchangeListener, type UpstreamFault } from './http1/connection.ts';
+import { NameLookups } from './http1/name-lookups.ts';
 import type { Peer } from './http1/open-socket.ts';
 import type { ReplyHead, ReplyHeaders } from './http1/reply-head.ts';
 import { requestHead, type UpstreamRequest } from './http1/request-head.ts';
@@ -39,14 +40,14 @@ export class UpstreamOrigin implements ConnectionKeeper {
   private readonly free: Connection[] = [];
   private closing = false;
 
-  constructor(origin: string, timeouts: UpstreamTimeouts = UPSTREAM_TIMEOUTS, clock: Clock = systemClock) {
+  constructor(origin: string, timeouts: UpstreamTimeouts = UPSTREAM_TIMEOUTS, clock: Clock = systemClock, names = new NameLookups(clock)) {
     this.origin = origin;
     this.timeouts = timeouts;
     this.clock = clock;
     const url = new URL(origin);
     const isTls = url.protocol === 'https:';
     const port = url.port === '' ? (isTls ? 443 : 80) : Number(url.port);
-    this.peer = { isTls, host: url.hostname.replace(/^\[|\]$/g, ''), port, session: null };
+    this.peer = { isTls, host: url.hostname.replace(/^\[|\]$/g, ''), port, lookup: names.lookup, session: null };
     this.host = url.host;
   }
 

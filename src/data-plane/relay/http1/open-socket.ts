@@ -1,7 +1,7 @@
 // Opens the socket of a connection to a provider: plain, or TLS with the provider's certificate checked.
 
 import type { Buffer } from 'node:buffer';
-import { isIP, type OnReadOpts, connect as openPlain, type Socket } from 'node:net';
+import { isIP, type LookupFunction, type OnReadOpts, connect as openPlain, type Socket } from 'node:net';
 import { connect as openTls } from 'node:tls';
 
 /** Where connections go to. */
@@ -10,6 +10,7 @@ export interface Peer {
   /** A name, or an address without brackets. */
   readonly host: string;
   readonly port: number;
+  readonly lookup: LookupFunction;
   /** The last TLS session, with which the next connection saves a round trip. */
   session: Buffer | null;
 }
@@ -21,10 +22,10 @@ export interface SocketOwner {
   readonly onSession: (session: Buffer) => void;
 }
 
-export function openSocket({ isTls, host, port, session }: Peer, { onread, onConnected, onSession }: SocketOwner): Socket {
-  if (!isTls) return openPlain({ host, port, onread }, onConnected);
+export function openSocket({ isTls, host, port, lookup, session }: Peer, { onread, onConnected, onSession }: SocketOwner): Socket {
+  if (!isTls) return openPlain({ host, port, lookup, onread }, onConnected);
   // An address is no name to ask for (RFC 6066 3); the certificate is checked against it all the same.
   const servername = isIP(host) === 0 ? host : '';
-  const options = { host, port, onread, servername, ALPNProtocols: ['http/1.1'], ...(session === null ? {} : { session }) };
+  const options = { host, port, lookup, onread, servername, ALPNProtocols: ['http/1.1'], ...(session === null ? {} : { session }) };
   return openTls(options, onConnected).on('session', onSession);
 }

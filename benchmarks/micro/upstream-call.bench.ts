@@ -103,7 +103,9 @@ function cutHeaders(): string[] {
 
 measure("the headers of an SDK's request cut out, which the next row has too", () => cutHeaders().length);
 function writeHead(clientHeaders: string[]): number {
-  const head = requestHead({ ...REQUEST, headers: forwardedHeaders(clientHeaders) }, 'api.provider.example') ?? '';
+  const headers = forwardedHeaders(clientHeaders);
+  if ('kind' in headers) throw new Error(headers.kind);
+  const head = requestHead({ ...REQUEST, headers }, 'api.provider.example') ?? '';
   return HEAD.write(head, 0, head.length, 'latin1');
 }
 
@@ -134,6 +136,7 @@ async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, roomBytes: 
       onReplyData: () => undefined,
       onReplyPause: () => undefined,
       onReplyEnd: over,
+      onKeyRefused: over,
       onReplyFault: over,
     };
     origin.call({ ...REQUEST, body }, listener, false);

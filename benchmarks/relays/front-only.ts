@@ -79,6 +79,10 @@ class PlainRelay implements ReplyListener, BodySink, ClientWatch {
     this.#keepNewest();
   }
 
+  onKeyRefused(): void {
+    this.onReplyFault();
+  }
+
   onReplyFault(): void {
     slabs.release(this.#slab);
     if (this.#begun) this.#exchange.cut();

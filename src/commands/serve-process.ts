@@ -45,7 +45,7 @@ export async function serveProcess({ name, outlastsGateways, start }: ServingPro
         port: config.adminPort,
         orNext: !config.given.has('ADMIN_PORT'),
         metrics: async () => metrics.render(),
-        notReady: async () => (lifecycle.serves ? lifecycle.notReady() : [name]),
+        readiness: async () => (lifecycle.serves ? lifecycle.readiness() : { notReady: [name], impaired: [] }),
       });
   if (admin === null && !supervised)
     throw new StartFault(`ADMIN_PORT: port ${config.adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);

@@ -24,6 +24,7 @@ import { readClientRequestId, readTags } from './metering/client-labels.ts';
 import { Execution, type ExecutionOwner, type Metering } from './metering/execution.ts';
 import type { StartParts } from './metering/record-text.ts';
 import type { RefusedRequests } from './metering/refused-requests.ts';
+import { type ForwardedHeaders, forwardedHeaders } from './relay/header-policy.ts';
 import { type Intake, type ReceivedRequest, type RequestReceiver, receiveRequest } from './relay/receive-request.ts';
 import { relay } from './relay/relay.ts';
 import type { RelayContext, RelayQuestion } from './relay/relay-question.ts';
@@ -71,6 +72,7 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   readonly dialect: Dialect;
   readonly exchange: Exchange;
   request!: ReceivedRequest;
+  headers!: ForwardedHeaders;
   read!: ReadRequest;
   offers: readonly Offer[] = NO_OFFERS;
   execution!: Execution;
@@ -178,6 +180,9 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
 
   private serve(principal: ScopedPrincipal): void {
     const { plane } = this;
+    const headers = forwardedHeaders(this.exchange.headers);
+    if ('kind' in headers) return this.refuse(headers);
+    this.headers = headers;
     const read = readRequest(this.dialect, this.request);
     if ('kind' in read) return this.refuse(read);
     this.principal = principal;

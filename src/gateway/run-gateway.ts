@@ -46,6 +46,7 @@ import { createIdentityStore } from './identity-store.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
 import { ProviderOrigins } from './provider-origins.ts';
+import { RefusedKeys } from './refused-keys.ts';
 import { createRoutingStore } from './routing-store.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
 
@@ -81,11 +82,18 @@ interface Held {
   readonly workers: WorkerPool;
   readonly slabs: SlabPool;
   readonly origins: ProviderOrigins;
+  readonly refusedKeys: RefusedKeys;
   readonly savedResponses: SavedResponses;
 }
 
+interface GatewayInService {
+  drain(limitMs: number): Promise<void>;
+  notReady(): readonly string[];
+  impaired(): readonly string[];
+}
+
 /** Resolves once the process serves. */
-export async function runGateway(given: GatewayParts): Promise<{ drain(limitMs: number): Promise<void>; notReady(): readonly string[] }> {
+export async function runGateway(given: GatewayParts): Promise<GatewayInService> {
   const parts = { ...given, clock: new TurnClock(given.clock) };
   const { config, log, clock } = parts;
   const held = await open(parts, given.clock);
@@ -117,6 +125,7 @@ export async function runGateway(given: GatewayParts): Promise<{ drain(limitMs: 
       await close(held, changes, log);
     },
     notReady: () => listNotReady(held),
+    impaired: () => held.refusedKeys.list(),
   };
 }
 
@@ -148,6 +157,7 @@ async function open({ config, log, clock, metrics }: GatewayParts, exactClock: C
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     slabs: new SlabPool({ lentBytesMax: config.bodyMemoryBytes }),
     origins: new ProviderOrigins(metrics, clock),
+    refusedKeys: new RefusedKeys({ metrics, log, clock }),
     savedResponses: new SavedResponses(findSavedResponseIn(postgres), clock),
   };
 }
@@ -174,6 +184,7 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
     originOf: (provider) => origins.originOf(provider),
     pathPrefixOf: (provider) => origins.pathPrefixOf(provider),
     onUpstreamFault: (provider, fault) => origins.countFault(provider, fault),
+    onKeyRefused: (provider, status) => held.refusedKeys.add(provider, status),
   };
   const scanner = new RequestScanner();
   const { router, previewer } = createRouter({ brand: config.brand, postgres, savedResponses, log, registry: metrics }, { relay, scanner });

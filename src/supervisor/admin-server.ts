@@ -2,6 +2,7 @@
 
 import { createServer, type Server } from 'node:http';
 import { finished } from 'node:stream/promises';
+import type { Readiness } from './messages.ts';
 import { claimPort } from './ports.ts';
 
 export interface AdminServer {
@@ -14,8 +15,8 @@ export interface AdminServerOptions {
   /** When the port is taken, take the next free one. */
   readonly orNext: boolean;
   readonly metrics: () => Promise<string>;
-  /** What is not ready, by name; empty when all is. */
-  readonly notReady: () => Promise<readonly string[]>;
+  /** Of all that should serve, each thing with the name of its process. */
+  readonly readiness: () => Promise<Readiness>;
 }
 
 const ADMIN_HOST = '127.0.0.1';
@@ -56,8 +57,9 @@ async function answer(url: string, options: AdminServerOptions): Promise<Answer>
   if (path === '/healthz') return text(200, 'ok\n');
   if (path === '/metrics') return { status: 200, contentType: METRICS_CONTENT_TYPE, body: await options.metrics() };
   if (path === '/readyz') {
-    const missing = await options.notReady();
-    return missing.length === 0 ? text(200, 'ready\n') : text(503, `not ready: ${missing.join(', ')}\n`);
+    const { notReady, impaired } = await options.readiness();
+    const first = notReady.length === 0 ? 'ready' : `not ready: ${notReady.join(', ')}`;
+    return text(notReady.length === 0 ? 200 : 503, `${[first, ...impaired].join('\n')}\n`);
   }
   return text(404, 'not found: /metrics, /healthz, /readyz are here\n');
 }

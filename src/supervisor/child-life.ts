@@ -2,7 +2,7 @@
 
 import type { ChildProcess } from 'node:child_process';
 import type { MetricsSnapshot } from '../platform/metrics.ts';
-import type { ProcessMessage, SupervisorMessage } from './messages.ts';
+import type { ProcessMessage, Readiness, SupervisorMessage } from './messages.ts';
 
 export interface Exit {
   readonly code: number | null;
@@ -63,11 +63,11 @@ export class ChildLife {
     return answer?.type === 'metrics' ? answer.snapshot : null;
   }
 
-  /** What the process lacks to serve, or null when it does not answer in time. */
-  async notReady(limitMs: number): Promise<readonly string[] | null> {
-    if (this.#endsBySignal) return [];
+  /** null: the process does not answer in time. */
+  async readiness(limitMs: number): Promise<Readiness | null> {
+    if (this.#endsBySignal) return { notReady: [], impaired: [] };
     const answer = await this.#ask('readiness', limitMs);
-    return answer?.type === 'readiness' ? answer.notReady : null;
+    return answer?.type === 'readiness' ? answer : null;
   }
 
   async #ask(type: Answer['type'], limitMs: number): Promise<Answer | null> {

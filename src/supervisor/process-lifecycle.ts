@@ -3,13 +3,15 @@
 
 import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
-import type { ProcessMessage, SupervisorMessage } from './messages.ts';
+import type { ProcessMessage, Readiness, SupervisorMessage } from './messages.ts';
 
 /** What a process does, once it serves. `limitMs` is how long it may take; what is not done by then is cut. */
 export interface Serving {
   drain(limitMs: number): Promise<void>;
   /** What it lacks to serve; default: nothing. */
   notReady?(): readonly string[];
+  /** What it serves without; default: nothing. */
+  impaired?(): readonly string[];
 }
 
 export interface LifecycleOptions {
@@ -71,14 +73,14 @@ export class ProcessLifecycle {
     return this.#isReady && !this.#ending;
   }
 
-  /** What it lacks to serve; to be asked while it serves. */
-  notReady(): readonly string[] {
-    return this.#serving?.notReady?.() ?? [];
+  /** To be asked while it serves. */
+  readiness(): Readiness {
+    return { notReady: this.#serving?.notReady?.() ?? [], impaired: this.#serving?.impaired?.() ?? [] };
   }
 
   #hear(message: SupervisorMessage): void {
     if (message.type === 'drain') void this.#end(message.limitMs, 'the supervisor said so');
-    else if (message.type === 'readiness') this.#tell({ type: 'readiness', id: message.id, notReady: this.notReady() });
+    else if (message.type === 'readiness') this.#tell({ type: 'readiness', id: message.id, ...this.readiness() });
     else this.#tell({ type: 'metrics', id: message.id, snapshot: this.#options.metrics.snapshot() });
   }
 

@@ -5,6 +5,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { MetricsSnapshot } from '../platform/metrics.ts';
 import { ChildLife, type Exit, type ReadyReport } from './child-life.ts';
+import type { Readiness } from './messages.ts';
 
 export type ProcessRole = 'gateway' | 'jobs' | 'postgres' | 'simulated-provider';
 
@@ -51,12 +52,13 @@ export class ProcessSlot {
     return this.#life?.isReady ?? false;
   }
 
-  /** Empty when what runs here serves; else this place's name, with what it says that it lacks. */
-  async notReady(limitMs: number): Promise<readonly string[]> {
+  /** What runs here says of itself, with this place's name. */
+  async readiness(limitMs: number): Promise<Readiness> {
     const life = this.#life;
-    if (life === null || !life.isReady) return [this.name];
-    const lacking = (await life.notReady(limitMs)) ?? ['no answer'];
-    return lacking.map((what) => `${this.name}: ${what}`);
+    if (life === null || !life.isReady) return { notReady: [this.name], impaired: [] };
+    const { notReady, impaired } = (await life.readiness(limitMs)) ?? { notReady: ['no answer'], impaired: [] };
+    const named = (what: string): string => `${this.name}: ${what}`;
+    return { notReady: notReady.map(named), impaired: impaired.map(named) };
   }
 
   get lives(): readonly ChildLife[] {

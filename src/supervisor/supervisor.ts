@@ -9,6 +9,7 @@ import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { MetricsRegistry, type MetricsSnapshot } from '../platform/metrics.ts';
 import { type AdminServer, startAdminServer } from './admin-server.ts';
+import type { Readiness } from './messages.ts';
 import { ProcessJournal } from './process-journal.ts';
 import { type ProcessRole, ProcessSlot } from './process-slot.ts';
 import { listenForSignals } from './shutdown-signals.ts';
@@ -170,17 +171,17 @@ export class Supervisor {
       port: adminPort,
       orNext: !adminPortIsFixed,
       metrics: () => this.#renderMetrics(),
-      notReady: () => this.#listNotReady(),
+      readiness: () => this.#readiness(),
     });
     if (admin === null)
       throw new StartFault(`ADMIN_PORT: port ${adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);
     return admin;
   }
 
-  async #listNotReady(): Promise<readonly string[]> {
-    if (this.#state !== 'serving') return [this.#state];
-    const lists = await Promise.all(this.#slots.map((slot) => slot.notReady(ANSWER_LIMIT_MS)));
-    return lists.flat();
+  async #readiness(): Promise<Readiness> {
+    if (this.#state !== 'serving') return { notReady: [this.#state], impaired: [] };
+    const all = await Promise.all(this.#slots.map((slot) => slot.readiness(ANSWER_LIMIT_MS)));
+    return { notReady: all.flatMap(({ notReady }) => notReady), impaired: all.flatMap(({ impaired }) => impaired) };
   }
 
   async #renderMetrics(): Promise<string> {

@@ -18,6 +18,7 @@ const ROWS: readonly (readonly [Refusal, number, string, string, string | null])
   [{ kind: 'model_not_a_string' }, 400, 'invalid_request_error', 'model_not_a_string', 'model'],
   [{ kind: 'invalid_field', field: 'max_tokens', reason: 'it must be a whole number' }, 400, 'invalid_request_error', 'invalid_field', 'max_tokens'],
   [{ kind: 'repeated_header', name: 'host' }, 400, 'invalid_request_error', 'repeated_header', null],
+  [{ kind: 'unsendable_header', name: 'user-agent' }, 400, 'invalid_request_error', 'unsendable_header', null],
   [{ kind: 'api_not_supported', model: 'm', api: 'messages' }, 400, 'invalid_request_error', 'api_not_supported', 'model'],
   [{ kind: 'unknown_model', model: 'no/such' }, 404, 'invalid_request_error', 'model_not_found', 'model'],
   [{ kind: 'unknown_path', path: '/v2' }, 404, 'invalid_request_error', 'unknown_path', null],
@@ -32,6 +33,7 @@ const ROWS: readonly (readonly [Refusal, number, string, string, string | null])
   [{ kind: 'internal_error' }, 500, 'server_error', 'internal_error', null],
   [{ kind: 'upstream_unreachable' }, 502, 'server_error', 'upstream_unreachable', null],
   [{ kind: 'upstream_timeout' }, 502, 'server_error', 'upstream_timeout', null],
+  [{ kind: 'provider_unavailable' }, 502, 'server_error', 'provider_unavailable', null],
   [{ kind: 'draining' }, 503, 'server_error', 'draining', null],
 ];
 

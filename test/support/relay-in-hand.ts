@@ -76,7 +76,7 @@ export class RelayInHand {
     const scanned = scanner.scan(body);
     const modelAt = scanned.valueOf('model');
     const read = { requestedModel: 'm', modelAt, bounds: { streamed: true, outputTokensMax: null, answers: 1 } };
-    const question = { exchange, dialect, request: { slab, body, scanned, form: null }, read, execution, tokenizer: 'o200k_base', ownHeaders: [] };
+    const question = { exchange, dialect, request: { slab, body, scanned, form: null }, headers: [], read, execution, tokenizer: 'o200k_base', ownHeaders: [] };
     const context = {
       slabs: { release: () => undefined },
       // No piece comes close behind another, so none is gathered.

@@ -21,8 +21,8 @@ export interface ToldReply {
   status: number | null;
   headers: ReplyHeaders;
   body: string;
-  /** `end`, or the fault; null while neither was told. */
-  end: 'end' | UpstreamFault | null;
+  /** `end`, or the fault; null while none was told. */
+  end: 'end' | 'key_refused' | UpstreamFault | null;
 }
 
 /** What one listener was told, and how to wait for it. Being told anything after the end, or the end twice, is an error. */
@@ -62,6 +62,11 @@ export class ToldCall {
         onReplyEnd: () => {
           open();
           reply.end = 'end';
+          ended.resolve(reply);
+        },
+        onKeyRefused: () => {
+          open();
+          reply.end = 'key_refused';
           ended.resolve(reply);
         },
         onReplyFault: (fault) => {

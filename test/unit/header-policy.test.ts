@@ -105,6 +105,24 @@ describe('request headers', () => {
     assert.equal(forwardedHeaders(client), lines);
   });
 
+  test('a value of any UTF-8 goes along as the bytes it came in, also for a client that comes again', () => {
+    for (const value of ['d\u00e9', 'Zürich \u{1f600}', '\u0080', '日本', 'tab\there']) {
+      const bytes = Buffer.from(value).toString('latin1');
+      for (let round = 0; round < 2; round++) {
+        const { text } = sharedLines([...client, 'openai-beta', value]);
+        assert.ok(text?.endsWith(`openai-beta: ${bytes}\r\n`));
+      }
+      assert.deepEqual(forwardedHeaders(['idempotency-key', value]), ['idempotency-key', bytes]);
+    }
+  });
+
+  test('a value that cannot be written is refused by its name, where it would go along', () => {
+    for (const value of ['d\ufffd', 'a\x7f', 'a\x01b', 'a\r\nb: c', '\0']) {
+      assert.deepEqual(forwardedHeaders([...client, 'openai-beta', value]), { kind: 'unsendable_header', name: 'openai-beta' });
+      assert.ok(forwardedHeaders([...client, 'x-not-listed', value]) instanceof HeaderLines);
+    }
+  });
+
   test('among many clients each gets its own', () => {
     for (let round = 0; round < 3; round++) {
       for (let index = 0; index < 40; index++) {
@@ -116,7 +134,8 @@ describe('request headers', () => {
   });
 
   test('what would end a line early is refused each time', () => {
-    for (let round = 0; round < 3; round++) assert.equal(sharedLines(['user-agent', 'a\r\nx-planted: b']).text, null);
+    const refused = { kind: 'unsendable_header', name: 'user-agent' };
+    for (let round = 0; round < 3; round++) assert.deepEqual(forwardedHeaders(['user-agent', 'a\r\nx-planted: b']), refused);
   });
 
   test('the credential goes where the provider wants it', () => {

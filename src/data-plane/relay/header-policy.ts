@@ -1,7 +1,9 @@
 // Which headers pass, in both directions: an allowlist (DESIGN 3). Credentials, cookies, hop-by-hop fields, brand headers and client labels
 // are not on it, so they never reach a provider, and no provider credential or account name comes back.
 
+import { Buffer } from 'node:buffer';
 import type { Provider } from '../../domain/models/catalog.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { HeaderLines } from './http1/request-head.ts';
 
 const REQUEST_NAMES = new Set(['accept', 'accept-language', 'content-type', 'user-agent', 'idempotency-key']);
@@ -69,8 +71,11 @@ let oldestSeen = 0;
 /** Another one in each request, so a request that has it is like none before it, and to remember it would only push out one that comes again. */
 const OWN_TO_A_REQUEST = 'idempotency-key';
 
-/** Of the client's headers those that go along to the provider: names and values, alternating, or the lines that requests of late had too. */
-export function forwardedHeaders(clientHeaders: readonly string[]): readonly string[] | HeaderLines {
+/** The client's headers that go along to the provider: names and values, alternating, or the lines that recent requests had too. */
+export type ForwardedHeaders = readonly string[] | HeaderLines;
+
+/** A refusal names a header that would go along and cannot be written. */
+export function forwardedHeaders(clientHeaders: readonly string[]): ForwardedHeaders | Refusal {
   for (const known of seen) if (matches(known.pattern, clientHeaders)) return known.lines;
   let comesAgain = true;
   const headers: string[] = [];
@@ -79,7 +84,11 @@ export function forwardedHeaders(clientHeaders: readonly string[]): readonly str
     const name = clientHeaders[index] as string;
     const value = clientHeaders[index + 1] as string;
     const passes = decide(name, requestDecisions, REQUEST_NAMES, REQUEST_PREFIXES, REQUEST_NAMES_REFUSED);
-    if (passes) headers.push(name, value);
+    if (passes) {
+      const written = writtenValue(value);
+      if (written === null) return { kind: 'unsendable_header', name };
+      headers.push(name, written);
+    }
     pattern.push(name, passes ? value : null);
     if (name === OWN_TO_A_REQUEST) comesAgain = false;
   }
@@ -88,6 +97,17 @@ export function forwardedHeaders(clientHeaders: readonly string[]): readonly str
   seen[oldestSeen] = { pattern, lines };
   oldestSeen = (oldestSeen + 1) % SEEN_MAX;
   return lines;
+}
+
+const PLAIN_VALUE = /^[\t\x20-\x7e]*$/;
+/** Control characters, and what uWebSockets.js puts for bytes that are no UTF-8: what was sent there is not known any more. */
+// oxlint-disable-next-line no-control-regex -- they are what is looked for
+const UNSENDABLE = /[\x00-\x08\x0a-\x1f\x7f\ufffd]/;
+
+/** The bytes that the client sent, one character each, as a head is written; uWebSockets.js has read them as UTF-8. null: they cannot be written. */
+function writtenValue(value: string): string | null {
+  if (PLAIN_VALUE.test(value)) return value;
+  return UNSENDABLE.test(value) ? null : Buffer.from(value, 'utf8').toString('latin1');
 }
 
 function matches(pattern: readonly (string | null)[], headers: readonly string[]): boolean {

@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer';
 import type { Provider } from '../../domain/models/catalog.ts';
 import { type ClientWatch, type Exchange, NO_HEADERS } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { forwardedHeaders, ownUpstreamHeaders } from './header-policy.ts';
+import { type ForwardedHeaders, forwardedHeaders, ownUpstreamHeaders } from './header-policy.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from './http1/reply-head.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
@@ -19,17 +19,21 @@ export interface PassThroughContext {
   originOf(provider: Provider): UpstreamOrigin;
   pathPrefixOf(provider: Provider): string;
   onUpstreamFault(provider: Provider, fault: UpstreamFault): void;
+  onKeyRefused(provider: Provider, status: number): void;
 }
 
 /** Sends the request's method and query to `path` of the provider and relays what it answers. Sees to its end by itself. */
 export function passThrough(exchange: Exchange, provider: Provider, path: string, context: PassThroughContext): void {
-  new PassThrough(exchange, provider, context).send(path);
+  const headers = forwardedHeaders(exchange.headers);
+  if ('kind' in headers) exchange.refuse(headers);
+  else new PassThrough(exchange, provider, headers, context).send(path);
 }
 
 class PassThrough implements ReplyListener, OpenRelay, ClientWatch, WriterOwner {
   openIndex = -1;
   private readonly exchange: Exchange;
   private readonly provider: Provider;
+  private readonly headers: ForwardedHeaders;
   private readonly context: PassThroughContext;
   private readonly writer: ReplyWriter;
   private call: UpstreamCall | null = null;
@@ -40,9 +44,10 @@ class PassThrough implements ReplyListener, OpenRelay, ClientWatch, WriterOwner 
   /** Since when the client has taken nothing of what waits for it; 0: nothing waits. */
   private blockedAtMs = 0;
 
-  constructor(exchange: Exchange, provider: Provider, context: PassThroughContext) {
+  constructor(exchange: Exchange, provider: Provider, headers: ForwardedHeaders, context: PassThroughContext) {
     this.exchange = exchange;
     this.provider = provider;
+    this.headers = headers;
     this.context = context;
     this.startedAtMs = context.clock.monotonicMs();
     this.writer = new ReplyWriter(exchange, this);
@@ -87,7 +92,7 @@ class PassThrough implements ReplyListener, OpenRelay, ClientWatch, WriterOwner 
       method: exchange.route.method,
       path: upstreamPath(context.pathPrefixOf(provider), this.path, exchange.query),
       ownHeaders: ownUpstreamHeaders(provider),
-      headers: forwardedHeaders(exchange.headers),
+      headers: this.headers,
       body: null,
     };
     this.call = context.originOf(provider).call(request, this, this.retriedStale);
@@ -109,6 +114,11 @@ class PassThrough implements ReplyListener, OpenRelay, ClientWatch, WriterOwner 
   onReplyEnd(): void {
     this.upstreamEnded = true;
     this.flush();
+  }
+
+  onKeyRefused(status: number): void {
+    this.context.onKeyRefused(this.provider, status);
+    this.exchange.refuse({ kind: 'provider_unavailable' });
   }
 
   onReplyFault(fault: UpstreamFault): void {

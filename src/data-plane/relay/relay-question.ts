@@ -8,6 +8,7 @@ import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
 import type { Dialect, ReadRequest } from '../dialects/dialect.ts';
 import type { Execution } from '../metering/execution.ts';
+import type { ForwardedHeaders } from './header-policy.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import type { OpenRelays } from './open-relays.ts';
 import type { ReceivedRequest } from './receive-request.ts';
@@ -25,6 +26,8 @@ export interface RelayContext {
   /** Path prefix of a provider's base URL, without a trailing slash. */
   pathPrefixOf(provider: Provider): string;
   onUpstreamFault(provider: Provider, fault: UpstreamFault): void;
+  /** The provider does not accept the key that it was called with. */
+  onKeyRefused(provider: Provider, status: number): void;
 }
 
 export interface RelayQuestion {
@@ -33,6 +36,8 @@ export interface RelayQuestion {
   readonly organizationId: string;
   readonly dialect: Dialect;
   readonly request: ReceivedRequest;
+  /** The client's, for the provider. */
+  readonly headers: ForwardedHeaders;
   readonly read: ReadRequest;
   readonly execution: Execution;
   /** First to last; the next one serves when one cannot be reached. */

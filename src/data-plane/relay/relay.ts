@@ -17,10 +17,11 @@ import type { ReplyWatch } from '../dialects/dialect.ts';
 import type { StreamProgress } from '../dialects/stream-end.ts';
 import { UsageChunkFilter } from '../dialects/usage-chunk-filter.ts';
 import { type ExecutionOwner, type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
-import { type CountQuestion, countUsage, reportedUsage } from '../metering/measure-usage.ts';
+import { countUsage, reportedUsage } from '../metering/measure-usage.ts';
 import { BurstPace, type PacedStream } from './burst-pace.ts';
+import { countQuestion } from './count-question.ts';
 import { COOLDOWN_STATUSES, FAILOVER_STATUSES } from './failover-statuses.ts';
-import { forwardedHeaders, ownUpstreamHeaders } from './header-policy.ts';
+import { ownUpstreamHeaders } from './header-policy.ts';
 import { HeldBytes } from './held-bytes.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from './http1/reply-head.ts';
@@ -109,7 +110,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
         method: 'POST',
         path: upstreamPath(this.context.pathPrefixOf(provider), this.question.dialect.upstreamPath, this.question.exchange.query),
         ownHeaders: ownUpstreamHeaders(provider),
-        headers: forwardedHeaders(this.question.exchange.headers),
+        headers: this.question.headers,
         body: this.request.bodyFor(this.offer),
       },
       this,
@@ -126,7 +127,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     if (FAILOVER_STATUSES.has(status) && this.nextOffer()) {
       // Nothing of this reply was relayed, and a provider does not bill it: the next offer serves (DESIGN 3).
       this.call?.discard();
-      this.attempt();
+      this.attemptNext();
       return;
     }
     this.providerStatus = status;
@@ -188,9 +189,28 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     }
   }
 
+  onKeyRefused(status: number): void {
+    this.context.onKeyRefused(this.offer.provider, status);
+    if (this.nextOffer()) this.attemptNext();
+    else this.refuse('provider_refused', 'provider_key_refused', { kind: 'provider_unavailable' });
+  }
+
+  /** What throws here must not leave a call that nobody waits for. */
+  private attemptNext(): void {
+    try {
+      this.attempt();
+    } catch (thrown) {
+      this.fail(thrown);
+    }
+  }
+
   private refuseFault(fault: UpstreamFault): void {
     const refusal: Refusal = fault === 'first_byte_timeout' ? { kind: 'upstream_timeout' } : { kind: 'upstream_unreachable' };
-    this.endWithoutReply(fault === 'connect_failed' ? 'connect_failed' : 'no_reply', fault, () => {
+    this.refuse(fault === 'connect_failed' ? 'connect_failed' : 'no_reply', fault, refusal);
+  }
+
+  private refuse(outcome: Outcome, errorCode: string, refusal: Refusal): void {
+    this.endWithoutReply(outcome, errorCode, () => {
       this.question.exchange.refuse(refusal, this.question.ownHeaders);
       this.close();
     });
@@ -297,24 +317,9 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     if (rule === 'nothing') this.end(outcome, NO_USAGE);
     else if (report.usage !== null || !dialect.countable) this.end(outcome, report);
     else
-      this.count(report)
+      countUsage(countQuestion(this.question, this.request.body, this.relayed, this.isStream), this.context.workers, report)
         .then((measured) => this.end(outcome, measured))
         .catch((fault: unknown) => this.fail(fault));
-  }
-
-  private count(report: MeasuredUsage): Promise<MeasuredUsage> {
-    const { dialect, execution, tokenizer } = this.question;
-    const bounds = execution.admission.tokenBounds;
-    const question = {
-      api: dialect.api as CountQuestion['api'],
-      encoding: tokenizer,
-      request: this.request.body,
-      relayed: this.relayed,
-      responseIsStream: this.isStream,
-      inputTokensMax: bounds?.inputTokensMax ?? this.request.body.length,
-      outputTokensMax: bounds?.outputTokensMax ?? this.relayed.totalBytes,
-    };
-    return countUsage(question, this.context.workers, report);
   }
 
   private end(outcome: Outcome, measured: MeasuredUsage): void {

@@ -1,6 +1,7 @@
 // Calls to providers: one connection per call at a time, a free list of kept connections per origin, every end told exactly once.
 // No cap and no pipelining: a stream that queues behind another has its first byte seconds late (PERFORMANCE 3).
 
+import { Buffer } from 'node:buffer';
 import type { ProviderTimeouts } from '../../domain/models/catalog.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { Connection, type ConnectionKeeper, type ExchangeListener, type UpstreamFault } from './http1/connection.ts';
@@ -8,6 +9,7 @@ import { NameLookups } from './http1/name-lookups.ts';
 import type { Peer } from './http1/open-socket.ts';
 import type { ReplyHead, ReplyHeaders } from './http1/reply-head.ts';
 import { requestHead, type UpstreamRequest } from './http1/request-head.ts';
+import { EXAMINED_BYTES_MAX, refusesKey } from './refused-key.ts';
 
 export type UpstreamTimeouts = Readonly<Required<ProviderTimeouts>>;
 
@@ -21,6 +23,8 @@ export interface ReplyListener {
   /** All that one read of the socket brought has been told, and the reply goes on. */
   onReplyPause(): void;
   onReplyEnd(): void;
+  /** The provider does not accept the key of the call, and nothing more is told of it. Instead of `onReplyStart`. */
+  onKeyRefused(status: number): void;
   /** Not called after `abort`. */
   onReplyFault(fault: UpstreamFault): void;
 }
@@ -130,6 +134,8 @@ export class UpstreamCall implements ExchangeListener {
   private done = false;
   private discarding = false;
   private discardedBytes = 0;
+  /** null: there is nothing to find out about the reply. */
+  private examined: ExaminedReply | null = null;
 
   constructor(origin: UpstreamOrigin, listener: ReplyListener) {
     this.origin = origin;
@@ -137,30 +143,69 @@ export class UpstreamCall implements ExchangeListener {
   }
 
   onHead(head: ReplyHead): void {
-    this.listener.onReplyStart(head.status, head.headers);
+    const { status } = head;
+    if (status === 401) this.refuseKey(status);
+    else if (status === 400 || status === 403) this.examined = new ExaminedReply(head, () => this.examineLate());
+    else this.listener.onReplyStart(status, head.headers);
   }
 
   onBody(bytes: Buffer): void {
-    if (!this.discarding) {
+    if (this.examined !== null) {
+      if (this.examined.hold(bytes)) this.examine();
+    } else if (!this.discarding) {
       this.listener.onReplyData(bytes);
-      return;
+    } else {
+      this.discardedBytes += bytes.length;
+      if (this.discardedBytes > DISCARDED_BYTES_MAX) this.abort();
     }
-    this.discardedBytes += bytes.length;
-    if (this.discardedBytes > DISCARDED_BYTES_MAX) this.abort();
   }
 
   onPause(): void {
-    if (!this.discarding) this.listener.onReplyPause();
+    if (!this.discarding && this.examined === null) this.listener.onReplyPause();
   }
 
   onEnd(): void {
+    this.examine();
     if (!this.settle() || this.discarding) return;
     this.listener.onReplyEnd();
   }
 
   onFault(fault: UpstreamFault): void {
+    this.examine();
     if (!this.settle() || this.discarding) return;
     this.listener.onReplyFault(fault);
+  }
+
+  /** What is here of a reply that may refuse the key decides: it does, or all of it goes on to the listener. */
+  private examine(): void {
+    const { examined } = this;
+    if (examined === null) return;
+    this.examined = null;
+    const { status, headers } = examined.head;
+    const body = examined.end();
+    if (refusesKey(status, body)) {
+      this.refuseKey(status);
+      return;
+    }
+    this.listener.onReplyStart(status, headers);
+    if (body.length > 0 && !this.done) this.listener.onReplyData(body);
+  }
+
+  /** The rest of the reply has not come in time. */
+  private examineLate(): void {
+    try {
+      this.examine();
+      this.onPause();
+    } catch (fault) {
+      process.emitWarning(fault instanceof Error ? fault : String(fault));
+      this.abort();
+      this.listener.onReplyFault('cut');
+    }
+  }
+
+  private refuseKey(status: number): void {
+    this.discard();
+    this.listener.onKeyRefused(status);
   }
 
   /** Its request has begun to go out. */
@@ -172,6 +217,8 @@ export class UpstreamCall implements ExchangeListener {
   private settle(): boolean {
     if (this.done) return false;
     this.done = true;
+    this.examined?.end();
+    this.examined = null;
     this.origin.openCalls -= 1;
     return true;
   }
@@ -195,5 +242,34 @@ export class UpstreamCall implements ExchangeListener {
   /** Cuts the call: the provider sees its connection close. The listener hears nothing more. */
   abort(): void {
     if (this.settle()) this.connection?.abort();
+  }
+}
+
+/** So long the decision waits for the rest of a reply. */
+const EXAMINING_MS = 2_000;
+
+/** A reply that may mean a refused key, held back until that is known. */
+class ExaminedReply {
+  readonly head: ReplyHead;
+  private readonly chunks: Buffer[] = [];
+  private bytes = 0;
+  private readonly timer: NodeJS.Timeout;
+
+  constructor(head: ReplyHead, onLate: () => void) {
+    this.head = head;
+    this.timer = setTimeout(onLate, EXAMINING_MS);
+  }
+
+  /** True: that is enough. */
+  hold(chunk: Buffer): boolean {
+    this.chunks.push(Buffer.from(chunk));
+    this.bytes += chunk.length;
+    return this.bytes >= EXAMINED_BYTES_MAX;
+  }
+
+  /** All that was held. */
+  end(): Buffer {
+    clearTimeout(this.timer);
+    return Buffer.concat(this.chunks);
   }
 }

@@ -14,6 +14,7 @@ export interface ProviderPath {
   readonly originOf: (provider: Provider) => UpstreamOrigin;
   readonly pathPrefixOf: (provider: Provider) => string;
   readonly onUpstreamFault: (provider: Provider, fault: UpstreamFault) => void;
+  readonly onKeyRefused: (provider: Provider, status: number) => void;
   readonly cooldowns: Cooldowns;
   readonly clock: Clock;
 }
@@ -106,6 +107,11 @@ class ProviderExchange {
 
   onReplyEnd(): void {
     this.end(this.status === 200 ? Buffer.concat(this.chunks) : isRefusal(this.status) ? 'refused' : 'error');
+  }
+
+  onKeyRefused(status: number): void {
+    this.through.onKeyRefused(this.question.offer.provider, status);
+    this.end('error');
   }
 
   onReplyFault(fault: UpstreamFault): void {

@@ -52,6 +52,13 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: ({ name }) => `The header ${quoteShort(name)} appears more than once.`,
     advice: 'Send it once.',
   },
+  unsendable_header: {
+    status: 400,
+    family: 'request',
+    retryable: false,
+    summary: ({ name }) => `The header ${quoteShort(name)} holds bytes that cannot be sent on to a provider.`,
+    advice: 'Send its value as UTF-8 without control characters, or leave it out.',
+  },
   body_too_large: {
     status: 413,
     family: 'request',
@@ -299,6 +306,14 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     retryAfterMs: SECOND_MS,
     summary: 'The provider did not answer in time.',
     advice: RETRY_LATER,
+  },
+  provider_unavailable: {
+    // A provider does not accept the service's own credentials: that is the operator's to mend, and nobody else's business.
+    status: 502,
+    family: 'service',
+    retryable: false,
+    summary: 'No provider of this model could serve the request.',
+    advice: 'The operator of the service has been told; another model may serve it.',
   },
   internal_error: {
     // A bug: the same request most likely meets it again, and may have reached a provider before. Not for clients to repeat by themselves.

@@ -35,6 +35,7 @@ export type Refusal =
   | { readonly kind: 'length_required' }
   | { readonly kind: 'transfer_encoding_refused' }
   | { readonly kind: 'repeated_header'; readonly name: string }
+  | { readonly kind: 'unsendable_header'; readonly name: string }
   | { readonly kind: 'body_too_large'; readonly limitBytes: number }
   | { readonly kind: 'request_timeout' }
   | { readonly kind: 'unsupported_media_type'; readonly expected?: string }
@@ -86,6 +87,7 @@ export type Refusal =
   | ({ readonly kind: 'upstream_unreachable' } & Later)
   | ({ readonly kind: 'upstream_timeout' } & Later)
   | ({ readonly kind: 'store_busy' } & Later)
+  | { readonly kind: 'provider_unavailable' }
   | { readonly kind: 'internal_error' }
   | ({ readonly kind: 'overloaded' } & Later)
   | ({ readonly kind: 'draining' } & Later);

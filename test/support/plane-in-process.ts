@@ -189,6 +189,7 @@ export class PlaneInProcess {
       originOf: (provider) => origins.originOf(provider),
       pathPrefixOf: (provider) => origins.pathPrefixOf(provider),
       onUpstreamFault: (provider, fault) => origins.countFault(provider, fault),
+      onKeyRefused: () => undefined,
     };
     const routingMetrics = new RoutingMetrics(metrics);
     const router = new Router({

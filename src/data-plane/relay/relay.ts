@@ -183,7 +183,8 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     }
     try {
       if (!this.question.exchange.closed && this.moveOn(fault)) this.attempt();
-      else this.refuseFault(fault);
+      else if (fault === 'first_byte_timeout') this.refuse('no_reply', fault, { kind: 'upstream_timeout' });
+      else this.refuse(fault === 'connect_failed' ? 'connect_failed' : 'no_reply', fault, { kind: 'upstream_unreachable' });
     } catch (thrown) {
       this.fail(thrown);
     }
@@ -202,11 +203,6 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     } catch (thrown) {
       this.fail(thrown);
     }
-  }
-
-  private refuseFault(fault: UpstreamFault): void {
-    const refusal: Refusal = fault === 'first_byte_timeout' ? { kind: 'upstream_timeout' } : { kind: 'upstream_unreachable' };
-    this.refuse(fault === 'connect_failed' ? 'connect_failed' : 'no_reply', fault, refusal);
   }
 
   private refuse(outcome: Outcome, errorCode: string, refusal: Refusal): void {

@@ -18,6 +18,7 @@ export function serveSavedResponse(plane: DataPlane, operation: '' | '/cancel' |
     if (!RESPONSE_ID.test(responseId)) return exchange.refuse({ kind: 'response_not_found' });
     const saved = await plane.savedResponses.find(principal, responseId);
     if (exchange.closed) return;
+    if (saved === 'busy') return exchange.refuse({ kind: 'billing_unavailable' });
     // Foreign and absent look the same (DESIGN 5).
     if (typeof saved === 'string') return exchange.refuse({ kind: 'response_not_found' });
     const provider = plane.catalog().providers.get(saved.provider);

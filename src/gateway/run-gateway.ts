@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import type { CompleteConfig } from '../config.ts';
 import { ChangeMeter } from '../control-plane/change-meter.ts';
 import { ReportForwarder } from '../control-plane/reports/forward-report.ts';
+import { COUNTS } from '../data-plane/admission/admit.ts';
 import { AllowanceLeases } from '../data-plane/admission/allowance-leases.ts';
 import { Cooldowns } from '../data-plane/admission/cooldowns.ts';
+import { OrganizationQueues } from '../data-plane/admission/organization-queues.ts';
 import { SavedResponses } from '../data-plane/catalog/saved-responses.ts';
 import { RequestScanner } from '../data-plane/dialects/request-scan/request-scanner.ts';
 import { Authenticator, type FindPrincipal } from '../data-plane/identity/authenticate.ts';
@@ -195,7 +197,7 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
     authenticator,
     catalog: () => catalog.serving,
     intake: { slabs, scanner, bodyLimitBytes: config.bodyLimitBytes },
-    gate: { leases, workers, clock },
+    gate: { leases, workers, counts: new OrganizationQueues(COUNTS), clock },
     savedResponses,
     refusedRequests: new RefusedRequests({ journal, clock, nextExecutionId, canRecord, metrics }),
     metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },

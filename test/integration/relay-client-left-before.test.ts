@@ -16,8 +16,6 @@ const ROUNDS = 10;
 const chatBody = (model: string, words = 'hello there, how are you today?'): string =>
   JSON.stringify({ model, max_tokens: 10, messages: [{ role: 'user', content: words }] });
 
-const NEAR_THE_EDGE = principalOf('near-the-edge');
-
 interface Case {
   readonly name: string;
   readonly gate: keyof PlaneInProcess['gates'];
@@ -38,9 +36,17 @@ const CASES: readonly Case[] = [
     gate: 'continuation',
     path: RESPONSES,
     body: (round) => JSON.stringify({ model: 'sim/small', input: 'go on', max_output_tokens: 10, previous_response_id: `resp_${round}` }),
+    // Of one organization so many are looked up at a time.
+    lookUps: 8,
   },
   { name: 'the route of its turn', gate: 'route', path: CHAT, body: (round) => chatBody(VIRTUAL_MODEL, `a turn of its own, number ${round}, all new`) },
-  { name: 'its exact count', gate: 'counting', path: CHAT, body: () => chatBody('sim/small', 'word '.repeat(400)), key: () => 'key-near-the-edge' },
+  {
+    name: 'its exact count',
+    gate: 'counting',
+    path: CHAT,
+    body: () => chatBody('sim/small', 'word '.repeat(400)),
+    key: (round) => `key-near-the-edge-${round}`,
+  },
 ];
 
 describe('a client that leaves while something is looked up', () => {
@@ -51,9 +57,10 @@ describe('a client that leaves while something is looked up', () => {
     ['key-warm', principalOf('warm')],
     ['key-cold', principalOf('cold')],
     ['key-colder', principalOf('colder')],
-    ['key-near-the-edge', NEAR_THE_EDGE],
   ]);
-  for (let round = 0; round < ROUNDS; round += 1) principals.set(`key-lease-${round}`, principalOf(`lease-${round}`));
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const name of [`lease-${round}`, `near-the-edge-${round}`]) principals.set(`key-${name}`, principalOf(name));
+  }
 
   before(async () => {
     upstream = await startFakeUpstream(async ({ path }) => {
@@ -62,7 +69,7 @@ describe('a client that leaves while something is looked up', () => {
       return { body: classifierAnswer('light') };
     });
     // Enough for the text's tokens, not for a token for each of its bytes.
-    const amounts = new Map([[NEAR_THE_EDGE.walletId ?? '', 1_000_000n]]);
+    const amounts = new Map(Array.from({ length: ROUNDS }, (_, round) => [`wallet-of-near-the-edge-${round}`, 1_000_000n]));
     plane = await PlaneInProcess.start({ providerUrl: upstream.url, principals, amounts });
     // Known from here on, without a lease: nothing is borrowed for a saved response.
     for (const key of [...principals.keys()].filter((name) => !name.includes('cold'))) {

@@ -128,7 +128,7 @@ export class SimulatedGateway {
       refused({ kind: 'billing_unavailable' });
       return;
     }
-    const gate = { leases, workers: undefined as never, clock: process.clock };
+    const gate = { leases, workers: undefined as never, counts: undefined as never, clock: process.clock };
     const admitting = admit(question, gate);
     const goOn = (admission: Awaited<typeof admitting>): void => {
       if ('kind' in admission) refused(admission);

@@ -3,9 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
+import { COUNTS } from '../../src/data-plane/admission/admit.ts';
 import { AllowanceLeases } from '../../src/data-plane/admission/allowance-leases.ts';
 import type { AllowanceStore, LendingAnswer, Pool } from '../../src/data-plane/admission/allowance-store.ts';
 import { Cooldowns } from '../../src/data-plane/admission/cooldowns.ts';
+import { OrganizationQueues } from '../../src/data-plane/admission/organization-queues.ts';
 import { type SavedResponseAnswer, SavedResponses } from '../../src/data-plane/catalog/saved-responses.ts';
 import { prepareCatalog } from '../../src/data-plane/catalog/serving-catalog.ts';
 import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
@@ -221,7 +223,7 @@ export class PlaneInProcess {
       authenticator: new Authenticator(find, clock),
       catalog: () => catalog,
       intake: { slabs: this.slabs, scanner: new RequestScanner(), bodyLimitBytes: 1 << 25 },
-      gate: { leases: this.leases, workers, clock },
+      gate: { leases: this.leases, workers, counts: new OrganizationQueues(COUNTS), clock },
       savedResponses,
       metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },
       refusedRequests: new RefusedRequests({ journal: refusals, clock, nextExecutionId, canRecord, metrics }),

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Admission, tokensUsed } from '../../src/data-plane/admission/admission.ts';
-import { admit, type Gate } from '../../src/data-plane/admission/admit.ts';
+import { admit, COUNTS, type Gate } from '../../src/data-plane/admission/admit.ts';
+import { OrganizationQueues } from '../../src/data-plane/admission/organization-queues.ts';
 import { type AdmissionQuestion, type DrawingPlan, planDraws } from '../../src/data-plane/admission/plan-draws.ts';
 import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
 import { countTokens } from '../../src/data-plane/dialects/count-tokens.ts';
@@ -153,7 +154,7 @@ const BUSY = { ok: false, reason: 'queue_full' } as const;
 
 async function admitWith(lending: SimulatedLending, question: AdmissionQuestion, workers: WorkerPool): Promise<Admission | Refusal> {
   const [leases = lending.process()] = lending.processes;
-  const gate: Gate = { leases, workers, clock: { nowMs: () => 0, monotonicMs: () => lending.time.nowMs } };
+  const gate: Gate = { leases, workers, counts: new OrganizationQueues(COUNTS), clock: { nowMs: () => 0, monotonicMs: () => lending.time.nowMs } };
   let result: Admission | Refusal | null = null;
   void Promise.resolve(admit(question, gate)).then((answer) => {
     result = answer;

@@ -9,14 +9,20 @@ import { Admission } from './admission.ts';
 import type { Draw, Shortage } from './allowance.ts';
 import type { AllowanceLeases } from './allowance-leases.ts';
 import { countInputAtMost } from './count-input.ts';
+import type { OrganizationQueues } from './organization-queues.ts';
 import { type AdmissionQuestion, type DrawingPlan, planDraws } from './plan-draws.ts';
 import { refuseCredit, refuseUnderLimit } from './refuse-shortage.ts';
 
 export interface Gate {
   readonly leases: AllowanceLeases;
   readonly workers: WorkerPool;
+  /** Before the exact counts, which a refused request costs its sender nothing: an organization near its edge takes no more than its share of the workers. */
+  readonly counts: OrganizationQueues;
   readonly clock: Clock;
 }
+
+/** Of one organization: one count at a time, and few that wait for it; the others are judged by their bytes. */
+export const COUNTS = { underWayMax: 1, waitingMax: 8, waitMsMax: 2_000 } as const;
 
 /** Synchronous where everything is warm; a promise only when something must be borrowed first. */
 export function admit(question: AdmissionQuestion, gate: Gate): Admission | Refusal | Promise<Admission | Refusal> {
@@ -37,8 +43,9 @@ type Drawn = readonly Draw[] | Shortage;
 
 /** Near the edge: the body's bytes bound its tokens, and are several times as many. Once, with the exact count as the bound. */
 async function admitByCount(question: AdmissionQuestion, gate: Gate, refusal: Refusal): Promise<Admission | Refusal> {
-  const { dialect, served, measure, request } = question;
-  const counted = await countInputAtMost(dialect.api as CountableApi, served.model.tokenizer, request.body, gate.workers);
+  const { principal, dialect, served, measure, request } = question;
+  const count = () => countInputAtMost(dialect.api as CountableApi, served.model.tokenizer, request.body, gate.workers);
+  const counted = await gate.counts.run(principal.organizationId, count, null);
   if (counted === null || counted >= measure.bytes) return refusal;
   const plan = planDraws(question, { ...measure, bytes: counted });
   if ('kind' in plan) return plan;

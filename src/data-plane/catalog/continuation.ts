@@ -35,7 +35,7 @@ async function continueResponse(
 ): Promise<Continuation | Refusal> {
   const saved = await savedResponses.find(principal, responseId).catch(() => 'unavailable' as const);
   // Whose it is and how much it carries along is not known: nothing is sent before it is.
-  if (saved === 'unavailable') return { kind: 'billing_unavailable' };
+  if (saved === 'unavailable' || saved === 'busy') return { kind: 'billing_unavailable' };
   // All organizations share the operator's account at the provider: without this, knowing an id would be enough to read a conversation on.
   if (saved === 'foreign') return { kind: 'response_not_found' };
   if (saved === 'unknown') return { offers, carriedTokens: null };

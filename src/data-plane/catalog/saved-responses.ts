@@ -1,6 +1,7 @@
 // Which provider keeps which response, and whose it is: what the operations on saved responses and continuations go by (spec 4.2, 5.4).
 
 import type { Clock } from '../../platform/clock.ts';
+import { OrganizationQueues } from '../admission/organization-queues.ts';
 
 export interface SavedResponse {
   readonly provider: string;
@@ -28,11 +29,17 @@ const WAIT_MAX_MS = 400;
 const ASK_AGAIN_MS = 60;
 /** A store that does not answer in this time is away: a request must not wait for a connection's own timeouts. */
 const STORE_DEADLINE_MS = 2_000;
+/**
+ * An id that nobody here made is asked for again and again until WAIT_MAX_MS: ids that a client makes up must not take the store's connections from
+ * everybody. An id that is there takes about a millisecond.
+ */
+const LOOK_UPS = { underWayMax: 8, waitingMax: 100, waitMsMax: STORE_DEADLINE_MS } as const;
 
 export class SavedResponses {
   private readonly findSaved: FindSavedResponse;
   private readonly clock: Clock;
   private readonly remembered = new Map<string, SavedResponse>();
+  private readonly lookUps = new OrganizationQueues(LOOK_UPS);
 
   constructor(findSaved: FindSavedResponse, clock: Clock) {
     this.findSaved = findSaved;
@@ -48,8 +55,13 @@ export class SavedResponses {
     this.remembered.set(keyOf(owner, responseId), saved);
   }
 
-  /** Throws when the store cannot be asked. */
-  async find(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer> {
+  /** Throws when the store cannot be asked. `busy`: the organization has too many look-ups under way. */
+  async find(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer | 'busy'> {
+    const known = this.remembered.get(keyOf(owner, responseId));
+    return known ?? this.lookUps.run(owner.organizationId, () => this.findInStore(owner, responseId), 'busy');
+  }
+
+  private async findInStore(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer> {
     const key = keyOf(owner, responseId);
     const startedAtMs = this.clock.monotonicMs();
     for (;;) {

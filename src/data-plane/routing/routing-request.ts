@@ -52,6 +52,7 @@ export async function findContinuation(
   } catch {
     return { kind: 'routing_unavailable' };
   }
+  if (saved === 'busy') return { kind: 'routing_unavailable' };
   if (saved === 'foreign') return { kind: 'response_not_found' };
   if (saved === 'unknown') return null;
   return continueRoute(policy, new RouteCandidates(candidateQuestion(request, policy, null)), { model: saved.model, tier: null });

@@ -110,6 +110,31 @@ describe('leases', () => {
     assert.equal(lending.leased('w'), 0n);
   });
 
+  test('a lease follows its use: with its wallet locked for three seconds under load, nobody waits', async () => {
+    const lending = new SimulatedLending(8);
+    const wallet = lending.pool('credit', 'w', 1_000_000_000n);
+    const process = lending.process();
+    let waited = 0;
+    const load = async (seconds: number): Promise<void> => {
+      for (let count = 0; count < seconds * 250; count += 1) {
+        const request = new Request(lending, process, [wish(wallet, 100n)]);
+        if (request.reason === 'waits') waited += 1;
+        else lending.time.at(lending.time.nowMs + 20, () => process.release(request.draws[0] as Draw, 100n));
+        await lending.time.run(lending.time.nowMs + 4);
+      }
+    };
+    await load(4);
+    waited = 0;
+    // Wherever in the life of a lease it happens.
+    for (let round = 0; round < 4; round += 1) {
+      lending.locked.add('w');
+      await load(3);
+      lending.locked.delete('w');
+      await load(1.3 + round);
+    }
+    assert.equal(waited, 0);
+  });
+
   test('what the store refuses of one wallet says nothing against the store', async () => {
     const lending = new SimulatedLending(7);
     const [broken, sound] = [lending.pool('credit', 'broken', 100n), lending.pool('credit', 'sound', 100n)];
@@ -282,6 +307,30 @@ describe('open requests', () => {
 });
 
 describe('rates', () => {
+  test('a grant is renewed well before its end: with its limit locked for two seconds under load, nobody waits', async () => {
+    const lending = new SimulatedLending(9);
+    const rate = lending.pool('requests_per_minute', 'r', 60_000n);
+    const process = lending.process();
+    let waited = 0;
+    const load = async (seconds: number): Promise<void> => {
+      for (let count = 0; count < seconds * 20; count += 1) {
+        const request = new Request(lending, process, [wish(rate)]);
+        if (request.reason === 'waits') waited += 1;
+        else lending.time.at(lending.time.nowMs + 20, () => process.release(request.draws[0] as Draw, 1n));
+        await lending.time.run(lending.time.nowMs + 50);
+      }
+    };
+    await load(4);
+    waited = 0;
+    for (let round = 0; round < 8; round += 1) {
+      lending.locked.add('r');
+      await load(2);
+      lending.locked.delete('r');
+      await load(1.1 + round / 2);
+    }
+    assert.equal(waited, 0);
+  });
+
   test('what has expired unused goes back, and is not lost for a minute', async () => {
     const lending = new SimulatedLending();
     const rate = lending.pool('tokens_per_minute', 'rate', 1_000n);

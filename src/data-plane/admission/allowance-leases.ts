@@ -72,7 +72,7 @@ export class AllowanceLeases {
       const { pool, amount } = wishes[index] as Wish;
       const draw = this.allowanceOf(pool, nowMs).draw(amount, nowMs);
       if (draw === null) {
-        for (const taken of draws) taken.allowance.release(taken, 0n);
+        for (const taken of draws) taken.allowance.release(taken, 0n, nowMs);
         return index;
       }
       // Most have one: an array that grows has room for seventeen.
@@ -140,7 +140,7 @@ export class AllowanceLeases {
   /** Ends a draw, of which `used` is gone for good. */
   release(draw: Draw, used: bigint): void {
     const { allowance } = draw;
-    allowance.release(draw, used);
+    allowance.release(draw, used, this.time.monotonicMs());
     if (allowance.waiters.length > 0) this.serve(allowance);
     this.giveBackCalled(allowance);
   }

@@ -44,9 +44,12 @@ export interface Shortage {
   readonly retryAfterMs: number | null;
 }
 
-const LOW_WATER_PART = 4n;
-/** Refill before the end of a grant that is in use, so that the next request finds a warm one. */
-const REFILL_BEFORE_END_MS = 300;
+/** Of a lease: three or four seconds of use (SECONDS_OF_USE in chunk-size.ts). */
+const LOW_WATER_PARTS = { lease: 4n, rate: 2n } as const;
+/** A grant that is in use is renewed when this part of its time is left, within these bounds, so that the next request finds a warm one. */
+const RENEWAL_PART = 4;
+const RENEWAL_MS_MIN = 300;
+const RENEWAL_MS_MAX = 3_000;
 /** For so long after a recall whatever comes free goes back at once, and nothing is borrowed ahead. */
 const CALLED_BACK_MS = 2_000;
 /** A limit that is gone is asked for again after this; by then the principals that name it have been read anew. */
@@ -82,6 +85,7 @@ export class Allowance {
   private lastNeed = 1n;
   /** Less free than this: borrow ahead. */
   private lowWater = 0n;
+  private renewAtMs = Number.POSITIVE_INFINITY;
   private calledBackUntilMs = 0;
   private goneUntilMs = 0;
   private doubtUntilMs = 0;
@@ -105,7 +109,7 @@ export class Allowance {
     grant.free -= amount;
     this.held += amount;
     this.lastNeed = amount;
-    // Money is borrowed by what a request needs, rates by what their use was.
+    // Of a rate all that is drawn is used up; of money, what its requests turn out to cost.
     if (this.isRate) this.chunk.noteUse(amount, nowMs);
     return { allowance: this, grant, amount };
   }
@@ -115,10 +119,11 @@ export class Allowance {
   }
 
   /** Ends a draw of which `used` is gone for good. */
-  release({ grant, amount }: Draw, used: bigint): void {
+  release({ grant, amount }: Draw, used: bigint, nowMs: number): void {
     if (grant === null) return;
     assert(used >= 0n && used <= amount && amount <= this.held, 'a draw is released once, with at most what it took');
     this.held -= amount;
+    if (used > 0n && !this.isRate) this.chunk.noteUse(used, nowMs);
     const rest = amount - used;
     if (grant.id === null || rest === 0n) return;
     // While the present grant moves, what was drawn of it before lies under its old id, and what is drawn of it since under the new one.
@@ -130,7 +135,7 @@ export class Allowance {
   /** It is time to borrow ahead. */
   isLow(nowMs: number): boolean {
     if (this.taking || nowMs < this.calledBackUntilMs || nowMs < this.aheadNotBeforeMs) return false;
-    return this.grant.free < this.lowWater || this.grant.expiresAtMs - nowMs < REFILL_BEFORE_END_MS;
+    return this.grant.free < this.lowWater || nowMs > this.renewAtMs;
   }
 
   /** The wish for the next borrowing, which is under way from here on: for those that wait, else ahead for those to come. */
@@ -174,9 +179,10 @@ export class Allowance {
     this.moving = false;
     const { granted, grantId, validForMs } = answer;
     const expiresAtMs = validForMs === null ? Number.POSITIVE_INFINITY : sentAtMs + validForMs;
+    if (granted > 0n || answer.presentMoved) this.renewAtMs = validForMs === null ? expiresAtMs : expiresAtMs - renewalMs(validForMs);
     if (answer.gone) this.goneUntilMs = sentAtMs + GONE_MS;
     this.chunk.learn(answer.available);
-    this.lowWater = this.chunk.next(this.lastNeed, this.held) / LOW_WATER_PART;
+    this.lowWater = this.chunk.next(this.lastNeed, this.held) / (this.isRate ? LOW_WATER_PARTS.rate : LOW_WATER_PARTS.lease);
     if (answer.presentMoved) this.moveGrant(grantId, granted, expiresAtMs);
     else if (granted > 0n) this.addGrant(grantId, granted, expiresAtMs);
     this.settleDoubt(answer, sentAtMs);
@@ -273,4 +279,8 @@ export class Allowance {
     for (const amount of this.owed.values()) total += amount;
     return total;
   }
+}
+
+function renewalMs(validForMs: number): number {
+  return Math.min(RENEWAL_MS_MAX, Math.max(RENEWAL_MS_MIN, validForMs / RENEWAL_PART));
 }

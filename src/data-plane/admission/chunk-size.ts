@@ -8,6 +8,11 @@ const HOLDS_PER_CHUNK = 1_024n;
 const HOLDS_OF_FIRST_CHUNK = 8n;
 /** No process borrows more than this part of what is left. */
 const PART_OF_AVAILABLE = 8n;
+/**
+ * A lease covers so many seconds of what is used up, and is renewed when some are left (LOW_WATER_PARTS in allowance.ts): the store may stand still for three
+ * seconds in which nobody waits. What is lent of a rate is kept from the other processes of the same minute, so it is less.
+ */
+const SECONDS_OF_USE = { money: 16n, rate: 6n } as const;
 /** Slots of concurrency beside those in use. */
 const SLOTS_AHEAD = 4n;
 /** A rate with little use: as many requests as may come in a burst. Beyond it a lease follows the observed use. */
@@ -36,17 +41,21 @@ export class ChunkSize {
     this.usedInWindow += amount;
   }
 
+  private useOfASecond(): bigint {
+    return biggest(this.usedPerSecond, this.usedInWindow);
+  }
+
   /** How much to borrow for requests like one of `need`. */
   next(need: bigint, held: bigint): bigint {
     switch (this.kind) {
       case 'credit':
       case 'budget':
-        return this.bounded(need * HOLDS_PER_CHUNK, need * HOLDS_OF_FIRST_CHUNK);
+        return this.bounded(biggest(need * HOLDS_PER_CHUNK, this.useOfASecond() * SECONDS_OF_USE.money), need * HOLDS_OF_FIRST_CHUNK);
       case 'concurrent_requests':
         return this.bounded(biggest(SLOTS_AHEAD, held / PART_OF_AVAILABLE), need);
       case 'requests_per_minute':
       case 'tokens_per_minute':
-        return this.bounded(biggest(biggest(this.usedPerSecond, this.usedInWindow), need * HOLDS_OF_SLOW_RATE), need);
+        return this.bounded(biggest(this.useOfASecond() * SECONDS_OF_USE.rate, need * HOLDS_OF_SLOW_RATE), need);
     }
   }
 

@@ -1,12 +1,16 @@
 // The jobs process's ClickHouse: opened and migrated when it can be, tried again while it cannot, so that postings never wait for it.
 
+import { hostname } from 'node:os';
 import type { Clock } from '../src/platform/clock.ts';
 import type { Log } from '../src/platform/log.ts';
 import { type ClickHouseClient, type ClickHouseLocation, createClickHouse } from '../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts, type RequestFact } from '../src/storage/clickhouse/facts.ts';
+import { identifyClickHouse } from '../src/storage/clickhouse/identity.ts';
 import { migrateClickHouse } from '../src/storage/clickhouse/migrate.ts';
 import { holdingAdvisoryLock } from '../src/storage/postgres/advisory-lock.ts';
+import { claimFactsHome, type EmbeddedHold, FactsElsewhere, holdEmbedded } from '../src/storage/postgres/facts-home.ts';
 import type { Postgres } from '../src/storage/postgres/pool.ts';
+import { SchemaTooNew } from '../src/storage/schema-too-new.ts';
 import type { FactSink } from './ship-spool.ts';
 import { Backoff } from './shipping/backoff.ts';
 import { StoppableSleep } from './shipping/stoppable-sleep.ts';
@@ -18,6 +22,8 @@ export interface ClickHouseLinkOptions {
   readonly location: ClickHouseLocation;
   readonly migrationsDirectory: string;
   readonly postgres: Postgres;
+  /** Of the same Postgres. */
+  readonly databaseUrl: string;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -26,16 +32,17 @@ export class ClickHouseLink implements FactSink {
   readonly #options: ClickHouseLinkOptions;
   readonly #sleep = new StoppableSleep();
   #client: ClickHouseClient | null = null;
+  #hold: EmbeddedHold | null = null;
   #closed = false;
   readonly #opening: Promise<void>;
-  /** Settles with the first attempt, whichever way it went. */
+  /** Settles with the first attempt, whichever way it went; rejects where this ClickHouse must not be used at all. */
   readonly tried: Promise<void>;
 
   constructor(options: ClickHouseLinkOptions) {
     this.#options = options;
     const first = Promise.withResolvers<void>();
     this.tried = first.promise;
-    this.#opening = this.#openUntilItWorks(first.resolve);
+    this.#opening = this.#openUntilItWorks(first);
   }
 
   client(): ClickHouseClient {
@@ -58,9 +65,10 @@ export class ClickHouseLink implements FactSink {
     await this.#opening;
     await this.#client?.close();
     this.#client = null;
+    await this.#hold?.release();
   }
 
-  async #openUntilItWorks(tried: () => void): Promise<void> {
+  async #openUntilItWorks(tried: PromiseWithResolvers<void>): Promise<void> {
     const backoff = new Backoff({ name: 'opening ClickHouse', log: this.#options.log });
     while (!this.#closed) {
       try {
@@ -69,22 +77,31 @@ export class ClickHouseLink implements FactSink {
         break;
       } catch (error) {
         const waitMs = backoff.failed(error);
-        tried();
+        if (error instanceof SchemaTooNew || error instanceof FactsElsewhere) tried.reject(error);
+        else tried.resolve();
         await this.#sleep.forMs(waitMs);
       }
     }
-    tried();
+    tried.resolve();
   }
 
   async #open(): Promise<ClickHouseClient> {
-    const { location, clock, log, migrationsDirectory, postgres } = this.#options;
+    const { location, clock, log, migrationsDirectory, postgres, databaseUrl } = this.#options;
     const client = await createClickHouse(location, clock);
+    const kind = 'directory' in location ? 'embedded' : 'server';
     try {
-      const applied = await holdingAdvisoryLock(postgres, MIGRATION_LOCK, () => migrateClickHouse(client, migrationsDirectory));
-      if (applied.length > 0) log.info({ applied }, 'ClickHouse migrations applied');
+      await holdingAdvisoryLock(postgres, MIGRATION_LOCK, async () => {
+        const applied = await migrateClickHouse(client, migrationsDirectory);
+        if (applied.length > 0) log.info({ applied }, 'ClickHouse migrations applied');
+        const claim = await claimFactsHome(postgres, { id: await identifyClickHouse(client), kind, machine: hostname() });
+        if (kind === 'embedded') this.#hold ??= await holdEmbedded({ url: databaseUrl, log });
+        if (claim === 'moved') log.warn('facts are kept in the ClickHouse of CLICKHOUSE_URL from now on; those of the embedded one are in no report');
+      });
       return client;
     } catch (error) {
       await client.close();
+      await this.#hold?.release();
+      this.#hold = null;
       throw error;
     }
   }

@@ -7,6 +7,7 @@ import type { Clock } from '../src/platform/clock.ts';
 import type { Log } from '../src/platform/log.ts';
 import type { MetricsRegistry } from '../src/platform/metrics.ts';
 import { SERVER_READ_SETTINGS } from '../src/storage/clickhouse/clickhouse.ts';
+import { refuseNewerSchema } from '../src/storage/postgres/migrate.ts';
 import { createPostgres } from '../src/storage/postgres/pool.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
@@ -54,8 +55,9 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
   const spoolDirectory = join(config.dataDirectory, 'spool');
   makeDirectoryDurably(spoolDirectory);
   const postgres = createPostgres({ url: config.databaseUrl, log, max: CONNECTIONS_MAX });
+  await refuseNewerSchema(postgres);
   const location = config.clickhouseUrl === null ? { directory: join(config.dataDirectory, 'clickhouse') } : { url: config.clickhouseUrl };
-  const link = new ClickHouseLink({ location, migrationsDirectory: MIGRATIONS_DIRECTORY, postgres, log, clock });
+  const link = new ClickHouseLink({ location, migrationsDirectory: MIGRATIONS_DIRECTORY, postgres, databaseUrl: config.databaseUrl, log, clock });
   const shipper = createShipper({ spoolDirectory, postgres, facts: link, log, clock, metrics });
   shipper.start();
   const reports = new ReportServer({

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { Command } from './commands/command.ts';
 import { UsageFault } from './commands/command.ts';
 import { ConfigFault, processEnvironment } from './config.ts';
+import { SchemaTooNew } from './storage/schema-too-new.ts';
 import { StartFault } from './supervisor/start-fault.ts';
 
 /** Each command is loaded only when it is run: a gateway never loads what starts databases. */
@@ -24,6 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   routing: async () => (await import('./commands/routing.ts')).routingCommand,
   reconcile: async () => (await import('./commands/reconcile.ts')).reconcileCommand,
   epoch: async () => (await import('./commands/epoch.ts')).epochCommand,
+  facts: async () => (await import('./commands/facts.ts')).factsCommand,
   audit: async () => (await import('./commands/audit.ts')).auditCommand,
   gateway: async () => (await import('./commands/gateway.ts')).gatewayCommand,
   jobs: async () => (await import('./commands/jobs.ts')).jobsCommand,
@@ -47,7 +49,7 @@ async function main(argv: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof ConfigFault) return complain(error.lines, EXIT_WRONG_USE);
     if (error instanceof UsageFault) return complain([error.message, `usage: ${command.usage.join('\n       ')}`], EXIT_WRONG_USE);
-    if (error instanceof StartFault) return complain(error.message.split('\n'), EXIT_FAILED);
+    if (error instanceof StartFault || error instanceof SchemaTooNew) return complain(error.message.split('\n'), EXIT_FAILED);
     process.stderr.write(`tollgate: fault\n${error instanceof Error ? describeFault(error) : String(error)}\n`);
     return EXIT_FAILED;
   }

@@ -2,6 +2,7 @@
 
 import { type CompleteConfig, type Environment, readConfig } from '../config.ts';
 import { createLog } from '../platform/log.ts';
+import { refuseNewerSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { completeConfig } from '../supervisor/complete-config.ts';
 import { findInstallationHolder } from '../supervisor/installation-lock.ts';
@@ -20,6 +21,7 @@ export async function withDatabase<T>(environment: Environment, work: (postgres:
   const log = createLog({ level: settings.given.has('LOG_LEVEL') ? settings.logLevel : 'error', process: 'command', destination: logToStderr() });
   const postgres = createPostgres({ url: config.databaseUrl, log, max: 1 });
   try {
+    await refuseNewerSchema(postgres);
     return await work(postgres, config);
   } catch (error) {
     if (isUnreachable(error)) throw new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });

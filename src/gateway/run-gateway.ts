@@ -34,6 +34,7 @@ import { createRoutes } from '../routes.ts';
 import { findPrincipalByCredentialHash } from '../storage/postgres/credentials.ts';
 import { findGeneration, listGenerationsByClientRequestId } from '../storage/postgres/generations.ts';
 import type { Listener } from '../storage/postgres/listen.ts';
+import { refuseNewerSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { registerEpoch } from '../storage/postgres/wallets.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
@@ -135,6 +136,7 @@ export async function runGateway(given: GatewayParts): Promise<GatewayInService>
 async function open({ config, log, clock, metrics }: GatewayParts, exactClock: Clock): Promise<Held> {
   const connections = { url: config.databaseUrl, log, statementTimeoutMs: POSTGRES_STATEMENT_TIMEOUT_MS };
   const postgres = createPostgres({ ...connections, max: POSTGRES_CONNECTIONS_MAX });
+  await refuseNewerSchema(postgres);
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
   const directory = join(config.dataDirectory, 'spool');
   return {

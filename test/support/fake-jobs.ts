@@ -20,4 +20,5 @@ const config = {
   brand: 'Service',
 };
 const jobs = await runJobs({ config, log: silentLog, clock: systemClock, metrics: new MetricsRegistry() });
+process.send?.('ready');
 process.once('SIGTERM', () => void jobs.drain(5_000).then(() => process.exit(0)));

@@ -116,11 +116,11 @@ describe('leases', () => {
     const process = lending.process();
     let waited = 0;
     const load = async (seconds: number): Promise<void> => {
-      for (let count = 0; count < seconds * 250; count += 1) {
+      for (let count = 0; count < seconds * 500; count += 1) {
         const request = new Request(lending, process, [wish(wallet, 100n)]);
         if (request.reason === 'waits') waited += 1;
         else lending.time.at(lending.time.nowMs + 20, () => process.release(request.draws[0] as Draw, 100n));
-        await lending.time.run(lending.time.nowMs + 4);
+        await lending.time.run(lending.time.nowMs + 2);
       }
     };
     await load(4);

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { SchemaTooNew } from '../schema-too-new.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
@@ -17,11 +18,19 @@ export async function migrateClickHouse(client: ClickHouseClient, directory: str
       CREATE TABLE IF NOT EXISTS applied_migrations (number UInt32, name String, checksum String, applied_at DateTime64(3, 'UTC') DEFAULT now64(3))
       ENGINE = ReplacingMergeTree ORDER BY number`,
   });
-  const rows = await selectRows<{ name: string; checksum: string }>(client, 'SELECT name, checksum FROM applied_migrations FINAL');
-  const known = new Map(rows.map((row) => [row.name, row.checksum]));
+  const rows = await selectRows<{ number: number; name: string; checksum: string }>(
+    client,
+    'SELECT number, name, checksum FROM applied_migrations FINAL ORDER BY number',
+  );
+  const migrations = readMigrations(directory);
+  const [newest, known] = [rows.at(-1), migrations.at(-1)];
+  if (newest !== undefined && newest.number > (known?.number ?? 0)) {
+    throw new SchemaTooNew('ClickHouse', { newest: newest.name, known: known?.name ?? 'none' });
+  }
+  const checksums = new Map(rows.map((row) => [row.name, row.checksum]));
   const applied: string[] = [];
-  for (const migration of readMigrations(directory)) {
-    const checksum = known.get(migration.name);
+  for (const migration of migrations) {
+    const checksum = checksums.get(migration.name);
     if (checksum !== undefined && checksum !== migration.checksum) {
       throw new Error(`ClickHouse migration ${migration.name} was changed after it was applied; write a new one instead`);
     }

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SchemaTooNew } from '../schema-too-new.ts';
 import type { Postgres, PostgresClient } from './pool.ts';
 
 export interface Migration {
@@ -17,6 +18,8 @@ export interface Migration {
 const ADVISORY_LOCK = 7_060_155_441;
 const LOCK_POLL_MS = 100;
 const LOCK_WAIT_MS = 600_000;
+/** Of this version. */
+const DIRECTORY = path.join(import.meta.dirname, '../../../deploy/postgres');
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 
 /** Applies what is missing; returns the names of what was applied. Processes that start together wait for one another at the lock. */
@@ -31,11 +34,26 @@ export async function migratePostgres(postgres: Postgres, directory: string): Pr
         applied_at timestamptz NOT NULL DEFAULT now()
       )`),
   );
+  await refuseNewer(postgres, migrations);
   const applied: string[] = [];
   for (const migration of migrations) {
     if (await underLock(postgres, (client) => applyMigration(client, migration))) applied.push(migration.name);
   }
   return applied;
+}
+
+/** Throws SchemaTooNew where a newer version has been at work: for whatever uses the database without migrating it. */
+export async function refuseNewerSchema(postgres: PostgresClient): Promise<void> {
+  const { rows } = await postgres.query<{ is_there: boolean }>(`SELECT to_regclass('applied_migrations') IS NOT NULL AS is_there`);
+  if (rows[0]?.is_there === true) await refuseNewer(postgres, readMigrations(DIRECTORY));
+}
+
+async function refuseNewer(postgres: PostgresClient, migrations: readonly Migration[]): Promise<void> {
+  const { rows } = await postgres.query<{ name: string }>('SELECT name FROM applied_migrations WHERE number > $1 ORDER BY number DESC LIMIT 1', [
+    migrations.at(-1)?.number ?? 0,
+  ]);
+  const newest = rows[0]?.name;
+  if (newest !== undefined) throw new SchemaTooNew('Postgres', { newest, known: migrations.at(-1)?.name ?? 'none' });
 }
 
 async function applyMigration(client: PostgresClient, migration: Migration): Promise<boolean> {

@@ -1,0 +1,32 @@
+// `tollgate facts`: in which ClickHouse the facts of all machines are, and the operator's word that it is gone for good.
+
+import { isEmbeddedInUse, readFactsHome, releaseFactsHome } from '../storage/postgres/facts-home.ts';
+import { StartFault } from '../supervisor/start-fault.ts';
+import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import { withDatabase } from './database.ts';
+
+export const factsCommand: Command = {
+  usage: ['tollgate facts show', 'tollgate facts release --machine NAME'],
+  summary:
+    'Shows which ClickHouse has the facts that reports are made of. release: that one is given up, and the next jobs process that starts registers its own; reports begin anew there.',
+  run,
+};
+
+async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
+  const { values, positionals } = parseArguments(args, { machine: { type: 'string' } });
+  const [action = ''] = expectPositionals(positionals, ['show or release']);
+  if (action !== 'show' && action !== 'release') throw new UsageFault(`unknown action "${action}"`);
+  await withDatabase(environment, async (postgres) => {
+    const home = await readFactsHome(postgres);
+    if (home === null) return print('no jobs process has registered a ClickHouse yet');
+    const { id, kind, machine, registeredAt } = home;
+    if (action === 'show') return print(`${kind}  ${id}  registered by ${machine} ${registeredAt.toISOString().slice(0, 19).replace('T', ' ')}`);
+    if (requireOption(values.machine, 'machine') !== machine)
+      throw new StartFault(`the facts' ClickHouse was registered by "${machine}", not by "${values.machine}"`);
+    if (kind === 'embedded' && (await isEmbeddedInUse(postgres)))
+      throw new StartFault(`the jobs process of "${machine}" runs and has the facts open: stop it first`);
+    await releaseFactsHome(postgres);
+    print('released: the next jobs process that starts registers its own ClickHouse');
+  });
+  return 0;
+}

@@ -42,7 +42,8 @@ test('the fifth connection of four is closed, and there is room again when one h
   await front.stop();
 });
 
-test('an address that opens more than it may is closed, others and trusted ones are not', async () => {
+test('an address that opens more than it may is closed, others and trusted ones are not', async (context) => {
+  if (process.platform !== 'linux') return context.skip('only Linux has every address of 127.0.0.0/8');
   const front = await startHttpFront(ROUTES, { connectionsPerAddressMax: 2, trustedAddresses: ['127.0.0.3'] });
   const answered = async (address: string): Promise<boolean> => {
     const client = await RawClient.open(front.port, '127.0.0.1', address);

@@ -88,6 +88,22 @@ describe('slab pool', () => {
     assert.equal(pool.freeBytes, 0);
   });
 
+  test('no more is lent than may be, of the last eighth only to small bodies, and what comes back can be lent again', () => {
+    const pool = new SlabPool({ lentBytesMax: 8 << 20 });
+    const held = [pool.acquire(3 << 20), pool.acquire(3 << 20)];
+    assert.equal(pool.tryAcquire(1 << 20), null);
+    const small: Slab[] = [];
+    for (let slab = pool.tryAcquire(65_536); slab !== null; slab = pool.tryAcquire(65_536)) small.push(slab);
+    assert.ok(small.length > 20 && pool.lentBytes > 7 << 20);
+    // The last may be larger than what was asked for, by its class and its headroom.
+    assert.ok(pool.lentBytes <= (8 << 20) + 2048);
+    for (const slab of [...held, ...small]) pool.release(slab);
+    assert.equal(pool.lentBytes, 0);
+    const again = pool.tryAcquire(6 << 20);
+    assert.ok(again !== null);
+    pool.release(again);
+  });
+
   test('whatever the order, no slab is in two hands and the books agree', () => {
     const step = fc.oneof(fc.record({ acquire: fc.nat(1_100_000) }), fc.record({ release: fc.nat() }), fc.constant('trim' as const));
     fc.assert(

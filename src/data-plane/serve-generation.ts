@@ -2,7 +2,8 @@
 //
 //   authenticate -> receive and scan -> (route, where the virtual model is named ->) resolve model -> bound -> admit (hold) -> record -> relay -> meter and settle (in the relay's end)
 //
-// Whatever a step waits for, a client that has left meanwhile is let go of when the wait ends: nothing is sent or recorded, and what was drawn goes back.
+// Whatever a step waits for, a client that has left meanwhile is let go of when the wait ends: nothing is sent or
+// recorded, and what was drawn goes back.
 
 import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
@@ -126,7 +127,9 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
     }
   }
 
-  /** Goes on with what a step found, at once where that is here. A refusal is the end, and so is a client that has left. */
+  /**
+   * Goes on with what a step found, at once where that is here. A refusal is the end, and so is a client that has left.
+   */
   private after<T extends object | null>(found: T | Refusal | Promise<T | Refusal>, next: (serving: Serving, found: T) => void): void {
     if (found instanceof Promise) found.then((value) => this.after(value, next)).catch((fault: unknown) => this.fail(fault));
     else if (this.exchange.closed) this.abandon(found);
@@ -253,7 +256,10 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
     return { principal, dialect, served, bounds: this.read.bounds, measure, request };
   }
 
-  /** Draws for the first of these models that can be admitted, until it is known which one serves and with what it begins. null: it is drawn. */
+  /**
+   * Draws for the first of these models that can be admitted, until it is known which one serves and with what it
+   * begins. null: it is drawn.
+   */
   private async reserve(models: readonly string[], carriedTokens: number | null): Promise<Refusal | null> {
     const { plane } = this;
     if (!plane.canRecord()) return { kind: 'billing_unavailable' };

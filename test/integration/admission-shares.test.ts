@@ -1,5 +1,5 @@
-// What a request that will be refused costs before it is: of one organization near its edge one exact count at a time runs in the workers, so that another
-// organization's waits for no more than that.
+// What a request that will be refused costs before it is: of one organization near its edge one exact count at a time
+// runs in the workers, so that another organization's waits for no more than that.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

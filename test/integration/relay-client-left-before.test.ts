@@ -1,5 +1,6 @@
-// A client that leaves while something is looked up for its request is not served: no provider is called, nothing is recorded and nothing stays held,
-// whichever look-up it was. Real sockets; the stores are the test's, and answer when it lets them.
+// A client that leaves while something is looked up for its request is not served: no provider is called, nothing is
+// recorded and nothing stays held, whichever look-up it was. Real sockets; the stores are the test's, and answer when
+// it lets them.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,5 +1,6 @@
-// Admission before classification: a request for the virtual model that wallet, limits, access or a provider's pause would refuse for every candidate asks
-// no classifier, calls no provider and leaves nothing held. Real sockets; wallets and limits are the test's.
+// Admission before classification: a request for the virtual model that wallet, limits, access or a provider's pause
+// would refuse for every candidate asks no classifier, calls no provider and leaves nothing held. Real sockets; wallets
+// and limits are the test's.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,5 +1,6 @@
-// The data plane in the test's own process behind the real HTTP front, with real sockets to clients and providers: the stores it looks things up in are the
-// test's, so that any look-up can be made to wait and everything that was held or recorded can be counted.
+// The data plane in the test's own process behind the real HTTP front, with real sockets to clients and providers: the
+// stores it looks things up in are the test's, so that any look-up can be made to wait and everything that was held or
+// recorded can be counted.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';

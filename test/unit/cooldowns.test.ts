@@ -1,4 +1,5 @@
-// Cooldowns of provider-models: begun by Retry-After, for whom, ended by time, and what is left when every offer has one.
+// Cooldowns of provider-models: begun by Retry-After, for whom, ended by time, and what is left when every offer has
+// one.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,4 +1,5 @@
-// The breaker of the routing classifier: what opens it for one organization and what for all, who finds out after a pause, and what closes it.
+// The breaker of the routing classifier: what opens it for one organization and what for all, who finds out after a
+// pause, and what closes it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

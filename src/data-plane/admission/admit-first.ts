@@ -1,5 +1,5 @@
-// Admits a request whose model is not chosen yet for the first of its candidates that admission grants, so that nothing is asked or looked up for one
-// that no candidate would be admitted for.
+// Admits a request whose model is not chosen yet for the first of its candidates that admission grants, so that nothing
+// is asked or looked up for one that no candidate would be admitted for.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Admission } from './admission.ts';
@@ -7,8 +7,8 @@ import { admit, type Gate } from './admit.ts';
 import { type AdmissionQuestion, type DrawingPlan, planDraws } from './plan-draws.ts';
 
 /**
- * `candidates`: in the order in which they are tried; a refusal is a candidate that cannot serve anyway. Where none is granted the refusal is the first
- * one's. From memory where everything is warm.
+ * `candidates`: in the order in which they are tried; a refusal is a candidate that cannot serve anyway. Where none is
+ * granted the refusal is the first one's. From memory where everything is warm.
  */
 export async function admitFirst(candidates: readonly (AdmissionQuestion | Refusal)[], gate: Gate): Promise<Admission | Refusal> {
   const refused: DrawingPlan[] = [];

@@ -16,7 +16,7 @@ import { refuseCredit, refuseUnderLimit } from './refuse-shortage.ts';
 export interface Gate {
   readonly leases: AllowanceLeases;
   readonly workers: WorkerPool;
-  /** Before the exact counts, which a refused request costs its sender nothing: an organization near its edge takes no more than its share of the workers. */
+  /** Exact counts cost whoever is refused nothing: an organization near its edge takes only its share of the workers. */
   readonly counts: OrganizationQueues;
   readonly clock: Clock;
 }

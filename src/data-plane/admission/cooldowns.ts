@@ -1,4 +1,5 @@
-// Which provider-models asked for a pause, for whom and until when (DESIGN 3). Known to this process only: each process learns it from its own refusals.
+// Which provider-models asked for a pause, for whom and until when (DESIGN 3). Known to this process only: each process
+// learns it from its own refusals.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
@@ -6,15 +7,19 @@ import { Pauses } from './pauses.ts';
 
 /** A provider that asks for longer is asked again all the same after this: it may have been a mistake, and one request finds out. */
 const COOLDOWN_MAX_MS = 600_000;
-/** Where two organizations have met the refusal, everybody waits; not for long at a time, since both may belong to one person. */
+/**
+ * Where two organizations have met the refusal, everybody waits; not for long at a time, since both may belong to one
+ * person.
+ */
 const COOLDOWN_FOR_ALL_MAX_MS = 60_000;
 
 export class Cooldowns {
   private readonly pauses = new Pauses(COOLDOWN_FOR_ALL_MAX_MS);
 
   /**
-   * Begins or prolongs the cooldown of an offer for the organization whose request was refused, and for all once a second organization's is.
-   * `retryAfter` is the provider's header, seconds or an HTTP date; without a readable one there is no cooldown.
+   * Begins or prolongs the cooldown of an offer for the organization whose request was refused, and for all once a
+   * second organization's is. `retryAfter` is the provider's header, seconds or an HTTP date; without a readable one
+   * there is no cooldown.
    */
   begin(offer: Offer, organizationId: string, retryAfter: string | null, now: { readonly monotonicMs: number; readonly wallClockMs: number }): void {
     const waitMs = retryAfter === null ? null : readRetryAfter(retryAfter, now.wallClockMs);
@@ -22,7 +27,9 @@ export class Cooldowns {
     this.pauses.begin(subjectOf(offer), organizationId, Math.min(waitMs, COOLDOWN_MAX_MS), now.monotonicMs);
   }
 
-  /** The offers that the organization may call now, in their order; a refusal with the shortest wait when there is none. */
+  /**
+   * The offers that the organization may call now, in their order; a refusal with the shortest wait when there is none.
+   */
   filter(offers: readonly Offer[], organizationId: string, nowMs: number): readonly Offer[] | Refusal {
     if (this.pauses.size === 0) return offers;
     let shortestMs = Number.POSITIVE_INFINITY;
@@ -46,8 +53,8 @@ export class Cooldowns {
 }
 
 /**
- * What a cooldown pauses. A provider limits the account that a credential belongs to: an organization's own credential, once there are such, becomes
- * part of this. Ids may not contain a NUL, so the parts cannot be taken for others.
+ * What a cooldown pauses. A provider limits the account that a credential belongs to: an organization's own credential,
+ * once there are such, becomes part of this. Ids may not contain a NUL, so the parts cannot be taken for others.
  */
 function subjectOf(offer: Offer): string {
   return `${offer.provider.id}\0${offer.providerModel}`;

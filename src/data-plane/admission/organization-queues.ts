@@ -1,5 +1,5 @@
-// A queue for each organization before something that all share (the store's connections, worker threads): whatever one of them sends, it has only so much
-// of that at a time, and the others wait behind no more.
+// A queue for each organization before something that all share (the store's connections, worker threads): whatever one
+// of them sends, it has only so much of that at a time, and the others wait behind no more.
 
 import { LookUpQueue } from '../identity/look-up-queue.ts';
 

@@ -1,5 +1,6 @@
-// Knows for whom a subject (a provider's model, a classifier) is paused: for the organization that met the trouble, and for everybody once a second
-// organization meets the same while the first one's pause lasts. One organization alone can therefore never pause anything for another.
+// Knows for whom a subject (a provider's model, a classifier) is paused: for the organization that met the trouble, and
+// for everybody once a second organization meets the same while the first one's pause lasts. One organization alone can
+// therefore never pause anything for another.
 
 /** The pauses that are kept at once. Beyond it the oldest is forgotten: one request then learns it anew. */
 const PAUSES_MAX = 10_000;
@@ -38,7 +39,8 @@ export class Pauses {
       const forAllMs = Math.min(forMs, this.forAllMsMax);
       paused.forAllUntilMs = Math.max(paused.forAllUntilMs, nowMs + forAllMs);
     }
-    // With the longest one kept, another organization that meets the trouble meets it within the pause of whoever met it before.
+    // With the longest one kept, another organization that meets the trouble meets it within the pause of whoever met
+    // it before.
     if (untilMs > paused.untilMs) {
       paused.organizationId = organizationId;
       paused.untilMs = untilMs;

@@ -30,8 +30,8 @@ const ASK_AGAIN_MS = 60;
 /** A store that does not answer in this time is away: a request must not wait for a connection's own timeouts. */
 const STORE_DEADLINE_MS = 2_000;
 /**
- * An id that nobody here made is asked for again and again until WAIT_MAX_MS: ids that a client makes up must not take the store's connections from
- * everybody. An id that is there takes about a millisecond.
+ * An id that nobody here made is asked for again and again until WAIT_MAX_MS: ids that a client makes up must not take
+ * the store's connections from everybody. An id that is there takes about a millisecond.
  */
 const LOOK_UPS = { underWayMax: 8, waitingMax: 100, waitMsMax: STORE_DEADLINE_MS } as const;
 

@@ -1,5 +1,6 @@
-// Stops asking a classifier that fails time after time: every turn would wait for its deadline to learn the same again. Failures are counted by
-// organization, since one organization's texts may be all that fails; who is paused for them is decided as it is for cooldowns (pauses.ts).
+// Stops asking a classifier that fails time after time: every turn would wait for its deadline to learn the same again.
+// Failures are counted by organization, since one organization's texts may be all that fails; who is paused for them is
+// decided as it is for cooldowns (pauses.ts).
 
 import { Pauses } from '../admission/pauses.ts';
 
@@ -20,7 +21,10 @@ export class Breaker {
   private readonly rows = new Map<string, Row>();
   private readonly pauses = new Pauses(PAUSE_MS);
 
-  /** Whether to ask now. After a pause one caller of the organization may, and tells by its result whether the others may too. */
+  /**
+   * Whether to ask now. After a pause one caller of the organization may, and tells by its result whether the others
+   * may too.
+   */
   admits(name: string, organizationId: string, nowMs: number): boolean {
     if (this.pauses.leftMs(name, organizationId, nowMs) > 0) return false;
     const row = this.rows.get(keyOf(name, organizationId));

@@ -14,8 +14,8 @@ import { askProvider, type ProviderPath } from './provider-question.ts';
 import type { RoutingMetrics } from './routing-metrics.ts';
 
 /**
- * `answered`, or why there is no answer. `refused`: the provider refused this question (4xx). `uncallable`: no provider can be called for the model now.
- * `unusable`: no tier of the policy in the answer.
+ * `answered`, or why there is no answer. `refused`: the provider refused this question (4xx). `uncallable`: no provider
+ * can be called for the model now. `unusable`: no tier of the policy in the answer.
  */
 export type ClassifierResult = 'answered' | 'timeout' | 'error' | 'refused' | 'unusable' | 'uncallable' | 'breaker_open';
 

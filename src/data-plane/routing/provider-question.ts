@@ -29,7 +29,9 @@ export interface ProviderQuestion {
   readonly timeoutMs: number;
 }
 
-/** The reply's bytes, or why there are none. `refused`: the provider wants nothing to do with this one question (4xx). */
+/**
+ * The reply's bytes, or why there are none. `refused`: the provider wants nothing to do with this one question (4xx).
+ */
 export type ProviderReply = Buffer | 'timeout' | 'error' | 'refused';
 
 const REPLY_BYTES_MAX = 262_144;

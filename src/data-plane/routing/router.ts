@@ -36,7 +36,10 @@ export interface Routed {
 export interface WaitingRequest extends RoutingRequest {
   /** Its client has left: nothing more is done for it. */
   hasLeft(): boolean;
-  /** Admits it for the first of these models that it can be admitted for, until the one that serves is known. null: it is admitted. */
+  /**
+   * Admits it for the first of these models that it can be admitted for, until the one that serves is known. null: it
+   * is admitted.
+   */
   reserve(models: readonly string[]): Promise<Refusal | null>;
 }
 
@@ -69,7 +72,8 @@ export class Router {
   private async routeTurn(request: WaitingRequest, policy: RoutingPolicy): Promise<Routed | Refusal | null> {
     const candidates = new RouteCandidates(candidateQuestion(request, policy, null));
     if (candidates.failure !== null) return { kind: candidates.failure === 'denied' ? 'routing_denied' : 'routing_unavailable' };
-    // Before anything that costs: reading a big body in a worker, a claim in the store, a question that the operator pays for.
+    // Before anything that costs: reading a big body in a worker, a claim in the store, a question that the operator
+    // pays for.
     const refusal = await request.reserve(candidates.able);
     if (refusal !== null) return refusal;
     if (request.hasLeft()) return null;

@@ -64,8 +64,9 @@ export class SharedTurns {
   }
 
   /**
-   * The turn's route, decided by `decider` when nobody has decided it; null when its client left before. Who leaves while others of this process
-   * wait for the turn is followed by the next of them. Rejects only where the decider does.
+   * The turn's route, decided by `decider` when nobody has decided it; null when its client left before. Who leaves
+   * while others of this process wait for the turn is followed by the next of them. Rejects only where the decider
+   * does.
    */
   async routeOf(turn: TurnKey, decider: TurnDecider): Promise<TurnRoute | null> {
     if (decider.hasLeft()) return null;

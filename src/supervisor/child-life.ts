@@ -32,6 +32,8 @@ export class ChildLife {
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, (answer: Answer | null) => void>();
   #nextRequest = 0;
+  #isHeard = true;
+  #silentSteps = 0;
   /** The simulated provider is nobody's part: it knows signals, not our messages. */
   #endsBySignal = false;
   #drained: Promise<Exit> | null = null;
@@ -68,6 +70,14 @@ export class ChildLife {
     if (this.#endsBySignal) return { notReady: [], impaired: [] };
     const answer = await this.#ask('readiness', limitMs);
     return answer?.type === 'readiness' ? answer : null;
+  }
+
+  /** Asks for a sign of life; to be called in even steps. How many in a row have passed without one, however late an answer to an earlier one comes. */
+  countSilentSteps(stepMs: number): number {
+    this.#silentSteps = this.#isHeard ? 0 : this.#silentSteps + 1;
+    this.#isHeard = this.#endsBySignal;
+    void this.#ask('readiness', stepMs);
+    return this.#silentSteps;
   }
 
   async #ask(type: Answer['type'], limitMs: number): Promise<Answer | null> {
@@ -112,6 +122,7 @@ export class ChildLife {
   }
 
   #hear(answer: Answer): void {
+    this.#isHeard = true;
     if (answer.type === 'metrics') this.lastSnapshot = answer.snapshot;
     if (answer.id !== null) this.#waiting.get(answer.id)?.(answer);
   }

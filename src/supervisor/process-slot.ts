@@ -97,6 +97,14 @@ export class ProcessSlot {
     return true;
   }
 
+  /** To be called in even steps. The kernel goes on handing connections to a process that stands still, and what it has borrowed stays with it. */
+  replaceIfSilent({ stepMs, stepsMax }: { readonly stepMs: number; readonly stepsMax: number }): void {
+    const life = this.#life;
+    if (this.#stopping || life === null || !life.isReady || life.countSilentSteps(stepMs) < stepsMax) return;
+    this.#options.log.error({ name: this.name, childPid: life.pid, silentMs: stepMs * stepsMax }, 'no sign of life: the process is killed and started anew');
+    life.kill();
+  }
+
   /** From here on nothing is started here any more; what runs goes on. */
   retire(): void {
     this.#stopping = true;

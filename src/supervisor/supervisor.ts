@@ -27,6 +27,8 @@ export interface SupervisorPlan {
   readonly drainLimitMs: number;
   /** Started by npm: it is not to outlive it. */
   readonly endsWithParent: boolean;
+  /** How often gateways are asked for a sign of life. */
+  readonly watchStepMs?: number;
   readonly adminPort: number;
   readonly adminPortIsFixed: boolean;
   readonly postgres: ProcessPlan | null;
@@ -43,6 +45,9 @@ export interface SupervisorPlan {
 
 /** Of a process that is asked how it is. */
 const ANSWER_LIMIT_MS = 1_000;
+/** A gateway that was asked so often, five seconds apart, and said nothing stands still; the longest pause of a busy one is far from that. */
+const SILENT_STEPS_MAX = 6;
+const WATCH_STEP_MS = 5_000;
 const JOBS_DRAIN_LIMIT_MS = 30_000;
 const POSTGRES_STOP_LIMIT_MS = 60_000;
 
@@ -64,6 +69,7 @@ export class Supervisor {
   #retired: MetricsSnapshot = [];
   #state: 'starting' | 'serving' | 'stopping' = 'starting';
   #rolling = false;
+  #watch: NodeJS.Timeout | null = null;
   #stopWanted: Promise<void>;
   #wantStop: () => void = () => undefined;
 
@@ -117,6 +123,11 @@ export class Supervisor {
   #serve(adminPort: number): void {
     if (this.#state !== 'starting') return;
     this.#state = 'serving';
+    const stepMs = this.#plan.watchStepMs ?? WATCH_STEP_MS;
+    const gateways = this.#slots.filter(({ role }) => role === 'gateway');
+    this.#watch = setInterval(() => {
+      for (const slot of gateways) slot.replaceIfSilent({ stepMs, stepsMax: SILENT_STEPS_MAX });
+    }, stepMs);
     this.#plan.announce({ adminPort });
   }
 
@@ -212,6 +223,7 @@ export class Supervisor {
 
   async #stop(): Promise<void> {
     this.#state = 'stopping';
+    if (this.#watch !== null) clearInterval(this.#watch);
     // Whoever signals the whole process group ends some of them before we do.
     for (const slot of this.#slots) slot.retire();
     await this.#stopRole('gateway', this.#plan.drainLimitMs);

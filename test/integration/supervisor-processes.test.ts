@@ -180,6 +180,40 @@ describe('supervisor', () => {
     await fake.ended;
   });
 
+  test('a gateway that stands still is replaced; one that answers late is not', async (context) => {
+    const fake = await startFake(context, { gateways: 2, env: { FAKE_WATCH_STEP_MS: '500' } });
+    await untilAnnounced(fake);
+    const gateways = () =>
+      fake
+        .processes()
+        .filter((entry) => entry.command.endsWith('gateway'))
+        .map(({ pid }) => pid);
+    const [still = 0, slow = 0] = gateways();
+    process.kill(still, 'SIGSTOP');
+    // Each time it goes on, what it was asked meanwhile is answered.
+    const pausing = setInterval(() => {
+      process.kill(slow, 'SIGSTOP');
+      setTimeout(() => process.kill(slow, 'SIGCONT'), 700);
+    }, 1_500);
+    context.after(() => clearInterval(pausing));
+    await waitFor(
+      'another in its place',
+      () => gateways().filter((pid) => pid !== still).length,
+      (count) => count === 2,
+    );
+    clearInterval(pausing);
+    process.kill(slow, 'SIGCONT');
+    await waitFor(
+      'readiness',
+      async () => (await httpCall(`${fake.adminUrl}/readyz`)).status,
+      (status) => status === 200,
+    );
+    assert.ok(gateways().includes(slow));
+    assert.match(fake.printed(), /no sign of life/);
+    fake.child.kill('SIGTERM');
+    await fake.ended;
+  });
+
   test('counters of processes that ended stay in /metrics', async (context) => {
     const fake = await startFake(context);
     await untilAnnounced(fake);

@@ -25,6 +25,7 @@ const supervisor = new Supervisor(
     gatewayProcesses: Number(gateways),
     drainLimitMs: 5_000,
     endsWithParent: process.env.FAKE_ENDS_WITH_PARENT !== undefined,
+    watchStepMs: Number(process.env.FAKE_WATCH_STEP_MS ?? 5_000),
     adminPort: Number(adminPort),
     adminPortIsFixed: true,
     postgres: { module, args: ['postgres'] },

@@ -365,6 +365,43 @@ describe('a fault is told once, and which it is', () => {
   });
 });
 
+describe('a reply that may refuse the key', () => {
+  const COMPLAINT = '{"error":{"message":"API key not valid"}}';
+  const answering = (head: string, piece: string) => (socket: Socket) => socket.write(`HTTP/1.1 ${head}\r\n\r\n${piece}`);
+
+  test('is told as such, whole or cut, and its connection is kept where it was whole', async () => {
+    const { raw, origin } = await provider((socket, request) => {
+      if (request.includes('/whole')) answering(`400 x\r\ncontent-length: ${COMPLAINT.length}`, COMPLAINT)(socket);
+      else socket.end(`HTTP/1.1 403 x\r\ncontent-length: 999\r\n\r\n${COMPLAINT.replace('API', 'Your API')}`);
+    });
+    for (const path of ['/whole', '/whole', '/cut']) {
+      const told = await callTo(origin, { path }).ended;
+      assert.deepEqual([told.end, told.status, told.body], ['key_refused', null, '']);
+    }
+    assert.deepEqual([origin.openCalls, raw.sockets.length], [0, 1]);
+  });
+
+  test('is told as any other where what has come of it says nothing, and goes on when the rest comes late', async () => {
+    const { raw, origin } = await provider(answering('400 x\r\ncontent-length: 9', 'hello'));
+    const told = callTo(origin);
+    await told.started;
+    assert.deepEqual([told.reply.status, told.reply.body, told.reply.end], [400, 'hello', null]);
+    raw.sockets[0]?.write('late');
+    await told.ended;
+    assert.deepEqual([told.reply.body, told.reply.end], ['hellolate', 'end']);
+  });
+
+  test('and is given up meanwhile: nothing is told', async () => {
+    const { raw, origin } = await provider(answering('403 x\r\ncontent-length: 9', 'hello'));
+    const told = callTo(origin);
+    await waitFor('the request', () => raw.requests.length, Boolean);
+    await pause(20);
+    told.call.abort();
+    await isClosed(raw, 0);
+    assert.deepEqual([told.reply.status, told.reply.end, origin.openCalls], [null, null, 0]);
+  });
+});
+
 describe('a call that is given up', () => {
   test('before it is connected, before it is sent, before its reply, within its reply: the provider sees it, the listener hears nothing', async () => {
     const { raw, origin } = await provider((socket, request) =>

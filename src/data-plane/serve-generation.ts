@@ -230,7 +230,9 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   }
 
   private continue(): void {
-    this.after(continueFrom(this.plane, this.principal, this.read.bounds, this.offers), Serving.step.check);
+    const { plane, principal, dialect, request, read, offers } = this;
+    const context = { savedResponses: plane.savedResponses, workers: plane.relay.workers };
+    this.after(continueFrom(context, { principal, api: dialect.api, request, bounds: read.bounds, offers }), Serving.step.check);
   }
 
   private check({ offers: found, carriedTokens }: Continuation): void {

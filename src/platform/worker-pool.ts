@@ -16,7 +16,7 @@ import type { Log } from './log.ts';
 import type { Counter, Gauge, Histogram, MetricsRegistry } from './metrics.ts';
 
 /** The tasks of the product: a file of this name in workers/ each. */
-export type WorkerTask = 'count-tokens' | 'prepare-conversation' | 'validate-questions';
+export type WorkerTask = 'count-tokens' | 'find-stored-objects' | 'prepare-conversation' | 'validate-questions';
 
 export type WorkerResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly reason: WorkerFailure };
 export type WorkerFailure = 'queue_full' | 'deadline' | 'crashed';

@@ -28,6 +28,21 @@ const ROWS: readonly (readonly [name: string, path: string, call: ContractCall, 
   ['another method on cancel', '/v1/responses/resp_mine/cancel', { method: 'GET' }, 405, 'method_not_allowed'],
 ];
 
+/** Members of a request, beside its model, that name what nobody here has made; with what it is refused. */
+const UNKNOWN: readonly (readonly [path: string, members: string, status: number, code: string, field: string | null])[] = [
+  ['/v1/responses', '"input":"hi","previous_response_id":"resp_unknown"', 404, 'response_not_found', null],
+  ['/v1/responses', '"input":"hi","conversation":"conv_1"', 400, 'invalid_field', 'conversation'],
+  ['/v1/responses', '"input":[{"type":"item_reference","id":"msg_1"}]', 400, 'invalid_field', 'input'],
+  ['/v1/responses', '"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]', 400, 'invalid_field', 'input[0].content[0].file_id'],
+  [
+    '/v1/chat/completions',
+    '"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]',
+    400,
+    'invalid_field',
+    'messages[0].content[0].file.file_id',
+  ],
+];
+
 describe('saved responses', () => {
   let upstream: FakeUpstream;
   let tollgate: Tollgate;
@@ -57,6 +72,24 @@ describe('saved responses', () => {
       assert.equal(upstream.requests.length, calls, 'no provider was asked');
     });
   }
+
+  for (const [path, members, status, code, field] of UNKNOWN) {
+    test(`${members}: ${status} ${code} for every organization, and nothing is sent`, async () => {
+      const calls = upstream.requests.length;
+      for (const key of [KEYS.acme, KEYS.free]) {
+        const answer = await callRoute(`${tollgate.url}${path}`, { body: `{"model":"sim/small","max_tokens":5,"max_output_tokens":5,${members}}`, key });
+        const { error } = JSON.parse(answer.body) as { error: { code: string; param: string | null } };
+        assert.deepEqual([answer.status, error.code, error.param], [status, code, field], answer.body);
+      }
+      assert.equal(upstream.requests.length, calls, 'no provider was asked');
+    });
+  }
+
+  test('what was made here is continued by whoever made it, and by nobody else', async () => {
+    const body = '{"model":"sim/small","max_output_tokens":5,"input":"hi","previous_response_id":"resp_mine"}';
+    assert.equal((await callRoute(`${tollgate.url}/v1/responses`, { body })).status, 200);
+    assert.equal((await callRoute(`${tollgate.url}/v1/responses`, { body, key: KEYS.other })).status, 404);
+  });
 
   for (const [method, suffix] of [
     ['GET', ''],

@@ -158,7 +158,7 @@ export async function startReplayInstallation(replays: readonly Replay[], other:
     return { id: publicModel, providerModel, outputCap: api === 'images' ? null : 16_384, apis: [api], kind: api === 'images' ? 'image' : 'text' };
   });
   try {
-    const tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }) });
+    const tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models, storedObjects: 'shared' }) });
     return {
       tollgate,
       upstream,

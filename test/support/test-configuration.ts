@@ -50,14 +50,19 @@ const STANDARD_MODELS: readonly TestModel[] = [
 /** The provider credential: a test that finds it outside the provider's own requests has found a leak. */
 export const PROVIDER_KEY = 'sk-provider-canary-0123456789';
 
-export function testConfiguration(options: { upstreamUrl: string; models?: readonly TestModel[]; onDisconnect?: 'cancel' | 'drain' }): string {
+export function testConfiguration(options: {
+  upstreamUrl: string;
+  models?: readonly TestModel[];
+  onDisconnect?: 'cancel' | 'drain';
+  storedObjects?: 'shared';
+}): string {
   const models = options.models ?? STANDARD_MODELS;
   return `providers:
   - id: upstream
     base_url: ${options.upstreamUrl}
     api_key: ${PROVIDER_KEY}
     auth: bearer
-    on_disconnect: ${options.onDisconnect ?? 'cancel'}
+    on_disconnect: ${options.onDisconnect ?? 'cancel'}${options.storedObjects === undefined ? '' : `\n    stored_objects: ${options.storedObjects}`}
 models:
 ${models.map(renderModel).join('')}organizations:
   - slug: acme

@@ -60,6 +60,7 @@ const provider = z
     api_key: headerValue.optional(),
     auth: z.enum(['bearer', 'x-api-key', 'none']).default('bearer'),
     on_disconnect: z.enum(['cancel', 'drain']).default('cancel'),
+    stored_objects: z.literal('shared', 'must be shared').optional(),
     timeouts: timeouts.optional(),
   })
   .check(({ value, issues }) => {
@@ -74,6 +75,7 @@ const provider = z
       apiKey: found.api_key ?? '',
       auth: found.auth,
       onDisconnect: found.on_disconnect,
+      ...(found.stored_objects === undefined ? {} : { storedObjects: found.stored_objects }),
       ...(found.timeouts === undefined ? {} : { timeouts: found.timeouts }),
     }),
   );

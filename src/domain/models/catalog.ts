@@ -17,6 +17,11 @@ export interface Provider {
   readonly auth: ProviderAuth;
   /** What becomes of the upstream call when the client leaves: cut it, or read on (bounded) for its usage. */
   readonly onDisconnect: 'cancel' | 'drain';
+  /**
+   * Whether any organization may name objects stored in the operator's account there (files, conversations, containers). Absent: nobody may, since whose
+   * they are is not known.
+   */
+  readonly storedObjects?: 'shared';
   /** Where the operator has set them; the others are the gateway's own (data-plane/relay/upstream.ts). */
   readonly timeouts?: ProviderTimeouts;
 }

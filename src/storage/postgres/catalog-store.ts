@@ -14,6 +14,7 @@ interface ProviderRow {
   readonly auth: Provider['auth'];
   readonly on_disconnect: Provider['onDisconnect'];
   readonly timeouts: ProviderTimeouts | null;
+  readonly stored_objects: 'shared' | null;
 }
 
 interface OfferRow {
@@ -60,7 +61,7 @@ export async function loadCatalog(postgres: Postgres, masterKey: Buffer): Promis
   return postgres.transaction(async (client) => {
     await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const version = await client.query<{ version: string }>('SELECT version FROM catalog_version');
-    const providers = await client.query<ProviderRow>('SELECT id, base_url, api_key_sealed, auth, on_disconnect, timeouts FROM providers');
+    const providers = await client.query<ProviderRow>('SELECT id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects FROM providers');
     const models = await client.query<ModelRow>(MODELS);
     const providersById = new Map(providers.rows.map((row) => [row.id, toProvider(row, box)]));
     return makeCatalog(
@@ -87,6 +88,7 @@ function toProvider(row: ProviderRow, box: SecretBox): Provider {
     apiKey: box.open(row.api_key_sealed, providerSecretName(row.id)),
     auth: row.auth,
     onDisconnect: row.on_disconnect,
+    ...(row.stored_objects === null ? {} : { storedObjects: row.stored_objects }),
     ...(row.timeouts === null ? {} : { timeouts: row.timeouts }),
   };
 }

@@ -13,14 +13,22 @@ export async function applyProvider(application: Application, provider: Provider
   // Sealing the same key again gives other bytes, so an unchanged one is left as it lies.
   const sealed = stored !== undefined && opensTo(application, stored, provider) ? stored : box.seal(provider.apiKey, providerSecretName(provider.id));
   const { rowCount } = await client.query(
-    `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts) VALUES ($1, $2, $3, $4, $5, $6)
+    `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects) VALUES ($1, $2, $3, $4, $5, $6, $7)
      ON CONFLICT (id) DO UPDATE
-        SET (base_url, api_key_sealed, auth, on_disconnect, timeouts)
-          = (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts)
-      WHERE (p.base_url, p.api_key_sealed, p.auth, p.on_disconnect, p.timeouts)
+        SET (base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects)
+          = (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts, excluded.stored_objects)
+      WHERE (p.base_url, p.api_key_sealed, p.auth, p.on_disconnect, p.timeouts, p.stored_objects)
             IS DISTINCT FROM
-            (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts)`,
-    [provider.id, provider.baseUrl, sealed, provider.auth, provider.onDisconnect, provider.timeouts === undefined ? null : JSON.stringify(provider.timeouts)],
+            (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts, excluded.stored_objects)`,
+    [
+      provider.id,
+      provider.baseUrl,
+      sealed,
+      provider.auth,
+      provider.onDisconnect,
+      provider.timeouts === undefined ? null : JSON.stringify(provider.timeouts),
+      provider.storedObjects ?? null,
+    ],
   );
   if (rowCount > 0) application.catalogChanged = true;
 }

@@ -1,0 +1,58 @@
+// Finds what a request names of objects that its provider stores: files, containers, vector stores, skills. All organizations share the operator's account
+// at a provider, so whoever knows an id could read what another one has stored there.
+
+export interface StoredObjectsFound {
+  /** The path of the first one; null: none is named. */
+  readonly path: string | null;
+  /** How often a key that could name one stands below the outermost object, whatever its value. */
+  readonly keys: number;
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+const ID_KEYS = new Set(['file_id', 'container_id', 'skill_id', 'cached_content']);
+const ID_LIST_KEYS = new Set(['file_ids', 'vector_store_ids']);
+/** Objects that are stored where they have an `id`, or are one. */
+const HOLDER_KEYS = new Set(['container', 'audio']);
+/** What callers describe with these is no part of the conversation: the properties of a tool may be named like any of the keys above. */
+const SCHEMA_KEYS = new Set(['parameters', 'input_schema', 'output_schema', 'schema', 'json_schema', 'arguments', 'metadata']);
+
+/** `bytes` are those of a request that the scanner has found to be one JSON object. */
+export function findStoredObjects(bytes: Uint8Array): StoredObjectsFound {
+  const body: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
+  const walk = new Walk();
+  for (const [key, value] of Object.entries(body as JsonObject)) walk.look(value, key, SCHEMA_KEYS.has(key));
+  return { path: walk.found, keys: walk.keys };
+}
+
+class Walk {
+  found: string | null = null;
+  keys = 0;
+
+  /** `isData`: what stands here is counted, and names nothing. */
+  look(value: unknown, path: string, isData: boolean): void {
+    if (Array.isArray(value)) {
+      for (const [index, item] of value.entries()) if (typeof item === 'object') this.look(item, `${path}[${index}]`, isData);
+    } else if (typeof value === 'object' && value !== null) this.lookInto(value as JsonObject, path, isData);
+  }
+
+  private lookInto(object: JsonObject, path: string, isData: boolean): void {
+    const { type } = object;
+    const isToolUse = typeof type === 'string' && type.endsWith('tool_use');
+    for (const [key, value] of Object.entries(object)) {
+      const name = key.toLowerCase();
+      const mayName = ID_KEYS.has(name) || ID_LIST_KEYS.has(name) || HOLDER_KEYS.has(name);
+      if (mayName) this.keys += 1;
+      const inner = path.length > 200 ? path : `${path}.${key}`;
+      if (mayName && !isData && this.found === null && namesObject(name, value)) this.found = inner.slice(0, 200);
+      if (typeof value === 'object') this.look(value, inner, isData || SCHEMA_KEYS.has(key) || (isToolUse && key === 'input'));
+    }
+  }
+}
+
+function namesObject(name: string, value: unknown): boolean {
+  if (value === null) return false;
+  if (ID_KEYS.has(name)) return true;
+  if (ID_LIST_KEYS.has(name)) return !(Array.isArray(value) && value.length === 0);
+  return typeof value === 'string' || (typeof value === 'object' && 'id' in value && value.id !== null);
+}

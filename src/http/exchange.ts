@@ -259,11 +259,11 @@ export class Exchange extends RequestHead {
 
   /** Ends a chunked response, or answers whole with a Content-Length when nothing was written before. Call inside `cork`. */
   end(body?: Uint8Array | string): void {
-    if (body !== undefined) this.responseBytes += body.length;
-    // The response is marked closed first: uWS may call back into us while it ends.
-    this.close();
-    // What follows a body that was not read to its end cannot be told from it.
-    this.response.end(body, this.context.closing() || !this.isBodyEnded);
+    // What follows a half-read body cannot be told from it. Behind chunks uWebSockets.js would write the header into the body.
+    const closes = this.responseBytes === 0 && (this.context.closing() || !this.isBodyEnded);
+    this.responseBytes += body?.length ?? 0;
+    this.close(); // First: uWS may call back into us while it ends.
+    this.response.end(body, closes);
   }
 
   /** Cuts the connection: the client must not take what it has for a complete response (DESIGN 3). */

@@ -1,0 +1,114 @@
+// What must be true once a run is over: nothing is under way any more, and whoever looks up or lists generations and responses finds only his own.
+
+import { SeededRandom } from '../simulation/seeded-random.ts';
+import { httpCall } from '../support/http-call.ts';
+import { readMetrics } from '../support/metric-values.ts';
+import { waitFor } from '../support/waiting.ts';
+import { ClientConnection } from './client.ts';
+import type { Load } from './load.ts';
+import { findMarks, markOf } from './marks.ts';
+import { buildExchange, type Exchange } from './plan.ts';
+import type { Watch } from './watch.ts';
+import { TENANTS, warmKey } from './world.ts';
+
+const GAUGES = ['tollgate_inflight', 'tollgate_upstream_open', 'tollgate_relays_open', 'tollgate_lease_held_usd'] as const;
+const LOOKED_UP = 5;
+/** Numbers of these exchanges begin here. */
+const FIRST_INDEX = 70_000_000_000;
+const QUIET_TIMEOUT_MS = 90_000;
+const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+
+export interface FinalParts {
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly load: Load;
+  readonly watch: Watch;
+}
+
+export async function checkQuiet({ adminUrl, watch }: Pick<FinalParts, 'adminUrl' | 'watch'>): Promise<void> {
+  const read = async (): Promise<string> => {
+    const valueOf = await readMetrics(adminUrl);
+    return GAUGES.filter((name) => valueOf(name) !== 0)
+      .map((name) => `${name} ${valueOf(name)}`)
+      .join(', ');
+  };
+  await waitFor('nothing to be under way', read, (left) => left === '', QUIET_TIMEOUT_MS).catch((fault: Error) => watch.violation('left over', fault.message));
+}
+
+export async function checkLookUps(parts: FinalParts): Promise<void> {
+  for (let tenant = 1; tenant <= TENANTS; tenant += 1) {
+    await checkGenerations(parts, tenant);
+    await checkListing(parts, tenant);
+    await checkForeignResponses(parts, tenant);
+  }
+}
+
+function other(tenant: number): number {
+  return (tenant % TENANTS) + 1;
+}
+
+async function get({ url }: FinalParts, path: string, tenant: number): Promise<{ status: number; text: string }> {
+  const { status, body } = await httpCall(url + path, { headers: { authorization: `Bearer ${warmKey(tenant, false)}` } });
+  return { status, text: body.toString('latin1') };
+}
+
+async function checkGenerations(parts: FinalParts, tenant: number): Promise<void> {
+  const { watch, load } = parts;
+  for (const { index, executionId } of (load.executions.get(tenant) ?? []).slice(-LOOKED_UP)) {
+    const byLabel = `/v1/generations?client_request_id=${markOf(tenant, 'c', index)}`;
+    const byId = `/v1/generation?id=${executionId}`;
+    const own = await waitFor(
+      'a generation to be recorded',
+      () => get(parts, byLabel, tenant),
+      ({ text }) => text.includes(executionId),
+    ).catch(() => null);
+    if (own === null) watch.violation('left over', `tenant ${tenant} does not find its execution ${executionId} (exchange ${index})`);
+    const foreign = await get(parts, byLabel, other(tenant));
+    if (UUID.test(foreign.text)) watch.violation('foreign mark', `tenant ${other(tenant)} finds by ${byLabel}: ${foreign.text.slice(0, 200)}`);
+    UUID.lastIndex = 0;
+    const [ownById, foreignById] = [await get(parts, byId, tenant), await get(parts, byId, other(tenant))];
+    if (ownById.status !== 200 || foreignById.status !== 404)
+      watch.violation('foreign mark', `${byId}: ${ownById.status} to its own, ${foreignById.status} to another`);
+  }
+}
+
+/** Lists what is in the facts by now. */
+async function checkListing(parts: FinalParts, tenant: number): Promise<void> {
+  const { watch, load } = parts;
+  const { status, text } = await get(parts, '/v1/usage/me/requests', tenant);
+  watch.count(watch.answers, `listing ${status}`);
+  for (const id of text.match(UUID) ?? []) {
+    const owner = load.ownerOf.get(id);
+    if (owner !== undefined && owner !== tenant) watch.violation('foreign mark', `tenant ${tenant} lists execution ${id} of tenant ${owner}`);
+  }
+  for (const mark of findMarks(text)) if (mark.tenant !== tenant) watch.violation('foreign mark', `tenant ${tenant} lists ${JSON.stringify(mark)}`);
+}
+
+/** Another tenant's response is neither read nor continued, and no provider is asked. */
+async function checkForeignResponses({ url, load, watch }: FinalParts, tenant: number): Promise<void> {
+  const random = new SeededRandom(tenant);
+  for (const [place, kind] of (['saved', 'continued'] as const).entries()) {
+    const savedId = load.saved.get(other(tenant))?.at(-1);
+    if (savedId === undefined) continue;
+    const exchange: Exchange = buildExchange(
+      {
+        index: FIRST_INDEX + tenant * 10 + place,
+        tenant,
+        kind,
+        key: warmKey(tenant, false),
+        bytes: 300,
+        providerSteps: [],
+        client: 'stays',
+        isStream: false,
+        savedId,
+        reply: { bytes: 400, framing: 'length', pieces: 1 },
+      },
+      random,
+    );
+    exchange.forbidden = `it names a response of tenant ${other(tenant)}`;
+    load.open.set(exchange.index, exchange);
+    const connection = new ClientConnection(Number(new URL(url).port), watch, () => undefined);
+    watch.count(watch.answers, `foreign response ${await connection.run([exchange])}`);
+    connection.close();
+  }
+}

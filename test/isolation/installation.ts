@@ -1,0 +1,68 @@
+// The gateway that a run attacks: a whole installation, and beside it single gateway processes on the same database, in which a fault may be planted.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../support/free-port.ts';
+import { startTollgate, type Tollgate } from '../support/gateway.ts';
+import { httpCall } from '../support/http-call.ts';
+import { waitFor } from '../support/waiting.ts';
+
+const CERTIFICATE = fileURLToPath(new URL('../support/tls/localhost-certificate.pem', import.meta.url));
+const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
+const SLOW_LINES = new URL('./slow-lines.ts', import.meta.url).href;
+const PLANT = new URL('./plant.ts', import.meta.url).href;
+const NODE_OPTIONS = `--disable-warning=ExperimentalWarning --import=${SLOW_LINES}`;
+const STOP_TIMEOUT_MS = 20_000;
+/** Of the installation and of the gateways beside it. */
+const MASTER_KEY = randomBytes(32).toString('base64');
+
+export function startInstallation(configurationYaml: string, gatewayProcesses: number): Promise<Tollgate> {
+  return startTollgate({ configurationYaml, gatewayProcesses, env: { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_OPTIONS, MASTER_KEY } });
+}
+
+/** One gateway process that is not the installation's own. */
+export interface LoneGateway {
+  readonly url: string;
+  readonly adminUrl: string;
+  stop(): Promise<void>;
+}
+
+/** `planted`: the name of the fault in it (planted-faults.ts). */
+export async function startLoneGateway(tollgate: Tollgate, planted: string): Promise<LoneGateway> {
+  const [port, adminPort] = [await findFreePort(), await findFreePort()];
+  let output = '';
+  const child = spawn(process.execPath, [COMMAND, 'gateway'], {
+    env: {
+      ...process.env,
+      DATA_DIR: tollgate.dataDir,
+      DATABASE_URL: tollgate.postgresUrl,
+      MASTER_KEY,
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+      LOG_LEVEL: 'warn',
+      NODE_EXTRA_CA_CERTS: CERTIFICATE,
+      NODE_OPTIONS: `${NODE_OPTIONS} --import=${PLANT}`,
+      ISOLATION_PLANTED_FAULT: planted,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output = (output + chunk.toString()).slice(-20_000)));
+  const adminUrl = `http://127.0.0.1:${adminPort}`;
+  const isReady = async (): Promise<boolean> => {
+    if (child.exitCode !== null) throw new Error(`the gateway ended before it was ready:\n${output}`);
+    return (await httpCall(`${adminUrl}/readyz`).catch(() => null))?.status === 200;
+  };
+  await waitFor('the gateway to be ready', isReady, (ready) => ready, 60_000);
+  return { url: `http://127.0.0.1:${port}`, adminUrl, stop: () => stop(child) };
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  const backstop = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+  await ended;
+  clearTimeout(backstop);
+}

@@ -1,0 +1,110 @@
+// One isolation run from its start to its last check: installation, providers, load, look-ups that wait, a rolling restart under load, and what must be true
+// afterwards. The same installation can serve several runs, also against a gateway process in which a fault is planted.
+
+import type { Tollgate } from '../support/gateway.ts';
+import { checkLookUps, checkQuiet } from './final-checks.ts';
+import { startInstallation } from './installation.ts';
+import { Load } from './load.ts';
+import { LookUps } from './look-ups.ts';
+import type { Exchange } from './plan.ts';
+import { Providers } from './providers.ts';
+import { Watch } from './watch.ts';
+import { isolationConfiguration } from './world.ts';
+
+export interface IsolationOptions {
+  readonly seed: number;
+  readonly from: number;
+  readonly exchanges: number;
+  readonly atOnce: number;
+  /** Large bodies and faults are rare: for speed in a long run. */
+  readonly isLight: boolean;
+  /** Exchanges between two rounds of look-ups that wait. */
+  readonly lookUpsEvery: number;
+  /** Exchanges between two rolling restarts of the gateways; 0: none. */
+  readonly rollEvery: number;
+  /** The address of one gateway that is attacked instead of the installation's own. */
+  readonly instead?: { readonly url: string; readonly adminUrl: string };
+  /** No further exchange begins once something is found. */
+  readonly endsAtFirst?: boolean;
+  readonly onProgress?: { readonly everyMs: number; readonly tell: (watch: Watch) => void };
+}
+
+export class Isolation {
+  readonly tollgate: Tollgate;
+  private readonly providers: Providers;
+  /** Of the run that is under way. */
+  private readonly present: { watch: Watch; open: Map<number, Exchange>; lookUps: LookUps | null };
+  private readonly endWithUs = (): void => void process.kill(this.tollgate.pid, 'SIGTERM');
+
+  static async start(gatewayProcesses: number): Promise<Isolation> {
+    const present: Isolation['present'] = { watch: new Watch(), open: new Map(), lookUps: null };
+    const providers = new Providers({
+      watch: () => present.watch,
+      findExchange: (index) => present.open.get(index),
+      classifierWaits: (exchange) => present.lookUps?.classifierWaits(exchange) ?? null,
+    });
+    await providers.listen();
+    const tollgate = await startInstallation(
+      isolationConfiguration((id) => providers.urls.get(id) ?? ''),
+      gatewayProcesses,
+    );
+    return new Isolation(tollgate, providers, present);
+  }
+
+  private constructor(tollgate: Tollgate, providers: Providers, present: Isolation['present']) {
+    this.tollgate = tollgate;
+    this.providers = providers;
+    this.present = present;
+    // A bug of the run's own must not leave an installation behind.
+    process.once('exit', this.endWithUs);
+  }
+
+  async run(options: IsolationOptions): Promise<Watch> {
+    const { present, providers, tollgate } = this;
+    const watch = new Watch();
+    const { url, adminUrl } = options.instead ?? tollgate;
+    const port = Number(new URL(url).port);
+    const load = new Load(new Map(), watch, providers);
+    const lookUps = new LookUps({ postgresUrl: tollgate.postgresUrl, port, open: load.open, watch, seed: options.seed });
+    Object.assign(present, { watch, open: load.open, lookUps });
+    const { onProgress } = options;
+    const timer = onProgress === undefined ? null : setInterval(() => onProgress.tell(watch), onProgress.everyMs);
+    const isOver = (): boolean => options.endsAtFirst === true && watch.violationCount > 0;
+    const end = { reached: false };
+    try {
+      const beside = this.workBeside(options, lookUps, watch, () => end.reached || isOver());
+      await load.run({ ...options, port, stopEarly: isOver });
+      end.reached = true;
+      await beside;
+      await checkQuiet({ adminUrl, watch });
+      if (!isOver()) await checkLookUps({ url, adminUrl, load, watch });
+    } finally {
+      if (timer !== null) clearInterval(timer);
+      await lookUps.close();
+    }
+    return watch;
+  }
+
+  /** Look-ups that wait and rolling restarts, beside the load. */
+  private async workBeside({ lookUpsEvery, rollEvery, instead }: IsolationOptions, lookUps: LookUps, watch: Watch, isOver: () => boolean): Promise<void> {
+    let nextLookUps = 0;
+    let nextRoll = rollEvery;
+    while (!isOver()) {
+      if (watch.exchanges >= nextLookUps) {
+        nextLookUps = watch.exchanges + lookUpsEvery;
+        await lookUps.runAll();
+      } else if (instead === undefined && rollEvery > 0 && watch.exchanges >= nextRoll) {
+        nextRoll = watch.exchanges + rollEvery;
+        watch.count(watch.faults, 'gateways roll');
+        process.kill(this.tollgate.pid, 'SIGHUP');
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  async stop(): Promise<void> {
+    process.off('exit', this.endWithUs);
+    await this.tollgate.stop();
+    await this.providers.close();
+  }
+}

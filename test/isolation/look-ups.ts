@@ -1,0 +1,172 @@
+// Look-ups that wait: a table is locked, or the classifier does not answer, while clients of a cold key, a cold wallet, an unknown response or an
+// unrouted turn wait. Half of them leave before the look-up comes back: for those no provider may be called.
+
+import { readFileSync } from 'node:fs';
+import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { SeededRandom } from '../simulation/seeded-random.ts';
+import { silentLog } from '../support/silent-log.ts';
+import { pause, waitFor } from '../support/waiting.ts';
+import { ClientConnection } from './client.ts';
+import { markOf } from './marks.ts';
+import { buildExchange, type Exchange, type ExchangeKind } from './plan.ts';
+import type { Watch } from './watch.ts';
+import { COLD_TENANTS, coldKey, FIRST_COLD_TENANT, TENANTS, warmKey } from './world.ts';
+
+const LOOK_UPS = ['credential', 'lease', 'continuation', 'route'] as const;
+type LookUp = (typeof LOOK_UPS)[number];
+
+const TABLES = { credential: 'api_keys', lease: 'leases', continuation: 'saved_responses' } as const;
+const KINDS: Readonly<Record<LookUp, ExchangeKind>> = { credential: 'chat', lease: 'messages', continuation: 'continued', route: 'auto' };
+const CLIENTS = 6;
+/** Numbers of these exchanges begin here. */
+const FIRST_INDEX = 50_000_000_000;
+const ARRIVAL_MS = 25;
+/** Below what a transaction that holds a lock may idle. */
+const SEEN_MS_MAX = 3_000;
+
+export class LookUps {
+  private readonly postgres: Postgres;
+  private readonly port: number;
+  private readonly open: Map<number, Exchange>;
+  private readonly watch: Watch;
+  private readonly random: SeededRandom;
+  private next = FIRST_INDEX;
+  private coldKeys = 0;
+  private coldTenants = 0;
+  /** What an exchange's classifier call waits for. */
+  private readonly held = new Map<number, { readonly released: Promise<void>; hasCome: boolean }>();
+
+  constructor(parts: { postgresUrl: string; port: number; open: Map<number, Exchange>; watch: Watch; seed: number }) {
+    this.postgres = createPostgres({ url: parts.postgresUrl, log: silentLog, max: 2 });
+    this.port = parts.port;
+    this.open = parts.open;
+    this.watch = parts.watch;
+    this.random = new SeededRandom(parts.seed);
+  }
+
+  classifierWaits({ index }: Exchange): Promise<void> | null {
+    const held = this.held.get(index);
+    if (held === undefined) return null;
+    held.hasCome = true;
+    return held.released;
+  }
+
+  /** One of each. */
+  async runAll(): Promise<void> {
+    for (const lookUp of LOOK_UPS) if (lookUp !== 'lease' || this.coldTenants < COLD_TENANTS) await this.run(lookUp);
+  }
+
+  private async run(lookUp: LookUp): Promise<void> {
+    const { watch } = this;
+    const released = Promise.withResolvers<void>();
+    const exchanges = Array.from({ length: CLIENTS }, () => this.plan(lookUp));
+    if (lookUp === 'lease') this.coldTenants += 1;
+    const lock = lookUp === 'route' ? this.holdClassifier(exchanges, released.promise) : await this.lock(TABLES[lookUp], released.promise);
+    const waiting = exchanges.map((exchange) => {
+      const connection = new ClientConnection(this.port, watch, () => undefined);
+      const one = { exchange, connection, hasEnded: false, ended: connection.run([exchange]) };
+      void one.ended.then(() => {
+        one.hasEnded = true;
+      });
+      return one;
+    });
+    // A gateway that is being replaced closes connections that it has not looked at.
+    const isAsked = (): boolean => waiting.every(({ exchange, hasEnded }) => hasEnded || this.held.get(exchange.index)?.hasCome === true);
+    try {
+      if (lookUp === 'route') await waitFor('the classifier to be asked', isAsked, Boolean, SEEN_MS_MAX);
+      await pause(ARRIVAL_MS);
+      const leavers = waiting.filter((_, place) => place % 2 === 0);
+      const ports = leavers.map(({ connection }) => connection.localPort);
+      for (const { exchange, connection } of leavers) {
+        exchange.forbidden = `its client left while its ${lookUp} was looked up`;
+        watch.count(watch.faults, `client leaves while its ${lookUp} is looked up`);
+        connection.leave('left');
+      }
+      await waitFor(
+        'the gateway to see that they left',
+        () => connectionsFrom(this.port, ports),
+        (count) => count === 0,
+        SEEN_MS_MAX,
+      );
+    } catch {
+      this.giveUp(waiting);
+    } finally {
+      released.resolve();
+      await lock.isFree.catch(() => this.giveUp(waiting));
+      this.held.clear();
+    }
+    for (const { ended, connection } of waiting) {
+      watch.exchanges += 1;
+      watch.count(watch.answers, await ended);
+      connection.close();
+    }
+  }
+
+  /** The machine was too slow: the look-up may have come back before they had left. */
+  private giveUp(waiting: readonly { readonly exchange: Exchange }[]): void {
+    this.watch.count(this.watch.faults, 'look-ups given up');
+    for (const { exchange } of waiting) exchange.forbidden = null;
+  }
+
+  private plan(lookUp: LookUp): Exchange {
+    const { random } = this;
+    const index = this.next++;
+    const tenant = lookUp === 'lease' ? FIRST_COLD_TENANT + this.coldTenants : random.whole(1, TENANTS);
+    const exchange = buildExchange(
+      {
+        index,
+        tenant,
+        kind: KINDS[lookUp],
+        key: lookUp === 'credential' ? coldKey(tenant, this.coldKeys++) : warmKey(tenant, false),
+        bytes: random.pick([300, 5_000, 65_536]),
+        providerSteps: [],
+        client: 'stays',
+        isStream: random.chance(0.5),
+        savedId: `resp_${markOf(tenant, 'p', index)}`,
+        reply: { bytes: 400, framing: 'length', pieces: 1 },
+      },
+      random,
+    );
+    this.open.set(index, exchange);
+    return exchange;
+  }
+
+  private holdClassifier(exchanges: readonly Exchange[], released: Promise<void>): { readonly isFree: Promise<void> } {
+    for (const { index } of exchanges) this.held.set(index, { released, hasCome: false });
+    return { isFree: released };
+  }
+
+  /** Resolves once the table is locked. */
+  private async lock(table: string, released: Promise<void>): Promise<{ readonly isFree: Promise<void> }> {
+    const locked = Promise.withResolvers<void>();
+    const isFree = this.postgres.transaction(async (client) => {
+      await client.query(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+      locked.resolve();
+      await released;
+    });
+    await Promise.race([locked.promise, isFree]);
+    return { isFree };
+  }
+
+  close(): Promise<void> {
+    return this.postgres.close();
+  }
+}
+
+const TIME_WAIT = '06';
+
+/** How many connections to `port` from these ports its process still has; none where the system does not tell. */
+function connectionsFrom(port: number, clientPorts: readonly number[]): number {
+  const hex = (number: number): string => `:${number.toString(16).toUpperCase().padStart(4, '0')}`;
+  const remotes = new Set(clientPorts.map(hex));
+  let table: string;
+  try {
+    table = readFileSync('/proc/net/tcp', 'latin1');
+  } catch {
+    return 0;
+  }
+  return table.split('\n').filter((line) => {
+    const [, local = '', remote = '', state] = line.trim().split(/\s+/);
+    return local.endsWith(hex(port)) && remotes.has(remote.slice(remote.indexOf(':'))) && state !== TIME_WAIT;
+  }).length;
+}

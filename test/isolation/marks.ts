@@ -1,0 +1,45 @@
+// The marks of a run: sixteen characters that say whose bytes these are. Everything a tenant sends or is sent is filled with its own.
+
+/**
+ * Who may see a mark. `p`: the client's, may go along to a provider. `c`: the client's own (credential, labels), for the gateway alone.
+ * `r`: a provider's, in its reply.
+ */
+export type MarkKind = 'p' | 'c' | 'r';
+
+export interface FoundMark {
+  readonly tenant: number;
+  readonly kind: MarkKind;
+  /** 0: of the tenant, in all of its exchanges. */
+  readonly exchange: number;
+}
+
+const MARK_BYTES = 16;
+const PATTERN = /mk(\d\d)([pcr])(\d{11})/g;
+
+/** It may stand in JSON, in a header, in a URL, in a tag and in a form. */
+export function markOf(tenant: number, kind: MarkKind, exchange: number): string {
+  return `mk${String(tenant).padStart(2, '0')}${kind}${String(exchange).padStart(11, '0')}`;
+}
+
+/** So many bytes of one mark after the other; the last may be cut. */
+export function filled(mark: string, bytes: number): Buffer {
+  return Buffer.alloc(bytes, mark, 'latin1');
+}
+
+export function findMarks(text: string): FoundMark[] {
+  return [...text.matchAll(PATTERN)].map(([, tenant, kind, exchange]) => ({ tenant: Number(tenant), kind: kind as MarkKind, exchange: Number(exchange) }));
+}
+
+/** The exchange that text names first; null: none. */
+export function findExchange(text: string): number | null {
+  return findMarks(text).find(({ kind, exchange }) => kind === 'p' && exchange > 0)?.exchange ?? null;
+}
+
+/** Marks in these bytes that are not of this tenant's exchange: how long they are together, and the first of them. */
+export function foreignBytes(
+  bytes: Buffer,
+  own: { readonly tenant: number; readonly index: number },
+): { readonly bytes: number; readonly first: FoundMark | null } {
+  const foreign = findMarks(bytes.toString('latin1')).filter(({ tenant, exchange }) => tenant !== own.tenant || (exchange !== 0 && exchange !== own.index));
+  return { bytes: foreign.length * MARK_BYTES, first: foreign[0] ?? null };
+}

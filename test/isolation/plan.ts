@@ -1,0 +1,316 @@
+// What one exchange is, drawn from the seed and its number: the bytes of its request, what its providers do with it, and what its client does.
+
+import { SeededRandom } from '../simulation/seeded-random.ts';
+import { writeForm } from '../support/multipart-forms.ts';
+import { filled, markOf } from './marks.ts';
+import { MODELS, TENANTS, warmKey } from './world.ts';
+
+/** What a provider does with a call. A stalled one reads on when some dozens of other exchanges are over. */
+export const PROVIDER_STEPS = [
+  'serves',
+  'refuses the whole request',
+  'refuses before it has read the body',
+  'sends the head of a 503 and stalls',
+  'sends a whole 503 and stalls',
+  'refuses and closes',
+  'asks for a pause',
+  'does not know its credential',
+  'closes a kept connection',
+  'resets without an answer',
+  'answers before the body is whole',
+  'answers before the body is whole and stalls',
+  'cuts its reply in the middle',
+  'stalls within its reply',
+  'sends a second reply that nobody asked for',
+  'sends an interim reply',
+  'reads slowly',
+] as const;
+export type ProviderStep = (typeof PROVIDER_STEPS)[number];
+
+/** What a client does besides sending its request and reading the reply. */
+export const CLIENT_STEPS = [
+  'stays',
+  'sends its body slowly',
+  'leaves within its head',
+  'leaves within its body',
+  'leaves with the last byte of its request',
+  'leaves before the first byte',
+  'leaves within the reply',
+  'leaves at the last byte',
+  'reads slowly',
+  'pipelines',
+] as const;
+export type ClientStep = (typeof CLIENT_STEPS)[number];
+
+export type ExchangeKind = 'chat' | 'responses' | 'messages' | 'count' | 'image' | 'edit' | 'systemone' | 'auto' | 'saved' | 'continued';
+
+export interface SentReply {
+  readonly status: number;
+  /** What the client is to get of its body. */
+  readonly content: Buffer;
+  /** The provider has sent all of it, and well. */
+  whole: boolean;
+}
+
+/** One request of one tenant; lives until nobody can see a byte of it any more. */
+export interface Exchange {
+  readonly index: number;
+  readonly tenant: number;
+  readonly kind: ExchangeKind;
+  readonly mark: string;
+  readonly replyMark: string;
+  readonly head: string;
+  readonly body: Buffer;
+  /** Where the model's value stands in the body; null: it has none. */
+  readonly modelAt: { readonly start: number; readonly end: number } | null;
+  /** Public names it may be served as: the one it names, or those of the tiers. */
+  readonly models: readonly string[];
+  readonly isStream: boolean;
+  readonly isForm: boolean;
+  readonly providerSteps: readonly ProviderStep[];
+  readonly client: ClientStep;
+  readonly reply: { readonly bytes: number; readonly framing: 'length' | 'chunked' | 'close'; readonly pieces: number };
+  /** By the order of the calls that were answered. */
+  readonly replies: SentReply[];
+  /** Providers that were called, in order. */
+  readonly calledProviders: string[];
+  /** A kept connection was closed on it, so it may come once more. */
+  retries: number;
+  /** Why no provider may ever see it; null: one may be called. */
+  forbidden: string | null;
+  /** As its reply named it; empty before. */
+  executionId: string;
+}
+
+const SIZES: readonly (readonly [weight: number, sizes: readonly number[]])[] = [
+  [60, [200, 300, 500, 1_000, 1_024]],
+  // Edges of the classes of the pool of buffers, by the length of the whole body.
+  [22, [2_047, 2_048, 2_049, 4_096, 4_097, 16_384, 16_385, 32_768]],
+  [10, [65_535, 65_536, 65_537]],
+  [6, [200_000, 262_144, 262_145]],
+  [4, [600_000, 1_000_000, 1_048_576]],
+  [0.4, [1_048_577, 2_000_000]],
+];
+const LIGHT_SIZES: typeof SIZES = SIZES.map(([weight, sizes], place) => [place < 2 ? weight : weight / 8, sizes]);
+/** Beyond what the system's own buffers of a connection hold: a stalled reader leaves the rest with the gateway. */
+const LARGE_SIZES = [65_536, 200_000, 262_144, 600_000, 1_000_000, 1_048_576] as const;
+const REPLY_SIZES: readonly (readonly [weight: number, sizes: readonly number[]])[] = [
+  [70, [120, 400, 1_500, 3_000]],
+  [20, [8_000, 8_191, 8_192, 8_193, 20_000]],
+  [8, [65_536, 100_000, 262_144, 262_145]],
+  [2, [300_000, 600_000]],
+];
+const KINDS: readonly (readonly [weight: number, kinds: readonly ExchangeKind[]])[] = [
+  [58, ['chat', 'responses', 'messages']],
+  [6, ['count', 'systemone']],
+  [14, ['image', 'edit']],
+  [6, ['auto']],
+  [10, ['saved', 'continued']],
+];
+const BIG_PROVIDER_STEPS: ReadonlySet<ProviderStep> = new Set([
+  'sends the head of a 503 and stalls',
+  'sends a whole 503 and stalls',
+  'answers before the body is whole and stalls',
+  'refuses before it has read the body',
+]);
+/** Of all exchanges so many have a provider, or a client, that does something else than its part. */
+const PROVIDER_FAULTS = 0.3;
+const CLIENT_FAULTS = 0.25;
+const NOT_FOR_FAULTS: ReadonlySet<ExchangeKind> = new Set(['saved']);
+const BOUNDARY = 'isolation-form-boundary';
+
+/** Responses that tenants have had, by tenant: what saved and continued exchanges name. */
+export type SavedIds = ReadonlyMap<number, readonly string[]>;
+
+function weighted<T>(random: SeededRandom, table: readonly (readonly [number, readonly T[]])[]): T {
+  let at = random.next() * table.reduce((sum, [weight]) => sum + weight, 0);
+  for (const [weight, values] of table) {
+    at -= weight;
+    if (at < 0) return random.pick(values);
+  }
+  return random.pick(table[0]?.[1] ?? []);
+}
+
+/** `isLight`: with few large bodies and half of the faults, so that a million can be run. */
+export function planExchange({ seed, index, isLight }: { seed: number; index: number; isLight: boolean }, saved: SavedIds): Exchange {
+  const random = new SeededRandom(seed * 100_000_007 + index);
+  const tenant = random.whole(1, TENANTS);
+  const drawnKind = weighted(random, KINDS);
+  const known = saved.get(tenant) ?? [];
+  const kind = (drawnKind === 'saved' || drawnKind === 'continued') && known.length === 0 ? 'responses' : drawnKind;
+  const hasProviderFault = random.chance(isLight ? PROVIDER_FAULTS / 2 : PROVIDER_FAULTS) && !NOT_FOR_FAULTS.has(kind);
+  const providerSteps = hasProviderFault ? drawProviderSteps(random) : [];
+  const isBig = providerSteps.some((step) => BIG_PROVIDER_STEPS.has(step)) && random.chance(isLight ? 0.3 : 0.7);
+  const client = random.chance(isLight ? CLIENT_FAULTS / 2 : CLIENT_FAULTS) ? random.pick(CLIENT_STEPS) : 'stays';
+  const bytes = isBig ? random.pick(LARGE_SIZES) : weighted(random, isLight ? LIGHT_SIZES : SIZES);
+  const replyBytes = client === 'reads slowly' && random.chance(isLight ? 0.05 : 0.3) ? 3_000_000 : weighted(random, REPLY_SIZES);
+  return buildExchange(
+    {
+      index,
+      tenant,
+      kind,
+      key: warmKey(tenant, random.chance(0.5)),
+      bytes,
+      providerSteps,
+      client,
+      isStream: random.chance(0.4),
+      savedId: known.length === 0 ? '' : random.pick(known),
+      reply: { bytes: replyBytes, framing: random.pick(['length', 'length', 'chunked', 'close'] as const), pieces: random.pick([1, 1, 2, 5, 12]) },
+    },
+    random,
+  );
+}
+
+function drawProviderSteps(random: SeededRandom): ProviderStep[] {
+  const first = random.chance(0.2) ? 'sends the head of a 503 and stalls' : random.pick(PROVIDER_STEPS);
+  return random.chance(0.3) ? [first, random.pick(PROVIDER_STEPS)] : [first];
+}
+
+export interface ExchangeParts {
+  readonly index: number;
+  readonly tenant: number;
+  readonly kind: ExchangeKind;
+  readonly key: string;
+  readonly bytes: number;
+  readonly providerSteps: readonly ProviderStep[];
+  readonly client: ClientStep;
+  readonly isStream: boolean;
+  /** An id of a response; empty: none. */
+  readonly savedId: string;
+  readonly reply: Exchange['reply'];
+}
+
+export function buildExchange(parts: ExchangeParts, random: SeededRandom): Exchange {
+  const { index, tenant, kind } = parts;
+  const mark = markOf(tenant, 'p', index);
+  const models = modelsOf(kind, parts.providerSteps, random);
+  const named = kind === 'auto' ? 'service/auto' : (models[0] ?? '');
+  const isStream = parts.isStream && STREAMED.has(kind);
+  const isForm = kind === 'edit' && random.chance(0.7);
+  const body = kind === 'saved' ? EMPTY : isForm ? formBody(named, mark, parts.bytes, random) : jsonBody({ ...parts, isStream }, named, mark, random);
+  const value = isForm ? named : JSON.stringify(named);
+  const start =
+    kind === 'saved'
+      ? 0
+      : body.indexOf(isForm ? `name="model"\r\n\r\n${named}` : `"model":${value}`) + (isForm ? 'name="model"\r\n\r\n'.length : '"model":'.length);
+  return {
+    index,
+    tenant,
+    kind,
+    mark,
+    replyMark: markOf(tenant, 'r', index),
+    head: requestHead(parts, { mark, isForm, bodyBytes: body.length }, random),
+    body,
+    modelAt: kind === 'saved' ? null : { start, end: start + value.length },
+    models,
+    isStream,
+    isForm,
+    providerSteps: parts.providerSteps,
+    client: parts.client,
+    reply: parts.reply,
+    replies: [],
+    calledProviders: [],
+    retries: 0,
+    forbidden: null,
+    executionId: '',
+  };
+}
+
+const EMPTY = Buffer.alloc(0);
+const STREAMED: ReadonlySet<ExchangeKind> = new Set(['chat', 'responses', 'messages', 'auto', 'continued']);
+
+function modelsOf(kind: ExchangeKind, steps: readonly ProviderStep[], random: SeededRandom): readonly string[] {
+  if (kind === 'auto') return ['iso/light', 'iso/strong'];
+  if (kind === 'image' || kind === 'edit') return ['iso/image'];
+  if (kind === 'systemone') return ['iso/eval'];
+  if (steps.includes('asks for a pause')) return ['iso/cool'];
+  const texts = MODELS.filter(({ id, kind: of }) => of === 'text' && !OWN_MODELS.has(id) && (id !== 'iso/ask' || kind === 'chat'));
+  return [random.pick(texts).id];
+}
+
+/** They are for one purpose. */
+const OWN_MODELS: ReadonlySet<string> = new Set(['iso/cool', 'iso/light', 'iso/strong']);
+
+/** What stands around the filling, by kind; `#` is the filling. The model and the other fields go before or behind it. */
+function jsonBody({ kind, bytes, isStream, savedId }: ExchangeParts, model: string, mark: string, random: SeededRandom): Buffer {
+  const content = {
+    chat: '"messages":[{"role":"user","content":"#"}]',
+    auto: '"messages":[{"role":"user","content":"#"}]',
+    responses: '"input":"#"',
+    continued: `"previous_response_id":"${savedId}","input":"#"`,
+    messages: '"messages":[{"role":"user","content":"#"}]',
+    count: '"messages":[{"role":"user","content":"#"}]',
+    image: '"prompt":"#"',
+    edit: '"prompt":"#","images":[]',
+    systemone: '"state":"#","questions":{"q":{"type":"choice","instructions":"Is it?","criteria":{"yes":null,"no":null}}}',
+    saved: '',
+  }[kind];
+  const limit = {
+    chat: ',"max_tokens":9',
+    auto: ',"max_tokens":9',
+    messages: ',"max_tokens":9',
+    responses: ',"max_output_tokens":9',
+    continued: ',"max_output_tokens":9',
+  };
+  const fields = `${(limit as Record<string, string>)[kind] ?? ''}${isStream ? ',"stream":true' : ''}`;
+  const first = `"user":"${mark}"`;
+  const withModel = `"model":${JSON.stringify(model)}`;
+  const [before = '', behind = ''] = (random.chance(0.6) ? `{${withModel},${first},${content}${fields}}` : `{${first},${content}${fields},${withModel}}`).split(
+    '#',
+  );
+  return Buffer.concat([Buffer.from(before), filled(mark, Math.max(16, bytes - before.length - behind.length)), Buffer.from(behind)]);
+}
+
+function formBody(model: string, mark: string, bytes: number, random: SeededRandom): Buffer {
+  const image = { name: 'image[]', filename: `${mark}.png`, headers: ['Content-Type: image/png'], value: filled(mark, Math.max(16, bytes - 400)) };
+  const others = [
+    { name: 'prompt', value: mark },
+    { name: 'model', value: model },
+  ];
+  return writeForm(BOUNDARY, random.chance(0.5) ? [...others, image] : [image, ...others]);
+}
+
+const PATHS: Readonly<Record<ExchangeKind, string>> = {
+  chat: '/v1/chat/completions',
+  auto: '/v1/chat/completions',
+  responses: '/v1/responses',
+  continued: '/v1/responses',
+  messages: '/v1/messages',
+  count: '/v1/messages/count_tokens',
+  image: '/v1/images/generations',
+  edit: '/v1/images/edits',
+  systemone: '/v1/systemone',
+  saved: '/v1/responses/',
+};
+
+/** Some exchanges of a tenant have the same headers as its others, so that remembered headers are used; the rest have their own mark in them. */
+function requestHead(
+  { index, tenant, kind, key, savedId }: ExchangeParts,
+  body: { mark: string; isForm: boolean; bodyBytes: number },
+  random: SeededRandom,
+): string {
+  const { mark, isForm, bodyBytes } = body;
+  const ownHeaders = random.chance(0.4);
+  const isNamedInPath = kind === 'saved' || random.chance(0.4);
+  const operation = kind === 'saved' ? `${savedId}${random.pick(['', '/input_items', '/cancel'])}` : '';
+  const method = kind !== 'saved' ? 'POST' : operation.endsWith('/cancel') ? 'POST' : 'GET';
+  const tenantMark = markOf(tenant, 'p', 0);
+  const clientMark = markOf(tenant, 'c', index);
+  const lines = [
+    `${method} ${PATHS[kind]}${operation}${isNamedInPath ? `?m=${mark}` : ''} HTTP/1.1`,
+    'host: gateway.test',
+    key.endsWith('k') && kind === 'messages' && random.chance(0.5) ? `x-api-key: ${key}` : `authorization: Bearer ${key}`,
+    `user-agent: isolation/${tenantMark}`,
+    `x-stainless-lang: ${ownHeaders ? mark : tenantMark}`,
+    `anthropic-beta: ${tenantMark}`,
+    `x-client-request-id: ${clientMark}`,
+    `x-service-tag: ${clientMark}, ${markOf(tenant, 'c', 0)}`,
+    `cookie: session=${clientMark}`,
+    `openai-organization: ${clientMark}`,
+    ...(kind === 'auto' ? [`x-session-id: ${clientMark}`] : []),
+    ...(ownHeaders && random.chance(0.5) ? [`idempotency-key: ${mark}`] : []),
+    ...(kind === 'saved' ? [] : [`content-type: ${isForm ? `multipart/form-data; boundary=${BOUNDARY}` : 'application/json'}`]),
+    ...(method === 'GET' ? [] : [`content-length: ${bodyBytes}`]),
+  ];
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}

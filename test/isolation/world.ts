@@ -1,0 +1,129 @@
+// The installation that a run attacks: its tenants with their keys, its providers and models, and its configuration file.
+
+import { markOf } from './marks.ts';
+
+/** Two digits of a mark name a tenant. */
+export const TENANTS = 6;
+const COLD_KEYS = 48;
+/** Each has a wallet that nobody has borrowed from, for one look-up of a lease. */
+export const COLD_TENANTS = 32;
+export const FIRST_COLD_TENANT = 40;
+
+export const PROVIDERS = [
+  { id: 'plain-a', isTls: false, auth: 'bearer', onDisconnect: 'cancel' },
+  { id: 'plain-b', isTls: false, auth: 'x-api-key', onDisconnect: 'drain' },
+  { id: 'tls-a', isTls: true, auth: 'bearer', onDisconnect: 'cancel' },
+  { id: 'tls-b', isTls: true, auth: 'x-api-key', onDisconnect: 'drain' },
+  { id: 'judge', isTls: false, auth: 'bearer', onDisconnect: 'cancel' },
+] as const;
+export type ProviderId = (typeof PROVIDERS)[number]['id'];
+
+export function providerKeyOf(id: ProviderId): string {
+  return `sk-of-${id}-0123456789`;
+}
+
+export interface IsolationModel {
+  readonly id: string;
+  readonly kind: 'text' | 'image' | 'evaluation';
+  readonly asksForUsage: boolean;
+  /** Names at the providers of many lengths, so that bodies move in their buffers. */
+  readonly offers: readonly { readonly provider: ProviderId; readonly model: string }[];
+}
+
+const text = (id: string, ...offers: IsolationModel['offers']): IsolationModel => ({ id, kind: 'text', asksForUsage: false, offers });
+
+export const MODELS: readonly IsolationModel[] = [
+  text('iso/pp', { provider: 'plain-a', model: 'pp-with-a-name-much-longer-than-the-public-one' }, { provider: 'plain-b', model: 'b' }),
+  text('iso/pt', { provider: 'plain-a', model: 'pt' }, { provider: 'tls-a', model: 'pt-at-the-provider-behind-tls' }),
+  text('iso/tp', { provider: 'tls-a', model: 'tp-a' }, { provider: 'plain-b', model: 'tp-b-a-little-longer' }),
+  text('iso/tt', { provider: 'tls-b', model: 'tt-b' }, { provider: 'tls-a', model: 'a' }),
+  // Providers pause it for a second.
+  text('iso/cool', { provider: 'plain-b', model: 'cool-b' }, { provider: 'tls-b', model: 'cool-of-tls' }),
+  { ...text('iso/ask', { provider: 'plain-b', model: 'ask-b' }, { provider: 'plain-a', model: 'ask-a-long-name-of-a-model' }), asksForUsage: true },
+  text('iso/light', { provider: 'plain-a', model: 'light' }, { provider: 'tls-b', model: 'light-of-tls' }),
+  text('iso/strong', { provider: 'tls-a', model: 'strong-model' }, { provider: 'plain-b', model: 'strong-model-b' }),
+  {
+    id: 'iso/image',
+    kind: 'image',
+    asksForUsage: false,
+    offers: [
+      { provider: 'plain-a', model: 'image-at-plain-a' },
+      { provider: 'tls-b', model: 'i' },
+    ],
+  },
+  { id: 'iso/eval', kind: 'evaluation', asksForUsage: false, offers: [{ provider: 'plain-b', model: 'eval-b' }] },
+];
+
+/** For the tenants' own requests: known to every gateway after the first. */
+export function warmKey(tenant: number, second: boolean): string {
+  return `tg-iso-${markOf(tenant, 'c', 0)}-${second ? 'second' : 'first'}-${'k'.repeat(20)}`;
+}
+
+/** Keys that no gateway knows, or has forgotten since they were used last. */
+export function coldKey(tenant: number, index: number): string {
+  return `tg-iso-${markOf(tenant, 'c', 0)}-cold-${index % COLD_KEYS}-${'k'.repeat(20)}`;
+}
+
+/** `urlOf`: where a provider listens. YAML reads JSON. */
+export function isolationConfiguration(urlOf: (provider: ProviderId) => string): string {
+  const price = { text: { input: '0.01', output: '0.01' }, image: { image: '0.0001' }, evaluation: { input: '0.01' } };
+  const apis = { text: ['chat_completions', 'responses', 'messages', 'count_tokens'], image: ['images'], evaluation: ['systemone'] };
+  return JSON.stringify({
+    providers: PROVIDERS.map(({ id, auth, onDisconnect }) => ({
+      id,
+      base_url: urlOf(id),
+      api_key: providerKeyOf(id),
+      auth,
+      on_disconnect: onDisconnect,
+    })),
+    models: [
+      ...MODELS.map(({ id, kind, asksForUsage, offers }) => ({
+        id,
+        kind,
+        context_length: 100_000_000,
+        ...(kind === 'text' ? { max_completion_tokens_cap: 64 } : {}),
+        served_by: offers.map(({ provider, model }) => ({
+          provider,
+          model,
+          apis: apis[kind],
+          price: price[kind],
+          ...(asksForUsage ? { stream_usage: 'request' } : {}),
+        })),
+      })),
+      { id: 'iso/judge', kind: 'evaluation', served_by: [{ provider: 'judge', model: 'judge-1', apis: ['systemone'], price: price.evaluation }] },
+    ],
+    routing_policies: [
+      {
+        name: 'default',
+        classifier: { model: 'iso/judge', timeout_ms: 5_000, confidence_floor: 0.6 },
+        tiers: [
+          { name: 'light', description: 'Easy.', models: [{ id: 'iso/light' }] },
+          { name: 'strong', description: 'Hard.', models: [{ id: 'iso/strong' }] },
+        ],
+        fallback_tier: 'strong',
+      },
+    ],
+    organizations: [
+      ...Array.from({ length: TENANTS }, (_, index) => organization(index + 1)),
+      ...Array.from({ length: COLD_TENANTS }, (_, index) => organization(FIRST_COLD_TENANT + index)),
+    ],
+  });
+}
+
+function organization(tenant: number): object {
+  const email = `owner@tenant-${tenant}.test`;
+  const isCold = tenant >= FIRST_COLD_TENANT;
+  const secrets = [
+    warmKey(tenant, false),
+    ...(isCold ? [] : [warmKey(tenant, true), ...Array.from({ length: COLD_KEYS }, (_, index) => coldKey(tenant, index))]),
+  ];
+  // The last tenant is not billed: it borrows nothing.
+  const billing = tenant === TENANTS ? { billing: 'none' } : { billing: 'prepaid', opening_credit: '1000000.00' };
+  return {
+    slug: `tenant-${tenant}`,
+    ...billing,
+    auto_routing: { policy: 'default' },
+    users: [{ email, role: 'owner' }],
+    keys: secrets.map((secret, index) => ({ name: `key ${index}`, user: email, secret })),
+  };
+}

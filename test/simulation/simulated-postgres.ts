@@ -42,6 +42,7 @@ export class SimulatedPostgres {
   onRestart: () => void = () => undefined;
   private readonly world: World;
   private holder: Session | null = null;
+  private isStalled = false;
   private waiting: Waiting[] = [];
   private sessions = new Set<Session>();
   private readonly orders: { readonly what: string; readonly change: (books: ModelBooks) => void }[] = [];
@@ -86,13 +87,17 @@ export class SimulatedPostgres {
     });
   }
 
-  /** Somebody else's transaction locks what all others want. */
-  lock(forMs: number): void {
+  /** Somebody else's transaction locks what all others want; `stalls`: the server itself stands still, so that no limit of a lock's time runs. */
+  lock(forMs: number, stalls: boolean): void {
     if (this.holder !== null || !this.up) return;
     const session = this.connect();
     session.state = 'open';
     this.holder = session;
-    this.world.in(forMs, 'lock is let go', () => this.breakSession(session));
+    this.isStalled = stalls;
+    this.world.in(forMs, 'lock is let go', () => {
+      this.isStalled = false;
+      this.breakSession(session);
+    });
   }
 
   connect(): Session {
@@ -144,7 +149,7 @@ export class SimulatedPostgres {
 
   private wait(waiting: Waiting): void {
     this.waiting.push(waiting);
-    this.world.in(LENDING.test(waiting.statement) ? LENDING_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS, 'lock timeout', () => {
+    this.world.in(LENDING.test(waiting.statement) && !this.isStalled ? LENDING_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS, 'lock timeout', () => {
       if (waiting.over) return;
       waiting.over = true;
       this.waiting = this.waiting.filter((one) => one !== waiting);

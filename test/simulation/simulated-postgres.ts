@@ -152,6 +152,7 @@ export class SimulatedPostgres {
     this.world.in(LENDING.test(waiting.statement) && !this.isStalled ? LENDING_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS, 'lock timeout', () => {
       if (waiting.over) return;
       waiting.over = true;
+      this.world.note(`postgres: ${nameOf(waiting.statement)}: canceling statement due to lock timeout`);
       this.waiting = this.waiting.filter((one) => one !== waiting);
       waiting.told({ fault: new DatabaseFault('55P03', 'canceling statement due to lock timeout') });
     });

@@ -48,10 +48,10 @@ const LOGS_MAX = 2_000;
 const SIGHTS: readonly string[] = [
   'dies at fdatasync',
   'dies at write',
-  'dies at sending COMMIT',
-  'dies at COMMIT answered',
+  'dies at sending post_executions',
+  'dies at post_executions answered',
   'dies at timer',
-  'the answer of COMMIT is lost',
+  'the answer of post_executions is lost',
   'the question of take_lease is lost',
   'the answer of return_lease is lost',
   'trouble: cut the power',

@@ -13,6 +13,7 @@ import { direct, type Proxy, startBareRelay, startFrontOnly, startNginx } from '
 import { renderTable } from './harness/table.ts';
 import { addedLatency } from './measures/added-latency.ts';
 import { autoRouting } from './measures/auto-routing.ts';
+import { bystander } from './measures/bystander.ts';
 import { cpuPerRequest } from './measures/cpu-per-request.ts';
 import { jobsCpu } from './measures/jobs-cpu.ts';
 import { type Measure, type Row, type Run, residentBytes, targetOf } from './measures/measure.ts';
@@ -22,7 +23,7 @@ import { stalls } from './measures/stalls.ts';
 import { streamEvents } from './measures/stream-events.ts';
 
 /** The jobs process is measured first: afterwards it is out of the way. */
-const MEASURES: readonly Measure[] = [jobsCpu, cpuPerRequest, streamEvents, addedLatency, openStreams, stalls, autoRouting, reportsBeside];
+const MEASURES: readonly Measure[] = [jobsCpu, cpuPerRequest, streamEvents, addedLatency, openStreams, stalls, autoRouting, reportsBeside, bystander];
 const PEERS = ['nginx', 'bare', 'front', 'portkey'];
 const STUB = fileURLToPath(new URL('./stub/provider-stub.ts', import.meta.url));
 const RESULTS = fileURLToPath(new URL('./results/', import.meta.url));

@@ -336,7 +336,7 @@ class Simulation {
   private lockTables(forMs: number): void {
     const { world, server, scenario } = this;
     const { random } = world;
-    server.lock(forMs, random.chance(0.7));
+    server.lock(forMs, random.chance(0.9));
     for (let count = random.whole(0, 5); count > 0; count -= 1) {
       world.in(random.between(0, forMs), 'a client asks', () => void this.ask(random.pick(scenario.payers), makePlan(random)));
     }

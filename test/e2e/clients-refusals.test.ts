@@ -126,7 +126,7 @@ function aiSdk(name: string, path: string, modelAt: (baseURL: string, model: str
     reads: (form) => (form === 'own' ? 'text' : 'neither'),
     keeps: (error) => String((error as APICallError).responseBody),
     // It goes by the status.
-    stubborn: ['usage_limit_exceeded', 'byok_key_unavailable', 'internal_error'],
+    stubborn: ['usage_limit_exceeded', 'byok_key_unavailable', 'provider_unavailable', 'internal_error'],
     impatient: [],
   };
 }
@@ -155,6 +155,7 @@ function langchain(name: string, path: string, useResponsesApi: boolean): Client
       'not_safely_billable',
       'traffic_token_bound_required',
       'byok_key_unavailable',
+      'provider_unavailable',
       'internal_error',
     ],
     impatient: [],
@@ -191,7 +192,7 @@ const CLIENTS: readonly Client[] = [
     reads: codeWhenFlat,
     keeps: (error) => JSON.stringify((error as typesafe.APIError).body),
     // It goes by the status.
-    stubborn: ['usage_limit_exceeded', 'byok_key_unavailable', 'internal_error'],
+    stubborn: ['usage_limit_exceeded', 'byok_key_unavailable', 'provider_unavailable', 'internal_error'],
     impatient: [],
   },
   {
@@ -210,8 +211,8 @@ const CLIENTS: readonly Client[] = [
     reads: (_form, status) => (OPENROUTER_STATUSES.has(status) ? 'neither' : 'text'),
     keeps: (error) => (error as OpenRouterError).body,
     // It goes by the status, 5xx alone.
-    stubborn: ['byok_key_unavailable', 'internal_error'],
-    impatient: ['request_timeout', 'rate_limit', 'concurrency_limit', 'upstream_cooldown'],
+    stubborn: ['byok_key_unavailable', 'provider_unavailable', 'internal_error'],
+    impatient: ['request_timeout', 'too_many_changes', 'rate_limit', 'concurrency_limit', 'upstream_cooldown'],
   },
 ];
 

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { bodyOf, COLD_KEY, digestOf, headOf, type IntakeFront, startIntakeFront, WARM_KEY } from '../support/intake-front.ts';
+import { bodyOf, COLD_KEY, digestOf, headOf, type IntakeFront, OTHER_WARM_KEY, startIntakeFront, WARM_KEY } from '../support/intake-front.ts';
 import { RawClient } from '../support/raw-client.ts';
 import { finalStatuses } from '../support/raw-connection.ts';
 import { waitFor } from '../support/waiting.ts';
@@ -182,6 +182,30 @@ describe('a body that comes in', () => {
         assert.deepEqual(front.refusals, ['overloaded']);
       },
       { lentBytesMax: 4 * MEGABYTE },
+    ));
+
+  test('an organization whose bodies never end gets no more than half of the memory, and others are served beside it', () =>
+    withFront(
+      async (front) => {
+        const body = bodyOf(MEGABYTE);
+        const greedy = await Promise.all(Array.from({ length: 8 }, () => RawClient.open(front.port)));
+        for (const client of greedy) {
+          await client.write(headOf(WARM_KEY, body.length));
+          await client.write(body.subarray(0, -1));
+        }
+        await waitFor(
+          'the refusals',
+          () => front.refusals.length,
+          (refusals) => refusals >= 4,
+        );
+        const other = await RawClient.open(front.port);
+        await other.write(headOf(OTHER_WARM_KEY, body.length));
+        await other.write(body);
+        await other.until('the other to be served', ({ received }) => received.includes(digestOf(body)));
+        for (const client of [...greedy, other]) client.leave();
+        assert.deepEqual(new Set(front.refusals), new Set(['overloaded']));
+      },
+      { lentBytesMax: 8 * MEGABYTE },
     ));
 
   test('one that takes longer than it may is 408, and its buffer is back', () =>

@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { type Intake, type ReceivedRequest, receiveRequest } from '../../src/data-plane/relay/receive-request.ts';
+import { type Asker, type Intake, type ReceivedRequest, receiveRequest } from '../../src/data-plane/relay/receive-request.ts';
 import { SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
@@ -14,12 +14,15 @@ export const INTAKE_PATH = '/v1/intake';
 export const BODY_LIMIT_BYTES = 1 << 25;
 /** Known without a look-up. */
 export const WARM_KEY = 'warm';
+/** Known, too, and of another organization. */
+export const OTHER_WARM_KEY = 'other-warm';
 /** Refused without a look-up. */
 export const REFUSED_KEY = 'refused';
 /** To be looked up, and found or not as the test says. */
 export const COLD_KEY = 'cold';
 
-const SOMEBODY = {};
+const SOMEBODY: Asker = { organizationId: 'somebody' };
+const ANOTHER: Asker = { organizationId: 'another' };
 
 export interface IntakeFront extends HttpFront {
   readonly slabs: SlabPool;
@@ -35,15 +38,16 @@ export async function startIntakeFront(options: { lentBytesMax?: number; limits?
   const slabs = new SlabPool(options.lentBytesMax === undefined ? {} : { lentBytesMax: options.lentBytesMax });
   const intake: Intake = { slabs, scanner: new RequestScanner(), bodyLimitBytes: BODY_LIMIT_BYTES };
   const received: string[] = [];
-  const lookUps: ((found: object) => void)[] = [];
-  const identify = (key: string): object | Promise<object> => {
+  const lookUps: ((found: Asker | Refusal) => void)[] = [];
+  const identify = (key: string): Asker | Refusal | Promise<Asker | Refusal> => {
     if (key === WARM_KEY) return SOMEBODY;
-    if (key === REFUSED_KEY) return { kind: 'unauthorized' } satisfies Refusal;
+    if (key === OTHER_WARM_KEY) return ANOTHER;
+    if (key === REFUSED_KEY) return { kind: 'unauthorized' };
     return new Promise((resolve) => lookUps.push(resolve));
   };
   const handle = (exchange: Exchange): void => {
     const identified = identify(exchange.authorization.replace('Bearer ', ''));
-    if ('kind' in identified) return exchange.refuse(identified as Refusal);
+    if ('kind' in identified) return exchange.refuse(identified);
     const onReceived = ({ slab, body }: ReceivedRequest): void => {
       const digest = digestOf(body);
       received.push(digest);

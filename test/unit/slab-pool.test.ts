@@ -91,17 +91,53 @@ describe('slab pool', () => {
   test('no more is lent than may be, of the last eighth only to small bodies, and what comes back can be lent again', () => {
     const pool = new SlabPool({ lentBytesMax: 8 << 20 });
     const held = [pool.acquire(3 << 20), pool.acquire(3 << 20)];
-    assert.equal(pool.tryAcquire(1 << 20), null);
+    assert.equal(pool.tryAcquire(1 << 20, 'nobody'), null);
     const small: Slab[] = [];
-    for (let slab = pool.tryAcquire(65_536); slab !== null; slab = pool.tryAcquire(65_536)) small.push(slab);
+    const next = (): Slab | null => pool.tryAcquire(65_536, `owner ${small.length}`);
+    for (let slab = next(); slab !== null; slab = next()) small.push(slab);
     assert.ok(small.length > 20 && pool.lentBytes > 7 << 20);
     // The last may be larger than what was asked for, by its class and its headroom.
     assert.ok(pool.lentBytes <= (8 << 20) + 2048);
     for (const slab of [...held, ...small]) pool.release(slab);
     assert.equal(pool.lentBytes, 0);
-    const again = pool.tryAcquire(6 << 20);
+    const again = pool.tryAcquire(4 << 20, 'one');
     assert.ok(again !== null);
     pool.release(again);
+  });
+
+  test('one owner gets half of what may be lent, whatever the pieces, and who comes after gets half of what is left', () => {
+    const pool = new SlabPool({ lentBytesMax: 8 << 20 });
+    const take = (owner: string, bytes: number): Slab[] => {
+      const held: Slab[] = [];
+      for (let slab = pool.tryAcquire(bytes, owner); slab !== null; slab = pool.tryAcquire(bytes, owner)) held.push(slab);
+      return held;
+    };
+    const first = [...take('one', 1 << 20), ...take('one', 10_000)];
+    assert.ok(pool.lentBytes > 3.9 * (1 << 20) && pool.lentBytes <= (4 << 20) + 2048, String(pool.lentBytes));
+    const second = take('two', 100_000);
+    assert.ok(pool.lentBytes > 5 * (1 << 20) && pool.lentBytes <= (6 << 20) + 65_536, String(pool.lentBytes));
+    const third = pool.tryAcquire(65_536, 'three');
+    assert.ok(third !== null);
+    pool.release(third);
+    // What a larger one replaces is not counted beside it.
+    const last = second.at(-1);
+    assert.ok(last !== undefined && pool.tryAcquire(100_000, 'two') === null);
+    const larger = pool.tryAcquire(100_000, 'two', last);
+    assert.equal(larger?.bodyBytesMax, 131_072);
+    for (const slab of first) pool.release(slab);
+    assert.ok(pool.tryAcquire(1 << 20, 'one') !== null, 'what came back is counted no more');
+  });
+
+  test('what is lent before it is known whose the body is counts for its organization from then on', () => {
+    const pool = new SlabPool({ lentBytesMax: 8 << 20 });
+    const slab = pool.tryAcquire(3 << 20, 'strangers');
+    assert.ok(slab !== null);
+    pool.giveTo(slab, 'one');
+    assert.equal(pool.tryAcquire(2 << 20, 'one'), null);
+    const other = pool.tryAcquire(2 << 20, 'strangers');
+    assert.ok(other !== null);
+    pool.release(slab);
+    assert.ok(pool.tryAcquire(2 << 20, 'one') !== null);
   });
 
   test('whatever the order, no slab is in two hands and the books agree', () => {

@@ -20,11 +20,16 @@ export interface Intake {
   readonly bodyLimitBytes: number;
 }
 
+/** In whose share of the memory a body lies. */
+export interface Asker {
+  readonly organizationId: string;
+}
+
 /** Whom a request is for. */
 export interface RequestReceiver {
   readonly exchange: Exchange;
   /** Who asks; a promise of it, or of the refusal, while that is being looked up. */
-  readonly identified: object | Promise<object>;
+  readonly identified: Asker | Promise<Asker | Refusal>;
   onReceived(request: ReceivedRequest): void;
   onRefused(refusal: Refusal): void;
 }
@@ -49,11 +54,15 @@ const FIRST_BYTES = 16_384;
 /** Beyond that a slab holds at most this many times what has come: a declared length alone costs nothing, and a third of a body is copied twice. */
 const GROWTH = 4;
 
+/** All of whom it is not known yet who they are, in place of an organization. */
+const STRANGERS = '';
+
 /** A body that is coming in. */
 class Reception implements BodySink, ClientWatch {
   private readonly receiver: RequestReceiver;
   private readonly intake: Intake;
   private readonly isForm: boolean;
+  private owner = STRANGERS;
   /** null: nothing has come yet, or it has gone on to the receiver. */
   private slab: Slab | null = null;
   private scan: Scan | null = null;
@@ -77,6 +86,8 @@ class Reception implements BodySink, ClientWatch {
       this.isUnknown = true;
       exchange.holdBody();
       identified.then((found) => this.goOn(found)).catch((fault: unknown) => this.fail(fault));
+    } else {
+      this.owner = identified.organizationId;
     }
     exchange.watchClient(this);
     exchange.receiveBody(this);
@@ -103,7 +114,7 @@ class Reception implements BodySink, ClientWatch {
     const needed = bodyBytes + bytes;
     if (slab !== null && needed <= slab.bodyBytesMax) return slab;
     const ahead = this.isUnknown ? needed : Math.max(FIRST_BYTES, needed * GROWTH);
-    const larger = slabs.tryAcquire(Math.min(ahead, this.receiver.exchange.contentLength));
+    const larger = slabs.tryAcquire(Math.min(ahead, this.receiver.exchange.contentLength), this.owner, slab);
     if (larger === null || slab === null) {
       if (larger !== null) this.slab = larger;
       return larger;
@@ -121,11 +132,13 @@ class Reception implements BodySink, ClientWatch {
   }
 
   /** It is known now whose the request is, or that it is nobody's. */
-  private goOn(found: object): void {
+  private goOn(found: Asker | Refusal): void {
     if (this.isOver) return;
-    if ('kind' in found) return this.refuse(found as Refusal);
+    if ('kind' in found) return this.refuse(found);
     const { slab, isWhole } = this;
     this.isUnknown = false;
+    this.owner = found.organizationId;
+    if (slab !== null) this.intake.slabs.giveTo(slab, this.owner);
     if (slab !== null) this.feed(slab.buffer.subarray(slab.bodyStart, slab.bodyStart + this.bodyBytes));
     if (isWhole) this.finish();
     else this.receiver.exchange.letBodyCome();

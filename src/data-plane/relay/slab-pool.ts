@@ -33,6 +33,8 @@ class PooledSlab implements Slab {
   readonly sizeClass: number;
   /** 0: the slab is free. */
   holders = 1;
+  /** Whose body lies in it; null: it is counted for nobody. */
+  share: Share | null = null;
 
   constructor(pool: SlabPool, bodyBytesMax: number, sizeClass: number) {
     this.pool = pool;
@@ -40,6 +42,11 @@ class PooledSlab implements Slab {
     this.bodyBytesMax = bodyBytesMax;
     this.sizeClass = sizeClass;
   }
+}
+
+/** What an owner has of all that is lent. */
+interface Share {
+  lentBytes: number;
 }
 
 interface FreeList {
@@ -51,7 +58,7 @@ interface FreeList {
 export interface SlabPoolOptions {
   /** Of slabs that nobody holds. */
   readonly freeBytesMax?: number;
-  /** Of slabs that somebody holds; of its last eighth only small bodies get any. */
+  /** Of slabs that somebody holds; of its last eighth only small bodies get any, and no owner gets more than is left for all others. */
   readonly lentBytesMax?: number;
 }
 
@@ -66,16 +73,47 @@ export class SlabPool {
   #lent = 0;
   #lentBytes = 0;
   readonly #lentBytesMax: number;
+  readonly #shares = new Map<string, Share>();
 
   constructor({ freeBytesMax = 64 << 20, lentBytesMax = Number.POSITIVE_INFINITY }: SlabPoolOptions = {}) {
     this.#freeBytesMax = freeBytesMax;
     this.#lentBytesMax = lentBytesMax;
   }
 
-  /** null: as much as may be is lent. */
-  tryAcquire(bodyBytes: number): Slab | null {
+  /**
+   * null: as much as may be is lent, or the owner would hold more than would then be left. So one owner alone gets half of all, two get two thirds, and
+   * some is always left for one more. `replaced`: of the same owner, and given back at once.
+   */
+  tryAcquire(bodyBytes: number, owner: string, replaced: Slab | null = null): Slab | null {
     const bytesMax = bodyBytes > SMALL_BYTES ? this.#lentBytesMax * 0.875 : this.#lentBytesMax;
-    return this.#lentBytes + bodyBytes > bytesMax ? null : this.acquire(bodyBytes);
+    if (this.#lentBytes + bodyBytes > bytesMax) return null;
+    const share = this.#shareOf(owner);
+    const moreBytes = bodyBytes - (replaced?.buffer.byteLength ?? 0);
+    if (share.lentBytes + moreBytes > this.#lentBytesMax - this.#lentBytes - moreBytes) return null;
+    const slab = this.acquire(bodyBytes);
+    this.#count(this.#ownSlab(slab), share);
+    return slab;
+  }
+
+  /** It is known now whose body lies in it. */
+  giveTo(slab: Slab, owner: string): void {
+    this.#count(this.#ownSlab(slab), this.#shareOf(owner));
+  }
+
+  #shareOf(owner: string): Share {
+    let share = this.#shares.get(owner);
+    if (share === undefined) {
+      share = { lentBytes: 0 };
+      this.#shares.set(owner, share);
+    }
+    return share;
+  }
+
+  #count(slab: PooledSlab, share: Share | null): void {
+    const bytes = slab.buffer.byteLength;
+    if (slab.share !== null) slab.share.lentBytes -= bytes;
+    if (share !== null) share.lentBytes += bytes;
+    slab.share = share;
   }
 
   /** The caller is the first holder. The contents are whatever the last body left: only what the caller wrote may be sent. */
@@ -112,6 +150,7 @@ export class SlabPool {
     this.#lent--;
     const bytes = own.buffer.byteLength;
     this.#lentBytes -= bytes;
+    this.#count(own, null);
     if (own.sizeClass === UNPOOLED || this.#freeBytes + bytes > this.#freeBytesMax) return;
     this.#list(own.sizeClass).slabs.push(own);
     this.#freeBytes += bytes;
@@ -125,6 +164,7 @@ export class SlabPool {
 
   /** Drops what lay free all the time since the last trim. To be called every minute or so. */
   trim(): void {
+    for (const [owner, { lentBytes }] of this.#shares) if (lentBytes === 0) this.#shares.delete(owner);
     for (const list of this.#free) {
       for (let dropped = 0; dropped < list.unusedSinceTrim; dropped++) this.#freeBytes -= list.slabs.shift()?.buffer.byteLength ?? 0;
       list.unusedSinceTrim = list.slabs.length;

@@ -18,6 +18,7 @@ import { type Continuation, continueFrom } from './catalog/continuation.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
 import type { SavedResponses } from './catalog/saved-responses.ts';
 import type { Offer, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
+import { readBetaCeilings } from './dialects/beta-ceilings.ts';
 import type { Dialect, ReadRequest } from './dialects/dialect.ts';
 import { readRequest } from './dialects/read-request.ts';
 import type { Authenticator } from './identity/authenticate.ts';
@@ -189,7 +190,8 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
     const read = readRequest(this.dialect, this.request);
     if ('kind' in read) return this.refuse(read);
     this.principal = principal;
-    this.read = read;
+    const betaCeilings = this.dialect.api === 'messages' ? readBetaCeilings(this.exchange.headerValues('anthropic-beta')) : null;
+    this.read = betaCeilings === null ? read : { ...read, bounds: { ...read.bounds, betaCeilings } };
     this.isRead = true;
     this.catalog = plane.catalog();
     if (read.requestedModel !== plane.router.virtualModel) this.resolve(null);

@@ -17,6 +17,8 @@ const json = (status: number, value: unknown): Script => ({ status, body: JSON.s
 
 const REFUSALS: Readonly<Record<string, Script>> = {
   unauthorized: json(401, { error: { message: `Incorrect API key provided: ${CANARY}`, type: 'invalid_request_error' } }),
+  credit: json(402, { error: { message: `Insufficient credits: ${CANARY}`, code: 402 } }),
+  disabled: json(400, { type: 'error', error: { type: 'invalid_request_error', message: `This organization has been disabled. ${CANARY}` } }),
   gemini: json(400, [{ error: { code: 400, message: 'API key not valid.', details: [{ reason: 'API_KEY_INVALID', metadata: { consumer: CANARY } }] } }]),
   xai: { ...json(400, { code: CANARY, error: 'Incorrect API key provided: x***y.' }), split: { kind: 'each_byte' } } as Script,
   chunked: { ...json(403, { error: { type: 'permission_error', message: CANARY } }), framing: 'chunked' } as Script,

@@ -6,10 +6,12 @@ import { Admission, tokensUsed } from '../../src/data-plane/admission/admission.
 import { admit, COUNTS, type Gate } from '../../src/data-plane/admission/admit.ts';
 import { OrganizationQueues } from '../../src/data-plane/admission/organization-queues.ts';
 import { type AdmissionQuestion, type DrawingPlan, planDraws } from '../../src/data-plane/admission/plan-draws.ts';
+import { readBetaCeilings } from '../../src/data-plane/dialects/beta-ceilings.ts';
 import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
 import { countTokens } from '../../src/data-plane/dialects/count-tokens.ts';
 import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
 import { imageGenerations } from '../../src/data-plane/dialects/images.ts';
+import { messages } from '../../src/data-plane/dialects/messages.ts';
 import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
 import { systemone } from '../../src/data-plane/dialects/systemone.ts';
 import type { Principal, PrincipalLimit } from '../../src/domain/identity/principal.ts';
@@ -83,6 +85,31 @@ function refusalOf(question: AdmissionQuestion): Refusal {
 const wishesOf = (question: AdmissionQuestion) => planOf(question).wishes.map(({ pool, amount }) => [pool.kind, amount]);
 
 const ALL = [limit('budget', 10n ** 9n), limit('tokens_per_minute', 10n ** 6n), limit('requests_per_minute', 60n), limit('concurrent_requests', 4n)];
+
+describe('betas in a header that let a model use more than the catalog says', () => {
+  const long = { max_tokens: 100, messages: [{ role: 'user', content: 'x'.repeat(200_000) }] };
+  const short = { max_tokens: 100, messages: [] };
+  const ROWS: readonly (readonly [header: string, body: object, isRefused: boolean])[] = [
+    ['context-1m-2025-08-07', long, true],
+    ['claude-code-20250219, Context-1M-2025-08-07', long, true],
+    ['context-1m-2025-08-07', short, false],
+    ['context-50k-2025-08-07', long, false],
+    ['context-management-2025-06-27,claude-code-20250219', long, false],
+    ['output-300k-2026-03-24', { ...short, max_tokens: 300_000 }, true],
+    ['output-300k-2026-03-24', short, false],
+    ['output-128k-2025-02-19', { ...short, max_tokens: 1_000_000 }, true],
+    ['context-1e400m-x,output-m-x,output--1k,context-,context', { ...long, max_tokens: 1_000_000 }, false],
+  ];
+  for (const [header, body, isRefused] of ROWS) {
+    test(`${header} with ${JSON.stringify(body).length} bytes: ${isRefused ? 'refused' : 'held'}`, () => {
+      const question = ask(PRINCIPAL, body, messages);
+      const betaCeilings = readBetaCeilings(['fine-grained-tool-streaming-2025-05-14', header]);
+      const bounds = betaCeilings === null ? question.bounds : { ...question.bounds, betaCeilings };
+      const plan = planDraws({ ...question, bounds }, question.measure);
+      assert.deepEqual('kind' in plan ? [plan.kind, 'field' in plan ? plan.field : null] : null, isRefused ? ['not_safely_billable', 'anthropic-beta'] : null);
+    });
+  }
+});
 
 describe('what a request draws', () => {
   const body = { max_tokens: 100, messages: [] };

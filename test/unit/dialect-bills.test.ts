@@ -392,6 +392,14 @@ const SERVED_WITH: readonly (readonly [name: string, dialect: Dialect, usage: ob
   ['fast', messages, { ...messageCounts, speed: 'fast' }, 'speed fast'],
   ['a region', messages, { ...messageCounts, inference_geo: 'us' }, 'inference_geo us'],
   ['searches', messages, { ...messageCounts, server_tool_use: { web_search_requests: 3, web_fetch_requests: 0 } }, 'server_tool_use web_search_requests'],
+  // The tool for it passes, and costs nothing of its own.
+  ['a search among tools', messages, { ...messageCounts, server_tool_use: { web_search_requests: 0, tool_search_requests: 2 } }, null],
+  [
+    'searches beside one among tools',
+    messages,
+    messageStream(messageCounts, { output_tokens: 8, server_tool_use: { tool_search_requests: 2, web_search_requests: 1 } }),
+    'server_tool_use web_search_requests',
+  ],
   ['priority, where the stream begins', messages, messageStream({ ...messageCounts, service_tier: 'priority' }, { output_tokens: 8 }), 'service_tier priority'],
   [
     'searches, where the stream ends',

@@ -19,6 +19,12 @@ const REFUSED: Readonly<Record<string, readonly [number, unknown]>> = {
   'xAI: incorrect': [400, { code: 'Client specified an invalid argument', error: 'Incorrect API key provided: sk***YA. You can obtain one from the console.' }],
   'Anthropic: not permitted': [403, { type: 'error', error: { type: 'permission_error', message: 'Your API key does not have permission.' } }],
   'OpenAI: a project without the model': [403, { error: { message: 'Project `proj_x` does not have access to model `m`', code: 'model_not_found' } }],
+  'any 402: the account behind the key is out of credit': [402, { error: { message: 'Insufficient Balance' } }],
+  'Anthropic: disabled': [400, { type: 'error', error: { type: 'invalid_request_error', message: 'This organization has been disabled.' } }],
+  'Anthropic: out of credit': [400, { error: { type: 'invalid_request_error', message: 'Your credit balance is too low to access the Anthropic API.' } }],
+  'OpenRouter: the limit of the key': [403, { error: { message: 'Key limit exceeded (total limit). Manage it using the console', code: 403 } }],
+  'AWS: a token': [403, { message: 'The security token included in the request is invalid.' }],
+  'AWS: a role': [403, { Message: 'User: arn:aws:iam::123456789012:user/x is not authorized to perform: bedrock:InvokeModel' }],
   'a message without an error': [403, { message: 'Invalid API key' }],
 };
 

@@ -266,6 +266,19 @@ describe('request scanner positions', () => {
     assertSameAtEveryCut(body, 'attachments');
   });
 
+  test('videos, recordings and documents by their address are attachments, as whichever provider writes them', () => {
+    const parts = [
+      '{"type":"video_url","video_url":{"url":"https://x.test/an-hour.mp4"}}',
+      '{"type":"video","video":["https://x.test/1.png","https://x.test/2.png"]}',
+      '{"type":"audio_url","audio_url":{"url":"https://x.test/a.mp3"}}',
+      '{"type":"document_url","document_url":"https://x.test/a.pdf"}',
+      '{"type":"input_file","input_file":{"data":"https://x.test/a.pdf"}}',
+      '{"type":"input_video","input_video":{"data":"https://x.test/a.mp4"}}',
+    ];
+    const body = (content: string): Buffer => Buffer.from(`{"model":"m","messages":[{"role":"user","content":[${content}]}]}`);
+    for (const part of parts) assert.equal(scanner.scan(body(part)).attachments, 1, part);
+  });
+
   test('bodies larger than the scratch area, in one chunk and in odd ones', () => {
     for (const filler of ['plain text ', 'line\\n\\t"quoted\\"'.replace('"q', '\\"q'), '\\\\', '\\u00e9', 'é', '漢']) {
       const body = Buffer.from(`{"messages":["${filler.repeat(Math.ceil(200_000 / filler.length))}"],"model":"m"}`);

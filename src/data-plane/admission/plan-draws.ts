@@ -42,7 +42,7 @@ export function planDraws(question: AdmissionQuestion, measure: BodyMeasure): Dr
   // Free of charge, and the payer's all the same: only the payer finds the record.
   const { walletId } = principal;
   const billed = principal.billed && dialect.charged;
-  const price = billed ? boundPrice(question, tokenBounds) : (worstPrice(question, tokenBounds) ?? ZERO_PICO_USD);
+  const price = billed ? boundPrice(question, tokenBounds, measure) : (worstPrice(question, tokenBounds) ?? ZERO_PICO_USD);
   if (typeof price === 'object') return price;
   const limits = principal.limits.length === 0 ? principal.limits : limitsOf(principal, served);
   const underLimits = limits.length === 0 ? NO_WISHES : wishesUnder(limits, question, tokenBounds, price);
@@ -74,12 +74,14 @@ function wishesUnder(
 const LIMIT_KINDS = ['concurrent_requests', 'requests_per_minute', 'tokens_per_minute', 'budget'] as const;
 
 /** The price that a wallet must hold, or why nobody can say. */
-function boundPrice(question: AdmissionQuestion, tokenBounds: TokenBounds | null): PicoUsd | Refusal {
+function boundPrice(question: AdmissionQuestion, tokenBounds: TokenBounds | null, measure: BodyMeasure): PicoUsd | Refusal {
   const { principal, dialect, bounds } = question;
   if (principal.walletId === null) return { kind: 'principal_provisioning' };
   const unbillable = bounds.refusalIfBilled ?? refuseBackground(bounds) ?? refuseHourCache(question);
   if (unbillable !== null) return unbillable;
   if (tokenBounds === null) return { kind: 'not_safely_billable', field: dialect.outputLimitField };
+  const lifted = refuseLiftedCeilings(question, measure, tokenBounds);
+  if (lifted !== null) return lifted;
   const price = worstPrice(question, tokenBounds);
   return (
     price ?? {
@@ -89,6 +91,22 @@ function boundPrice(question: AdmissionQuestion, tokenBounds: TokenBounds | null
       advice: 'Name a model that has one; GET /v1/models shows prices.',
     }
   );
+}
+
+/** A beta of the client's lets the model read or write more than the catalog says of it, and this request could: the provider asks more for that, too. */
+function refuseLiftedCeilings({ dialect, served: { model }, bounds }: AdmissionQuestion, measure: BodyMeasure, capped: TokenBounds): Refusal | null {
+  const { betaCeilings } = bounds;
+  if (betaCeilings === undefined) return null;
+  const contextLength = model.contextLength === null ? null : Math.max(model.contextLength, betaCeilings.context);
+  const maxOutputTokens = model.maxOutputTokens === null ? null : Math.max(model.maxOutputTokens, betaCeilings.output);
+  const lifted = boundTokens(dialect, { ...model, contextLength, maxOutputTokens }, bounds, measure);
+  if (lifted?.inputTokensMax === capped.inputTokensMax && lifted.outputTokensMax === capped.outputTokensMax) return null;
+  return {
+    kind: 'not_safely_billable',
+    field: 'anthropic-beta',
+    reason: 'A beta named in the header "anthropic-beta" lets the model use more tokens than the catalog has a price for.',
+    advice: 'Leave betas like "context-1m" and "output-128k" out, or send less and ask for less.',
+  };
 }
 
 /** A background response says what it used only to whoever fetches it later: its bill would rest on that somebody does. */

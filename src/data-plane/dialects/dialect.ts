@@ -4,6 +4,7 @@ import type { ApiName } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { BetaCeilings } from './beta-ceilings.ts';
 import type { ScannedForm } from './multipart-scan.ts';
 import type { ScannedBody } from './read-request.ts';
 import type { ScannedRequest } from './request-scan/request-scanner.ts';
@@ -24,6 +25,8 @@ export interface RequestBounds {
   readonly maySearch?: boolean;
   /** Some of the input is to be written to a cache that lives for an hour. */
   readonly asksForHourCache?: boolean;
+  /** A header lets the model read or write so much. */
+  readonly betaCeilings?: BetaCeilings;
 }
 
 /** What ties a Responses request to responses that the provider keeps (spec 4.2). Read, never judged: that is the provider's. */

@@ -51,6 +51,8 @@ export function unpricedTools(reply: KeptReply, maySearch: boolean): string | nu
   return maySearch && (reply.end.includes(SEARCH_CALL) || reply.beginning.includes(SEARCH_CALL)) ? 'tool_usage web_search' : null;
 }
 
+/** Anthropic's search among the tools of a request: it passes as a tool, costs nothing of its own, and what it finds is counted as input. */
+const FREE_TOOL_COUNTS = ['tool_search_requests'];
 const SPEEDS_PRICED = ['standard'];
 const REGIONS_PRICED = ['global', 'not_available'];
 
@@ -141,6 +143,7 @@ function hasDigitAboveZero(bytes: Buffer, start: number, end: number): boolean {
 function usedCounts(value: unknown, path = ''): string | null {
   if (typeof value === 'number') return value > 0 ? shorten(path) : null;
   for (const [name, inner] of Object.entries(objectOf(value))) {
+    if (FREE_TOOL_COUNTS.includes(name)) continue;
     const used = usedCounts(inner, path === '' ? name : `${path}.${name}`);
     if (used !== null) return used;
   }

@@ -1,5 +1,5 @@
 // Tells by a provider's reply that it does not accept the key it was called with: the operator's own, which is none of the client's business.
-// A 401 says so by itself; a 400 or 403 only in words that are known. They are looked for where the provider speaks, never in what it may quote of a request.
+// A 401 says so by itself, and a 402 that the account is out of credit; a 400 or 403 only in words that are known. They are looked for where the provider speaks, never in what it may quote of a request.
 
 import type { Buffer } from 'node:buffer';
 
@@ -34,10 +34,17 @@ const WORDINGS: readonly Wording[] = [
   { status: 403, in: 'message', text: 'Your team' },
   // Anthropic: the key may not do this, in this workspace or at all.
   { status: 403, in: 'word', text: 'permission_error' },
+  { status: 400, in: 'message', text: 'This organization has been disabled' },
+  { status: 400, in: 'message', text: 'Your credit balance is too low' },
   // OpenAI: a restricted key, or a project without the model.
   { status: 403, in: 'message', text: 'You have insufficient permissions for this operation' },
   { status: 403, in: 'message', text: 'Project `' },
   { status: 403, in: 'word', text: 'invalid_api_key' },
+  // OpenRouter.
+  { status: 403, in: 'message', text: 'Key limit exceeded' },
+  // AWS, whose second message has the account and the role in it.
+  { status: 403, in: 'message', text: 'The security token included in the request' },
+  { status: 403, in: 'message', text: 'User: arn:' },
   // As many others put it.
   { status: 400, in: 'word', text: 'invalid_api_key' },
   { status: 400, in: 'message', text: 'Invalid API key' },
@@ -49,7 +56,7 @@ const WORDINGS: readonly Wording[] = [
 
 /** `body`: all of it. */
 export function refusesKey(status: number, body: Buffer): boolean {
-  if (status === 401) return true;
+  if (status === 401 || status === 402) return true;
   if ((status !== 400 && status !== 403) || body.length > EXAMINED_BYTES_MAX) return false;
   const { words, messages } = readComplaint(body);
   return WORDINGS.some((wording) => {
@@ -78,7 +85,7 @@ function readComplaint(body: Buffer): Complaint {
   take(messages, outer['error']);
   for (const part of [outer, inner]) {
     for (const field of ['code', 'type', 'status', 'reason']) take(words, part[field]);
-    for (const field of ['message', 'detail']) take(messages, part[field]);
+    for (const field of ['message', 'Message', 'detail']) take(messages, part[field]);
   }
   const details = inner['details'];
   for (const detail of Array.isArray(details) ? (details as unknown[]) : []) take(words, asObject(detail)['reason']);

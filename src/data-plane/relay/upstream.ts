@@ -144,7 +144,7 @@ export class UpstreamCall implements ExchangeListener {
 
   onHead(head: ReplyHead): void {
     const { status } = head;
-    if (status === 401) this.refuseKey(status);
+    if (status === 401 || status === 402) this.refuseKey(status);
     else if (status === 400 || status === 403) this.examined = new ExaminedReply(head, () => this.examineLate());
     else this.listener.onReplyStart(status, head.headers);
   }

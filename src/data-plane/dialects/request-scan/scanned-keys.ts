@@ -53,7 +53,22 @@ export const CONTROL_KEYS = [
 ] as const;
 
 /** Keys that announce content whose tokens cannot be bounded by its bytes, counted at any depth. */
-export const ATTACHMENT_KEYS = ['image_url', 'input_audio', 'file', 'source', 'file_id', 'file_data', 'file_url'] as const;
+export const ATTACHMENT_KEYS = [
+  'image_url',
+  'input_audio',
+  'file',
+  'source',
+  'file_id',
+  'file_data',
+  'file_url',
+  // OpenRouter's, Alibaba's, Moonshot's, vLLM's and Mistral's: an address of few bytes can stand for an hour of video.
+  'video_url',
+  'video',
+  'audio_url',
+  'document_url',
+  'input_file',
+  'input_video',
+] as const;
 
 /** Keys that may name an object which a provider stores, counted below the outermost object: with one of them the request is looked at (stored-objects.ts). */
 const STORED_OBJECT_KEYS = ['file_id', 'file_ids', 'vector_store_ids', 'container', 'container_id', 'skill_id', 'audio', 'cached_content'] as const;

@@ -56,7 +56,7 @@ export interface DataPlane {
 export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: Exchange) => void {
   return (exchange) => {
     const receivedAtMs = plane.clock.monotonicMs();
-    const identified = plane.authenticator.authenticateKey(exchange.authorization, exchange.apiKey, receivedAtMs);
+    const identified = plane.authenticator.authenticateKey(exchange.authorization, exchange.apiKey, receivedAtMs, exchange);
     // A refusal that needs no look-up is answered before a byte of the body is taken in.
     if ('kind' in identified) return exchange.refuse(identified);
     receiveRequest(new Serving(plane, dialect, exchange, receivedAtMs, identified), plane.intake, dialect.readForm !== undefined);

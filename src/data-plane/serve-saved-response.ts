@@ -10,7 +10,7 @@ const RESPONSE_ID = /^[A-Za-z0-9_.-]{1,512}$/;
 /** `operation`: what follows the id in the path. */
 export function serveSavedResponse(plane: DataPlane, operation: '' | '/cancel' | '/input_items'): (exchange: Exchange) => Promise<void> {
   return async (exchange) => {
-    const principal = await plane.authenticator.authenticateKey(exchange.authorization, exchange.apiKey);
+    const principal = await plane.authenticator.authenticateKey(exchange.authorization, exchange.apiKey, undefined, exchange);
     // Nothing is looked up or called for a client that has left.
     if (exchange.closed) return;
     if ('kind' in principal) return exchange.refuse(principal);

@@ -49,6 +49,12 @@ export class Connections {
     return opened >= this.limits.connectionsPerAddressMax ? 'address' : null;
   }
 
+  /** Whom a connection comes from: its address or network, and behind a trusted proxy the address that this one saw. */
+  sourceOf(address: Uint8Array, forwardedFor: string | null): string {
+    if (forwardedFor === null || !this.trusted.check(...textOf(address))) return keyOf(address);
+    return forwardedFor.slice(forwardedFor.lastIndexOf(',') + 1).trim();
+  }
+
   onClosed(): void {
     this.open -= 1;
   }

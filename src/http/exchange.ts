@@ -8,9 +8,10 @@
 // - After `end` the response must not be touched, so an answer behind which the connection is still read is written without it.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
-import { type RenderContext, renderRefusal } from '../domain/refusals/render.ts';
+import { renderRefusal } from '../domain/refusals/render.ts';
 import { statusLine } from '../domain/refusals/status-line.ts';
 import { StoreBusy } from '../platform/store-busy.ts';
+import type { ExchangeContext } from './exchange-context.ts';
 import type { HttpRequest, HttpResponse } from './native-server.ts';
 import { RequestHead } from './request-head.ts';
 import { type Answer, answerText, mayStandInHeader, withHeader } from './response-headers.ts';
@@ -73,6 +74,11 @@ export class Exchange extends RequestHead {
     this.isBodyEnded = this.contentLength <= 0 || this.transferEncoded;
     response.onAborted(() => this.abort());
     context.onOpen();
+  }
+
+  /** Whom the request comes from, or through; empty once the connection is gone. Of all headers only proxies of the operator's own are believed. */
+  get source(): string {
+    return this.closed ? '' : this.context.sourceOf(this.response.getRemoteAddress(), this.header('x-forwarded-for'));
   }
 
   /** Attaches the body reader; only valid before the route handler returns. The sink is not called after an abort or an answer. */
@@ -382,19 +388,3 @@ export class Exchange extends RequestHead {
 const NONE = (): boolean => false;
 const LEFT_ALONE: BodySink = { take: () => undefined };
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];
-
-/** What an exchange asks of the server that made it. */
-export interface ExchangeContext {
-  readonly renderContext: RenderContext;
-  /** True while draining: the connection ends with the response. */
-  closing(): boolean;
-  /** A body behind its answer is read this far. */
-  readonly droppedBytesMax: number;
-  onOpen(): void;
-  onClose(): void;
-  /** Not all of a body came with its head, or it goes on behind its answer. */
-  onBodyArriving(exchange: Exchange): void;
-  onBodySettled(exchange: Exchange): void;
-  onRefusal(kind: Refusal['kind']): void;
-  onFault(fault: unknown, exchange: Exchange): void;
-}

@@ -3,7 +3,8 @@
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { RenderContext } from '../domain/refusals/render.ts';
 import { type ConnectionCap, type ConnectionLimits, Connections } from './connections.ts';
-import { Exchange, type ExchangeContext } from './exchange.ts';
+import { Exchange } from './exchange.ts';
+import type { ExchangeContext } from './exchange-context.ts';
 import { guardFrame } from './frame-guard.ts';
 import { App, closeListenSocket, type HttpRequest, type HttpResponse, type ListenSocket, type TemplatedApp } from './native-server.ts';
 import type { Route } from './route.ts';
@@ -72,6 +73,7 @@ export class Server {
         this.arriving.add(exchange);
       },
       onBodySettled: (exchange) => this.arriving.delete(exchange),
+      sourceOf: (address, forwardedFor) => this.connections.sourceOf(new Uint8Array(address), forwardedFor),
       onRefusal: options.onRefusal,
       onFault: options.onFault,
     };

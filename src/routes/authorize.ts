@@ -14,7 +14,7 @@ export type Gate = Pick<DescribedRoute, 'path' | 'permission' | 'scope'>;
 
 export function authorizeBy(authenticator: Authenticator, gate: Gate, exchange: Exchange): Authorize {
   return () => {
-    const found = authenticator.identify(exchange.authorization, exchange.apiKey);
+    const found = authenticator.identify(exchange.authorization, exchange.apiKey, undefined, exchange);
     const permit = (principal: Principal | Refusal) => ('kind' in principal ? principal : (refuseAt(gate, principal, exchange) ?? principal));
     return found instanceof Promise ? found.then(permit) : permit(found);
   };

@@ -254,7 +254,7 @@ function readingRoutes(parts: RouteParts): DescribedRoute[] {
     envelope: 'platform',
     description,
     async handle(exchange) {
-      const identified = await parts.authenticator.authenticate(exchange.authorization, exchange.apiKey, permission);
+      const identified = await parts.authenticator.authenticate(exchange.authorization, exchange.apiKey, permission, undefined, exchange);
       if ('kind' in identified) return exchange.refuse(identified);
       await handle(exchange, identified);
     },

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Exchange } from '../../src/http/exchange.ts';
 import type { Route } from '../../src/http/route.ts';
 import { startHttpFront } from '../support/http-front.ts';
 import { RawClient } from '../support/raw-client.ts';
@@ -57,5 +58,24 @@ test('an address that opens more than it may is closed, others and trusted ones 
   assert.deepEqual(await of('127.0.0.2'), [true, true, false]);
   assert.deepEqual(await of('127.0.0.3'), [true, true, true]);
   assert.deepEqual(front.refusedConnections, ['address', 'address']);
+  await front.stop();
+});
+
+test('a request comes from its address, and through a trusted proxy from whom that names last', async (context) => {
+  if (process.platform !== 'linux') return context.skip('only Linux has every address of 127.0.0.0/8');
+  const sources: string[] = [];
+  const handle = (exchange: Exchange): void => {
+    sources.push(exchange.source);
+    exchange.answerJson(200, '{"a":1}');
+    sources.push(exchange.source);
+  };
+  const front = await startHttpFront([{ method: 'GET', path: '/v1/models', envelope: 'platform', handle }], { trustedAddresses: ['127.0.0.3'] });
+  for (const address of ['127.0.0.2', '127.0.0.3']) {
+    const client = await RawClient.open(front.port, '127.0.0.1', address);
+    await client.write(GET.replace('Host', 'X-Forwarded-For: 198.51.100.1, 198.51.100.2\r\nHost'));
+    await client.until('the answer', ({ received }) => received.includes('{"a":1}'));
+    client.leave();
+  }
+  assert.deepEqual(sources, ['127.0.0.2', '', '198.51.100.2', '']);
   await front.stop();
 });

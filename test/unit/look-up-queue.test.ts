@@ -58,4 +58,28 @@ describe('look-up queue', () => {
     );
     assert.equal(await queue.run(() => Promise.resolve(1), 'refused'), 1);
   });
+
+  test('sources take turns, however many of one wait', async () => {
+    const queue = new LookUpQueue({ underWayMax: 1, waitingMax: 10, waitMsMax: 60_000 });
+    const works = new Works();
+    const sources = ['flood', 'flood', 'flood', 'flood', 'one', 'other', 'one'];
+    const answers = sources.map((source, id) => queue.run(works.make(id), 'refused', source));
+    for (const id of [0, 1, 4, 5, 2, 6, 3]) {
+      works.end(id);
+      await answers[id];
+    }
+    assert.deepEqual(works.begun, [0, 1, 4, 5, 2, 6, 3]);
+  });
+
+  test('in a full queue who has more than others gives way to who has less, down to equal shares', async () => {
+    const queue = new LookUpQueue({ underWayMax: 1, waitingMax: 4, waitMsMax: 60_000 });
+    const works = new Works();
+    const sources = ['flood', 'flood', 'flood', 'flood', 'flood', 'flood', 'one', 'one', 'one'];
+    const answers = sources.map((source, id) => queue.run(works.make(id), 'refused', source));
+    for (const id of [5, 4, 3, 8]) assert.equal(await answers[id], 'refused');
+    for (const id of [0, 1, 6, 2, 7]) {
+      works.end(id);
+      assert.equal(await answers[id], id);
+    }
+  });
 });

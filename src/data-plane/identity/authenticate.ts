@@ -26,6 +26,13 @@ const CREDENTIAL_LENGTH_MAX = 4_096;
  */
 const STRANGERS = { underWayMax: 2, waitingMax: 200, waitMsMax: STORE_DEADLINE_MS } as const;
 
+/** Whom a request comes from: its address, as far as that is known. */
+export interface Sender {
+  readonly source: string;
+}
+
+const UNKNOWN_SENDER: Sender = { source: '' };
+
 /** A look-up under way, and what has changed since it began: what it says of that is of before the change, and is not remembered. */
 interface LookUp {
   readonly changedIds: Set<string>;
@@ -55,8 +62,9 @@ export class Authenticator {
     authorization: string,
     apiKey: string | null,
     nowMs = this.clock.monotonicMs(),
+    sender = UNKNOWN_SENDER,
   ): ScopedPrincipal | Refusal | Promise<ScopedPrincipal | Refusal> {
-    const found = this.identify(authorization, apiKey, nowMs);
+    const found = this.identify(authorization, apiKey, nowMs, sender);
     if (found instanceof Promise) return found.then((principal) => ('kind' in principal ? principal : permitInference(principal)));
     return 'kind' in found ? found : permitInference(found);
   }
@@ -67,8 +75,9 @@ export class Authenticator {
     apiKey: string | null,
     permission: OrganizationPermission,
     nowMs = this.clock.monotonicMs(),
+    sender = UNKNOWN_SENDER,
   ): ScopedPrincipal | Refusal | Promise<ScopedPrincipal | Refusal> {
-    const found = this.identify(authorization, apiKey, nowMs);
+    const found = this.identify(authorization, apiKey, nowMs, sender);
     if (found instanceof Promise) return found.then((principal) => ('kind' in principal ? principal : permitInOrganization(principal, permission)));
     return 'kind' in found ? found : permitInOrganization(found, permission);
   }
@@ -77,7 +86,12 @@ export class Authenticator {
    * The principal of an Authorization header's value, whatever it may do, or the refusal; for routes that judge by more than one permission.
    * `apiKey`: the x-api-key header, in which the Messages dialect's clients present it; only looked at without an Authorization.
    */
-  identify(authorization: string, apiKey: string | null, nowMs = this.clock.monotonicMs()): Principal | Refusal | Promise<Principal | Refusal> {
+  identify(
+    authorization: string,
+    apiKey: string | null,
+    nowMs = this.clock.monotonicMs(),
+    sender = UNKNOWN_SENDER,
+  ): Principal | Refusal | Promise<Principal | Refusal> {
     const presented = authorization === '' ? (apiKey ?? '') : authorization;
     const start = authorization === '' ? 0 : bearerStart(authorization);
     const end = endOf(presented);
@@ -86,16 +100,16 @@ export class Authenticator {
     const credential = presented.slice(start, end);
     const known = this.known.get(credential);
     if (known !== undefined && known.state === 'good' && nowMs - known.askedAtMs < TIME_TO_LIVE_MS) return this.refuseExpired(known.principal);
-    const answer = this.isAway ? this.answerWhileAway(credential, nowMs) : this.ask(credential);
+    const answer = this.isAway ? this.answerWhileAway(credential, nowMs, sender) : this.ask(credential, sender);
     return answer instanceof Promise ? answer.then((found) => this.refuseExpired(found)) : this.refuseExpired(answer);
   }
 
   /** One question at a time finds out whether the store is back; whoever is remembered does not wait for it. */
-  private answerWhileAway(credential: string, nowMs: number): Principal | Refusal | Promise<Principal | Refusal> {
+  private answerWhileAway(credential: string, nowMs: number, sender: Sender): Principal | Refusal | Promise<Principal | Refusal> {
     const remembered = this.rememberedOf(credential, nowMs);
     if (nowMs < this.notBeforeMs) return remembered;
     this.notBeforeMs = nowMs + STORE_DEADLINE_MS;
-    const asking = this.ask(credential);
+    const asking = this.ask(credential, sender);
     return 'kind' in remembered ? asking : remembered;
   }
 
@@ -112,11 +126,11 @@ export class Authenticator {
   }
 
   /** One question at a time for each credential, however many requests present it. */
-  private ask(credential: string): Promise<Principal | Refusal> {
+  private ask(credential: string, sender: Sender): Promise<Principal | Refusal> {
     const asked = this.asking.get(credential);
     if (asked !== undefined) return asked;
     const look = () => this.askStore(credential);
-    const found = this.known.get(credential) === undefined ? this.strangers.run(look, UNAVAILABLE) : look();
+    const found = this.known.get(credential) === undefined ? this.strangers.run(look, UNAVAILABLE, sender.source) : look();
     const answer: Promise<Principal | Refusal> = found.finally(() => {
       if (this.asking.get(credential) === answer) this.asking.delete(credential);
     });

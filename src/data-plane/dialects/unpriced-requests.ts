@@ -67,6 +67,14 @@ const OPENAI_FIELDS = {
   search_settings: SEARCH, // Groq
   search_options: SEARCH, // Alibaba
   enable_search: SEARCH, // Alibaba
+  web_search: SEARCH, // Baidu
+  compound_custom: SEARCH, // Groq
+  // OpenAI, with a beta header: of agents under agents there is no limit, and none of the request's own bounds them.
+  multi_agent: {
+    isFree: (value: unknown) => (value as { readonly enabled?: unknown } | null)?.enabled === false,
+    reason: 'What agents of the provider do has no upper bound.',
+    advice: 'Leave "multi_agent" out; let your own application run agents.',
+  },
   modalities: {
     isFree: (value: unknown) => Array.isArray(value) && value.every((modality) => modality === 'text'),
     reason: 'Output other than text has no price in the catalog.',

@@ -3,7 +3,7 @@
 import { Buffer } from 'node:buffer';
 import { assert } from '../../../platform/assert.ts';
 
-/** Fields that can choose another model or price than the catalog's, read by priced-fields.ts. Few requests have one. */
+/** Fields that can choose another model or price than the catalog's, read by unpriced-requests.ts. Few requests have one. */
 export const COST_KEYS = [
   'service_tier',
   'speed',
@@ -25,6 +25,9 @@ export const COST_KEYS = [
   'fallbacks',
   'preset',
   'deferred',
+  'multi_agent',
+  'compound_custom',
+  'web_search',
 ] as const;
 
 /** Fields of the outermost object whose position is wanted; at most 64. The same list serves every dialect. */

@@ -55,10 +55,37 @@ describe('names in other letters', () => {
   });
 
   test('names that differ by more than case pass, and so do control keys of nested objects', () => {
-    for (const name of ['model_', 'm0del', 'MODELZ', 'max\u007ftokens', 'max tokens', 'ſ', 'modell', 'maxTokens', '\u00e9', '\u017f\u017f', 'K']) {
+    for (const name of [
+      'model_',
+      'm0del',
+      'MODELZ',
+      'max\u007ftokens',
+      'max tokens',
+      'ſ',
+      'modell',
+      'maxtokens',
+      'previousResponse',
+      '\u00e9',
+      '\u017f\u017f',
+      'K',
+    ]) {
       assert.equal(scan(`{"model":"m","${name}":1}`).fault, null, name);
     }
     assert.equal(scan('{"x":{"Model":1,"MODEL":[{"Stream":1}]}}').fault, null);
+  });
+
+  test('a name joined as protocol buffers write it in JSON is refused by its own', () => {
+    const rows = { maxTokens: 'max_tokens', maxCompletionTokens: 'max_completion_tokens', serviceTier: 'service_tier', MaxTokens: 'max_tokens' };
+    for (const [name, key] of Object.entries(rows)) {
+      for (const body of [`{"model":"m","${name}":1}`, `{"model":"m","${key}":1,"${name}":2}`, `{"${escaped(name[0] ?? '')}${name.slice(1)}":2,"${key}":1}`]) {
+        const { fault, faultKey } = scan(body);
+        assert.deepEqual([fault, faultKey], ['letter_case', key], body);
+      }
+    }
+    // Nobody's, and no value of the field's.
+    const plain = scan('{"model":"m","servicetier":"x","maxtokens":1}');
+    assert.deepEqual([plain.fault, plain.valueOf('service_tier'), plain.valueOf('max_tokens'), plain.valueOf('model')?.start], [null, null, null, 9]);
+    assert.equal(scan('{"x":{"maxTokens":1}}').fault, null);
   });
 });
 

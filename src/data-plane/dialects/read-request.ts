@@ -44,7 +44,10 @@ export function refuseScan(scanned: ScannedRequest): Refusal | null {
   }
 }
 
-/** Go's encoding/json, for one, would take such a name for the field itself, and so for another model or limit than was checked here. */
+/**
+ * Go's encoding/json, for one, would take such a name for the field itself, and so for another model or limit than was
+ * checked here. The names that are joined without underscores (`maxTokens`) are refused by their own.
+ */
 export function refuseLetterCase(field: string): Refusal {
   return { kind: 'invalid_field', field, reason: 'its name must be in small letters, as it stands here' };
 }

@@ -4,7 +4,7 @@
 import { Buffer, isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { assert } from '../../../platform/assert.ts';
-import { CONTROL_KEYS, COST_BITS, type ControlKey, writeKeyTables } from './scanned-keys.ts';
+import { CONTROL_KEYS, COST_BITS, type ControlKey, controlKeyOf, writeKeyTables } from './scanned-keys.ts';
 
 export type ScanFault = 'invalid_json' | 'not_an_object' | 'duplicate_key' | 'letter_case' | 'too_deep' | 'invalid_utf8';
 export type ValueKind = 'string' | 'number' | 'true' | 'false' | 'null' | 'object' | 'array';
@@ -231,7 +231,7 @@ export class Scan implements ScannedRequest {
     } else if (this.#state === STATE_FAULTY) {
       this.fault = FAULTS[scanner.word(slot, FAULT)] ?? 'invalid_json';
       this.faultOffset = scanner.word(slot, FAULT_OFFSET);
-      if (this.fault === 'duplicate_key' || this.fault === 'letter_case') this.faultKey = CONTROL_KEYS[scanner.word(slot, FAULT_KEY)] ?? null;
+      if (this.fault === 'duplicate_key' || this.fault === 'letter_case') this.faultKey = controlKeyOf(scanner.word(slot, FAULT_KEY));
     } else {
       this.fault = 'invalid_json';
       this.faultOffset = body.byteLength;

@@ -55,6 +55,23 @@ export const CONTROL_KEYS = [
   ...COST_KEYS,
 ] as const;
 
+/**
+ * Servers that read JSON into protocol buffers, as Google's, take `maxTokens` for `max_tokens`. Such a name is the letter case of the joined one, and is
+ * refused as that is; without a capital it is nobody's.
+ */
+const JOINED_KEYS: readonly ControlKey[] = [
+  'max_tokens',
+  'max_completion_tokens',
+  'max_output_tokens',
+  'stream_options',
+  'previous_response_id',
+  'service_tier',
+  'web_search_options',
+  'search_parameters',
+  'enable_search',
+  'multi_agent',
+];
+
 /** Keys that announce content whose tokens cannot be bounded by its bytes, counted at any depth. */
 export const ATTACHMENT_KEYS = [
   'image_url',
@@ -90,9 +107,15 @@ const FLAGS = { attachment: 1, storedObject: 2, cacheControl: 4, tools: 8, input
 /** What a key of a nested object may be to the scan. */
 const ROLES: Readonly<Record<string, number>> = { type: 1, role: 2, tools: 3, ttl: 4 };
 const NO_ROLE = 255;
+const CONTROL_KEYS_MAX = 64;
 
 /** Which bits of the two words of `SEEN` are those of `COST_KEYS`. */
 export const COST_BITS = [0, 1].map((word) => CONTROL_KEYS.reduce((bits, key, at) => (at >> 5 === word && isCostKey(key) ? bits | (1 << (at & 31)) : bits), 0));
+
+/** The control key of a code in the table: its index, or that of the key which it joins. */
+export function controlKeyOf(code: number): ControlKey | null {
+  return CONTROL_KEYS[code % CONTROL_KEYS_MAX] ?? null;
+}
 
 export function writeKeyTables(memory: Uint8Array): void {
   writeKeyTable(memory, TOP_KEYS, topKeys());
@@ -115,11 +138,13 @@ function attachmentFlag(key: string): number {
 }
 
 function topKeys(): readonly TableKey[] {
-  assert(CONTROL_KEYS.length <= 64, 'control keys are bits of two words');
+  assert(CONTROL_KEYS.length <= CONTROL_KEYS_MAX, 'control keys are bits of two words');
   const flagsOf = (key: string): number => (key === 'tools' ? FLAGS.tools : key === 'input' ? FLAGS.input : 0);
   const controls = CONTROL_KEYS.map((key, code) => ({ key, code, flags: flagsOf(key) | attachmentFlag(key) }));
+  // The bit that is set is the control key's own: the module takes it from the lowest six bits.
+  const joined = JOINED_KEYS.map((key) => ({ key: key.replaceAll('_', ''), code: CONTROL_KEYS.indexOf(key) + CONTROL_KEYS_MAX, flags: 0 }));
   const others = ATTACHMENT_KEYS.map((key) => ({ key, code: NO_ROLE, flags: FLAGS.attachment as number }));
-  return [...controls, ...others, { key: 'cache_control', code: NO_ROLE, flags: FLAGS.cacheControl }];
+  return [...controls, ...joined, ...others, { key: 'cache_control', code: NO_ROLE, flags: FLAGS.cacheControl }];
 }
 
 function nestedKeys(): readonly TableKey[] {

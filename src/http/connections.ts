@@ -3,7 +3,7 @@
 // uWebSockets.js does not say whose connection has closed (its address is gone by then), so an address is held to what it opens in a span of
 // time, and not to what it has open. The span is the longest that a connection lasts on which nothing is asked: so long one address has
 // no more than twice that many idle ones. Once three quarters of all are taken, every response ends its connection, so that none is kept
-// by asking now and then.
+// by asking now and then; once a quarter is, those do to whoever has shown no good credential, so that strangers never take the three.
 
 import { BlockList, isIPv6 } from 'node:net';
 
@@ -18,7 +18,8 @@ export interface ConnectionLimits {
 const OPENING_SPAN_MS = 15_000;
 /** Addresses remembered in one span; beyond them the count begins again. */
 const ADDRESSES_MAX = 100_000;
-const CROWDED = 0.75;
+const KEPT_OF_KNOWN = 0.75;
+const KEPT_OF_STRANGERS = 0.25;
 
 /** Which cap is reached. */
 export type ConnectionCap = 'process' | 'address';
@@ -59,9 +60,9 @@ export class Connections {
     this.open -= 1;
   }
 
-  /** No connection is kept for another request. */
-  get isCrowded(): boolean {
-    return this.open > this.limits.connectionsMax * CROWDED;
+  /** Whether a connection is kept for another request; `isKnown`: a good credential came with this one. */
+  keeps(isKnown: boolean): boolean {
+    return this.open <= this.limits.connectionsMax * (isKnown ? KEPT_OF_KNOWN : KEPT_OF_STRANGERS);
   }
 
   tick(nowMs: number): void {

@@ -6,8 +6,8 @@ import type { Exchange } from './exchange.ts';
 
 export interface ExchangeContext {
   readonly renderContext: RenderContext;
-  /** True while draining: the connection ends with the response. */
-  closing(): boolean;
+  /** The connection ends with the response: while draining, and where there are too many to keep one of such a client. */
+  closing(isKnown: boolean): boolean;
   /** A body behind its answer is read this far. */
   readonly droppedBytesMax: number;
   onOpen(): void;

@@ -39,6 +39,8 @@ export class Exchange extends RequestHead {
   aborted = false;
   /** When a body that is coming, or being dropped, has taken too long; 0: not known yet. The server's to set and check. */
   bodyDueMs = 0;
+  /** A good credential came with the request. */
+  isKnown = false;
   /** The client's leaving may have gone unnoticed for a while. */
   wasPaused = false;
   /** Response bytes handed to the socket, body only. */
@@ -266,7 +268,7 @@ export class Exchange extends RequestHead {
   /** Ends a chunked response, or answers whole with a Content-Length when nothing was written before. Call inside `cork`. */
   end(body?: Uint8Array | string): void {
     // What follows a half-read body cannot be told from it. Behind chunks uWebSockets.js would write the header into the body.
-    const closes = this.responseBytes === 0 && (this.context.closing() || !this.isBodyEnded);
+    const closes = this.responseBytes === 0 && (this.context.closing(this.isKnown) || !this.isBodyEnded);
     this.responseBytes += body?.length ?? 0;
     this.close(); // First: uWS may call back into us while it ends.
     this.response.end(body, closes);
@@ -305,7 +307,7 @@ export class Exchange extends RequestHead {
   private answerWhole({ status, headers, body }: Answer, closeConnection: boolean): void {
     this.begin(status, headers);
     const bytes = Buffer.byteLength(body);
-    const close = closeConnection || this.context.closing();
+    const close = closeConnection || this.context.closing(this.isKnown);
     this.close();
     // uWebSockets.js would send the body of an answer to HEAD too, and the client would read it as the beginning of its next response.
     // Its own way to report a length without a body waits for the body all the same.

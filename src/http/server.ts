@@ -60,7 +60,7 @@ export class Server {
     this.context = {
       renderContext: options.renderContext,
       droppedBytesMax: limits.droppedBytesMax,
-      closing: () => this.draining || this.connections.isCrowded,
+      closing: (isKnown) => this.draining || !this.connections.keeps(isKnown),
       onOpen: () => {
         this.openExchanges += 1;
       },

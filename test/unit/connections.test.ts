@@ -44,12 +44,12 @@ describe('connections', () => {
     );
   });
 
-  test('what has closed makes room, also what was closed at once; three quarters are a crowd', () => {
+  test('what has closed makes room, also what was closed at once; past three quarters none is kept', () => {
     const held = connections({ max: 4, perAddress: 100 });
     for (let opened = 0; opened < 3; opened += 1) assert.equal(held.onOpened(V4('10.0.0.1')), null);
-    assert.equal(held.isCrowded, false);
+    assert.deepEqual([held.keeps(true), held.keeps(false)], [true, false]);
     assert.equal(held.onOpened(V4('10.0.0.1')), null);
-    assert.equal(held.isCrowded, true);
+    assert.deepEqual([held.keeps(true), held.keeps(false)], [false, false]);
     assert.equal(held.onOpened(V4('10.0.0.1')), 'process');
     held.onClosed();
     held.onClosed();

@@ -26,12 +26,15 @@ const CREDENTIAL_LENGTH_MAX = 4_096;
  */
 const STRANGERS = { underWayMax: 2, waitingMax: 200, waitMsMax: STORE_DEADLINE_MS } as const;
 
-/** Whom a request comes from: its address, as far as that is known. */
+/** Whom a request comes from. */
 export interface Sender {
+  /** Its address, as far as that is known. */
   readonly source: string;
+  /** It has presented a good credential: set here. */
+  isKnown: boolean;
 }
 
-const UNKNOWN_SENDER: Sender = { source: '' };
+const unknownSender = (): Sender => ({ source: '', isKnown: false });
 
 /** A look-up under way, and what has changed since it began: what it says of that is of before the change, and is not remembered. */
 interface LookUp {
@@ -62,7 +65,7 @@ export class Authenticator {
     authorization: string,
     apiKey: string | null,
     nowMs = this.clock.monotonicMs(),
-    sender = UNKNOWN_SENDER,
+    sender = unknownSender(),
   ): ScopedPrincipal | Refusal | Promise<ScopedPrincipal | Refusal> {
     const found = this.identify(authorization, apiKey, nowMs, sender);
     if (found instanceof Promise) return found.then((principal) => ('kind' in principal ? principal : permitInference(principal)));
@@ -75,7 +78,7 @@ export class Authenticator {
     apiKey: string | null,
     permission: OrganizationPermission,
     nowMs = this.clock.monotonicMs(),
-    sender = UNKNOWN_SENDER,
+    sender = unknownSender(),
   ): ScopedPrincipal | Refusal | Promise<ScopedPrincipal | Refusal> {
     const found = this.identify(authorization, apiKey, nowMs, sender);
     if (found instanceof Promise) return found.then((principal) => ('kind' in principal ? principal : permitInOrganization(principal, permission)));
@@ -90,7 +93,7 @@ export class Authenticator {
     authorization: string,
     apiKey: string | null,
     nowMs = this.clock.monotonicMs(),
-    sender = UNKNOWN_SENDER,
+    sender = unknownSender(),
   ): Principal | Refusal | Promise<Principal | Refusal> {
     const presented = authorization === '' ? (apiKey ?? '') : authorization;
     const start = authorization === '' ? 0 : bearerStart(authorization);
@@ -99,9 +102,9 @@ export class Authenticator {
     if (end - start > CREDENTIAL_LENGTH_MAX) return { kind: 'unauthorized' };
     const credential = presented.slice(start, end);
     const known = this.known.get(credential);
-    if (known !== undefined && known.state === 'good' && nowMs - known.askedAtMs < TIME_TO_LIVE_MS) return this.refuseExpired(known.principal);
+    if (known !== undefined && known.state === 'good' && nowMs - known.askedAtMs < TIME_TO_LIVE_MS) return this.tell(known.principal, sender);
     const answer = this.isAway ? this.answerWhileAway(credential, nowMs, sender) : this.ask(credential, sender);
-    return answer instanceof Promise ? answer.then((found) => this.refuseExpired(found)) : this.refuseExpired(answer);
+    return answer instanceof Promise ? answer.then((found) => this.tell(found, sender)) : this.tell(answer, sender);
   }
 
   /** One question at a time finds out whether the store is back; whoever is remembered does not wait for it. */
@@ -118,6 +121,12 @@ export class Authenticator {
     const known = this.known.get(credential);
     const counts = known !== undefined && known.state !== 'changed' && nowMs - known.askedAtMs < AWAY_TIME_TO_LIVE_MS;
     return counts ? known.principal : UNAVAILABLE;
+  }
+
+  private tell(found: Principal | Refusal, sender: Sender): Principal | Refusal {
+    const answer = this.refuseExpired(found);
+    sender.isKnown = !('kind' in answer);
+    return answer;
   }
 
   private refuseExpired(principal: Principal | Refusal): Principal | Refusal {

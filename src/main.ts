@@ -84,6 +84,6 @@ async function renderHelp(): Promise<string> {
     ...lines,
     '  tollgate --help, tollgate --version, tollgate COMMAND --help',
     '',
-    'Settings come from the environment; README.md lists them.',
+    'Settings come from the environment; docs/configuration.md lists them.',
   ].join('\n');
 }

@@ -1,5 +1,5 @@
 // What pauses a provider's model or a classifier, and for whom: one organization's refused requests never do for
-// another (ARCHITECTURE, Decisions). Each row of that table, over real sockets.
+// another (docs/decisions.md, Relay). Each row of that table, over real sockets.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

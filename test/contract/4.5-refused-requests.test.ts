@@ -77,12 +77,14 @@ describe('refused requests', () => {
     assert.equal(foreign.status, 404);
   });
 
-  test('listings show them with status and reason, also an unknown and an endless model name; totals do not count them', async () => {
+  test('listings show them with status and reason, also an unknown, an endless and a broken model name; totals do not count them', async () => {
     const wanted: [Json, number, string, string][] = [
       [{}, 402, 'insufficient_credit', 'sim/small'],
       [{ model: 'sim/uncapped', max_tokens: undefined }, 422, 'not_safely_billable', 'sim/uncapped'],
       [{ model: 'sim/absent' }, 404, 'model_not_found', 'sim/absent'],
       [{ model: '\u{1f600}'.repeat(5_000) }, 404, 'model_not_found', '\u{1f600}'.repeat(100)],
+      // One half of a pair would keep the facts of everybody's requests from being stored.
+      [{ model: 'half \ud800' }, 404, 'model_not_found', 'half \ufffd'],
       [{ model: 'sim/judge' }, 400, 'invalid_request_error', 'sim/judge'],
     ];
     const ids: unknown[] = [];

@@ -70,6 +70,14 @@ describe('request facts', () => {
     );
   });
 
+  test('half of a surrogate pair in a name of the client’s refuses no batch, in whichever column it is', async () => {
+    const half = { requestedModel: 'a\ud800', model: 'b\udfff', provider: 'c\ud800', providerModel: 'd\ud800', api: 'chat_completions' } as const;
+    await insertFacts(clickhouse.client, [factOf(terminalRecord(executionStart(half), { errorCode: 'e\ud800' }))], '1:1:0-1');
+    assert.deepEqual(await facts('requested_model, model, provider, provider_model, error_code'), [
+      { requested_model: 'a\ufffd', model: 'b\ufffd', provider: 'c\ufffd', provider_model: 'd\ufffd', error_code: 'e\ufffd' },
+    ]);
+  });
+
   test('inserted again, whole or in other batches, an execution stays one', async () => {
     const records = Array.from({ length: 50 }, () => factOf(terminalRecord()));
     await insertFacts(clickhouse.client, records, '1:1:0-50');

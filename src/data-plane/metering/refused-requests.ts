@@ -142,7 +142,7 @@ export class RefusedRequests {
   }
 }
 
-/** Whole characters alone: ClickHouse takes no half of a pair. */
+/** Whole characters alone, whether it is cut or came so: ClickHouse takes no half of a pair. */
 function shortModel(model: string): string {
-  return model.length <= MODEL_LENGTH_MAX ? model : model.slice(0, MODEL_LENGTH_MAX).toWellFormed();
+  return model.slice(0, MODEL_LENGTH_MAX).toWellFormed();
 }

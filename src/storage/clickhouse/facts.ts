@@ -31,13 +31,13 @@ const COLUMNS: readonly Column[] = [
   ['api_key_id', (fact) => fact.apiKeyId],
   ['wallet_id', (fact) => fact.walletId],
   ['api', (fact) => fact.api],
-  ['requested_model', (fact) => fact.requestedModel.toWellFormed()],
+  ['requested_model', (fact) => fact.requestedModel],
   ['model', (fact) => fact.model],
   ['provider', (fact) => fact.provider],
   ['provider_model', (fact) => fact.providerModel],
   ['price_version', (fact) => fact.priceVersion],
   ['streamed', (fact) => fact.streamed],
-  ['client_request_id', (fact) => fact.clientRequestId?.toWellFormed() ?? null],
+  ['client_request_id', (fact) => fact.clientRequestId],
   ['tags', (fact) => fact.tags.map((tag) => tag.toWellFormed())],
   ['admitted_at', (fact) => fact.admittedAtMs],
   ['ended_at', (fact) => fact.endedAtMs],
@@ -47,7 +47,7 @@ const COLUMNS: readonly Column[] = [
   ['response_bytes', (fact) => fact.responseBytes],
   ['outcome', (fact) => fact.outcome],
   ['status', (fact) => fact.status],
-  ['error_code', (fact) => fact.errorCode?.toWellFormed() ?? null],
+  ['error_code', (fact) => fact.errorCode],
   ['tokens_prompt', (fact) => fact.usage?.inputTokens ?? null],
   ['tokens_cached', (fact) => fact.usage?.cachedInputTokens ?? null],
   ['tokens_cache_write', (fact) => fact.usage?.cacheWriteTokens ?? null],
@@ -73,12 +73,17 @@ const COLUMN_NAMES = COLUMNS.map(([name]) => name).join(', ');
 export async function insertFacts(client: ClickHouseClient, facts: readonly RequestFact[], batch: string): Promise<void> {
   if (facts.length === 0) return;
   let rows = '';
-  for (const fact of facts) rows += `${JSON.stringify(COLUMNS.map(([, value]) => value(fact)))}\n`;
+  for (const fact of facts) rows += `${JSON.stringify(COLUMNS.map(([, value]) => wellFormed(value(fact))))}\n`;
   const statement = `
     INSERT INTO request_facts (${COLUMN_NAMES})
     SETTINGS async_insert = 0, insert_deduplicate = 1, insert_deduplication_token = '${checkedToken(batch)}'
     FORMAT JSONCompactEachRow\n`;
   await client.command({ query: statement + rows });
+}
+
+/** One half of a surrogate pair in any column would refuse its whole batch, for ever; and what a client names may be in more than one of them. */
+function wellFormed(value: unknown): unknown {
+  return typeof value === 'string' ? value.toWellFormed() : value;
 }
 
 /** A stretch of time by admission, and only what had ended before an instant: what ended just now may still be on its way. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -116,10 +116,11 @@ describe('the embedded ClickHouse', () => {
   test('a migrated database has nothing to apply, and refuses a changed migration', async (context) => {
     assert.deepEqual(await migrateClickHouse(clickhouse.client, CLICKHOUSE_MIGRATIONS), []);
     const changed = temporaryDirectory(context);
+    cpSync(CLICKHOUSE_MIGRATIONS, changed, { recursive: true });
     writeFileSync(join(changed, '0001-request-facts.sql'), 'SELECT 1;\n');
     await assert.rejects(migrateClickHouse(clickhouse.client, changed), /was changed after it was applied/);
     const misnamed = temporaryDirectory(context);
-    writeFileSync(join(misnamed, '0002-later.sql'), 'SELECT 1;\n');
+    writeFileSync(join(misnamed, '0099-later.sql'), 'SELECT 1;\n');
     await assert.rejects(migrateClickHouse(clickhouse.client, misnamed), /with the next number, 1/);
   });
 

@@ -108,7 +108,7 @@ export function compareProviderWithLedger(
       if (response.complete && response.providerId !== start.id) problems.push(`request ${response.clientRequestId} was answered with ${response.providerId}`);
     }
   }
-  const inLedger = new Set(generations.map((row) => row.client_request_id));
+  const inLedger = new Set(generations.filter((row) => row.outcome !== 'refused').map((row) => row.client_request_id));
   for (const request of called) if (!inLedger.has(request)) problems.push(`the provider was called for request ${request}, which the ledger does not know`);
 
   const completed = new Set(seen.filter((response) => response.complete).map((response) => response.clientRequestId));
@@ -117,6 +117,12 @@ export function compareProviderWithLedger(
   let unpaidReplies = 0;
   for (const row of generations) {
     const request = row.client_request_id;
+    if (row.outcome === 'refused') {
+      // Recorded without an admission; the client may have asked again under the same label.
+      const found = `${row.billing_status} ${row.charge} ${row.posted} ${row.suspense} ${row.authorized_amount}`;
+      if (found !== 'not_billed null 0 0 null') problems.push(`execution ${row.id} was refused and has ${found}`);
+      continue;
+    }
     if (requests.has(request)) problems.push(`request ${request} is in the ledger twice`);
     requests.add(request);
     const end = endByRequest.get(request);

@@ -21,6 +21,7 @@ const CLIENTS = 6;
 /** Numbers of these exchanges begin here. */
 const FIRST_INDEX = 50_000_000_000;
 const ARRIVAL_MS = 25;
+const HEARD_MS = 200;
 /** Below what a transaction that holds a lock may idle. */
 const SEEN_MS_MAX = 3_000;
 
@@ -88,6 +89,8 @@ export class LookUps {
         (count) => count === 0,
         SEEN_MS_MAX,
       );
+      // The system forgets a connection at once; the gateway hears of it when it runs next.
+      await pause(HEARD_MS);
     } catch {
       this.giveUp(waiting);
     } finally {

@@ -22,6 +22,8 @@ const { values } = parseArgs({
   },
 });
 
+/** Violations that were printed while the run went on. */
+let told = 0;
 const startedMs = performance.now();
 const isolation = await Isolation.start(Number(values.gateways));
 const servingMs = performance.now();
@@ -35,12 +37,13 @@ const watch = await isolation.run({
   rollEvery: Number(values['roll-every']),
   onProgress: {
     everyMs: Number(values.progress) * 1_000,
-    tell: ({ exchanges, checkedBytes, violationCount }) => {
+    tell: ({ exchanges, checkedBytes, violationCount, details }) => {
       const seconds = (performance.now() - servingMs) / 1_000;
       const megabytes = Math.round(process.memoryUsage.rss() / 1e6);
       console.log(
         `${seconds.toFixed(0)} s: ${exchanges} exchanges, ${(checkedBytes / 1e9).toFixed(2)} GB checked, ${violationCount} violations, ${megabytes} MB`,
       );
+      for (; told < details.length; told += 1) console.log(`  ${details[told]}`);
     },
   },
 });

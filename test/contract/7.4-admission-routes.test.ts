@@ -75,7 +75,7 @@ describe('admission refusals', () => {
       for (const model of ['/v1/chat/completions', '/v1/images/generations', '/v1/systemone']) {
         const route = GENERATION_ROUTES.find(({ path }) => path === model) as GenerationRoute;
         const answer = await callRoute(tollgate.url + route.path, {
-          key: KEYS.free,
+          key: KEYS.acme,
           body: JSON.stringify({ model: `${route.model}-paused`, ...route.fields }),
         });
         assert.equal(answer.status, 429, answer.body);

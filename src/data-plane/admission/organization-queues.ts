@@ -1,19 +1,20 @@
-// A queue for each organization before something that all share (the store's connections, worker threads): whatever one
-// of them sends, it has only so much of that at a time, and the others wait behind no more.
+// A queue for each organization before something that all organizations share (the store's connections, worker
+// threads), so that no organization occupies more than its part of it. The sum over all organizations is not bounded
+// here.
 
-import { LookUpQueue } from '../identity/look-up-queue.ts';
+import { FairQueue } from '../../platform/fair-queue.ts';
 
-type QueueLimits = ConstructorParameters<typeof LookUpQueue>[0];
+type QueueLimits = ConstructorParameters<typeof FairQueue>[0];
 
-interface Queue {
-  readonly look: LookUpQueue;
+interface Entry {
+  readonly queue: FairQueue;
   /** Under way or waiting; at 0 the queue is forgotten. */
   open: number;
 }
 
 export class OrganizationQueues {
   private readonly limits: QueueLimits;
-  private readonly queues = new Map<string | null, Queue>();
+  private readonly queues = new Map<string | null, Entry>();
 
   constructor(limits: QueueLimits) {
     this.limits = limits;
@@ -21,14 +22,14 @@ export class OrganizationQueues {
 
   /** What `work` resolves to; `refused` when too much of the organization's waits before it, or for too long. */
   async run<T, R>(organizationId: string | null, work: () => Promise<T>, refused: R): Promise<T | R> {
-    const queue = this.queues.get(organizationId) ?? { look: new LookUpQueue(this.limits), open: 0 };
-    this.queues.set(organizationId, queue);
-    queue.open += 1;
+    const entry = this.queues.get(organizationId) ?? { queue: new FairQueue(this.limits), open: 0 };
+    this.queues.set(organizationId, entry);
+    entry.open += 1;
     try {
-      return await queue.look.run(work, refused);
+      return await entry.queue.run(work, refused);
     } finally {
-      queue.open -= 1;
-      if (queue.open === 0) this.queues.delete(organizationId);
+      entry.open -= 1;
+      if (entry.open === 0) this.queues.delete(organizationId);
     }
   }
 

@@ -5,7 +5,7 @@ import type { Principal, ScopedPrincipal } from '../../domain/identity/principal
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { idsOf, KnownPrincipals } from './known-principals.ts';
-import { LookUpQueue } from './look-up-queue.ts';
+import { FairQueue } from '../../platform/fair-queue.ts';
 
 /** The identity store: a principal, null for a credential it does not know or has revoked; throws when it cannot be asked. */
 export type FindPrincipal = (credential: string) => Promise<Principal | null>;
@@ -24,7 +24,7 @@ const CREDENTIAL_LENGTH_MAX = 4_096;
  * Credentials that this process has not seen good, most of them nobody's, take at most half of the connections to Postgres (POSTGRES_CONNECTIONS_MAX), and few
  * of them wait: a flood of them delays neither who is known nor what is borrowed. Remembering which are bad would not help against ever new ones.
  */
-const STRANGERS = { underWayMax: 2, waitingMax: 200, waitMsMax: STORE_DEADLINE_MS } as const;
+const UNKNOWN_CREDENTIAL_LOOK_UPS = { underWayMax: 2, waitingMax: 200, waitMsMax: STORE_DEADLINE_MS } as const;
 
 /** Whom a request comes from. */
 export interface Sender {
@@ -47,7 +47,7 @@ export class Authenticator {
   private readonly findPrincipal: FindPrincipal;
   private readonly clock: Clock;
   private readonly known = new KnownPrincipals();
-  private readonly strangers = new LookUpQueue(STRANGERS);
+  private readonly unknownLookUps = new FairQueue(UNKNOWN_CREDENTIAL_LOOK_UPS);
   /** Answers under way that another request for the same credential may share: no change has come since they were asked for. */
   private readonly asking = new Map<string, Promise<Principal | Refusal>>();
   private readonly lookUps = new Set<LookUp>();
@@ -139,7 +139,7 @@ export class Authenticator {
     const asked = this.asking.get(credential);
     if (asked !== undefined) return asked;
     const look = () => this.askStore(credential);
-    const found = this.known.get(credential) === undefined ? this.strangers.run(look, UNAVAILABLE, sender.source) : look();
+    const found = this.known.get(credential) === undefined ? this.unknownLookUps.run(look, UNAVAILABLE, sender.source) : look();
     const answer: Promise<Principal | Refusal> = found.finally(() => {
       if (this.asking.get(credential) === answer) this.asking.delete(credential);
     });

@@ -1,12 +1,13 @@
-// Look-ups that wait for their turn: so many run at once, so many wait for so long, and what is beyond that is refused. Sources take turns, and in a full
-// queue each has its share: a flood from one address keeps nobody else waiting behind it.
+// A bounded queue before something scarce, such as database connections or worker threads. It bounds how much work runs
+// at once, how much waits and for how long, and refuses the rest. Sources take turns, and a full queue is shared out
+// between them, so that a flood from one source does not delay the others.
 
 interface Waiting {
   readonly begin: () => void;
   readonly refuse: () => void;
 }
 
-export class LookUpQueue {
+export class FairQueue {
   private readonly underWayMax: number;
   private readonly waitingMax: number;
   private readonly waitMsMax: number;
@@ -21,7 +22,7 @@ export class LookUpQueue {
     this.waitMsMax = limits.waitMsMax;
   }
 
-  /** What `work` resolves to; `refused` when too many wait before it, or it would wait for too long. `source`: for whom it is. */
+  /** What `work` resolves to; `refused` when the queue is full or the wait took too long. `source`: who takes turns. */
   run<T, R>(work: () => Promise<T>, refused: R, source = ''): Promise<T | R> {
     if (this.underWay < this.underWayMax) return this.start(work);
     if (this.waitingCount >= this.waitingMax && !this.makeRoom(source)) return Promise.resolve(refused);

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { LookUpQueue } from '../../src/data-plane/identity/look-up-queue.ts';
+import { FairQueue } from '../../src/platform/fair-queue.ts';
 
 /** Work that ends when it is told to. */
 class Works {
@@ -19,9 +19,9 @@ class Works {
   }
 }
 
-describe('look-up queue', () => {
+describe('fair queue', () => {
   test('one begins when another has ended, in the order they came; who finds no room is refused at once', async () => {
-    const queue = new LookUpQueue({ underWayMax: 2, waitingMax: 2, waitMsMax: 60_000 });
+    const queue = new FairQueue({ underWayMax: 2, waitingMax: 2, waitMsMax: 60_000 });
     const works = new Works();
     const answers = [1, 2, 3, 4, 5].map((id) => queue.run(works.make(id), 'refused'));
     assert.equal(await answers[4], 'refused');
@@ -37,7 +37,7 @@ describe('look-up queue', () => {
   });
 
   test('who waits too long is refused, its work never begins, and its place is free', async () => {
-    const queue = new LookUpQueue({ underWayMax: 1, waitingMax: 1, waitMsMax: 1 });
+    const queue = new FairQueue({ underWayMax: 1, waitingMax: 1, waitMsMax: 1 });
     const works = new Works();
     const first = queue.run(works.make(1), 'refused');
     assert.equal(await queue.run(works.make(2), 'refused'), 'refused');
@@ -51,7 +51,7 @@ describe('look-up queue', () => {
   });
 
   test('work that fails makes room as well', async () => {
-    const queue = new LookUpQueue({ underWayMax: 1, waitingMax: 1, waitMsMax: 60_000 });
+    const queue = new FairQueue({ underWayMax: 1, waitingMax: 1, waitMsMax: 60_000 });
     await assert.rejects(
       queue.run(() => Promise.reject(new Error('away')), 'refused'),
       /away/,
@@ -60,7 +60,7 @@ describe('look-up queue', () => {
   });
 
   test('sources take turns, however many of one wait', async () => {
-    const queue = new LookUpQueue({ underWayMax: 1, waitingMax: 10, waitMsMax: 60_000 });
+    const queue = new FairQueue({ underWayMax: 1, waitingMax: 10, waitMsMax: 60_000 });
     const works = new Works();
     const sources = ['flood', 'flood', 'flood', 'flood', 'one', 'other', 'one'];
     const answers = sources.map((source, id) => queue.run(works.make(id), 'refused', source));
@@ -72,7 +72,7 @@ describe('look-up queue', () => {
   });
 
   test('in a full queue who has more than others gives way to who has less, down to equal shares', async () => {
-    const queue = new LookUpQueue({ underWayMax: 1, waitingMax: 4, waitMsMax: 60_000 });
+    const queue = new FairQueue({ underWayMax: 1, waitingMax: 4, waitMsMax: 60_000 });
     const works = new Works();
     const sources = ['flood', 'flood', 'flood', 'flood', 'flood', 'flood', 'one', 'one', 'one'];
     const answers = sources.map((source, id) => queue.run(works.make(id), 'refused', source));

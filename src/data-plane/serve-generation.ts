@@ -59,18 +59,19 @@ export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: 
     const identified = plane.authenticator.authenticateKey(exchange.authorization, exchange.apiKey, receivedAtMs, exchange);
     // A refusal that needs no look-up is answered before a byte of the body is taken in.
     if ('kind' in identified) return exchange.refuse(identified);
-    receiveRequest(new Serving(plane, dialect, exchange, receivedAtMs, identified), plane.intake, dialect.readForm !== undefined);
+    receiveRequest(new GenerationRequest(plane, dialect, exchange, receivedAtMs, identified), plane.intake, dialect.readForm !== undefined);
   };
 }
 
 /** Requests that are here in whole: what becomes of them is decided once the sockets of the turn have been read. */
-const received = new TurnWork<Serving>((serving) => serving.begin());
+const received = new TurnWork<GenerationRequest>((generation) => generation.begin());
 
 /**
- * One request, up to where the relay takes over: until then its slab is ours. Each step leaves here what the next ones and the relay go by; a step that is
- * warm makes no promise and no function.
+ * One request until the relay takes over. Until then this object owns the request's slab and releases it exactly once.
+ * Each step leaves its result here for the next steps and the relay. On the warm path no step makes a promise or a
+ * function.
  */
-class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
+class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayQuestion {
   readonly dialect: Dialect;
   readonly exchange: Exchange;
   request!: ReceivedRequest;
@@ -90,17 +91,17 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   private routed: Routed | null = null;
   private served!: ServedModel;
   private carriedTokens: number | null = null;
-  /** Drawn before it was known what exactly the request needs; null: nothing is. */
-  private reserved: Admission | null = null;
+  /** Admitted before the model and the carried tokens were known; released before the exact admission. */
+  private provisional: Admission | null = null;
 
-  /** What may have to wait for the one before it. */
+  /** Steps that follow one which may have to wait. */
   private static readonly step = {
-    serve: (serving: Serving, principal: ScopedPrincipal): void => serving.serve(principal),
-    resolve: (serving: Serving, routed: Routed | null): void => serving.resolve(routed),
-    continue: (serving: Serving): void => serving.continue(),
-    check: (serving: Serving, continuation: Continuation): void => serving.check(continuation),
-    admit: (serving: Serving): void => serving.admit(),
-    record: (serving: Serving, admission: Admission): void => serving.record(admission),
+    serve: (generation: GenerationRequest, principal: ScopedPrincipal): void => generation.serve(principal),
+    resolve: (generation: GenerationRequest, routed: Routed | null): void => generation.resolve(routed),
+    continue: (generation: GenerationRequest): void => generation.continue(),
+    check: (generation: GenerationRequest, continuation: Continuation): void => generation.check(continuation),
+    admit: (generation: GenerationRequest): void => generation.admit(),
+    record: (generation: GenerationRequest, admission: Admission): void => generation.record(admission),
   };
 
   constructor(plane: DataPlane, dialect: Dialect, exchange: Exchange, receivedAtMs: number, identified: Identified) {
@@ -122,17 +123,18 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
 
   begin(): void {
     try {
-      this.after(this.identified, Serving.step.serve);
+      this.proceed(this.identified, GenerationRequest.step.serve);
     } catch (fault) {
       this.fail(fault);
     }
   }
 
   /**
-   * Goes on with what a step found, at once where that is here. A refusal is the end, and so is a client that has left.
+   * Calls the next step with what this one found: at once unless that is a promise. A refusal ends the request, and so
+   * does a client that has left.
    */
-  private after<T extends object | null>(found: T | Refusal | Promise<T | Refusal>, next: (serving: Serving, found: T) => void): void {
-    if (found instanceof Promise) found.then((value) => this.after(value, next)).catch((fault: unknown) => this.fail(fault));
+  private proceed<T extends object | null>(found: T | Refusal | Promise<T | Refusal>, next: (generation: GenerationRequest, found: T) => void): void {
+    if (found instanceof Promise) found.then((value) => this.proceed(value, next)).catch((fault: unknown) => this.fail(fault));
     else if (this.exchange.closed) this.abandon(found);
     else if (found !== null && 'kind' in found) this.refuse(found);
     else next(this, found as T);
@@ -141,14 +143,14 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   /** The client has left while this was found. */
   private abandon(found: object | null): void {
     if (found instanceof Admission) found.release('refused');
-    this.giveBackReserved();
+    this.releaseProvisional();
     this.plane.intake.slabs.release(this.request.slab);
   }
 
   /** The one way in which a request that was taken in whole is refused. */
   private refuse(refusal: Refusal): void {
     const recordedAs = this.recordRefused(refusal);
-    this.giveBackReserved();
+    this.releaseProvisional();
     this.plane.intake.slabs.release(this.request.slab);
     this.exchange.refuse(refusal, recordedAs === null ? [] : [this.plane.executionIdHeader, recordedAs]);
   }
@@ -172,14 +174,14 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   }
 
   private fail(fault: unknown): void {
-    this.giveBackReserved();
+    this.releaseProvisional();
     this.plane.intake.slabs.release(this.request.slab);
     this.exchange.fail(fault);
   }
 
-  private giveBackReserved(): void {
-    this.reserved?.release('refused');
-    this.reserved = null;
+  private releaseProvisional(): void {
+    this.provisional?.release('refused');
+    this.provisional = null;
   }
 
   private serve(principal: ScopedPrincipal): void {
@@ -195,7 +197,7 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
     this.isRead = true;
     this.catalog = plane.catalog();
     if (read.requestedModel !== plane.router.virtualModel) this.resolve(null);
-    else this.after(this.route(read), Serving.step.resolve);
+    else this.proceed(this.route(read), GenerationRequest.step.resolve);
   }
 
   /** Spec 4.11: on the text APIs alone; elsewhere the virtual model is one that the endpoint does not serve. */
@@ -212,7 +214,7 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
         catalog,
         header: (name) => exchange.header(name),
         hasLeft: () => exchange.closed,
-        reserve: (models) => this.reserve(models, carriedTokens),
+        admitProvisionally: (models) => this.admitProvisionally(models, carriedTokens),
       });
     }
     const isOn = catalog.routing.policyOf.has(principal.organizationId);
@@ -227,14 +229,14 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
     this.served = resolved.served;
     this.offers = resolved.offers;
     // What it continues is looked up only for a request that could be admitted if it carried nothing along.
-    if (read.bounds.saved?.previousResponseId == null || this.reserved !== null) this.continue();
-    else this.after(this.reserve([this.served.model.id], 0), Serving.step.continue);
+    if (read.bounds.saved?.previousResponseId == null || this.provisional !== null) this.continue();
+    else this.proceed(this.admitProvisionally([this.served.model.id], 0), GenerationRequest.step.continue);
   }
 
   private continue(): void {
     const { plane, principal, dialect, request, read, offers } = this;
     const context = { savedResponses: plane.savedResponses, workers: plane.relay.workers };
-    this.after(continueFrom(context, { principal, api: dialect.api, request, bounds: read.bounds, offers }), Serving.step.check);
+    this.proceed(continueFrom(context, { principal, api: dialect.api, request, bounds: read.bounds, offers }), GenerationRequest.step.check);
   }
 
   private check({ offers: found, carriedTokens }: Continuation): void {
@@ -243,15 +245,15 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
     if ('kind' in offers) return this.refuse(offers);
     this.offers = offers;
     this.carriedTokens = carriedTokens;
-    this.after(dialect.check === undefined ? null : dialect.check(this.request.body, plane.relay.workers), Serving.step.admit);
+    this.proceed(dialect.check === undefined ? null : dialect.check(this.request.body, plane.relay.workers), GenerationRequest.step.admit);
   }
 
   /** Nothing is sent and nothing held before this grants it. */
   private admit(): void {
     const { plane, served, carriedTokens } = this;
     if (!plane.canRecord()) return this.refuse({ kind: 'billing_unavailable' });
-    this.giveBackReserved();
-    this.after(admit(this.needsOf(served, carriedTokens), plane.gate), Serving.step.record);
+    this.releaseProvisional();
+    this.proceed(admit(this.needsOf(served, carriedTokens), plane.gate), GenerationRequest.step.record);
   }
 
   private needsOf(served: ServedModel, carriedTokens: number | null): AdmissionQuestion {
@@ -261,10 +263,10 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
   }
 
   /**
-   * Draws for the first of these models that can be admitted, until it is known which one serves and with what it
-   * begins. null: it is drawn.
+   * Admits the request for the first of these models that can be admitted, so that nothing is looked up or classified
+   * for a request that would be refused anyway. `admit` replaces it by the exact admission. null: it is admitted.
    */
-  private async reserve(models: readonly string[], carriedTokens: number | null): Promise<Refusal | null> {
+  private async admitProvisionally(models: readonly string[], carriedTokens: number | null): Promise<Refusal | null> {
     const { plane } = this;
     if (!plane.canRecord()) return { kind: 'billing_unavailable' };
     const candidates = models.map((model): AdmissionQuestion | Refusal => {
@@ -275,7 +277,7 @@ class Serving implements RequestReceiver, ExecutionOwner, RelayQuestion {
     });
     const admission = await admitFirst(candidates, plane.gate);
     if ('kind' in admission) return admission;
-    this.reserved = admission;
+    this.provisional = admission;
     return null;
   }
 

@@ -37,10 +37,10 @@ export interface WaitingRequest extends RoutingRequest {
   /** Its client has left: nothing more is done for it. */
   hasLeft(): boolean;
   /**
-   * Admits it for the first of these models that it can be admitted for, until the one that serves is known. null: it
-   * is admitted.
+   * Admits the request for the first of these models for which it can be admitted; the exact admission follows once the
+   * serving model is known. null: it is admitted.
    */
-  reserve(models: readonly string[]): Promise<Refusal | null>;
+  admitProvisionally(models: readonly string[]): Promise<Refusal | null>;
 }
 
 export class Router {
@@ -74,7 +74,7 @@ export class Router {
     if (candidates.failure !== null) return { kind: candidates.failure === 'denied' ? 'routing_denied' : 'routing_unavailable' };
     // Before anything that costs: reading a big body in a worker, a claim in the store, a question that the operator
     // pays for.
-    const refusal = await request.reserve(candidates.able);
+    const refusal = await request.admitProvisionally(candidates.able);
     if (refusal !== null) return refusal;
     if (request.hasLeft()) return null;
     const preparing = prepareBody(request.api, request.body, this.parts.workers);

@@ -1,5 +1,6 @@
-// How fast one person, and one organization, may change things over the API: each change is a transaction, an entry in the audit log and a word to every process.
-// By process; what is read, and what ends something (DELETE), is not metered: whatever is ended was made before, and ending a leaked key never waits.
+// Limits how fast one person and one organization may change things over the API: each change is a transaction, an audit
+// log entry and a notification to every process. Counted in each process by itself. Reads and DELETE are not metered:
+// deleting a leaked key must never wait.
 
 import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
@@ -13,8 +14,8 @@ export class ChangeMeter {
   private readonly clock: Clock;
   private readonly perMinute: number;
   /**
-   * By the id of a person or organization: when all of its changes are available again, each taking its share of a minute to come back. Whoever changed
-   * something last is last, so that those who have all are found in front.
+   * By the id of a person or organization: when its whole minute's allowance is available again (the theoretical arrival
+   * time of a GCRA). In the order of the last change, so that entries which are full again are found in front.
    */
   private readonly fullAtMs = new Map<string, number>();
 

@@ -1,9 +1,12 @@
 // Counts the connections of a process and closes those that are too many as they come: in all, and from one address.
 //
-// uWebSockets.js does not say whose connection has closed (its address is gone by then), so an address is held to what it opens in a span of
-// time, and not to what it has open. The span is the longest that a connection lasts on which nothing is asked: so long one address has
-// no more than twice that many idle ones. Once three quarters of all are taken, every response ends its connection, so that none is kept
-// by asking now and then; once a quarter is, those do to whoever has shown no good credential, so that strangers never take the three.
+// uWebSockets.js does not say whose connection has closed (the address is gone by then), so an address is limited by the
+// connections that it opens in a span of time, and not by those that it has open. The span is the longest time for which
+// a connection without a request stays open, so an address has at most twice its limit of idle connections.
+//
+// When more than KEPT_PART_UNIDENTIFIED of all connections are open, a response to a request without a good credential
+// ends its connection; above KEPT_PART_IDENTIFIED every response does. So connections cannot be held for ever by asking
+// now and then, and clients without a key cannot take the part that is left for those with one.
 
 import { BlockList, isIPv6 } from 'node:net';
 
@@ -18,8 +21,9 @@ export interface ConnectionLimits {
 const OPENING_SPAN_MS = 15_000;
 /** Addresses remembered in one span; beyond them the count begins again. */
 const ADDRESSES_MAX = 100_000;
-const KEPT_OF_KNOWN = 0.75;
-const KEPT_OF_STRANGERS = 0.25;
+/** Parts of `connectionsMax` up to which a connection is kept for another request. */
+const KEPT_PART_IDENTIFIED = 0.75;
+const KEPT_PART_UNIDENTIFIED = 0.25;
 
 /** Which cap is reached. */
 export type ConnectionCap = 'process' | 'address';
@@ -62,7 +66,7 @@ export class Connections {
 
   /** Whether a connection is kept for another request; `isKnown`: a good credential came with this one. */
   keeps(isKnown: boolean): boolean {
-    return this.open <= this.limits.connectionsMax * (isKnown ? KEPT_OF_KNOWN : KEPT_OF_STRANGERS);
+    return this.open <= this.limits.connectionsMax * (isKnown ? KEPT_PART_IDENTIFIED : KEPT_PART_UNIDENTIFIED);
   }
 
   tick(nowMs: number): void {

@@ -6,9 +6,10 @@
 const PAUSES_MAX = 10_000;
 
 interface Paused {
-  /** Whose own pause lasts longest. */
+  /** The organization whose own pause of this subject ends last, and when that is. */
   organizationId: string;
   untilMs: number;
+  /** The end of the pause for every organization. */
   forAllUntilMs: number;
 }
 
@@ -39,8 +40,7 @@ export class Pauses {
       const forAllMs = Math.min(forMs, this.forAllMsMax);
       paused.forAllUntilMs = Math.max(paused.forAllUntilMs, nowMs + forAllMs);
     }
-    // With the longest one kept, another organization that meets the trouble meets it within the pause of whoever met
-    // it before.
+    // Only the longest pause is kept: any other organization that meets the trouble before it ends is the second one.
     if (untilMs > paused.untilMs) {
       paused.organizationId = organizationId;
       paused.untilMs = untilMs;

@@ -36,7 +36,7 @@ export interface RefusedRequestsParts {
   readonly metrics: MetricsRegistry;
 }
 
-/** A refused request costs its sender nothing, so each organization has so many records a second, after this many at once. */
+/** A refused request is free for its sender, so records are limited by organization: a rate, and a burst above it. */
 const RECORDS_PER_SECOND = 5;
 const RECORDS_AT_ONCE = 300;
 const ORGANIZATIONS_MAX = 10_000;
@@ -44,7 +44,7 @@ const ORGANIZATIONS_MAX = 10_000;
 const MODEL_LENGTH_MAX = 200;
 const SECOND_MS = 1_000;
 
-/** Nobody was to serve. Columns that name a provider are empty for it. */
+/** Stands for the offer of a request that reached no provider: the record's provider columns are empty. */
 const NO_OFFER: Offer = {
   provider: { id: '', baseUrl: '', apiKey: '', auth: 'none', onDisconnect: 'cancel' },
   providerModel: '',
@@ -54,17 +54,17 @@ const NO_OFFER: Offer = {
   asksForUsage: false,
 };
 
-/** Nobody waits for such a record, and the journal's alarm tells of one that could not be written. */
+/** No request waits for this record; when it cannot be written, the journal's own alarm reports it. */
 const NOBODY: RecordOwner = { onWritten: () => undefined, goOn: () => undefined, onUnwritten: () => undefined };
 
-interface Room {
-  records: number;
+interface TokenBucket {
+  tokens: number;
   countedAtMs: number;
 }
 
 export class RefusedRequests {
   private readonly parts: RefusedRequestsParts;
-  private readonly rooms = new Map<string, Room>();
+  private readonly buckets = new Map<string, TokenBucket>();
   private readonly unrecorded: CounterCell;
 
   constructor(parts: RefusedRequestsParts) {
@@ -77,7 +77,7 @@ export class RefusedRequests {
     const { principal, refusal } = request;
     const { journal, clock } = this.parts;
     const nowMs = clock.monotonicMs();
-    if (!this.parts.canRecord() || !this.takeRoom(principal.organizationId, nowMs)) {
+    if (!this.parts.canRecord() || !this.takeToken(principal.organizationId, nowMs)) {
       this.unrecorded.increment();
       return null;
     }
@@ -127,17 +127,17 @@ export class RefusedRequests {
   }
 
   /** A token bucket for each organization. */
-  private takeRoom(organizationId: string, nowMs: number): boolean {
-    const room = this.rooms.get(organizationId) ?? { records: RECORDS_AT_ONCE, countedAtMs: nowMs };
-    const refilled = ((nowMs - room.countedAtMs) / SECOND_MS) * RECORDS_PER_SECOND;
-    room.records = Math.min(RECORDS_AT_ONCE, room.records + refilled);
-    room.countedAtMs = nowMs;
+  private takeToken(organizationId: string, nowMs: number): boolean {
+    const bucket = this.buckets.get(organizationId) ?? { tokens: RECORDS_AT_ONCE, countedAtMs: nowMs };
+    const refilled = ((nowMs - bucket.countedAtMs) / SECOND_MS) * RECORDS_PER_SECOND;
+    bucket.tokens = Math.min(RECORDS_AT_ONCE, bucket.tokens + refilled);
+    bucket.countedAtMs = nowMs;
     // The organization that was refused longest ago is forgotten first.
-    this.rooms.delete(organizationId);
-    if (this.rooms.size >= ORGANIZATIONS_MAX) this.rooms.delete(this.rooms.keys().next().value as string);
-    this.rooms.set(organizationId, room);
-    if (room.records < 1) return false;
-    room.records -= 1;
+    this.buckets.delete(organizationId);
+    if (this.buckets.size >= ORGANIZATIONS_MAX) this.buckets.delete(this.buckets.keys().next().value as string);
+    this.buckets.set(organizationId, bucket);
+    if (bucket.tokens < 1) return false;
+    bucket.tokens -= 1;
     return true;
   }
 }

@@ -54,15 +54,15 @@ const FIRST_BYTES = 16_384;
 /** Beyond that a slab holds at most this many times what has come: a declared length alone costs nothing, and a third of a body is copied twice. */
 const GROWTH = 4;
 
-/** All of whom it is not known yet who they are, in place of an organization. */
-const STRANGERS = '';
+/** The owner of a slab until the credential is identified: all such requests share one part of the pool. */
+const UNKNOWN_OWNER = '';
 
 /** A body that is coming in. */
 class Reception implements BodySink, ClientWatch {
   private readonly receiver: RequestReceiver;
   private readonly intake: Intake;
   private readonly isForm: boolean;
-  private owner = STRANGERS;
+  private owner = UNKNOWN_OWNER;
   /** null: nothing has come yet, or it has gone on to the receiver. */
   private slab: Slab | null = null;
   private scan: Scan | null = null;

@@ -236,7 +236,7 @@ export class UpstreamCall implements ExchangeListener {
   discard(): void {
     if (this.done) return;
     this.discarding = true;
-    this.connection?.hurry(this, DISCARDING_MS);
+    this.connection?.endWithin(this, DISCARDING_MS);
   }
 
   /** Cuts the call: the provider sees its connection close. The listener hears nothing more. */

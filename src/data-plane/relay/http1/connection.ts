@@ -338,8 +338,11 @@ export class Connection {
     }
   }
 
-  /** Nobody waits for the rest of the reply that `listener` hears: it ends within this time, and the connection now where its request is not written. */
-  hurry(listener: ExchangeListener, withinMs: number): void {
+  /**
+   * The reply that `listener` hears is no longer wanted: it must end within this time. If the request is not wholly
+   * written at the end of this turn, the connection closes at once.
+   */
+  endWithin(listener: ExchangeListener, withinMs: number): void {
     this.endByMs = Math.min(this.endByMs, this.keeper.clock.monotonicMs() + withinMs);
     // A write over TLS calls back within the turn at the earliest.
     if (this.writing) atTurnEnd(() => this.cutUnwritten(listener));

@@ -4,8 +4,8 @@ import { type OrganizationPermission, permitInference, permitInOrganization } fr
 import type { Principal, ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { idsOf, KnownPrincipals } from './known-principals.ts';
 import { FairQueue } from '../../platform/fair-queue.ts';
+import { idsOf, KnownPrincipals } from './known-principals.ts';
 
 /** The identity store: a principal, null for a credential it does not know or has revoked; throws when it cannot be asked. */
 export type FindPrincipal = (credential: string) => Promise<Principal | null>;

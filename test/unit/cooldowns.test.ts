@@ -84,6 +84,24 @@ describe('a cooldown is for', () => {
     assert.equal(waits(cooldowns, 'fourth', 80), 20);
   });
 
+  test('everybody until one that met no refusal has been let through and served: two organizations of one person pause nothing for long', () => {
+    const cooldowns = new Cooldowns();
+    const waiting = (second: number): number[] => ['third', 'fourth', 'acme'].map((name) => waits(cooldowns, name, second));
+    cooldowns.begin(first, 'acme', '60', at(0));
+    cooldowns.begin(first, 'other', '60', at(0));
+    assert.deepEqual(waiting(1), [59, 59, 59]);
+    // One at a time finds out, with as many requests as it makes meanwhile.
+    assert.deepEqual([...waiting(2), waits(cooldowns, 'third', 3)], [0, 58, 58, 0]);
+    cooldowns.begin(first, 'third', '60', at(3));
+    assert.deepEqual(
+      ['third', 'fourth', 'fifth'].map((name) => waits(cooldowns, name, 4)),
+      [59, 0, 59],
+    );
+    cooldowns.served(first);
+    assert.deepEqual(waiting(4), [59, 0, 56]);
+    assert.equal(waits(cooldowns, 'fifth', 4), 0);
+  });
+
   test('each alone where the second is refused after the first has waited', () => {
     const cooldowns = new Cooldowns();
     cooldowns.begin(first, 'acme', '5', at(0));

@@ -12,9 +12,11 @@ const COOLDOWN_MAX_MS = 600_000;
  * person.
  */
 const COOLDOWN_FOR_ALL_MAX_MS = 60_000;
+/** So often another organization finds out meanwhile whether it meets the refusal as well. */
+const PROBE_EVERY_MS = 2_000;
 
 export class Cooldowns {
-  private readonly pauses = new Pauses(COOLDOWN_FOR_ALL_MAX_MS);
+  private readonly pauses = new Pauses(COOLDOWN_FOR_ALL_MAX_MS, PROBE_EVERY_MS);
 
   /**
    * Begins or prolongs the cooldown of an offer for the organization whose request was refused, and for all once a
@@ -25,6 +27,11 @@ export class Cooldowns {
     const waitMs = retryAfter === null ? null : readRetryAfter(retryAfter, now.wallClockMs);
     if (waitMs === null || waitMs <= 0) return;
     this.pauses.begin(subjectOf(offer), organizationId, Math.min(waitMs, COOLDOWN_MAX_MS), now.monotonicMs);
+  }
+
+  /** The offer has served a request: who has not met a refusal need not wait. */
+  served(offer: Offer): void {
+    if (this.pauses.size > 0) this.pauses.lift(subjectOf(offer));
   }
 
   /**

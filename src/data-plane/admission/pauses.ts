@@ -11,17 +11,25 @@ interface Paused {
   untilMs: number;
   /** The end of the pause for every organization. */
   forAllUntilMs: number;
+  /** Whose requests go through while everybody else waits, until `probeFromMs`; from then on the next one's do. */
+  proberId: string | null;
+  probeFromMs: number;
 }
 
 export class Pauses {
   private readonly forAllMsMax: number;
+  private readonly probeEveryMs: number;
   private readonly bySubject = new Map<string, Paused>();
   /** Ends of the organizations' own pauses, by subject and organization. */
   private readonly ownUntilMs = new Map<string, number>();
 
-  /** `forAllMsMax`: no pause of everybody is longer than this at a time. */
-  constructor(forAllMsMax: number) {
+  /**
+   * `forAllMsMax`: no pause of everybody is longer than this at a time. `probeEveryMs`: after so long, and then as often, an organization
+   * without trouble of its own is let through to find out.
+   */
+  constructor(forAllMsMax: number, probeEveryMs = Number.POSITIVE_INFINITY) {
     this.forAllMsMax = forAllMsMax;
+    this.probeEveryMs = probeEveryMs;
   }
 
   /** Begins or prolongs the pause of an organization; a shorter one does not end a longer one. */
@@ -33,10 +41,20 @@ export class Pauses {
 
     const paused = this.bySubject.get(subject);
     if (paused === undefined || paused.untilMs <= nowMs) {
-      setBounded(this.bySubject, subject, { organizationId, untilMs, forAllUntilMs: paused?.forAllUntilMs ?? 0 });
+      setBounded(this.bySubject, subject, {
+        organizationId,
+        untilMs,
+        forAllUntilMs: paused?.forAllUntilMs ?? 0,
+        proberId: null,
+        probeFromMs: paused?.probeFromMs ?? 0,
+      });
       return;
     }
     if (paused.organizationId !== organizationId) {
+      if (paused.forAllUntilMs <= nowMs) {
+        paused.proberId = null;
+        paused.probeFromMs = nowMs + this.probeEveryMs;
+      }
       const forAllMs = Math.min(forMs, this.forAllMsMax);
       paused.forAllUntilMs = Math.max(paused.forAllUntilMs, nowMs + forAllMs);
     }
@@ -51,8 +69,16 @@ export class Pauses {
   leftMs(subject: string, organizationId: string, nowMs: number): number {
     const paused = this.bySubject.get(subject);
     if (paused === undefined) return 0;
-    const ownUntilMs = this.ownUntilMs.get(ownKeyOf(subject, organizationId)) ?? 0;
-    return Math.max(0, ownUntilMs - nowMs, paused.forAllUntilMs - nowMs);
+    const ownMs = Math.max(0, (this.ownUntilMs.get(ownKeyOf(subject, organizationId)) ?? 0) - nowMs);
+    const forAllMs = Math.max(0, paused.forAllUntilMs - nowMs);
+    if (ownMs === 0 && forAllMs > 0 && isProber(paused, organizationId, nowMs, this.probeEveryMs)) return 0;
+    return Math.max(ownMs, forAllMs);
+  }
+
+  /** Somebody was served: nobody waits any more but for trouble of one's own. */
+  lift(subject: string): void {
+    const paused = this.bySubject.get(subject);
+    if (paused !== undefined) paused.forAllUntilMs = 0;
   }
 
   /** Called from the coarse clock. */
@@ -67,6 +93,14 @@ export class Pauses {
   get size(): number {
     return this.ownUntilMs.size;
   }
+}
+
+/** One request asks more than once: whoever is let through stays so until the next one's turn. */
+function isProber(paused: Paused, organizationId: string, nowMs: number, everyMs: number): boolean {
+  if (nowMs < paused.probeFromMs) return paused.proberId === organizationId;
+  paused.proberId = organizationId;
+  paused.probeFromMs = nowMs + everyMs;
+  return true;
 }
 
 /** Ids may not contain a line feed, so the pair cannot be taken for another. */

@@ -130,6 +130,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
       this.attemptNext();
       return;
     }
+    if (status < 300) this.context.cooldowns.served(this.offer);
     this.providerStatus = status;
     const length = replyHeader(headers, 'content-length');
     this.isStream = replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;

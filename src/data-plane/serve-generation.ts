@@ -18,6 +18,7 @@ import { type Continuation, continueFrom } from './catalog/continuation.ts';
 import { resolveModel } from './catalog/resolve-model.ts';
 import type { SavedResponses } from './catalog/saved-responses.ts';
 import type { Offer, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
+import { referencesIn } from './catalog/stored-objects.ts';
 import { readBetaCeilings } from './dialects/beta-ceilings.ts';
 import type { Dialect, ReadRequest } from './dialects/dialect.ts';
 import { readRequest } from './dialects/read-request.ts';
@@ -205,7 +206,7 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayQuestio
     const { exchange, request, principal, catalog } = this;
     const { api } = this.dialect;
     if (isRoutedApi(api)) {
-      const carriedTokens = bounds.saved?.previousResponseId == null && bounds.saved?.conversationId == null ? 0 : null;
+      const carriedTokens = this.looksUp || bounds.saved?.conversationId != null ? null : 0;
       return this.plane.router.route({
         principal,
         api,
@@ -229,8 +230,14 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayQuestio
     this.served = resolved.served;
     this.offers = resolved.offers;
     // What it continues is looked up only for a request that could be admitted if it carried nothing along.
-    if (read.bounds.saved?.previousResponseId == null || this.provisional !== null) this.continue();
+    if (!this.looksUp || this.provisional !== null) this.continue();
     else this.proceed(this.admitProvisionally([this.served.model.id], 0), GenerationRequest.step.continue);
+  }
+
+  /** It continues a response, or refers to items, whose owner is to be found. */
+  private get looksUp(): boolean {
+    const { scanned } = this.request;
+    return this.read.bounds.saved?.previousResponseId != null || (scanned !== null && referencesIn(this.dialect.api, scanned) > 0);
   }
 
   private continue(): void {

@@ -1,13 +1,17 @@
-// Asks Postgres whose a saved response is, for the data plane.
+// Asks Postgres whose a saved response or an item of one is, for the data plane.
 
-import type { FindSavedResponse } from '../data-plane/catalog/saved-responses.ts';
+import type { SavedResponseStore } from '../data-plane/catalog/saved-responses.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
+import { findSavedItems } from '../storage/postgres/saved-items.ts';
 import { findSavedResponse, isSavedResponse } from '../storage/postgres/saved-responses.ts';
 
-export function findSavedResponseIn(postgres: Postgres): FindSavedResponse {
-  return async ({ organizationId, walletId }, responseId) => {
-    const saved = await findSavedResponse(postgres, { organizationId, walletId, responseId });
-    if (saved !== null) return saved;
-    return (await isSavedResponse(postgres, responseId)) ? 'foreign' : 'unknown';
+export function savedResponsesIn(postgres: Postgres): SavedResponseStore {
+  return {
+    async findResponse({ organizationId, walletId }, responseId) {
+      const saved = await findSavedResponse(postgres, { organizationId, walletId, responseId });
+      if (saved !== null) return saved;
+      return (await isSavedResponse(postgres, responseId)) ? 'foreign' : 'unknown';
+    },
+    findItems: ({ organizationId, walletId }, itemIds) => findSavedItems(postgres, { organizationId, walletId, itemIds }),
   };
 }

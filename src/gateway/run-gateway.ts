@@ -42,7 +42,7 @@ import { createBillingStore } from './billing-store.ts';
 import { CoarseClock } from './coarse-clock.ts';
 import { createRoutePreview } from './create-route-preview.ts';
 import { createRouter } from './create-router.ts';
-import { findSavedResponseIn } from './find-saved-response.ts';
+import { savedResponsesIn } from './find-saved-response.ts';
 import { followChanges } from './follow-changes.ts';
 import { HeldCatalog } from './held-catalog.ts';
 import { createIdentityStore } from './identity-store.ts';
@@ -162,7 +162,7 @@ async function open({ config, log, clock, metrics }: GatewayParts, exactClock: C
     slabs: new SlabPool({ lentBytesMax: config.bodyMemoryBytes }),
     origins: new ProviderOrigins(metrics, clock),
     refusedKeys: new RefusedKeys({ metrics, log, clock }),
-    savedResponses: new SavedResponses(findSavedResponseIn(postgres), clock),
+    savedResponses: new SavedResponses(savedResponsesIn(postgres), clock),
   };
 }
 

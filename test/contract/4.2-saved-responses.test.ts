@@ -43,16 +43,31 @@ const UNKNOWN: readonly (readonly [path: string, members: string, status: number
   ],
 ];
 
+const OWN_ITEMS = '{"type":"item_reference","id":"rs_mine"},{"type":"item_reference","id":"msg_mine"}';
+
+/** What stands in `input` beside a question, of items that `acme` was given; by whom, and the field that is refused. */
+const REFERENCES: readonly (readonly [name: string, items: string, key: string, field: string | null])[] = [
+  ['its own', OWN_ITEMS, KEYS.acme, null],
+  ['its own, by the id alone', '{"id":"msg_mine"}', KEYS.acme, null],
+  ['somebody else’s', OWN_ITEMS, KEYS.other, 'input'],
+  ['its own, and one that nobody here made', `${OWN_ITEMS},{"type":"item_reference","id":"msg_unknown"}`, KEYS.acme, 'input'],
+  ['its own, and a file', `${OWN_ITEMS},{"role":"user","content":[{"type":"input_file","file_id":"f"}]}`, KEYS.acme, 'input[3].content[0].file_id'],
+  ['an item that has two ids', '{"type":"item_reference","id":"msg_mine","id":"msg_mine"}', KEYS.acme, 'input'],
+  ['an item without an id', '{"type":"item_reference"}', KEYS.acme, 'input'],
+  ['an item of a response that was not to be stored', '{"type":"item_reference","id":"msg_unstored"}', KEYS.acme, 'input'],
+];
+
 describe('saved responses', () => {
   let upstream: FakeUpstream;
   let tollgate: Tollgate;
 
   before(async () => {
-    const body = JSON.stringify({ id: 'resp_mine', object: 'response', usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 } });
-    upstream = await startFakeUpstream(() => ({ body }));
+    upstream = await startFakeUpstream(({ body }) => ({ body: responseOf(body.includes('"store":false') ? 'unstored' : 'mine') }));
     tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }) });
     const made = await callRoute(`${tollgate.url}/v1/responses`, { body: '{"model":"sim/small","input":"hi"}' });
     assert.equal(made.status, 200, made.body);
+    const unstored = await callRoute(`${tollgate.url}/v1/responses`, { body: '{"model":"sim/small","input":"hi","store":false}' });
+    assert.equal(unstored.status, 200, unstored.body);
   });
 
   after(async () => {
@@ -91,6 +106,29 @@ describe('saved responses', () => {
     assert.equal((await callRoute(`${tollgate.url}/v1/responses`, { body, key: KEYS.other })).status, 404);
   });
 
+  for (const [name, items, key, field] of REFERENCES) {
+    test(`a request that refers to items: ${name}: ${field === null ? 'served' : `400 for ${field}`}`, async () => {
+      const calls = upstream.requests.length;
+      const body = `{"model":"sim/small","max_output_tokens":5,"input":[{"role":"user","content":"hi"},${items}]}`;
+      const answer = await callRoute(`${tollgate.url}/v1/responses`, { body, key });
+      if (field === null) {
+        assert.equal(answer.status, 200, answer.body);
+        assert.ok(upstream.requests.at(-1)?.body.includes(items), 'as the client wrote them');
+        return;
+      }
+      const { error } = JSON.parse(answer.body) as { error: { code: string; param: string; message: string } };
+      assert.deepEqual([answer.status, error.code, error.param], [400, 'invalid_field', field], answer.body);
+      assert.equal(upstream.requests.length, calls, 'no provider was asked');
+    });
+  }
+
+  test('whoever refers to items that this service does not know is told what to do', async () => {
+    const body = '{"model":"sim/small","max_output_tokens":5,"input":[{"type":"item_reference","id":"msg_unknown"}]}';
+    const answer = await callRoute(`${tollgate.url}/v1/responses`, { body });
+    for (const advice of ['Send the items themselves', '"store": false', 'stored_objects: shared'])
+      assert.ok(answer.body.replaceAll('\\"', '"').includes(advice), answer.body);
+  });
+
   for (const [method, suffix] of [
     ['GET', ''],
     ['DELETE', ''],
@@ -103,3 +141,11 @@ describe('saved responses', () => {
     });
   }
 });
+
+function responseOf(name: string): string {
+  const output = [
+    { id: `rs_${name}`, type: 'reasoning', summary: [] },
+    { id: `msg_${name}`, type: 'message', role: 'assistant', content: [] },
+  ];
+  return JSON.stringify({ id: `resp_${name}`, object: 'response', output, usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 } });
+}

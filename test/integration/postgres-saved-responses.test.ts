@@ -9,6 +9,7 @@ import type { ExecutionRecord, TerminalRecord } from '../../src/domain/execution
 import { findGeneration } from '../../src/storage/postgres/generations.ts';
 import { createPostgres, type Postgres, type PostgresClient } from '../../src/storage/postgres/pool.ts';
 import { type PostResult, postExecutions } from '../../src/storage/postgres/post-executions.ts';
+import { findSavedItems } from '../../src/storage/postgres/saved-items.ts';
 import { findSavedResponse, forgetSavedResponses } from '../../src/storage/postgres/saved-responses.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/wallets.ts';
 import { admittedRecord, type FundedOrganization, fundOrganization, terminalRecord } from '../support/executions.ts';
@@ -142,6 +143,48 @@ describe('posting', () => {
     const saved = Array.from({ length: 10 }, (_, index) => savedRecord(`resp_${index}`));
     assert.equal(await countStatements(100, [terminalRecord(admittedRecord(owner)), ...saved]), 1);
     assert.equal((await readRows()).length, 10);
+  });
+});
+
+describe('items', () => {
+  const find = async (itemIds: readonly string[], asked: { organizationId: string; walletId: string | null } = owner): Promise<unknown> =>
+    Object.fromEntries(await findSavedItems(postgres, { ...asked, itemIds }));
+  const of = (responseId: string, provider = 'sim') => ({ provider, responseId, outputTokens: 20 });
+
+  test('are found with their response, by their organization and payer alone, and forgotten with it', async () => {
+    const records = [savedRecord('resp_1', { itemIds: ['rs_1', 'msg_1'] }), savedRecord('resp_2', { itemIds: ['msg_2'], usage: null }), savedRecord('resp_3')];
+    await post(0, 100, records);
+    assert.deepEqual(await find(['msg_1', 'msg_2', 'rs_1', 'msg_3', 'resp_1', 'MSG_1', 'a\0b']), {
+      rs_1: of('resp_1'),
+      msg_1: of('resp_1'),
+      msg_2: { ...of('resp_2'), outputTokens: null },
+    });
+    const others = [
+      { ...owner, walletId: null },
+      { ...owner, walletId: randomUUID() },
+      { ...owner, organizationId: randomUUID() },
+    ];
+    for (const asked of others) assert.deepEqual(await find(['msg_1'], asked), {});
+    await forgetSavedResponses(postgres, new Date('2100-01-01'));
+    assert.deepEqual(await find(['msg_1', 'msg_2', 'rs_1']), {});
+  });
+
+  test('have an id that the newest execution gave, and one that Postgres could not keep is left out', async () => {
+    const older = savedRecord('resp_1', { itemIds: ['msg_1', 'msg_1'] });
+    const newer = savedRecord('resp_2', { itemIds: ['msg_1', 'a\0b', 'x'.repeat(129), 'msg 1'] });
+    await post(0, 100, [newer]);
+    await post(100, 200, [older]);
+    assert.deepEqual(await find(['msg_1']), { msg_1: of('resp_2') });
+    const { rows } = await postgres.query('SELECT item_id FROM saved_items WHERE organization_id = $1', [owner.organizationId]);
+    assert.deepEqual(rows, [{ item_id: 'msg_1' }]);
+    const many = Array.from({ length: 100 }, (_, index) => `msg_many_${index}`);
+    await post(200, 300, [savedRecord('resp_3', { itemIds: many })]);
+    assert.equal(Object.keys((await find(many)) as object).length, 64);
+  });
+
+  test('of a reply that was refused are nobody’s', async () => {
+    await post(0, 100, [savedRecord('resp_1', { itemIds: ['msg_1'], status: 429, outcome: 'provider_refused', charge: '0' })]);
+    assert.deepEqual(await find(['msg_1']), {});
   });
 });
 

@@ -179,10 +179,11 @@ export class PlaneInProcess {
         return this.workers.run(...task);
       },
     } as unknown as WorkerPool;
-    const savedResponses = new SavedResponses(async () => {
+    const findResponse = async (): Promise<SavedResponseAnswer> => {
       await gates.continuation.pass();
       return this.savedResponse;
-    }, clock);
+    };
+    const savedResponses = new SavedResponses({ findResponse, findItems: async () => new Map() }, clock);
     const relay: RelayContext = {
       slabs: this.slabs,
       workers,

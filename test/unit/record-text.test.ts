@@ -136,6 +136,7 @@ describe('record text', () => {
   for (const [name, changed] of [
     ['whole', {}],
     ['with an id', { responseId: 'resp_1"' }],
+    ['with the ids of its items', { responseId: 'resp_1', itemIds: ['rs_1', 'msg_1"'] }],
     ['at its output limit', { truncated: true }],
     ['before it began, by a clock that stepped back', { endedAtMs: 1_795_183_850_000, latencyMs: 0, ttftMs: 0 }],
     ['with a charge that is not the cost', { charge: 1n, suspense: 5n }],

@@ -1,8 +1,14 @@
 // What a process knows of saved responses: what it relayed itself at once, what others relayed when the store has it (spec 4.2, 5.4).
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { type SavedResponse, type SavedResponseAnswer, SavedResponses } from '../../src/data-plane/catalog/saved-responses.ts';
+import { describe, test } from 'node:test';
+import {
+  type ResponseOwner,
+  type SavedItem,
+  type SavedResponse,
+  type SavedResponseAnswer,
+  SavedResponses,
+} from '../../src/data-plane/catalog/saved-responses.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
 const OWNER = { organizationId: 'acme', walletId: 'wallet' };
@@ -11,11 +17,12 @@ const SAVED: SavedResponse = { provider: 'sim', model: 'sim/large', inputTokens:
 /** Saved responses before a store that gives these answers, the last of them from then on; `asked` counts. */
 function before(answers: readonly SavedResponseAnswer[], onAsked: (saved: SavedResponses) => void = () => {}) {
   const store = { asked: 0 };
-  const saved: SavedResponses = new SavedResponses(async () => {
+  const findResponse = async (): Promise<SavedResponseAnswer> => {
     const answer = answers[Math.min(store.asked++, answers.length - 1)] ?? 'unknown';
     onAsked(saved);
     return answer;
-  }, systemClock);
+  };
+  const saved: SavedResponses = new SavedResponses({ findResponse, findItems: async () => new Map() }, systemClock);
   return { saved, store };
 }
 
@@ -50,12 +57,13 @@ test('what nobody relayed is unknown after a while', async () => {
 test('ids that one organization makes up are looked up eight at a time, some wait, and others’ are found at once', async () => {
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
   let asked = 0;
-  const saved = new SavedResponses(async ({ organizationId }) => {
+  const findResponse = async ({ organizationId }: ResponseOwner): Promise<SavedResponseAnswer> => {
     if (organizationId === 'other') return SAVED;
     asked += 1;
     await opened;
     return 'foreign';
-  }, systemClock);
+  };
+  const saved = new SavedResponses({ findResponse, findItems: async () => new Map() }, systemClock);
   const flood = Array.from({ length: 500 }, (_, index) => saved.find(OWNER, `resp_made_up_${index}`));
   assert.equal(asked, 8);
   assert.equal(await saved.find({ organizationId: 'other', walletId: null }, 'resp_1'), SAVED);
@@ -64,4 +72,44 @@ test('ids that one organization makes up are looked up eight at a time, some wai
   open();
   const answers = await Promise.all(flood);
   assert.deepEqual([answers.filter((answer) => answer === 'busy').length, answers.filter((answer) => answer === 'foreign').length], [392, 108]);
+});
+
+describe('items of responses', () => {
+  const ITEM: SavedItem = { provider: 'sim', responseId: 'resp_1', outputTokens: 2 };
+
+  /** Before a store that has these, the last of them from then on; `asked`: for which ids. */
+  function beforeItems(answers: readonly (readonly string[])[]) {
+    const asked: (readonly string[])[] = [];
+    const findItems = async (_owner: ResponseOwner, itemIds: readonly string[]): Promise<ReadonlyMap<string, SavedItem>> => {
+      const there = answers[Math.min(asked.length, answers.length - 1)] ?? [];
+      asked.push(itemIds);
+      return new Map(itemIds.filter((itemId) => there.includes(itemId)).map((itemId) => [itemId, ITEM]));
+    };
+    return { saved: new SavedResponses({ findResponse: async () => 'unknown', findItems }, systemClock), asked };
+  }
+
+  test('that this process relayed are found without the store, by their owner alone', async () => {
+    const { saved, asked } = beforeItems([[]]);
+    for (const itemId of ['rs_1', 'msg_1']) saved.rememberItem(OWNER, itemId, ITEM);
+    assert.deepEqual(await saved.findItems(OWNER, ['rs_1', 'msg_1']), [ITEM, ITEM]);
+    assert.deepEqual(asked, []);
+    assert.equal(await saved.findItems({ ...OWNER, walletId: null }, ['rs_1']), 'unknown');
+    assert.equal(await saved.findItems({ ...OWNER, organizationId: 'other' }, ['rs_1']), 'unknown');
+    assert.equal(await saved.find(OWNER, 'rs_1'), 'unknown', 'an item is no response');
+  });
+
+  test('that another process relayed a moment ago are waited for, and asked for once', async () => {
+    const { saved, asked } = beforeItems([[], ['rs_1'], ['rs_1', 'msg_1']]);
+    assert.deepEqual(await saved.findItems(OWNER, ['rs_1', 'msg_1']), [ITEM, ITEM]);
+    assert.equal(asked.length, 3);
+    assert.deepEqual(await saved.findItems(OWNER, ['msg_1', 'rs_1']), [ITEM, ITEM]);
+    assert.equal(asked.length, 3);
+  });
+
+  test('of which one is nobody’s are unknown, whoever else’s the others are', async () => {
+    const { saved } = beforeItems([['rs_1']]);
+    saved.rememberItem(OWNER, 'msg_1', ITEM);
+    assert.equal(await saved.findItems(OWNER, ['msg_1', 'rs_1', 'msg_made_up']), 'unknown');
+    assert.deepEqual(await saved.findItems(OWNER, ['msg_1', 'rs_1']), [ITEM, ITEM]);
+  });
 });

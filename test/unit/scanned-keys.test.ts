@@ -19,8 +19,9 @@ function scan(text: string): ScannedRequest {
   return whole;
 }
 
-function seen({ fault, faultKey, faultOffset, hasCostKeys, types, typeCount, asksForHourCache, storedObjectKeys, hasUnnamedItem }: ScannedRequest): unknown {
-  return { fault, faultKey, faultOffset, hasCostKeys, types, typeCount, asksForHourCache, storedObjectKeys, hasUnnamedItem };
+function seen({ fault, faultKey, faultOffset, hasCostKeys, types, typeCount, asksForHourCache, storedObjectKeys, ...scanned }: ScannedRequest): unknown {
+  const { references, hasAmbiguousReference } = scanned;
+  return { fault, faultKey, faultOffset, hasCostKeys, types, typeCount, asksForHourCache, storedObjectKeys, references, hasAmbiguousReference };
 }
 
 /** Letters that parsers without regard to case take for an ASCII one. */
@@ -102,28 +103,22 @@ describe('types of tools and items', () => {
   const typesOf = (text: string): unknown[] => {
     const { types, typeCount } = scan(text);
     assert.equal(types.length, Math.min(16, typeCount));
-    return types.map(({ of, start }) => [of, JSON.parse(/^"(?:[^"\\]|\\.)*"/.exec(Buffer.from(text).subarray(start).toString())?.[0] ?? 'null')]);
+    return types.map(({ start }) => JSON.parse(/^"(?:[^"\\]|\\.)*"/.exec(Buffer.from(text).subarray(start).toString())?.[0] ?? 'null'));
   };
 
   test('tools other than functions and custom ones are told', () => {
     assert.deepEqual(typesOf('{"tools":[{"type":"function","name":"a"},{"name":"b","type":"custom"},{"name":"c"}]}'), []);
-    assert.deepEqual(typesOf('{"tools":[{"type":"web_search"},{"x":{"y":[]},"type":"mcp"}],"z":[{"type":"a"}]}'), [
-      ['tool', 'web_search'],
-      ['tool', 'mcp'],
-    ]);
+    assert.deepEqual(typesOf('{"tools":[{"type":"web_search"},{"x":{"y":[]},"type":"mcp"}],"z":[{"type":"a"}]}'), ['web_search', 'mcp']);
   });
 
   test('however a type or its name is written', () => {
     assert.deepEqual(typesOf('{"tools":[{"\\u0074ype":"web\\u005fsearch"},{"Type":"mcp"},{"type":"funct\\u0069on"},{ "type" : "x\\n" }]}'), [
-      ['tool', 'web_search'],
-      ['tool', 'mcp'],
-      ['tool', 'x\n'],
+      'web_search',
+      'mcp',
+      'x\n',
     ]);
-    assert.deepEqual(typesOf(`{"tools":[{"type":"${'x'.repeat(300)}"}]}`), [['tool', 'x'.repeat(300)]]);
-    assert.deepEqual(typesOf('{"tools":[{"type":"function","type":"mcp"},{"type":"mcp","type":"function"}]}'), [
-      ['tool', 'mcp'],
-      ['tool', 'mcp'],
-    ]);
+    assert.deepEqual(typesOf(`{"tools":[{"type":"${'x'.repeat(300)}"}]}`), ['x'.repeat(300)]);
+    assert.deepEqual(typesOf('{"tools":[{"type":"function","type":"mcp"},{"type":"mcp","type":"function"}]}'), ['mcp', 'mcp']);
   });
 
   test('what schemas and texts of tools say is not one', () => {
@@ -136,33 +131,40 @@ describe('types of tools and items', () => {
   test('tools that a namespace or an input item brings are tools', () => {
     const inner = '[{"type":"function"},{"type":"mcp"}]';
     assert.deepEqual(typesOf(`{"tools":[{"type":"namespace","tools":${inner}}],"input":[{"tools":${inner},"type":"tool_search_output"}]}`), [
-      ['tool', 'namespace'],
-      ['tool', 'mcp'],
-      ['tool', 'mcp'],
+      'namespace',
+      'mcp',
+      'mcp',
     ]);
   });
 
-  test('references to items are told, and items that are nothing else', () => {
-    assert.deepEqual(typesOf('{"input":[{"type":"message"},{"type":"item_reference","id":"msg_1"},{"type":"item\\u005freference"}]}'), [
-      ['item', 'item_reference'],
-      ['item', 'item_reference'],
-    ]);
-    assert.deepEqual(typesOf('{"input":[{"type":"function_call_output","output":[{"type":"item_reference"}]}],"x":[{"type":"item_reference"}]}'), []);
-    for (const items of ['{"id":"msg_1"}', '{"id":"msg_1","type":null}', '{"type":"message"},{}', '{"a":{"role":"user","type":"x"}}']) {
-      assert.equal(scan(`{"input":[${items}]}`).hasUnnamedItem, true, items);
+  test('items that refer to another are counted, by their type or for want of a type and a role', () => {
+    for (const [items, references] of [
+      ['{"type":"message"},{"type":"item_reference","id":"msg_1"},{"type":"item\\u005freference"}', 2],
+      ['{"Type":"item_reference","role":"user"}', 1],
+      ['{"type":"function_call_output","output":[{"type":"item_reference"}]}', 0],
+      ['{"id":"msg_1"},{"id":"msg_1","type":null},{"type":"message"},{},{"a":{"role":"user","type":"x"}}', 4],
+      ['', 0],
+      ['"text",{"role":"user"},{"id":"x","type":"message"},{"Type":"message"},[{"id":"x"}],{"role":"user","content":[{"id":1}]}', 0],
+      [Array(100).fill('{"type":"item_reference","id":"x"}').join(','), 100],
+    ] as const) {
+      const scanned = scan(`{"input":[${items}],"x":[{"id":1},{"type":"item_reference"}]}`);
+      assert.deepEqual([scanned.references, scanned.types, scanned.hasAmbiguousReference], [references, [], false], items);
     }
-    for (const items of [
-      '',
-      '"text"',
-      '{"role":"user"}',
-      '{"id":"x","type":"message"}',
-      '{"Type":"message"}',
-      '[{"id":"x"}]',
-      '{"role":"user","content":[{"id":1}]}',
-    ]) {
-      assert.equal(scan(`{"input":[${items}],"x":[{"id":1}]}`).hasUnnamedItem, false, items);
+    assert.equal(scan('{"input":{"a":{"id":"x"}}}').references, 0);
+  });
+
+  test('a reference that has its id or its type twice is told', () => {
+    for (const [item, isAmbiguous] of [
+      ['{"type":"item_reference","id":"a","id":"b"}', true],
+      ['{"type":"item_reference","id":"a","\\u0049d":"b"}', true],
+      ['{"type":"item_reference","type":"message","id":"a"}', true],
+      ['{"type":"message","TYPE":"item_reference","id":"a"}', true],
+      ['{"id":"a","id":"b"}', true],
+      ['{"type":"item_reference","id":"a","x":{"id":"b","type":"c"}}', false],
+      ['{"role":"user","id":"a","id":"b"}', false],
+    ] as const) {
+      assert.equal(scan(`{"input":[{"id":"z","role":"user"},${item},{"id":"z"}]}`).hasAmbiguousReference, isAmbiguous, item);
     }
-    assert.equal(scan('{"input":{"a":{"id":"x"}}}').hasUnnamedItem, false);
   });
 
   test('more than are kept are counted', () => {

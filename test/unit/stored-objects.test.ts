@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Offer } from '../../src/data-plane/catalog/serving-catalog.ts';
-import { offersForStoredObjects, type StoredObjectWorkers } from '../../src/data-plane/catalog/stored-objects.ts';
+import { readStoredObjects, type StoredObjects, type StoredObjectWorkers } from '../../src/data-plane/catalog/stored-objects.ts';
 import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
 import { findStoredObjects } from '../../src/domain/stored-objects/find-stored-objects.ts';
 import { loadRecordedExchanges } from '../support/recorded-exchanges.ts';
@@ -37,15 +37,15 @@ const workers = {
 async function refusedField(api: string, body: string): Promise<string | null> {
   const bytes = Buffer.from(body);
   const request = { body: bytes, scanned: scanner.scan(bytes), form: null };
-  const shared = await offersForStoredObjects(api, request, [OWN, SHARED], workers);
-  const found = await offersForStoredObjects(api, request, [OWN], workers);
+  const shared = await readStoredObjects(api, request, [OWN, SHARED], workers);
+  const found = await readStoredObjects(api, request, [OWN], workers);
   if (!('kind' in found)) {
-    assert.deepEqual([found, shared], [[OWN], [OWN, SHARED]]);
+    assert.deepEqual([found.offers, found.itemIds, found.isOpen, 'offers' in shared && shared.offers], [[OWN], [], false, [OWN, SHARED]]);
     return null;
   }
   assert.equal(found.kind, 'invalid_field');
   const field = found.kind === 'invalid_field' ? found.field : '';
-  if (field !== 'body') assert.deepEqual(shared, [SHARED], 'whoever shares its objects serves');
+  if (field !== 'body') assert.deepEqual('offers' in shared && shared.offers, [SHARED], 'whoever shares its objects serves');
   return field;
 }
 
@@ -58,10 +58,15 @@ const ROWS: readonly (readonly [api: string, members: string, field: string | nu
   ['responses', '"conversation": null', null],
   ['responses', '"prompt": {"id": "pmpt_1"}', 'prompt'],
   ['images', '"prompt": "a cat"', null],
-  ['responses', '"input": [{"type": "item_reference", "id": "msg_1"}]', 'input'],
-  ['responses', '"input": [{"type": "item\\u005freference", "id": "msg_1"}]', 'input'],
-  ['responses', '"input": [{"id": "msg_1"}]', 'input'],
-  ['responses', '"input": [{"type": null, "id": "msg_1"}]', 'input'],
+  ['responses', '"input": [{"type": "item_reference"}]', 'input'],
+  ['responses', '"input": [{"type": "item_reference", "id": null}]', 'input'],
+  ['responses', '"input": [{"type": "item_reference", "id": "a b"}]', 'input'],
+  ['responses', `"input": [{"type": "item_reference", "id": "${'x'.repeat(129)}"}]`, 'input'],
+  ['responses', '"input": [{"type": "item_reference", "id": "msg_1", "id": "msg_2"}]', 'input'],
+  ['responses', '"input": [{"type": "item_reference", "type": "message", "id": "msg_1"}]', 'input'],
+  // Whether it refers is for the provider to say, and each would say something else.
+  ['responses', '"input": [{"type": "message", "Type": "item_reference", "id": "msg_1"}]', 'input'],
+  ['responses', '"input": [{"type": "item_reference", "id": "msg_1"}, {"content": [{"file_id": "f"}], "role": "user"}]', 'input[1].content[0].file_id'],
   ['responses', '"input": [{"type": "message", "id": "msg_1", "role": "user", "content": "item_reference"}]', null],
   ['responses', '"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]}]', 'input[0].content[0].file_id'],
   ['responses', '"input": [{"role": "user", "content": [{"type": "input_image", "File_Id": "file-1"}]}]', 'input[0].content[0].File_Id'],
@@ -93,6 +98,36 @@ const ROWS: readonly (readonly [api: string, members: string, field: string | nu
   ['chat_completions', '"messages": [{"content": [{"file": {"file_id": "f", "file_id": null}}]}]', 'body'],
 ];
 
+describe('items to which a request refers', () => {
+  const itemIdsIn = async (members: string): Promise<readonly string[]> => {
+    const body = Buffer.from(`{"model": "m", ${members}}`);
+    const found = await readStoredObjects('responses', { body, scanned: scanner.scan(body), form: null }, [OWN], workers);
+    assert.ok('offers' in found, JSON.stringify(found));
+    assert.deepEqual([found.offers, found.isOpen], [[OWN], false]);
+    return found.itemIds;
+  };
+
+  test('are told by their ids, in a small body and in a big one', async () => {
+    for (const [items, ids] of [
+      ['{"type": "item_reference", "id": "msg_1"}, {"role": "user"}, {"id": "rs_1", "type": "item_reference"}', ['msg_1', 'rs_1']],
+      ['{"type": "item\\u005freference", "\\u0069d": "msg_1"}', ['msg_1']],
+      ['{"id": "msg_1"}', ['msg_1']],
+      ['{"type": null, "ID": "msg_1"}', ['msg_1']],
+      ['{"Type": "item_reference", "id": "msg_1", "role": "user"}', ['msg_1']],
+      ['{"type": "message", "id": "msg_1"}, {"role": "user", "id": "msg_2"}, "msg_3", [{"id": "msg_4"}]', []],
+    ] as const) {
+      assert.deepEqual(await itemIdsIn(`"input": [${items}]`), ids, items);
+      assert.deepEqual(await itemIdsIn(`"input": [${items}], ${padding}`), ids, items);
+    }
+  });
+
+  test('may be as many as a long conversation has, and no more', async () => {
+    const references = (count: number): string => Array.from({ length: count }, (_, index) => `{"type": "item_reference", "id": "msg_${index}"}`).join();
+    assert.equal((await itemIdsIn(`"input": [${references(1_024)}]`)).length, 1_024);
+    assert.equal(await refusedField('responses', `{"input": [${references(1_025)}]}`), 'input');
+  });
+});
+
 describe('objects stored at a provider', () => {
   for (const [api, members, field] of ROWS) {
     test(`${api}: ${members.slice(0, 110)} ${field === null ? 'passes' : 'is refused'}`, async () => {
@@ -105,11 +140,11 @@ describe('objects stored at a provider', () => {
     const bytes = Buffer.from(`{"messages": [{"content": [{"file_id": "f"}]}], ${padding}}`);
     const request = { body: bytes, scanned: scanner.scan(bytes), form: null };
     const before = handedOver;
-    await offersForStoredObjects('chat_completions', request, [OWN], workers);
+    await readStoredObjects('chat_completions', request, [OWN], workers);
     assert.equal(handedOver, before + 1);
     const full = { run: async () => ({ ok: false, reason: 'queue_full' }) } as unknown as StoredObjectWorkers;
-    assert.deepEqual(await offersForStoredObjects('chat_completions', request, [OWN], full), { kind: 'traffic_capacity_unavailable' });
-    assert.deepEqual(await offersForStoredObjects('chat_completions', request, [SHARED], full), [SHARED]);
+    assert.deepEqual(await readStoredObjects('chat_completions', request, [OWN], full), { kind: 'traffic_capacity_unavailable' });
+    assert.deepEqual(((await readStoredObjects('chat_completions', request, [SHARED], full)) as StoredObjects).offers, [SHARED]);
   });
 });
 

@@ -6,9 +6,9 @@ import type { ApiName } from '../../domain/models/catalog.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../dialects/read-request.ts';
-import type { SavedResponses } from './saved-responses.ts';
+import type { SavedItem, SavedResponses } from './saved-responses.ts';
 import type { Offer } from './serving-catalog.ts';
-import { isShared, offersForStoredObjects, type StoredObjectWorkers } from './stored-objects.ts';
+import { isShared, offersForUnknownItems, readStoredObjects, type StoredObjects, type StoredObjectWorkers } from './stored-objects.ts';
 
 /** Who can serve a request, and what it brings along that its body does not show. */
 export interface Continuation {
@@ -35,29 +35,54 @@ export function continueFrom(
   { savedResponses, workers }: ContinuationContext,
   params: ContinuationParams,
 ): Continuation | Refusal | Promise<Continuation | Refusal> {
-  const offers = offersForStoredObjects(params.api, params.request, params.offers, workers);
-  if (offers instanceof Promise) return offers.then((found) => continueWith(savedResponses, params, found));
-  return continueWith(savedResponses, params, offers);
+  const named = readStoredObjects(params.api, params.request, params.offers, workers);
+  if (named instanceof Promise) return named.then((found) => continueWith(savedResponses, params, found));
+  return continueWith(savedResponses, params, named);
 }
 
 function continueWith(
   savedResponses: SavedResponses,
   { principal, bounds }: ContinuationParams,
-  offers: readonly Offer[] | Refusal,
+  named: StoredObjects | Refusal,
 ): Continuation | Refusal | Promise<Continuation | Refusal> {
-  if ('kind' in offers) return offers;
-  const saved = bounds.saved;
-  const responseId = saved?.previousResponseId ?? null;
-  if (responseId !== null) return continueResponse(savedResponses, principal, responseId, offers);
+  if ('kind' in named) return named;
+  const responseId = bounds.saved?.previousResponseId ?? null;
+  if (named.itemIds.length > 0) {
+    return continueItems(savedResponses, principal, named).then((items) => {
+      if ('kind' in items || responseId === null) return items;
+      return continueResponse(savedResponses, principal, responseId, items);
+    });
+  }
   // A conversation lives at the provider: how long it has become, only the provider knows.
-  return { offers, carriedTokens: saved?.conversationId == null ? 0 : null };
+  const plain: Continuation = { offers: named.offers, carriedTokens: named.isOpen ? null : 0 };
+  return responseId === null ? plain : continueResponse(savedResponses, principal, responseId, plain);
+}
+
+async function continueItems(savedResponses: SavedResponses, principal: ScopedPrincipal, { offers, itemIds }: StoredObjects): Promise<Continuation | Refusal> {
+  const items = await savedResponses.findItems(principal, itemIds).catch(() => 'unavailable' as const);
+  if (items === 'unavailable' || items === 'busy') return { kind: 'billing_unavailable' };
+  const provider = items === 'unknown' ? undefined : items[0]?.provider;
+  // One provider has to keep them all.
+  if (items === 'unknown' || items.some((item) => item.provider !== provider)) {
+    const shared = offersForUnknownItems(offers);
+    return 'kind' in shared ? shared : { offers: shared, carriedTokens: null };
+  }
+  const keeping = offers.filter((offer) => offer.provider.id === provider);
+  return { offers: keeping.length > 0 ? keeping : offers, carriedTokens: carriedBy(items, itemIds) };
+}
+
+/** An item is part of what its response put out, and each is in the input once; null where that is not so, or not known. */
+function carriedBy(items: readonly SavedItem[], itemIds: readonly string[]): number | null {
+  if (new Set(itemIds).size !== itemIds.length) return null;
+  const outputs = new Map(items.map(({ responseId, outputTokens }) => [responseId, outputTokens]));
+  return [...outputs.values()].reduce((sum, tokens) => (sum === null || tokens === null ? null : sum + tokens), 0);
 }
 
 async function continueResponse(
   savedResponses: SavedResponses,
   principal: ScopedPrincipal,
   responseId: string,
-  offers: readonly Offer[],
+  { offers, carriedTokens: alsoCarried }: Continuation,
 ): Promise<Continuation | Refusal> {
   const saved = await savedResponses.find(principal, responseId).catch(() => 'unavailable' as const);
   // Whose it is and how much it carries along is not known: nothing is sent before it is.
@@ -69,6 +94,7 @@ async function continueResponse(
     return shared.length > 0 ? { offers: shared, carriedTokens: null } : { kind: 'response_not_found' };
   }
   const keeping = offers.filter((offer) => offer.provider.id === saved.provider);
-  const carriedTokens = saved.inputTokens === null || saved.outputTokens === null ? null : saved.inputTokens + saved.outputTokens;
+  const { inputTokens, outputTokens } = saved;
+  const carriedTokens = inputTokens === null || outputTokens === null || alsoCarried === null ? null : inputTokens + outputTokens + alsoCarried;
   return { offers: keeping.length > 0 ? keeping : offers, carriedTokens };
 }

@@ -5,6 +5,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { findStoredObjects, type StoredObjectsFound } from '../../domain/stored-objects/find-stored-objects.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { ScannedBody } from '../dialects/read-request.ts';
+import type { ScannedRequest } from '../dialects/request-scan/request-scanner.ts';
 import type { ControlKey } from '../dialects/request-scan/scanned-keys.ts';
 import type { Offer } from './serving-catalog.ts';
 
@@ -22,20 +23,54 @@ const NAMING_FIELDS: Readonly<Partial<Record<string, readonly ControlKey[]>>> = 
   count_tokens: ['container'],
 };
 
-/** The offers that may serve. Nearly every request names nothing, which the scan tells; only one with keys that might is looked at. */
-export function offersForStoredObjects(
+/** What a request names of stored objects, as far as that decides who may serve it. */
+export interface StoredObjects {
+  /** Who may serve it, wherever the items lie. */
+  readonly offers: readonly Offer[];
+  /** The items to which it refers, whose owner is to be found. */
+  readonly itemIds: readonly string[];
+  /** What it names may be longer than the request. */
+  readonly isOpen: boolean;
+}
+
+const NO_ITEMS: readonly string[] = [];
+
+const UNKNOWN_ITEM =
+  'it refers to an item that this service does not know to be yours. ' +
+  'Send the items themselves, as clients do with "store": false, or ask the operator about "stored_objects: shared"';
+
+/** Nearly every request names nothing, which the scan tells; only one with keys that might, or that refers to items, is looked at. */
+export function readStoredObjects(
   api: string,
   request: ScannedBody,
   offers: readonly Offer[],
   workers: StoredObjectWorkers,
-): readonly Offer[] | Refusal | Promise<readonly Offer[] | Refusal> {
+): StoredObjects | Refusal | Promise<StoredObjects | Refusal> {
   const { scanned, body } = request;
-  if (scanned === null) return offers;
+  if (scanned === null) return { offers, itemIds: NO_ITEMS, isOpen: false };
   const field = namingField(api, request);
-  if (field !== null) return sharedOffers(offers, field);
-  if (scanned.storedObjectKeys === 0 || api === 'systemone' || offers.every(isShared)) return offers;
-  if (body.length <= INLINE_BYTES_MAX) return judge(findStoredObjects(body), scanned.storedObjectKeys, offers);
-  return lookInWorker(body, scanned.storedObjectKeys, offers, workers);
+  const isOpen = field !== null && api === 'responses';
+  const found = field === null ? offers : sharedOffers(offers, field);
+  if ('kind' in found) return found;
+  const references = referencesIn(api, scanned);
+  const mayName = api !== 'systemone' && (references > 0 || (scanned.storedObjectKeys > 0 && !found.every(isShared)));
+  if (!mayName) return { offers: found, itemIds: NO_ITEMS, isOpen };
+  if (references > 0 && scanned.hasAmbiguousReference) return withUnknownItems(found);
+  const look: Look = { keys: scanned.storedObjectKeys, references, offers: found, isOpen };
+  return body.length <= INLINE_BYTES_MAX ? judge(findStoredObjects(body), look) : lookInWorker(body, look, workers);
+}
+
+interface Look {
+  /** How many the scan has met. */
+  readonly keys: number;
+  readonly references: number;
+  readonly offers: readonly Offer[];
+  readonly isOpen: boolean;
+}
+
+/** Items of `input` to which the request only refers. */
+export function referencesIn(api: string, { references }: ScannedRequest): number {
+  return api === 'responses' ? references : 0;
 }
 
 /** Offers of providers whose stored objects every organization may use. */
@@ -44,6 +79,12 @@ function sharedOffers(offers: readonly Offer[], field: string): readonly Offer[]
   return shared.length > 0
     ? shared
     : { kind: 'invalid_field', field, reason: 'it names an object stored at the provider, which this service cannot know to be yours' };
+}
+
+/** Of a request that refers to items which are not all known to be the caller's. */
+export function offersForUnknownItems(offers: readonly Offer[]): readonly Offer[] | Refusal {
+  const shared = offers.filter(isShared);
+  return shared.length > 0 ? shared : { kind: 'invalid_field', field: 'input', reason: UNKNOWN_ITEM };
 }
 
 export function isShared({ provider }: Offer): boolean {
@@ -56,21 +97,30 @@ function namingField(api: string, { scanned }: ScannedBody): string | null {
     const value = scanned.valueOf(field);
     if (value !== null && value.kind !== 'null') return field;
   }
-  if (api !== 'responses') return null;
-  // An item that is only an id stands for one that the provider keeps.
-  return scanned.hasUnnamedItem || scanned.types.some(({ of }) => of === 'item') ? 'input' : null;
+  return null;
 }
 
-async function lookInWorker(body: Buffer, keys: number, offers: readonly Offer[], workers: StoredObjectWorkers): Promise<readonly Offer[] | Refusal> {
+async function lookInWorker(body: Buffer, look: Look, workers: StoredObjectWorkers): Promise<StoredObjects | Refusal> {
   const copy = new Uint8Array(body);
   const options = { bytes: copy.byteLength, deadlineMs: DEADLINE_MS, transfer: [copy.buffer] };
   const found = await workers.run<StoredObjectsFound>('find-stored-objects', copy, options);
   // Nothing is sent on a guess.
-  return found.ok ? judge(found.value, keys, offers) : { kind: 'traffic_capacity_unavailable' };
+  return found.ok ? judge(found.value, look) : { kind: 'traffic_capacity_unavailable' };
 }
 
-/** `keys`: how many the scan has met. Fewer in the parsed body mean that one came twice, and parsers differ in which of the two they take. */
-function judge(found: StoredObjectsFound, keys: number, offers: readonly Offer[]): readonly Offer[] | Refusal {
-  if (found.path !== null) return sharedOffers(offers, found.path);
-  return found.keys === keys ? offers : { kind: 'invalid_field', field: 'body', reason: 'a field that may name a stored object comes twice in one object' };
+/** Fewer keys in the parsed body than the scan has met mean that one came twice, and parsers differ in which of the two they take. */
+function judge({ path, keys, itemIds }: StoredObjectsFound, look: Look): StoredObjects | Refusal {
+  const offers = path === null ? look.offers : sharedOffers(look.offers, path);
+  if ('kind' in offers) return offers;
+  if (path === null && keys !== look.keys && !offers.every(isShared)) {
+    return { kind: 'invalid_field', field: 'body', reason: 'a field that may name a stored object comes twice in one object' };
+  }
+  if (look.references === 0) return { offers, itemIds: NO_ITEMS, isOpen: look.isOpen };
+  if (itemIds?.length === look.references) return { offers, itemIds, isOpen: look.isOpen };
+  return withUnknownItems(offers);
+}
+
+function withUnknownItems(offers: readonly Offer[]): StoredObjects | Refusal {
+  const shared = offersForUnknownItems(offers);
+  return 'kind' in shared ? shared : { offers: shared, itemIds: NO_ITEMS, isOpen: true };
 }

@@ -39,6 +39,11 @@ export interface SavedResponseFields {
   readonly conversationId: string | null;
 }
 
+/** The provider keeps the reply, for its caller to refer to. */
+export function isStored({ saved }: RequestBounds): boolean {
+  return saved !== undefined && saved.store !== false;
+}
+
 /** A provider's report, as far as it stands in the usage object. */
 export interface ReportedUsage extends Usage {
   /** What the report says the reply was served with and that is not in the catalog's price. */
@@ -58,6 +63,22 @@ export interface ReplyWatch {
   feed(chunk: Buffer): StreamProgress | undefined;
   /** Name of the event that ended a stream. */
   readonly endedBy?: string | null;
+}
+
+/** By what the caller may refer to a reply that the provider keeps, and to the items of it. */
+export interface StoredReplyIds {
+  readonly responseId: string | null;
+  readonly itemIds: readonly string[];
+}
+
+export const NOT_STORED: StoredReplyIds = { responseId: null, itemIds: [] };
+
+/** Learns them. */
+export interface StoredReplyWatch {
+  /** The next bytes of a stream. */
+  feed(chunk: Buffer): void;
+  /** Once the reply is over. */
+  read(reply: KeptReply): StoredReplyIds;
 }
 
 /** What a request names and asks for, read from whichever form its body has. */
@@ -105,8 +126,8 @@ export interface Dialect {
    * limit. `endedBy`: the name of the event that ended a stream.
    */
   readonly isTruncated?: (reply: KeptReply, endedBy: string | null) => boolean;
-  /** The id under which the provider keeps the reply, where the dialect has such. */
-  readonly readResponseId?: (beginning: Buffer) => string | null;
+  /** Where providers keep replies. */
+  readonly watchStoredReply?: () => StoredReplyWatch;
   /** A watcher for one stream's end, as clients of this dialect understand it. */
   watchStreamEnd(): StreamEnd;
   /**

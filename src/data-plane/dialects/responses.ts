@@ -6,7 +6,7 @@ import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './output-limit
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './reported-counts.ts';
 import { readCount, readFlag, readText } from './request-fields.ts';
 import type { ScannedRequest } from './request-scan/request-scanner.ts';
-import { readResponseId } from './response-id.ts';
+import { StoredReply } from './stored-reply.ts';
 import { EventStreamEnd } from './stream-end.ts';
 import { TerminalEvents } from './terminal-events.ts';
 import { unpricedTier, unpricedTools, withUnpriced } from './unpriced-replies.ts';
@@ -41,7 +41,7 @@ export const responses: Dialect = {
   readUsage,
   readUnpriced: (reply, { maySearch }) => unpricedTier(reply, 2) ?? unpricedTools(reply, maySearch === true),
   isTruncated,
-  readResponseId,
+  watchStoredReply: () => new StoredReply(),
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
 };
 

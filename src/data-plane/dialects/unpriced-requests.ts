@@ -136,7 +136,7 @@ export const MESSAGES_UNPRICED: UnpricedRequests = {
 export function withNamedCosts(bounds: RequestBounds, table: UnpricedRequests, scanned: ScannedRequest, body: Buffer): RequestBounds {
   const { hasCostKeys, types, typeCount, asksForHourCache } = scanned;
   if (!hasCostKeys && typeCount === 0 && !asksForHourCache) return bounds;
-  const tools = types.filter(({ of }) => of === 'tool').map((type) => readType(type, body));
+  const tools = types.map((type) => readType(type, body));
   const refusal = refuseField(table, scanned, body) ?? refuseTool(table, tools, typeCount > types.length) ?? refuseHourCache(table, scanned);
   return {
     ...bounds,

@@ -52,6 +52,8 @@ export interface Ending {
   readonly responseBytes: number;
   /** Under which the provider keeps the reply; null where it does not. */
   readonly responseId: string | null;
+  /** By which its caller may refer to the items of a reply that the provider keeps. */
+  readonly itemIds?: readonly string[];
 }
 
 /** Who goes on when a record of an execution, of its start or of its end, is written or cannot be. */
@@ -150,6 +152,7 @@ export class Execution implements RecordOwner {
       responseBytes: ending.responseBytes,
       truncated,
       responseId: ending.responseId,
+      itemIds: ending.itemIds ?? [],
       baselineCost: this.baseline === null ? null : baselineCost(this.baseline, { usage, settlement, isBilled: admission.hold !== null }),
       budgetUse: admission.budgets.length === 0 ? null : budgetUse,
     };
@@ -179,7 +182,7 @@ export class Execution implements RecordOwner {
     this.admitted?.release();
     // Only after the record is written: money that is free again may be lent or spent at once.
     this.admission.release(use);
-    if (ending.responseId !== null) this.rememberResponse(ending.responseId, ending.measured.usage);
+    if (ending.responseId !== null) this.rememberResponse(ending.responseId, ending);
     if (isUnpriced) this.metering.metrics.countUnpriced();
     this.metering.metrics.ended(this.start.api, ending, settlement, end.latencyMs, end.ttftMs);
   }
@@ -199,14 +202,13 @@ export class Execution implements RecordOwner {
     return Math.max(0, Math.round(atMs - this.receivedAtMs));
   }
 
-  private rememberResponse(responseId: string, usage: Usage | null): void {
+  private rememberResponse(responseId: string, { measured: { usage }, itemIds = [] }: Ending): void {
     const { principal, walletId, offer, model } = this.start;
-    this.metering.savedResponses.remember({ organizationId: principal.organizationId, walletId }, responseId, {
-      provider: offer.provider.id,
-      model,
-      inputTokens: usage?.inputTokens ?? null,
-      outputTokens: usage?.outputTokens ?? null,
-    });
+    const owner = { organizationId: principal.organizationId, walletId };
+    const [provider, outputTokens] = [offer.provider.id, usage?.outputTokens ?? null];
+    this.metering.savedResponses.remember(owner, responseId, { provider, model, inputTokens: usage?.inputTokens ?? null, outputTokens });
+    const item = { provider, responseId, outputTokens };
+    for (const itemId of itemIds) this.metering.savedResponses.rememberItem(owner, itemId, item);
   }
 
   /**

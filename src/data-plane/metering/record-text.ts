@@ -244,12 +244,13 @@ function putCount(out: AsciiText, count: number | null): void {
   out.putNumber(count);
 }
 
-function putRare(out: AsciiText, { suspense, truncated, responseId, baselineCost, budgetUse }: EndParts): void {
-  if (suspense === 0n && truncated !== true && responseId === null && baselineCost === null && budgetUse === null) return;
+function putRare(out: AsciiText, { suspense, truncated, responseId, itemIds = [], baselineCost, budgetUse }: EndParts): void {
+  if (suspense === 0n && truncated !== true && responseId === null && itemIds.length === 0 && baselineCost === null && budgetUse === null) return;
   putNamed(out, {
     ...(suspense === 0n ? NOTHING : { suspense: suspense.toString() }),
     ...(truncated === true ? { truncated } : NOTHING),
     ...(responseId === null ? NOTHING : { responseId }),
+    ...(itemIds.length === 0 ? NOTHING : { itemIds }),
     ...(baselineCost === null ? NOTHING : { baselineCost: baselineCost.toString() }),
     ...(budgetUse === null ? NOTHING : { budgetUse: budgetUse.toString() }),
   });

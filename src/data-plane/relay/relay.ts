@@ -13,7 +13,7 @@ import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
 import type { ClientWatch } from '../../http/exchange.ts';
 import { TurnWork } from '../../platform/turn-end.ts';
 import type { Offer } from '../catalog/serving-catalog.ts';
-import type { ReplyWatch } from '../dialects/dialect.ts';
+import { isStored, NOT_STORED, type ReplyWatch, type StoredReplyWatch } from '../dialects/dialect.ts';
 import type { StreamProgress } from '../dialects/stream-end.ts';
 import { UsageChunkFilter } from '../dialects/usage-chunk-filter.ts';
 import { type ExecutionOwner, type MeasuredUsage, NO_USAGE } from '../metering/execution.ts';
@@ -63,6 +63,8 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
   private providerStatus = 0;
   private isStream = false;
   private watch: ReplyWatch | null = null;
+  /** null: the provider keeps nothing of the reply. */
+  private stored: StoredReplyWatch | null = null;
   private streamProgress: StreamProgress = 'open';
   /** null: nothing is held. */
   private held: HeldBytes | null = null;
@@ -137,13 +139,14 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     // The client did not ask for the chunk that tells the usage: it is metered and left out.
     const filter = this.isStream && status < 300 && this.request.asksForUsage ? new UsageChunkFilter() : null;
     this.writer.start(status, this.question.ownHeaders, headers, length === undefined ? CHUNKED : Number(length), filter);
-    if (status < 300) this.watch = this.watchReply();
+    if (status < 300) this.watchReply();
   }
 
-  private watchReply(): ReplyWatch | null {
+  private watchReply(): void {
     const { dialect, read } = this.question;
-    if (dialect.watchReply !== undefined) return dialect.watchReply(this.isStream, read.bounds.answers);
-    return this.isStream ? dialect.watchStreamEnd() : null;
+    if (isStored(read.bounds)) this.stored = dialect.watchStoredReply?.() ?? null;
+    if (dialect.watchReply !== undefined) this.watch = dialect.watchReply(this.isStream, read.bounds.answers);
+    else if (this.isStream) this.watch = dialect.watchStreamEnd();
   }
 
   onReplyData(read: Buffer): void {
@@ -151,6 +154,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     if (execution.firstByteAtMs === null) execution.firstByteAtMs = this.context.clock.monotonicMs();
     const chunk = this.relayed.append(read);
     if (this.watch !== null) this.streamProgress = this.watch.feed(chunk) ?? 'open';
+    if (this.isStream) this.stored?.feed(chunk);
     if (this.question.exchange.closed) return;
     if (this.streamProgress === 'open') this.writer.push(chunk);
     else (this.held ??= new HeldBytes()).hold(chunk, this.writer);
@@ -320,12 +324,10 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
   }
 
   private end(outcome: Outcome, measured: MeasuredUsage): void {
-    const { execution, dialect, read } = this.question;
     const status = this.writer.begun || !this.clientGone ? this.providerStatus : null;
     const errorCode = this.providerStatus >= 300 ? `provider_${this.providerStatus}` : null;
-    const isKept = this.providerStatus < 300 && read.bounds.saved !== undefined && read.bounds.saved.store !== false;
-    const responseId = isKept ? (dialect.readResponseId?.(this.relayed.beginning()) ?? null) : null;
-    execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes, responseId }, this);
+    const ids = this.stored?.read({ beginning: this.relayed.beginning(), end: this.relayed.end(), cut: this.cut }) ?? NOT_STORED;
+    this.question.execution.end({ outcome, status, errorCode, measured, responseBytes: this.relayed.totalBytes, ...ids }, this);
   }
 
   /** The client is gone: the call is cut, or read on for its usage where the provider's setting says so. */

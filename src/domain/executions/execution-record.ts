@@ -69,6 +69,8 @@ export interface TerminalRecord extends ExecutionStart {
   readonly truncated?: boolean;
   /** The provider's id of a response it has saved (`resp_...`, spec 4.2); absent in records of older versions and of other dialects. */
   readonly responseId?: string | null;
+  /** The provider's ids of the items of that response, by which a later request may refer to them; absent when none. */
+  readonly itemIds?: readonly string[];
   /** What the same tokens cost at the route's baseline model, in pico-dollars, decimal string; absent or null where it is not known (spec 2.4). */
   readonly baselineCost?: string | null;
   /** What was used of each of `budgets`, in pico-dollars, decimal string, at most the hold; absent without them. */

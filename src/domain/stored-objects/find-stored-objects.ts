@@ -1,4 +1,4 @@
-// Finds what a request names of objects that its provider stores: files, containers, vector stores, skills. All organizations share the operator's account
+// Finds what a request names of objects that its provider stores: files, containers, vector stores, skills, items of responses. All organizations share the operator's account
 // at a provider, so whoever knows an id could read what another one has stored there.
 
 export interface StoredObjectsFound {
@@ -6,6 +6,8 @@ export interface StoredObjectsFound {
   readonly path: string | null;
   /** How often a key that could name one stands below the outermost object, whatever its value. */
   readonly keys: number;
+  /** The ids of the items to which `input` refers; null: one is no id that anything could have, or there are too many. */
+  readonly itemIds: readonly string[] | null;
 }
 
 type JsonObject = Readonly<Record<string, unknown>>;
@@ -17,12 +19,41 @@ const HOLDER_KEYS = new Set(['container', 'audio']);
 /** What callers describe with these is no part of the conversation: the properties of a tool may be named like any of the keys above. */
 const SCHEMA_KEYS = new Set(['parameters', 'input_schema', 'output_schema', 'schema', 'json_schema', 'arguments', 'metadata']);
 
+/** Long conversations refer to a few for each step of a tool loop. */
+const ITEM_IDS_MAX = 1_024;
+const ITEM_ID = /^[\x21-\x7e]{1,128}$/;
+const NO_ITEMS: readonly string[] = [];
+
 /** `bytes` are those of a request that the scanner has found to be one JSON object. */
 export function findStoredObjects(bytes: Uint8Array): StoredObjectsFound {
   const body: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
   const walk = new Walk();
   for (const [key, value] of Object.entries(body as JsonObject)) walk.look(value, key, SCHEMA_KEYS.has(key));
-  return { path: walk.found, keys: walk.keys };
+  return { path: walk.found, keys: walk.keys, itemIds: readReferences((body as JsonObject)['input']) };
+}
+
+function readReferences(input: unknown): readonly string[] | null {
+  if (!Array.isArray(input)) return NO_ITEMS;
+  const ids: unknown[] = input.filter(isReference).map((item) => memberOf(item, 'id'));
+  return ids.length <= ITEM_IDS_MAX && ids.every(isItemId) ? ids : null;
+}
+
+/** As the scanner sees it, which counts them (request-scanner.as.ts). */
+function isReference(item: unknown): item is JsonObject {
+  if (typeof item !== 'object' || item === null || Array.isArray(item)) return false;
+  const type = memberOf(item as JsonObject, 'type');
+  if (type === 'item_reference') return true;
+  return typeof type !== 'string' && memberOf(item as JsonObject, 'role') === undefined;
+}
+
+function isItemId(id: unknown): id is string {
+  return typeof id === 'string' && ITEM_ID.test(id);
+}
+
+/** Names count as the same in either letter case, as with some providers. */
+function memberOf(object: JsonObject, name: string): unknown {
+  const key = Object.keys(object).find((candidate) => candidate.toLowerCase() === name);
+  return key === undefined ? undefined : object[key];
 }
 
 class Walk {

@@ -4,6 +4,7 @@
 import type { ExecutionRecord, TerminalRecord } from '../../domain/executions/execution-record.ts';
 import type { PostgresClient } from './pool.ts';
 import { REMEMBER_SIZES, sizesAsJson } from './routing/turns.ts';
+import { SAVE_ITEMS } from './saved-items.ts';
 import { SAVE_RESPONSES, savedAsJson } from './saved-responses.ts';
 import { ANNOUNCE_SETTLED } from './webhook-deliveries.ts';
 
@@ -119,6 +120,8 @@ const POST = {
       RETURNING 1
     ), saved AS (
       ${SAVE_RESPONSES} RETURNING 1
+    ), saved_parts AS (
+      ${SAVE_ITEMS} RETURNING 1
     ), sized AS (
       ${REMEMBER_SIZES} RETURNING 1
     ), owed AS MATERIALIZED (
@@ -137,8 +140,8 @@ const POST = {
       SELECT transfer_id, from_account, -amount FROM owed UNION ALL SELECT transfer_id, to_account, amount FROM owed
       RETURNING 1
     ), written AS MATERIALIZED (
-      SELECT (SELECT count(*) FROM opened) + (SELECT count(*) FROM announced) + (SELECT count(*) FROM saved) + (SELECT count(*) FROM sized)
-           + (SELECT count(*) FROM transfers) + (SELECT count(*) FROM entries) AS rows
+      SELECT (SELECT count(*) FROM opened) + (SELECT count(*) FROM announced) + (SELECT count(*) FROM saved) + (SELECT count(*) FROM saved_parts)
+           + (SELECT count(*) FROM sized) + (SELECT count(*) FROM transfers) + (SELECT count(*) FROM entries) AS rows
     ), charges AS MATERIALIZED (
       SELECT wallet_id, sum(charge) AS total FROM settled WHERE charge > 0 AND wallet_id IS NOT NULL GROUP BY wallet_id
     ), locked AS MATERIALIZED (

@@ -2,6 +2,7 @@
 
 import type { TerminalRecord } from '../../domain/executions/execution-record.ts';
 import type { PostgresClient } from './pool.ts';
+import { ITEM_ID, ITEMS_MAX } from './saved-items.ts';
 
 export interface SavedResponse {
   readonly provider: string;
@@ -49,7 +50,7 @@ export const SAVE_RESPONSES = `
       created_at = excluded.created_at
       WHERE stored.execution_id < excluded.execution_id`;
 
-/** What the parameter of SAVE_RESPONSES is for these executions: most batches have no saved response. */
+/** What the parameter of SAVE_RESPONSES and SAVE_ITEMS is for these executions: most batches have no saved response. */
 export function savedAsJson(terminals: readonly TerminalRecord[]): string {
   const saved = terminals.filter(({ responseId, status }) => status === 200 && typeof responseId === 'string' && RESPONSE_ID.test(responseId));
   return JSON.stringify(saved.map(toColumns));
@@ -58,9 +59,10 @@ export function savedAsJson(terminals: readonly TerminalRecord[]): string {
 /** Only what the statement reads: a record holds labels of clients, in which there may be characters that Postgres does not take. */
 function toColumns(record: TerminalRecord): Record<string, unknown> {
   const { organizationId, responseId, walletId, provider, model, providerModel, id, usage, endedAtMs } = record;
+  const itemIds = (record.itemIds ?? []).filter((itemId) => ITEM_ID.test(itemId)).slice(0, ITEMS_MAX);
   const inputTokens = usage?.inputTokens ?? null;
   const outputTokens = usage?.outputTokens ?? null;
-  return { organizationId, responseId, walletId, provider, model, providerModel, id, inputTokens, outputTokens, endedAtMs };
+  return { organizationId, responseId, walletId, provider, model, providerModel, id, itemIds, inputTokens, outputTokens, endedAtMs };
 }
 
 /** `walletId` is the payer's, null where the organization is not billed. An id is known here once its execution is posted. */
@@ -95,8 +97,9 @@ export async function isSavedResponse(postgres: PostgresClient, responseId: stri
   return rowCount > 0;
 }
 
-/** How many were forgotten: those whose execution ended before the instant. */
+/** How many responses were forgotten, and their items with them: those whose execution ended before the instant. */
 export async function forgetSavedResponses(postgres: PostgresClient, before: Date): Promise<number> {
+  await postgres.query('DELETE FROM saved_items WHERE created_at < $1', [before]);
   const { rowCount } = await postgres.query('DELETE FROM saved_responses WHERE created_at < $1', [before]);
   return rowCount;
 }

@@ -52,13 +52,15 @@ const CACHE_DEPTH: usize = 88; // depth of the members of the last cache_control
 const STORED_KEYS: usize = 92; // keys that may name an object which a provider stores
 const MARKS: usize = 96; // MARK_*
 const TYPE_COUNT: usize = 100;
-const TYPES: usize = 104; // up to 16 times: WANT_TOOL_TYPE or WANT_ITEM_TYPE, start of the value
+const TYPES: usize = 104; // up to 16 times: WANT_TOOL_TYPE, start of the value
 const TYPES_MAX: i32 = 16;
 const KEY_RAW: usize = 232; // 128 bytes
 const KEY_RAW_MAX: i32 = 128; // 21 letters, each as \u00XX, are 126
 const FOUND: usize = 360; // up to 64 times: control index | kind << 8, start, end
 const STACK: usize = 1128; // one byte a level: the byte that closes it
 const DEPTH_MAX: i32 = 256;
+const REFERENCES: usize = 1392; // items of `input` that only refer to another
+const ITEM_MARKS: usize = 1396; // ITEM_* of the item under way
 
 // --- Vocabulary, shared with request-scanner.ts -------------------------------------------------------------------------------
 const START: i32 = 0;
@@ -91,6 +93,7 @@ const ROLE_TYPE: u32 = 1;
 const ROLE_ROLE: u32 = 2;
 const ROLE_TOOLS: u32 = 3;
 const ROLE_TTL: u32 = 4;
+const ROLE_ID: u32 = 5;
 
 const LIST_NONE: i32 = 0;
 const LIST_TOOLS: i32 = 1;
@@ -102,7 +105,12 @@ const WANT_ITEM_TYPE: i32 = 2;
 const WANT_TTL: i32 = 3;
 
 const MARK_HOUR_CACHE: u32 = 1;
-const MARK_UNNAMED_ITEM: u32 = 2;
+const MARK_AMBIGUOUS_REFERENCE: u32 = 2; // a reference has its id or its type twice
+
+const ITEM_REFERS: u32 = 1;
+const ITEM_HAS_ID: u32 = 2;
+const ITEM_HAS_TYPE: u32 = 4;
+const ITEM_AMBIGUOUS: u32 = 8;
 
 const CLASS_NONE: u8 = 0;
 const CLASS_STRING: u8 = 1;
@@ -179,6 +187,7 @@ export function initialize(): void {
 
 export function begin(slot: usize): void {
   memory.fill(slot, 0, KEY_RAW);
+  store<i32>(slot, 0, REFERENCES);
   store<i32>(slot, -1, PENDING_KEY);
   store<u8>(slot, 0, STACK);
 }
@@ -682,9 +691,23 @@ function keepKeyPart(slot: usize, from: usize, end: usize): void {
 function endShallow(slot: usize, depth: i32, offset: i32, closer: u32): void {
   if (depth == 1) endTopLevelValue(slot, offset);
   else if (depth == 2 && closer == 0x7d && load<i32>(slot, IN_ITEM) != 0) {
-    if (load<i32>(slot, LIST) == LIST_INPUT && load<i32>(slot, ITEM_NAMED) == 0) mark(slot, MARK_UNNAMED_ITEM);
+    if (load<i32>(slot, LIST) == LIST_INPUT) endInputItem(slot);
     store<i32>(slot, 0, IN_ITEM);
   }
+}
+
+/** Providers take an item that has neither a type nor a role for a reference by its id. */
+function endInputItem(slot: usize): void {
+  const marks = load<u32>(slot, ITEM_MARKS);
+  if ((marks & ITEM_REFERS) == 0 && load<i32>(slot, ITEM_NAMED) != 0) return;
+  store<i32>(slot, load<i32>(slot, REFERENCES) + 1, REFERENCES);
+  if ((marks & ITEM_AMBIGUOUS) != 0) mark(slot, MARK_AMBIGUOUS_REFERENCE);
+}
+
+/** Parsers differ in which of two members of one name they take. */
+function noteItemKey(slot: usize, bit: u32): void {
+  const marks = load<u32>(slot, ITEM_MARKS);
+  store<u32>(slot, marks | ((marks & bit) == 0 ? bit : ITEM_AMBIGUOUS), ITEM_MARKS);
 }
 
 /** Something of depth 3 begins: an item where it is an object of a list that is looked into. */
@@ -693,6 +716,7 @@ function beginItem(slot: usize, kind: u8): void {
   store<i32>(slot, isItem ? 1 : 0, IN_ITEM);
   store<i32>(slot, 0, ITEM_NAMED);
   store<i32>(slot, 0, ITEM_TOOLS);
+  store<i32>(slot, 0, ITEM_MARKS);
 }
 
 function mark(slot: usize, bits: u32): void {
@@ -810,7 +834,10 @@ function noteRole(slot: usize, role: u32, depth: i32): void {
   if (role == 255 || load<i32>(slot, IN_ITEM) == 0) return;
   if (depth == 3) {
     const isTool = load<i32>(slot, LIST) == LIST_TOOLS;
-    if (role == ROLE_TYPE) wanted = isTool ? WANT_TOOL_TYPE : WANT_ITEM_TYPE;
+    if (role == ROLE_TYPE) {
+      wanted = isTool ? WANT_TOOL_TYPE : WANT_ITEM_TYPE;
+      noteItemKey(slot, ITEM_HAS_TYPE);
+    } else if (role == ROLE_ID) noteItemKey(slot, ITEM_HAS_ID);
     else if (role == ROLE_ROLE) store<i32>(slot, 1, ITEM_NAMED);
     else if (role == ROLE_TOOLS) store<i32>(slot, 1, ITEM_TOOLS);
   } else if (depth == 5 && role == ROLE_TYPE && load<i32>(slot, ITEM_TOOLS) != 0) wanted = WANT_TOOL_TYPE;
@@ -830,8 +857,12 @@ function noteValue(slot: usize, want: i32, from: usize, rawLength: i32, escaped:
   }
   if (want == WANT_ITEM_TYPE) {
     store<i32>(slot, 1, ITEM_NAMED);
-    if (length != 14 || load<u64>(text) != 0x6665725f6d657469 || (load<u64>(text, 6) != 0x65636e6572656665)) return;
-  } else if ((length == 8 && load<u64>(text) == 0x6e6f6974636e7566) || (length == 6 && load<u32>(text) == 0x74737563 && load<u16>(text, 4) == 0x6d6f)) {
+    if (length == 14 && load<u64>(text) == 0x6665725f6d657469 && load<u64>(text, 6) == 0x65636e6572656665) {
+      store<u32>(slot, load<u32>(slot, ITEM_MARKS) | ITEM_REFERS, ITEM_MARKS);
+    }
+    return;
+  }
+  if ((length == 8 && load<u64>(text) == 0x6e6f6974636e7566) || (length == 6 && load<u32>(text) == 0x74737563 && load<u16>(text, 4) == 0x6d6f)) {
     return;
   }
   const count = load<i32>(slot, TYPE_COUNT);

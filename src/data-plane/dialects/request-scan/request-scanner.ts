@@ -16,9 +16,8 @@ export interface ScannedValue {
   readonly kind: ValueKind;
 }
 
-/** The type of a tool other than `function` and `custom`, or of an input item that only refers to another. */
+/** The type of a tool other than `function` and `custom`. */
 export interface ScannedType {
-  readonly of: 'tool' | 'item';
   /** The string that names it, with its quotes. */
   readonly start: number;
 }
@@ -39,8 +38,10 @@ export interface ScannedRequest {
   readonly asksForHourCache: boolean;
   /** How many of `STORED_OBJECT_KEYS` there are. */
   readonly storedObjectKeys: number;
-  /** An item of `input` has neither a type nor a role: providers take it for a reference by its id. */
-  readonly hasUnnamedItem: boolean;
+  /** Items of `input` that refer to another: by their type, or because they have neither a type nor a role. */
+  readonly references: number;
+  /** One of them has its id or its type twice. */
+  readonly hasAmbiguousReference: boolean;
   valueOf(key: ControlKey): ScannedValue | null;
 }
 
@@ -68,10 +69,10 @@ const TYPES = 26;
 const TYPES_MAX = 16;
 const FOUND = 90;
 const FOUND_WORDS = 3;
+const REFERENCES = 348;
 
 const HOUR_CACHE_MARK = 1;
-const UNNAMED_ITEM_MARK = 2;
-const TOOL_TYPE = 1;
+const AMBIGUOUS_REFERENCE_MARK = 2;
 const STATE_START = 0;
 const STATE_DONE = 7;
 const STATE_FAULTY = 12;
@@ -192,7 +193,8 @@ export class Scan implements ScannedRequest {
   typeCount = 0;
   asksForHourCache = false;
   storedObjectKeys = 0;
-  hasUnnamedItem = false;
+  references = 0;
+  hasAmbiguousReference = false;
   readonly #scanner: RequestScanner;
   readonly #found: number[] = []; // control index | kind << 8, start, end
   #slot: number;
@@ -249,11 +251,11 @@ export class Scan implements ScannedRequest {
     this.storedObjectKeys = scanner.word(slot, STORED_KEYS);
     const marks = scanner.word(slot, MARKS);
     this.asksForHourCache = (marks & HOUR_CACHE_MARK) !== 0;
-    this.hasUnnamedItem = (marks & UNNAMED_ITEM_MARK) !== 0;
+    this.references = scanner.word(slot, REFERENCES);
+    this.hasAmbiguousReference = (marks & AMBIGUOUS_REFERENCE_MARK) !== 0;
     this.typeCount = scanner.word(slot, TYPE_COUNT);
     if (this.typeCount > 0) {
       this.types = Array.from({ length: Math.min(this.typeCount, TYPES_MAX) }, (_, row) => ({
-        of: scanner.word(slot, TYPES + row * 2) === TOOL_TYPE ? ('tool' as const) : ('item' as const),
         start: scanner.word(slot, TYPES + row * 2 + 1),
       }));
     }

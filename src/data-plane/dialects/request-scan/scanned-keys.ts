@@ -105,7 +105,7 @@ const KEY_BYTES_MAX = 32;
 const CASE_BIT = 0x20;
 const FLAGS = { attachment: 1, storedObject: 2, cacheControl: 4, tools: 8, input: 16 } as const;
 /** What a key of a nested object may be to the scan. */
-const ROLES: Readonly<Record<string, number>> = { type: 1, role: 2, tools: 3, ttl: 4 };
+const ROLES: Readonly<Record<string, number>> = { type: 1, role: 2, tools: 3, ttl: 4, id: 5 };
 const NO_ROLE = 255;
 const CONTROL_KEYS_MAX = 64;
 

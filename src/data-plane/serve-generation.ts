@@ -68,7 +68,8 @@ export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: 
 const received = new TurnWork<GenerationRequest>((generation) => generation.begin());
 
 /**
- * One request until the relay takes over. Until then this object owns the request's slab and releases it exactly once.
+ * One request until the relay takes over. Until then this object owns the request's slab and its admission, and releases
+ * both exactly once: `release` is the end of whatever does not reach the relay.
  * Each step leaves its result here for the next steps and the relay. On the warm path no step makes a promise or a
  * function.
  */
@@ -92,8 +93,9 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayQuestio
   private routed: Routed | null = null;
   private served!: ServedModel;
   private carriedTokens: number | null = null;
-  /** Admitted before the model and the carried tokens were known; released before the exact admission. */
-  private provisional: Admission | null = null;
+  /** Provisional until the model and the carried tokens are known, then exact. null: nothing is held, or the execution owns it. */
+  private admission: Admission | null = null;
+  private isReleased = false;
 
   /** Steps that follow one which may have to wait. */
   private static readonly step = {
@@ -144,15 +146,13 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayQuestio
   /** The client has left while this was found. */
   private abandon(found: object | null): void {
     if (found instanceof Admission) found.release('refused');
-    this.releaseProvisional();
-    this.plane.intake.slabs.release(this.request.slab);
+    this.release();
   }
 
   /** The one way in which a request that was taken in whole is refused. */
   private refuse(refusal: Refusal): void {
     const recordedAs = this.recordRefused(refusal);
-    this.releaseProvisional();
-    this.plane.intake.slabs.release(this.request.slab);
+    this.release();
     this.exchange.refuse(refusal, recordedAs === null ? [] : [this.plane.executionIdHeader, recordedAs]);
   }
 
@@ -175,14 +175,20 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayQuestio
   }
 
   private fail(fault: unknown): void {
-    this.releaseProvisional();
-    this.plane.intake.slabs.release(this.request.slab);
+    this.release();
     this.exchange.fail(fault);
   }
 
-  private releaseProvisional(): void {
-    this.provisional?.release('refused');
-    this.provisional = null;
+  private release(): void {
+    if (this.isReleased) return;
+    this.isReleased = true;
+    this.releaseAdmission();
+    this.plane.intake.slabs.release(this.request.slab);
+  }
+
+  private releaseAdmission(): void {
+    this.admission?.release('refused');
+    this.admission = null;
   }
 
   private serve(principal: ScopedPrincipal): void {
@@ -230,7 +236,7 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayQuestio
     this.served = resolved.served;
     this.offers = resolved.offers;
     // What it continues is looked up only for a request that could be admitted if it carried nothing along.
-    if (!this.looksUp || this.provisional !== null) this.continue();
+    if (!this.looksUp || this.admission !== null) this.continue();
     else this.proceed(this.admitProvisionally([this.served.model.id], 0), GenerationRequest.step.continue);
   }
 
@@ -259,7 +265,7 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayQuestio
   private admit(): void {
     const { plane, served, carriedTokens } = this;
     if (!plane.canRecord()) return this.refuse({ kind: 'billing_unavailable' });
-    this.releaseProvisional();
+    this.releaseAdmission();
     this.proceed(admit(this.needsOf(served, carriedTokens), plane.gate), GenerationRequest.step.record);
   }
 
@@ -284,13 +290,14 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayQuestio
     });
     const admission = await admitFirst(candidates, plane.gate);
     if ('kind' in admission) return admission;
-    this.provisional = admission;
+    this.admission = admission;
     return null;
   }
 
   /** What is admitted is recorded, then sent. */
   private record(admission: Admission): void {
     const { plane, dialect, exchange, read, routed, served } = this;
+    this.admission = admission;
     const start: StartParts = {
       id: plane.nextExecutionId(),
       admittedAtMs: plane.clock.nowMs(),
@@ -312,6 +319,8 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayQuestio
     this.ownHeaders = routed === null ? [own, start.id] : [own, start.id, plane.routedModelHeader, served.model.id];
     this.execution = new Execution(start, admission, this.receivedAtMs, plane.metering, routed?.baseline ?? null);
     this.execution.begin(this);
+    // From here on the execution releases it.
+    this.admission = null;
   }
 
   onRecorded(): void {

@@ -36,11 +36,9 @@ export async function checkQuiet({ adminUrl, watch }: Pick<FinalParts, 'adminUrl
 }
 
 export async function checkLookUps(parts: FinalParts): Promise<void> {
-  for (let tenant = 1; tenant <= TENANTS; tenant += 1) {
-    await checkGenerations(parts, tenant);
-    await checkListing(parts, tenant);
-    await checkForeignResponses(parts, tenant);
-  }
+  const tenants = Array.from({ length: TENANTS }, (_, index) => index + 1);
+  // Each of them waits in turn for the database or for the reports; nothing of one hangs on another.
+  await Promise.all(tenants.flatMap((tenant) => [checkGenerations(parts, tenant), checkListing(parts, tenant), checkForeignResponses(parts, tenant)]));
 }
 
 function other(tenant: number): number {
@@ -87,9 +85,9 @@ async function checkListing(parts: FinalParts, tenant: number): Promise<void> {
 /** Another tenant's response is neither read nor continued, and no provider is asked. */
 async function checkForeignResponses({ url, load, watch }: FinalParts, tenant: number): Promise<void> {
   const random = new SeededRandom(tenant);
-  for (const [place, kind] of (['saved', 'continued'] as const).entries()) {
-    const savedId = load.saved.get(other(tenant))?.at(-1);
-    if (savedId === undefined) continue;
+  const savedId = load.saved.get(other(tenant))?.at(-1);
+  if (savedId === undefined) return;
+  const ask = async (kind: 'saved' | 'continued', place: number): Promise<void> => {
     const exchange: Exchange = buildExchange(
       {
         index: FIRST_INDEX + tenant * 10 + place,
@@ -110,5 +108,6 @@ async function checkForeignResponses({ url, load, watch }: FinalParts, tenant: n
     const connection = new ClientConnection(Number(new URL(url).port), watch, () => undefined);
     watch.count(watch.answers, `foreign response ${await connection.run([exchange])}`);
     connection.close();
-  }
+  };
+  await Promise.all((['saved', 'continued'] as const).map(ask));
 }

@@ -92,7 +92,7 @@ export class Isolation {
     while (!isOver()) {
       if (watch.exchanges >= nextLookUps) {
         nextLookUps = watch.exchanges + lookUpsEvery;
-        await lookUps.runAll();
+        await lookUps.runAll(isOver);
       } else if (instead === undefined && rollEvery > 0 && watch.exchanges >= nextRoll) {
         nextRoll = watch.exchanges + rollEvery;
         watch.count(watch.faults, 'gateways roll');

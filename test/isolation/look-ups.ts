@@ -52,9 +52,12 @@ export class LookUps {
     return held.released;
   }
 
-  /** One of each. */
-  async runAll(): Promise<void> {
-    for (const lookUp of LOOK_UPS) if (lookUp !== 'lease' || this.coldTenants < COLD_TENANTS) await this.run(lookUp);
+  /** One of each, unless the run is over before. */
+  async runAll(isOver: () => boolean): Promise<void> {
+    for (const lookUp of LOOK_UPS) {
+      if (isOver()) return;
+      if (lookUp !== 'lease' || this.coldTenants < COLD_TENANTS) await this.run(lookUp);
+    }
   }
 
   private async run(lookUp: LookUp): Promise<void> {

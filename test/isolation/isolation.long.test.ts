@@ -1,0 +1,25 @@
+// The long form of the isolation run: further seeds, and more exchanges of each than the short form has.
+
+import { after, before, describe, test } from 'node:test';
+import { assertIsolated } from './assert-isolated.ts';
+import { Isolation } from './isolate.ts';
+
+/** A seed that found something stays here. */
+const SEEDS = [2, 7] as const;
+
+describe('isolation of tenants, at length', () => {
+  let isolation: Isolation;
+
+  before(async () => {
+    isolation = await Isolation.start(2);
+  });
+
+  after(async () => {
+    await isolation?.stop();
+  });
+
+  for (const seed of SEEDS) {
+    test(`seed ${seed}: nobody sees a foreign mark`, () =>
+      assertIsolated(isolation, { seed, from: 1, exchanges: 3_000, atOnce: 16, isLight: false, lookUpsEvery: 1_000, rollEvery: 1_200 }));
+  }
+});

@@ -21,9 +21,21 @@ import { openStreams } from './measures/open-streams.ts';
 import { reportsBeside } from './measures/reports-beside.ts';
 import { stalls } from './measures/stalls.ts';
 import { streamEvents } from './measures/stream-events.ts';
+import { tlsProvider } from './measures/tls-provider.ts';
 
 /** The jobs process is measured first: afterwards it is out of the way. */
-const MEASURES: readonly Measure[] = [jobsCpu, cpuPerRequest, streamEvents, addedLatency, openStreams, stalls, autoRouting, reportsBeside, bystander];
+const MEASURES: readonly Measure[] = [
+  jobsCpu,
+  cpuPerRequest,
+  streamEvents,
+  addedLatency,
+  openStreams,
+  stalls,
+  autoRouting,
+  reportsBeside,
+  tlsProvider,
+  bystander,
+];
 const PEERS = ['nginx', 'bare', 'front', 'portkey'];
 const STUB = fileURLToPath(new URL('./stub/provider-stub.ts', import.meta.url));
 const RESULTS = fileURLToPath(new URL('./results/', import.meta.url));

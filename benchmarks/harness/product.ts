@@ -35,13 +35,20 @@ export interface Product extends Proxy {
   metrics(): Promise<string>;
 }
 
-/** null: this checkout has no command yet. NODE_OPTIONS reach every process of the installation, for profiling. `prepare` is given its data directory first. */
-export async function startProduct(stubPort: number, prepare: (dataDirectory: string) => Promise<void> = async () => {}): Promise<Product | null> {
+/**
+ * null: this checkout has no command yet. NODE_OPTIONS reach every process of the installation, for profiling. `prepare` is given its data directory first.
+ * `certificate`: the file of the one that the stub shows over TLS; null: it listens without.
+ */
+export async function startProduct(
+  stubPort: number,
+  prepare: (dataDirectory: string) => Promise<void> = async () => {},
+  certificate: string | null = null,
+): Promise<Product | null> {
   if (!existsSync(COMMAND)) return null;
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-bench-'));
   const dataDirectory = join(directory, 'data');
   const file = join(directory, 'tollgate.yaml');
-  writeFileSync(file, configuration(stubPort));
+  writeFileSync(file, configuration(certificate === null ? `http://127.0.0.1:${stubPort}` : `https://localhost:${stubPort}`));
   await prepare(dataDirectory);
   const [port, adminPort] = [await freePort(), await freePort()];
   const [command, args] = onCore(LOAD_CORE, process.execPath, [COMMAND, 'start', '--config', file]);
@@ -59,6 +66,7 @@ export async function startProduct(stubPort: number, prepare: (dataDirectory: st
       LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
       BENCH_KEY: (CLIENT_HEADERS.authorization ?? '').replace('Bearer ', ''),
       ADMIN_TOKEN,
+      ...(certificate === null ? {} : { NODE_EXTRA_CA_CERTS: certificate }),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -107,10 +115,9 @@ export async function startProduct(stubPort: number, prepare: (dataDirectory: st
 }
 
 /** One provider and model per reply of the stub; the provider's own model id differs in length, so each request is spliced. */
-function configuration(stubPort: number): string {
+function configuration(stubOrigin: string): string {
   const providers = STUB_REPLIES.map(
-    (reply) =>
-      `  - { id: ${idOf(reply)}, base_url: "http://127.0.0.1:${stubPort}/${reply}", api_key: sk-stub-0123456789, auth: bearer, on_disconnect: cancel }\n`,
+    (reply) => `  - { id: ${idOf(reply)}, base_url: "${stubOrigin}/${reply}", api_key: sk-stub-0123456789, auth: bearer, on_disconnect: cancel }\n`,
   );
   const models = STUB_REPLIES.map(
     (reply) => `  - id: ${modelOf(reply)}

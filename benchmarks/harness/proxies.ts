@@ -11,8 +11,8 @@ import { startNodeServer, stopChild } from './child-server.ts';
 import { onCore, PROXY_CORE } from './cores.ts';
 import { descendantsOf } from './cpu-time.ts';
 
-/** What the stub can be asked for: the prefix of the request's path (see stub/provider-stub.ts). */
-export const STUB_REPLIES = ['json/1024', 'events/200/1/5', 'events/400/16/16', 'events/1000/1/30000'] as const;
+/** What the stubs can be asked for: the prefix of the request's path (see stub/provider-stub.ts; the third number of `json` is the TLS stub's latency). */
+export const STUB_REPLIES = ['json/1024', 'json/1024/5', 'events/200/1/5', 'events/400/16/16', 'events/1000/1/30000'] as const;
 
 export type StubReply = (typeof STUB_REPLIES)[number];
 
@@ -65,14 +65,14 @@ async function startRelay(name: string, file: string, stubPort: number): Promise
 const NGINX_PATHS = ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin/nginx', '/opt/homebrew/bin/nginx'];
 const NGINX_CONF = fileURLToPath(new URL('../peers/nginx.conf', import.meta.url));
 
-/** null: nginx is not installed on this machine. */
-export async function startNginx(stubPort: number): Promise<Proxy | null> {
+/** `certificate`: the file of the one that the stub shows over TLS; null: it listens without. Returns null where nginx is not installed. */
+export async function startNginx(stubPort: number, certificate: string | null = null): Promise<Proxy | null> {
   const nginx = NGINX_PATHS.find((path) => existsSync(path));
   if (nginx === undefined) return null;
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-nginx-'));
   const port = await freePort();
   const user = process.getuid?.() === 0 ? 'user root;' : '';
-  const values: Record<string, string> = { DIRECTORY: directory, PORT: String(port), UPSTREAM_PORT: String(stubPort), USER: user };
+  const values: Record<string, string> = { DIRECTORY: directory, PORT: String(port), UPSTREAM_PORT: String(stubPort), USER: user, ...nginxTls(certificate) };
   const conf = readFileSync(NGINX_CONF, 'utf8').replaceAll(/@([A-Z_]+)@/g, (whole, name: string) => values[name] ?? whole);
   mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, 'nginx.conf'), conf);
@@ -93,6 +93,12 @@ export async function startNginx(stubPort: number): Promise<Proxy | null> {
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+function nginxTls(certificate: string | null): Record<string, string> {
+  if (certificate === null) return { SCHEME: 'http', TLS: '' };
+  const lines = ['proxy_ssl_server_name on', 'proxy_ssl_name localhost', 'proxy_ssl_verify on', `proxy_ssl_trusted_certificate ${certificate}`];
+  return { SCHEME: 'https', TLS: `${lines.join(';\n      ')};` };
 }
 
 /** A port that was free a moment ago. */

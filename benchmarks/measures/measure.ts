@@ -53,8 +53,8 @@ export interface Sample {
 
 type MeasuredJob = ClosedLoopJob | FixedRateJob;
 
-/** Runs one job against one proxy and reads the proxy's CPU at both ends of the measuring window. */
-export async function sample(load: LoadClient, proxy: Proxy, job: MeasuredJob): Promise<Sample> {
+/** Runs one job against one proxy and reads the proxy's CPU at both ends of the measuring window; `onMeasuring` is called at its beginning. */
+export async function sample(load: LoadClient, proxy: Proxy, job: MeasuredJob, onMeasuring: () => void = () => {}): Promise<Sample> {
   let cpuStart = 0;
   let waitStart = 0;
   let startedAtMs = 0;
@@ -62,6 +62,7 @@ export async function sample(load: LoadClient, proxy: Proxy, job: MeasuredJob): 
     cpuStart = cpuNsOf(proxy.pids);
     waitStart = schedulerWaitNs(proxy.pids);
     startedAtMs = performance.now();
+    onMeasuring();
   });
   const cpuNs = cpuNsOf(proxy.pids) - cpuStart;
   const waitNs = schedulerWaitNs(proxy.pids) - waitStart;
@@ -89,7 +90,7 @@ export async function interleave(run: Run, proxies: readonly Proxy[], makeJob: (
 }
 
 /** A figure from requests that failed would be no figure. */
-function reportErrors(proxy: Proxy, result: JobResult): void {
+export function reportErrors(proxy: Proxy, result: JobResult): void {
   if (result.errors === 0) return;
   console.log(`  ! ${proxy.name}: ${result.errors} errors, first: ${result.firstErrors.join('; ')}`);
   if (result.errors > result.requests / 100) throw new Error(`${proxy.name} fails too many requests to be measured`);

@@ -1,6 +1,7 @@
 // A relay between a client and a provider that a test has in its hands: what is written, when the record is, whether the client has room or leaves.
 
 import assert from 'node:assert/strict';
+import { Cooldowns } from '../../src/data-plane/admission/cooldowns.ts';
 import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
 import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
 import type { Ending, ExecutionOwner } from '../../src/data-plane/metering/execution.ts';
@@ -82,6 +83,7 @@ export class RelayInHand {
       // No piece comes close behind another, so none is gathered.
       clock: { nowMs: () => 0, monotonicMs: () => (nowMs += 10) },
       open: this.open,
+      cooldowns: new Cooldowns(),
       originOf: () => ({
         call: (_request: unknown, listener: ReplyListener) => {
           listeners.push(listener);

@@ -32,7 +32,7 @@ describe('billing on a whole installation', () => {
       `  - slug: acme\n    webhook: { url: "${receiver.url}", secret: ${SECRET} }\n`,
     );
     const env = { ADMIN_TOKEN, MASTER_KEY, WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOW_PRIVATE: 'true' };
-    tollgate = await startTollgate({ configurationYaml, env, gatewayProcesses: 2 });
+    tollgate = await startTollgate({ ownPostgres: true, configurationYaml, env, gatewayProcesses: 2 });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
   after(async () => {

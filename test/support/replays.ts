@@ -60,7 +60,7 @@ function makeReplay(recorded: RecordedExchange, api: 'responses' | 'messages' | 
     bodyOf: (model) => Buffer.from(fillModel(hole, model)),
     contentType: 'application/json',
     requestSplit: splitOf(index + 1, recorded.requestBody?.length ?? 1000),
-    key: isInBackground(recorded.requestBody) ? KEYS.free : KEYS.acme,
+    key: isInBackground(recorded.requestBody) || hasNoPrice(recorded) ? KEYS.free : KEYS.acme,
     reply: scriptReply(recorded.responseBody, recorded.status, recorded.contentType, recorded.stream, index),
     replyContentType: recorded.contentType,
     stream: recorded.stream,
@@ -79,6 +79,25 @@ function holeOf(recorded: RecordedExchange): BodyWithHole {
 function isInBackground(body: Buffer | null): boolean {
   return body !== null && (JSON.parse(body.toString('utf8')) as { background?: unknown }).background === true;
 }
+
+/** What a reply says that its provider ran beside the model: tools, and models under the one that was asked. */
+const UNPRICED_REPORTS = [
+  /"server_tool_use"\s*:\s*\{[^{}]*:\s*[1-9]/,
+  /"iterations"\s*:\s*\[\s*\{/,
+  /"num_server_side_tools_used"\s*:\s*[1-9]/,
+  /"server_side_tool_usage_details"\s*:\s*\{[^{}]*:\s*[1-9]/,
+];
+
+/** Who is billed is refused such a request, or charged what was held for such a reply. */
+function hasNoPrice({ requestBody, responseBody }: RecordedExchange): boolean {
+  const request = requestBody === null ? {} : (JSON.parse(requestBody.toString('utf8')) as { readonly tools?: unknown });
+  const tools = Array.isArray(request.tools) ? (request.tools as readonly { readonly type?: unknown }[]) : [];
+  const runsTools = tools.some(({ type }) => typeof type === 'string' && PROVIDER_RUN_TOOLS.test(type));
+  const reply = responseBody.toString('utf8');
+  return runsTools || UNPRICED_REPORTS.some((report) => report.test(reply));
+}
+
+const PROVIDER_RUN_TOOLS = /^(web_search|web_fetch|code_execution|code_interpreter|file_search|image_generation|mcp|x_search)/;
 
 export function modelsOf(api: ApiName, index: number): { publicModel: string; providerModel: string } {
   return { publicModel: `replay/${api}-${index}`, providerModel: `replayed-${api}-${index}-2026-11-20` };
@@ -188,6 +207,7 @@ function modelIn(request: ReceivedRequest): string {
 export async function assertRelayed(installation: ReplayInstallation, replay: Replay, headers: Readonly<Record<string, string>> = {}): Promise<HttpAnswer> {
   const answer = await sendSplit(`${installation.tollgate.url}${replay.path}`, replay, headers);
   const where = `${replay.name} (${replay.publicModel})`;
+  if (replay.status === 401) return assertKeyRefusalIsHidden(answer, where);
   assert.equal(answer.status, replay.status, `${where}: ${answer.body.toString('utf8').slice(0, 300)}`);
   assert.ok(answer.complete, `${where}: the response came whole`);
   assert.equal(answer.headers['content-type'], replay.replyContentType, where);
@@ -201,6 +221,13 @@ export async function assertRelayed(installation: ReplayInstallation, replay: Re
   assert.equal(got[0]?.path, replay.path, where);
   assert.equal(got[0]?.header('content-type'), replay.contentType, where);
   assert.equal(sha256(got[0]?.body ?? Buffer.alloc(0)), sha256(replay.bodyOf(replay.providerModel)), `${where}: request bytes`);
+  return answer;
+}
+
+/** The service's own key is none of the client's business: the client is told that nobody could serve it. */
+function assertKeyRefusalIsHidden(answer: HttpAnswer, where: string): HttpAnswer {
+  assert.equal(answer.status, 502, where);
+  assert.ok(answer.body.includes('No provider of this model could serve the request.'), where);
   return answer;
 }
 

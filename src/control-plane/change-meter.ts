@@ -32,7 +32,8 @@ export class ChangeMeter {
     const personFullAtMs = this.fullAtAfter(person, this.perMinute, nowMs);
     const organizationFullAtMs = organizationId === null ? nowMs : this.fullAtAfter(organizationId, this.perMinute * ORGANIZATION_FACTOR, nowMs);
     const retryAfterMs = Math.max(personFullAtMs, organizationFullAtMs) - nowMs - MINUTE_MS;
-    if (retryAfterMs > 0) return { kind: 'too_many_changes', retryAfterMs };
+    // Sums of fractions are off by less than that: without it the last of a minute's changes would be refused now and then.
+    if (retryAfterMs >= 1) return { kind: 'too_many_changes', retryAfterMs };
     this.set(person, personFullAtMs);
     if (organizationId !== null) this.set(organizationId, organizationFullAtMs);
     this.forgetFull(nowMs);

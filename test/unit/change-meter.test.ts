@@ -31,6 +31,14 @@ class Fixture {
 }
 
 describe('change meter', () => {
+  test('a minute holds as many changes as it says at every fraction of a millisecond', () => {
+    for (const nowMs of [9_271.255, 35_908.722, 73_464.233, 5_000_000.1]) {
+      const fixture = new Fixture();
+      fixture.nowMs = nowMs;
+      assert.equal(fixture.passed(61), 60);
+    }
+  });
+
   test('a person makes sixty at once, then one a second; what was refused is not counted', () => {
     const fixture = new Fixture();
     assert.equal(fixture.passed(1_337), 60);

@@ -1,13 +1,11 @@
 // The isolation run as a script: exchanges of several tenants with a fault at every step; nobody ever sees a foreign mark. README.md here explains it.
 //
-//   node test/isolation/run.ts --exchanges 1000000 --seed 1 --light [--from N] [--at-once 24] [--gateways 2] [--progress 10]
+//   node test/isolation/run.ts --exchanges 1000000 --seed 1 --light [--from N] [--at-once 24] [--gateways 2] [--look-ups-every 2000] [--progress 10]
 //
 // `--light`: few large bodies and half of the faults, for long runs. `--from`: the number of the first exchange, where a run is repeated in part.
 
 import { parseArgs } from 'node:util';
 import { Isolation } from './isolate.ts';
-
-const LOOK_UPS_EVERY = 2_000;
 
 const { values } = parseArgs({
   options: {
@@ -17,6 +15,7 @@ const { values } = parseArgs({
     'at-once': { type: 'string', default: '24' },
     gateways: { type: 'string', default: '2' },
     'roll-every': { type: 'string', default: '50000' },
+    'look-ups-every': { type: 'string', default: '2000' },
     progress: { type: 'string', default: '10' },
     light: { type: 'boolean', default: false },
   },
@@ -33,7 +32,7 @@ const watch = await isolation.run({
   exchanges: Number(values.exchanges),
   atOnce: Number(values['at-once']),
   isLight: values.light,
-  lookUpsEvery: LOOK_UPS_EVERY,
+  lookUpsEvery: Number(values['look-ups-every']),
   rollEvery: Number(values['roll-every']),
   onProgress: {
     everyMs: Number(values.progress) * 1_000,

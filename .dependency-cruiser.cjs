@@ -1,12 +1,17 @@
 // Who may import whom: the layers of ARCHITECTURE.md as rules. test/house tries a breach of each.
 
-const PLANES = '^src/(data|control)-plane/';
-const COMPOSITION = '^src/(commands|gateway|routes|supervisor)/|^src/(main|routes)\\.ts$';
+const PLANES = '^src/(generation|control-plane)/';
+const COMPOSITION = '^src/(commands|gateway|routes|supervisor)/|^src/main\\.ts$';
 
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [
-    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
+    {
+      name: 'no-circular',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
     {
       name: 'domain-is-a-leaf',
       comment: 'rules know neither who calls them nor where things are kept',
@@ -15,19 +20,41 @@ module.exports = {
       to: { path: '^(src|jobs|workers)/', pathNot: '^src/(domain|platform)/' },
     },
     {
+      name: 'records-are-a-leaf',
+      comment: 'what gateways write and jobs read: one table of fields, known to both and knowing neither',
+      severity: 'error',
+      from: { path: '^src/records/' },
+      to: { path: '^(src|jobs|workers)/', pathNot: '^src/(records|domain|platform)/' },
+    },
+    {
+      name: 'upstream-knows-no-request',
+      comment: 'a call to a provider is given a body and a credential; whose they are is not its concern',
+      severity: 'error',
+      from: { path: '^src/upstream/' },
+      to: { path: '^(src|jobs|workers)/', pathNot: '^src/(upstream|domain|platform)/' },
+    },
+    {
       name: 'domain-does-no-io',
       comment: 'status-line takes the table of reason phrases from node:http, and nothing that opens a socket',
       severity: 'error',
       from: { path: '^src/domain/', pathNot: '^src/domain/refusals/status-line\\.ts$' },
-      to: { dependencyTypes: ['core'], path: '^(node:)?(fs|net|tls|http|http2|https|dgram|dns|child_process|cluster|worker_threads)(/|$)' },
+      to: {
+        dependencyTypes: ['core'],
+        path: '^(node:)?(fs|net|tls|http|http2|https|dgram|dns|child_process|cluster|worker_threads)(/|$)',
+      },
     },
-    { name: 'platform-is-below-all', severity: 'error', from: { path: '^src/platform/' }, to: { path: '^(src|jobs)/', pathNot: '^src/platform/' } },
+    {
+      name: 'platform-is-below-all',
+      severity: 'error',
+      from: { path: '^src/platform/' },
+      to: { path: '^(src|jobs)/', pathNot: '^src/platform/' },
+    },
     {
       name: 'planes-apart',
-      comment: 'the data plane and the control plane never import each other',
+      comment: 'generation requests and the control plane never import each other',
       severity: 'error',
       from: { path: PLANES },
-      to: { path: PLANES, pathNot: '^src/$1-plane/' },
+      to: { path: PLANES, pathNot: '^src/$1/' },
     },
     {
       name: 'only-roots-know-the-planes',
@@ -36,7 +63,12 @@ module.exports = {
       from: { path: '^(src|jobs|workers)/', pathNot: `${PLANES}|${COMPOSITION}` },
       to: { path: PLANES },
     },
-    { name: 'nothing-imports-the-roots', severity: 'error', from: { path: '^(src|jobs|workers)/', pathNot: COMPOSITION }, to: { path: COMPOSITION } },
+    {
+      name: 'nothing-imports-the-roots',
+      severity: 'error',
+      from: { path: '^(src|jobs|workers)/', pathNot: COMPOSITION },
+      to: { path: COMPOSITION },
+    },
     {
       name: 'only-storage-talks-to-databases',
       severity: 'error',
@@ -47,7 +79,7 @@ module.exports = {
       name: 'storage-knows-the-domain-only',
       severity: 'error',
       from: { path: '^src/storage/' },
-      to: { path: '^(src|jobs)/', pathNot: '^src/(storage|domain|platform)/' },
+      to: { path: '^(src|jobs)/', pathNot: '^src/(storage|records|domain|platform)/' },
     },
     {
       name: 'only-http-knows-uws',
@@ -56,23 +88,43 @@ module.exports = {
       from: { pathNot: '^(src/http|benchmarks)/' },
       to: { path: 'uWebSockets\\.js' },
     },
-    { name: 'http-knows-no-plane', severity: 'error', from: { path: '^src/http/' }, to: { path: '^(src|jobs)/', pathNot: '^src/(http|domain|platform)/' } },
     {
-      name: 'no-analytics-on-the-data-plane',
+      name: 'http-knows-no-plane',
+      severity: 'error',
+      from: { path: '^src/http/' },
+      to: { path: '^(src|jobs)/', pathNot: '^src/(http|domain|platform)/' },
+    },
+    {
+      name: 'no-analytics-in-a-request',
       comment: 'a generation never waits for ClickHouse',
       severity: 'error',
-      from: { path: '^src/data-plane/' },
+      from: { path: '^src/(generation|upstream)/' },
       to: { path: '^src/storage/clickhouse/', reachable: true },
     },
-    { name: 'workers-are-pure', severity: 'error', from: { path: '^workers/' }, to: { path: '^(src|jobs)/', pathNot: '^src/(domain|platform)/' } },
+    {
+      name: 'workers-are-pure',
+      severity: 'error',
+      from: { path: '^workers/' },
+      to: { path: '^(src|jobs)/', pathNot: '^src/(domain|platform)/' },
+    },
     {
       name: 'jobs-stand-on-storage',
       severity: 'error',
       from: { path: '^jobs/' },
-      to: { path: '^(src|workers)/', pathNot: '^src/(domain|storage|platform)/|^src/config\\.ts$' },
+      to: { path: '^(src|workers)/', pathNot: '^src/(domain|records|storage|platform)/|^src/config\\.ts$' },
     },
-    { name: 'simulator-stands-alone', severity: 'error', from: { path: '^simulator/' }, to: { path: '^(src|jobs|workers|test|benchmarks|check)/' } },
-    { name: 'not-to-test', severity: 'error', from: { path: '^(src|jobs|workers|bin)/' }, to: { path: '^(test|benchmarks|simulator|check)/' } },
+    {
+      name: 'simulator-stands-alone',
+      severity: 'error',
+      from: { path: '^src/simulator/' },
+      to: { path: '^(src|jobs|workers|test|benchmarks)/', pathNot: '^src/simulator/' },
+    },
+    {
+      name: 'not-to-test',
+      severity: 'error',
+      from: { path: '^(src|jobs|workers|bin)/', pathNot: '^src/simulator/' },
+      to: { path: '^(test|benchmarks)/|^src/simulator/' },
+    },
     {
       name: 'no-orphans',
       comment: 'worker tasks are found by file name',

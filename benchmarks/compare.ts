@@ -1,5 +1,6 @@
-// `node benchmarks/compare.ts <directory of another checkout>`: the product of this checkout beside that one's, in many short interleaved windows.
-// What a change to the warm path is worth: the median of the pairs' ratios, this ÷ that, with how far the middle half of them lies apart.
+// `node benchmarks/compare.ts <directory of another checkout>`: the product of this checkout beside that one's, in many
+// short interleaved windows. What a change to the warm path is worth: the median of the pairs' ratios, this ÷ that,
+// with how far the middle half of them lies apart.
 
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -37,7 +38,9 @@ const { values: flags, positionals } = parseArgs({
 });
 const [other] = positionals;
 const load = LOADS[flags.load];
-/** What both are driven with first: how much V8 lets pass before it collects the whole heap depends on what went before. */
+/**
+ * What both are driven with first: how much V8 lets pass before it collects the whole heap depends on what went before.
+ */
 const before = LOADS[flags.after];
 if (other === undefined || load === undefined || before === undefined) {
   console.error(
@@ -60,7 +63,9 @@ async function compare(measured: Load, first: Load, directory: string): Promise<
   stopped.push(() => stub.stop());
   const client = await LoadClient.start();
   stopped.push(() => client.stop());
-  const theirs = (await import(pathToFileURL(`${directory}/benchmarks/harness/product.ts`).href)) as { startProduct: typeof startProduct };
+  const theirs = (await import(pathToFileURL(`${directory}/benchmarks/harness/product.ts`).href)) as {
+    startProduct: typeof startProduct;
+  };
   const products: Product[] = [];
   for (const start of [startProduct, theirs.startProduct]) {
     const product = await start(stub.port);
@@ -70,7 +75,14 @@ async function compare(measured: Load, first: Load, directory: string): Promise<
   }
   const [ours, others] = products as [Product, Product];
   const drive = (product: Product, { reply, body, connections }: Load, durationMs: number): Promise<Sample> =>
-    sample(client, product, { kind: 'closed', target: targetOf(product, reply, body, null), connections, thinkMs: 0, warmupMs: WINDOW_WARM_UP_MS, durationMs });
+    sample(client, product, {
+      kind: 'closed',
+      target: targetOf(product, reply, body, null),
+      connections,
+      thinkMs: 0,
+      warmupMs: WINDOW_WARM_UP_MS,
+      durationMs,
+    });
   const take = (product: Product, durationMs: number): Promise<Sample> => drive(product, measured, durationMs);
   for (const product of products) await drive(product, first, WARM_UP_MS);
   await Promise.all(products.map((product) => product.suspendJobs()));

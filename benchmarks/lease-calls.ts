@@ -1,10 +1,17 @@
-// What leases cost in database calls when a thousand gateway processes share one wallet or one limit: the real leases over the database as it is modelled
-// for the simulation (test/simulation), under skewed load and in virtual time. `node benchmarks/lease-calls.ts [--gateways 1000] [--seed 1]`.
+// What leases cost in database calls when a thousand gateway processes share one wallet or one limit: the real leases
+// over the database as it is modelled for the simulation (test/simulation), under skewed load and in virtual time.
+// `node benchmarks/lease-calls.ts [--gateways 1000] [--seed 1]`.
 
 import { parseArgs } from 'node:util';
-import type { Draw } from '../src/data-plane/admission/allowance.ts';
-import { AllowanceLeases } from '../src/data-plane/admission/allowance-leases.ts';
-import type { AllowanceKind, AllowanceStore, LendingAnswer, LendingWish, Pool } from '../src/data-plane/admission/allowance-store.ts';
+import type { Draw } from '../src/generation/admission/allowance.ts';
+import { AllowanceLeases } from '../src/generation/admission/allowance-leases.ts';
+import type {
+  AllowanceKind,
+  AllowanceStore,
+  LendingAnswer,
+  LendingWish,
+  Pool,
+} from '../src/generation/admission/allowance-store.ts';
 import { ModelBooks } from '../test/simulation/model-books.ts';
 import { World } from '../test/simulation/virtual-world.ts';
 
@@ -23,7 +30,10 @@ interface Experiment {
 interface Result {
   readonly requests: number;
   readonly admitted: number;
-  /** Refused although what was free, wherever it lay, covered it and all that waited with it, both when it came and when it was refused. */
+  /**
+   * Refused although what was free, wherever it lay, covered it and all that waited with it, both when it came and when
+   * it was refused.
+   */
   readonly wronglyRefused: number;
   readonly calls: { readonly take: number; readonly giveBack: number; readonly recall: number };
   readonly callsInBusiestSecond: number;
@@ -65,7 +75,10 @@ class Model {
     } else {
       this.books.limits.limits.set(KEY, { id: KEY, kind, period: kind === 'budget' ? 'month' : null, amount: size });
     }
-    const time = { monotonicMs: () => this.world.nowMs, wait: (ms: number) => new Promise<void>((resolve) => this.world.in(ms, '', resolve)) };
+    const time = {
+      monotonicMs: () => this.world.nowMs,
+      wait: (ms: number) => new Promise<void>((resolve) => this.world.in(ms, '', resolve)),
+    };
     for (let index = 0; index < gateways; index += 1) {
       const store = this.storeOf(this.books.registerEpoch());
       const onFault = (fault: unknown): void => this.world.noteFault(fault);
@@ -105,11 +118,26 @@ class Model {
 
   private take(epoch: number, kind: AllowanceKind, { amount, minimum, present }: LendingWish): LendingAnswer {
     if (kind !== 'credit') {
-      const wish = { epoch, limitId: KEY, wished: amount, minimum, presentGrant: present?.grantId ?? null, presentFree: present?.free ?? 0n };
+      const wish = {
+        epoch,
+        limitId: KEY,
+        wished: amount,
+        minimum,
+        presentGrant: present?.grantId ?? null,
+        presentFree: present?.free ?? 0n,
+      };
       return { ...this.books.limits.take(wish, this.world.wallMs()), frozen: false };
     }
     const answer = this.books.takeLease(epoch, KEY, amount, minimum);
-    return { ...answer, grantId: KEY, validForMs: null, presentMoved: false, ceiling: null, retryAfterMs: null, gone: false };
+    return {
+      ...answer,
+      grantId: KEY,
+      validForMs: null,
+      presentMoved: false,
+      ceiling: null,
+      retryAfterMs: null,
+      gone: false,
+    };
   }
 
   private recall(from: number): void {
@@ -125,7 +153,8 @@ class Model {
       const wallet = this.books.wallet(KEY);
       this.books.wallets.set(KEY, { ...wallet, balance: wallet.balance - used, leased: wallet.leased - used });
       const lease = this.books.leases.get(`${index + 1}/${KEY}`);
-      if (lease !== undefined) this.books.leases.set(`${index + 1}/${KEY}`, { ...lease, outstanding: lease.outstanding - used });
+      if (lease !== undefined)
+        this.books.leases.set(`${index + 1}/${KEY}`, { ...lease, outstanding: lease.outstanding - used });
     }
     this.books.commit();
   }
@@ -222,7 +251,8 @@ class Run {
   private canBeServed(requests: number): boolean {
     const { kind, size, need } = this.experiment;
     const needed = need * BigInt(requests);
-    if (kind === 'requests_per_minute' || kind === 'tokens_per_minute') return BigInt(this.admittedSince(PER_MINUTE_SECONDS + 2)) * need + needed <= size;
+    if (kind === 'requests_per_minute' || kind === 'tokens_per_minute')
+      return BigInt(this.admittedSince(PER_MINUTE_SECONDS + 2)) * need + needed <= size;
     return this.spent + this.held + needed <= size;
   }
 
@@ -289,7 +319,14 @@ const EXPERIMENTS: readonly Experiment[] = [
   { name: 'wallet, rich, little used', kind: 'credit', size: PLENTY, need: HOLD, rate: 50, seconds: 120 },
   { name: 'wallet that runs out', kind: 'credit', size: HOLD * 45_000n, need: HOLD, rate: 5_000, seconds: 60 },
   { name: 'budget that runs out', kind: 'budget', size: HOLD * 45_000n, need: HOLD, rate: 5_000, seconds: 60 },
-  { name: '60,000 requests per minute', kind: 'requests_per_minute', size: 60_000n, need: 1n, rate: 2_000, seconds: 180 },
+  {
+    name: '60,000 requests per minute',
+    kind: 'requests_per_minute',
+    size: 60_000n,
+    need: 1n,
+    rate: 2_000,
+    seconds: 180,
+  },
   { name: '600 requests per minute', kind: 'requests_per_minute', size: 600n, need: 1n, rate: 20, seconds: 300 },
   { name: '60,000 a minute, half used', kind: 'requests_per_minute', size: 60_000n, need: 1n, rate: 500, seconds: 180 },
   { name: '2,000 open requests', kind: 'concurrent_requests', size: 2_000n, need: 1n, rate: 4_000, seconds: 60 },
@@ -297,7 +334,11 @@ const EXPERIMENTS: readonly Experiment[] = [
 ];
 
 const { values } = parseArgs({
-  options: { gateways: { type: 'string', default: '1000' }, seed: { type: 'string', default: '1' }, only: { type: 'string', default: '' } },
+  options: {
+    gateways: { type: 'string', default: '1000' },
+    seed: { type: 'string', default: '1' },
+    only: { type: 'string', default: '' },
+  },
 });
 // Not from a module's own evaluation, which is a promise itself: the world drains all promises after each event.
 setImmediate(printAll);

@@ -1,4 +1,5 @@
-// `npm run bench`: starts the stub, the peers and the product, runs the measures, prints the table of goals and writes the figures to results/.
+// `npm run bench`: starts the stub, the peers and the product, runs the measures, prints the table of goals and writes
+// the figures to results/.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -49,7 +50,10 @@ const WARM_UP = [
   ['json/1024', '1k'],
 ] as const;
 const WARM_UP_MS = 3_000;
-/** The order within a round: the product right between the two that it is compared with, since a busy machine is another one a few seconds later. */
+/**
+ * The order within a round: the product right between the two that it is compared with, since a busy machine is another
+ * one a few seconds later.
+ */
 const VISITED = ['bare', 'nginx', 'tollgate', 'front', 'portkey'];
 
 const { values: flags } = parseArgs({
@@ -76,7 +80,8 @@ try {
 }
 
 async function runAll(): Promise<Row[]> {
-  if (!canPin) console.log('taskset or a second core is missing: proxies and load share cores, and figures are noisier');
+  if (!canPin)
+    console.log('taskset or a second core is missing: proxies and load share cores, and figures are noisier');
   const stub = await startNodeServer(LOAD_CORE, STUB, []);
   stopped.push(() => stub.stop());
   const [load, background] = [await LoadClient.start(), await LoadClient.start()];
@@ -88,7 +93,9 @@ async function runAll(): Promise<Row[]> {
   const product = flags['no-product'] ? null : await startProduct(stub.port);
   if (product === null) console.log('the product is not part of this run: the bare relay stands in its place');
   else stopped.push(() => product.stop());
-  const all = [...proxies, ...(product === null ? [] : [product])].toSorted((a, b) => VISITED.indexOf(a.name) - VISITED.indexOf(b.name));
+  const all = [...proxies, ...(product === null ? [] : [product])].toSorted(
+    (a, b) => VISITED.indexOf(a.name) - VISITED.indexOf(b.name),
+  );
   const run: Run = {
     load,
     background,

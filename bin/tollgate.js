@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Starts the command with the Node that the project pins: any Node from 18 on can read this file, and when it is not the pinned
-// line it runs itself again with the binary that npm installed for this platform, handing signals and the exit code through.
+// Starts the command with the Node that the project pins: any Node from 18 on can read this file, and when it is not
+// the pinned line it runs itself again with the binary that npm installed for this platform, handing signals and the
+// exit code through.
 
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
@@ -32,7 +33,8 @@ function pinnedNode() {
 }
 
 function runAgain(node) {
-  // The channel is the child's sign of life from this process: should this one be killed outright, the child drains and ends too.
+  // The channel is the child's sign of life from this process: should this one be killed outright, the child drains and
+  // ends too.
   const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     env: { ...process.env, TOLLGATE_RUN_AGAIN: '1' },
@@ -40,7 +42,8 @@ function runAgain(node) {
   for (const signal of FORWARDED_SIGNALS) process.on(signal, () => child.kill(signal));
   // Run by npm, it ends with npm: some shells that npm runs scripts with die of a signal without handing it on.
   const parentPid = process.ppid;
-  if (process.env.npm_lifecycle_event !== undefined) setInterval(() => process.ppid !== parentPid && child.kill('SIGTERM'), 500);
+  if (process.env.npm_lifecycle_event !== undefined)
+    setInterval(() => process.ppid !== parentPid && child.kill('SIGTERM'), 500);
   child.on('error', (error) => {
     console.error(`tollgate: cannot run ${node}: ${error.message}`);
     process.exit(1);

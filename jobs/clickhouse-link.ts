@@ -1,18 +1,28 @@
-// The jobs process's ClickHouse: opened and migrated when it can be, tried again while it cannot, so that postings never wait for it.
+// The jobs process's ClickHouse: opened and migrated when it can be, tried again while it cannot, so that postings
+// never wait for it.
 
 import { hostname } from 'node:os';
 import type { Clock } from '../src/platform/clock.ts';
 import type { Log } from '../src/platform/log.ts';
-import { type ClickHouseClient, type ClickHouseLocation, createClickHouse } from '../src/storage/clickhouse/clickhouse.ts';
+import {
+  type ClickHouseClient,
+  type ClickHouseLocation,
+  createClickHouse,
+} from '../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts, type RequestFact } from '../src/storage/clickhouse/facts.ts';
 import { identifyClickHouse } from '../src/storage/clickhouse/identity.ts';
 import { migrateClickHouse } from '../src/storage/clickhouse/migrate.ts';
 import { holdingAdvisoryLock } from '../src/storage/postgres/advisory-lock.ts';
-import { claimFactsHome, type EmbeddedHold, FactsElsewhere, holdEmbedded } from '../src/storage/postgres/facts-home.ts';
+import {
+  claimFactsHome,
+  type EmbeddedHold,
+  FactsElsewhere,
+  holdEmbedded,
+} from '../src/storage/postgres/ledger/facts-home.ts';
 import type { Postgres } from '../src/storage/postgres/pool.ts';
 import { SchemaTooNew } from '../src/storage/schema-too-new.ts';
-import type { FactSink } from './ship-spool.ts';
 import { Backoff } from './shipping/backoff.ts';
+import type { FactSink } from './shipping/ship-spool.ts';
 import { StoppableSleep } from './shipping/stoppable-sleep.ts';
 
 /** Any number that no one else's lock uses. */
@@ -93,9 +103,16 @@ export class ClickHouseLink implements FactSink {
       await holdingAdvisoryLock(postgres, MIGRATION_LOCK, async () => {
         const applied = await migrateClickHouse(client, migrationsDirectory);
         if (applied.length > 0) log.info({ applied }, 'ClickHouse migrations applied');
-        const claim = await claimFactsHome(postgres, { id: await identifyClickHouse(client), kind, machine: hostname() });
+        const claim = await claimFactsHome(postgres, {
+          id: await identifyClickHouse(client),
+          kind,
+          machine: hostname(),
+        });
         if (kind === 'embedded') this.#hold ??= await holdEmbedded({ url: databaseUrl, log });
-        if (claim === 'moved') log.warn('facts are kept in the ClickHouse of CLICKHOUSE_URL from now on; those of the embedded one are in no report');
+        if (claim === 'moved')
+          log.warn(
+            'facts are kept in the ClickHouse of CLICKHOUSE_URL from now on; those of the embedded one are in no report',
+          );
       });
       return client;
     } catch (error) {

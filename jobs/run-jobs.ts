@@ -1,4 +1,5 @@
-// Composition root of the jobs process: connects, ships the spools of this machine, runs the schedule, and ends in order.
+// Composition root of the jobs process: connects, ships the spools of this machine, runs the schedule, and ends in
+// order.
 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -11,14 +12,14 @@ import { refuseNewerSchema } from '../src/storage/postgres/migrate.ts';
 import { createPostgres } from '../src/storage/postgres/pool.ts';
 import { makeDirectoryDurably } from '../src/storage/spool/durable-file.ts';
 import { ClickHouseLink } from './clickhouse-link.ts';
-import type { JobContext } from './job.ts';
-import { createJobGauges } from './job-gauges.ts';
 import { ReportServer } from './reports/report-server.ts';
-import { RequestedJobs } from './run-requested-jobs.ts';
-import { JOBS, startSchedule } from './schedule.ts';
-import { createShipper } from './ship-spool.ts';
+import type { JobContext } from './scheduling/job.ts';
+import { createJobGauges } from './scheduling/job-gauges.ts';
+import { RequestedJobs } from './scheduling/run-requested-jobs.ts';
+import { JOBS, startSchedule } from './scheduling/schedule.ts';
+import { createWatchedGauges } from './scheduling/watch-jobs.ts';
 import { closeUnspooledEpochs } from './shipping/close-unspooled-epochs.ts';
-import { createWatchedGauges } from './watch-jobs.ts';
+import { createShipper } from './shipping/ship-spool.ts';
 import { WebhookDeliverer } from './webhooks/deliver-webhooks.ts';
 
 export interface JobsParts {
@@ -46,18 +47,36 @@ const REPORTS_STOP_LIMIT_MS = 2_000;
 /** One for postings, one for the facts' cursors, the rest for scheduled jobs and webhooks. */
 const CONNECTIONS_MAX = 6;
 /** The embedded engine shares its threads with the inserts of facts; what is set there stays set. */
-const REPORT_STATEMENTS = { embedded: { atOnce: 2, settings: {} }, server: { atOnce: 8, settings: SERVER_READ_SETTINGS } } as const;
+const REPORT_STATEMENTS = {
+  embedded: { atOnce: 2, settings: {} },
+  server: { atOnce: 8, settings: SERVER_READ_SETTINGS },
+} as const;
 const WATCH_INTERVAL_MS = 15_000;
 const UNSPOOLED_INTERVAL_MS = 30_000;
 
 /** Resolves once it ships; ClickHouse may then still be away. */
-export async function runJobs({ config, log, clock, metrics }: JobsParts): Promise<{ drain(limitMs: number): Promise<void> }> {
+export async function runJobs({
+  config,
+  log,
+  clock,
+  metrics,
+}: JobsParts): Promise<{ drain(limitMs: number): Promise<void> }> {
   const spoolDirectory = join(config.dataDirectory, 'spool');
   makeDirectoryDurably(spoolDirectory);
   const postgres = createPostgres({ url: config.databaseUrl, log, max: CONNECTIONS_MAX });
   await refuseNewerSchema(postgres);
-  const location = config.clickhouseUrl === null ? { directory: join(config.dataDirectory, 'clickhouse') } : { url: config.clickhouseUrl };
-  const link = new ClickHouseLink({ location, migrationsDirectory: MIGRATIONS_DIRECTORY, postgres, databaseUrl: config.databaseUrl, log, clock });
+  const location =
+    config.clickhouseUrl === null
+      ? { directory: join(config.dataDirectory, 'clickhouse') }
+      : { url: config.clickhouseUrl };
+  const link = new ClickHouseLink({
+    location,
+    migrationsDirectory: MIGRATIONS_DIRECTORY,
+    postgres,
+    databaseUrl: config.databaseUrl,
+    log,
+    clock,
+  });
   const shipper = createShipper({ spoolDirectory, postgres, facts: link, log, clock, metrics });
   shipper.start();
   const reports = new ReportServer({
@@ -73,7 +92,14 @@ export async function runJobs({ config, log, clock, metrics }: JobsParts): Promi
   await reports.start();
   await link.tried;
   const gauges = createJobGauges(metrics);
-  const context: JobContext = { postgres, clickhouse: () => link.client(), log, clock, gauges, factsRetentionDays: config.factsRetentionDays };
+  const context: JobContext = {
+    postgres,
+    clickhouse: () => link.client(),
+    log,
+    clock,
+    gauges,
+    factsRetentionDays: config.factsRetentionDays,
+  };
   const schedule = startSchedule(context, hostname());
   const requested = new RequestedJobs(context, hostname(), JOBS);
   const targets = { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate };
@@ -100,7 +126,9 @@ function watchJobs({ postgres, gauges, log }: JobContext, metrics: MetricsRegist
   const watched = createWatchedGauges(metrics, gauges);
   const names = JOBS.map(({ name }) => name);
   const refresh = (): void => {
-    watched.refresh(postgres, names).catch((error: unknown) => log.warn({ err: error }, 'the gauges of jobs could not be refreshed'));
+    watched
+      .refresh(postgres, names)
+      .catch((error: unknown) => log.warn({ err: error }, 'the gauges of jobs could not be refreshed'));
   };
   refresh();
   return setInterval(refresh, WATCH_INTERVAL_MS).unref();
@@ -109,7 +137,9 @@ function watchJobs({ postgres, gauges, log }: JobContext, metrics: MetricsRegist
 function closeUnspooledNowAndThen({ postgres, log }: JobContext, spoolDirectory: string): NodeJS.Timeout {
   const parts = { postgres, spoolDirectory, machine: hostname(), log };
   const close = (): void => {
-    closeUnspooledEpochs(parts).catch((error: unknown) => log.warn({ err: error }, 'epochs without a spool could not be looked for'));
+    closeUnspooledEpochs(parts).catch((error: unknown) =>
+      log.warn({ err: error }, 'epochs without a spool could not be looked for'),
+    );
   };
   close();
   return setInterval(close, UNSPOOLED_INTERVAL_MS).unref();

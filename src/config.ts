@@ -144,7 +144,9 @@ function reportsAddress(prefix: '' | 'http://', mustBe: string) {
 function parseReportsAddress(value: string, prefix: '' | 'http://'): ReportsAddress | null {
   if (value.startsWith('unix:/')) return { socketPath: value.slice('unix:'.length) };
   const [, bracketed, plain, port] =
-    /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,253})):([1-9][0-9]{0,4})\/?$/.exec(value.startsWith(prefix) ? value.slice(prefix.length) : '') ?? [];
+    /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,253})):([1-9][0-9]{0,4})\/?$/.exec(
+      value.startsWith(prefix) ? value.slice(prefix.length) : '',
+    ) ?? [];
   const host = bracketed ?? plain;
   return host === undefined || Number(port) > 65_535 ? null : { host, port: Number(port) };
 }
@@ -159,7 +161,9 @@ export function reportsAddressText(address: ReportsAddress, prefix: '' | 'http:/
 function isNetwork(entry: string): boolean {
   const [address = '', prefix, ...more] = entry.split('/');
   const bits = isIPv4(address) ? 32 : isIPv6(address) ? 128 : -1;
-  return more.length === 0 && bits > 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits));
+  return (
+    more.length === 0 && bits > 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits))
+  );
 }
 
 /** While a body grows its old and its new buffer are both there, and the last eighth is for small ones. */
@@ -201,7 +205,10 @@ const SETTINGS = z.object({
   TRUSTED_ADDRESSES: z
     .string()
     .transform((value) => (value === 'none' ? [] : value.split(',').map((entry) => entry.trim())))
-    .refine((list) => list.every(isNetwork), 'must be "none", or IP addresses and networks such as 10.0.0.0/8, with commas between')
+    .refine(
+      (list) => list.every(isNetwork),
+      'must be "none", or IP addresses and networks such as 10.0.0.0/8, with commas between',
+    )
     .optional(),
   DRAIN_SECONDS: wholeNumber(0, 3600),
   SPOOL_RESERVE_BYTES: wholeNumber(0, 1024 * GIBIBYTE),
@@ -219,11 +226,19 @@ const SETTINGS = z.object({
 const SETTING_NAMES: readonly string[] = Object.keys(SETTINGS.shape);
 
 /** Values of these are never repeated, not even to the operator who mistyped them. */
-const SECRET_SETTINGS: ReadonlySet<string> = new Set(['DATABASE_URL', 'CLICKHOUSE_URL', 'MASTER_KEY', 'ADMIN_TOKEN', 'DELEGATION_KEY']);
+const SECRET_SETTINGS: ReadonlySet<string> = new Set([
+  'DATABASE_URL',
+  'CLICKHOUSE_URL',
+  'MASTER_KEY',
+  'ADMIN_TOKEN',
+  'DELEGATION_KEY',
+]);
 
 /** Reads the settings; throws one ConfigFault that names every wrong one. An empty value counts as not given. */
 export function readConfig(environment: Environment, workingDirectory: string = process.cwd()): Config {
-  const given = Object.fromEntries(SETTING_NAMES.map((name) => [name, environment[name]]).filter(([, value]) => value !== undefined && value !== ''));
+  const given = Object.fromEntries(
+    SETTING_NAMES.map((name) => [name, environment[name]]).filter(([, value]) => value !== undefined && value !== ''),
+  );
   const result = SETTINGS.safeParse(given);
   if (!result.success) throw new ConfigFault(describeIssues(result.error.issues, given));
   const settings = result.data;
@@ -264,7 +279,8 @@ export function readConfig(environment: Environment, workingDirectory: string = 
     factsRetentionDays: settings.FACTS_RETENTION_DAYS ?? null,
     dialectRefusals: new Set(settings.DIALECT_REFUSALS ?? []),
     logLevel: settings.LOG_LEVEL ?? 'info',
-    configurationFile: settings.TOLLGATE_CONFIG === undefined ? null : resolve(workingDirectory, settings.TOLLGATE_CONFIG),
+    configurationFile:
+      settings.TOLLGATE_CONFIG === undefined ? null : resolve(workingDirectory, settings.TOLLGATE_CONFIG),
     given: new Set(Object.keys(given)),
   });
 }
@@ -288,9 +304,12 @@ function crossChecks(settings: z.infer<typeof SETTINGS>): string[] {
   }
   const memoryMin = bodyMemoryMin(settings.BODY_LIMIT_BYTES);
   if (settings.BODY_MEMORY_BYTES !== undefined && settings.BODY_MEMORY_BYTES < memoryMin) {
-    lines.push(`BODY_MEMORY_BYTES: must be at least twice BODY_LIMIT_BYTES, ${memoryMin}, got "${settings.BODY_MEMORY_BYTES}"`);
+    lines.push(
+      `BODY_MEMORY_BYTES: must be at least twice BODY_LIMIT_BYTES, ${memoryMin}, got "${settings.BODY_MEMORY_BYTES}"`,
+    );
   }
-  if (settings.PORT !== undefined && settings.PORT === settings.ADMIN_PORT) lines.push(`ADMIN_PORT: must differ from PORT, got "${settings.PORT}" for both`);
+  if (settings.PORT !== undefined && settings.PORT === settings.ADMIN_PORT)
+    lines.push(`ADMIN_PORT: must differ from PORT, got "${settings.PORT}" for both`);
   return lines;
 }
 

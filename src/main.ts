@@ -41,15 +41,19 @@ async function main(argv: readonly string[]): Promise<number> {
   if (name === '--version' || name === '-v') return print(readVersion());
   if (name === '--help' || name === '-h' || name === 'help') return print(await renderHelp());
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (load === undefined) return complain([`unknown command "${name}"; "tollgate --help" lists the commands`], EXIT_WRONG_USE);
+  if (load === undefined)
+    return complain([`unknown command "${name}"; "tollgate --help" lists the commands`], EXIT_WRONG_USE);
   const command = await load();
-  if (args.includes('--help') || args.includes('-h')) return print(`usage: ${command.usage.join('\n       ')}\n\n${command.summary}`);
+  if (args.includes('--help') || args.includes('-h'))
+    return print(`usage: ${command.usage.join('\n       ')}\n\n${command.summary}`);
   try {
     return await command.run(args, { environment: processEnvironment, print });
   } catch (error) {
     if (error instanceof ConfigFault) return complain(error.lines, EXIT_WRONG_USE);
-    if (error instanceof UsageFault) return complain([error.message, `usage: ${command.usage.join('\n       ')}`], EXIT_WRONG_USE);
-    if (error instanceof StartFault || error instanceof SchemaTooNew) return complain(error.message.split('\n'), EXIT_FAILED);
+    if (error instanceof UsageFault)
+      return complain([error.message, `usage: ${command.usage.join('\n       ')}`], EXIT_WRONG_USE);
+    if (error instanceof StartFault || error instanceof SchemaTooNew)
+      return complain(error.message.split('\n'), EXIT_FAILED);
     process.stderr.write(`tollgate: fault\n${error instanceof Error ? describeFault(error) : String(error)}\n`);
     return EXIT_FAILED;
   }
@@ -71,13 +75,19 @@ function describeFault(error: Error): string {
 }
 
 function readVersion(): string {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
   return version;
 }
 
 async function renderHelp(): Promise<string> {
   const commands = await Promise.all(Object.values(COMMANDS).map((load) => load()));
-  const lines = commands.flatMap((command) => [...command.usage.map((usage) => `  ${usage}`), `      ${command.summary}`, '']);
+  const lines = commands.flatMap((command) => [
+    ...command.usage.map((usage) => `  ${usage}`),
+    `      ${command.summary}`,
+    '',
+  ]);
   return [
     'Tollgate, an inference gateway.',
     '',

@@ -1,5 +1,5 @@
-// `npm test` and `npm run test:long`: finds the tests of the named suites, runs them with node:test, shows progress, and fails when none ran or a process
-// is left behind.
+// `npm test` and `npm run test:long`: finds the tests of the named suites, runs them with node:test, shows progress,
+// and fails when none ran or a process is left behind.
 //
 //   node test/run.ts [suite or file ...] [--test-name-pattern=PATTERN ...]
 //
@@ -12,7 +12,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { startEmbeddedPostgres } from '../src/storage/postgres/embedded-postgres.ts';
+import { startEmbeddedPostgres } from '../src/storage/postgres/embedded/embedded-postgres.ts';
 import { watchForLeftovers } from './support/process-leftovers.ts';
 import { removeInstallation } from './support/remove-installation.ts';
 import { silentLog } from './support/silent-log.ts';
@@ -21,14 +21,20 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SUITES = ['house', 'unit', 'contract', 'isolation', 'integration', 'e2e', 'simulation'] as const;
 const LONG_SUITE = 'long';
 const LONG_FILE = /\.long\.test\.ts$/;
-/** Suites whose tests want a database; they share one server, each installation and each test with a database of its own. */
+/**
+ * Suites whose tests want a database; they share one server, each installation and each test with a database of its
+ * own.
+ */
 const SUITES_WITH_DATABASE = new Set<string>(['contract', 'isolation', 'integration', 'e2e']);
 const CONCURRENCY = 2;
 /** The runner counts a file as a test, so this is the backstop for a whole file. */
 const TIMEOUT_MS = 900_000;
 
 process.chdir(ROOT);
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { 'test-name-pattern': { type: 'string', multiple: true, default: [] } } });
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { 'test-name-pattern': { type: 'string', multiple: true, default: [] } },
+});
 const files = (positionals.length === 0 ? SUITES : positionals).flatMap(findTests);
 if (files.length === 0) fail(`no test files in ${positionals.join(', ') || 'test/'}`);
 
@@ -38,7 +44,12 @@ const database = files.some((file) => SUITES_WITH_DATABASE.has(suiteOf(file))) ?
 let ran = 0;
 let failed = 0;
 let filesDone = 0;
-const stream = run({ files, concurrency: CONCURRENCY, timeout: TIMEOUT_MS, testNamePatterns: values['test-name-pattern'] });
+const stream = run({
+  files,
+  concurrency: CONCURRENCY,
+  timeout: TIMEOUT_MS,
+  testNamePatterns: values['test-name-pattern'],
+});
 stream.on('test:pass', ({ details, skip, name }) => {
   // A file without a test passes under its own name.
   if (details.type !== 'suite' && skip === undefined && !files.includes(name)) ran += 1;
@@ -53,7 +64,9 @@ stream.on('test:summary', ({ file, counts, duration_ms: durationMs, success }) =
   const atSeconds = ((performance.now() - startedAtMs) / 1_000).toFixed(0);
   const seconds = (durationMs / 1_000).toFixed(1);
   const outcome = success ? `${counts.passed} passed` : `FAILED, ${counts.passed} of ${counts.tests} passed`;
-  process.stderr.write(`[${atSeconds} s, ${filesDone}/${files.length}] ${relative(ROOT, file)}: ${outcome} in ${seconds} s\n`);
+  process.stderr.write(
+    `[${atSeconds} s, ${filesDone}/${files.length}] ${relative(ROOT, file)}: ${outcome} in ${seconds} s\n`,
+  );
 });
 const report = stream.compose(new spec());
 report.pipe(process.stdout);

@@ -1,5 +1,6 @@
-// Worker task: counts the tokens of a request and of its reply with the model's tokenizer, where the provider reported no usage (DESIGN 4).
-// It runs off the event loop because a tokenizer takes 100 ms to load and milliseconds to run. It never throws: what cannot be counted is null.
+// Worker task: counts the tokens of a request and of its reply with the model's tokenizer, where the provider reported
+// no usage (DESIGN 4). It runs off the event loop because a tokenizer takes 100 ms to load and milliseconds to run. It
+// never throws: what cannot be counted is null.
 
 import { chatCompletionsText } from '../src/domain/usage/chat-completions-text.ts';
 import type { CountableApi, CountTokensInput, CountTokensOutput } from '../src/domain/usage/count-tokens-task.ts';
@@ -28,7 +29,10 @@ const ENCODINGS: Readonly<Record<string, () => Promise<{ countTokens: CountWith 
 };
 const DEFAULT_ENCODING = 'o200k_base';
 
-/** Text that spells a special token, such as <|endoftext|>, is text: a caller writing it must be neither refused nor undercounted. */
+/**
+ * Text that spells a special token, such as <|endoftext|>, is text: a caller writing it must be neither refused nor
+ * undercounted.
+ */
 const AS_PLAIN_TEXT = { disallowedSpecial: new Set<string>() };
 
 export default async function countTokens(input: CountTokensInput): Promise<CountTokensOutput> {

@@ -15,7 +15,12 @@ export interface ChildServer {
 }
 
 /** Runs a TypeScript server of this folder: it prints `listening <port>` and ends when its standard input closes. */
-export async function startNodeServer(core: number, file: string, args: readonly string[], nodeOptions: readonly string[] = []): Promise<ChildServer> {
+export async function startNodeServer(
+  core: number,
+  file: string,
+  args: readonly string[],
+  nodeOptions: readonly string[] = [],
+): Promise<ChildServer> {
   const [command, commandArgs] = onCore(core, process.execPath, [...nodeOptions, file, ...args]);
   const child = spawn(command, commandArgs, { stdio: ['pipe', 'pipe', 'inherit'] });
   const port = await listeningPort(child, file);

@@ -2,7 +2,10 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** CPU nanoseconds that the process has used so far. /proc/<pid>/stat has the same figure in ticks of 10 ms, dead threads included. */
+/**
+ * CPU nanoseconds that the process has used so far. /proc/<pid>/stat has the same figure in ticks of 10 ms, dead
+ * threads included.
+ */
 export function cpuNs(pid: number): number {
   let total = 0;
   for (const thread of readdirSync(`/proc/${pid}/task`)) {

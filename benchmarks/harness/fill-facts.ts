@@ -1,4 +1,5 @@
-// Millions of request facts for measuring reports, made by the engine itself: 300 organizations over 92 days, most requests routed.
+// Millions of request facts for measuring reports, made by the engine itself: 300 organizations over 92 days, most
+// requests routed.
 
 import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
 
@@ -56,7 +57,13 @@ export async function fillFacts(client: ClickHouseClient, facts: number): Promis
   for (let first = 0; first < facts; first += BATCH) {
     await client.command({
       query: INSERT_BATCH,
-      query_params: { first, count: BATCH, from_ms: fromMs + (first * stepUs) / 1000, step_us: stepUs, version: Math.floor((first / facts) * 5) },
+      query_params: {
+        first,
+        count: BATCH,
+        from_ms: fromMs + (first * stepUs) / 1000,
+        step_us: stepUs,
+        version: Math.floor((first / facts) * 5),
+      },
     });
   }
 }

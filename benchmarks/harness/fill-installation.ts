@@ -1,5 +1,5 @@
-// Puts facts into the embedded ClickHouse of an installation that is not running: node benchmarks/harness/fill-installation.ts DATA_DIR FACTS.
-// A process of its own, since the engine is loaded for good.
+// Puts facts into the embedded ClickHouse of an installation that is not running: node
+// benchmarks/harness/fill-installation.ts DATA_DIR FACTS. A process of its own, since the engine is loaded for good.
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,7 +18,8 @@ try {
   await fillFacts(client, Number(facts));
   // What is merged now is not merged beside what is measured.
   const untilMs = performance.now() + MERGES_SETTLE_MS;
-  while (performance.now() < untilMs && (await selectRows(client, 'SELECT 1 FROM system.merges')).length > 0) await sleep(LOOK_MS);
+  while (performance.now() < untilMs && (await selectRows(client, 'SELECT 1 FROM system.merges')).length > 0)
+    await sleep(LOOK_MS);
 } finally {
   await client.close();
 }

@@ -1,4 +1,5 @@
-// Portkey's gateway from the npm registry as a peer: installed on demand, patched in one place, started in front of the stub.
+// Portkey's gateway from the npm registry as a peer: installed on demand, patched in one place, started in front of the
+// stub.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -12,7 +13,10 @@ const PEERS = fileURLToPath(new URL('../peers/', import.meta.url));
 const SERVER = join(PEERS, 'node_modules/@portkey-ai/gateway/build/start-server.js');
 const PATCHED_SERVER = join(dirname(SERVER), 'start-server.patched.js');
 
-/** The end of its stream handler: the reply shares the immutable headers of the fetched one, which current Node refuses to append to. */
+/**
+ * The end of its stream handler: the reply shares the immutable headers of the fetched one, which current Node refuses
+ * to append to.
+ */
 const UNPATCHED = ':new Response(p,e)}const Ad';
 const PATCHED = ':new Response(p,{status:e.status,headers:new Headers(e.headers)})}const Ad';
 
@@ -21,7 +25,11 @@ export async function startPortkey(stubPort: number): Promise<Proxy | null> {
   if (!install()) return null;
   const port = await freePort();
   const [command, args] = onCore(PROXY_CORE, process.execPath, [PATCHED_SERVER, `--port=${port}`, '--headless']);
-  const child = spawn(command, args, { cwd: PEERS, env: { ...process.env, NODE_ENV: 'production' }, stdio: ['pipe', 'ignore', 'ignore'] });
+  const child = spawn(command, args, {
+    cwd: PEERS,
+    env: { ...process.env, NODE_ENV: 'production' },
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
   await untilListening(port);
   return {
     name: 'portkey',
@@ -29,7 +37,11 @@ export async function startPortkey(stubPort: number): Promise<Proxy | null> {
     pids: [child.pid as number],
     address: (reply) => ({
       path: '/v1/chat/completions',
-      headers: { ...CLIENT_HEADERS, 'x-portkey-provider': 'openai', 'x-portkey-custom-host': `http://127.0.0.1:${stubPort}/${reply}/v1` },
+      headers: {
+        ...CLIENT_HEADERS,
+        'x-portkey-provider': 'openai',
+        'x-portkey-custom-host': `http://127.0.0.1:${stubPort}/${reply}/v1`,
+      },
       model: modelOf(reply),
     }),
     exactBytes: false,
@@ -40,7 +52,9 @@ export async function startPortkey(stubPort: number): Promise<Proxy | null> {
 function install(): boolean {
   if (!existsSync(SERVER)) {
     console.log('installing peers (npm ci in benchmarks/peers) ...');
-    const npm = spawnSync('npm', ['ci', '--prefix', PEERS, '--ignore-scripts', '--no-audit', '--no-fund'], { stdio: ['ignore', 'ignore', 'inherit'] });
+    const npm = spawnSync('npm', ['ci', '--prefix', PEERS, '--ignore-scripts', '--no-audit', '--no-fund'], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
     if (npm.status !== 0) return false;
   }
   const source = readFileSync(SERVER, 'utf8');

@@ -1,4 +1,5 @@
-// The product as a proxy of a run: a whole installation of its own in a temporary directory, one gateway process, every feature on.
+// The product as a proxy of a run: a whole installation of its own in a temporary directory, one gateway process, every
+// feature on.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,11 +11,22 @@ import { fileURLToPath } from 'node:url';
 import { removeInstallation } from '../../test/support/remove-installation.ts';
 import { stopChild } from './child-server.ts';
 import { LOAD_CORE, onCore, PROXY_CORE, pinToCore } from './cores.ts';
-import { CLIENT_HEADERS, freePort, modelOf, type Proxy, STUB_REPLIES, type StubReply, untilListening } from './proxies.ts';
+import {
+  CLIENT_HEADERS,
+  freePort,
+  modelOf,
+  type Proxy,
+  STUB_REPLIES,
+  type StubReply,
+  untilListening,
+} from './proxies.ts';
 
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
-/** By then a wallet that the jobs process had locked when it was stopped can be lent from again (src/storage/postgres/pool.ts). */
+/**
+ * By then a wallet that the jobs process had locked when it was stopped can be lent from again
+ * (src/storage/postgres/pool.ts).
+ */
 const POSTGRES_LETS_GO_MS = 6_000;
 /** Whatever is routed lands on the model of this reply. */
 export const ROUTED_REPLY: StubReply = 'json/1024';
@@ -27,8 +39,8 @@ export interface Product extends Proxy {
   readonly jobsPid: number;
   readonly dataDirectory: string;
   /**
-   * Stops the jobs process for the rest of the run. It would share the load generator's core, and at full load it has a backlog to ship for minutes;
-   * what the gateway itself does stays the same.
+   * Stops the jobs process for the rest of the run. It would share the load generator's core, and at full load it has a
+   * backlog to ship for minutes; what the gateway itself does stays the same.
    */
   suspendJobs(): Promise<void>;
   /** The whole of /metrics. */
@@ -36,8 +48,9 @@ export interface Product extends Proxy {
 }
 
 /**
- * null: this checkout has no command yet. NODE_OPTIONS reach every process of the installation, for profiling. `prepare` is given its data directory first.
- * `certificate`: the file of the one that the stub shows over TLS; null: it listens without.
+ * null: this checkout has no command yet. NODE_OPTIONS reach every process of the installation, for profiling.
+ * `prepare` is given its data directory first. `certificate`: the file of the one that the stub shows over TLS; null:
+ * it listens without.
  */
 export async function startProduct(
   stubPort: number,
@@ -48,7 +61,10 @@ export async function startProduct(
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-bench-'));
   const dataDirectory = join(directory, 'data');
   const file = join(directory, 'tollgate.yaml');
-  writeFileSync(file, configuration(certificate === null ? `http://127.0.0.1:${stubPort}` : `https://localhost:${stubPort}`));
+  writeFileSync(
+    file,
+    configuration(certificate === null ? `http://127.0.0.1:${stubPort}` : `https://localhost:${stubPort}`),
+  );
   await prepare(dataDirectory);
   const [port, adminPort] = [await freePort(), await freePort()];
   const [command, args] = onCore(LOAD_CORE, process.execPath, [COMMAND, 'start', '--config', file]);
@@ -86,7 +102,10 @@ export async function startProduct(
     await stop();
     throw new Error(`the product did not start:\n${log.join('')}`, { cause: error });
   }
-  const processes = JSON.parse(readFileSync(join(dataDirectory, 'processes.json'), 'utf8')) as { name: string; pid: number }[];
+  const processes = JSON.parse(readFileSync(join(dataDirectory, 'processes.json'), 'utf8')) as {
+    name: string;
+    pid: number;
+  }[];
   const pidOf = (prefix: string): number => processes.find((entry) => entry.name.startsWith(prefix))?.pid ?? 0;
   const gatewayPid = pidOf('gateway');
   const jobsPid = pidOf('jobs');
@@ -114,10 +133,14 @@ export async function startProduct(
   };
 }
 
-/** One provider and model per reply of the stub; the provider's own model id differs in length, so each request is spliced. */
+/**
+ * One provider and model per reply of the stub; the provider's own model id differs in length, so each request is
+ * spliced.
+ */
 function configuration(stubOrigin: string): string {
   const providers = STUB_REPLIES.map(
-    (reply) => `  - { id: ${idOf(reply)}, base_url: "${stubOrigin}/${reply}", api_key: sk-stub-0123456789, auth: bearer, on_disconnect: cancel }\n`,
+    (reply) =>
+      `  - { id: ${idOf(reply)}, base_url: "${stubOrigin}/${reply}", api_key: sk-stub-0123456789, auth: bearer, on_disconnect: cancel }\n`,
   );
   const models = STUB_REPLIES.map(
     (reply) => `  - id: ${modelOf(reply)}
@@ -172,7 +195,9 @@ function request(port: number, path: string): Promise<{ status: number; body: st
     const call = httpRequest({ host: '127.0.0.1', port, path, agent: false }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') }));
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') }),
+      );
     });
     call.on('error', reject);
     call.end();

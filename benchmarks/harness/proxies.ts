@@ -1,4 +1,5 @@
-// The proxies of a run: how each is started in front of the stub, which of its processes count, and how a request is addressed to it.
+// The proxies of a run: how each is started in front of the stub, which of its processes count, and how a request is
+// addressed to it.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,8 +12,17 @@ import { startNodeServer, stopChild } from './child-server.ts';
 import { onCore, PROXY_CORE } from './cores.ts';
 import { descendantsOf } from './cpu-time.ts';
 
-/** What the stubs can be asked for: the prefix of the request's path (see stub/provider-stub.ts; the third number of `json` is the TLS stub's latency). */
-export const STUB_REPLIES = ['json/1024', 'json/1024/5', 'events/200/1/5', 'events/400/16/16', 'events/1000/1/30000'] as const;
+/**
+ * What the stubs can be asked for: the prefix of the request's path (see stub/provider-stub.ts; the third number of
+ * `json` is the TLS stub's latency).
+ */
+export const STUB_REPLIES = [
+  'json/1024',
+  'json/1024/5',
+  'events/200/1/5',
+  'events/400/16/16',
+  'events/1000/1/30000',
+] as const;
 
 export type StubReply = (typeof STUB_REPLIES)[number];
 
@@ -22,7 +32,11 @@ export interface Proxy {
   /** The processes whose CPU and memory are the proxy's. */
   readonly pids: readonly number[];
   /** Where and how to ask for that reply; `exactBytes` is false for a proxy that rewrites bodies. */
-  address(reply: StubReply): { readonly path: string; readonly headers: Readonly<Record<string, string>>; readonly model: string };
+  address(reply: StubReply): {
+    readonly path: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly model: string;
+  };
   readonly exactBytes: boolean;
   stop(): Promise<void>;
 }
@@ -43,7 +57,14 @@ function plainAddress(reply: StubReply): ReturnType<Proxy['address']> {
 
 /** No proxy at all: what the machine, the stub and the load generator cost by themselves. */
 export function direct(stubPort: number): Proxy {
-  return { name: 'direct', port: stubPort, pids: [], address: plainAddress, exactBytes: true, stop: () => Promise.resolve() };
+  return {
+    name: 'direct',
+    port: stubPort,
+    pids: [],
+    address: plainAddress,
+    exactBytes: true,
+    stop: () => Promise.resolve(),
+  };
 }
 
 const BARE_RELAY = fileURLToPath(new URL('../relays/bare-relay.ts', import.meta.url));
@@ -59,21 +80,40 @@ export function startFrontOnly(stubPort: number): Promise<Proxy> {
 
 async function startRelay(name: string, file: string, stubPort: number): Promise<Proxy> {
   const server = await startNodeServer(PROXY_CORE, file, [`http://127.0.0.1:${stubPort}`]);
-  return { name, port: server.port, pids: [server.pid], address: plainAddress, exactBytes: true, stop: () => server.stop() };
+  return {
+    name,
+    port: server.port,
+    pids: [server.pid],
+    address: plainAddress,
+    exactBytes: true,
+    stop: () => server.stop(),
+  };
 }
 
 const NGINX_PATHS = ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin/nginx', '/opt/homebrew/bin/nginx'];
 const NGINX_CONF = fileURLToPath(new URL('../peers/nginx.conf', import.meta.url));
 
-/** `certificate`: the file of the one that the stub shows over TLS; null: it listens without. Returns null where nginx is not installed. */
+/**
+ * `certificate`: the file of the one that the stub shows over TLS; null: it listens without. Returns null where nginx
+ * is not installed.
+ */
 export async function startNginx(stubPort: number, certificate: string | null = null): Promise<Proxy | null> {
   const nginx = NGINX_PATHS.find((path) => existsSync(path));
   if (nginx === undefined) return null;
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-nginx-'));
   const port = await freePort();
   const user = process.getuid?.() === 0 ? 'user root;' : '';
-  const values: Record<string, string> = { DIRECTORY: directory, PORT: String(port), UPSTREAM_PORT: String(stubPort), USER: user, ...nginxTls(certificate) };
-  const conf = readFileSync(NGINX_CONF, 'utf8').replaceAll(/@([A-Z_]+)@/g, (whole, name: string) => values[name] ?? whole);
+  const values: Record<string, string> = {
+    DIRECTORY: directory,
+    PORT: String(port),
+    UPSTREAM_PORT: String(stubPort),
+    USER: user,
+    ...nginxTls(certificate),
+  };
+  const conf = readFileSync(NGINX_CONF, 'utf8').replaceAll(
+    /@([A-Z_]+)@/g,
+    (whole, name: string) => values[name] ?? whole,
+  );
   mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, 'nginx.conf'), conf);
   const [command, args] = onCore(PROXY_CORE, nginx, ['-p', directory, '-c', join(directory, 'nginx.conf')]);
@@ -97,7 +137,12 @@ export async function startNginx(stubPort: number, certificate: string | null = 
 
 function nginxTls(certificate: string | null): Record<string, string> {
   if (certificate === null) return { SCHEME: 'http', TLS: '' };
-  const lines = ['proxy_ssl_server_name on', 'proxy_ssl_name localhost', 'proxy_ssl_verify on', `proxy_ssl_trusted_certificate ${certificate}`];
+  const lines = [
+    'proxy_ssl_server_name on',
+    'proxy_ssl_name localhost',
+    'proxy_ssl_verify on',
+    `proxy_ssl_trusted_certificate ${certificate}`,
+  ];
   return { SCHEME: 'https', TLS: `${lines.join(';\n      ')};` };
 }
 

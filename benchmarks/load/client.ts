@@ -1,4 +1,5 @@
-// One simulated client: a connection that has at most one request open, checks each reply, and opens a new connection when it loses its own.
+// One simulated client: a connection that has at most one request open, checks each reply, and opens a new connection
+// when it loses its own.
 
 import { Connection } from './connection.ts';
 import type { Target } from './job.ts';
@@ -14,7 +15,12 @@ let freshValues = 0;
 /** The whole request as bytes, head and body: it is the same each time, but for the digits of a fresh header. */
 export function requestBytes(target: Target): Buffer {
   const body = requestBody(target.body, target.model);
-  const lines = [`POST ${target.path} HTTP/1.1`, `host: 127.0.0.1:${target.port}`, 'content-type: application/json', 'accept: application/json'];
+  const lines = [
+    `POST ${target.path} HTTP/1.1`,
+    `host: 127.0.0.1:${target.port}`,
+    'content-type: application/json',
+    'accept: application/json',
+  ];
   for (const [name, value] of Object.entries(target.headers)) lines.push(`${name}: ${value}`);
   if (target.freshHeader !== undefined) lines.push(`${target.freshHeader}: ${'0'.repeat(FRESH_DIGITS)}`);
   lines.push(`content-length: ${body.byteLength}`, '', '');
@@ -40,7 +46,10 @@ export class Client {
     this.#target = target;
     // Of a request of its own a client may change bytes: the one before has been answered.
     this.#request = target.freshHeader === undefined ? request : Buffer.from(request);
-    this.#freshAt = target.freshHeader === undefined ? -1 : request.indexOf(`${target.freshHeader}: `) + target.freshHeader.length + 2;
+    this.#freshAt =
+      target.freshHeader === undefined
+        ? -1
+        : request.indexOf(`${target.freshHeader}: `) + target.freshHeader.length + 2;
     this.#recorder = recorder;
     this.#onIdle = onIdle;
     this.#findEvents = target.body === 'stream';
@@ -55,7 +64,8 @@ export class Client {
   send(sinceMs: number): void {
     this.#busy = true;
     this.#sentAtMs = sinceMs;
-    if (this.#freshAt !== -1) this.#request.write(String(++freshValues).padStart(FRESH_DIGITS, '0'), this.#freshAt, 'latin1');
+    if (this.#freshAt !== -1)
+      this.#request.write(String(++freshValues).padStart(FRESH_DIGITS, '0'), this.#freshAt, 'latin1');
     this.#connection?.send(this.#request);
   }
 
@@ -80,7 +90,8 @@ export class Client {
   #finish(status: number, bodyBytes: number): void {
     const expected = this.#target.replyBytes;
     if (status !== 200) this.#recorder.error(`status ${status}`);
-    else if (bodyBytes === 0 || (expected !== null && bodyBytes !== expected)) this.#recorder.error(`${bodyBytes} body bytes, expected ${expected}`);
+    else if (bodyBytes === 0 || (expected !== null && bodyBytes !== expected))
+      this.#recorder.error(`${bodyBytes} body bytes, expected ${expected}`);
     else this.#recorder.reply(this.#sentAtMs, this.#firstByteAtMs, bodyBytes);
     this.#busy = false;
     this.#onIdle(this);

@@ -1,4 +1,5 @@
-// One client connection of the load generator: sends prepared request bytes, reads replies, measures both against the machine's monotonic clock.
+// One client connection of the load generator: sends prepared request bytes, reads replies, measures both against the
+// machine's monotonic clock.
 
 import { connect, type Socket } from 'node:net';
 import { type ReplyListener, ReplyParser } from './reply-parser.ts';

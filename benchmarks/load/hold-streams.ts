@@ -9,7 +9,11 @@ import { Recorder } from './recorder.ts';
 const OPENED_AT_ONCE = 50;
 const OPEN_TIMEOUT_MS = 60_000;
 
-export async function holdStreams(job: HoldStreamsJob, onOpen: () => void, released: Promise<void>): Promise<JobResult> {
+export async function holdStreams(
+  job: HoldStreamsJob,
+  onOpen: () => void,
+  released: Promise<void>,
+): Promise<JobResult> {
   const recorder = new Recorder();
   const request = requestBytes(job.target);
   let sent = 0;
@@ -29,7 +33,8 @@ export async function holdStreams(job: HoldStreamsJob, onOpen: () => void, relea
   }
   // Each stream's first event tells that it is open on both sides.
   while (recorder.result().events < job.streams && performance.now() - startedAtMs < OPEN_TIMEOUT_MS) await sleep(20);
-  if (recorder.result().events < job.streams) recorder.error(`only ${recorder.result().events} of ${job.streams} streams opened`);
+  if (recorder.result().events < job.streams)
+    recorder.error(`only ${recorder.result().events} of ${job.streams} streams opened`);
   onOpen();
   await released;
   recorder.stop();

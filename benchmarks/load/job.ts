@@ -26,7 +26,10 @@ export interface ClosedLoopJob {
   readonly durationMs: number;
 }
 
-/** Requests leave on a schedule whatever the replies do; latency counts from the scheduled time, so a stall is seen by every request it delays. */
+/**
+ * Requests leave on a schedule whatever the replies do; latency counts from the scheduled time, so a stall is seen by
+ * every request it delays.
+ */
 export interface FixedRateJob {
   readonly kind: 'rate';
   readonly target: Target;
@@ -68,9 +71,13 @@ export interface JobResult {
 }
 
 /** Harness to load generator. */
-export type LoadCommand = { readonly do: 'start'; readonly id: number; readonly job: Job } | { readonly do: 'release'; readonly id: number };
+export type LoadCommand =
+  | { readonly do: 'start'; readonly id: number; readonly job: Job }
+  | { readonly do: 'release'; readonly id: number };
 
-/** Load generator to harness: `measuring` when the warm-up is over (or the streams are open), `done` with the figures. */
+/**
+ * Load generator to harness: `measuring` when the warm-up is over (or the streams are open), `done` with the figures.
+ */
 export type LoadEvent =
   | { readonly event: 'ready' }
   | { readonly event: 'measuring'; readonly id: number }

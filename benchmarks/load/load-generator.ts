@@ -1,4 +1,5 @@
-// The load generator's process: runs the jobs its parent sends and answers with their figures. One process, so that its CPU is never the proxy's.
+// The load generator's process: runs the jobs its parent sends and answers with their figures. One process, so that its
+// CPU is never the proxy's.
 
 import { holdStreams } from './hold-streams.ts';
 import type { Job, JobResult, LoadCommand, LoadEvent } from './job.ts';

@@ -1,4 +1,5 @@
-// The thread behind a fixed rate: wakes its parent at each scheduled time, to some tens of microseconds, and tells it that time.
+// The thread behind a fixed rate: wakes its parent at each scheduled time, to some tens of microseconds, and tells it
+// that time.
 
 import { parentPort, workerData } from 'node:worker_threads';
 

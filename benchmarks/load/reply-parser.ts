@@ -1,4 +1,5 @@
-// Reads HTTP/1.1 replies from the bytes of one connection: status, body length or chunks, and the stamps of stream events. Just what the load needs.
+// Reads HTTP/1.1 replies from the bytes of one connection: status, body length or chunks, and the stamps of stream
+// events. Just what the load needs.
 
 import { STAMP_MARK } from '../stub/reply-bodies.ts';
 

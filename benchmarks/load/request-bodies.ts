@@ -1,4 +1,5 @@
-// Realistic chat requests of the sizes measured, always the same bytes for the same name: prose, code with its escapes, and text beyond ASCII.
+// Realistic chat requests of the sizes measured, always the same bytes for the same name: prose, code with its escapes,
+// and text beyond ASCII.
 
 const SYSTEM = 'You are a careful reviewer of TypeScript. Answer in short sentences and show code in fenced blocks.';
 const PROSE =
@@ -24,7 +25,10 @@ function turns(bytes: number): object[] {
   while (left > 0) {
     // Turns of up to 4 KB, as in an agent's history.
     const size = Math.min(left, 4096);
-    messages.push({ role: messages.length % 2 === 1 ? 'user' : 'assistant', content: turn.repeat(Math.ceil(size / turn.length)).slice(0, size) });
+    messages.push({
+      role: messages.length % 2 === 1 ? 'user' : 'assistant',
+      content: turn.repeat(Math.ceil(size / turn.length)).slice(0, size),
+    });
     left -= size;
   }
   return messages;
@@ -34,14 +38,19 @@ function chatRequest(model: string, bytes: number, stream: boolean): Buffer {
   const options = stream ? { stream: true, stream_options: { include_usage: true } } : {};
   let contentBytes = bytes;
   for (;;) {
-    const body = Buffer.from(JSON.stringify({ model, messages: turns(contentBytes), temperature: 0.2, max_tokens: 256, ...options }));
+    const body = Buffer.from(
+      JSON.stringify({ model, messages: turns(contentBytes), temperature: 0.2, max_tokens: 256, ...options }),
+    );
     const over = body.byteLength - bytes;
     if (over <= 0 || contentBytes <= 1) return body;
     contentBytes = Math.max(1, contentBytes - Math.ceil(over * 0.8));
   }
 }
 
-/** Bodies that are legal and as hard as they can be for a scanner: each fills one megabyte. `v` is a field no dialect knows. */
+/**
+ * Bodies that are legal and as hard as they can be for a scanner: each fills one megabyte. `v` is a field no dialect
+ * knows.
+ */
 const ADVERSARIAL: Readonly<Record<string, (bytes: number) => string>> = {
   'escapes-1m': (bytes) => `"${'\\\\\\"\\u00e9\\n'.repeat(Math.floor(bytes / 12))}"`,
   'short-strings-1m': (bytes) => `[${'"",'.repeat(Math.floor(bytes / 3))}""]`,
@@ -60,7 +69,9 @@ function adversarialRequest(model: string, value: string): Buffer {
 
 /** Like the adversarial ones, but in the message itself, where an input bound may have to count tokens. */
 function unbrokenRunRequest(model: string, bytes: number): Buffer {
-  return Buffer.from(JSON.stringify({ model, messages: [{ role: 'user', content: 'a'.repeat(bytes) }], max_tokens: 16 }));
+  return Buffer.from(
+    JSON.stringify({ model, messages: [{ role: 'user', content: 'a'.repeat(bytes) }], max_tokens: 16 }),
+  );
 }
 
 const ADVERSARIAL_BYTES = 1_000_000;

@@ -1,4 +1,5 @@
-// Fixed rate: requests leave when the schedule says so, whatever happened to the ones before, and latency counts from the schedule.
+// Fixed rate: requests leave when the schedule says so, whatever happened to the ones before, and latency counts from
+// the schedule.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -49,7 +50,10 @@ export async function runFixedRate(job: FixedRateJob, onMeasuring: () => void): 
   return recorder.result();
 }
 
-/** Timers of the event loop are whole milliseconds, far too coarse here: a thread sleeps on a futex and wakes this one, naming the scheduled time. */
+/**
+ * Timers of the event loop are whole milliseconds, far too coarse here: a thread sleeps on a futex and wakes this one,
+ * naming the scheduled time.
+ */
 function startPacer(intervalMs: number, onDue: (scheduledMs: number) => void): Worker {
   const pacer = new Worker(new URL('./pacer.ts', import.meta.url), { workerData: { intervalMs } });
   // A worker's clock counts from its own start: the difference is measured once, on the clock both can read.

@@ -1,6 +1,16 @@
 // P7 and P8: the latency a proxy adds to a request at a rate that all of them bear easily.
 
-import { interleave, type Measure, medians, type Row, type Run, ratio, type Sample, subjectOf, targetOf } from './measure.ts';
+import {
+  interleave,
+  type Measure,
+  medians,
+  type Row,
+  type Run,
+  ratio,
+  type Sample,
+  subjectOf,
+  targetOf,
+} from './measure.ts';
 
 const REQUESTS_PER_SECOND = 2000;
 
@@ -48,9 +58,17 @@ export const addedLatency: Measure = {
   },
 };
 
-function latencyRow(run: Run, id: string, quantile: string, goal: number, latency: Readonly<Record<string, number>>): Row {
+function latencyRow(
+  run: Run,
+  id: string,
+  quantile: string,
+  goal: number,
+  latency: Readonly<Record<string, number>>,
+): Row {
   const base = latency.direct ?? 0;
-  const added = Object.fromEntries(Object.entries(latency).map(([name, us]) => [name, name === 'direct' ? us : us - base]));
+  const added = Object.fromEntries(
+    Object.entries(latency).map(([name, us]) => [name, name === 'direct' ? us : us - base]),
+  );
   const [ours, nginx] = [added[subjectOf(run)], added.nginx];
   return {
     id,

@@ -1,4 +1,5 @@
-// R1 and R2: what auto routing adds of its own to a request, without the time of the classifier, and whether preparing large conversations keeps anybody waiting.
+// R1 and R2: what auto routing adds of its own to a request, without the time of the classifier, and whether preparing
+// large conversations keeps anybody waiting.
 
 import { AUTO_MODEL, type Product, ROUTED_REPLY } from '../harness/product.ts';
 import type { FixedRateJob, Target } from '../load/job.ts';
@@ -30,7 +31,9 @@ function targetFor(product: Product, way: Way, body: string): Target {
   const target = targetOf(product, ROUTED_REPLY, body, 1024);
   if (way === 'named') return target;
   const routed = { ...target, model: AUTO_MODEL };
-  return way === 'new turn' ? { ...routed, freshHeader: SESSION } : { ...routed, headers: { ...target.headers, [SESSION]: 'bench' } };
+  return way === 'new turn'
+    ? { ...routed, freshHeader: SESSION }
+    : { ...routed, headers: { ...target.headers, [SESSION]: 'bench' } };
 }
 
 interface Taken {
@@ -44,7 +47,8 @@ interface Taken {
 async function addedBy(run: Run, product: Product, body: string): Promise<Row[]> {
   const taken: Record<Way, Taken[]> = { named: [], 'known turn': [], 'new turn': [] };
   for (let round = 0; round < run.rounds; round++) {
-    for (const way of round % 2 === 0 ? WAYS : WAYS.toReversed()) taken[way].push(await take(run, product, targetFor(product, way, body), RATES[body] ?? 1));
+    for (const way of round % 2 === 0 ? WAYS : WAYS.toReversed())
+      taken[way].push(await take(run, product, targetFor(product, way, body), RATES[body] ?? 1));
   }
   return (['known turn', 'new turn'] as const).map((way) => {
     const pairs = taken[way].map((one, round) => [one, taken.named[round] as Taken] as const);
@@ -66,11 +70,20 @@ async function addedBy(run: Run, product: Product, body: string): Promise<Row[]>
 }
 
 async function take(run: Run, product: Product, target: Target, requestsPerSecond: number): Promise<Taken> {
-  const job: FixedRateJob = { kind: 'rate', target, requestsPerSecond, warmupMs: run.warmupMs, durationMs: run.windowMs * 2 };
+  const job: FixedRateJob = {
+    kind: 'rate',
+    target,
+    requestsPerSecond,
+    warmupMs: run.warmupMs,
+    durationMs: run.windowMs * 2,
+  };
   const before = await classifierOf(product);
   const { result, cpuNs } = await sample(run.load, product, job);
   const after = await classifierOf(product);
-  if (result.errors > 0) throw new Error(`${target.model}, ${target.body}: ${result.errors} errors, first: ${result.firstErrors.join('; ')}`);
+  if (result.errors > 0)
+    throw new Error(
+      `${target.model}, ${target.body}: ${result.errors} errors, first: ${result.firstErrors.join('; ')}`,
+    );
   const calls = after.calls - before.calls;
   return {
     p50: result.latencyUs.p50,
@@ -82,7 +95,10 @@ async function take(run: Run, product: Product, target: Target, requestsPerSecon
 
 async function classifierOf(product: Product): Promise<{ calls: number; seconds: number }> {
   const metrics = await product.metrics();
-  return { calls: valueOf(metrics, 'tollgate_classifier_seconds_count'), seconds: valueOf(metrics, 'tollgate_classifier_seconds_sum') };
+  return {
+    calls: valueOf(metrics, 'tollgate_classifier_seconds_count'),
+    seconds: valueOf(metrics, 'tollgate_classifier_seconds_sum'),
+  };
 }
 
 function valueOf(metrics: string, name: string): number {
@@ -90,7 +106,10 @@ function valueOf(metrics: string, name: string): number {
   return line === undefined ? 0 : Number(line.slice(line.lastIndexOf(' ') + 1));
 }
 
-/** Small requests beside conversations of a megabyte, one after the other: those that are prepared, and the same bytes to a model that they name. */
+/**
+ * Small requests beside conversations of a megabyte, one after the other: those that are prepared, and the same bytes
+ * to a model that they name.
+ */
 async function waitsBeside(run: Run, product: Product): Promise<Row[]> {
   const rows: Row[] = [];
   for (const body of ['1m', 'unbroken-run-1m']) {
@@ -110,9 +129,17 @@ async function waitsBeside(run: Run, product: Product): Promise<Row[]> {
             warmupMs: run.warmupMs,
             durationMs: run.windowMs,
           }),
-          run.background.run({ kind: 'closed', target, connections: 1, thinkMs: PAUSE_BETWEEN_BODIES_MS, warmupMs: run.warmupMs, durationMs: run.windowMs }),
+          run.background.run({
+            kind: 'closed',
+            target,
+            connections: 1,
+            thinkMs: PAUSE_BETWEEN_BODIES_MS,
+            warmupMs: run.warmupMs,
+            durationMs: run.windowMs,
+          }),
         ]);
-        if (large.errors > 0) throw new Error(`${body}, ${way}: ${large.errors} errors, first: ${large.firstErrors.join('; ')}`);
+        if (large.errors > 0)
+          throw new Error(`${body}, ${way}: ${large.errors} errors, first: ${large.firstErrors.join('; ')}`);
         if (way === 'new turn') prepared += large.requests;
         worst[way]?.push(bystanders.latencyUs.p99 / 1000);
         delays[way]?.push(1000 * valueOf(await product.metrics(), 'tollgate_event_loop_delay_max_seconds'));

@@ -1,5 +1,5 @@
-// P16: what a bystander waits beside an attack over what it waits without, in the same run: unknown keys, heads that declare a large body, slow bodies, one
-// tenant's changes, and a jobs process that stands still.
+// P16: what a bystander waits beside an attack over what it waits without, in the same run: unknown keys, heads that
+// declare a large body, slow bodies, one tenant's changes, and a jobs process that stands still.
 
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -40,12 +40,14 @@ export const bystander: Measure = {
   ids: ['P16'],
   async run(run) {
     if (run.product === null) return [];
-    // An installation of its own: what an attack leaves behind is in no other measure's way, and nobody else stops its jobs.
+    // An installation of its own: what an attack leaves behind is in no other measure's way, and nobody else stops its
+    // jobs.
     const product = await startProduct(run.direct.port);
     if (product === null) return [];
     try {
       const rows: Row[] = [];
-      for (const [name, begin] of Object.entries(ATTACKS)) rows.push(...(await measureBeside(run, product, name, begin)));
+      for (const [name, begin] of Object.entries(ATTACKS))
+        rows.push(...(await measureBeside(run, product, name, begin)));
       return rows;
     } finally {
       await product.stop();
@@ -59,7 +61,12 @@ interface Taken {
   readonly refused: number;
 }
 
-async function measureBeside(run: Run, product: Product, name: string, begin: (product: Product) => Attack): Promise<Row[]> {
+async function measureBeside(
+  run: Run,
+  product: Product,
+  name: string,
+  begin: (product: Product) => Attack,
+): Promise<Row[]> {
   const without: Taken[] = [];
   const beside: Taken[] = [];
   let did = '';
@@ -124,7 +131,9 @@ function floodUnknownKeys({ port }: Product): Attack {
     FLOOD_CONNECTIONS,
     async () => {
       sent += 1;
-      await call({ port, path: GENERATION, agent, token: `tg-unknown-${sent}-${'x'.repeat(30)}`, body }).catch(() => sleep(10, null));
+      await call({ port, path: GENERATION, agent, token: `tg-unknown-${sent}-${'x'.repeat(30)}`, body }).catch(() =>
+        sleep(10, null),
+      );
     },
     () => `${sent} requests with unknown keys`,
   );
@@ -200,7 +209,12 @@ async function ownerToken(port: number): Promise<string> {
   };
   const organization = `/v1/admin/organizations/${await idIn('/v1/admin/organizations')}`;
   const path = `${organization}/members/${await idIn(`${organization}/members`)}/tokens`;
-  const { text } = await call({ port, path, token: ADMIN_TOKEN, body: JSON.stringify({ name: 'benchmark', lifetime_seconds: 3_600 }) });
+  const { text } = await call({
+    port,
+    path,
+    token: ADMIN_TOKEN,
+    body: JSON.stringify({ name: 'benchmark', lifetime_seconds: 3_600 }),
+  });
   const token = /"(?:token|secret)":"([^"]+)"/.exec(text)?.[1];
   if (token === undefined) throw new Error(`${path}: ${text.slice(0, 200)}`);
   return token;
@@ -225,7 +239,14 @@ interface Call {
   readonly body?: string;
 }
 
-async function call({ port, path, token, method = 'POST', agent, body }: Call): Promise<{ readonly status: number; readonly text: string }> {
+async function call({
+  port,
+  path,
+  token,
+  method = 'POST',
+  agent,
+  body,
+}: Call): Promise<{ readonly status: number; readonly text: string }> {
   const headers = {
     authorization: `Bearer ${token}`,
     'content-type': 'application/json',

@@ -1,16 +1,34 @@
-// P1 to P3, P5, P6, P9: CPU per request and requests per second of one process, each proxy driven until its core is full.
+// P1 to P3, P5, P6, P9: CPU per request and requests per second of one process, each proxy driven until its core is
+// full.
 
 import type { StubReply } from '../harness/proxies.ts';
-import { interleave, type Measure, median, medians, type Row, type Run, ratio, type Sample, subjectOf, targetOf } from './measure.ts';
+import {
+  interleave,
+  type Measure,
+  median,
+  medians,
+  type Row,
+  type Run,
+  ratio,
+  type Sample,
+  subjectOf,
+  targetOf,
+} from './measure.ts';
 
 const REPLY: StubReply = 'json/1024';
 const REPLY_BYTES = 1024;
-/** Below this share the proxy was not the bottleneck, and a proxy that idles between requests pays for waking up: the row says so. */
+/**
+ * Below this share the proxy was not the bottleneck, and a proxy that idles between requests pays for waking up: the
+ * row says so.
+ */
 const SATURATION_MIN = 0.85;
 /** Portkey answers about a thousand requests a second: more connections would only time out. */
 const PORTKEY_CONNECTIONS = 16;
 
-/** Each round of the run is so many here, of windows as much shorter: a busy machine is another one after two seconds, and the halves of a pair must meet the same. */
+/**
+ * Each round of the run is so many here, of windows as much shorter: a busy machine is another one after two seconds,
+ * and the halves of a pair must meet the same.
+ */
 const ROUNDS_IN_ONE = 3;
 
 const SIZES = [
@@ -24,7 +42,12 @@ const cpuUs = (sample: Sample): number => sample.cpuNs / sample.result.requests 
 export const cpuPerRequest: Measure = {
   ids: ['P1', 'P2', 'P3', 'P5', 'P6', 'P9'],
   async run(run) {
-    const closer: Run = { ...run, rounds: run.rounds * ROUNDS_IN_ONE, windowMs: run.windowMs / ROUNDS_IN_ONE, warmupMs: run.warmupMs / ROUNDS_IN_ONE };
+    const closer: Run = {
+      ...run,
+      rounds: run.rounds * ROUNDS_IN_ONE,
+      windowMs: run.windowMs / ROUNDS_IN_ONE,
+      warmupMs: run.warmupMs / ROUNDS_IN_ONE,
+    };
     const rows: Row[] = [];
     for (const size of SIZES) rows.push(...(await measureSize(closer, size)));
     return rows;
@@ -43,7 +66,9 @@ async function measureSize(run: Run, { id, body, connections }: (typeof SIZES)[n
   }));
   const cpu = medians(samples, cpuUs);
   const subject = subjectOf(run);
-  const unfilled = [...samples].filter(([, taken]) => median(taken.map((sample) => sample.saturation)) < SATURATION_MIN).map(([name]) => name);
+  const unfilled = [...samples]
+    .filter(([, taken]) => median(taken.map((sample) => sample.saturation)) < SATURATION_MIN)
+    .map(([name]) => name);
   const row: Row = {
     id,
     what: `CPU per request, ${body} request, core full`,
@@ -55,7 +80,9 @@ async function measureSize(run: Run, { id, body, connections }: (typeof SIZES)[n
   };
   const rows: Row[] = [unfilled.length === 0 ? row : { ...row, note: `core not full: ${unfilled.join(', ')}` }];
   if (id !== 'P1') return rows;
-  const perSecond = Object.fromEntries([...samples].map(([name, taken]) => [name, Math.max(...taken.map((sample) => sample.result.requestsPerSecond))]));
+  const perSecond = Object.fromEntries(
+    [...samples].map(([name, taken]) => [name, Math.max(...taken.map((sample) => sample.result.requestsPerSecond))]),
+  );
   rows.push(
     {
       id: 'P5',
@@ -71,7 +98,8 @@ async function measureSize(run: Run, { id, body, connections }: (typeof SIZES)[n
       what: 'requests per second of one process, best round',
       unit: '/s',
       values: perSecond,
-      figure: perSecond[subject] === undefined || perSecond.nginx === undefined ? null : perSecond[subject] / perSecond.nginx,
+      figure:
+        perSecond[subject] === undefined || perSecond.nginx === undefined ? null : perSecond[subject] / perSecond.nginx,
       goal: 0.5,
       goalIs: 'at least',
     },

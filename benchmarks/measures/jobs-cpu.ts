@@ -28,7 +28,17 @@ export const jobsCpu: Measure = {
     });
     const idleNs = await untilIdle(product.jobsPid);
     const us = (cpuNs(product.jobsPid) - before - idleNs) / (result.requests * RECORDS_PER_REQUEST) / 1000;
-    return [{ id: 'P14', what: 'jobs: CPU per shipped record', unit: 'µs', values: { tollgate: us }, figure: us, goal: null, goalIs: 'at most' }];
+    return [
+      {
+        id: 'P14',
+        what: 'jobs: CPU per shipped record',
+        unit: 'µs',
+        values: { tollgate: us },
+        figure: us,
+        goal: null,
+        goalIs: 'at most',
+      },
+    ];
   },
 };
 

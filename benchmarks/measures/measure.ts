@@ -47,14 +47,25 @@ export interface Sample {
   readonly result: JobResult;
   /** CPU of the proxy's processes while measuring. */
   readonly cpuNs: number;
-  /** Share of the window in which the proxy ran or waited for its core: near 1 when it is the bottleneck, whatever else the machine does. */
+  /**
+   * Share of the window in which the proxy ran or waited for its core: near 1 when it is the bottleneck, whatever else
+   * the machine does.
+   */
   readonly saturation: number;
 }
 
 type MeasuredJob = ClosedLoopJob | FixedRateJob;
 
-/** Runs one job against one proxy and reads the proxy's CPU at both ends of the measuring window; `onMeasuring` is called at its beginning. */
-export async function sample(load: LoadClient, proxy: Proxy, job: MeasuredJob, onMeasuring: () => void = () => {}): Promise<Sample> {
+/**
+ * Runs one job against one proxy and reads the proxy's CPU at both ends of the measuring window; `onMeasuring` is
+ * called at its beginning.
+ */
+export async function sample(
+  load: LoadClient,
+  proxy: Proxy,
+  job: MeasuredJob,
+  onMeasuring: () => void = () => {},
+): Promise<Sample> {
   let cpuStart = 0;
   let waitStart = 0;
   let startedAtMs = 0;
@@ -70,13 +81,18 @@ export async function sample(load: LoadClient, proxy: Proxy, job: MeasuredJob, o
 }
 
 /**
- * So long a load passes before the first window that counts: what it meets for the first time is compiled again behind it, and V8 lets a young generation
- * grow by what survives, anew after each pause. The product's first window of P1 held 0.7 s of compiling and 47 small collections where later ones have 20.
+ * So long a load passes before the first window that counts: what it meets for the first time is compiled again behind
+ * it, and V8 lets a young generation grow by what survives, anew after each pause. The product's first window of P1
+ * held 0.7 s of compiling and 47 small collections where later ones have 20.
  */
 const PASSED_BEFORE_MS = 3_000;
 
 /** Samples by proxy name: each round visits every proxy, and every other round in the opposite order. */
-export async function interleave(run: Run, proxies: readonly Proxy[], makeJob: (proxy: Proxy) => MeasuredJob): Promise<ReadonlyMap<string, readonly Sample[]>> {
+export async function interleave(
+  run: Run,
+  proxies: readonly Proxy[],
+  makeJob: (proxy: Proxy) => MeasuredJob,
+): Promise<ReadonlyMap<string, readonly Sample[]>> {
   const samples = new Map<string, Sample[]>(proxies.map((proxy) => [proxy.name, []]));
   for (const proxy of proxies) await run.load.run({ ...makeJob(proxy), warmupMs: 0, durationMs: PASSED_BEFORE_MS });
   for (let round = 0; round < run.rounds; round++) {
@@ -104,19 +120,29 @@ export function targetOf(proxy: Proxy, reply: StubReply, body: string, replyByte
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
-  return sorted.length % 2 === 1 ? (sorted[middle] ?? Number.NaN) : ((sorted[middle - 1] ?? Number.NaN) + (sorted[middle] ?? Number.NaN)) / 2;
+  return sorted.length % 2 === 1
+    ? (sorted[middle] ?? Number.NaN)
+    : ((sorted[middle - 1] ?? Number.NaN) + (sorted[middle] ?? Number.NaN)) / 2;
 }
 
 /** The median of one figure over each proxy's samples. */
-export function medians(samples: ReadonlyMap<string, readonly Sample[]>, figure: (sample: Sample) => number): Record<string, number> {
+export function medians(
+  samples: ReadonlyMap<string, readonly Sample[]>,
+  figure: (sample: Sample) => number,
+): Record<string, number> {
   return Object.fromEntries([...samples].map(([name, taken]) => [name, median(taken.map(figure))]));
 }
 
 /**
- * The median of one proxy's figure over another's, round by round: what slows the machine for a while slows both halves of a pair.
- * null when one of the two is not part of this run.
+ * The median of one proxy's figure over another's, round by round: what slows the machine for a while slows both halves
+ * of a pair. null when one of the two is not part of this run.
  */
-export function ratio(samples: ReadonlyMap<string, readonly Sample[]>, name: string, base: string, figure: (sample: Sample) => number): number | null {
+export function ratio(
+  samples: ReadonlyMap<string, readonly Sample[]>,
+  name: string,
+  base: string,
+  figure: (sample: Sample) => number,
+): number | null {
   const [taken, baseTaken] = [samples.get(name), samples.get(base)];
   if (taken === undefined || baseTaken === undefined) return null;
   return median(taken.map((sample, round) => figure(sample) / figure(baseTaken[round] as Sample)));

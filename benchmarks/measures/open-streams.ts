@@ -26,7 +26,8 @@ export const openStreams: Measure = {
       if (proxy !== undefined) costs.set(name, await measureProxy(run, proxy));
     }
     const ours = costs.get(subjectOf(run));
-    const values = (figure: (cost: Cost) => number): Record<string, number> => Object.fromEntries([...costs].map(([name, cost]) => [name, figure(cost)]));
+    const values = (figure: (cost: Cost) => number): Record<string, number> =>
+      Object.fromEntries([...costs].map(([name, cost]) => [name, figure(cost)]));
     const rows: Row[] = [
       {
         id: 'P10',
@@ -85,12 +86,17 @@ async function measureProxy(run: Run, proxy: Proxy): Promise<Cost> {
   const withStreams: number[] = [];
   for (let round = 0; round < run.rounds; round++) without.push(await requests());
   const loadedBytes = residentBytes(proxy);
-  const held = await run.background.hold({ kind: 'hold', target: targetOf(proxy, 'events/1000/1/30000', 'stream', null), streams: STREAMS });
+  const held = await run.background.hold({
+    kind: 'hold',
+    target: targetOf(proxy, 'events/1000/1/30000', 'stream', null),
+    streams: STREAMS,
+  });
   await sleep(run.warmupMs);
   const openBytes = residentBytes(proxy);
   for (let round = 0; round < run.rounds; round++) withStreams.push(await requests());
   const { errors, firstErrors } = await held.release();
-  if (errors > 0) console.log(`  ! ${proxy.name}: ${errors} errors while holding streams, first: ${firstErrors.join('; ')}`);
+  if (errors > 0)
+    console.log(`  ! ${proxy.name}: ${errors} errors while holding streams, first: ${firstErrors.join('; ')}`);
   await sleep(500);
   return {
     withoutUs: median(without),

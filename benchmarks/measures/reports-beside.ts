@@ -1,5 +1,5 @@
-// R3: what a request waits longer while the jobs process answers one report of the platform after the other: where the system places the two as it
-// likes, and where both have the same core alone.
+// R3: what a request waits longer while the jobs process answers one report of the platform after the other: where the
+// system places the two as it likes, and where both have the same core alone.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -69,10 +69,13 @@ async function measureBeside(run: Run, product: Product, placement: Placement): 
     for (const way of round % 2 === 0 ? WAYS : WAYS.toReversed()) taken[way].push(await take(run, product, way));
   }
   const reportMs = taken.beside.flatMap((one) => one.reportMs);
-  const lag = [0, 1].map((store) => `${(median(taken.beside.map(({ lagBytes }) => lagBytes[store] ?? 0)) / 1e6).toFixed(2)} MB`);
+  const lag = [0, 1].map(
+    (store) => `${(median(taken.beside.map(({ lagBytes }) => lagBytes[store] ?? 0)) / 1e6).toFixed(2)} MB`,
+  );
   const note = `${reportMs.length} reports over ${FACTS} facts, each ${median(reportMs).toFixed(0)} ms; meanwhile unposted ${lag.join(', not yet facts ')}`;
   return (['p50', 'p99'] as const).map((quantile) => {
-    const added = (through: Way, without: Way): number[] => taken[through].map((one, round) => one[quantile] - (taken[without][round] as Taken)[quantile]);
+    const added = (through: Way, without: Way): number[] =>
+      taken[through].map((one, round) => one[quantile] - (taken[without][round] as Taken)[quantile]);
     const [alone, beside] = [added('alone', 'direct'), added('beside', 'directBeside')];
     return {
       id: 'R3',
@@ -130,15 +133,24 @@ function askReports(product: Product): { stop(): Promise<readonly number[]> } {
 }
 
 async function askReport(port: number): Promise<void> {
-  const call = request({ host: '127.0.0.1', port, path: REPORT, headers: { authorization: `Bearer ${ADMIN_TOKEN}` }, agent: false });
+  const call = request({
+    host: '127.0.0.1',
+    port,
+    path: REPORT,
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+    agent: false,
+  });
   call.end();
   const [response] = (await once(call, 'response')) as [IncomingMessage];
   const body = await buffer(response);
-  if (response.statusCode !== 200) throw new Error(`the report: ${response.statusCode} ${body.toString().slice(0, 200)}`);
+  if (response.statusCode !== 200)
+    throw new Error(`the report: ${response.statusCode} ${body.toString().slice(0, 200)}`);
 }
 
 /** Whether postings and facts keep up. */
 async function lagOf(product: Product): Promise<number[]> {
   const metrics = await product.metrics();
-  return ['postgres', 'clickhouse'].map((store) => Number(new RegExp(`^tollgate_spool_lag_bytes\\{destination="${store}"\\} (\\S+)`, 'm').exec(metrics)?.[1]));
+  return ['postgres', 'clickhouse'].map((store) =>
+    Number(new RegExp(`^tollgate_spool_lag_bytes\\{destination="${store}"\\} (\\S+)`, 'm').exec(metrics)?.[1]),
+  );
 }

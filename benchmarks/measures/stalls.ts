@@ -8,7 +8,9 @@ import { type Measure, median, type Row, type Run, sample, subjectOf, targetOf }
 /** The bystanders: small requests at this rate, one of which is always about to be delayed. */
 const BYSTANDERS_PER_SECOND = 1000;
 const PAUSE_BETWEEN_BODIES_MS = 100;
-/** Direct too: what the machine, the stub and the load generator make a bystander wait is in every other figure as well. */
+/**
+ * Direct too: what the machine, the stub and the load generator make a bystander wait is in every other figure as well.
+ */
 const NAMES = ['direct', 'nginx', 'bare', 'tollgate'];
 
 interface Stall {
@@ -22,11 +24,15 @@ export const stalls: Measure = {
   ids: ['P12'],
   async run(run) {
     const proxies = [run.direct, ...run.proxies.values()].filter((proxy) => NAMES.includes(proxy.name));
-    const taken = new Map(MEGABYTE_BODIES.map((body) => [body, new Map<string, Stall[]>(proxies.map(({ name }) => [name, []]))]));
-    // A round visits every body before the next begins: a busy half minute then spoils one round of each kind, and the median does without it.
+    const taken = new Map(
+      MEGABYTE_BODIES.map((body) => [body, new Map<string, Stall[]>(proxies.map(({ name }) => [name, []]))]),
+    );
+    // A round visits every body before the next begins: a busy half minute then spoils one round of each kind, and the
+    // median does without it.
     for (let round = 0; round < run.rounds; round++) {
       for (const [body, byProxy] of taken) {
-        for (const proxy of round % 2 === 0 ? proxies : proxies.toReversed()) byProxy.get(proxy.name)?.push(await stallOf(run, proxy, body));
+        for (const proxy of round % 2 === 0 ? proxies : proxies.toReversed())
+          byProxy.get(proxy.name)?.push(await stallOf(run, proxy, body));
       }
     }
     return [...taken].map(([body, byProxy]) => rowOf(body, byProxy, subjectOf(run)));
@@ -34,8 +40,12 @@ export const stalls: Measure = {
 };
 
 function rowOf(body: string, byProxy: ReadonlyMap<string, readonly Stall[]>, subject: string): Row {
-  const values = Object.fromEntries([...byProxy].map(([name, stalls]) => [name, median(stalls.map(({ worstMs }) => worstMs))]));
-  const cpu = [...byProxy].filter(([name]) => name !== 'direct').map(([name, stalls]) => `${name} ${median(stalls.map(({ cpuMs }) => cpuMs)).toFixed(2)}`);
+  const values = Object.fromEntries(
+    [...byProxy].map(([name, stalls]) => [name, median(stalls.map(({ worstMs }) => worstMs))]),
+  );
+  const cpu = [...byProxy]
+    .filter(([name]) => name !== 'direct')
+    .map(([name, stalls]) => `${name} ${median(stalls.map(({ cpuMs }) => cpuMs)).toFixed(2)}`);
   return {
     id: 'P12',
     what: `longest wait of a bystander, ${body}`,

@@ -1,7 +1,18 @@
-// P4 and P13: CPU per stream event and how late an event reaches the client, paced and in bursts, at the same load for every proxy.
+// P4 and P13: CPU per stream event and how late an event reaches the client, paced and in bursts, at the same load for
+// every proxy.
 
 import type { StubReply } from '../harness/proxies.ts';
-import { interleave, type Measure, medians, type Row, type Run, ratio, type Sample, subjectOf, targetOf } from './measure.ts';
+import {
+  interleave,
+  type Measure,
+  medians,
+  type Row,
+  type Run,
+  ratio,
+  type Sample,
+  subjectOf,
+  targetOf,
+} from './measure.ts';
 
 interface StreamLoad {
   readonly reply: StubReply;
@@ -23,7 +34,11 @@ export const streamEvents: Measure = {
   },
 };
 
-async function measureStreams(run: Run, { reply, streams, what, goal }: StreamLoad, withLatency: boolean): Promise<Row[]> {
+async function measureStreams(
+  run: Run,
+  { reply, streams, what, goal }: StreamLoad,
+  withLatency: boolean,
+): Promise<Row[]> {
   const proxies = [...run.proxies.values()].filter((proxy) => proxy.name !== 'portkey' || withLatency);
   const samples = await interleave(run, withLatency ? [run.direct, ...proxies] : proxies, (proxy) => ({
     kind: 'closed',
@@ -38,7 +53,15 @@ async function measureStreams(run: Run, { reply, streams, what, goal }: StreamLo
   const cpu = medians(samples, cpuUs);
   delete cpu.direct;
   const rows: Row[] = [
-    { id: 'P4', what: `CPU per event, ${what}`, unit: 'µs', values: cpu, figure: ratio(samples, subject, 'nginx', cpuUs), goal, goalIs: 'at most' },
+    {
+      id: 'P4',
+      what: `CPU per event, ${what}`,
+      unit: 'µs',
+      values: cpu,
+      figure: ratio(samples, subject, 'nginx', cpuUs),
+      goal,
+      goalIs: 'at most',
+    },
   ];
   if (!withLatency) return rows;
   for (const [quantile, most] of [

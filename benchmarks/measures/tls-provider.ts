@@ -1,4 +1,5 @@
-// P15: CPU per request over TLS to a provider with 5 ms of latency, and connections opened to it per 1,000 requests, also where it answers at once.
+// P15: CPU per request over TLS to a provider with 5 ms of latency, and connections opened to it per 1,000 requests,
+// also where it answers at once.
 
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -8,7 +9,18 @@ import { LOAD_CORE } from '../harness/cores.ts';
 import { startProduct } from '../harness/product.ts';
 import { type Proxy, type StubReply, startNginx } from '../harness/proxies.ts';
 import type { ClosedLoopJob } from '../load/job.ts';
-import { type Measure, median, medians, type Row, type Run, ratio, reportErrors, type Sample, sample, targetOf } from './measure.ts';
+import {
+  type Measure,
+  median,
+  medians,
+  type Row,
+  type Run,
+  ratio,
+  reportErrors,
+  type Sample,
+  sample,
+  targetOf,
+} from './measure.ts';
 
 const STUB = fileURLToPath(new URL('../stub/tls-provider-stub.ts', import.meta.url));
 const CERTIFICATE = fileURLToPath(new URL('../../test/support/tls/localhost-certificate.pem', import.meta.url));
@@ -19,8 +31,8 @@ const CONNECTIONS_PER_1000_MAX = 5;
 const PASSED_BEFORE_MS = 2_000;
 
 /**
- * Clients that pause between their requests: behind a latency no proxy is the bottleneck, so CPU is compared at nearly equal load, and as many requests are
- * open at the most as there are clients, whatever else the machine does.
+ * Clients that pause between their requests: behind a latency no proxy is the bottleneck, so CPU is compared at nearly
+ * equal load, and as many requests are open at the most as there are clients, whatever else the machine does.
  */
 const SIZES = [
   { body: '1k', connections: 64, thinkMs: 25, goal: 2 },
@@ -57,7 +69,12 @@ export const tlsProvider: Measure = {
   },
 };
 
-async function measureSize(run: Run, stubPort: number, proxies: readonly Proxy[], size: (typeof SIZES)[number]): Promise<Row[]> {
+async function measureSize(
+  run: Run,
+  stubPort: number,
+  proxies: readonly Proxy[],
+  size: (typeof SIZES)[number],
+): Promise<Row[]> {
   const samples = await sampleAll(run, stubPort, proxies, { ...size, reply: 'json/1024/5' });
   const perSecond = Object.entries(medians(samples, ({ result }) => result.requestsPerSecond));
   const row: Row = {
@@ -74,7 +91,12 @@ async function measureSize(run: Run, stubPort: number, proxies: readonly Proxy[]
 }
 
 function connectionsRow(what: string, samples: ReadonlyMap<string, readonly TlsSample[]>): Row {
-  const values = Object.fromEntries([...samples].map(([name, taken]) => [name, median(taken.map(({ opened, result }) => (opened / result.requests) * 1_000))]));
+  const values = Object.fromEntries(
+    [...samples].map(([name, taken]) => [
+      name,
+      median(taken.map(({ opened, result }) => (opened / result.requests) * 1_000)),
+    ]),
+  );
   return {
     id: 'P15',
     what: `connections opened per 1,000 requests, ${what}`,
@@ -93,7 +115,12 @@ interface Load {
   readonly thinkMs: number;
 }
 
-async function sampleAll(run: Run, stubPort: number, proxies: readonly Proxy[], load: Load): Promise<ReadonlyMap<string, readonly TlsSample[]>> {
+async function sampleAll(
+  run: Run,
+  stubPort: number,
+  proxies: readonly Proxy[],
+  load: Load,
+): Promise<ReadonlyMap<string, readonly TlsSample[]>> {
   const samples = new Map<string, TlsSample[]>(proxies.map(({ name }) => [name, []]));
   const jobOf = (proxy: Proxy): ClosedLoopJob => ({
     kind: 'closed',
@@ -121,7 +148,14 @@ async function sampleAll(run: Run, stubPort: number, proxies: readonly Proxy[], 
 
 function acceptedConnections(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    const asked = request({ host: '127.0.0.1', servername: 'localhost', port, path: '/connections', agent: false, ca: readFileSync(CERTIFICATE) });
+    const asked = request({
+      host: '127.0.0.1',
+      servername: 'localhost',
+      port,
+      path: '/connections',
+      agent: false,
+      ca: readFileSync(CERTIFICATE),
+    });
     asked.on('response', (response) => {
       let text = '';
       response.on('data', (chunk: Buffer) => {

@@ -1,4 +1,5 @@
-// Measures the small things that every request pays for, or every refused one: ids, counting, rating, rendering. Nanoseconds, median of rounds.
+// Measures the small things that every request pays for, or every refused one: ids, counting, rating, rendering.
+// Nanoseconds, median of rounds.
 
 import { formatUsdJsonNumber } from '../../src/domain/money/format.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
@@ -24,7 +25,9 @@ function measure(name: string, work: () => unknown): void {
     iterations *= 2;
     elapsedMs = timeOf(work, iterations);
   }
-  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, iterations) * 1e6) / iterations).sort((one, other) => one - other);
+  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, iterations) * 1e6) / iterations).sort(
+    (one, other) => one - other,
+  );
   const median = rounds[ROUNDS >> 1] as number;
   const least = rounds[0] as number;
   console.log(`${name.padEnd(58)} ${median.toFixed(0).padStart(9)} ns   (least ${least.toFixed(0)})`);
@@ -46,7 +49,14 @@ const latency = registry
   .histogram('bench_seconds', 'B.', [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30], ['api'])
   .labels('chat_completions');
 const context = { requestId: null, publicUrl: 'http://127.0.0.1:8080' };
-const price = { version: '1', input: picoUsd(1_250_000n), cachedInput: picoUsd(125_000n), cacheWrite: null, output: picoUsd(10_000_000n), image: null };
+const price = {
+  version: '1',
+  input: picoUsd(1_250_000n),
+  cachedInput: picoUsd(125_000n),
+  cacheWrite: null,
+  output: picoUsd(10_000_000n),
+  image: null,
+};
 const raw = { inputTokens: 1234, cachedInputTokens: 1000, outputTokens: 567, reasoningTokens: 100 };
 const checked = checkUsage(raw, NO_USAGE_BOUNDS);
 if (!checked.ok) throw new Error('the sample usage is good');
@@ -58,15 +68,29 @@ measure('counter increment', () => counter.increment());
 measure('histogram observe, 12 buckets', () => latency.observe(0.02));
 measure('check usage', () => checkUsage(raw, NO_USAGE_BOUNDS));
 measure('settle', () =>
-  settle({ outcome: 'completed', usage: checked.usage, usageSource: 'reported', price, billed: true, authorizedAmount: picoUsd(10n ** 12n) }),
+  settle({
+    outcome: 'completed',
+    usage: checked.usage,
+    usageSource: 'reported',
+    price,
+    billed: true,
+    authorizedAmount: picoUsd(10n ** 12n),
+  }),
 );
 measure('format money', () => formatUsdJsonNumber(18_750_000n));
 measure('render refusal: unauthorized', () => renderRefusal({ kind: 'unauthorized' }, 'openai', context).body);
-measure('render refusal: unknown model', () => renderRefusal({ kind: 'unknown_model', model: 'no/such-model' }, 'openai', context).body);
-measure('render refusal: insufficient credit, flat', () => renderRefusal({ kind: 'insufficient_credit' }, 'openai', context).body);
+measure(
+  'render refusal: unknown model',
+  () => renderRefusal({ kind: 'unknown_model', model: 'no/such-model' }, 'openai', context).body,
+);
+measure(
+  'render refusal: insufficient credit, flat',
+  () => renderRefusal({ kind: 'insufficient_credit' }, 'openai', context).body,
+);
 measure(
   'render refusal: rate limit, dialect',
-  () => renderRefusal({ kind: 'rate_limit', retryAfterMs: 1500 }, 'openai', { ...context, admissionForm: 'dialect' }).body,
+  () =>
+    renderRefusal({ kind: 'rate_limit', retryAfterMs: 1500 }, 'openai', { ...context, admissionForm: 'dialect' }).body,
 );
 measure('cut long runs, 64 KB of prose', () => cutLongRuns(text64k));
 measure('metrics text of this registry', () => registry.render());

@@ -1,7 +1,8 @@
-// Measures the scan of a multipart form: what an image edit with three photographs costs, and what an attacker could make it cost.
+// Measures the scan of a multipart form: what an image edit with three photographs costs, and what an attacker could
+// make it cost.
 
 import { randomFillSync } from 'node:crypto';
-import { type FormFault, type ScannedForm, scanMultipart } from '../../src/data-plane/dialects/multipart-scan.ts';
+import { type FormFault, type ScannedForm, scanMultipart } from '../../src/generation/request/multipart-scan.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
 const ROUNDS = 41;
@@ -18,7 +19,12 @@ function field(name: string, value: string): Buffer {
 }
 
 function file(name: string, content: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(`Content-Disposition: form-data; name="${name}"; filename="photo.png"\r\nContent-Type: image/png\r\n\r\n`), content]);
+  return Buffer.concat([
+    Buffer.from(
+      `Content-Disposition: form-data; name="${name}"; filename="photo.png"\r\nContent-Type: image/png\r\n\r\n`,
+    ),
+    content,
+  ]);
 }
 
 function form(boundary: string, parts: readonly Buffer[]): Buffer {
@@ -28,7 +34,11 @@ function form(boundary: string, parts: readonly Buffer[]): Buffer {
 
 function edit(name: string, boundary: string, content: (bytes: number) => Buffer, bytes: number): Sample {
   const images = Array.from({ length: 3 }, () => file('image[]', content(Math.floor(bytes / 3))));
-  return { name, boundary, body: form(boundary, [field('model', 'openai/image-x'), field('prompt', 'a cat'), ...images, field('n', '1')]) };
+  return {
+    name,
+    boundary,
+    body: form(boundary, [field('model', 'openai/image-x'), field('prompt', 'a cat'), ...images, field('n', '1')]),
+  };
 }
 
 const random = (bytes: number): Buffer => randomFillSync(Buffer.alloc(bytes));
@@ -44,8 +54,16 @@ const samples: readonly Sample[] = [
   edit('4 MB of almost the boundary', BROWSER, repeat(`\r\n--${BROWSER.slice(0, -1)}`), 4 * MB),
   edit('4 MB of almost the longest boundary', `${LONGEST}b`, repeat(`--${LONGEST}a`), 4 * MB),
   edit('4 MB of almost a boundary of equal letters', `b${LONGEST}`, repeat(`--c${LONGEST}`), 4 * MB),
-  { name: '256 parts with 500 bytes of headers', boundary: 'b', body: form('b', Array<Buffer>(256).fill(field(`x${'y'.repeat(450)}`, '1'))) },
-  { name: '16 parts with 8 KB of spaces in a header', boundary: 'b', body: form('b', Array<Buffer>(16).fill(field('x"; y="z"'.padEnd(8000), '1'))) },
+  {
+    name: '256 parts with 500 bytes of headers',
+    boundary: 'b',
+    body: form('b', Array<Buffer>(256).fill(field(`x${'y'.repeat(450)}`, '1'))),
+  },
+  {
+    name: '16 parts with 8 KB of spaces in a header',
+    boundary: 'b',
+    body: form('b', Array<Buffer>(16).fill(field('x"; y="z"'.padEnd(8000), '1'))),
+  },
 ];
 
 for (const { name, body, boundary } of samples) {
@@ -55,7 +73,8 @@ for (const { name, body, boundary } of samples) {
     found = scanMultipart(body, `multipart/form-data; boundary=${boundary}`);
     return systemClock.monotonicMs() - startMs;
   }).sort((one, other) => one - other);
-  const verdict = found !== null && 'fault' in found ? (found as FormFault).fault : `${(found as ScannedForm | null)?.parts} parts`;
+  const verdict =
+    found !== null && 'fault' in found ? (found as FormFault).fault : `${(found as ScannedForm | null)?.parts} parts`;
   console.log(
     `${name.padEnd(52)} ${(roundsMs[ROUNDS >> 1] as number).toFixed(3).padStart(8)} ms   (most ${(roundsMs.at(-1) as number).toFixed(3)})   ${verdict}`,
   );

@@ -1,4 +1,5 @@
-// Measures what preparing a conversation costs (spec 4.11), in the thread that asks and through the worker pool, by size and shape of the body.
+// Measures what preparing a conversation costs (spec 4.11), in the thread that asks and through the worker pool, by
+// size and shape of the body.
 
 import { prepareConversation } from '../../src/domain/routing/conversation/prepare-conversation.ts';
 import type { PreparedConversation } from '../../src/domain/routing/conversation/prepared-conversation.ts';
@@ -11,21 +12,33 @@ const ROUNDS = 9;
 const ROUND_BYTES = 8 * 1024 * 1024;
 const CALLS_MAX = 1000;
 
-/** An agent's conversation of about so many bytes: a system prompt of a third of it, then turns of a question, a call, a result and an answer. */
+/**
+ * An agent's conversation of about so many bytes: a system prompt of a third of it, then turns of a question, a call, a
+ * result and an answer.
+ */
 function conversation(bytes: number): Buffer {
   const prose = 'The quick brown fox reads the ledger, and "quotes" it:\n\tline by line. '.repeat(6);
-  const messages: unknown[] = [{ role: 'system', content: prose.repeat(Math.ceil(bytes / 3 / prose.length)).slice(0, bytes / 3) }];
+  const messages: unknown[] = [
+    { role: 'system', content: prose.repeat(Math.ceil(bytes / 3 / prose.length)).slice(0, bytes / 3) },
+  ];
   let left = bytes - bytes / 3;
   for (let turn = 0; left > 0; turn++) {
     const question = `<system-reminder>\n${prose}\n</system-reminder>\nWhat does step ${turn} of the plan do?`;
-    messages.push({ role: 'user', content: [{ type: 'text', text: question.slice(-Math.max(60, Math.min(question.length, left))) }] });
+    messages.push({
+      role: 'user',
+      content: [{ type: 'text', text: question.slice(-Math.max(60, Math.min(question.length, left))) }],
+    });
     if (left > 600) {
       messages.push({
         role: 'assistant',
         content: null,
         tool_calls: [{ id: `c${turn}`, type: 'function', function: { name: 'read', arguments: '{"path":"a"}' } }],
       });
-      messages.push({ role: 'tool', tool_call_id: `c${turn}`, content: prose.repeat(8).slice(0, Math.max(40, left - 600)) });
+      messages.push({
+        role: 'tool',
+        tool_call_id: `c${turn}`,
+        content: prose.repeat(8).slice(0, Math.max(40, left - 600)),
+      });
       messages.push({ role: 'assistant', content: prose.slice(0, 200) });
     }
     left -= JSON.stringify(messages.slice(-4)).length;
@@ -66,14 +79,22 @@ const pool = new WorkerPool({
 async function inPool(body: Buffer): Promise<PreparedConversation> {
   const copy = new Uint8Array(body);
   const options = { bytes: copy.byteLength, deadlineMs: 10_000, transfer: [copy.buffer] };
-  const result = await pool.run<PreparedConversation>('prepare-conversation', { api: 'chat_completions', body: copy }, options);
+  const result = await pool.run<PreparedConversation>(
+    'prepare-conversation',
+    { api: 'chat_completions', body: copy },
+    options,
+  );
   if (!result.ok) throw new Error(result.reason);
   return result.value;
 }
 
-const median = (values: readonly number[]): number => values.toSorted((one, other) => one - other)[values.length >> 1] as number;
+const median = (values: readonly number[]): number =>
+  values.toSorted((one, other) => one - other)[values.length >> 1] as number;
 
-/** Wall time of the work itself; CPU of the process per call, all threads; CPU of this thread per call, which is what the event loop pays. */
+/**
+ * Wall time of the work itself; CPU of the process per call, all threads; CPU of this thread per call, which is what
+ * the event loop pays.
+ */
 async function measure(body: Buffer): Promise<string> {
   const calls = Math.max(3, Math.min(CALLS_MAX, Math.floor(ROUND_BYTES / body.byteLength)));
   const own: number[] = [];
@@ -98,6 +119,7 @@ async function measure(body: Buffer): Promise<string> {
 
 const startMs = systemClock.monotonicMs();
 console.log(`${'CPU, µs per call'.padEnd(32)}${'bytes'.padStart(10)}   in-thread   in-pool  its loop`);
-for (const [name, body] of BODIES) console.log(`${name.padEnd(32)}${String(body.byteLength).padStart(10)}  ${await measure(body)}`);
+for (const [name, body] of BODIES)
+  console.log(`${name.padEnd(32)}${String(body.byteLength).padStart(10)}  ${await measure(body)}`);
 console.log(`${((systemClock.monotonicMs() - startMs) / 1000).toFixed(0)} s`);
 await pool.close();

@@ -1,5 +1,6 @@
-// Measures reports over many facts on the embedded ClickHouse: a window of 92 days for one organization and for the platform, listings, how fast facts
-// are inserted while reports run, and the memory of the process. `node benchmarks/micro/reports.bench.ts [millions of facts, 10]`; takes minutes.
+// Measures reports over many facts on the embedded ClickHouse: a window of 92 days for one organization and for the
+// platform, listings, how fast facts are inserted while reports run, and the memory of the process. `node
+// benchmarks/micro/reports.bench.ts [millions of facts, 10]`; takes minutes.
 
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,7 +12,7 @@ import { type ClickHouseClient, createClickHouse, selectRows } from '../../src/s
 import { insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { migrateClickHouse } from '../../src/storage/clickhouse/migrate.ts';
 import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
-import type { ReportQuestion, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { generateFacts } from '../../test/support/fact-generator.ts';
@@ -25,9 +26,11 @@ const INSERTED_FACTS = 1_000;
 const INSERTING_MS = 15_000;
 
 const WINDOW = { ...FACTS_WINDOW, granularity: 'day' as const, timeZone: 'Europe/Berlin' };
-const organization = (index: number): ReportScope => ({ organizationId: `00000000-0000-4000-8000-${String(index).padStart(12, '0')}` });
+const organization = (index: number): ReportScope => ({
+  organizationId: `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
+});
 
-function questionOf(scope: ReportScope, window: ReportQuestion['window'] = WINDOW): ReportQuestion {
+function questionOf(scope: ReportScope, window: ReportParams['window'] = WINDOW): ReportParams {
   return { scope, filters: {}, window };
 }
 
@@ -48,7 +51,9 @@ async function timed(name: string, run: () => Promise<unknown>): Promise<void> {
   }
   const list = (values: readonly number[]): string => values.map((value) => value.toFixed(0).padStart(6)).join('');
   // On a busy machine the CPU says more than the clock.
-  console.log(`${name.padEnd(62)} ${list(taken.map(({ ms }) => ms))} ms, CPU ${list(taken.map(({ cpuMs }) => cpuMs))} ms`);
+  console.log(
+    `${name.padEnd(62)} ${list(taken.map(({ ms }) => ms))} ms, CPU ${list(taken.map(({ cpuMs }) => cpuMs))} ms`,
+  );
 }
 
 /** Reports one after the other while facts are inserted: how many of them, and how often the event loop was held. */
@@ -84,7 +89,9 @@ try {
   await migrateClickHouse(client, join(import.meta.dirname, '../../deploy/clickhouse'));
   const startMs = performance.now();
   await fillFacts(client, FACTS);
-  console.log(`${FACTS} facts made in ${((performance.now() - startMs) / 1000).toFixed(0)} s; ${residentMb()} MB resident`);
+  console.log(
+    `${FACTS} facts made in ${((performance.now() - startMs) / 1000).toFixed(0)} s; ${residentMb()} MB resident`,
+  );
   // Background merges go on for a while.
   await sleep(20_000);
   const parts = await selectRows(
@@ -100,20 +107,38 @@ try {
   console.log(`largest organization: ${largest?.facts} facts; ${residentMb()} MB resident`);
   mostMb = 0;
   const noCorrections = { recentCorrections: false };
-  await timed('routing report, 92 days, largest organization', () => routingReport(client, { ...questionOf(organization(0)), recentCorrections: true }));
-  await timed('routing report, 92 days, middling organization', () => routingReport(client, { ...questionOf(organization(30)), recentCorrections: true }));
-  await timed('routing report, 3 days by hour, largest organization', () =>
-    routingReport(client, { ...questionOf(organization(0), { ...WINDOW, fromMs: WINDOW.untilMs - 3 * DAY_MS, granularity: 'hour' }), ...noCorrections }),
+  await timed('routing report, 92 days, largest organization', () =>
+    routingReport(client, { ...questionOf(organization(0)), recentCorrections: true }),
   );
-  await timed('routing report, 92 days, platform', () => routingReport(client, { ...questionOf({ organizationId: null }), ...noCorrections }));
+  await timed('routing report, 92 days, middling organization', () =>
+    routingReport(client, { ...questionOf(organization(30)), recentCorrections: true }),
+  );
+  await timed('routing report, 3 days by hour, largest organization', () =>
+    routingReport(client, {
+      ...questionOf(organization(0), { ...WINDOW, fromMs: WINDOW.untilMs - 3 * DAY_MS, granularity: 'hour' }),
+      ...noCorrections,
+    }),
+  );
+  await timed('routing report, 92 days, platform', () =>
+    routingReport(client, { ...questionOf({ organizationId: null }), ...noCorrections }),
+  );
   await timed('usage summary, 30 days, largest organization', () =>
     usageSummary(client, questionOf(organization(0), { ...WINDOW, fromMs: WINDOW.untilMs - 30 * DAY_MS })),
   );
   await timed('usage by day, 92 days, largest organization', () => usageDaily(client, questionOf(organization(0))));
-  await timed('listing, first page of 50, largest organization', () => listRequests(client, { ...questionOf(organization(0)), limit: 50, cursor: null }));
-  await timed('listing, first page of 50, platform', () => listRequests(client, { ...questionOf({ organizationId: null }), limit: 50, cursor: null }));
+  await timed('listing, first page of 50, largest organization', () =>
+    listRequests(client, { ...questionOf(organization(0)), limit: 50, cursor: null }),
+  );
+  await timed('listing, first page of 50, platform', () =>
+    listRequests(client, { ...questionOf({ organizationId: null }), limit: 50, cursor: null }),
+  );
   await timed('listing, tag that few have, page of 50, small organization', () =>
-    listRequests(client, { ...questionOf(organization(250)), filters: { tag: 'ci', status: 'error' }, limit: 50, cursor: null }),
+    listRequests(client, {
+      ...questionOf(organization(250)),
+      filters: { tag: 'ci', status: 'error' },
+      limit: 50,
+      cursor: null,
+    }),
   );
   console.log(`${residentMb()} MB resident now, ${mostMb} MB at most while reading`);
   console.log(`alone: ${await insertBeside(client, null)}`);

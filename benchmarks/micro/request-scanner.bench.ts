@@ -1,9 +1,10 @@
-// Measures the request scanner against JSON.parse on bodies of 1 KB to 1 MB: what coding agents send, and what an attacker would.
+// Measures the request scanner against JSON.parse on bodies of 1 KB to 1 MB: what coding agents send, and what an
+// attacker would.
 
 import { isUtf8 } from 'node:buffer';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { sharedAssets } from '../../test/support/shared-assets.ts';
 
 const CODE = [
@@ -25,7 +26,14 @@ const CODE = [
 function chat(bytes: number, text = CODE): string {
   const messages = [{ role: 'system', content: 'You are a careful programmer. Answer in short sentences.' }];
   const body = () =>
-    JSON.stringify({ model: 'coder-large', stream: true, stream_options: { include_usage: true }, messages, temperature: 0.2, max_tokens: 4096 });
+    JSON.stringify({
+      model: 'coder-large',
+      stream: true,
+      stream_options: { include_usage: true },
+      messages,
+      temperature: 0.2,
+      max_tokens: 4096,
+    });
   const perMessage = Math.max(200, Math.min(24_000, bytes / 4));
   while (body().length < bytes) {
     const room = Math.max(20, Math.min(perMessage, bytes - body().length - 40));
@@ -60,13 +68,26 @@ function bodies(): [string, string][] {
     ['1 MB', MB],
   ] as const)
     list.push([`chat with code ${label}`, chat(bytes)]);
-  list.push(['chat with prose 256 KB', chat(262_144, 'The quick brown fox jumps over the lazy dog and nobody minds. ')]);
+  list.push([
+    'chat with prose 256 KB',
+    chat(262_144, 'The quick brown fox jumps over the lazy dog and nobody minds. '),
+  ]);
   list.push(['chat in Chinese 256 KB', chat(87_000, '请用简短的句子回答下面的问题并给出理由。')]);
   list.push([
     'image as base64 1 MB',
     JSON.stringify({
       model: 'm',
-      messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'iVBORw0KGgoAAAANSUhEUgAA'.repeat(MB / 24)}` } }] }],
+      messages: [
+        {
+          role: 'user',
+          content: [
+            {
+              type: 'image_url',
+              image_url: { url: `data:image/png;base64,${'iVBORw0KGgoAAAANSUhEUgAA'.repeat(MB / 24)}` },
+            },
+          ],
+        },
+      ],
     }),
   ]);
   list.push([
@@ -78,7 +99,11 @@ function bodies(): [string, string][] {
           type: 'function',
           function: {
             name: `tool_${index}`,
-            parameters: { type: 'object', properties: { path: { type: 'string', description: 'A path' } }, required: ['path'] },
+            parameters: {
+              type: 'object',
+              properties: { path: { type: 'string', description: 'A path' } },
+              required: ['path'],
+            },
           },
         })),
       },
@@ -89,12 +114,21 @@ function bodies(): [string, string][] {
   const nest = `${'['.repeat(254)}${']'.repeat(254)},`;
   list.push(['! brackets to depth 256, 1 MB', repeated(MB, '{"a":[', () => nest, '0]}')]);
   list.push(['! top-level keys, 1 MB', repeated(MB, '{', (index) => `"k${dice(index)}":1,`, '"z":1}')]);
-  list.push(['! top-level keys of control length, 1 MB', repeated(MB, '{', (index) => `"abc${10 + (dice(index) % 89)}":${dice(index)},`, '"z":1}')]);
+  list.push([
+    '! top-level keys of control length, 1 MB',
+    repeated(MB, '{', (index) => `"abc${10 + (dice(index) % 89)}":${dice(index)},`, '"z":1}'),
+  ]);
   list.push(['! escaped keys, 1 MB', repeated(MB, '{', () => '"\\u006d\\u006fde\\u006c_":1,', '"z":1}')]);
   list.push(['! integers, 1 MB', repeated(MB, '{"a":[', (index) => `${dice(index)},`, '0]}')]);
-  list.push(['! decimals, 1 MB', repeated(MB, '{"a":[', (index) => `-${dice(index)}.${dice(index + 3)}e-${dice(index + 5)},`, '0]}')]);
+  list.push([
+    '! decimals, 1 MB',
+    repeated(MB, '{"a":[', (index) => `-${dice(index)}.${dice(index + 3)}e-${dice(index + 5)},`, '0]}'),
+  ]);
   list.push(['! one number, 1 MB', `{"a":${'7'.repeat(MB)}}`]);
-  list.push(['! every token, shuffled, 1 MB', repeated(MB, '{"a":[', (index) => TOKENS[dice(index) % TOKENS.length] ?? '', '0]}')]);
+  list.push([
+    '! every token, shuffled, 1 MB',
+    repeated(MB, '{"a":[', (index) => TOKENS[dice(index) % TOKENS.length] ?? '', '0]}'),
+  ]);
   list.push(['! only \\uXXXX, 1 MB', `{"a":"${'\\u00e9'.repeat(MB / 6)}"}`]);
   list.push([
     '! mixed escapes, 1 MB',
@@ -102,14 +136,20 @@ function bodies(): [string, string][] {
   ]);
   list.push(['! only backslashes, 1 MB', `{"a":"${'\\\\'.repeat(MB / 2)}"}`]);
   list.push(['! empty strings, 1 MB', repeated(MB, '{"a":[', () => '"",', '0]}')]);
-  list.push(['! strings of 0 to 96 bytes, 1 MB', repeated(MB, '{"a":[', (index) => `"${'s'.repeat(dice(index))}",`, '0]}')]);
+  list.push([
+    '! strings of 0 to 96 bytes, 1 MB',
+    repeated(MB, '{"a":[', (index) => `"${'s'.repeat(dice(index))}",`, '0]}'),
+  ]);
   list.push(['! white space, 1 MB', `{"a":1${' \n'.repeat(MB / 2)}}`]);
   const agents = sharedAssets('agents');
   for (const name of agents === null ? [] : readdirSync(agents)) {
     if (!/claude-code.*turn1-req2|codex.*turn1-req2|opencode.*main|cline/.test(name) || agents === null) continue;
     const recorded: unknown = JSON.parse(readFileSync(join(agents, name), 'utf8'));
     if (typeof recorded === 'object' && recorded !== null && 'body' in recorded)
-      list.push([`agent ${name.replace('.json', '')}`, typeof recorded.body === 'string' ? recorded.body : JSON.stringify(recorded.body)]);
+      list.push([
+        `agent ${name.replace('.json', '')}`,
+        typeof recorded.body === 'string' ? recorded.body : JSON.stringify(recorded.body),
+      ]);
   }
   return list;
 }
@@ -118,7 +158,10 @@ function bodies(): [string, string][] {
 function measure(run: () => void, budgetMs: number): number {
   const once = process.hrtime.bigint();
   run();
-  const calls = Math.max(1, Math.min(20_000, Math.round((budgetMs * 1e6) / 15 / Number(process.hrtime.bigint() - once + 1n))));
+  const calls = Math.max(
+    1,
+    Math.min(20_000, Math.round((budgetMs * 1e6) / 15 / Number(process.hrtime.bigint() - once + 1n))),
+  );
   const rounds: number[] = [];
   for (let round = 0; round < 15; round++) {
     const start = process.hrtime.bigint();

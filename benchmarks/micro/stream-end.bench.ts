@@ -1,10 +1,11 @@
-// Measures what every chunk of a stream pays for the watch on its end, and every reply for the reading of its usage. Nanoseconds, median of rounds.
+// Measures what every chunk of a stream pays for the watch on its end, and every reply for the reading of its usage.
+// Nanoseconds, median of rounds.
 
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
-import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
-import { messages } from '../../src/data-plane/dialects/messages.ts';
-import { responses } from '../../src/data-plane/dialects/responses.ts';
-import { RelayedBytes } from '../../src/data-plane/relay/relayed-bytes.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { messages } from '../../src/generation/dialects/messages.ts';
+import { responses } from '../../src/generation/dialects/responses.ts';
+import { RelayedBytes } from '../../src/generation/reply/relayed-bytes.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
 const ROUNDS = 21;
@@ -16,8 +17,12 @@ let kept = 0;
 function measure(name: string, work: (round: number) => unknown): void {
   let iterations = 1;
   while (timeOf(work, iterations) < ROUND_MS) iterations *= 2;
-  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, iterations) * 1e6) / iterations).sort((one, other) => one - other);
-  console.log(`${name.padEnd(66)} ${(rounds[ROUNDS >> 1] as number).toFixed(0).padStart(8)} ns   (least ${(rounds[0] as number).toFixed(0)})`);
+  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, iterations) * 1e6) / iterations).sort(
+    (one, other) => one - other,
+  );
+  console.log(
+    `${name.padEnd(66)} ${(rounds[ROUNDS >> 1] as number).toFixed(0).padStart(8)} ns   (least ${(rounds[0] as number).toFixed(0)})`,
+  );
 }
 
 function timeOf(work: (round: number) => unknown, iterations: number): number {
@@ -26,7 +31,8 @@ function timeOf(work: (round: number) => unknown, iterations: number): number {
   return systemClock.monotonicMs() - startMs;
 }
 
-const event = (name: string, data: object): string => `event: ${name}\ndata: ${JSON.stringify({ type: name, ...data })}\n\n`;
+const event = (name: string, data: object): string =>
+  `event: ${name}\ndata: ${JSON.stringify({ type: name, ...data })}\n\n`;
 
 const CHAT_CHUNK = `data: ${JSON.stringify({
   id: 'chatcmpl-0123456789',
@@ -62,7 +68,9 @@ function halves(text: string): string[] {
 measureChunks('chat: an ordinary chunk', chatCompletions, [CHAT_CHUNK]);
 measureChunks('responses: an ordinary chunk', responses, [RESPONSES_CHUNK]);
 measureChunks('messages: an ordinary chunk', messages, [MESSAGES_CHUNK]);
-measureChunks('responses: data without an event line', responses, [RESPONSES_CHUNK.slice(RESPONSES_CHUNK.indexOf('data:'))]);
+measureChunks('responses: data without an event line', responses, [
+  RESPONSES_CHUNK.slice(RESPONSES_CHUNK.indexOf('data:')),
+]);
 measureChunks('chat: an event in halves', chatCompletions, halves(CHAT_CHUNK));
 measureChunks('responses: an event in halves', responses, halves(RESPONSES_CHUNK));
 measureChunks('responses: one byte', responses, RESPONSES_CHUNK.split(''));
@@ -71,10 +79,17 @@ measureChunks('responses: 64 KB of one event', responses, ['x'.repeat(65_536)]);
 function measureUsage(name: string, dialect: Dialect, reply: string): void {
   const relayed = new RelayedBytes();
   relayed.append(Buffer.from(reply));
-  measure(`${name} (${reply.length} bytes)`, () => dialect.readUsage({ beginning: relayed.beginning(), end: relayed.end(), cut: false }));
+  measure(`${name} (${reply.length} bytes)`, () =>
+    dialect.readUsage({ beginning: relayed.beginning(), end: relayed.end(), cut: false }),
+  );
 }
 
-const CHAT_USAGE = { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9, prompt_tokens_details: { cached_tokens: 0 } };
+const CHAT_USAGE = {
+  prompt_tokens: 7,
+  completion_tokens: 2,
+  total_tokens: 9,
+  prompt_tokens_details: { cached_tokens: 0 },
+};
 const TYPED_USAGE = {
   input_tokens: 7,
   input_tokens_details: { cached_tokens: 0 },
@@ -87,17 +102,26 @@ const TOOLS = Array.from({ length: 40 }, (_, index) => ({
   parameters: { properties: { usage: { type: 'string' } }, required: ['usage'] },
 }));
 
-measureUsage('chat body: usage', chatCompletions, JSON.stringify({ id: 'x', choices: [{ message: { content: 'word '.repeat(400) } }], usage: CHAT_USAGE }));
+measureUsage(
+  'chat body: usage',
+  chatCompletions,
+  JSON.stringify({ id: 'x', choices: [{ message: { content: 'word '.repeat(400) } }], usage: CHAT_USAGE }),
+);
 measureUsage(
   'chat body: usage before a long answer',
   chatCompletions,
   JSON.stringify({ usage: CHAT_USAGE, choices: [{ message: { content: 'word '.repeat(40_000) } }] }),
 );
-measureUsage('chat stream: usage', chatCompletions, `${CHAT_CHUNK.repeat(200)}data: ${JSON.stringify({ choices: [], usage: CHAT_USAGE })}\n\ndata: [DONE]\n\n`);
+measureUsage(
+  'chat stream: usage',
+  chatCompletions,
+  `${CHAT_CHUNK.repeat(200)}data: ${JSON.stringify({ choices: [], usage: CHAT_USAGE })}\n\ndata: [DONE]\n\n`,
+);
 measureUsage(
   'responses stream: usage of an event with 40 tools before it',
   responses,
-  RESPONSES_CHUNK.repeat(200) + event('response.completed', { response: { tools: TOOLS, usage: TYPED_USAGE, user: null, metadata: {} } }),
+  RESPONSES_CHUNK.repeat(200) +
+    event('response.completed', { response: { tools: TOOLS, usage: TYPED_USAGE, user: null, metadata: {} } }),
 );
 measureUsage(
   'messages stream: usage',

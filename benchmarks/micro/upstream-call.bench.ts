@@ -1,11 +1,11 @@
-// Measures our HTTP/1.1 client: what the reading of a reply costs (nanoseconds), and a whole call on a kept connection (microseconds of this process's CPU),
-// with the head written into the room before the body and without.
+// Measures our HTTP/1.1 client: what the reading of a reply costs (nanoseconds), and a whole call on a kept connection
+// (microseconds of this process's CPU), with the head written into the room before the body and without.
 
-import { forwardedHeaders } from '../../src/data-plane/relay/header-policy.ts';
-import { ReplyReader } from '../../src/data-plane/relay/http1/reply-reader.ts';
-import { type BodyInRoom, requestHead, type UpstreamRequest } from '../../src/data-plane/relay/http1/request-head.ts';
-import { type ReplyListener, UpstreamOrigin } from '../../src/data-plane/relay/upstream.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { forwardedHeaders } from '../../src/upstream/header-policy.ts';
+import { ReplyReader } from '../../src/upstream/http1/reply-reader.ts';
+import { type BodyInRoom, requestHead, type UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
+import { type ReplyListener, UpstreamOrigin } from '../../src/upstream/origin.ts';
 import { startNodeServer } from '../harness/child-server.ts';
 
 const ROUNDS = 15;
@@ -19,8 +19,12 @@ let kept = 0;
 function measure(name: string, work: () => number): void {
   let iterations = 1;
   while (timeOf(work, iterations) < ROUND_MS) iterations *= 2;
-  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, iterations) * 1e6) / iterations).sort((one, other) => one - other);
-  console.log(`${name.padEnd(66)} ${(rounds[ROUNDS >> 1] as number).toFixed(0).padStart(8)} ns   (least ${(rounds[0] as number).toFixed(0)})`);
+  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, iterations) * 1e6) / iterations).sort(
+    (one, other) => one - other,
+  );
+  console.log(
+    `${name.padEnd(66)} ${(rounds[ROUNDS >> 1] as number).toFixed(0).padStart(8)} ns   (least ${(rounds[0] as number).toFixed(0)})`,
+  );
 }
 
 function timeOf(work: () => number, iterations: number): number {
@@ -60,9 +64,18 @@ function measureChunks(name: string, chunks: string): void {
 
 const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`;
 
-measureReply('a reply of known length, ten headers, 1 KB', `HTTP/1.1 200 OK\r\n${HEADERS}content-length: 1000\r\n\r\n${'x'.repeat(1_000)}`);
-measureReply('a reply in one chunk, ten headers, 1 KB', `HTTP/1.1 200 OK\r\n${HEADERS}transfer-encoding: chunked\r\n\r\n${chunk(1_000)}0\r\n\r\n`);
-measureReply('a reply with two headers and no body', 'HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 0\r\n\r\n');
+measureReply(
+  'a reply of known length, ten headers, 1 KB',
+  `HTTP/1.1 200 OK\r\n${HEADERS}content-length: 1000\r\n\r\n${'x'.repeat(1_000)}`,
+);
+measureReply(
+  'a reply in one chunk, ten headers, 1 KB',
+  `HTTP/1.1 200 OK\r\n${HEADERS}transfer-encoding: chunked\r\n\r\n${chunk(1_000)}0\r\n\r\n`,
+);
+measureReply(
+  'a reply with two headers and no body',
+  'HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 0\r\n\r\n',
+);
 measureChunks('a stream: one event', chunk(250));
 measureChunks('a stream: 16 events', chunk(250).repeat(16));
 measureChunks('a stream: chunks of one byte', chunk(1).repeat(1_000));
@@ -78,10 +91,18 @@ const CLIENT_HEADERS = [
   'user-agent',
   'OpenAI/JS 6.1.0',
 ];
-const REQUEST: UpstreamRequest = { method: 'POST', path: '/json/1000/v1/chat/completions', headers: CLIENT_HEADERS, body: Buffer.alloc(1_000) };
+const REQUEST: UpstreamRequest = {
+  method: 'POST',
+  path: '/json/1000/v1/chat/completions',
+  headers: CLIENT_HEADERS,
+  body: Buffer.alloc(1_000),
+};
 measure('the head of a request', () => requestHead(REQUEST, 'api.provider.example')?.length ?? 0);
 
-/** As the OpenAI client of JavaScript sends them; in one text, of which each request cuts its own strings as the front does. */
+/**
+ * As the OpenAI client of JavaScript sends them; in one text, of which each request cuts its own strings as the front
+ * does.
+ */
 const SDK_HEADERS = Buffer.from(
   'host|127.0.0.1:8080|accept|application/json|content-type|application/json|user-agent|OpenAI/JS 6.0.0|x-stainless-retry-count|0|x-stainless-lang|js|' +
     'x-stainless-package-version|6.0.0|x-stainless-os|Linux|x-stainless-arch|x64|x-stainless-runtime|node|x-stainless-runtime-version|v22.1.0|' +
@@ -111,14 +132,21 @@ function writeHead(clientHeaders: string[]): number {
 
 let keys = 0;
 measure("the head of an SDK's request from its headers, written", () => writeHead(cutHeaders()));
-measure('the same with an idempotency key, another each time', () => writeHead([...cutHeaders(), 'idempotency-key', `stainless-node-retry-${keys++}`]));
+measure('the same with an idempotency key, another each time', () =>
+  writeHead([...cutHeaders(), 'idempotency-key', `stainless-node-retry-${keys++}`]),
+);
 
 async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, roomBytes: number): Promise<number> {
   let left = CALLS;
   let open = 0;
   const ended = Promise.withResolvers<void>();
   const bodies = Array.from({ length: CALLS_AT_ONCE }, (): BodyInRoom => {
-    return { buffer: Buffer.alloc(roomBytes + bodyBytes, 'b'), start: roomBytes, end: roomBytes + bodyBytes, slab: null };
+    return {
+      buffer: Buffer.alloc(roomBytes + bodyBytes, 'b'),
+      start: roomBytes,
+      end: roomBytes + bodyBytes,
+      slab: null,
+    };
   });
   const next = (body: BodyInRoom): void => {
     if (left === 0) {

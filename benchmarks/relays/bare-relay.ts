@@ -1,6 +1,7 @@
-// The honest floor: a relay on uWebSockets.js and undici that does nothing but relay. No keys, no scan, no metering; only what makes a relay
-// fast is here: a free list of single-connection clients, one cork for head and first bytes, and the chunks of one tick sent together.
-// Run: node benchmarks/relays/bare-relay.ts <upstream origin> [port]. It prints the port it listens on and ends when its parent does.
+// The honest floor: a relay on uWebSockets.js and undici that does nothing but relay. No keys, no scan, no metering;
+// only what makes a relay fast is here: a free list of single-connection clients, one cork for head and first bytes,
+// and the chunks of one tick sent together. Run: node benchmarks/relays/bare-relay.ts <upstream origin> [port]. It
+// prints the port it listens on and ends when its parent does.
 
 import { App, type HttpResponse, us_socket_local_port as localPort } from 'uWebSockets.js';
 import { Client, type Dispatcher } from 'undici';
@@ -12,7 +13,15 @@ if (upstreamOrigin === undefined) throw new Error('usage: bare-relay.ts <upstrea
 const freeClients: Client[] = [];
 
 function takeClient(): Client {
-  return freeClients.pop() ?? new Client(upstreamOrigin as string, { pipelining: 1, bodyTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 60_000 });
+  return (
+    freeClients.pop() ??
+    new Client(upstreamOrigin as string, {
+      pipelining: 1,
+      bodyTimeout: 0,
+      headersTimeout: 60_000,
+      keepAliveTimeout: 60_000,
+    })
+  );
 }
 
 class RelayHandler implements Dispatcher.DispatchHandler {
@@ -42,7 +51,11 @@ class RelayHandler implements Dispatcher.DispatchHandler {
     this.#controller?.abort(new Error('the client left'));
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Record<string, string | string[] | undefined>): void {
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
     this.#status = status;
     this.#contentType = String(headers['content-type']);
     this.#requestId = String(headers['x-request-id']);
@@ -111,7 +124,10 @@ class RelayHandler implements Dispatcher.DispatchHandler {
 const app = App();
 app.post('/*', (response, request) => {
   const path = request.getUrl();
-  const headers = { 'content-type': request.getHeader('content-type'), authorization: request.getHeader('authorization') };
+  const headers = {
+    'content-type': request.getHeader('content-type'),
+    authorization: request.getHeader('authorization'),
+  };
   const client = takeClient();
   const handler = new RelayHandler(response, client);
   const parts: Buffer[] = [];

@@ -1,11 +1,12 @@
-// Our own HTTP front and upstream client with every feature of the product off: what P9 divides by. No keys, no scan, no splice, no metering.
-// Run: node benchmarks/relays/front-only.ts <upstream origin> [port]. It prints the port it listens on and ends when its parent does.
+// Our own HTTP front and upstream client with every feature of the product off: what P9 divides by. No keys, no scan,
+// no splice, no metering. Run: node benchmarks/relays/front-only.ts <upstream origin> [port]. It prints the port it
+// listens on and ends when its parent does.
 
-import { type ReplyHeaders, replyHeader } from '../../src/data-plane/relay/http1/reply-head.ts';
-import { type Slab, SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
-import { type ReplyListener, type UpstreamCall, UpstreamOrigin } from '../../src/data-plane/relay/upstream.ts';
 import type { BodySink, ClientWatch, Exchange } from '../../src/http/exchange.ts';
 import { Server } from '../../src/http/server.ts';
+import { type Slab, SlabPool } from '../../src/platform/slab-pool.ts';
+import { type ReplyHeaders, replyHeader } from '../../src/upstream/http1/reply-head.ts';
+import { type ReplyListener, type UpstreamCall, UpstreamOrigin } from '../../src/upstream/origin.ts';
 import { endWithParent } from '../harness/end-with-parent.ts';
 import { freePort } from '../harness/proxies.ts';
 
@@ -53,7 +54,12 @@ class PlainRelay implements ReplyListener, BodySink, ClientWatch {
   onReplyStart(status: number, headers: ReplyHeaders): void {
     this.#status = status;
     this.#knownLength = replyHeader(headers, 'content-length') !== undefined;
-    this.#headers = ['content-type', replyHeader(headers, 'content-type') ?? '', 'x-request-id', replyHeader(headers, 'x-request-id') ?? ''];
+    this.#headers = [
+      'content-type',
+      replyHeader(headers, 'content-type') ?? '',
+      'x-request-id',
+      replyHeader(headers, 'x-request-id') ?? '',
+    ];
   }
 
   onReplyData(chunk: Buffer): void {

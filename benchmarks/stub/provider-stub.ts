@@ -1,4 +1,5 @@
-// A very fast stand-in for a provider: fixed JSON replies and event streams chosen by the path's prefix, which every proxy under test passes on.
+// A very fast stand-in for a provider: fixed JSON replies and event streams chosen by the path's prefix, which every
+// proxy under test passes on.
 //   /json/<bytes>/...                           a chat completion of that many bytes
 //   .../v1/systemone                            typed answers for a router, whatever the prefix
 //   /events/<events>/<group>/<intervalMs>/...   a stream that sends a group of events back to back, each its own send, every interval
@@ -81,7 +82,8 @@ function startStream(stream: Stream): void {
     tick = Math.floor(performance.now() / TICK_MS);
     ticker = setInterval(runTicks, TICK_MS);
   }
-  // The first event goes with the head. Then each stream has its own phase, so that the groups of all streams do not fall into one tick.
+  // The first event goes with the head. Then each stream has its own phase, so that the groups of all streams do not
+  // fall into one tick.
   stream.eventsLeft--;
   stream.response.write(stampedEvent());
   phase = (phase + 1) % stream.intervalMs;
@@ -106,7 +108,13 @@ app.post('/*', (response, request) => {
   const [, kind, size, groupSize, intervalMs] = url.split('/');
   const isQuestion = url.endsWith('/v1/systemone');
   const isJson = kind === 'json';
-  const stream: Stream = { response, eventsLeft: Number(size), groupSize: Number(groupSize), intervalMs: Number(intervalMs), closed: false };
+  const stream: Stream = {
+    response,
+    eventsLeft: Number(size),
+    groupSize: Number(groupSize),
+    intervalMs: Number(intervalMs),
+    closed: false,
+  };
   response.onAborted(() => {
     if (!stream.closed && !isJson) openStreams--;
     stream.closed = true;

@@ -2,7 +2,10 @@
 
 const STAMP_DIGITS = 16;
 
-/** Marks the send time of an event: nanoseconds of the machine's monotonic clock, so that another process on the machine can subtract. */
+/**
+ * Marks the send time of an event: nanoseconds of the machine's monotonic clock, so that another process on the machine
+ * can subtract.
+ */
 export const STAMP_MARK = '"ns":"';
 
 const EVENT_HEAD =
@@ -25,7 +28,8 @@ export function chatCompletionBody(bytes: number): Uint8Array {
     '{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"stub","choices":[{"index":0,"message":{"role":"assistant","content":"';
   const tail =
     '"},"finish_reason":"stop"}],"usage":{"prompt_tokens":250,"completion_tokens":200,"total_tokens":450,"prompt_tokens_details":{"cached_tokens":0}}}';
-  const filler = 'The function returns early when the list is empty.\\n\\n```ts\\nif (items.length === 0) return \\"none\\";\\n```\\n';
+  const filler =
+    'The function returns early when the list is empty.\\n\\n```ts\\nif (items.length === 0) return \\"none\\";\\n```\\n';
   const room = bytes - head.length - tail.length;
   const whole = filler.repeat(Math.floor(room / filler.length));
   return Buffer.from(head + whole + ' '.repeat(room - whole.length) + tail, 'latin1');

@@ -1,7 +1,9 @@
-// A provider behind TLS: fixed chat completions, after a latency or at once, and a count of the connections it accepted.
+// A provider behind TLS: fixed chat completions, after a latency or at once, and a count of the connections it
+// accepted.
 //   /json/<bytes>/<latencyMs>/...   a chat completion of that many bytes after so long; without a latency at once
 //   GET /connections                how many connections it accepted so far
-// Run: node benchmarks/stub/tls-provider-stub.ts <certificate> <key>. It prints the port it listens on and ends when its parent does.
+// Run: node benchmarks/stub/tls-provider-stub.ts <certificate> <key>. It prints the port it listens on and ends when
+// its parent does.
 
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
@@ -14,12 +16,18 @@ const replies = new Map<number, Buffer>();
 let accepted = 0;
 
 function replyOf(body: Buffer, type: string): Buffer {
-  return Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\nx-request-id: req_bench\r\ncontent-length: ${body.length}\r\n\r\n`), body]);
+  return Buffer.concat([
+    Buffer.from(
+      `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\nx-request-id: req_bench\r\ncontent-length: ${body.length}\r\n\r\n`,
+    ),
+    body,
+  ]);
 }
 
 function completionOf(bytes: number): Buffer {
   let reply = replies.get(bytes);
-  if (reply === undefined) replies.set(bytes, (reply = replyOf(Buffer.from(chatCompletionBody(bytes)), 'application/json')));
+  if (reply === undefined)
+    replies.set(bytes, (reply = replyOf(Buffer.from(chatCompletionBody(bytes)), 'application/json')));
   return reply;
 }
 
@@ -32,7 +40,10 @@ function answer(socket: TLSSocket, path: string): void {
   else socket.write(reply);
 }
 
-/** Reads requests one after the other, as every proxy here sends them: the next comes when the reply to the last was sent. */
+/**
+ * Reads requests one after the other, as every proxy here sends them: the next comes when the reply to the last was
+ * sent.
+ */
 function serve(socket: TLSSocket): void {
   accepted += 1;
   let head = '';

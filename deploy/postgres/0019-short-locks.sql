@@ -4,7 +4,7 @@ ALTER FUNCTION return_lease(bigint, uuid, numeric) SET lock_timeout = '200ms';
 ALTER FUNCTION take_limit_lease(bigint, uuid, numeric, numeric, text, numeric, timestamptz) SET lock_timeout = '200ms';
 ALTER FUNCTION give_back_limit_lease(bigint, uuid, text, numeric) SET lock_timeout = '200ms';
 
--- Ends a posting that does not add up (src/storage/postgres/post-executions.ts), before it is committed.
+-- Ends a posting that does not add up (src/storage/postgres/ledger/post-executions.ts), before it is committed.
 CREATE FUNCTION check_posting(
   of_epoch bigint, charged numeric, owed numeric, wallets_charged bigint, wallets_updated bigint, leases_updated bigint
 ) RETURNS void LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
--- The one ClickHouse that has the facts of all machines (src/storage/postgres/facts-home.ts).
+-- The one ClickHouse that has the facts of all machines (src/storage/postgres/ledger/facts-home.ts).
 CREATE TABLE facts_home (
   is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
   clickhouse_id text NOT NULL,

@@ -8,7 +8,7 @@ import type { ClickHouseReader } from '../../src/storage/clickhouse/clickhouse.t
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
 import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
 import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
-import type { ReportFilters, ReportQuestion, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { openCursor, signCursor } from './page-cursor.ts';
@@ -50,13 +50,16 @@ export interface ReportAnswer {
 /** What is asked, checked. */
 interface Asked {
   readonly query: ReportQuery;
-  readonly question: ReportQuestion;
+  readonly question: ReportParams;
   readonly asked: AskedWindow;
   readonly scope: DelegatedScope;
 }
 
 /** Throws ReportStoreAway and TurnstileFull; of a body in pieces, while it is read. */
-export async function answerReport(source: ReportSource, { delegation, query: text, accept, nowMs }: ReportRequest): Promise<ReportAnswer | Refusal> {
+export async function answerReport(
+  source: ReportSource,
+  { delegation, query: text, accept, nowMs }: ReportRequest,
+): Promise<ReportAnswer | Refusal> {
   const { report, audience, scope } = delegation;
   const read = readQuery(reportQuerySchema(report, audience), text, REPORT_PARAMETERS);
   if ('kind' in read) return read;
@@ -79,33 +82,56 @@ export async function answerReport(source: ReportSource, { delegation, query: te
       return json({ ...windowShown(asked), ...found });
     }
     case 'focus':
-      return csv('focus', asked, throughTurnstile(source.turnstile, exportFocus(source.client, { ...question, issuer: source.issuer })));
+      return csv(
+        'focus',
+        asked,
+        throughTurnstile(source.turnstile, exportFocus(source.client, { ...question, issuer: source.issuer })),
+      );
   }
 }
 
-async function answerUsage({ client, turnstile }: ReportSource, { question, asked }: Asked, format: 'json' | 'csv'): Promise<ReportAnswer> {
+async function answerUsage(
+  { client, turnstile }: ReportSource,
+  { question, asked }: Asked,
+  format: 'json' | 'csv',
+): Promise<ReportAnswer> {
   const { currency, ...usage } = await turnstile.run(() => usageSummary(client, question));
   if (format === 'csv') return csv('usage', asked, summaryCsv({ currency, ...usage }));
   const { startDate, endDate, window } = asked;
   return json({ data: { currency, start_date: startDate, end_date: endDate, time_zone: window.timeZone, ...usage } });
 }
 
-async function answerDaily({ client, turnstile }: ReportSource, { question, asked }: Asked, format: 'json' | 'csv'): Promise<ReportAnswer> {
+async function answerDaily(
+  { client, turnstile }: ReportSource,
+  { question, asked }: Asked,
+  format: 'json' | 'csv',
+): Promise<ReportAnswer> {
   const days = await turnstile.run(() => usageDaily(client, question));
   return format === 'csv' ? csv('daily', asked, daysCsv(days)) : json({ data: days });
 }
 
-async function answerRequests({ client, turnstile, delegationKey }: ReportSource, { query, question, scope }: Asked): Promise<ReportAnswer | Refusal> {
+async function answerRequests(
+  { client, turnstile, delegationKey }: ReportSource,
+  { query, question, scope }: Asked,
+): Promise<ReportAnswer | Refusal> {
   const { limit = PAGE_ENTRIES_DEFAULT, cursor: signed } = query;
   const cursor = signed === undefined ? null : openCursor(delegationKey, scope, signed);
-  if (signed !== undefined && cursor === null) return { kind: 'invalid_field', field: 'cursor', reason: 'it must be the next_cursor of an earlier page' };
+  if (signed !== undefined && cursor === null)
+    return { kind: 'invalid_field', field: 'cursor', reason: 'it must be the next_cursor of an earlier page' };
   const page = await turnstile.run(() => listRequests(client, { ...question, limit, cursor }));
-  return json({ data: page.data, next_cursor: page.nextCursor === null ? null : signCursor(delegationKey, scope, page.nextCursor) });
+  return json({
+    data: page.data,
+    next_cursor: page.nextCursor === null ? null : signCursor(delegationKey, scope, page.nextCursor),
+  });
 }
 
-function exportRequests({ client, turnstile }: ReportSource, { query, question, asked }: Asked): ReportAnswer | Refusal {
+function exportRequests(
+  { client, turnstile }: ReportSource,
+  { query, question, asked }: Asked,
+): ReportAnswer | Refusal {
   for (const field of ['limit', 'cursor'] as const) {
-    if (query[field] !== undefined) return { kind: 'invalid_field', field, reason: 'CSV is the whole listing and has no pages' };
+    if (query[field] !== undefined)
+      return { kind: 'invalid_field', field, reason: 'CSV is the whole listing and has no pages' };
   }
   return csv('requests', asked, throughTurnstile(turnstile, exportRequestsCsv(client, question)));
 }
@@ -161,5 +187,7 @@ const FILTERS = {
 
 function filtersOf(query: ReportQuery): ReportFilters {
   const names = Object.keys(FILTERS) as (keyof typeof FILTERS)[];
-  return Object.fromEntries(names.filter((name) => query[name] !== undefined).map((name) => [FILTERS[name], query[name]]));
+  return Object.fromEntries(
+    names.filter((name) => query[name] !== undefined).map((name) => [FILTERS[name], query[name]]),
+  );
 }

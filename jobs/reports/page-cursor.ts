@@ -1,4 +1,5 @@
-// The cursors of listings as clients see them: signed, so that one that was changed, or was given for another scope, is told from one of ours.
+// The cursors of listings as clients see them: signed, so that one that was changed, or was given for another scope, is
+// told from one of ours.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { DelegatedScope } from '../../src/domain/reports/report-delegation.ts';
@@ -20,7 +21,11 @@ export function openCursor(key: Buffer, scope: DelegatedScope, signed: string): 
   return readRequestCursor(cursor);
 }
 
-function signatureOf(key: Buffer, { organizationId, teamId, userId, apiKeyId }: DelegatedScope, cursor: string): Buffer {
+function signatureOf(
+  key: Buffer,
+  { organizationId, teamId, userId, apiKeyId }: DelegatedScope,
+  cursor: string,
+): Buffer {
   const owner = [organizationId, teamId, userId, apiKeyId].map((id) => id ?? '-').join(' ');
   return createHmac('sha256', key).update(`tollgate cursor\n${owner}\n${cursor}`).digest().subarray(0, SIGNATURE_BYTES);
 }

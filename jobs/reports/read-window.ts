@@ -1,7 +1,13 @@
-// The stretch of time that a report is asked about (spec 4.10, 8): from dates or moments, in the asker's time zone, at most 92 days.
+// The stretch of time that a report is asked about (spec 4.10, 8): from dates or moments, in the asker's time zone, at
+// most 92 days.
 
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
-import { HOURLY_DAYS_MAX, type ReportQuery, WINDOW_DAYS_DEFAULT, WINDOW_DAYS_MAX } from '../../src/domain/reports/report-query.ts';
+import {
+  HOURLY_DAYS_MAX,
+  type ReportQuery,
+  WINDOW_DAYS_DEFAULT,
+  WINDOW_DAYS_MAX,
+} from '../../src/domain/reports/report-query.ts';
 import type { ReportWindow } from '../../src/storage/clickhouse/reports/report-question.ts';
 import { TimeBuckets } from '../../src/storage/clickhouse/reports/time-buckets.ts';
 
@@ -22,21 +28,31 @@ export function readWindow(query: WindowQuery, nowMs: number): AskedWindow | Ref
   // One name for a zone that has several, so that UTC is known as such.
   const { timeZone } = new Intl.DateTimeFormat('en-US', { timeZone: query.time_zone ?? 'UTC' }).resolvedOptions();
   const days = new Days(timeZone);
-  const end = query.end_date ?? (query.start_date === undefined || isDate(query.start_date) ? days.dateAt(nowMs) : momentText(nowMs));
-  const start = query.start_date ?? (isDate(end) ? addDays(end, 1 - WINDOW_DAYS_DEFAULT) : momentText(Date.parse(end) - WINDOW_DAYS_DEFAULT * DAY_MS));
+  const end =
+    query.end_date ??
+    (query.start_date === undefined || isDate(query.start_date) ? days.dateAt(nowMs) : momentText(nowMs));
+  const start =
+    query.start_date ??
+    (isDate(end) ? addDays(end, 1 - WINDOW_DAYS_DEFAULT) : momentText(Date.parse(end) - WINDOW_DAYS_DEFAULT * DAY_MS));
   const fromMs = isDate(start) ? days.startOf(start) : Date.parse(start);
   const untilMs = isDate(end) ? days.startOf(addDays(end, 1)) : Date.parse(end);
   for (const [field, timeMs] of [
     ['start_date', fromMs],
     ['end_date', untilMs],
   ] as const) {
-    if (timeMs < EARLIEST_MS || timeMs > LATEST_MS) return { kind: 'invalid_field', field, reason: 'it must be in the years 2000 to 2199' };
+    if (timeMs < EARLIEST_MS || timeMs > LATEST_MS)
+      return { kind: 'invalid_field', field, reason: 'it must be in the years 2000 to 2199' };
   }
-  if (fromMs >= untilMs) return { kind: 'invalid_field', field: 'end_date', reason: 'it must not be before start_date' };
+  if (fromMs >= untilMs)
+    return { kind: 'invalid_field', field: 'end_date', reason: 'it must not be before start_date' };
   // Of dates the days count, however long the clocks make them.
   const length = isDate(start) && isDate(end) ? daysBetween(start, end) + 1 : (untilMs - fromMs) / DAY_MS;
   if (length > WINDOW_DAYS_MAX) {
-    return { kind: 'invalid_field', field: 'start_date', reason: `it must be at most ${WINDOW_DAYS_MAX} days before end_date` };
+    return {
+      kind: 'invalid_field',
+      field: 'start_date',
+      reason: `it must be at most ${WINDOW_DAYS_MAX} days before end_date`,
+    };
   }
   const granularity = query.granularity ?? (length <= HOURLY_DAYS_MAX ? 'hour' : 'day');
   return { window: { fromMs, untilMs, granularity, timeZone }, startDate: shown(start), endDate: shown(end) };

@@ -1,5 +1,5 @@
-// Serves the reports that gateways pass on (DESIGN 5): checks the delegation token, answers in the platform envelope, streams what is long.
-// It listens on a socket of this installation, or where REPORTS_LISTEN says.
+// Serves the reports that gateways pass on (DESIGN 5): checks the delegation token, answers in the platform envelope,
+// streams what is long. It listens on a socket of this installation, or where REPORTS_LISTEN says.
 
 import { rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -38,7 +38,10 @@ export interface ReportServerOptions {
 }
 
 const WAITING_MAX = 64;
-/** What an answer is made of before its head goes out: a CSV's first line, and the first rows, which is where a store that is away is noticed. */
+/**
+ * What an answer is made of before its head goes out: a CSV's first line, and the first rows, which is where a store
+ * that is away is noticed.
+ */
 const PIECES_AHEAD = 2;
 const AUTHORIZATION = /^Delegation (\S+)$/;
 
@@ -54,7 +57,10 @@ export class ReportServer {
   constructor(options: ReportServerOptions) {
     this.#options = options;
     this.#turnstile = new Turnstile({ atOnce: options.atOnce, waitingMax: WAITING_MAX });
-    this.#answers = options.metrics.counter('tollgate_reports_total', 'Reports answered, by report and status.', ['report', 'status']);
+    this.#answers = options.metrics.counter('tollgate_reports_total', 'Reports answered, by report and status.', [
+      'report',
+      'status',
+    ]);
     this.#server = createServer((request, response) => {
       this.#serve(request, response).catch((fault: unknown) => {
         options.log.error({ err: fault }, 'fault while answering a report');
@@ -63,7 +69,9 @@ export class ReportServer {
     });
   }
 
-  /** Tries until it can: jobs has other work, which does not wait for this. Resolves with the first success or failure. */
+  /**
+   * Tries until it can: jobs has other work, which does not wait for this. Resolves with the first success or failure.
+   */
   start(): Promise<void> {
     return new Promise((resolve) => {
       this.#listening = this.#listenUntilItWorks(resolve);
@@ -136,7 +144,11 @@ export class ReportServer {
     this.#answers.labels(delegation.report, String(response.statusCode)).increment();
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse, delegation: ReportDelegation): Promise<ReportAnswer | Refusal> {
+  async #answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    delegation: ReportDelegation,
+  ): Promise<ReportAnswer | Refusal> {
     const { clickhouse, delegationKey, issuer, clock, settings } = this.#options;
     const client = clickhouse();
     if (client === null) return { kind: 'reports_unavailable' };
@@ -144,7 +156,12 @@ export class ReportServer {
     const turnstile = { run: <T>(work: () => Promise<T>): Promise<T> => this.#turnstile.run(left, work) };
     const source = { client: readingFor(client, left, settings), turnstile, delegationKey, issuer };
     const [, query = ''] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
-    const answer = await answerReport(source, { delegation, query, accept: request.headers.accept ?? '', nowMs: clock.nowMs() });
+    const answer = await answerReport(source, {
+      delegation,
+      query,
+      accept: request.headers.accept ?? '',
+      nowMs: clock.nowMs(),
+    });
     if ('kind' in answer || typeof answer.body === 'string') return answer;
     return { ...answer, body: await readAhead(answer.body) };
   }
@@ -177,7 +194,10 @@ function refuse(response: ServerResponse, refusal: Refusal): void {
 }
 
 async function send(response: ServerResponse, { contentType, fileName, body }: ReportAnswer): Promise<void> {
-  const headers = { 'content-type': contentType, ...(fileName === null ? {} : { 'content-disposition': `attachment; filename="${fileName}"` }) };
+  const headers = {
+    'content-type': contentType,
+    ...(fileName === null ? {} : { 'content-disposition': `attachment; filename="${fileName}"` }),
+  };
   if (typeof body === 'string') {
     response.writeHead(200, { ...headers, 'content-length': Buffer.byteLength(body) });
     response.end(body);

@@ -1,4 +1,5 @@
-// How many statements of reports run at once, and how many may wait: the rest of the process, and its ClickHouse, have other work.
+// How many statements of reports run at once, and how many may wait: the rest of the process, and its ClickHouse, have
+// other work.
 
 /** Too many wait already. */
 export class TurnstileFull extends Error {

@@ -1,4 +1,5 @@
-// How long to wait after a failure, and how loudly to say so: the first failure and the recovery are logged, not every attempt between.
+// How long to wait after a failure, and how loudly to say so: the first failure and the recovery are logged, not every
+// attempt between.
 
 import type { Log } from '../../src/platform/log.ts';
 

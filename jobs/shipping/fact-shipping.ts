@@ -1,11 +1,12 @@
-// The second half of shipping: facts of what is posted into ClickHouse, many spools in one insert, then the cursors that say so.
+// The second half of shipping: facts of what is posted into ClickHouse, many spools in one insert, then the cursors
+// that say so.
 
 import type { Clock } from '../../src/platform/clock.ts';
 import { factOf } from '../../src/storage/clickhouse/facts.ts';
-import { readKilledExecutions } from '../../src/storage/postgres/generation-facts.ts';
+import { readKilledExecutions } from '../../src/storage/postgres/ledger/generation-facts.ts';
+import { advanceFactsOffsets } from '../../src/storage/postgres/ledger/spool-cursors.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
-import { advanceFactsOffsets } from '../../src/storage/postgres/spool-cursors.ts';
-import type { FactSink, ShippingLimits } from '../ship-spool.ts';
+import type { FactSink, ShippingLimits } from './ship-spool.ts';
 import type { FactRange, ShippedEpoch } from './shipped-epoch.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';
 import type { SpoolFleet } from './spool-fleet.ts';
@@ -33,11 +34,14 @@ export class FactShipping {
     this.#options = options;
   }
 
-  /** Makes at most one insert; false when it was not due or there was nothing to insert. With `all` it is always due. */
+  /**
+   * Makes at most one insert; false when it was not due or there was nothing to insert. With `all` it is always due.
+   */
   async step(mode: { all: boolean } = { all: false }): Promise<boolean> {
     const { clock, limits } = this.#options;
     const elapsedMs = clock.monotonicMs() - this.#insertedMs;
-    if (!mode.all && !this.#more && elapsedMs < limits.factsIntervalMs && this.#keptCount() < limits.factsWanted) return false;
+    if (!mode.all && !this.#more && elapsedMs < limits.factsIntervalMs && this.#keptCount() < limits.factsWanted)
+      return false;
     try {
       return await this.#insertNext();
     } catch (error) {
@@ -61,7 +65,10 @@ export class FactShipping {
     return ranges.length > 0 || ended;
   }
 
-  /** What was resolved of an ended epoch stands in no spool; it is read from the ledger, so that a crash in between loses none of it. */
+  /**
+   * What was resolved of an ended epoch stands in no spool; it is read from the ledger, so that a crash in between
+   * loses none of it.
+   */
   async #endEpochs(): Promise<boolean> {
     const { facts: sink, postgres, fleet, metrics } = this.#options;
     const ending = fleet.epochs().filter((epoch) => epoch.settled && epoch.factsShipped && !epoch.resolvedFactsShipped);
@@ -109,5 +116,7 @@ function mergeBySegment(ranges: readonly FactRange[]): FactRange[] {
 
 /** The same facts have the same name when they are sent again from the same cursors. */
 function nameBatch(ranges: readonly FactRange[]): string {
-  return ranges.map(({ epoch, segment, fromOffset, toOffset }) => `${epoch}:${segment}:${fromOffset}-${toOffset}`).join(',');
+  return ranges
+    .map(({ epoch, segment, fromOffset, toOffset }) => `${epoch}:${segment}:${fromOffset}-${toOffset}`)
+    .join(',');
 }

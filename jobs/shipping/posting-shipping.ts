@@ -1,22 +1,28 @@
-// The first half of shipping: one batch of a spool after another into Postgres, and the end of an epoch whose owner is gone.
-// Epochs fail on their own: one that cannot be posted is tried again later and holds nobody up.
+// The first half of shipping: one batch of a spool after another into Postgres, and the end of an epoch whose owner is
+// gone. Epochs fail on their own: one that cannot be posted is tried again later and holds nobody up.
 
-import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
-import { closeDeadEpoch, resolvePending } from '../../src/storage/postgres/epochs.ts';
+import type { ExecutionRecord } from '../../src/records/execution-record.ts';
+import { closeDeadEpoch, resolvePending } from '../../src/storage/postgres/ledger/epochs.ts';
+import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
-import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
 import { quarantine } from '../../src/storage/spool/spool-directory.ts';
-import type { ShippingLimits } from '../ship-spool.ts';
 import { Backoff } from './backoff.ts';
+import type { ShippingLimits } from './ship-spool.ts';
 import type { PostingBatch, ShippedEpoch } from './shipped-epoch.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';
 import type { SpoolFleet } from './spool-fleet.ts';
 
-/** SQLSTATE classes that blame the values: data exception, integrity constraint violation. Such a batch fails however often it is sent. */
+/**
+ * SQLSTATE classes that blame the values: data exception, integrity constraint violation. Such a batch fails however
+ * often it is sent.
+ */
 const DATA_FAULT = /^(22|23)[0-9A-Z]{3}$/;
-/** One bad record is an accident. Several with no good one between are a fault of ours, and posting stops rather than set everything aside. */
+/**
+ * One bad record is an accident. Several with no good one between are a fault of ours, and posting stops rather than
+ * set everything aside.
+ */
 const REFUSED_IN_A_ROW_MAX = 3;
 const RESOLVED_MAX = 1_000;
 
@@ -92,7 +98,10 @@ export class PostingShipping {
     return batch.isNewest ? 'caught_up' : 'behind';
   }
 
-  /** `accepted`: the records of the batch that make facts, where these are not those that are posted with the cursor's move. */
+  /**
+   * `accepted`: the records of the batch that make facts, where these are not those that are posted with the cursor's
+   * move.
+   */
   async #post(epoch: ShippedEpoch, batch: PostingBatch, accepted = batch.records): Promise<void> {
     const { postgres, fleet, metrics } = this.#options;
     const result = await postExecutions(postgres, batch);
@@ -104,7 +113,10 @@ export class PostingShipping {
     metrics.recordsPosted.increment(accepted.length);
   }
 
-  /** The records of a refused frame, each for itself; the frame's bytes are set aside for those that are refused again. Posting again what is posted changes nothing. */
+  /**
+   * The records of a refused frame, each for itself; the frame's bytes are set aside for those that are refused again.
+   * Posting again what is posted changes nothing.
+   */
   async #postOneByOne(epoch: ShippedEpoch, attempts: Attempts, batch: PostingBatch): Promise<void> {
     const { postgres, fleet } = this.#options;
     const accepted: ExecutionRecord[] = [];
@@ -137,11 +149,18 @@ export class PostingShipping {
     this.#options.log.error({ err: error, ...place, bytes: bytes.length, path }, `shipping: ${message}`);
   }
 
-  /** Nothing but admissions, and they are fresh: their terminal records may be in the next batch, and then each is posted once instead of twice. */
+  /**
+   * Nothing but admissions, and they are fresh: their terminal records may be in the next batch, and then each is
+   * posted once instead of twice.
+   */
   #isWaiting(batch: PostingBatch, attempts: Attempts): boolean {
     const { clock, limits } = this.#options;
     const nowMs = clock.monotonicMs();
-    if (batch.records.length === 0 || batch.records.length >= attempts.recordsMax || batch.records.some((record) => record.type === 'terminal')) {
+    if (
+      batch.records.length === 0 ||
+      batch.records.length >= attempts.recordsMax ||
+      batch.records.some((record) => record.type === 'terminal')
+    ) {
       attempts.waiting = null;
       return false;
     }
@@ -159,8 +178,14 @@ export class PostingShipping {
     const { postgres, clock, log } = this.#options;
     const { returned } = await postgres.transaction((client) => closeDeadEpoch(client, epoch.epoch));
     for (;;) {
-      const resolved = await postgres.transaction((client) => resolvePending(client, { nowMs: clock.nowMs(), max: RESOLVED_MAX }));
-      if (resolved.length > 0) log.info({ epoch: epoch.epoch, resolved: resolved.length }, 'shipping: executions that their process left open were resolved');
+      const resolved = await postgres.transaction((client) =>
+        resolvePending(client, { nowMs: clock.nowMs(), max: RESOLVED_MAX }),
+      );
+      if (resolved.length > 0)
+        log.info(
+          { epoch: epoch.epoch, resolved: resolved.length },
+          'shipping: executions that their process left open were resolved',
+        );
       if (resolved.length < RESOLVED_MAX) break;
     }
     epoch.settled = true;
@@ -172,7 +197,13 @@ export class PostingShipping {
     let attempts = this.#attempts.get(epoch);
     if (attempts === undefined) {
       const backoff = new Backoff({ name: `posting of epoch ${epoch}`, log: this.#options.log });
-      attempts = { backoff, notBeforeMs: 0, recordsMax: this.#options.limits.recordsMax, refusedInARow: 0, waiting: null };
+      attempts = {
+        backoff,
+        notBeforeMs: 0,
+        recordsMax: this.#options.limits.recordsMax,
+        refusedInARow: 0,
+        waiting: null,
+      };
       this.#attempts.set(epoch, attempts);
     }
     return attempts;

@@ -1,15 +1,18 @@
-// One process's spool on its way: which record is posted next, what becomes of damage, and which facts are still to be inserted.
-// It reads files and keeps cursors; what is done with the records is its caller's.
+// One process's spool on its way: which record is posted next, what becomes of damage, and which facts are still to be
+// inserted. It reads files and keeps cursors; what is done with the records is its caller's.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
+import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import { factOf, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
-import type { SpoolCursor } from '../../src/storage/postgres/spool-cursors.ts';
+import type { SpoolCursor } from '../../src/storage/postgres/ledger/spool-cursors.ts';
 import { type EpochSpool, segmentFileName } from '../../src/storage/spool/spool-directory.ts';
 import type { BatchLimits, SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 
-/** Records of one segment between two offsets, to be posted together with the cursor's move. Without records it is only the move. */
+/**
+ * Records of one segment between two offsets, to be posted together with the cursor's move. Without records it is only
+ * the move.
+ */
 export interface PostingBatch {
   readonly epoch: number;
   readonly segment: number;
@@ -36,7 +39,10 @@ interface Cursor {
   facts: number;
 }
 
-/** Facts of posted records are kept to be inserted without reading them again; beyond this many they are read again when their turn comes. */
+/**
+ * Facts of posted records are kept to be inserted without reading them again; beyond this many they are read again when
+ * their turn comes.
+ */
 const KEPT_FACTS_MAX = 20_000;
 /** Small ranges are joined up to about this many facts, so that hours without ClickHouse do not become a long list. */
 const KEPT_RANGE_FACTS = 1_000;
@@ -65,7 +71,8 @@ export class ShippedEpoch {
     this.directory = spool.directory;
     this.openedAtMs = spool.openedAtMs;
     this.#reader = reader;
-    for (const cursor of cursors) this.#cursors.set(cursor.segment, { posted: cursor.postedOffset, facts: cursor.factsOffset });
+    for (const cursor of cursors)
+      this.#cursors.set(cursor.segment, { posted: cursor.postedOffset, facts: cursor.factsOffset });
     this.refresh(spool);
   }
 
@@ -89,7 +96,15 @@ export class ShippedEpoch {
       const batch = this.#reader.readBatch(this.directory, segment, fromOffset, limits);
       if (batch.records.length > 0) {
         const { records, toOffset, stopped } = batch;
-        return { epoch: this.epoch, segment, fromOffset, toOffset, records, damage: null, isNewest: stopped === 'end' && !complete };
+        return {
+          epoch: this.epoch,
+          segment,
+          fromOffset,
+          toOffset,
+          records,
+          damage: null,
+          isNewest: stopped === 'end' && !complete,
+        };
       }
       if (batch.stopped !== 'end') return this.#passOverDamage(segment, fromOffset, { complete, last });
       if (!complete) return null;
@@ -146,11 +161,17 @@ export class ShippedEpoch {
   factsInserted(range: FactRange): void {
     const cursor = this.#cursor(range.segment);
     cursor.facts = Math.max(cursor.facts, range.toOffset);
-    const inserted = this.#kept.findIndex((kept) => kept.segment > range.segment || (kept.segment === range.segment && kept.toOffset > range.toOffset));
-    for (const kept of this.#kept.splice(0, inserted === -1 ? this.#kept.length : inserted)) this.#keptCount -= kept.facts.length;
+    const inserted = this.#kept.findIndex(
+      (kept) => kept.segment > range.segment || (kept.segment === range.segment && kept.toOffset > range.toOffset),
+    );
+    for (const kept of this.#kept.splice(0, inserted === -1 ? this.#kept.length : inserted))
+      this.#keptCount -= kept.facts.length;
   }
 
-  /** Segments that are complete, posted and in the facts: nobody will read them again. Those of an ended spool go with its directory. */
+  /**
+   * Segments that are complete, posted and in the facts: nobody will read them again. Those of an ended spool go with
+   * its directory.
+   */
   takeRemovableSegments(): number[] {
     if (this.#ended) return [];
     const removable = this.#segments.filter((segment) => {
@@ -186,28 +207,50 @@ export class ShippedEpoch {
     return cursor;
   }
 
-  /** Between two listings of the directory the owner may have begun segments; looking for the next one is a single system call. */
+  /**
+   * Between two listings of the directory the owner may have begun segments; looking for the next one is a single
+   * system call.
+   */
   #noticeNextSegment(): void {
     let next = (this.#segments.at(-1) ?? 0) + 1;
     for (; existsSync(join(this.directory, segmentFileName(next))); next++) this.#segments = [...this.#segments, next];
   }
 
-  #passOverDamage(segment: number, fromOffset: number, state: { complete: boolean; last: boolean }): PostingBatch | null {
+  #passOverDamage(
+    segment: number,
+    fromOffset: number,
+    state: { complete: boolean; last: boolean },
+  ): PostingBatch | null {
     const damage = this.#reader.readDamage(this.directory, segment, fromOffset);
     // A write that was seen half done has been finished meanwhile: nothing is wrong, and it is read the next time.
     if (damage.isFrame) return null;
-    // The owner may be in the middle of a write, or of cutting one back; only frames behind the damage prove that it is damage.
+    // The owner may be in the middle of a write, or of cutting one back; only frames behind the damage prove that it is
+    // damage.
     if (!state.complete && !damage.frameFollows) return null;
-    // Only a complete last segment can end in a write that its owner did not live to finish: nobody was told that it was done.
+    // Only a complete last segment can end in a write that its owner did not live to finish: nobody was told that it
+    // was done.
     const tornTail = damage.tornTail && state.last;
-    return { epoch: this.epoch, segment, fromOffset, toOffset: damage.nextOffset, records: [], damage: tornTail ? null : damage.bytes, isNewest: false };
+    return {
+      epoch: this.epoch,
+      segment,
+      fromOffset,
+      toOffset: damage.nextOffset,
+      records: [],
+      damage: tornTail ? null : damage.bytes,
+      isNewest: false,
+    };
   }
 
   #keepFacts(range: FactRange): void {
     if (!this.#followsKept(range) || this.#keptCount + range.facts.length > KEPT_FACTS_MAX) return;
     this.#keptCount += range.facts.length;
     const last = this.#kept.at(-1);
-    if (last !== undefined && last.segment === range.segment && !this.#lastKeptIsTaken && last.facts.length < KEPT_RANGE_FACTS) {
+    if (
+      last !== undefined &&
+      last.segment === range.segment &&
+      !this.#lastKeptIsTaken &&
+      last.facts.length < KEPT_RANGE_FACTS
+    ) {
       this.#kept[this.#kept.length - 1] = { ...last, toOffset: range.toOffset, facts: [...last.facts, ...range.facts] };
       return;
     }
@@ -219,16 +262,25 @@ export class ShippedEpoch {
   #followsKept(range: FactRange): boolean {
     const last = this.#kept.at(-1);
     if (last === undefined) {
-      const earlierDone = this.#segments.every((segment) => segment >= range.segment || this.#cursor(segment).facts >= this.#cursor(segment).posted);
+      const earlierDone = this.#segments.every(
+        (segment) => segment >= range.segment || this.#cursor(segment).facts >= this.#cursor(segment).posted,
+      );
       return earlierDone && this.#cursor(range.segment).facts === range.fromOffset;
     }
     if (last.segment === range.segment) return last.toOffset === range.fromOffset;
-    return last.segment === range.segment - 1 && range.fromOffset === 0 && last.toOffset === this.#postedSegments.get(last.segment);
+    return (
+      last.segment === range.segment - 1 &&
+      range.fromOffset === 0 &&
+      last.toOffset === this.#postedSegments.get(last.segment)
+    );
   }
 
   #readFacts(segment: number, fromOffset: number, posted: number, limits: BatchLimits): FactRange {
     const bytesMax = Math.min(limits.bytesMax, posted - fromOffset);
-    const batch = this.#reader.readBatch(this.directory, segment, fromOffset, { recordsMax: limits.recordsMax, bytesMax });
+    const batch = this.#reader.readBatch(this.directory, segment, fromOffset, {
+      recordsMax: limits.recordsMax,
+      bytesMax,
+    });
     const range = { epoch: this.epoch, segment, fromOffset };
     if (batch.records.length > 0) return { ...range, toOffset: batch.toOffset, facts: factsOf(batch.records) };
     // What posting passed over is passed over here.

@@ -1,8 +1,9 @@
-// The spools of this machine, looked at anew now and then: which epochs there are, with the cursors they had when they were first seen.
+// The spools of this machine, looked at anew now and then: which epochs there are, with the cursors they had when they
+// were first seen.
 
 import type { Log } from '../../src/platform/log.ts';
+import { deleteSpoolCursors, readSpoolCursors } from '../../src/storage/postgres/ledger/spool-cursors.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
-import { deleteSpoolCursors, readSpoolCursors } from '../../src/storage/postgres/spool-cursors.ts';
 import {
   type EpochSpool,
   listEpochs,
@@ -55,7 +56,8 @@ export class SpoolFleet {
       if (known?.ended === true) continue;
       const spool = this.#readSpool(epoch);
       if (spool === null) continue;
-      if (known === undefined) this.#epochs.set(epoch, new ShippedEpoch(spool, await readSpoolCursors(this.#postgres, epoch), this.#reader));
+      if (known === undefined)
+        this.#epochs.set(epoch, new ShippedEpoch(spool, await readSpoolCursors(this.#postgres, epoch), this.#reader));
       else known.refresh(spool);
       if (spool.ended) this.#log.info({ epoch }, 'shipping: the owner of a spool has ended');
     }
@@ -94,7 +96,10 @@ export class SpoolFleet {
     }
   }
 
-  /** The directory first: cursors without a spool mean nothing, a spool without cursors would be shipped again (and change nothing). */
+  /**
+   * The directory first: cursors without a spool mean nothing, a spool without cursors would be shipped again (and
+   * change nothing).
+   */
   async #remove(epoch: ShippedEpoch): Promise<void> {
     removeEpochSpool(this.#spoolDirectory, epoch.epoch);
     this.#epochs.delete(epoch.epoch);

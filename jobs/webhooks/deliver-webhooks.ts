@@ -1,15 +1,21 @@
-// Delivers what organizations are still to be told (src/storage/postgres/webhook-deliveries.ts): claims messages, sends each, and says how it went.
-// At least once: a process that dies after sending leaves a claim that ends by itself, and the message is sent again under the same id.
+// Delivers what organizations are still to be told (src/storage/postgres/webhooks/webhook-deliveries.ts): claims
+// messages, sends each, and says how it went. At least once: a process that dies after sending leaves a claim that ends
+// by itself, and the message is sent again under the same id.
 
-import { renderGeneration } from '../../src/domain/executions/generation.ts';
 import { signWebhook } from '../../src/domain/webhooks/webhook-signature.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { CounterCell, MetricsRegistry } from '../../src/platform/metrics.ts';
+import { renderGeneration } from '../../src/records/generation.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { createSecretBox, type SecretBox } from '../../src/storage/postgres/secret-box.ts';
-import { type ClaimedDelivery, claimDeliveries, deliveryFailed, deliverySucceeded } from '../../src/storage/postgres/webhook-deliveries.ts';
-import { sealedFor } from '../../src/storage/postgres/webhooks.ts';
+import {
+  type ClaimedDelivery,
+  claimDeliveries,
+  deliveryFailed,
+  deliverySucceeded,
+} from '../../src/storage/postgres/webhooks/webhook-deliveries.ts';
+import { sealedFor } from '../../src/storage/postgres/webhooks/webhooks.ts';
 import { Backoff } from '../shipping/backoff.ts';
 import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
 import { sendWebhook, type WebhookTargets } from './send-webhook.ts';
@@ -48,7 +54,11 @@ export class WebhookDeliverer {
   constructor(options: DelivererOptions) {
     this.#options = options;
     this.#box = createSecretBox(options.masterKey);
-    const attempts = options.metrics.counter('tollgate_webhook_attempts_total', 'Attempts to deliver a webhook message, by result.', ['result']);
+    const attempts = options.metrics.counter(
+      'tollgate_webhook_attempts_total',
+      'Attempts to deliver a webhook message, by result.',
+      ['result'],
+    );
     this.#delivered = attempts.labels('delivered');
     this.#failed = attempts.labels('failed');
   }
@@ -109,11 +119,15 @@ export class WebhookDeliverer {
       }
       this.#failed.increment();
       const retryAfterSeconds = RETRY_AFTER_SECONDS[attempt - 1] ?? null;
-      if (retryAfterSeconds === null) this.#options.log.error({ organizationId, executionId, error }, 'webhook: given up');
+      if (retryAfterSeconds === null)
+        this.#options.log.error({ organizationId, executionId, error }, 'webhook: given up');
       await deliveryFailed(this.#options.postgres, delivery, { error, retryAfterSeconds });
     } catch (error) {
       // The claim ends by itself, and the message is sent again.
-      this.#options.log.warn({ err: error, organizationId, executionId }, 'webhook: how an attempt went could not be recorded');
+      this.#options.log.warn(
+        { err: error, organizationId, executionId },
+        'webhook: how an attempt went could not be recorded',
+      );
     } finally {
       const left = (this.#busy.get(organizationId) ?? 1) - 1;
       if (left === 0) this.#busy.delete(organizationId);
@@ -121,7 +135,14 @@ export class WebhookDeliverer {
     }
   }
 
-  async #send({ executionId, organizationId, settledAtMs, url, secretSealed, generation }: ClaimedDelivery): Promise<string | null> {
+  async #send({
+    executionId,
+    organizationId,
+    settledAtMs,
+    url,
+    secretSealed,
+    generation,
+  }: ClaimedDelivery): Promise<string | null> {
     let secret: string;
     try {
       secret = this.#box.open(secretSealed, sealedFor(organizationId));

@@ -1,4 +1,5 @@
-// One attempt to deliver a message: a POST to an address that a customer named, which must not lead it to ourselves or our neighbours.
+// One attempt to deliver a message: a POST to an address that a customer named, which must not lead it to ourselves or
+// our neighbours.
 
 import { lookup as lookupHost } from 'node:dns';
 import { request as httpRequest, type RequestOptions } from 'node:http';
@@ -43,7 +44,12 @@ function post({ url, headers, body }: WebhookMessage, { allowPrivate }: WebhookT
     method: 'POST',
     // A connection of its own: one that is kept would outlive what its host's name stood for.
     agent: false,
-    headers: { ...headers, 'content-type': 'application/json', 'content-length': content.length, 'user-agent': 'tollgate-webhooks' },
+    headers: {
+      ...headers,
+      'content-type': 'application/json',
+      'content-length': content.length,
+      'user-agent': 'tollgate-webhooks',
+    },
     signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
     lookup: allowPrivate ? undefined : lookupPublic,
   };
@@ -58,7 +64,10 @@ function post({ url, headers, body }: WebhookMessage, { allowPrivate }: WebhookT
   });
 }
 
-/** The addresses that are checked are the ones that are called: a name that stands for another one a moment later changes nothing. */
+/**
+ * The addresses that are checked are the ones that are called: a name that stands for another one a moment later
+ * changes nothing.
+ */
 const lookupPublic: NonNullable<RequestOptions['lookup']> = (hostname, options, callback) => {
   lookupHost(hostname, { ...options, all: true }, (error, addresses) => {
     if (error !== null) return callback(error, '', 0);

@@ -1,9 +1,16 @@
-// `tollgate access`: which models the platform lets an organization, a team or a key use; a request needs all three to agree, and the organization's
-// own lists with them.
+// `tollgate access`: which models the platform lets an organization, a team or a key use; a request needs all three to
+// agree, and the organization's own lists with them.
 
 import type { AllowedModels, ModelAccess } from '../domain/identity/model-access.ts';
 import { getModelAccess, setModelAccess } from '../storage/postgres/identity/model-access.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone } from './identity.ts';
 import { findScope, SCOPE_OPTIONS } from './scope.ts';
@@ -26,7 +33,8 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const [action = ''] = expectPositionals(positionals, ['set, clear or show']);
   if (!['set', 'clear', 'show'].includes(action)) throw new UsageFault(`unknown action "${action}"`);
   requireOption(values.organization, 'organization');
-  if (action !== 'set' && values.models !== undefined) throw new UsageFault(`--models: goes with set, not with ${action}`);
+  if (action !== 'set' && values.models !== undefined)
+    throw new UsageFault(`--models: goes with set, not with ${action}`);
   const models = action === 'set' ? parseModels(requireOption(values.models, 'models')) : null;
   const access = await withDatabase(environment, async (postgres) => {
     const { scope, words } = await findScope(postgres, values);
@@ -43,11 +51,15 @@ async function run(args: readonly string[], { environment, print }: CommandConte
 /** Also how `tollgate key` takes them. */
 export function parseModels(text: string): readonly string[] {
   const models = text.split(',').map((id) => id.trim());
-  if (models.includes('')) throw new UsageFault(`--models: must be ids of models with commas between them, got "${text}"`);
+  if (models.includes(''))
+    throw new UsageFault(`--models: must be ids of models with commas between them, got "${text}"`);
   return models;
 }
 
-function printAccess({ allowedModels, allowedModelsSetBy: { platform, organization } }: ModelAccess, print: CommandContext['print']): void {
+function printAccess(
+  { allowedModels, allowedModelsSetBy: { platform, organization } }: ModelAccess,
+  print: CommandContext['print'],
+): void {
   print(`allowed\t${renderModels(allowedModels)}`);
   print(`set by platform\t${renderModels(platform)}`);
   print(`set by organization\t${renderModels(organization)}`);

@@ -1,8 +1,19 @@
 // `tollgate administrator`: who administers the whole installation, beside the holder of ADMIN_TOKEN.
 
-import { addPlatformAdministrator, listPlatformAdministrators, removePlatformAdministrator } from '../storage/postgres/identity/platform-administrators.ts';
+import {
+  addPlatformAdministrator,
+  listPlatformAdministrators,
+  removePlatformAdministrator,
+} from '../storage/postgres/identity/platform-administrators.ts';
 import { findUserByEmail } from '../storage/postgres/identity/tokens.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone, listAll } from './identity.ts';
 
@@ -21,7 +32,8 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const actor = commandActor(environment);
   await withDatabase(environment, async (postgres) => {
     if (action === 'list') {
-      for await (const administrator of listAll((question) => listPlatformAdministrators(postgres, question), what)) print(administrator.email);
+      for await (const administrator of listAll((question) => listPlatformAdministrators(postgres, question), what))
+        print(administrator.email);
     } else if (action === 'add') {
       expectDone(await addPlatformAdministrator(postgres, actor, email), what);
     } else {

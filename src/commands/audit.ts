@@ -17,9 +17,13 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const limit = values.limit ?? '100';
   if (!/^[1-9]\d{0,8}$/.test(limit)) throw new UsageFault(`--limit: must be a whole number above 0, got "${limit}"`);
   await withDatabase(environment, async (postgres) => {
-    const organizationId = values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
+    const organizationId =
+      values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
     let left = Number(limit);
-    for await (const { atMs, ...entry } of listAll((question) => listAudit(postgres, { ...question, organizationId }), 'audit log')) {
+    for await (const { atMs, ...entry } of listAll(
+      (question) => listAudit(postgres, { ...question, organizationId }),
+      'audit log',
+    )) {
       print(JSON.stringify({ at: new Date(atMs).toISOString(), ...entry }));
       left -= 1;
       if (left === 0) return;

@@ -22,7 +22,10 @@ export class UsageFault extends Error {
 }
 
 /** parseArgs, its complaints as a UsageFault; every argument must be known. */
-export function parseArguments<const T extends NonNullable<ParseArgsConfig['options']>>(args: readonly string[], options: T) {
+export function parseArguments<const T extends NonNullable<ParseArgsConfig['options']>>(
+  args: readonly string[],
+  options: T,
+) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
   } catch (error) {

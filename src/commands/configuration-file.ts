@@ -1,4 +1,5 @@
-// A configuration file as commands use it: read by its path with every mistake named at once, applied, the keys it made shown.
+// A configuration file as commands use it: read by its path with every mistake named at once, applied, the keys it made
+// shown.
 
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -6,7 +7,7 @@ import type { Environment } from '../config.ts';
 import type { Configuration } from '../domain/configuration/configuration.ts';
 import { parseConfigurationFile } from '../domain/configuration/parse-configuration-file.ts';
 import { ConfigurationConflict, type GeneratedKey } from '../storage/postgres/apply/application.ts';
-import { type AppliedConfiguration, applyConfiguration } from '../storage/postgres/apply-configuration.ts';
+import { type AppliedConfiguration, applyConfiguration } from '../storage/postgres/apply/apply-configuration.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 
@@ -16,7 +17,10 @@ export function readConfigurationFile(path: string, environment: Environment): C
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new StartFault(`cannot read the configuration file ${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new StartFault(
+      `cannot read the configuration file ${path}: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
   }
   const parsed = parseConfigurationFile(text, environment, basename(path));
   if (!parsed.ok) throw new StartFault([`${path} cannot be used:`, ...parsed.errors].join('\n'));
@@ -24,11 +28,16 @@ export function readConfigurationFile(path: string, environment: Environment): C
 }
 
 /** What contradicts an earlier application is the operator's to resolve: told without a stack. */
-export async function applyOrExplain(postgres: Postgres, configuration: Configuration, secrets: { readonly masterKey: Buffer }): Promise<AppliedConfiguration> {
+export async function applyOrExplain(
+  postgres: Postgres,
+  configuration: Configuration,
+  secrets: { readonly masterKey: Buffer },
+): Promise<AppliedConfiguration> {
   try {
     return await applyConfiguration(postgres, configuration, secrets);
   } catch (error) {
-    if (error instanceof ConfigurationConflict) throw new StartFault(`the configuration is not applied: ${error.message}`, { cause: error });
+    if (error instanceof ConfigurationConflict)
+      throw new StartFault(`the configuration is not applied: ${error.message}`, { cause: error });
     throw error;
   }
 }

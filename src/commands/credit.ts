@@ -2,19 +2,32 @@
 
 import { formatUsdString } from '../domain/money/format.ts';
 import { parseUsd } from '../domain/money/parse-usd.ts';
-import { postDeposit } from '../storage/postgres/credits.ts';
 import { findMemberByEmail } from '../storage/postgres/identity/members.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import { postDeposit } from '../storage/postgres/ledger/credits.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone, findOrganization } from './identity.ts';
 
 export const creditCommand: Command = {
   usage: ['tollgate credit add --organization SLUG [--user EMAIL] --amount USD --reference TEXT'],
-  summary: "Posts a deposit, with --user into that member's own wallet. The reference makes it safe to repeat: the same one is posted once.",
+  summary:
+    "Posts a deposit, with --user into that member's own wallet. The reference makes it safe to repeat: the same one is posted once.",
   run,
 };
 
-const OPTIONS = { organization: { type: 'string' }, user: { type: 'string' }, amount: { type: 'string' }, reference: { type: 'string' } } as const;
+const OPTIONS = {
+  organization: { type: 'string' },
+  user: { type: 'string' },
+  amount: { type: 'string' },
+  reference: { type: 'string' },
+} as const;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
@@ -24,11 +37,15 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const reference = requireOption(values.reference, 'reference');
   const amountText = requireOption(values.amount, 'amount');
   const amount = parseUsd(amountText);
-  if (amount === null || amount <= 0n) throw new UsageFault(`--amount: must be dollars as a decimal above 0, such as 25.00, got "${amountText}"`);
+  if (amount === null || amount <= 0n)
+    throw new UsageFault(`--amount: must be dollars as a decimal above 0, such as 25.00, got "${amountText}"`);
   const made = await withDatabase(environment, async (postgres) => {
     const { id: organizationId } = await findOrganization(postgres, slug);
     const userId = values.user === undefined ? null : await findPayingUser(postgres, organizationId, values.user);
-    return expectDone(await postDeposit(postgres, commandActor(environment), { organizationId, userId, amount, reference }), `deposit for "${slug}"`);
+    return expectDone(
+      await postDeposit(postgres, commandActor(environment), { organizationId, userId, amount, reference }),
+      `deposit for "${slug}"`,
+    );
   });
   const whose = values.user === undefined ? `"${slug}"` : `"${values.user}" in "${slug}"`;
   const what = made.repeated ? 'posted before, nothing changed' : `${formatUsdString(amount)} USD posted`;
@@ -36,6 +53,11 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return 0;
 }
 
-async function findPayingUser(postgres: Parameters<typeof findMemberByEmail>[0], organizationId: string, email: string): Promise<string> {
-  return expectDone(await findMemberByEmail(postgres, { organizationId, teamId: null }, email), `member "${email}"`).userId;
+async function findPayingUser(
+  postgres: Parameters<typeof findMemberByEmail>[0],
+  organizationId: string,
+  email: string,
+): Promise<string> {
+  return expectDone(await findMemberByEmail(postgres, { organizationId, teamId: null }, email), `member "${email}"`)
+    .userId;
 }

@@ -9,7 +9,10 @@ import { findInstallationHolder } from '../supervisor/installation-lock.ts';
 import { logToStderr } from '../supervisor/log-destination.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 
-export async function withDatabase<T>(environment: Environment, work: (postgres: Postgres, config: CompleteConfig) => Promise<T>): Promise<T> {
+export async function withDatabase<T>(
+  environment: Environment,
+  work: (postgres: Postgres, config: CompleteConfig) => Promise<T>,
+): Promise<T> {
   const settings = readConfig(environment);
   // The embedded database runs only while its installation does.
   if (settings.databaseUrl === null && findInstallationHolder(settings.dataDirectory) === null) {
@@ -18,23 +21,41 @@ export async function withDatabase<T>(environment: Environment, work: (postgres:
     );
   }
   const config = completeConfig(settings);
-  const log = createLog({ level: settings.given.has('LOG_LEVEL') ? settings.logLevel : 'error', process: 'command', destination: logToStderr() });
+  const log = createLog({
+    level: settings.given.has('LOG_LEVEL') ? settings.logLevel : 'error',
+    process: 'command',
+    destination: logToStderr(),
+  });
   const postgres = createPostgres({ url: config.databaseUrl, log, max: 1 });
   try {
     await refuseNewerSchema(postgres);
     return await work(postgres, config);
   } catch (error) {
-    if (isUnreachable(error)) throw new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });
+    if (isUnreachable(error))
+      throw new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });
     throw error;
   } finally {
     await postgres.close();
   }
 }
 
-const UNREACHABLE_CODES = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH', 'ECONNRESET', '28P01', '3D000', '57P03']);
+const UNREACHABLE_CODES = new Set([
+  'ECONNREFUSED',
+  'ENOENT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ECONNRESET',
+  '28P01',
+  '3D000',
+  '57P03',
+]);
 
 function isUnreachable(error: unknown): error is Error {
   return (
-    error instanceof Error && (('code' in error && UNREACHABLE_CODES.has(String(error.code))) || /timeout exceeded when trying to connect/.test(error.message))
+    error instanceof Error &&
+    (('code' in error && UNREACHABLE_CODES.has(String(error.code))) ||
+      /timeout exceeded when trying to connect/.test(error.message))
   );
 }

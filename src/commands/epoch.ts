@@ -1,12 +1,20 @@
-// `tollgate epoch`: the processes that still hold money, and the operator's word that one of them, machine and spool, is gone for ever.
+// `tollgate epoch`: the processes that still hold money, and the operator's word that one of them, machine and spool,
+// is gone for ever.
 
 import { join } from 'node:path';
 import { formatUsdString } from '../domain/money/format.ts';
 import { systemClock } from '../platform/clock.ts';
-import { abandonEpoch, listEveryOpenEpoch, type OpenEpoch } from '../storage/postgres/lost-epochs.ts';
+import { abandonEpoch, listEveryOpenEpoch, type OpenEpoch } from '../storage/postgres/ledger/lost-epochs.ts';
 import { listEpochs } from '../storage/spool/spool-directory.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor } from './identity.ts';
 
@@ -21,7 +29,10 @@ export const epochCommand: Command = {
 const SILENT_MS = 600_000;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
-  const { values, positionals } = parseArguments(args, { machine: { type: 'string' }, force: { type: 'boolean', default: false } });
+  const { values, positionals } = parseArguments(args, {
+    machine: { type: 'string' },
+    force: { type: 'boolean', default: false },
+  });
   const [action] = positionals;
   if (action !== 'list' && action !== 'abandon') throw new UsageFault(`unknown action "${action ?? ''}"`);
   const [, text = ''] = expectPositionals(positionals, action === 'list' ? ['list'] : ['abandon', 'EPOCH']);
@@ -35,21 +46,33 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     if (found === undefined) throw new StartFault(`there is no open epoch "${text}"`);
     const machine = requireOption(values.machine, 'machine');
     refuse(found, { machine, force: values.force, spoolDirectory: join(dataDirectory, 'spool') });
-    const { returned, resolved } = await abandonEpoch(postgres, commandActor(environment), { epoch: found.epoch, machine, nowMs: systemClock.nowMs() });
-    print(`epoch ${found.epoch} of ${machine} is closed: ${formatUsdString(returned)} USD returned, ${resolved.length} open executions cancelled`);
+    const { returned, resolved } = await abandonEpoch(postgres, commandActor(environment), {
+      epoch: found.epoch,
+      machine,
+      nowMs: systemClock.nowMs(),
+    });
+    print(
+      `epoch ${found.epoch} of ${machine} is closed: ${formatUsdString(returned)} USD returned, ${resolved.length} open executions cancelled`,
+    );
   });
   return 0;
 }
 
-function refuse({ epoch, machine, lastPostedAtMs }: OpenEpoch, given: { machine: string; force: boolean; spoolDirectory: string }): void {
-  if (given.machine !== machine) throw new StartFault(`epoch ${epoch} is one of "${machine}", not of "${given.machine}"`);
+function refuse(
+  { epoch, machine, lastPostedAtMs }: OpenEpoch,
+  given: { machine: string; force: boolean; spoolDirectory: string },
+): void {
+  if (given.machine !== machine)
+    throw new StartFault(`epoch ${epoch} is one of "${machine}", not of "${given.machine}"`);
   if (listEpochs(given.spoolDirectory).includes(epoch)) {
     throw new StartFault(
       `epoch ${epoch} has its spool here (${given.spoolDirectory}): jobs ships it and closes the epoch by itself once its process has ended`,
     );
   }
   if (!given.force && lastPostedAtMs !== null && systemClock.nowMs() - lastPostedAtMs < SILENT_MS) {
-    throw new StartFault(`something of epoch ${epoch} was posted in the last ten minutes: it does not look gone; --force if it is`);
+    throw new StartFault(
+      `something of epoch ${epoch} was posted in the last ten minutes: it does not look gone; --force if it is`,
+    );
   }
 }
 

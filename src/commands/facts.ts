@@ -1,8 +1,16 @@
-// `tollgate facts`: in which ClickHouse the facts of all machines are, and the operator's word that it is gone for good.
+// `tollgate facts`: in which ClickHouse the facts of all machines are, and the operator's word that it is gone for
+// good.
 
-import { isEmbeddedInUse, readFactsHome, releaseFactsHome } from '../storage/postgres/facts-home.ts';
+import { isEmbeddedInUse, readFactsHome, releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 
 export const factsCommand: Command = {
@@ -20,7 +28,10 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     const home = await readFactsHome(postgres);
     if (home === null) return print('no jobs process has registered a ClickHouse yet');
     const { id, kind, machine, registeredAt } = home;
-    if (action === 'show') return print(`${kind}  ${id}  registered by ${machine} ${registeredAt.toISOString().slice(0, 19).replace('T', ' ')}`);
+    if (action === 'show')
+      return print(
+        `${kind}  ${id}  registered by ${machine} ${registeredAt.toISOString().slice(0, 19).replace('T', ' ')}`,
+      );
     if (requireOption(values.machine, 'machine') !== machine)
       throw new StartFault(`the facts' ClickHouse was registered by "${machine}", not by "${values.machine}"`);
     if (kind === 'embedded' && (await isEmbeddedInUse(postgres)))

@@ -1,4 +1,5 @@
-// What commands on identity share: who acts, which organization, team, member or key is meant, and how a refusal is told to an operator.
+// What commands on identity share: who acts, which organization, team, member or key is meant, and how a refusal is
+// told to an operator.
 
 import type { Environment } from '../config.ts';
 import type { Actor } from '../domain/identity/actor.ts';
@@ -6,7 +7,7 @@ import type { Key } from '../domain/identity/api-key.ts';
 import type { Member } from '../domain/identity/member.ts';
 import type { Organization } from '../domain/identity/organization.ts';
 import type { Team } from '../domain/identity/team.ts';
-import type { Page, PageQuestion } from '../domain/lists/page.ts';
+import type { Page, PageParams } from '../domain/lists/page.ts';
 import { isRefused, type Refused } from '../domain/refusals/refused.ts';
 import { findKeyByNameOrId } from '../storage/postgres/identity/keys.ts';
 import { findMemberByEmail } from '../storage/postgres/identity/members.ts';
@@ -17,8 +18,9 @@ import { StartFault } from '../supervisor/start-fault.ts';
 
 /** The login of whoever runs the command, as far as it says. */
 export function commandActor(environment: Environment): Actor {
-  const login = (environment['SUDO_USER'] ?? environment['USER'] ?? environment['LOGNAME'] ?? '').replace(/\P{L}/gu, (character) =>
-    /[\w.-]/.test(character) ? character : '_',
+  const login = (environment['SUDO_USER'] ?? environment['USER'] ?? environment['LOGNAME'] ?? '').replace(
+    /\P{L}/gu,
+    (character) => (/[\w.-]/.test(character) ? character : '_'),
   );
   return { kind: 'cli', userId: null, label: login === '' ? 'command line' : `command line: ${login.slice(0, 64)}` };
 }
@@ -38,7 +40,10 @@ export async function findTeam(postgres: PostgresClient, { id, slug }: Organizat
 }
 
 export async function findMember(postgres: PostgresClient, { id, slug }: Organization, email: string): Promise<Member> {
-  return expectDone(await findMemberByEmail(postgres, { organizationId: id, teamId: null }, email), `member "${email}" of "${slug}"`);
+  return expectDone(
+    await findMemberByEmail(postgres, { organizationId: id, teamId: null }, email),
+    `member "${email}" of "${slug}"`,
+  );
 }
 
 /** By name, or by id, which is how a key is called that its user pays for. */
@@ -47,7 +52,10 @@ export async function findKey(postgres: PostgresClient, { id, slug }: Organizati
 }
 
 /** Every item of a listing, page by page. */
-export async function* listAll<T>(list: (question: PageQuestion) => Promise<Page<T> | Refused>, what: string): AsyncGenerator<T> {
+export async function* listAll<T>(
+  list: (question: PageParams) => Promise<Page<T> | Refused>,
+  what: string,
+): AsyncGenerator<T> {
   let cursor: string | null = null;
   do {
     const page: Page<T> = expectDone(await list({ cursor, limit: 200 }), what);

@@ -4,7 +4,14 @@ import type { ModelAccessOrder } from '../domain/identity/model-access.ts';
 import { createKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys.ts';
 import { rotateKey } from '../storage/postgres/identity/rotate-key.ts';
 import { parseModels } from './access.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone, findKey, findMember, findOrganization, findTeam, listAll } from './identity.ts';
 
@@ -43,7 +50,8 @@ interface Named {
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
   const [action = ''] = expectPositionals(positionals, ['create, update, rotate, revoke or list']);
-  if (!['create', 'update', 'rotate', 'revoke', 'list'].includes(action)) throw new UsageFault(`unknown action "${action}"`);
+  if (!['create', 'update', 'rotate', 'revoke', 'list'].includes(action))
+    throw new UsageFault(`unknown action "${action}"`);
   const organization = requireOption(values.organization, 'organization');
   if (action === 'list') return list(values, organization, context);
   const named = { organization, name: requireOption(values.name, 'name') };
@@ -59,47 +67,83 @@ async function run(args: readonly string[], context: CommandContext): Promise<nu
   }
 }
 
-async function create(values: Values, { organization, name }: Named, { environment, print }: CommandContext): Promise<number> {
+async function create(
+  values: Values,
+  { organization, name }: Named,
+  { environment, print }: CommandContext,
+): Promise<number> {
   const expiresAtMs = values.expires === undefined ? null : parseExpiry(values.expires);
   const payer = values.payer ?? 'organization';
-  if (payer !== 'organization' && payer !== 'user') throw new UsageFault(`--payer: must be organization or user, got "${payer}"`);
+  if (payer !== 'organization' && payer !== 'user')
+    throw new UsageFault(`--payer: must be organization or user, got "${payer}"`);
   const allowedModels = readModels(values.models);
   const made = await withDatabase(environment, async (postgres, config) => {
     const tenant = await findOrganization(postgres, organization);
     const team = values.team === undefined ? null : await findTeam(postgres, tenant, values.team);
     const user = values.user === undefined ? null : await findMember(postgres, tenant, values.user);
-    const order = { organizationId: tenant.id, name, teamId: team?.id ?? null, userId: user?.userId ?? null, payer, allowedModels, expiresAtMs } as const;
-    return expectDone(await createKey(postgres, config, commandActor(environment), order), `key "${name}" of "${organization}"`);
+    const order = {
+      organizationId: tenant.id,
+      name,
+      teamId: team?.id ?? null,
+      userId: user?.userId ?? null,
+      payer,
+      allowedModels,
+      expiresAtMs,
+    } as const;
+    return expectDone(
+      await createKey(postgres, config, commandActor(environment), order),
+      `key "${name}" of "${organization}"`,
+    );
   });
   print(made.secret);
   return 0;
 }
 
-async function update(values: Values, { organization, name }: Named, { environment, print }: CommandContext): Promise<number> {
+async function update(
+  values: Values,
+  { organization, name }: Named,
+  { environment, print }: CommandContext,
+): Promise<number> {
   const change = {
     name: values.rename,
     allowedModels: values.models === 'all' ? ({ setBy: 'platform', models: null } as const) : readModels(values.models),
-    expiresAtMs: values.expires === undefined ? undefined : values.expires === 'never' ? null : parseExpiry(values.expires),
+    expiresAtMs:
+      values.expires === undefined ? undefined : values.expires === 'never' ? null : parseExpiry(values.expires),
   };
-  if (Object.values(change).every((value) => value === undefined)) throw new UsageFault('nothing to change: give --rename, --models or --expires');
+  if (Object.values(change).every((value) => value === undefined))
+    throw new UsageFault('nothing to change: give --rename, --models or --expires');
   const what = `key "${name}" of "${organization}"`;
   await withDatabase(environment, async (postgres) => {
     const tenant = await findOrganization(postgres, organization);
     const { id: keyId } = await findKey(postgres, tenant, name);
-    expectDone(await updateKey(postgres, commandActor(environment), { organizationId: tenant.id, keyId }, change), what);
+    expectDone(
+      await updateKey(postgres, commandActor(environment), { organizationId: tenant.id, keyId }, change),
+      what,
+    );
   });
   print(`${what} is changed`);
   return 0;
 }
 
-async function rotate(values: Values, { organization, name }: Named, { environment, print }: CommandContext): Promise<number> {
+async function rotate(
+  values: Values,
+  { organization, name }: Named,
+  { environment, print }: CommandContext,
+): Promise<number> {
   const overlap = values.overlap ?? '0';
-  if (!/^\d{1,7}$/.test(overlap)) throw new UsageFault(`--overlap: must be a whole number of seconds, got "${overlap}"`);
+  if (!/^\d{1,7}$/.test(overlap))
+    throw new UsageFault(`--overlap: must be a whole number of seconds, got "${overlap}"`);
   const rotated = await withDatabase(environment, async (postgres, config) => {
     const tenant = await findOrganization(postgres, organization);
     const { id: keyId } = await findKey(postgres, tenant, name);
     const order = { overlapSeconds: Number(overlap) };
-    const result = await rotateKey(postgres, config, commandActor(environment), { organizationId: tenant.id, keyId }, order);
+    const result = await rotateKey(
+      postgres,
+      config,
+      commandActor(environment),
+      { organizationId: tenant.id, keyId },
+      order,
+    );
     return expectDone(result, `key "${name}" of "${organization}"`);
   });
   print(rotated.secret);
@@ -122,9 +166,16 @@ async function list(values: Values, organization: string, { environment, print }
     const tenant = await findOrganization(postgres, organization);
     const teamId = values.team === undefined ? undefined : (await findTeam(postgres, tenant, values.team)).id;
     const userId = values.user === undefined ? undefined : (await findMember(postgres, tenant, values.user)).userId;
-    for await (const key of listAll((question) => listKeys(postgres, { ...question, organizationId: tenant.id, teamId, userId }), 'keys')) {
+    for await (const key of listAll(
+      (question) => listKeys(postgres, { ...question, organizationId: tenant.id, teamId, userId }),
+      'keys',
+    )) {
       const expires = key.expiresAtMs === null ? 'never expires' : `expires ${new Date(key.expiresAtMs).toISOString()}`;
-      print([key.id, key.name, key.prefix, `paid by ${key.payer}`, key.revokedAtMs === null ? expires : 'revoked'].join('\t'));
+      print(
+        [key.id, key.name, key.prefix, `paid by ${key.payer}`, key.revokedAtMs === null ? expires : 'revoked'].join(
+          '\t',
+        ),
+      );
     }
   });
   return 0;

@@ -1,4 +1,5 @@
-// `tollgate limit`: the platform's ceilings on the use of an organization, or of a team, member or key in it; listed with the organization's own.
+// `tollgate limit`: the platform's ceilings on the use of an organization, or of a team, member or key in it; listed
+// with the organization's own.
 
 import type { UsageLimit } from '../domain/configuration/configuration.ts';
 import type { SetLimit } from '../domain/identity/limits.ts';
@@ -6,7 +7,14 @@ import { formatUsdString } from '../domain/money/format.ts';
 import { parseUsd } from '../domain/money/parse-usd.ts';
 import { NOT_FOUND } from '../storage/postgres/identity/change.ts';
 import { changeLimits, listLimits } from '../storage/postgres/identity/limits.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone } from './identity.ts';
 import { findScopeOrMember, SCOPE_OPTIONS } from './scope.ts';
@@ -38,7 +46,10 @@ const COUNTED = ['requests_per_minute', 'tokens_per_minute', 'concurrent_request
 const WINDOWS = ['hour', 'day', 'week', 'month'] as const;
 
 /** Which ceiling: a scope has one of each. */
-type Name = ({ readonly kind: (typeof COUNTED)[number] } | { readonly kind: 'budget'; readonly window: (typeof WINDOWS)[number] }) & {
+type Name = (
+  | { readonly kind: (typeof COUNTED)[number] }
+  | { readonly kind: 'budget'; readonly window: (typeof WINDOWS)[number] }
+) & {
   readonly model?: string;
 };
 
@@ -63,7 +74,11 @@ async function set(values: Values, { environment, print }: CommandContext): Prom
   await withDatabase(environment, async (postgres) => {
     const { scope, words } = await findScopeOrMember(postgres, values);
     const next = (before: readonly UsageLimit[]) => [...before.filter((one) => render(one) !== render(limit)), limit];
-    printAll(expectDone(await changeLimits(postgres, commandActor(environment), scope, { setBy: 'platform', next }), words).items, print);
+    printAll(
+      expectDone(await changeLimits(postgres, commandActor(environment), scope, { setBy: 'platform', next }), words)
+        .items,
+      print,
+    );
   });
   return 0;
 }
@@ -72,9 +87,13 @@ async function remove(values: Values, { environment, print }: CommandContext): P
   const name = render(readName(values));
   await withDatabase(environment, async (postgres) => {
     const { scope, words } = await findScopeOrMember(postgres, values);
-    const next = (before: readonly UsageLimit[]) => (before.some((one) => render(one) === name) ? before.filter((one) => render(one) !== name) : NOT_FOUND);
+    const next = (before: readonly UsageLimit[]) =>
+      before.some((one) => render(one) === name) ? before.filter((one) => render(one) !== name) : NOT_FOUND;
     printAll(
-      expectDone(await changeLimits(postgres, commandActor(environment), scope, { setBy: 'platform', next }), `limit "${name}" on ${words}`).items,
+      expectDone(
+        await changeLimits(postgres, commandActor(environment), scope, { setBy: 'platform', next }),
+        `limit "${name}" on ${words}`,
+      ).items,
       print,
     );
   });
@@ -94,11 +113,15 @@ function readName({ kind: given, window, model }: Values): Name {
   const kind = requireOption(given, 'kind');
   if (kind === 'budget') {
     const found = WINDOWS.find((one) => one === window);
-    if (found === undefined) throw new UsageFault(`--window: a budget needs one of ${WINDOWS.join(', ')}${window === undefined ? '' : `, got "${window}"`}`);
+    if (found === undefined)
+      throw new UsageFault(
+        `--window: a budget needs one of ${WINDOWS.join(', ')}${window === undefined ? '' : `, got "${window}"`}`,
+      );
     return { kind, window: found, ...ofModel };
   }
   const counted = COUNTED.find((one) => one === kind);
-  if (counted === undefined) throw new UsageFault(`--kind: must be one of ${COUNTED.join(', ')}, budget, got "${kind}"`);
+  if (counted === undefined)
+    throw new UsageFault(`--kind: must be one of ${COUNTED.join(', ')}, budget, got "${kind}"`);
   if (window !== undefined) throw new UsageFault('--window: only a budget has one');
   return { kind: counted, ...ofModel };
 }

@@ -2,9 +2,22 @@
 
 import type { MemberScope } from '../domain/identity/member.ts';
 import { ROLES, type Role } from '../domain/identity/roles.ts';
-import { addMember, findMemberByEmail, listMembers, removeMember, setMemberRole } from '../storage/postgres/identity/members.ts';
+import {
+  addMember,
+  findMemberByEmail,
+  listMembers,
+  removeMember,
+  setMemberRole,
+} from '../storage/postgres/identity/members.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone, findOrganization, findTeam, listAll } from './identity.ts';
 
@@ -15,14 +28,20 @@ export const memberCommand: Command = {
     'tollgate member remove --organization SLUG --user EMAIL [--team SLUG]',
     'tollgate member list --organization SLUG [--team SLUG]',
   ],
-  summary: 'Adds somebody, or gives them another role if they are there; changes a role; removes them together with their keys there; or lists them.',
+  summary:
+    'Adds somebody, or gives them another role if they are there; changes a role; removes them together with their keys there; or lists them.',
   run(args, context) {
     const { values, positionals } = parseArguments(args, MEMBER_OPTIONS);
     return runMember(values, positionals, context);
   },
 };
 
-export const MEMBER_OPTIONS = { organization: { type: 'string' }, team: { type: 'string' }, user: { type: 'string' }, role: { type: 'string' } } as const;
+export const MEMBER_OPTIONS = {
+  organization: { type: 'string' },
+  team: { type: 'string' },
+  user: { type: 'string' },
+  role: { type: 'string' },
+} as const;
 
 type Values = { readonly [option in keyof typeof MEMBER_OPTIONS]?: string | undefined };
 
@@ -32,7 +51,11 @@ interface Order {
 }
 
 /** Also what `tollgate team member` does. */
-export async function runMember(values: Values, positionals: readonly string[], context: CommandContext): Promise<number> {
+export async function runMember(
+  values: Values,
+  positionals: readonly string[],
+  context: CommandContext,
+): Promise<number> {
   const [action = ''] = expectPositionals(positionals, ['add, role, remove or list']);
   if (!['add', 'role', 'remove', 'list'].includes(action)) throw new UsageFault(`unknown action "${action}"`);
   const organization = requireOption(values.organization, 'organization');
@@ -57,29 +80,47 @@ export async function runMember(values: Values, positionals: readonly string[], 
 
 async function findScope(postgres: Postgres, slug: string, team: string | undefined): Promise<MemberScope> {
   const organization = await findOrganization(postgres, slug);
-  return { organizationId: organization.id, teamId: team === undefined ? null : (await findTeam(postgres, organization, team)).id };
+  return {
+    organizationId: organization.id,
+    teamId: team === undefined ? null : (await findTeam(postgres, organization, team)).id,
+  };
 }
 
 async function printMembers(postgres: Postgres, scope: MemberScope, { print }: CommandContext): Promise<void> {
-  for await (const { email, role } of listAll((question) => listMembers(postgres, { ...question, ...scope }), 'members')) print(`${email}\t${role}`);
+  for await (const { email, role } of listAll(
+    (question) => listMembers(postgres, { ...question, ...scope }),
+    'members',
+  ))
+    print(`${email}\t${role}`);
 }
 
 async function add(postgres: Postgres, scope: MemberScope, order: Order, context: CommandContext): Promise<void> {
   const known = await findMemberByEmail(postgres, scope, order.email);
   if (!('refused' in known)) return setRole(postgres, scope, order, context);
-  const what = scope.teamId === null ? `"${order.email}" in the organization` : `member "${order.email}" of the organization`;
+  const what =
+    scope.teamId === null ? `"${order.email}" in the organization` : `member "${order.email}" of the organization`;
   const added = expectDone(await addMember(postgres, commandActor(context.environment), scope, order), what);
   context.print(`${added.email} is ${added.role}`);
 }
 
-async function setRole(postgres: Postgres, scope: MemberScope, { email, role }: Order, { environment, print }: CommandContext): Promise<void> {
+async function setRole(
+  postgres: Postgres,
+  scope: MemberScope,
+  { email, role }: Order,
+  { environment, print }: CommandContext,
+): Promise<void> {
   const what = `member "${email}"`;
   const { userId } = expectDone(await findMemberByEmail(postgres, scope, email), what);
   const member = expectDone(await setMemberRole(postgres, commandActor(environment), scope, { userId, role }), what);
   print(`${member.email} is ${member.role}`);
 }
 
-async function remove(postgres: Postgres, scope: MemberScope, email: string, { environment, print }: CommandContext): Promise<void> {
+async function remove(
+  postgres: Postgres,
+  scope: MemberScope,
+  email: string,
+  { environment, print }: CommandContext,
+): Promise<void> {
   const what = `member "${email}"`;
   const { userId } = expectDone(await findMemberByEmail(postgres, scope, email), what);
   const { revokedKeys } = expectDone(await removeMember(postgres, commandActor(environment), scope, userId), what);

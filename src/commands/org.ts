@@ -1,8 +1,19 @@
 // `tollgate org`: makes, changes and lists organizations.
 
 import type { Organization } from '../domain/identity/organization.ts';
-import { createOrganization, listOrganizations, updateOrganization } from '../storage/postgres/identity/organizations.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  createOrganization,
+  listOrganizations,
+  updateOrganization,
+} from '../storage/postgres/identity/organizations.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone, findOrganization, listAll } from './identity.ts';
 
@@ -12,7 +23,8 @@ export const orgCommand: Command = {
     'tollgate org update --slug SLUG [--name TEXT] [--billing prepaid|none] [--frozen yes|no]',
     'tollgate org list',
   ],
-  summary: 'Makes an organization with its wallet and, if named, its first owner; changes one, or freezes its credit; or lists all of them.',
+  summary:
+    'Makes an organization with its wallet and, if named, its first owner; changes one, or freezes its credit; or lists all of them.',
   run,
 };
 
@@ -43,7 +55,12 @@ async function run(args: readonly string[], context: CommandContext): Promise<nu
 
 async function create(values: Values, { environment, print }: CommandContext): Promise<number> {
   const slug = requireOption(values.slug, 'slug');
-  const order = { slug, displayName: values.name, billing: readBilling(values.billing) ?? 'prepaid', ownerEmail: values.owner } as const;
+  const order = {
+    slug,
+    displayName: values.name,
+    billing: readBilling(values.billing) ?? 'prepaid',
+    ownerEmail: values.owner,
+  } as const;
   const made = await withDatabase(environment, async (postgres) =>
     expectDone(await createOrganization(postgres, commandActor(environment), order), `organization "${slug}"`),
   );
@@ -54,12 +71,21 @@ async function create(values: Values, { environment, print }: CommandContext): P
 async function update(values: Values, { environment, print }: CommandContext): Promise<number> {
   const slug = requireOption(values.slug, 'slug');
   const { name, frozen } = values;
-  if (frozen !== undefined && frozen !== 'yes' && frozen !== 'no') throw new UsageFault(`--frozen: must be yes or no, got "${frozen}"`);
-  const change = { displayName: name, billing: readBilling(values.billing), frozen: frozen === undefined ? undefined : frozen === 'yes' };
-  if (Object.values(change).every((value) => value === undefined)) throw new UsageFault('nothing to change: give --name, --billing or --frozen');
+  if (frozen !== undefined && frozen !== 'yes' && frozen !== 'no')
+    throw new UsageFault(`--frozen: must be yes or no, got "${frozen}"`);
+  const change = {
+    displayName: name,
+    billing: readBilling(values.billing),
+    frozen: frozen === undefined ? undefined : frozen === 'yes',
+  };
+  if (Object.values(change).every((value) => value === undefined))
+    throw new UsageFault('nothing to change: give --name, --billing or --frozen');
   const after = await withDatabase(environment, async (postgres) => {
     const { id } = await findOrganization(postgres, slug);
-    return expectDone(await updateOrganization(postgres, commandActor(environment), id, change), `organization "${slug}"`);
+    return expectDone(
+      await updateOrganization(postgres, commandActor(environment), id, change),
+      `organization "${slug}"`,
+    );
   });
   printOrganization(after, print);
   return 0;
@@ -78,6 +104,7 @@ function printOrganization({ slug, billing, frozen, displayName }: Organization,
 }
 
 function readBilling(text: string | undefined): Organization['billing'] | undefined {
-  if (text !== undefined && text !== 'prepaid' && text !== 'none') throw new UsageFault(`--billing: must be prepaid or none, got "${text}"`);
+  if (text !== undefined && text !== 'prepaid' && text !== 'none')
+    throw new UsageFault(`--billing: must be prepaid or none, got "${text}"`);
   return text;
 }

@@ -9,7 +9,8 @@ import { withDatabase } from './database.ts';
 
 export const reconcileCommand: Command = {
   usage: ['tollgate reconcile [JOB]'],
-  summary: 'Runs one job of reconciliation now, or all, and prints the results. Exit code 0: all is well, 1: a job failed or found a difference.',
+  summary:
+    'Runs one job of reconciliation now, or all, and prints the results. Exit code 0: all is well, 1: a job failed or found a difference.',
   run,
 };
 
@@ -20,23 +21,33 @@ const ENDED_LIMIT_MS = 300_000;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { positionals } = parseArguments(args, {});
-  const { JOBS } = await import('../../jobs/schedule.ts');
+  const { JOBS } = await import('../../jobs/scheduling/schedule.ts');
   const names = JOBS.map(({ name }) => name);
   if (positionals.length > 0) expectPositionals(positionals, ['JOB']);
   const [wanted] = positionals;
-  if (wanted !== undefined && !names.includes(wanted)) throw new UsageFault(`there is no job "${wanted}"; there are ${names.join(', ')}`);
+  if (wanted !== undefined && !names.includes(wanted))
+    throw new UsageFault(`there is no job "${wanted}"; there are ${names.join(', ')}`);
   return withDatabase(environment, async (postgres) => {
     let isWell = true;
     for await (const [name, outcome] of runNow(postgres, wanted === undefined ? names : [wanted])) {
       print(`${name}: ${describe(outcome)}`);
-      if (outcome === null || outcome.error !== null || outcome.finishedAtMs === null || Number(outcome.details?.['drift'] ?? 0) > 0) isWell = false;
+      if (
+        outcome === null ||
+        outcome.error !== null ||
+        outcome.finishedAtMs === null ||
+        Number(outcome.details?.['drift'] ?? 0) > 0
+      )
+        isWell = false;
     }
     return isWell ? 0 : 1;
   });
 }
 
 /** All are asked for at once, and each is told when it has ended. null: no jobs process took it. */
-async function* runNow(postgres: Postgres, names: readonly string[]): AsyncGenerator<[name: string, outcome: JobRun | null]> {
+async function* runNow(
+  postgres: Postgres,
+  names: readonly string[],
+): AsyncGenerator<[name: string, outcome: JobRun | null]> {
   const requests: [string, string][] = [];
   for (const name of names) requests.push([name, await requestJobRun(postgres, name)]);
   for (const [name, id] of requests) yield [name, await waitForRun(postgres, id)];

@@ -7,12 +7,19 @@ import { parsePolicyFile } from '../domain/routing/parse-policy-file.ts';
 import { type PolicyDefinition, policyOf } from '../domain/routing/policy-definition.ts';
 import { type ReplayCosts, type ReplayReport, replayPolicy } from '../domain/routing/replay-policy.ts';
 import { systemClock } from '../platform/clock.ts';
-import { loadCatalog } from '../storage/postgres/catalog-store.ts';
+import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
 import { listAllowedModels } from '../storage/postgres/routing/organization-caller.ts';
 import { refuseDraft } from '../storage/postgres/routing/policies.ts';
 import { readRoutedRequests } from '../storage/postgres/routing/routed-requests.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { findOrganization } from './identity.ts';
 
@@ -27,16 +34,23 @@ const DAY_MS = 86_400_000;
 const DAYS_MAX = 366;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
-  const { values, positionals } = parseArguments(args, { policy: { type: 'string' }, days: { type: 'string' }, organization: { type: 'string' } });
+  const { values, positionals } = parseArguments(args, {
+    policy: { type: 'string' },
+    days: { type: 'string' },
+    organization: { type: 'string' },
+  });
   const [action] = expectPositionals(positionals, ['replay']);
   if (action !== 'replay') throw new UsageFault(`unknown action "${action ?? ''}"`);
   const days = requireOption(values.days, 'days');
-  if (!/^[1-9]\d{0,2}$/.test(days) || Number(days) > DAYS_MAX) throw new UsageFault(`--days: must be a whole number from 1 to ${DAYS_MAX}, got "${days}"`);
+  if (!/^[1-9]\d{0,2}$/.test(days) || Number(days) > DAYS_MAX)
+    throw new UsageFault(`--days: must be a whole number from 1 to ${DAYS_MAX}, got "${days}"`);
   const definition = readDraft(resolve(requireOption(values.policy, 'policy')));
   const report = await withDatabase(environment, async (postgres, { masterKey }) => {
-    const organizationId = values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
+    const organizationId =
+      values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
     const refused = await refuseDraft(postgres, definition, organizationId);
-    if (refused !== null) throw new StartFault(`the draft cannot be used: ${refused.field ?? ''} ${refused.reason ?? ''}`);
+    if (refused !== null)
+      throw new StartFault(`the draft cannot be used: ${refused.field ?? ''} ${refused.reason ?? ''}`);
     const { byName } = await loadCatalog(postgres, masterKey);
     const allowed = await listAllowedModels(postgres);
     const draft = {
@@ -44,7 +58,10 @@ async function run(args: readonly string[], { environment, print }: CommandConte
       modelNamed: (name: string) => byName.get(name) ?? null,
       allowedModelsOf: (id: string) => allowed.get(id) ?? null,
     };
-    return replayPolicy(draft, readRoutedRequests(postgres, { sinceMs: systemClock.nowMs() - Number(days) * DAY_MS, organizationId }));
+    return replayPolicy(
+      draft,
+      readRoutedRequests(postgres, { sinceMs: systemClock.nowMs() - Number(days) * DAY_MS, organizationId }),
+    );
   });
   for (const line of describe(report, Number(days))) print(line);
   return 0;
@@ -55,7 +72,10 @@ function readDraft(path: string): PolicyDefinition {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new StartFault(`cannot read the policy file ${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new StartFault(
+      `cannot read the policy file ${path}: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
   }
   const parsed = parsePolicyFile(text);
   if (!parsed.ok) throw new StartFault([`${path} cannot be used:`, ...parsed.errors].join('\n'));
@@ -72,7 +92,9 @@ function describe(report: ReplayReport, days: number): string[] {
   for (const { tier, was: before, draft: after } of tiers) {
     lines.push([tier === '' ? '(no tier)' : tier, withShare(before, replayed), withShare(after, replayed)].join('\t'));
   }
-  lines.push(`of ${compared} requests whose cost is known both ways (the same tokens, at the price of the draft's model):`);
+  lines.push(
+    `of ${compared} requests whose cost is known both ways (the same tokens, at the price of the draft's model):`,
+  );
   lines.push('\tcost USD\tbaseline USD\tsaved USD');
   lines.push(`was\t${describeCosts(was)}`, `draft\t${describeCosts(draft)}`);
   return lines;
@@ -84,5 +106,9 @@ function withShare(count: number, of: number): string {
 
 /** Savings are told of the requests that have a baseline, and of no others. */
 function describeCosts({ cost, baselined, baselinedCost, baselineCost }: ReplayCosts): string {
-  return [formatUsdString(cost), formatUsdString(baselineCost), `${formatUsdString(baselineCost - baselinedCost)} (${baselined} requests)`].join('\t');
+  return [
+    formatUsdString(cost),
+    formatUsdString(baselineCost),
+    `${formatUsdString(baselineCost - baselinedCost)} (${baselined} requests)`,
+  ].join('\t');
 }

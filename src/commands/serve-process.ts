@@ -1,4 +1,5 @@
-// Runs one serving process, gateway or jobs: under the supervisor, which speaks to it over its channel, or alone, with an admin server of its own.
+// Runs one serving process, gateway or jobs: under the supervisor, which speaks to it over its channel, or alone, with
+// an admin server of its own.
 
 import { type CompleteConfig, readConfig } from '../config.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
@@ -27,7 +28,11 @@ export interface ServingProcess {
 }
 
 /** Never resolves: the process ends by its lifecycle. */
-export async function serveProcess({ name, outlastsGateways, start }: ServingProcess, args: readonly string[], context: CommandContext): Promise<number> {
+export async function serveProcess(
+  { name, outlastsGateways, start }: ServingProcess,
+  args: readonly string[],
+  context: CommandContext,
+): Promise<number> {
   const { values, positionals } = parseArguments(args, { supervised: { type: 'boolean', default: false } });
   expectPositionals(positionals, []);
   const { supervised } = values;
@@ -38,7 +43,13 @@ export async function serveProcess({ name, outlastsGateways, start }: ServingPro
   makeSocketDirectories(config.dataDirectory, config);
   const log = createLog({ level: config.logLevel, process: name, destination: logToStderr() });
   const metrics = new MetricsRegistry();
-  const lifecycle = new ProcessLifecycle({ log, metrics, supervised, outlastsGateways, drainLimitMs: config.drainSeconds * 1000 });
+  const lifecycle = new ProcessLifecycle({
+    log,
+    metrics,
+    supervised,
+    outlastsGateways,
+    drainLimitMs: config.drainSeconds * 1000,
+  });
   const admin = supervised
     ? null
     : await startAdminServer({
@@ -48,7 +59,9 @@ export async function serveProcess({ name, outlastsGateways, start }: ServingPro
         readiness: async () => (lifecycle.serves ? lifecycle.readiness() : { notReady: [name], impaired: [] }),
       });
   if (admin === null && !supervised)
-    throw new StartFault(`ADMIN_PORT: port ${config.adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);
+    throw new StartFault(
+      `ADMIN_PORT: port ${config.adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`,
+    );
   const serving = await start({ config, log, clock: systemClock, metrics }).catch((error: unknown) => {
     log.fatal({ err: error }, 'cannot start');
     return null;
@@ -56,6 +69,7 @@ export async function serveProcess({ name, outlastsGateways, start }: ServingPro
   if (serving === null) return 1;
   lifecycle.drainsWith(serving);
   lifecycle.ready();
-  if (admin !== null) context.print(`tollgate ${name} is ready; http://127.0.0.1:${admin.port} has /metrics, /healthz, /readyz`);
+  if (admin !== null)
+    context.print(`tollgate ${name} is ready; http://127.0.0.1:${admin.port} has /metrics, /healthz, /readyz`);
   return new Promise(() => undefined);
 }

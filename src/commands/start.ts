@@ -7,7 +7,7 @@ import { type Config, type Environment, localUrl, readConfig, reportsAddressText
 import type { Configuration } from '../domain/configuration/configuration.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createLog, type Log } from '../platform/log.ts';
-import { embeddedPostgresUrl } from '../storage/postgres/embedded-postgres.ts';
+import { embeddedPostgresUrl } from '../storage/postgres/embedded/embedded-postgres.ts';
 import { migratePostgres } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { forgetAddresses, recordAddresses } from '../supervisor/addresses.ts';
@@ -33,7 +33,7 @@ export const startCommand: Command = {
 
 const MAIN_MODULE = fileURLToPath(new URL('../main.ts', import.meta.url));
 const POSTGRES_MODULE = fileURLToPath(new URL('../supervisor/postgres-keeper.ts', import.meta.url));
-const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../../simulator/main.ts', import.meta.url));
+const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../simulator/main.ts', import.meta.url));
 const DEMO_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo.yaml', import.meta.url));
 const MIGRATIONS = fileURLToPath(new URL('../../deploy/postgres', import.meta.url));
 
@@ -69,7 +69,14 @@ async function start(args: readonly string[], context: CommandContext): Promise<
     // Gateways of a killed supervisor hold the port for a moment more.
     await new ProcessJournal(config.dataDirectory).waitForPredecessors(log);
     claim = await claimServingPort(config, isDemo);
-    const installation = { config: { ...config, logLevel }, secrets, environment: context.environment, log, configurationFile, port: claim.port };
+    const installation = {
+      config: { ...config, logLevel },
+      secrets,
+      environment: context.environment,
+      log,
+      configurationFile,
+      port: claim.port,
+    };
     await new Supervisor(planOf(installation, context.print), { log, clock: systemClock }).run();
     return 0;
   } finally {
@@ -103,7 +110,10 @@ async function claimServingPort(config: Config, isDemo: boolean): Promise<PortCl
   const claim = await (mayMove ? claimNextPort(host, port) : claimPort(host, port)).catch((error: Error) => {
     throw new StartFault(`HOST, PORT: cannot listen on ${host} port ${port}: ${error.message}`, { cause: error });
   });
-  if (claim === null) throw new StartFault(`PORT: port ${port} on ${host} is in use by another program; give another PORT or stop that program`);
+  if (claim === null)
+    throw new StartFault(
+      `PORT: port ${port} on ${host} is in use by another program; give another PORT or stop that program`,
+    );
   return claim;
 }
 
@@ -137,8 +147,14 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
   };
 }
 
-/** Everything that was defaulted or made here is handed on as the setting it stands for: a process reads nothing but its environment. */
-function childEnvironment({ config, secrets, environment, port }: Installation, databaseUrl: string | null): Environment {
+/**
+ * Everything that was defaulted or made here is handed on as the setting it stands for: a process reads nothing but its
+ * environment.
+ */
+function childEnvironment(
+  { config, secrets, environment, port }: Installation,
+  databaseUrl: string | null,
+): Environment {
   const { reportsListen, reportsUrl } = reportsAddresses(config);
   return {
     ...environment,
@@ -170,7 +186,10 @@ interface Preparation {
   readonly print: (text: string) => void;
 }
 
-async function prepareDatabase(installation: Installation, { databaseUrl, simulatedProviderUrl, print }: Preparation): Promise<Applied> {
+async function prepareDatabase(
+  installation: Installation,
+  { databaseUrl, simulatedProviderUrl, print }: Preparation,
+): Promise<Applied> {
   const { secrets, environment, log, configurationFile } = installation;
   const postgres = createPostgres({ url: databaseUrl, log, max: 2 });
   try {
@@ -186,8 +205,15 @@ async function prepareDatabase(installation: Installation, { databaseUrl, simula
 }
 
 /** The key that the file leaves open is this installation's own, the same at every start. */
-async function applyDemo(postgres: Postgres, { config, secrets, environment }: Installation, simulatedProviderUrl: string): Promise<Applied> {
-  const configuration = readConfigurationFile(DEMO_CONFIGURATION, { ...environment, SIMULATED_PROVIDER_URL: simulatedProviderUrl });
+async function applyDemo(
+  postgres: Postgres,
+  { config, secrets, environment }: Installation,
+  simulatedProviderUrl: string,
+): Promise<Applied> {
+  const configuration = readConfigurationFile(DEMO_CONFIGURATION, {
+    ...environment,
+    SIMULATED_PROVIDER_URL: simulatedProviderUrl,
+  });
   const secret = keepDemoKey(config.dataDirectory);
   const organizations = configuration.organizations.map((organization) => ({
     ...organization,
@@ -195,14 +221,19 @@ async function applyDemo(postgres: Postgres, { config, secrets, environment }: I
   }));
   await applyOrExplain(postgres, { ...configuration, organizations }, secrets);
   const [demo] = organizations;
-  return { key: demo === undefined ? null : { organization: demo.slug, name: demo.keys[0]?.name ?? '', secret }, model: findTriable(configuration) };
+  return {
+    key: demo === undefined ? null : { organization: demo.slug, name: demo.keys[0]?.name ?? '', secret },
+    model: findTriable(configuration),
+  };
 }
 
 /** The line to paste sets no output limit. */
 function findTriable({ models }: Configuration): string | null {
   const model = models.find(
     ({ active, maxCompletionTokensCap, servedBy }) =>
-      active && maxCompletionTokensCap !== null && servedBy.some((offer) => offer.apis.includes('chat_completions') && offer.price !== null),
+      active &&
+      maxCompletionTokensCap !== null &&
+      servedBy.some((deployment) => deployment.apis.includes('chat_completions') && deployment.price !== null),
   );
   return model?.id ?? null;
 }

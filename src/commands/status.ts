@@ -10,7 +10,8 @@ import { withDatabase } from './database.ts';
 
 export const statusCommand: Command = {
   usage: ['tollgate status'],
-  summary: 'Says whether this installation (DATA_DIR) runs and is ready, and how its jobs went. Exit code 0: ready, 1: not.',
+  summary:
+    'Says whether this installation (DATA_DIR) runs and is ready, and how its jobs went. Exit code 0: ready, 1: not.',
   run,
 };
 
@@ -38,7 +39,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
 }
 
 async function printJobs(environment: Environment, print: (text: string) => void): Promise<void> {
-  const { JOBS, nextDueTime } = await import('../../jobs/schedule.ts');
+  const { JOBS, nextDueTime } = await import('../../jobs/scheduling/schedule.ts');
   const runs = await withDatabase(environment, (postgres) =>
     listLastRuns(
       postgres,
@@ -64,7 +65,14 @@ function describeRun(run: JobRun | undefined): [string, string, string] {
   if (run === undefined) return ['-', 'not yet', '-'];
   const { startedAtMs, finishedAtMs, error, details } = run;
   const drift = Number(details?.['drift'] ?? 0);
-  const result = finishedAtMs === null ? 'no end' : error !== null ? `failed: ${error.slice(0, RESULT_LENGTH_MAX)}` : drift > 0 ? `DIFFERENT (${drift})` : 'ok';
+  const result =
+    finishedAtMs === null
+      ? 'no end'
+      : error !== null
+        ? `failed: ${error.slice(0, RESULT_LENGTH_MAX)}`
+        : drift > 0
+          ? `DIFFERENT (${drift})`
+          : 'ok';
   return [momentOf(startedAtMs), result, finishedAtMs === null ? '-' : `${Math.round(finishedAtMs - startedAtMs)} ms`];
 }
 

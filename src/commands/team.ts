@@ -1,7 +1,14 @@
 // `tollgate team`: makes, renames, deletes and lists teams of an organization, and says who belongs to them.
 
 import { createTeam, deleteTeam, listTeams, updateTeam } from '../storage/postgres/identity/teams.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone, findOrganization, findTeam, listAll } from './identity.ts';
 import { MEMBER_OPTIONS, runMember } from './member.ts';
@@ -47,25 +54,39 @@ async function run(args: readonly string[], context: CommandContext): Promise<nu
   }
 }
 
-async function create({ slug: given, name }: Values, organization: string, { environment, print }: CommandContext): Promise<number> {
+async function create(
+  { slug: given, name }: Values,
+  organization: string,
+  { environment, print }: CommandContext,
+): Promise<number> {
   const slug = requireOption(given, 'slug');
   const made = await withDatabase(environment, async (postgres) => {
     const { id: organizationId } = await findOrganization(postgres, organization);
     const order = { organizationId, slug, displayName: name };
-    return expectDone(await createTeam(postgres, commandActor(environment), order), `team "${slug}" of "${organization}"`);
+    return expectDone(
+      await createTeam(postgres, commandActor(environment), order),
+      `team "${slug}" of "${organization}"`,
+    );
   });
   print(made.id);
   return 0;
 }
 
-async function rename({ team: given, slug, name }: Values, organization: string, { environment, print }: CommandContext): Promise<number> {
+async function rename(
+  { team: given, slug, name }: Values,
+  organization: string,
+  { environment, print }: CommandContext,
+): Promise<number> {
   const team = requireOption(given, 'team');
   if (slug === undefined && name === undefined) throw new UsageFault('nothing to change: give --slug or --name');
   const after = await withDatabase(environment, async (postgres) => {
     const tenant = await findOrganization(postgres, organization);
     const { id: teamId } = await findTeam(postgres, tenant, team);
     const named = { organizationId: tenant.id, teamId };
-    return expectDone(await updateTeam(postgres, commandActor(environment), named, { slug, displayName: name }), `team "${team}" of "${organization}"`);
+    return expectDone(
+      await updateTeam(postgres, commandActor(environment), named, { slug, displayName: name }),
+      `team "${team}" of "${organization}"`,
+    );
   });
   print(`${after.slug}\t${after.displayName}`);
   return 0;

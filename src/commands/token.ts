@@ -1,7 +1,14 @@
 // `tollgate token`: makes, revokes and lists access tokens of people.
 
 import { createToken, findUserByEmail, listTokens, revokeToken } from '../storage/postgres/identity/tokens.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone, findOrganization, listAll } from './identity.ts';
 
@@ -11,7 +18,8 @@ export const tokenCommand: Command = {
     'tollgate token revoke --id ID',
     'tollgate token list --user EMAIL',
   ],
-  summary: 'Makes an access token and prints its id and, once, the token; revokes one, everywhere within a second; or lists the tokens of a person.',
+  summary:
+    'Makes an access token and prints its id and, once, the token; revokes one, everywhere within a second; or lists the tokens of a person.',
   run,
 };
 
@@ -30,7 +38,9 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const actor = commandActor(environment);
   if (action === 'revoke') {
     const tokenId = requireOption(values.id, 'id');
-    await withDatabase(environment, async (postgres) => expectDone(await revokeToken(postgres, actor, { tokenId, userId: null }), `token "${tokenId}"`));
+    await withDatabase(environment, async (postgres) =>
+      expectDone(await revokeToken(postgres, actor, { tokenId, userId: null }), `token "${tokenId}"`),
+    );
     print(`token ${tokenId} is revoked`);
     return 0;
   }
@@ -39,12 +49,17 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   if (action === 'list') return list(email, { environment, print });
   const name = requireOption(values.name, 'name');
   const days = values.days ?? '30';
-  if (!/^\d{1,3}$/.test(days) || Number(days) < 1 || Number(days) > 365) throw new UsageFault(`--days: must be from 1 to 365, got "${days}"`);
+  if (!/^\d{1,3}$/.test(days) || Number(days) < 1 || Number(days) > 365)
+    throw new UsageFault(`--days: must be from 1 to 365, got "${days}"`);
   const made = await withDatabase(environment, async (postgres, config) => {
     const { userId } = expectDone(await findUserByEmail(postgres, email), `user "${email}"`);
-    const organizationId = values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
+    const organizationId =
+      values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
     const order = { userId, name, lifetimeSeconds: Number(days) * SECONDS_PER_DAY, organizationId };
-    return expectDone(await createToken(postgres, config, actor, order), `organization "${values.organization}" for "${email}"`);
+    return expectDone(
+      await createToken(postgres, config, actor, order),
+      `organization "${values.organization}" for "${email}"`,
+    );
   });
   print(`${made.id}\t${made.secret}`);
   return 0;
@@ -53,8 +68,15 @@ async function run(args: readonly string[], { environment, print }: CommandConte
 async function list(email: string, { environment, print }: CommandContext): Promise<number> {
   await withDatabase(environment, async (postgres) => {
     const { userId } = expectDone(await findUserByEmail(postgres, email), `user "${email}"`);
-    for await (const { id, name, prefix, expiresAtMs, revokedAtMs } of listAll((question) => listTokens(postgres, { ...question, userId }), 'tokens')) {
-      print([id, name, prefix, revokedAtMs === null ? `expires ${new Date(expiresAtMs).toISOString()}` : 'revoked'].join('\t'));
+    for await (const { id, name, prefix, expiresAtMs, revokedAtMs } of listAll(
+      (question) => listTokens(postgres, { ...question, userId }),
+      'tokens',
+    )) {
+      print(
+        [id, name, prefix, revokedAtMs === null ? `expires ${new Date(expiresAtMs).toISOString()}` : 'revoked'].join(
+          '\t',
+        ),
+      );
     }
   });
   return 0;

@@ -3,16 +3,27 @@
 import { formatUsdString } from '../domain/money/format.ts';
 import type { PayerWallet } from '../domain/money/payer-wallet.ts';
 import { listMembers } from '../storage/postgres/identity/members.ts';
-import { freezeWallet, listWallets } from '../storage/postgres/payer-wallets.ts';
+import { freezeWallet, listWallets } from '../storage/postgres/ledger/payer-wallets.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
-import { type Command, type CommandContext, expectPositionals, parseArguments, requireOption, UsageFault } from './command.ts';
+import {
+  type Command,
+  type CommandContext,
+  expectPositionals,
+  parseArguments,
+  requireOption,
+  UsageFault,
+} from './command.ts';
 import { withDatabase } from './database.ts';
 import { commandActor, expectDone, findOrganization, listAll } from './identity.ts';
 
 export const walletCommand: Command = {
-  usage: ['tollgate wallet list --organization SLUG', 'tollgate wallet freeze|unfreeze --organization SLUG [--user EMAIL]'],
-  summary: "Shows what an organization's wallets hold; stops one from paying for requests, on every gateway within a second, or ends that.",
+  usage: [
+    'tollgate wallet list --organization SLUG',
+    'tollgate wallet freeze|unfreeze --organization SLUG [--user EMAIL]',
+  ],
+  summary:
+    "Shows what an organization's wallets hold; stops one from paying for requests, on every gateway within a second, or ends that.",
   run,
 };
 
@@ -28,23 +39,31 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     const emails = await readEmails(postgres, organizationId);
     const ownerOf = ({ userId }: PayerWallet): string => (userId === null ? slug : (emails.get(userId) ?? userId));
     const wallets: PayerWallet[] = [];
-    for await (const wallet of listAll((question) => listWallets(postgres, { ...question, organizationId }), slug)) wallets.push(wallet);
+    for await (const wallet of listAll((question) => listWallets(postgres, { ...question, organizationId }), slug))
+      wallets.push(wallet);
     if (action === 'list') {
       for (const wallet of wallets) print(`${ownerOf(wallet)}: ${describe(wallet)}`);
       return;
     }
     const email = values.user?.toLowerCase();
-    const wallet = wallets.find(({ userId }) => (email === undefined ? userId === null : emails.get(userId ?? '')?.toLowerCase() === email));
+    const wallet = wallets.find(({ userId }) =>
+      email === undefined ? userId === null : emails.get(userId ?? '')?.toLowerCase() === email,
+    );
     if (wallet === undefined) throw new StartFault(`"${values.user}" has no wallet in "${slug}"`);
     const order = { organizationId, walletId: wallet.id, frozen: action === 'freeze' };
-    print(`${ownerOf(wallet)}: ${describe(expectDone(await freezeWallet(postgres, commandActor(environment), order), 'wallet'))}`);
+    print(
+      `${ownerOf(wallet)}: ${describe(expectDone(await freezeWallet(postgres, commandActor(environment), order), 'wallet'))}`,
+    );
   });
   return 0;
 }
 
 async function readEmails(postgres: Postgres, organizationId: string): Promise<ReadonlyMap<string, string>> {
   const emails = new Map<string, string>();
-  const members = listAll((question) => listMembers(postgres, { ...question, organizationId, teamId: null }), 'members');
+  const members = listAll(
+    (question) => listMembers(postgres, { ...question, organizationId, teamId: null }),
+    'members',
+  );
   for await (const { userId, email } of members) emails.set(userId, email);
   return emails;
 }

@@ -1,6 +1,6 @@
-// Limits how fast one person and one organization may change things over the API: each change is a transaction, an audit
-// log entry and a notification to every process. Counted in each process by itself. Reads and DELETE are not metered:
-// deleting a leaked key must never wait.
+// Limits how fast one person and one organization may change things over the API: each change is a transaction, an
+// audit log entry and a notification to every process. Counted in each process by itself. Reads and DELETE are not
+// metered: deleting a leaked key must never wait.
 
 import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
@@ -14,8 +14,8 @@ export class ChangeMeter {
   private readonly clock: Clock;
   private readonly perMinute: number;
   /**
-   * By the id of a person or organization: when its whole minute's allowance is available again (the theoretical arrival
-   * time of a GCRA). In the order of the last change, so that entries which are full again are found in front.
+   * By the id of a person or organization: when its whole minute's allowance is available again (the theoretical
+   * arrival time of a GCRA). In the order of the last change, so that entries which are full again are found in front.
    */
   private readonly fullAtMs = new Map<string, number>();
 
@@ -30,9 +30,11 @@ export class ChangeMeter {
     const nowMs = this.clock.monotonicMs();
     const person = userId ?? apiKeyId;
     const personFullAtMs = this.fullAtAfter(person, this.perMinute, nowMs);
-    const organizationFullAtMs = organizationId === null ? nowMs : this.fullAtAfter(organizationId, this.perMinute * ORGANIZATION_FACTOR, nowMs);
+    const organizationFullAtMs =
+      organizationId === null ? nowMs : this.fullAtAfter(organizationId, this.perMinute * ORGANIZATION_FACTOR, nowMs);
     const retryAfterMs = Math.max(personFullAtMs, organizationFullAtMs) - nowMs - MINUTE_MS;
-    // Sums of fractions are off by less than that: without it the last of a minute's changes would be refused now and then.
+    // Sums of fractions are off by less than that: without it the last of a minute's changes would be refused now and
+    // then.
     if (retryAfterMs >= 1) return { kind: 'too_many_changes', retryAfterMs };
     this.set(person, personFullAtMs);
     if (organizationId !== null) this.set(organizationId, organizationFullAtMs);

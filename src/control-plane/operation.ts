@@ -1,4 +1,5 @@
-// One control-plane operation: what it takes, what it answers, what it does. The same schemas read its requests and describe it in OpenAPI.
+// One control-plane operation: what it takes, what it answers, what it does. The same schemas read its requests and
+// describe it in OpenAPI.
 
 import type { z } from 'zod';
 import type { Principal } from '../domain/identity/principal.ts';
@@ -50,9 +51,11 @@ interface Definition<Query extends z.ZodObject, Body extends z.ZodType, Answer e
 }
 
 /** An answer is `{data: ...}` and so never has a refusal's `kind`. */
-export function operation<Query extends z.ZodObject, Body extends z.ZodType, Answer extends z.ZodType<{ data: unknown }>>(
-  definition: Definition<Query, Body, Answer>,
-): Operation {
+export function operation<
+  Query extends z.ZodObject,
+  Body extends z.ZodType,
+  Answer extends z.ZodType<{ data: unknown }>,
+>(definition: Definition<Query, Body, Answer>): Operation {
   const { id, summary, query = null, body = null, answer, status = 200, run } = definition;
   const describe: OperationDescription = { id, summary, query, body, answer, status };
   return {

@@ -1,4 +1,5 @@
-// The body of a control-plane request: bounded, whole, JSON. Unlike generation bodies these are small and ours to understand, so they are parsed.
+// The body of a control-plane request: bounded, whole, JSON. Unlike generation bodies these are small and ours to
+// understand, so they are parsed.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -9,8 +10,8 @@ const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
- * Attaches to the exchange at once, so call it before anything is awaited. Null when the client left before its request was complete.
- * No body at all reads as `{}`: whether that is enough is the schema's to say.
+ * Attaches to the exchange at once, so call it before anything is awaited. Null when the client left before its request
+ * was complete. No body at all reads as `{}`: whether that is enough is the schema's to say.
  */
 export function readJsonBody(exchange: Exchange): Promise<{ readonly object: JsonObject } | Refusal | null> {
   const refusal = refuseHead(exchange);

@@ -1,13 +1,19 @@
 // The billing operations of storage, as the control plane asks for them.
 
 import type { BillingStore } from '../control-plane/billing/billing-store.ts';
-import { listDeposits, postDeposit } from '../storage/postgres/credits.ts';
-import { readCurrentLimits } from '../storage/postgres/current-limits.ts';
-import { freezeWallet, listWallets, readWallet } from '../storage/postgres/payer-wallets.ts';
-import { listLimitsOfPerson } from '../storage/postgres/person-limits.ts';
+import { listDeposits, postDeposit } from '../storage/postgres/ledger/credits.ts';
+import { freezeWallet, listWallets, readWallet } from '../storage/postgres/ledger/payer-wallets.ts';
+import { readCurrentLimits } from '../storage/postgres/limits/current-limits.ts';
+import { listLimitsOfPerson } from '../storage/postgres/limits/person-limits.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { createSecretBox } from '../storage/postgres/secret-box.ts';
-import { getWebhook, redeliverWebhooks, removeWebhook, rotateWebhookSecret, setWebhook } from '../storage/postgres/webhooks.ts';
+import {
+  getWebhook,
+  redeliverWebhooks,
+  removeWebhook,
+  rotateWebhookSecret,
+  setWebhook,
+} from '../storage/postgres/webhooks/webhooks.ts';
 
 export function createBillingStore(postgres: Postgres, secrets: { readonly masterKey: Buffer }): BillingStore {
   const box = createSecretBox(secrets.masterKey);
@@ -18,7 +24,9 @@ export function createBillingStore(postgres: Postgres, secrets: { readonly maste
     postDeposit: (actor, order) => postDeposit(postgres, actor, order),
     listDeposits: (question) => listDeposits(postgres, question),
     async readCurrentLimits({ credential, organizationId, userId, limits }) {
-      return readCurrentLimits(postgres, { limits: credential === 'key' ? limits : await listLimitsOfPerson(postgres, { organizationId, userId }) });
+      return readCurrentLimits(postgres, {
+        limits: credential === 'key' ? limits : await listLimitsOfPerson(postgres, { organizationId, userId }),
+      });
     },
 
     getWebhook: (organizationId) => getWebhook(postgres, organizationId),

@@ -1,11 +1,12 @@
-// The dry run of auto routing as the control plane asks for it: whom it is for and by which policy, looked up; the rest is the data plane's.
+// The dry run of auto routing as the control plane asks for it: whom it is for and by which policy, looked up; the rest
+// is the data plane's.
 
 import type { PreviewOrder, PreviewRoute } from '../control-plane/routing/preview.ts';
-import type { ServingCatalog } from '../data-plane/catalog/serving-catalog.ts';
-import type { RoutePreviewer } from '../data-plane/routing/preview-route.ts';
 import type { Refused } from '../domain/refusals/refused.ts';
 import { policyOf } from '../domain/routing/policy-definition.ts';
 import type { RoutingPolicy } from '../domain/routing/routing-policy.ts';
+import type { ServingCatalog } from '../generation/catalog/serving-catalog.ts';
+import type { RoutePreviewer } from '../generation/routing/preview-route.ts';
 import { invalid, NOT_FOUND } from '../storage/postgres/identity/change.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { findOrganizationCaller } from '../storage/postgres/routing/organization-caller.ts';
@@ -32,9 +33,17 @@ export function createRoutePreview({ postgres, previewer, catalog: present }: Pr
   };
 }
 
-async function findPolicy(postgres: Postgres, { routing }: ServingCatalog, { organizationId, policy }: PreviewOrder): Promise<RoutingPolicy | Refused> {
-  if (policy !== null && typeof policy !== 'string') return (await refuseDraft(postgres, policy, organizationId)) ?? policyOf(DRAFT, 0, policy);
+async function findPolicy(
+  postgres: Postgres,
+  { routing }: ServingCatalog,
+  { organizationId, policy }: PreviewOrder,
+): Promise<RoutingPolicy | Refused> {
+  if (policy !== null && typeof policy !== 'string')
+    return (await refuseDraft(postgres, policy, organizationId)) ?? policyOf(DRAFT, 0, policy);
   const name = policy ?? routing.policyOf.get(organizationId);
   if (name === undefined) return invalid('policy', 'must be given: auto routing is off for the organization');
-  return routing.policies.get(name) ?? invalid('policy', `must be the name of a routing policy: there is no ${JSON.stringify(name)}`);
+  return (
+    routing.policies.get(name) ??
+    invalid('policy', `must be the name of a routing policy: there is no ${JSON.stringify(name)}`)
+  );
 }

@@ -1,15 +1,15 @@
 // Auto routing of a gateway process: the classifier over the process's own provider connections, the turns in Postgres.
 
-import type { SavedResponses } from '../data-plane/catalog/saved-responses.ts';
-import type { RequestScanner } from '../data-plane/dialects/request-scan/request-scanner.ts';
-import type { RelayContext } from '../data-plane/relay/relay-question.ts';
-import { Classifier } from '../data-plane/routing/classifier.ts';
-import { RoutePreviewer } from '../data-plane/routing/preview-route.ts';
-import { Router, type RouterParts } from '../data-plane/routing/router.ts';
-import { RoutingMetrics } from '../data-plane/routing/routing-metrics.ts';
-import { SharedTurns } from '../data-plane/routing/shared-turns.ts';
-import type { TurnStore } from '../data-plane/routing/turn-store.ts';
 import { virtualModelOf } from '../domain/routing/virtual-model.ts';
+import type { SavedResponses } from '../generation/catalog/saved-responses.ts';
+import type { RelayContext } from '../generation/reply/relay-question.ts';
+import type { RequestScanner } from '../generation/request/scan/request-scanner.ts';
+import { Classifier } from '../generation/routing/classifier.ts';
+import { RoutePreviewer } from '../generation/routing/preview-route.ts';
+import { Router, type RouterParts } from '../generation/routing/router.ts';
+import { RoutingMetrics } from '../generation/routing/routing-metrics.ts';
+import { SharedTurns } from '../generation/routing/shared-turns.ts';
+import type { TurnStore } from '../generation/routing/turn-store.ts';
 import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';

@@ -1,9 +1,9 @@
 // Asks Postgres whose a saved response or an item of one is, for the data plane.
 
-import type { SavedResponseStore } from '../data-plane/catalog/saved-responses.ts';
+import type { SavedResponseStore } from '../generation/catalog/saved-responses.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { findSavedItems } from '../storage/postgres/saved-items.ts';
-import { findSavedResponse, isSavedResponse } from '../storage/postgres/saved-responses.ts';
+import { findSavedItems } from '../storage/postgres/saved/saved-items.ts';
+import { findSavedResponse, isSavedResponse } from '../storage/postgres/saved/saved-responses.ts';
 
 export function savedResponsesIn(postgres: Postgres): SavedResponseStore {
   return {
@@ -12,6 +12,7 @@ export function savedResponsesIn(postgres: Postgres): SavedResponseStore {
       if (saved !== null) return saved;
       return (await isSavedResponse(postgres, responseId)) ? 'foreign' : 'unknown';
     },
-    findItems: ({ organizationId, walletId }, itemIds) => findSavedItems(postgres, { organizationId, walletId, itemIds }),
+    findItems: ({ organizationId, walletId }, itemIds) =>
+      findSavedItems(postgres, { organizationId, walletId, itemIds }),
   };
 }

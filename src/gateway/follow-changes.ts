@@ -1,7 +1,8 @@
-// Keeps a gateway process in step with the database: catalog changes, revoked keys and lease recalls are pushed and arrive within a second (DESIGN 2, 5).
+// Keeps a gateway process in step with the database: catalog changes, revoked keys and lease recalls are pushed and
+// arrive within a second (DESIGN 2, 5).
 
-import type { AllowanceLeases } from '../data-plane/admission/allowance-leases.ts';
-import type { Authenticator } from '../data-plane/identity/authenticate.ts';
+import type { AllowanceLeases } from '../generation/admission/allowance-leases.ts';
+import type { Authenticator } from '../generation/identity/authenticate.ts';
 import type { Log } from '../platform/log.ts';
 import { CHANGES_CHANNEL, readChange } from '../storage/postgres/changes.ts';
 import { createListener, type Listener } from '../storage/postgres/listen.ts';
@@ -21,7 +22,11 @@ export interface Followed {
 /** Listens from when this resolves. */
 export async function followChanges({ url, log, catalog, authenticator, leases, epoch }: Followed): Promise<Listener> {
   const reload = () => {
-    catalog.reload().catch((fault: unknown) => log.warn({ err: fault }, 'the catalog could not be loaded anew; the present one stays'));
+    catalog
+      .reload()
+      .catch((fault: unknown) =>
+        log.warn({ err: fault }, 'the catalog could not be loaded anew; the present one stays'),
+      );
   };
   const listener = createListener({
     url,

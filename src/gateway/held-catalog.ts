@@ -1,8 +1,8 @@
 // The catalog that a gateway process serves from: a snapshot in memory, exchanged whole when the catalog changes.
 
-import { prepareCatalog, type ServingCatalog } from '../data-plane/catalog/serving-catalog.ts';
 import type { Catalog } from '../domain/models/catalog.ts';
-import { loadCatalog } from '../storage/postgres/catalog-store.ts';
+import { prepareCatalog, type ServingCatalog } from '../generation/catalog/serving-catalog.ts';
+import { loadCatalog } from '../storage/postgres/catalog/catalog-store.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 
 export class HeldCatalog {

@@ -13,7 +13,11 @@ import {
   listOrganizationsOfUser,
   updateOrganization,
 } from '../storage/postgres/identity/organizations.ts';
-import { addPlatformAdministrator, listPlatformAdministrators, removePlatformAdministrator } from '../storage/postgres/identity/platform-administrators.ts';
+import {
+  addPlatformAdministrator,
+  listPlatformAdministrators,
+  removePlatformAdministrator,
+} from '../storage/postgres/identity/platform-administrators.ts';
 import { rotateKey } from '../storage/postgres/identity/rotate-key.ts';
 import { createTeam, deleteTeam, getTeam, listTeams, updateTeam } from '../storage/postgres/identity/teams.ts';
 import { createToken, listTokens, revokeToken, setActiveOrganization } from '../storage/postgres/identity/tokens.ts';
@@ -48,7 +52,8 @@ export function createIdentityStore(postgres: Postgres, secrets: { readonly mast
     listTokens: (question) => listTokens(postgres, question),
     createToken: (actor, order) => createToken(postgres, secrets, actor, order),
     revokeToken: (actor, name) => revokeToken(postgres, actor, name),
-    setActiveOrganization: (actor, name, organizationId) => setActiveOrganization(postgres, actor, name, organizationId),
+    setActiveOrganization: (actor, name, organizationId) =>
+      setActiveOrganization(postgres, actor, name, organizationId),
 
     listLimits: (scope) => listLimits(postgres, scope),
     replaceLimits: (actor, scope, order) => replaceLimits(postgres, actor, scope, order),

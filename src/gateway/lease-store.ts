@@ -1,25 +1,31 @@
 // The Postgres side of leases, of wallets and limits alike, bound to this process's epoch.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AllowanceStore, LeaseTime, NotDone } from '../data-plane/admission/allowance-store.ts';
+import type { AllowanceStore, LeaseTime, NotDone } from '../generation/admission/allowance-store.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
-import { giveBackLimitLease, takeLimitLease } from '../storage/postgres/limit-leases.ts';
+import { recallLeases, returnLease, takeLease } from '../storage/postgres/ledger/wallets.ts';
+import { giveBackLimitLease, takeLimitLease } from '../storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { recallLeases, returnLease, takeLease } from '../storage/postgres/wallets.ts';
 
 export function createLeaseStore(postgres: Postgres, epoch: number, metrics: MetricsRegistry): AllowanceStore {
   const calls = metrics.counter('tollgate_lease_calls_total', 'Calls to the database about leases.', ['call', 'kind']);
   return {
     take({ kind, key }, { amount, minimum, present }) {
       calls.labels('take', kind).increment();
-      if (kind !== 'credit') return takeLimitLease(postgres, { epoch, limitId: key, amount, minimum, present }).catch(notDone);
-      return takeLease(postgres, { epoch, walletId: key, amount, minimum }).then((answer) => ({ ...answer, ...OF_WALLETS, grantId: key }), notDone);
+      if (kind !== 'credit')
+        return takeLimitLease(postgres, { epoch, limitId: key, amount, minimum, present }).catch(notDone);
+      return takeLease(postgres, { epoch, walletId: key, amount, minimum }).then(
+        (answer) => ({ ...answer, ...OF_WALLETS, grantId: key }),
+        notDone,
+      );
     },
     giveBack({ kind, key }, grantId, amount) {
       calls.labels('give_back', kind).increment();
       const given =
-        kind === 'credit' ? returnLease(postgres, { epoch, walletId: key, amount }) : giveBackLimitLease(postgres, { epoch, limitId: key, grantId, amount });
+        kind === 'credit'
+          ? returnLease(postgres, { epoch, walletId: key, amount })
+          : giveBackLimitLease(postgres, { epoch, limitId: key, grantId, amount });
       return given.then(() => 'done' as const, notDone);
     },
     recall({ kind, key }) {
@@ -34,7 +40,10 @@ export function createLeaseStore(postgres: Postgres, epoch: number, metrics: Met
 
 /** A lock that did not come free in time, a deadlock. */
 const BUSY_SQLSTATES = new Set(['55P03', '40P01']);
-/** What the functions raise and what tables forbid; that an epoch is fenced is about everything that this process asks, and stays a failed call. */
+/**
+ * What the functions raise and what tables forbid; that an epoch is fenced is about everything that this process asks,
+ * and stays a failed call.
+ */
 const REFUSED_SQLSTATE = /^(?:22|23|P0)/;
 
 function notDone(error: unknown): NotDone {
@@ -47,7 +56,10 @@ function notDone(error: unknown): NotDone {
 /** Credit does not expire, and has no ceiling but the balance. */
 const OF_WALLETS = { validForMs: null, presentMoved: false, ceiling: null, retryAfterMs: null, gone: false } as const;
 
-/** A recall names who makes it, so that this process does not answer its own; one without a name is for everybody: a frozen wallet, a lowered limit. */
+/**
+ * A recall names who makes it, so that this process does not answer its own; one without a name is for everybody: a
+ * frozen wallet, a lowered limit.
+ */
 export function readRecall(payload: string): { readonly key: string; readonly byEpoch: number | null } {
   const [key = '', epoch] = payload.split(' ');
   return { key, byEpoch: epoch === undefined ? null : Number(epoch) };

@@ -1,4 +1,5 @@
-// The providers that do not accept the service's key: counted, logged now and then, and named to the operator until some time after the last refusal.
+// The providers that do not accept the service's key: counted, logged now and then, and named to the operator until
+// some time after the last refusal.
 
 import type { Provider } from '../domain/models/catalog.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -41,12 +42,20 @@ export class RefusedKeys {
   add({ id: providerId }: Provider, status: number): void {
     const nowMs = this.parts.clock.monotonicMs();
     this.refusals.labels(providerId, String(status)).increment();
-    const known = this.byProvider.get(providerId) ?? { providerId, status, refusedAtMs: nowMs, loggedAtMs: Number.NEGATIVE_INFINITY };
+    const known = this.byProvider.get(providerId) ?? {
+      providerId,
+      status,
+      refusedAtMs: nowMs,
+      loggedAtMs: Number.NEGATIVE_INFINITY,
+    };
     known.status = status;
     known.refusedAtMs = nowMs;
     if (nowMs - known.loggedAtMs >= LOG_EVERY_MS) {
       known.loggedAtMs = nowMs;
-      this.parts.log.error({ provider: providerId, status }, 'a provider does not accept the key that the service has for it');
+      this.parts.log.error(
+        { provider: providerId, status },
+        'a provider does not accept the key that the service has for it',
+      );
     }
     this.byProvider.set(providerId, known);
   }

@@ -2,7 +2,13 @@
 
 import type { RoutingStore } from '../control-plane/routing/routing-store.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
-import { getOrganizationRouting, getPolicy, listPolicies, putPolicy, setOrganizationRouting } from '../storage/postgres/routing/policies.ts';
+import {
+  getOrganizationRouting,
+  getPolicy,
+  listPolicies,
+  putPolicy,
+  setOrganizationRouting,
+} from '../storage/postgres/routing/policies.ts';
 
 export function createRoutingStore(postgres: Postgres): RoutingStore {
   return {
@@ -10,6 +16,7 @@ export function createRoutingStore(postgres: Postgres): RoutingStore {
     getPolicy: (name) => getPolicy(postgres, name),
     putPolicy: (actor, name, definition) => putPolicy(postgres, actor, name, definition),
     getOrganizationRouting: (organizationId) => getOrganizationRouting(postgres, organizationId),
-    setOrganizationRouting: (actor, organizationId, policy) => setOrganizationRouting(postgres, actor, organizationId, policy),
+    setOrganizationRouting: (actor, organizationId, policy) =>
+      setOrganizationRouting(postgres, actor, organizationId, policy),
   };
 }

@@ -1,43 +1,45 @@
-// Composition root of a gateway process: builds pools, caches and clients once, passes them as arguments, listens, drains.
+// Composition root of a gateway process: builds pools, caches and clients once, passes them as arguments, listens,
+// drains.
 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { CompleteConfig } from '../config.ts';
 import { ChangeMeter } from '../control-plane/change-meter.ts';
 import { ReportForwarder } from '../control-plane/reports/forward-report.ts';
-import { COUNTS } from '../data-plane/admission/admit.ts';
-import { AllowanceLeases } from '../data-plane/admission/allowance-leases.ts';
-import { Cooldowns } from '../data-plane/admission/cooldowns.ts';
-import { OrganizationQueues } from '../data-plane/admission/organization-queues.ts';
-import { SavedResponses } from '../data-plane/catalog/saved-responses.ts';
-import { RequestScanner } from '../data-plane/dialects/request-scan/request-scanner.ts';
-import { Authenticator, type FindPrincipal } from '../data-plane/identity/authenticate.ts';
-import { GenerationMetrics } from '../data-plane/metering/generation-metrics.ts';
-import { RecordJournal } from '../data-plane/metering/record-journal.ts';
-import { RefusedRequests } from '../data-plane/metering/refused-requests.ts';
-import { OpenRelays } from '../data-plane/relay/open-relays.ts';
-import type { RelayContext } from '../data-plane/relay/relay-question.ts';
-import { SlabPool } from '../data-plane/relay/slab-pool.ts';
-import type { RoutePreviewer } from '../data-plane/routing/preview-route.ts';
-import type { DataPlane } from '../data-plane/serve-generation.ts';
 import { createBootstrapCheck } from '../domain/identity/bootstrap-administrator.ts';
 import { derivePepper, hashCredential } from '../domain/identity/key-hash.ts';
 import { virtualModelOf } from '../domain/routing/virtual-model.ts';
+import { COUNTS } from '../generation/admission/admit.ts';
+import { AllowanceLeases } from '../generation/admission/allowance-leases.ts';
+import { Cooldowns } from '../generation/admission/cooldowns.ts';
+import { OrganizationQueues } from '../generation/admission/organization-queues.ts';
+import { SavedResponses } from '../generation/catalog/saved-responses.ts';
+import { GenerationMetrics } from '../generation/execution/generation-metrics.ts';
+import { RecordJournal } from '../generation/execution/record-journal.ts';
+import { RefusedRequests } from '../generation/execution/refused-requests.ts';
+import { Authenticator, type FindPrincipal } from '../generation/identity/authenticate.ts';
+import { OpenRelays } from '../generation/reply/open-relays.ts';
+import type { RelayContext } from '../generation/reply/relay-question.ts';
+import { RequestScanner } from '../generation/request/scan/request-scanner.ts';
+import type { RoutePreviewer } from '../generation/routing/preview-route.ts';
+import type { DataPlane } from '../generation/serve.ts';
 import { Server } from '../http/server.ts';
 import type { Clock } from '../platform/clock.ts';
 import { createExecutionIdSource } from '../platform/execution-id.ts';
 import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
+import { SlabPool } from '../platform/slab-pool.ts';
 import { TurnClock } from '../platform/turn-clock.ts';
 import { WorkerPool } from '../platform/worker-pool.ts';
-import { createRoutes } from '../routes.ts';
-import { findPrincipalByCredentialHash } from '../storage/postgres/credentials.ts';
-import { findGeneration, listGenerationsByClientRequestId } from '../storage/postgres/generations.ts';
+import { createRoutes } from '../routes/routes.ts';
+import { findPrincipalByCredentialHash } from '../storage/postgres/catalog/credentials.ts';
+import { findGeneration, listGenerationsByClientRequestId } from '../storage/postgres/ledger/generations.ts';
+import { registerEpoch } from '../storage/postgres/ledger/wallets.ts';
 import type { Listener } from '../storage/postgres/listen.ts';
 import { refuseNewerSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
-import { registerEpoch } from '../storage/postgres/wallets.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
+import { ProviderOrigins } from '../upstream/provider-origins.ts';
 import { createBillingStore } from './billing-store.ts';
 import { CoarseClock } from './coarse-clock.ts';
 import { createRoutePreview } from './create-route-preview.ts';
@@ -48,7 +50,6 @@ import { HeldCatalog } from './held-catalog.ts';
 import { createIdentityStore } from './identity-store.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
-import { ProviderOrigins } from './provider-origins.ts';
 import { RefusedKeys } from './refused-keys.ts';
 import { createRoutingStore } from './routing-store.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
@@ -61,7 +62,10 @@ export interface GatewayParts {
 }
 
 const POSTGRES_CONNECTIONS_MAX = 4;
-/** Of the control plane, apart: whoever lists and changes as fast as they can keeps neither credentials nor leases waiting. */
+/**
+ * Of the control plane, apart: whoever lists and changes as fast as they can keeps neither credentials nor leases
+ * waiting.
+ */
 const CONTROL_PLANE_CONNECTIONS_MAX = 2;
 /** Nothing that a gateway asks takes long, and a request waits for it. */
 const POSTGRES_STATEMENT_TIMEOUT_MS = 5_000;
@@ -105,7 +109,14 @@ export async function runGateway(given: GatewayParts): Promise<GatewayInService>
   const server = createServer(parts, held, { plane, previewer });
   registerGauges(parts.metrics, held, plane);
   const updateLeaseMetrics = registerLeaseMetrics(parts.metrics, leases);
-  const changes = await followChanges({ url: config.databaseUrl, log, catalog, authenticator, leases, epoch: held.epoch });
+  const changes = await followChanges({
+    url: config.databaseUrl,
+    log,
+    catalog,
+    authenticator,
+    leases,
+    epoch: held.epoch,
+  });
   const clocks = [
     new CoarseClock(COARSE_INTERVAL_MS, log, [
       () => plane.relay.open.checkTime(clock.monotonicMs()),
@@ -132,7 +143,10 @@ export async function runGateway(given: GatewayParts): Promise<GatewayInService>
   };
 }
 
-/** `exactClock`: for what expires. A process that stood still in the middle of a turn must not draw on a grant that others have by then. */
+/**
+ * `exactClock`: for what expires. A process that stood still in the middle of a turn must not draw on a grant that
+ * others have by then.
+ */
 async function open({ config, log, clock, metrics }: GatewayParts, exactClock: Clock): Promise<Held> {
   const connections = { url: config.databaseUrl, log, statementTimeoutMs: POSTGRES_STATEMENT_TIMEOUT_MS };
   const postgres = createPostgres({ ...connections, max: POSTGRES_CONNECTIONS_MAX });
@@ -176,7 +190,10 @@ function findPrincipalIn(postgres: Postgres, { masterKey, adminToken }: Complete
   };
 }
 
-function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held): { readonly plane: DataPlane; readonly previewer: RoutePreviewer } {
+function createPlane(
+  { config, log, clock, metrics }: GatewayParts,
+  held: Held,
+): { readonly plane: DataPlane; readonly previewer: RoutePreviewer } {
   const { authenticator, postgres, records, leases, catalog, slabs, workers, origins, savedResponses } = held;
   const onRecordFault = (fault: unknown) => log.error({ err: fault }, 'records could not be written: admission stops');
   const relay: RelayContext = {
@@ -191,7 +208,10 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
     onKeyRefused: (provider, status) => held.refusedKeys.add(provider, status),
   };
   const scanner = new RequestScanner();
-  const { router, previewer } = createRouter({ brand: config.brand, postgres, savedResponses, log, registry: metrics }, { relay, scanner });
+  const { router, previewer } = createRouter(
+    { brand: config.brand, postgres, savedResponses, log, registry: metrics },
+    { relay, scanner },
+  );
   const journal = new RecordJournal(records, onRecordFault);
   const nextExecutionId = createExecutionIdSource(clock);
   const canRecord = (): boolean => records.healthy;
@@ -215,10 +235,18 @@ function createPlane({ config, log, clock, metrics }: GatewayParts, held: Held):
   return { plane, previewer };
 }
 
-function createServer({ config, log, clock, metrics }: GatewayParts, held: Held, { plane, previewer }: ReturnType<typeof createPlane>): Server {
+function createServer(
+  { config, log, clock, metrics }: GatewayParts,
+  held: Held,
+  { plane, previewer }: ReturnType<typeof createPlane>,
+): Server {
   const { controlPostgres: postgres, catalog, authenticator } = held;
   const reports = new ReportForwarder({ address: config.reportsUrl, delegationKey: config.delegationKey, clock, log });
-  const connectionsRefused = metrics.counter('tollgate_connections_refused_total', 'Connections closed as they came, by the cap that was reached', ['cap']);
+  const connectionsRefused = metrics.counter(
+    'tollgate_connections_refused_total',
+    'Connections closed as they came, by the cap that was reached',
+    ['cap'],
+  );
   const refusals = metrics.counter('tollgate_refusals_total', 'Requests refused, by reason', ['code']);
   const server: Server = new Server({
     routes: createRoutes({
@@ -227,7 +255,11 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
       changeMeter: new ChangeMeter(clock, config.changesPerMinute),
       catalog: () => catalog.present,
       virtualModel: virtualModelOf(config.brand),
-      lookup: { findGeneration: (question) => findGeneration(postgres, question), clock, isDraining: () => server.draining },
+      lookup: {
+        findGeneration: (question) => findGeneration(postgres, question),
+        clock,
+        isDraining: () => server.draining,
+      },
       findGenerations: (question) => listGenerationsByClientRequestId(postgres, question),
       identity: createIdentityStore(postgres, { masterKey: config.masterKey }),
       billing: createBillingStore(postgres, { masterKey: config.masterKey }),
@@ -249,13 +281,20 @@ function createServer({ config, log, clock, metrics }: GatewayParts, held: Held,
     },
     onConnectionRefused: (cap) => connectionsRefused.labels(cap).increment(),
     onRefusal: (kind) => refusals.labels(kind).increment(),
-    onFault: (fault, exchange) => log.error({ err: fault, method: exchange.method, path: exchange.route.path }, 'fault while serving a request'),
+    onFault: (fault, exchange) =>
+      log.error({ err: fault, method: exchange.method, path: exchange.route.path }, 'fault while serving a request'),
   });
   metrics.gauge('tollgate_inflight', 'Exchanges whose response is not complete', { read: () => server.openExchanges });
   metrics.gauge('tollgate_connections_open', 'Connections of clients', { read: () => server.openConnections });
-  metrics.gauge('tollgate_bodies_arriving', 'Request bodies on their way, also those dropped behind an early refusal', { read: () => server.arrivingBodies });
-  metrics.gauge('tollgate_body_bytes_lent', 'Bytes of the buffers that request bodies lie in', { read: () => held.slabs.lentBytes });
-  metrics.gauge('tollgate_reports_open', 'Reports that this process waits for or streams', { read: () => reports.open });
+  metrics.gauge('tollgate_bodies_arriving', 'Request bodies on their way, also those dropped behind an early refusal', {
+    read: () => server.arrivingBodies,
+  });
+  metrics.gauge('tollgate_body_bytes_lent', 'Bytes of the buffers that request bodies lie in', {
+    read: () => held.slabs.lentBytes,
+  });
+  metrics.gauge('tollgate_reports_open', 'Reports that this process waits for or streams', {
+    read: () => reports.open,
+  });
   watchEventLoop(metrics);
   return server;
 }
@@ -267,14 +306,26 @@ function listNotReady({ records }: Held): readonly string[] {
 
 /** What must come back to where it was once nothing is under way. */
 function registerGauges(metrics: MetricsRegistry, { records }: Held, { relay }: DataPlane): void {
-  metrics.gauge('tollgate_spool_blocked', 'Processes that admit nothing because of their spool; above zero is an alarm.', {
-    read: () => (records.healthy ? 0 : 1),
+  metrics.gauge(
+    'tollgate_spool_blocked',
+    'Processes that admit nothing because of their spool; above zero is an alarm.',
+    {
+      read: () => (records.healthy ? 0 : 1),
+    },
+  );
+  metrics.gauge('tollgate_relays_open', 'Requests handed to the relay whose end is not complete', {
+    read: () => relay.open.size,
   });
-  metrics.gauge('tollgate_relays_open', 'Requests handed to the relay whose end is not complete', { read: () => relay.open.size });
 }
 
-/** Free credit goes back first, while the database can still be asked; what fails comes back when this epoch is closed. */
-async function close({ leases, workers, records, origins, postgres, controlPostgres }: Held, changes: Listener, log: Log): Promise<void> {
+/**
+ * Free credit goes back first, while the database can still be asked; what fails comes back when this epoch is closed.
+ */
+async function close(
+  { leases, workers, records, origins, postgres, controlPostgres }: Held,
+  changes: Listener,
+  log: Log,
+): Promise<void> {
   const closings = [
     () => leases.giveBackAll(),
     () => changes.close(),

@@ -1,4 +1,5 @@
-// How long the event loop of this process was blocked, for /metrics: the figure that a synchronous mistake shows up in first.
+// How long the event loop of this process was blocked, for /metrics: the figure that a synchronous mistake shows up in
+// first.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { MetricsRegistry } from '../platform/metrics.ts';

@@ -1,8 +1,8 @@
 // Counts the connections of a process and closes those that are too many as they come: in all, and from one address.
 //
-// uWebSockets.js does not say whose connection has closed (the address is gone by then), so an address is limited by the
-// connections that it opens in a span of time, and not by those that it has open. The span is the longest time for which
-// a connection without a request stays open, so an address has at most twice its limit of idle connections.
+// uWebSockets.js does not say whose connection has closed (the address is gone by then), so an address is limited by
+// the connections that it opens in a span of time, and not by those that it has open. The span is the longest time for
+// which a connection without a request stays open, so an address has at most twice its limit of idle connections.
 //
 // When more than KEPT_PART_UNIDENTIFIED of all connections are open, a response to a request without a good credential
 // ends its connection; above KEPT_PART_IDENTIFIED every response does. So connections cannot be held for ever by asking
@@ -42,7 +42,9 @@ export class Connections {
     for (const entry of limits.trustedAddresses) addTo(this.trusted, entry);
   }
 
-  /** `address`: four bytes, or sixteen. The cap for which it is to be closed; it counts until `onClosed` all the same. */
+  /**
+   * `address`: four bytes, or sixteen. The cap for which it is to be closed; it counts until `onClosed` all the same.
+   */
   onOpened(address: Uint8Array): ConnectionCap | null {
     this.open += 1;
     if (this.open > this.limits.connectionsMax) return 'process';
@@ -88,7 +90,12 @@ const NETWORK_BYTES = 8;
 
 /** IPv4 within IPv6: ten bytes of zero, two of 255. */
 function isMapped(address: Uint8Array): boolean {
-  return address.length === 16 && address[10] === 0xff && address[11] === 0xff && address.subarray(0, 10).every((byte) => byte === 0);
+  return (
+    address.length === 16 &&
+    address[10] === 0xff &&
+    address[11] === 0xff &&
+    address.subarray(0, 10).every((byte) => byte === 0)
+  );
 }
 
 function keyOf(address: Uint8Array): string {
@@ -99,6 +106,8 @@ function keyOf(address: Uint8Array): string {
 function textOf(address: Uint8Array): [string, 'ipv4' | 'ipv6'] {
   if (address.length !== 16) return [address.join('.'), 'ipv4'];
   if (isMapped(address)) return [address.subarray(MAPPED_BYTES).join('.'), 'ipv4'];
-  const groups = Array.from({ length: 8 }, (_, index) => (((address[index * 2] as number) << 8) | (address[index * 2 + 1] as number)).toString(16));
+  const groups = Array.from({ length: 8 }, (_, index) =>
+    (((address[index * 2] as number) << 8) | (address[index * 2 + 1] as number)).toString(16),
+  );
   return [groups.join(':'), 'ipv6'];
 }

@@ -6,7 +6,9 @@ import type { Exchange } from './exchange.ts';
 
 export interface ExchangeContext {
   readonly renderContext: RenderContext;
-  /** The connection ends with the response: while draining, and where there are too many to keep one of such a client. */
+  /**
+   * The connection ends with the response: while draining, and where there are too many to keep one of such a client.
+   */
   closing(isKnown: boolean): boolean;
   /** A body behind its answer is read this far. */
   readonly droppedBytesMax: number;

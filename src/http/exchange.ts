@@ -1,4 +1,5 @@
-// One HTTP request and its response. The only file that touches the uWebSockets.js response of a request, so its rules are kept here once:
+// One HTTP request and its response. The only file that touches the uWebSockets.js response of a request, so its rules
+// are kept here once:
 // - `HttpRequest` dies when the route handler returns: everything is copied in the constructor.
 // - `onAborted` must be attached before the handler returns; after an abort the response must not be touched.
 // - an `onData` chunk is emptied when the callback returns: a sink copies what it keeps.
@@ -37,7 +38,9 @@ export class Exchange extends RequestHead {
   closed = false;
   /** The client left before the response was complete. */
   aborted = false;
-  /** When a body that is coming, or being dropped, has taken too long; 0: not known yet. The server's to set and check. */
+  /**
+   * When a body that is coming, or being dropped, has taken too long; 0: not known yet. The server's to set and check.
+   */
   bodyDueMs = 0;
   /** A good credential came with the request. */
   isKnown = false;
@@ -72,18 +75,25 @@ export class Exchange extends RequestHead {
     super(request, route);
     this.response = response;
     this.context = context;
-    // What has a transfer-encoding is refused and not read: its end cannot be trusted, and uWebSockets.js must not be closed between two chunks.
+    // What has a transfer-encoding is refused and not read: its end cannot be trusted, and uWebSockets.js must not be
+    // closed between two chunks.
     this.isBodyEnded = this.contentLength <= 0 || this.transferEncoded;
     response.onAborted(() => this.abort());
     context.onOpen();
   }
 
-  /** Whom the request comes from, or through; empty once the connection is gone. Of all headers only proxies of the operator's own are believed. */
+  /**
+   * Whom the request comes from, or through; empty once the connection is gone. Of all headers only proxies of the
+   * operator's own are believed.
+   */
   get source(): string {
     return this.closed ? '' : this.context.sourceOf(this.response.getRemoteAddress(), this.header('x-forwarded-for'));
   }
 
-  /** Attaches the body reader; only valid before the route handler returns. The sink is not called after an abort or an answer. */
+  /**
+   * Attaches the body reader; only valid before the route handler returns. The sink is not called after an abort or an
+   * answer.
+   */
   receiveBody(sink: BodySink): void {
     this.bodySink = sink;
     this.isBodyWatched = true;
@@ -152,7 +162,8 @@ export class Exchange extends RequestHead {
   /** Of a body whose answer has gone out: read, so that the client comes to read its answer, and not kept. */
   private drop(bytes: number): void {
     this.droppedBytes += bytes;
-    // Not from within: the parser of uWebSockets.js does not look everywhere whether what it calls has closed the connection.
+    // Not from within: the parser of uWebSockets.js does not look everywhere whether what it calls has closed the
+    // connection.
     if (this.isBodyEnded || this.droppedBytes > this.context.droppedBytesMax) setImmediate(() => this.endDropping());
   }
 
@@ -182,14 +193,20 @@ export class Exchange extends RequestHead {
   }
 
   /**
-   * Writes status and headers; call inside `cork`. `read`: headers of a head that was read strictly (relay/http1/reply-head.ts) and so has no control
-   * character in it; those of them go along that `passes` lets.
+   * Writes status and headers; call inside `cork`. `read`: headers of a head that was read strictly
+   * (relay/http1/reply-head.ts) and so has no control character in it; those of them go along that `passes` lets.
    */
-  begin(status: number, headers: HeaderList, read: HeaderList = NO_HEADERS, passes: (name: string) => boolean = NONE): void {
+  begin(
+    status: number,
+    headers: HeaderList,
+    read: HeaderList = NO_HEADERS,
+    passes: (name: string) => boolean = NONE,
+  ): void {
     this.status = status;
     // uWebSockets.js writes `200 OK` by itself.
     if (status !== 200) this.response.writeStatus(statusLine(status));
-    // It writes name and value as they are: all lines are the value of the first name, since each call of it costs more than a line does.
+    // It writes name and value as they are: all lines are the value of the first name, since each call of it costs more
+    // than a line does.
     let first: string | null = null;
     let lines: string | null = null;
     for (let index = 0; index < headers.length; index += 2) {
@@ -254,7 +271,10 @@ export class Exchange extends RequestHead {
           return true;
         }
         if (!taken) {
-          this.unsent = { bytes: unsent.bytes.subarray(this.response.getWriteOffset() - offset), totalBytes: unsent.totalBytes };
+          this.unsent = {
+            bytes: unsent.bytes.subarray(this.response.getWriteOffset() - offset),
+            totalBytes: unsent.totalBytes,
+          };
           return false;
         }
       }
@@ -265,9 +285,13 @@ export class Exchange extends RequestHead {
     });
   }
 
-  /** Ends a chunked response, or answers whole with a Content-Length when nothing was written before. Call inside `cork`. */
+  /**
+   * Ends a chunked response, or answers whole with a Content-Length when nothing was written before. Call inside
+   * `cork`.
+   */
   end(body?: Uint8Array | string): void {
-    // What follows a half-read body cannot be told from it. Behind chunks uWebSockets.js would write the header into the body.
+    // What follows a half-read body cannot be told from it. Behind chunks uWebSockets.js would write the header into
+    // the body.
     const closes = this.responseBytes === 0 && (this.context.closing(this.isKnown) || !this.isBodyEnded);
     this.responseBytes += body?.length ?? 0;
     this.close(); // First: uWS may call back into us while it ends.
@@ -285,8 +309,9 @@ export class Exchange extends RequestHead {
   answer(status: number, headers: HeaderList, body: string, closeConnection = false): void {
     if (this.closed || this.earlyAnswer !== null) return;
     const answer: Answer = { status, headers, body };
-    // Not from within the handler: once it is answered, uWebSockets.js would go on to read what follows in the same packet as a next request.
-    // While the answer is pending, a "next request" makes it close the connection without calling a handler.
+    // Not from within the handler: once it is answered, uWebSockets.js would go on to read what follows in the same
+    // packet as a next request. While the answer is pending, a "next request" makes it close the connection without
+    // calling a handler.
     if (closeConnection) {
       this.watchBody();
       setImmediate(() => this.answerNow(answer, true));
@@ -309,8 +334,8 @@ export class Exchange extends RequestHead {
     const bytes = Buffer.byteLength(body);
     const close = closeConnection || this.context.closing(this.isKnown);
     this.close();
-    // uWebSockets.js would send the body of an answer to HEAD too, and the client would read it as the beginning of its next response.
-    // Its own way to report a length without a body waits for the body all the same.
+    // uWebSockets.js would send the body of an answer to HEAD too, and the client would read it as the beginning of its
+    // next response. Its own way to report a length without a body waits for the body all the same.
     if (this.method === 'head') {
       if (close) this.response.end('', true);
       else this.response.writeHeader('content-length', String(bytes)).endWithoutBody();
@@ -321,9 +346,10 @@ export class Exchange extends RequestHead {
   }
 
   /**
-   * Most clients read no answer before they have sent their body, and lose it when the connection is closed under them. So the rest of the body is read
-   * and dropped for a while, and then the connection closes. To uWebSockets.js the response is pending all the time: whatever it takes for a next request
-   * on this connection makes it close the connection and reaches no handler.
+   * Most clients read no answer before they have sent their body, and lose it when the connection is closed under them.
+   * So the rest of the body is read and dropped for a while, and then the connection closes. To uWebSockets.js the
+   * response is pending all the time: whatever it takes for a next request on this connection makes it close the
+   * connection and reaches no handler.
    */
   private answerBeforeBody(answer: Answer): void {
     this.resume();

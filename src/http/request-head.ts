@@ -48,14 +48,18 @@ export class RequestHead {
     RequestHead.readHeaders(request, this);
   }
 
-  /** uWebSockets.js calls back at once, so one function does for all: one made for each request costs it a little each time. */
+  /**
+   * uWebSockets.js calls back at once, so one function does for all: one made for each request costs it a little each
+   * time.
+   */
   private static readHeaders(request: HttpRequest, head: RequestHead): void {
     RequestHead.reading = head;
     request.forEach(RequestHead.onHeader);
     RequestHead.reading = null;
   }
   private static reading: RequestHead | null = null;
-  private static readonly onHeader = (name: string, value: string): void => RequestHead.reading?.readHeader(name, value);
+  private static readonly onHeader = (name: string, value: string): void =>
+    RequestHead.reading?.readHeader(name, value);
 
   private readHeader(name: string, value: string): void {
     this.headers.push(name, value);

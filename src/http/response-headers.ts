@@ -1,4 +1,5 @@
-// The text of a response's headers, which uWebSockets.js writes as it is given: response splitting is ours to prevent (DESIGN 3).
+// The text of a response's headers, which uWebSockets.js writes as it is given: response splitting is ours to prevent
+// (DESIGN 3).
 
 /** The value of the first header with all lines behind it; `lines`: those before, null for the first. */
 export function withHeader(lines: string | null, name: string, value: string): string {
@@ -24,17 +25,23 @@ export interface Answer {
 }
 
 /**
- * A whole response behind its status line, as the value of a `connection` header: the connection ends with it. What writes that header adds the end of a line,
- * which comes behind the body and is a part of it. `isHead`: without the body.
+ * A whole response behind its status line, as the value of a `connection` header: the connection ends with it. What
+ * writes that header adds the end of a line, which comes behind the body and is a part of it. `isHead`: without the
+ * body.
  */
-export function answerText({ headers, body }: Answer, isHead: boolean): { readonly text: string; readonly bodyBytes: number } {
+export function answerText(
+  { headers, body }: Answer,
+  isHead: boolean,
+): { readonly text: string; readonly bodyBytes: number } {
   const bytes = Buffer.byteLength(body) + LINE_END.length;
   let lines = withHeader('close', 'content-length', String(bytes));
   for (let index = 0; index < headers.length; index += 2) {
     const value = headers[index + 1] as string;
     if (mayStandInHeader(value)) lines = withHeader(lines, headers[index] as string, value);
   }
-  return isHead ? { text: lines + LINE_END, bodyBytes: 0 } : { text: lines + LINE_END + LINE_END + body, bodyBytes: bytes };
+  return isHead
+    ? { text: lines + LINE_END, bodyBytes: 0 }
+    : { text: lines + LINE_END + LINE_END + body, bodyBytes: bytes };
 }
 
 const LINE_END = '\r\n';

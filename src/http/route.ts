@@ -1,4 +1,4 @@
-// The shape of one row of the route table (src/routes.ts): what the HTTP front needs to know of a route.
+// The shape of one row of the route table (src/routes/routes.ts): what the HTTP front needs to know of a route.
 
 import type { AdmissionForm, EnvelopeName } from '../domain/refusals/render.ts';
 import type { Exchange } from './exchange.ts';
@@ -14,8 +14,8 @@ export interface Route {
   /** How admission refusals are; flat unless the operator switched the route (spec 7.4). */
   readonly admissionForm?: AdmissionForm;
   /**
-   * Called synchronously with the request's head; must attach a body reader (`exchange.receiveBody`) before it returns if it wants the body.
-   * May throw or reject: the exchange is then answered with `internal_error`.
+   * Called synchronously with the request's head; must attach a body reader (`exchange.receiveBody`) before it returns
+   * if it wants the body. May throw or reject: the exchange is then answered with `internal_error`.
    */
   readonly handle: (exchange: Exchange) => void | Promise<void>;
 }

@@ -1,4 +1,5 @@
-// The HTTP front of a gateway process: registers the route table on uWebSockets.js, guards frames, counts and bounds what is open, drains.
+// The HTTP front of a gateway process: registers the route table on uWebSockets.js, guards frames, counts and bounds
+// what is open, drains.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { RenderContext } from '../domain/refusals/render.ts';
@@ -6,7 +7,14 @@ import { type ConnectionCap, type ConnectionLimits, Connections } from './connec
 import { Exchange } from './exchange.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import { guardFrame } from './frame-guard.ts';
-import { App, closeListenSocket, type HttpRequest, type HttpResponse, type ListenSocket, type TemplatedApp } from './native-server.ts';
+import {
+  App,
+  closeListenSocket,
+  type HttpRequest,
+  type HttpResponse,
+  type ListenSocket,
+  type TemplatedApp,
+} from './native-server.ts';
 import type { Route } from './route.ts';
 import { explainUnknownPath } from './unknown-path.ts';
 
@@ -20,7 +28,9 @@ export interface ServerOptions {
 }
 
 export interface HttpLimits extends ConnectionLimits {
-  /** For a whole body, from its first packet on; uWebSockets.js also ends one that comes with less than 16 KB a second. */
+  /**
+   * For a whole body, from its first packet on; uWebSockets.js also ends one that comes with less than 16 KB a second.
+   */
   readonly bodyTimeoutMs: number;
   /** Of a body whose answer went out before it was whole. */
   readonly droppedBytesMax: number;
@@ -105,7 +115,8 @@ export class Server {
   tick(nowMs: number): void {
     this.connections.tick(nowMs);
     for (const exchange of this.arriving) {
-      if (exchange.bodyDueMs === 0) exchange.bodyDueMs = nowMs + (exchange.closed ? DROP_TIMEOUT_MS : this.limits.bodyTimeoutMs);
+      if (exchange.bodyDueMs === 0)
+        exchange.bodyDueMs = nowMs + (exchange.closed ? DROP_TIMEOUT_MS : this.limits.bodyTimeoutMs);
       else if (nowMs >= exchange.bodyDueMs) exchange.endLateBody();
     }
   }
@@ -119,7 +130,8 @@ export class Server {
       const allowed = routes.filter((route) => route.path === path);
       const envelope = allowed[0]?.envelope ?? 'platform';
       const refusal: Refusal = { kind: 'method_not_allowed', allow: allowed.map((route) => route.method) };
-      // Where items are kept, a POST names an endpoint and not an item, and there is none: OpenAI has `/v1/responses/input_tokens`.
+      // Where items are kept, a POST names an endpoint and not an item, and there is none: OpenAI has
+      // `/v1/responses/input_tokens`.
       const isItem = /\/:\w+$/.test(path);
       const refuse = (exchange: Exchange): void =>
         exchange.refuse(isItem && exchange.method === 'post' ? { kind: 'unknown_path', path: exchange.path } : refusal);
@@ -134,7 +146,9 @@ export class Server {
     });
   }
 
-  /** A uWebSockets.js handler must never throw and never leave a response without `onAborted`: both are seen to here. */
+  /**
+   * A uWebSockets.js handler must never throw and never leave a response without `onAborted`: both are seen to here.
+   */
   private accept(response: HttpResponse, request: HttpRequest, route: Route): void {
     const exchange = new Exchange(response, request, route, this.context);
     try {

@@ -1,4 +1,5 @@
-// What to say to a path that no route has: mostly the base URL of a client was written with a `/v1` too many or without one.
+// What to say to a path that no route has: mostly the base URL of a client was written with a `/v1` too many or without
+// one.
 
 import { quoteShort } from '../domain/refusals/quote-short.ts';
 import type { EnvelopeName } from '../domain/refusals/render.ts';
@@ -20,14 +21,18 @@ export function explainUnknownPath(path: string, routes: readonly Route[], publi
   const meant = segments.length > SEGMENTS_MAX ? null : findMeantEndpoint(segments, routes);
   if (meant !== null) return { envelope: meant.route.envelope, hint: hintAt(meant, publicUrl) };
   const isBaseUrlRight = segments[0] === VERSION && segments.length > 1 && segments[1] !== VERSION;
-  return { envelope: 'platform', hint: isBaseUrlRight ? null : `Set the base URL of your client to ${bothUrls(publicUrl)}.` };
+  return {
+    envelope: 'platform',
+    hint: isBaseUrlRight ? null : `Set the base URL of your client to ${bothUrls(publicUrl)}.`,
+  };
 }
 
 function hintAt({ route, before }: MeantEndpoint, publicUrl: string): string {
   const versions = before.filter((segment) => segment === VERSION).length;
   if (versions > 1) return `The path has "/v1" twice: set the base URL of your client to ${bothUrls(publicUrl)}.`;
   if (versions === 0) return `The path lacks "/v1": set the base URL of your client to ${publicUrl}/v1.`;
-  if (before.length > 1) return `The path is ${quoteShort(route.path)}: set the base URL of your client to ${bothUrls(publicUrl)}.`;
+  if (before.length > 1)
+    return `The path is ${quoteShort(route.path)}: set the base URL of your client to ${bothUrls(publicUrl)}.`;
   return `The path is ${quoteShort(route.path)}, with single slashes and none at its end.`;
 }
 
@@ -54,5 +59,9 @@ function findMeantEndpoint(segments: readonly string[], routes: readonly Route[]
 
 function isRouteOf(route: Route, segments: readonly string[]): boolean {
   const [version, ...own] = route.path.split('/').slice(1);
-  return version === VERSION && own.length === segments.length && own.every((segment, index) => segment.startsWith(':') || segment === segments[index]);
+  return (
+    version === VERSION &&
+    own.length === segments.length &&
+    own.every((segment, index) => segment.startsWith(':') || segment === segments[index])
+  );
 }

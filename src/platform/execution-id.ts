@@ -2,14 +2,18 @@
 //
 //   xxxxxxxx-xxxx-7ccc-Vrrr-rrrrrrrrrrrr   x = 48 bits of milliseconds, c = 12-bit counter, V = variant and 2 random bits, r = 60 random bits
 //
-// The counter is RFC 9562's method 1 (6.2): it starts at a random value below half its range in every new millisecond, counts up inside it,
-// and when it is used up the timestamp is run ahead by one. The same rule holds ids in order while the machine's clock steps back.
+// The counter is RFC 9562's method 1 (6.2): it starts at a random value below half its range in every new millisecond,
+// counts up inside it, and when it is used up the timestamp is run ahead by one. The same rule holds ids in order while
+// the machine's clock steps back.
 
 import { randomFillSync } from 'node:crypto';
 import { assert } from './assert.ts';
 import type { Clock } from './clock.ts';
 
-/** One call to the system's random source costs about as much as fifty ids; drawing for 512 ids at a time makes it vanish. */
+/**
+ * One call to the system's random source costs about as much as fifty ids; drawing for 512 ids at a time makes it
+ * vanish.
+ */
 const DRAWS_PER_ID = 6;
 const POOL_DRAWS = 512 * DRAWS_PER_ID;
 const COUNTER_MAX = 0xfff;
@@ -24,10 +28,16 @@ const COUNTER_AT = 15;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
 /** Makes the process's id source. `fillRandom` must fill the whole array; tests pass their own. */
-export function createExecutionIdSource(clock: Clock, fillRandom: (bytes: Uint8Array) => void = (bytes) => void randomFillSync(bytes)): () => string {
+export function createExecutionIdSource(
+  clock: Clock,
+  fillRandom: (bytes: Uint8Array) => void = (bytes) => void randomFillSync(bytes),
+): () => string {
   const pool = new Uint16Array(POOL_DRAWS);
   const poolBytes = new Uint8Array(pool.buffer);
-  /** The next id's text. In one piece from the start, since joined strings are walked each time they are written somewhere. */
+  /**
+   * The next id's text. In one piece from the start, since joined strings are walked each time they are written
+   * somewhere.
+   */
   const text = Buffer.from('00000000-0000-7000-8000-000000000000');
   let position = POOL_DRAWS;
   let timestampMs = -1;
@@ -62,12 +72,16 @@ export function createExecutionIdSource(clock: Clock, fillRandom: (bytes: Uint8A
     writeTriple(COUNTER_AT, counter);
     // The seed takes the low bits of the first draw; the variant's two random bits are its highest.
     text[VARIANT_AT] = DIGITS[8 + (seed >> 14)] as number;
-    for (let triple = 0; triple < TRIPLES_AT.length; triple++) writeTriple(TRIPLES_AT[triple] as number, pool[at + 1 + triple] as number);
+    for (let triple = 0; triple < TRIPLES_AT.length; triple++)
+      writeTriple(TRIPLES_AT[triple] as number, pool[at + 1 + triple] as number);
     return text.toString('latin1');
   };
 }
 
-/** The millisecond an execution id was made in; null when the text is not a UUIDv7 and so cannot be an execution of ours. */
+/**
+ * The millisecond an execution id was made in; null when the text is not a UUIDv7 and so cannot be an execution of
+ * ours.
+ */
 export function executionIdTimeMs(id: string): number | null {
   if (id.length !== 36 || !UUID_V7.test(id)) return null;
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);

@@ -46,7 +46,9 @@ export class FairQueue {
     });
   }
 
-  /** Refuses the newest of the source with the most, where that has more than this one would have. False: it has not. */
+  /**
+   * Refuses the newest of the source with the most, where that has more than this one would have. False: it has not.
+   */
   private makeRoom(source: string): boolean {
     const own = this.waiting.get(source)?.size ?? 0;
     if (own * this.waiting.size >= this.waitingMax) return false;

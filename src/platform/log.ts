@@ -1,11 +1,13 @@
-// Structured logs: JSON lines on stdout, each naming the process that wrote it. Secrets and prompt text never reach a log call;
-// the redaction here is the net under that rule, not the rule.
+// Structured logs: JSON lines on stdout, each naming the process that wrote it. Secrets and prompt text never reach a
+// log call; the redaction here is the net under that rule, not the rule.
 
 import { type DestinationStream, type Logger, pino } from 'pino';
 
 export type Log = Logger;
 
-/** Keys whose value is a credential wherever it stands; covered to the depth that a log call's object has in practice. */
+/**
+ * Keys whose value is a credential wherever it stands; covered to the depth that a log call's object has in practice.
+ */
 const SECRET_KEYS = [
   'authorization',
   'Authorization',
@@ -31,8 +33,23 @@ const REDACTED_PATHS = SECRET_KEYS.flatMap((key) => {
   return [quoted, `*${quoted}`, `*.*${quoted}`, `*.*.*${quoted}`];
 });
 
-/** Fields of an error that say what failed and where. Others are dropped: drivers put rows, headers and bodies into theirs. */
-const ERROR_FIELDS = ['code', 'errno', 'syscall', 'address', 'port', 'severity', 'schema', 'table', 'column', 'constraint', 'routine'] as const;
+/**
+ * Fields of an error that say what failed and where. Others are dropped: drivers put rows, headers and bodies into
+ * theirs.
+ */
+const ERROR_FIELDS = [
+  'code',
+  'errno',
+  'syscall',
+  'address',
+  'port',
+  'severity',
+  'schema',
+  'table',
+  'column',
+  'constraint',
+  'routine',
+] as const;
 const CAUSE_DEPTH_MAX = 8;
 
 interface SerializedError {
@@ -56,12 +73,17 @@ export function serializeError(thrown: unknown, depth = 0): SerializedError {
   if (depth >= CAUSE_DEPTH_MAX) return serialized;
   if (thrown.cause !== undefined) serialized.cause = serializeError(thrown.cause, depth + 1);
   if (thrown instanceof AggregateError) {
-    serialized.errors = thrown.errors.slice(0, CAUSE_DEPTH_MAX).map((error: unknown) => serializeError(error, depth + 1));
+    serialized.errors = thrown.errors
+      .slice(0, CAUSE_DEPTH_MAX)
+      .map((error: unknown) => serializeError(error, depth + 1));
   }
   return serialized;
 }
 
-/** Makes the process's log. Errors go under the key `err`. The stdout write is synchronous, so that the last lines before a crash are there. */
+/**
+ * Makes the process's log. Errors go under the key `err`. The stdout write is synchronous, so that the last lines
+ * before a crash are there.
+ */
 export function createLog(options: { level: string; process: string; destination?: DestinationStream }): Log {
   return pino(
     {

@@ -1,7 +1,9 @@
-// Counters, gauges and histograms of one process, and their merging over processes for /metrics (Prometheus text format 0.0.4).
+// Counters, gauges and histograms of one process, and their merging over processes for /metrics (Prometheus text format
+// 0.0.4).
 //
-// Labels come from closed sets and are resolved once, at start-up: `labels(...)` returns a cell, and counting is an addition to
-// a field of it, with no hashing and no allocation. Keys, users and model names of callers are never label values.
+// Labels come from closed sets and are resolved once, at start-up: `labels(...)` returns a cell, and counting is an
+// addition to a field of it, with no hashing and no allocation. Keys, users and model names of callers are never label
+// values.
 
 import { assert } from './assert.ts';
 
@@ -10,7 +12,10 @@ export type MetricType = 'counter' | 'gauge' | 'histogram';
 /** How the values of several processes become one: most gauges add up, an age or a lag is the worst of them. */
 export type GaugeMerge = 'sum' | 'max';
 
-/** One series as plain data. For a histogram `values` are the bucket counts (not cumulative), then the count over all, then the sum. */
+/**
+ * One series as plain data. For a histogram `values` are the bucket counts (not cumulative), then the count over all,
+ * then the sum.
+ */
 export interface SeriesSnapshot {
   readonly labelValues: readonly string[];
   readonly values: readonly number[];
@@ -81,7 +86,10 @@ class Family<Cell, L extends readonly string[]> {
   constructor(name: string, help: string, labelNames: L, createCell: () => Cell) {
     assert(/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name), `metric name ${name} is not legal`);
     for (const label of labelNames) {
-      assert(/^[a-zA-Z_][a-zA-Z0-9_]*$/.test(label) && !label.startsWith('__') && label !== 'le', `label name ${label} of ${name} is not legal`);
+      assert(
+        /^[a-zA-Z_][a-zA-Z0-9_]*$/.test(label) && !label.startsWith('__') && label !== 'le',
+        `label name ${label} of ${name} is not legal`,
+      );
     }
     this.name = name;
     this.help = help;
@@ -92,7 +100,10 @@ class Family<Cell, L extends readonly string[]> {
 
   /** The cell of these label values; resolve it once and keep it. */
   labels(...values: LabelValues<L>): Cell {
-    assert(values.length === this.labelNames.length, `metric ${this.name} takes ${this.labelNames.length} label values`);
+    assert(
+      values.length === this.labelNames.length,
+      `metric ${this.name} takes ${this.labelNames.length} label values`,
+    );
     return this.#cellOf(values as readonly string[]);
   }
 
@@ -100,7 +111,8 @@ class Family<Cell, L extends readonly string[]> {
     const key = labelValues.join('\u0000');
     const known = this.cells.get(key);
     if (known !== undefined) return known.cell;
-    if (this.cells.size >= SERIES_MAX && !labelValues.every((value) => value === 'other')) return this.#cellOf(labelValues.map(() => 'other'));
+    if (this.cells.size >= SERIES_MAX && !labelValues.every((value) => value === 'other'))
+      return this.#cellOf(labelValues.map(() => 'other'));
     const cell = this.#createCell();
     this.cells.set(key, { labelValues: [...labelValues], cell });
     return cell;
@@ -141,7 +153,9 @@ export class Histogram<L extends readonly string[] = readonly []> extends Family
   readonly buckets: readonly number[];
   constructor(name: string, help: string, buckets: readonly number[], labelNames: L) {
     assert(
-      buckets.every((bound, index) => Number.isFinite(bound) && (index === 0 || bound > (buckets[index - 1] as number))),
+      buckets.every(
+        (bound, index) => Number.isFinite(bound) && (index === 0 || bound > (buckets[index - 1] as number)),
+      ),
       `buckets of ${name} must grow`,
     );
     super(name, help, labelNames, () => new HistogramCell(buckets));
@@ -167,10 +181,17 @@ export class MetricsRegistry {
     help: string,
     options: { labelNames?: L; merge?: GaugeMerge; read?: () => number } = {},
   ): Gauge<L> {
-    return this.#register(new Gauge(name, help, options.labelNames ?? ([] as unknown as L), options.merge ?? 'sum', options.read ?? null));
+    return this.#register(
+      new Gauge(name, help, options.labelNames ?? ([] as unknown as L), options.merge ?? 'sum', options.read ?? null),
+    );
   }
 
-  histogram<const L extends readonly string[] = readonly []>(name: string, help: string, bucketsSeconds: readonly number[], labelNames?: L): Histogram<L> {
+  histogram<const L extends readonly string[] = readonly []>(
+    name: string,
+    help: string,
+    bucketsSeconds: readonly number[],
+    labelNames?: L,
+  ): Histogram<L> {
     return this.#register(new Histogram(name, help, bucketsSeconds, labelNames ?? ([] as unknown as L)));
   }
 
@@ -189,22 +210,31 @@ export class MetricsRegistry {
     return MetricsRegistry.render(this.snapshot());
   }
 
-  /** One snapshot out of those of several processes. Families are matched by name; a process that lacks one (an older version) adds nothing to it. */
+  /**
+   * One snapshot out of those of several processes. Families are matched by name; a process that lacks one (an older
+   * version) adds nothing to it.
+   */
   static merge(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
-    const merged = new Map<string, { family: FamilySnapshot; series: Map<string, { labelValues: readonly string[]; values: number[] }> }>();
+    const merged = new Map<
+      string,
+      { family: FamilySnapshot; series: Map<string, { labelValues: readonly string[]; values: number[] }> }
+    >();
     for (const family of snapshots.flat()) {
       let target = merged.get(family.name);
       if (target === undefined) {
         target = { family, series: new Map() };
         merged.set(family.name, target);
       }
-      // During a rolling restart two versions may disagree about a metric's shape; adding unlike things would lie, so the first seen wins.
+      // During a rolling restart two versions may disagree about a metric's shape; adding unlike things would lie, so
+      // the first seen wins.
       if (!sameShape(target.family, family)) continue;
       for (const { labelValues, values } of family.series) {
         const key = labelValues.join('\u0000');
         const known = target.series.get(key);
         if (known === undefined) target.series.set(key, { labelValues, values: [...values] });
-        else for (const [index, value] of values.entries()) known.values[index] = mergeValues(family, known.values[index] ?? 0, value);
+        else
+          for (const [index, value] of values.entries())
+            known.values[index] = mergeValues(family, known.values[index] ?? 0, value);
       }
     }
     return [...merged.values()].map(({ family, series }) => ({ ...family, series: [...series.values()] }));
@@ -214,7 +244,8 @@ export class MetricsRegistry {
     let text = '';
     for (const family of snapshot) {
       text += `# HELP ${family.name} ${escapeHelp(family.help)}\n# TYPE ${family.name} ${family.type}\n`;
-      for (const series of family.series) text += family.type === 'histogram' ? renderHistogram(family, series) : renderValue(family, series);
+      for (const series of family.series)
+        text += family.type === 'histogram' ? renderHistogram(family, series) : renderValue(family, series);
     }
     return text;
   }
@@ -224,11 +255,17 @@ function snapshotFamily(family: AnyFamily): FamilySnapshot {
   const { name, help, labelNames } = family;
   const common = { name, help, labelNames: [...labelNames] };
   if (family instanceof Histogram) {
-    const series = [...family.cells.values()].map(({ labelValues, cell }) => ({ labelValues, values: [...cell.counts, total(cell.counts), cell.sum] }));
+    const series = [...family.cells.values()].map(({ labelValues, cell }) => ({
+      labelValues,
+      values: [...cell.counts, total(cell.counts), cell.sum],
+    }));
     return { ...common, type: 'histogram', merge: 'sum', buckets: [...family.buckets], series };
   }
   if (family instanceof Gauge) {
-    const series = [...family.cells.values()].map(({ labelValues, cell }) => ({ labelValues, values: [family.read === null ? cell.value : family.read()] }));
+    const series = [...family.cells.values()].map(({ labelValues, cell }) => ({
+      labelValues,
+      values: [family.read === null ? cell.value : family.read()],
+    }));
     return { ...common, type: 'gauge', merge: family.merge, buckets: [], series };
   }
   const series = [...family.cells.values()].map(({ labelValues, cell }) => ({ labelValues, values: [cell.value] }));
@@ -242,7 +279,11 @@ function total(counts: Float64Array): number {
 }
 
 function sameShape(one: FamilySnapshot, other: FamilySnapshot): boolean {
-  return one.type === other.type && one.labelNames.join() === other.labelNames.join() && one.buckets.join() === other.buckets.join();
+  return (
+    one.type === other.type &&
+    one.labelNames.join() === other.labelNames.join() &&
+    one.buckets.join() === other.buckets.join()
+  );
 }
 
 function mergeValues(family: FamilySnapshot, one: number, other: number): number {

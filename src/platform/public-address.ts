@@ -1,11 +1,13 @@
-// Which IP addresses are anybody's on the internet, and which are ours, our neighbours' or nobody's: for calls to addresses that customers name.
-// Every metadata service of a cloud has an address that is not public here, and none of them is ever let through.
+// Which IP addresses are anybody's on the internet, and which are ours, our neighbours' or nobody's: for calls to
+// addresses that customers name. Every metadata service of a cloud has an address that is not public here, and none of
+// them is ever let through.
 
 import { BlockList, isIP } from 'node:net';
 
 /**
- * IANA's special-purpose registries, whatever they say of reachability: private and link-local addresses (metadata services among them), what only wraps
- * an address of the other kind, and what any network may answer itself (AS112, AMT). Azure's host answers at an address that looks public.
+ * IANA's special-purpose registries, whatever they say of reachability: private and link-local addresses (metadata
+ * services among them), what only wraps an address of the other kind, and what any network may answer itself (AS112,
+ * AMT). Azure's host answers at an address that looks public.
  */
 const NOT_PUBLIC: readonly (readonly [address: string, prefix: number, family: 'ipv4' | 'ipv6'])[] = [
   ['0.0.0.0', 8, 'ipv4'],
@@ -28,7 +30,10 @@ const NOT_PUBLIC: readonly (readonly [address: string, prefix: number, family: '
   ['224.0.0.0', 4, 'ipv4'],
   ['240.0.0.0', 4, 'ipv4'],
 ];
-/** The one block that is given out. Outside it are loopback, private, link-local and mapped addresses, and both NAT64 prefixes of 64:ff9b. */
+/**
+ * The one block that is given out. Outside it are loopback, private, link-local and mapped addresses, and both NAT64
+ * prefixes of 64:ff9b.
+ */
 const IPV6_GLOBAL = ['2000::', 3] as const;
 /** Teredo, AMT and AS112 are inside 2001::/23; 2002::/16 is 6to4. */
 const IPV6_NOT_PUBLIC: readonly (readonly [address: string, prefix: number])[] = [

@@ -1,4 +1,5 @@
-// A database gave up a call because somebody else held what it needed. Nothing was done, and asking again later is safe.
+// A database gave up a call because somebody else held what it needed. Nothing was done, and asking again later is
+// safe.
 
 export class StoreBusy extends Error {
   /** The database's own code of what happened. */

@@ -5,7 +5,10 @@ import { getPriority, setPriority } from 'node:os';
 
 const THREADS = '/proc/self/task';
 
-/** Threads that they start later inherit it. Where threads have no priority of their own (only Linux gives them one), nothing changes. */
+/**
+ * Threads that they start later inherit it. Where threads have no priority of their own (only Linux gives them one),
+ * nothing changes.
+ */
 export function haveThreadsGiveWay(niceness: number): void {
   if (process.platform !== 'linux') return;
   for (const thread of readdirSync(THREADS).map(Number)) {

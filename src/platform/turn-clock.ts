@@ -1,5 +1,5 @@
-// The time as of this turn of the event loop: read once for all that the turn does, since a busy turn would read it a hundred times. It is behind by what
-// the turn has taken so far, and never by a wait.
+// The time as of this turn of the event loop: read once for all that the turn does, since a busy turn would read it a
+// hundred times. It is behind by what the turn has taken so far, and never by a wait.
 
 import type { Clock } from './clock.ts';
 import { turnMoment } from './turn-end.ts';

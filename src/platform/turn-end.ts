@@ -1,4 +1,5 @@
-// The end of a turn of the event loop: all sockets that it found ready have been read, and those of the next turn have not been looked for yet.
+// The end of a turn of the event loop: all sockets that it found ready have been read, and those of the next turn have
+// not been looked for yet.
 
 let waiting: (() => void)[] = [];
 let isDue = false;
@@ -19,8 +20,9 @@ export function atTurnEnd(run: () => void): void {
 }
 
 /**
- * A kind of work that is left until all sockets of a turn have been read, and done for all then, one after the other, before what `atTurnEnd` calls: what a kind
- * of work needs of the processor's caches, its code above all, is there for the next.
+ * A kind of work that is left until all sockets of a turn have been read, and done for all then, one after the other,
+ * before what `atTurnEnd` calls: what a kind of work needs of the processor's caches, its code above all, is there for
+ * the next.
  */
 export class TurnWork<Item> {
   private readonly work: (item: Item) => void;
@@ -72,7 +74,10 @@ function runAll(): void {
   }
 }
 
-/** The same number as before means that the event loop has not waited since: only what lies between two waits, or is done at the end of a turn, has it in common. */
+/**
+ * The same number as before means that the event loop has not waited since: only what lies between two waits, or is
+ * done at the end of a turn, has it in common.
+ */
 export function turnMoment(): number {
   // While something is due at the end of the turn the loop does not wait before it.
   if (!running) runSoon();
@@ -84,7 +89,10 @@ export function isTurnEnd(): boolean {
   return running;
 }
 
-/** Grows with the turns at whose end there was something to do. Two more than it was: the sockets have all been looked at in between. */
+/**
+ * Grows with the turns at whose end there was something to do. Two more than it was: the sockets have all been looked
+ * at in between.
+ */
 export function turnCount(): number {
   return count;
 }

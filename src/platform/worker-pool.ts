@@ -1,12 +1,12 @@
-// Worker threads for work above half a millisecond. A result is a value, never a rejection: the pool may be full, a task may run out of time
-// or take its thread down, and callers must have an answer for each.
+// Worker threads for work above half a millisecond. A result is a value, never a rejection: the pool may be full, a
+// task may run out of time or take its thread down, and callers must have an answer for each.
 //
-// What is bounded: the bytes and the number of tasks waiting or running, the time from `run` to the result (waiting included; at the deadline
-// the thread is killed, since a busy thread cannot be asked to stop), and the memory of a thread. Threads start with the first task and
-// stop when idle.
+// What is bounded: the bytes and the number of tasks waiting or running, the time from `run` to the result (waiting
+// included; at the deadline the thread is killed, since a busy thread cannot be asked to stop), and the memory of a
+// thread. Threads start with the first task and stop when idle.
 //
-// Tasks wait here and not in piscina, which is handed one task a thread: with no minimum of threads, piscina 5.3 does not replace a killed
-// or crashed thread for the tasks in its own queue, and they would wait until their deadlines.
+// Tasks wait here and not in piscina, which is handed one task a thread: with no minimum of threads, piscina 5.3 does
+// not replace a killed or crashed thread for the tasks in its own queue, and they would wait until their deadlines.
 
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';
@@ -18,7 +18,9 @@ import type { Counter, Gauge, Histogram, MetricsRegistry } from './metrics.ts';
 /** The tasks of the product: a file of this name in workers/ each. */
 export type WorkerTask = 'count-tokens' | 'find-stored-objects' | 'prepare-conversation' | 'validate-questions';
 
-export type WorkerResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly reason: WorkerFailure };
+export type WorkerResult<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly reason: WorkerFailure };
 export type WorkerFailure = 'queue_full' | 'deadline' | 'crashed';
 
 export interface WorkerTaskOptions {
@@ -41,7 +43,10 @@ export interface WorkerPoolOptions {
 }
 
 const WORKERS_DIRECTORY = new URL('../../workers/', import.meta.url);
-/** An encoding's tables take seconds of traffic to pay for themselves; half a minute keeps them through pauses and frees them at night. */
+/**
+ * An encoding's tables take seconds of traffic to pay for themselves; half a minute keeps them through pauses and frees
+ * them at night.
+ */
 const IDLE_TIMEOUT_MS = 30_000;
 /** Small tasks must not pile up either: each holds a promise, a timer and a place in the queue. */
 const TASKS_MAX = 4096;
@@ -74,12 +79,22 @@ export class WorkerPool<Task extends string = WorkerTask> {
     this.#queueBytesMax = options.queueBytesMax;
     this.#log = options.log;
     this.#clock = options.clock ?? systemClock;
-    this.#queueBytes = options.metrics.gauge('tollgate_worker_queue_bytes', 'Bytes held by worker tasks that wait or run.');
+    this.#queueBytes = options.metrics.gauge(
+      'tollgate_worker_queue_bytes',
+      'Bytes held by worker tasks that wait or run.',
+    );
     this.#tasksOpen = options.metrics.gauge('tollgate_worker_tasks_open', 'Worker tasks that wait or run.');
-    this.#results = options.metrics.counter('tollgate_worker_tasks_total', 'Worker tasks by result; a deadline kills a thread.', ['task', 'result']);
-    this.#seconds = options.metrics.histogram('tollgate_worker_task_seconds', 'Time from handing a task over to its result.', DURATION_BUCKETS_SECONDS, [
-      'task',
-    ]);
+    this.#results = options.metrics.counter(
+      'tollgate_worker_tasks_total',
+      'Worker tasks by result; a deadline kills a thread.',
+      ['task', 'result'],
+    );
+    this.#seconds = options.metrics.histogram(
+      'tollgate_worker_task_seconds',
+      'Time from handing a task over to its result.',
+      DURATION_BUCKETS_SECONDS,
+      ['task'],
+    );
     this.#piscina = new Piscina({
       minThreads: 0,
       maxThreads: options.threads,
@@ -90,7 +105,9 @@ export class WorkerPool<Task extends string = WorkerTask> {
       env: {},
       recordTiming: false,
     });
-    options.metrics.gauge('tollgate_worker_threads', 'Worker threads alive.', { read: () => this.#piscina.threads.length });
+    options.metrics.gauge('tollgate_worker_threads', 'Worker threads alive.', {
+      read: () => this.#piscina.threads.length,
+    });
     // A thread that dies while idle is reported here and not to a task; unheard, the event would end the process.
     this.#piscina.on('error', (error: unknown) => this.#log.error({ err: error }, 'a worker thread failed'));
   }
@@ -113,13 +130,22 @@ export class WorkerPool<Task extends string = WorkerTask> {
     }
   }
 
-  async #runInTurn<T>(task: Task, input: unknown, options: WorkerTaskOptions, deadline: AbortSignal): Promise<WorkerResult<T>> {
+  async #runInTurn<T>(
+    task: Task,
+    input: unknown,
+    options: WorkerTaskOptions,
+    deadline: AbortSignal,
+  ): Promise<WorkerResult<T>> {
     if (!(await this.#takeThread(deadline))) return { ok: false, reason: this.#closed ? 'crashed' : 'deadline' };
     try {
       // piscina starts threads again after its end, so nothing may reach it then.
       if (this.#closed) return { ok: false, reason: 'crashed' };
       const filename = fileURLToPath(new URL(`${task}.ts`, this.#directory));
-      const value: T = await this.#piscina.run(input, { filename, signal: deadline, transferList: [...(options.transfer ?? [])] });
+      const value: T = await this.#piscina.run(input, {
+        filename,
+        signal: deadline,
+        transferList: [...(options.transfer ?? [])],
+      });
       return { ok: true, value };
     } catch (error) {
       if (deadline.aborted) {

@@ -1,13 +1,14 @@
-// Lets a caller into a route, or says why not: first who, then the scope that the route needs, then the permission in it (spec 7.6), then how fast changes come.
+// Lets a caller into a route, or says why not: first who, then the scope that the route needs, then the permission in
+// it (spec 7.6), then how fast changes come.
 
 import type { ChangeMeter } from '../control-plane/change-meter.ts';
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
 import type { Authorize } from '../control-plane/operation.ts';
-import type { Authenticator } from '../data-plane/identity/authenticate.ts';
 import { permitInference, refusePlatform } from '../domain/identity/permit.ts';
 import type { Principal } from '../domain/identity/principal.ts';
 import { ROLE_PERMISSIONS } from '../domain/identity/roles.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
+import type { Authenticator } from '../generation/identity/authenticate.ts';
 import type { Exchange } from '../http/exchange.ts';
 
 export type Gate = Pick<DescribedRoute, 'path' | 'permission' | 'scope'>;
@@ -15,7 +16,8 @@ export type Gate = Pick<DescribedRoute, 'path' | 'permission' | 'scope'>;
 export function authorizeBy(authenticator: Authenticator, gate: Gate, exchange: Exchange): Authorize {
   return () => {
     const found = authenticator.identify(exchange.authorization, exchange.apiKey, undefined, exchange);
-    const permit = (principal: Principal | Refusal) => ('kind' in principal ? principal : (refuseAt(gate, principal, exchange) ?? principal));
+    const permit = (principal: Principal | Refusal) =>
+      'kind' in principal ? principal : (refuseAt(gate, principal, exchange) ?? principal);
     return found instanceof Promise ? found.then(permit) : permit(found);
   };
 }

@@ -1,4 +1,5 @@
-// The control-plane rows of the route table: executions, catalog, and identity as the platform, an organization and a person see it.
+// The control-plane rows of the route table: executions, catalog, and identity as the platform, an organization and a
+// person see it.
 
 import { getCredits } from '../control-plane/billing/credits.ts';
 import { getCurrentLimits } from '../control-plane/billing/current-limits.ts';
@@ -21,7 +22,12 @@ import * as administrators from '../control-plane/identity/platform-administrato
 import * as teams from '../control-plane/identity/teams.ts';
 import * as tokens from '../control-plane/identity/tokens.ts';
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
-import { GET_GENERATION, LIST_GENERATIONS, LIST_MODEL_PROVIDERS, LIST_MODELS } from '../control-plane/openapi/read-descriptions.ts';
+import {
+  GET_GENERATION,
+  LIST_GENERATIONS,
+  LIST_MODEL_PROVIDERS,
+  LIST_MODELS,
+} from '../control-plane/openapi/read-descriptions.ts';
 import type { Operation, OperationDescription } from '../control-plane/operation.ts';
 import * as policies from '../control-plane/routing/policies.ts';
 import { previewRouting } from '../control-plane/routing/preview.ts';
@@ -32,7 +38,9 @@ import { authorizeBy, meterChanges } from './authorize.ts';
 import { reportRows } from './report-routes.ts';
 import type { RouteParts } from './route-parts.ts';
 
-export type ControlPlaneRow = Pick<DescribedRoute, 'method' | 'path' | 'permission' | 'scope'> & { readonly operation: Operation };
+export type ControlPlaneRow = Pick<DescribedRoute, 'method' | 'path' | 'permission' | 'scope'> & {
+  readonly operation: Operation;
+};
 
 export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[] {
   const rows = [
@@ -69,7 +77,12 @@ function peopleRows({ identity }: RouteParts): ControlPlaneRow[] {
     { method: 'POST', path: '/v1/me/tokens', ...person, operation: tokens.createMyToken(identity) },
     { method: 'DELETE', path: '/v1/me/tokens/:tokenId', ...person, operation: tokens.revokeMyToken(identity) },
     { method: 'GET', path: '/v1/me/organizations', ...person, operation: organizations.listMyOrganizations(identity) },
-    { method: 'PUT', path: '/v1/me/active-organization', ...person, operation: tokens.setMyActiveOrganization(identity) },
+    {
+      method: 'PUT',
+      path: '/v1/me/active-organization',
+      ...person,
+      operation: tokens.setMyActiveOrganization(identity),
+    },
   ];
 }
 
@@ -85,20 +98,48 @@ function platformRows({ identity }: RouteParts): ControlPlaneRow[] {
     { method: 'POST', path: ORGANIZATIONS, ...platform, operation: organizations.createOrganization(identity) },
     { method: 'GET', path: ORGANIZATION, ...platform, operation: organizations.getOrganization(identity) },
     { method: 'PATCH', path: ORGANIZATION, ...platform, operation: organizations.updateOrganization(identity) },
-    { method: 'GET', path: `${ORGANIZATION}/members`, ...platform, operation: members.listMembers(identity, NAMED, people) },
-    { method: 'POST', path: `${ORGANIZATION}/members`, ...platform, operation: members.addMember(identity, NAMED, people) },
-    { method: 'POST', path: `${ORGANIZATION}/members/:userId/tokens`, ...platform, operation: tokens.issueMemberToken(identity) },
+    {
+      method: 'GET',
+      path: `${ORGANIZATION}/members`,
+      ...platform,
+      operation: members.listMembers(identity, NAMED, people),
+    },
+    {
+      method: 'POST',
+      path: `${ORGANIZATION}/members`,
+      ...platform,
+      operation: members.addMember(identity, NAMED, people),
+    },
+    {
+      method: 'POST',
+      path: `${ORGANIZATION}/members/:userId/tokens`,
+      ...platform,
+      operation: tokens.issueMemberToken(identity),
+    },
     { method: 'GET', path: `${ORGANIZATION}/teams`, ...platform, operation: teams.listTeams(identity, NAMED) },
     { method: 'GET', path: `${ORGANIZATION}/keys`, ...platform, operation: keys.listKeys(identity, NAMED) },
     { method: 'GET', path: `${ORGANIZATION}/audit`, ...platform, operation: audit.listAudit(identity, NAMED) },
     { method: 'GET', path: '/v1/admin/audit', ...platform, operation: audit.listPlatformAudit(identity) },
-    { method: 'GET', path: ADMINISTRATORS, ...platform, operation: administrators.listPlatformAdministrators(identity) },
+    {
+      method: 'GET',
+      path: ADMINISTRATORS,
+      ...platform,
+      operation: administrators.listPlatformAdministrators(identity),
+    },
     { method: 'POST', path: ADMINISTRATORS, ...platform, operation: administrators.addPlatformAdministrator(identity) },
-    { method: 'DELETE', path: `${ADMINISTRATORS}/:userId`, ...platform, operation: administrators.removePlatformAdministrator(identity) },
+    {
+      method: 'DELETE',
+      path: `${ADMINISTRATORS}/:userId`,
+      ...platform,
+      operation: administrators.removePlatformAdministrator(identity),
+    },
   ];
 }
 
-/** What the platform sets on an organization and on what is in it; what the organization sets itself is set and shown below its own paths too. */
+/**
+ * What the platform sets on an organization and on what is in it; what the organization sets itself is set and shown
+ * below its own paths too.
+ */
 function platformCeilingRows({ identity }: RouteParts): ControlPlaneRow[] {
   const platform = { permission: 'platform.admin', scope: 'platform' } as const;
   const team = `${ORGANIZATION}/teams/:teamId`;
@@ -108,8 +149,18 @@ function platformCeilingRows({ identity }: RouteParts): ControlPlaneRow[] {
     { method: 'PUT', path: `${path}/limits`, ...platform, operation: limits.replaceLimits(identity, NAMED, bearer) },
   ];
   const modelRows = ([path, bearer]: readonly [string, models.ModelBearer]): ControlPlaneRow[] => [
-    { method: 'GET', path: `${path}/model-access`, ...platform, operation: models.getModelAccess(identity, NAMED, bearer) },
-    { method: 'PUT', path: `${path}/model-access`, ...platform, operation: models.setModelAccess(identity, NAMED, bearer) },
+    {
+      method: 'GET',
+      path: `${path}/model-access`,
+      ...platform,
+      operation: models.getModelAccess(identity, NAMED, bearer),
+    },
+    {
+      method: 'PUT',
+      path: `${path}/model-access`,
+      ...platform,
+      operation: models.setModelAccess(identity, NAMED, bearer),
+    },
   ];
   const limited = [
     [ORGANIZATION, limits.ORGANIZATION_LIMITS],
@@ -133,8 +184,18 @@ function routingRows({ routing, previewRoute }: RouteParts): ControlPlaneRow[] {
     { method: 'GET', path: `${list}/:policyName`, ...platform, operation: policies.getPolicy(routing) },
     { method: 'PUT', path: `${list}/:policyName`, ...platform, operation: policies.putPolicy(routing) },
     { method: 'POST', path: '/v1/admin/routing/preview', ...platform, operation: previewRouting(previewRoute) },
-    { method: 'GET', path: `${ORGANIZATION}/routing`, ...platform, operation: policies.getOrganizationRouting(routing) },
-    { method: 'PUT', path: `${ORGANIZATION}/routing`, ...platform, operation: policies.setOrganizationRouting(routing) },
+    {
+      method: 'GET',
+      path: `${ORGANIZATION}/routing`,
+      ...platform,
+      operation: policies.getOrganizationRouting(routing),
+    },
+    {
+      method: 'PUT',
+      path: `${ORGANIZATION}/routing`,
+      ...platform,
+      operation: policies.setOrganizationRouting(routing),
+    },
   ];
 }
 
@@ -146,16 +207,56 @@ function organizationRows({ identity }: RouteParts): ControlPlaneRow[] {
   const member = `${ACTIVE_ORGANIZATION}/members/:userId`;
   return [
     { method: 'GET', path: ACTIVE_ORGANIZATION, ...OWN, operation: organizations.getActiveOrganization(identity) },
-    { method: 'GET', path: `${ACTIVE_ORGANIZATION}/members`, ...OWN, operation: members.listMembers(identity, ACTIVE, people) },
-    { method: 'POST', path: `${ACTIVE_ORGANIZATION}/members`, ...OWN, operation: members.addMember(identity, ACTIVE, people) },
+    {
+      method: 'GET',
+      path: `${ACTIVE_ORGANIZATION}/members`,
+      ...OWN,
+      operation: members.listMembers(identity, ACTIVE, people),
+    },
+    {
+      method: 'POST',
+      path: `${ACTIVE_ORGANIZATION}/members`,
+      ...OWN,
+      operation: members.addMember(identity, ACTIVE, people),
+    },
     { method: 'PATCH', path: member, ...OWN, operation: members.setMemberRole(identity, ACTIVE, people) },
     { method: 'DELETE', path: member, ...OWN, operation: members.removeMember(identity, ACTIVE, people) },
-    { method: 'GET', path: `${member}/limits`, ...OWN, operation: limits.getLimits(identity, ACTIVE, limits.MEMBER_LIMITS) },
-    { method: 'PUT', path: `${member}/limits`, ...OWN, operation: limits.replaceLimits(identity, ACTIVE, limits.MEMBER_LIMITS) },
-    { method: 'GET', path: `${ACTIVE_ORGANIZATION}/limits`, ...OWN, operation: limits.getLimits(identity, ACTIVE, limits.ORGANIZATION_LIMITS) },
-    { method: 'PUT', path: `${ACTIVE_ORGANIZATION}/limits`, ...OWN, operation: limits.replaceLimits(identity, ACTIVE, limits.ORGANIZATION_LIMITS) },
-    { method: 'GET', path: `${ACTIVE_ORGANIZATION}/model-access`, ...OWN, operation: models.getModelAccess(identity, ACTIVE, models.ORGANIZATION_MODELS) },
-    { method: 'PUT', path: `${ACTIVE_ORGANIZATION}/model-access`, ...OWN, operation: models.setModelAccess(identity, ACTIVE, models.ORGANIZATION_MODELS) },
+    {
+      method: 'GET',
+      path: `${member}/limits`,
+      ...OWN,
+      operation: limits.getLimits(identity, ACTIVE, limits.MEMBER_LIMITS),
+    },
+    {
+      method: 'PUT',
+      path: `${member}/limits`,
+      ...OWN,
+      operation: limits.replaceLimits(identity, ACTIVE, limits.MEMBER_LIMITS),
+    },
+    {
+      method: 'GET',
+      path: `${ACTIVE_ORGANIZATION}/limits`,
+      ...OWN,
+      operation: limits.getLimits(identity, ACTIVE, limits.ORGANIZATION_LIMITS),
+    },
+    {
+      method: 'PUT',
+      path: `${ACTIVE_ORGANIZATION}/limits`,
+      ...OWN,
+      operation: limits.replaceLimits(identity, ACTIVE, limits.ORGANIZATION_LIMITS),
+    },
+    {
+      method: 'GET',
+      path: `${ACTIVE_ORGANIZATION}/model-access`,
+      ...OWN,
+      operation: models.getModelAccess(identity, ACTIVE, models.ORGANIZATION_MODELS),
+    },
+    {
+      method: 'PUT',
+      path: `${ACTIVE_ORGANIZATION}/model-access`,
+      ...OWN,
+      operation: models.setModelAccess(identity, ACTIVE, models.ORGANIZATION_MODELS),
+    },
     { method: 'GET', path: `${ACTIVE_ORGANIZATION}/audit`, ...OWN, operation: audit.listAudit(identity, ACTIVE) },
   ];
 }
@@ -174,12 +275,42 @@ function teamRows({ identity }: RouteParts): ControlPlaneRow[] {
     { method: 'DELETE', path: team, ...OWN, operation: teams.deleteTeam(identity) },
     { method: 'GET', path: `${team}/members`, ...ofTeam, operation: members.listMembers(identity, ACTIVE, people) },
     { method: 'POST', path: `${team}/members`, ...ofTeam, operation: members.addMember(identity, ACTIVE, people) },
-    { method: 'PATCH', path: `${team}/members/:userId`, ...ofTeam, operation: members.setMemberRole(identity, ACTIVE, people) },
-    { method: 'DELETE', path: `${team}/members/:userId`, ...ofTeam, operation: members.removeMember(identity, ACTIVE, people) },
-    { method: 'GET', path: `${team}/limits`, ...ofTeam, operation: limits.getLimits(identity, ACTIVE, limits.TEAM_LIMITS) },
-    { method: 'PUT', path: `${team}/limits`, ...OWN, operation: limits.replaceLimits(identity, ACTIVE, limits.TEAM_LIMITS) },
-    { method: 'GET', path: `${team}/model-access`, ...ofTeam, operation: models.getModelAccess(identity, ACTIVE, models.TEAM_MODELS) },
-    { method: 'PUT', path: `${team}/model-access`, ...OWN, operation: models.setModelAccess(identity, ACTIVE, models.TEAM_MODELS) },
+    {
+      method: 'PATCH',
+      path: `${team}/members/:userId`,
+      ...ofTeam,
+      operation: members.setMemberRole(identity, ACTIVE, people),
+    },
+    {
+      method: 'DELETE',
+      path: `${team}/members/:userId`,
+      ...ofTeam,
+      operation: members.removeMember(identity, ACTIVE, people),
+    },
+    {
+      method: 'GET',
+      path: `${team}/limits`,
+      ...ofTeam,
+      operation: limits.getLimits(identity, ACTIVE, limits.TEAM_LIMITS),
+    },
+    {
+      method: 'PUT',
+      path: `${team}/limits`,
+      ...OWN,
+      operation: limits.replaceLimits(identity, ACTIVE, limits.TEAM_LIMITS),
+    },
+    {
+      method: 'GET',
+      path: `${team}/model-access`,
+      ...ofTeam,
+      operation: models.getModelAccess(identity, ACTIVE, models.TEAM_MODELS),
+    },
+    {
+      method: 'PUT',
+      path: `${team}/model-access`,
+      ...OWN,
+      operation: models.setModelAccess(identity, ACTIVE, models.TEAM_MODELS),
+    },
   ];
 }
 
@@ -195,7 +326,12 @@ function keyRows({ identity }: RouteParts): ControlPlaneRow[] {
     { method: 'DELETE', path: key, ...OWN, operation: keys.revokeKey(identity, all) },
     { method: 'POST', path: `${key}/rotate`, ...OWN, operation: keys.rotateKey(identity, all) },
     { method: 'GET', path: `${key}/limits`, ...OWN, operation: limits.getLimits(identity, ACTIVE, limits.KEY_LIMITS) },
-    { method: 'PUT', path: `${key}/limits`, ...OWN, operation: limits.replaceLimits(identity, ACTIVE, limits.KEY_LIMITS) },
+    {
+      method: 'PUT',
+      path: `${key}/limits`,
+      ...OWN,
+      operation: limits.replaceLimits(identity, ACTIVE, limits.KEY_LIMITS),
+    },
   ];
 }
 
@@ -224,16 +360,30 @@ function billingRows({ billing, identity }: RouteParts): ControlPlaneRow[] {
     { method: 'POST', path: '/v1/billing/deposits', ...platform, operation: deposits.postDeposit(billing) },
     { method: 'GET', path: '/v1/usage/limits/current', ...payer, operation: getCurrentLimits(billing) },
     { method: 'GET', path: `${ORGANIZATION}/wallets`, ...platform, operation: wallets.listWallets(billing, identity) },
-    { method: 'PATCH', path: `${ORGANIZATION}/wallets/:walletId`, ...platform, operation: wallets.freezeWallet(billing) },
+    {
+      method: 'PATCH',
+      path: `${ORGANIZATION}/wallets/:walletId`,
+      ...platform,
+      operation: wallets.freezeWallet(billing),
+    },
   ];
 }
 
 function webhookRows({ billing, webhookTargets }: RouteParts): ControlPlaneRow[] {
-  const rowsAt = (path: string, gate: Pick<ControlPlaneRow, 'permission' | 'scope'>, tenancy: typeof ACTIVE): ControlPlaneRow[] => [
+  const rowsAt = (
+    path: string,
+    gate: Pick<ControlPlaneRow, 'permission' | 'scope'>,
+    tenancy: typeof ACTIVE,
+  ): ControlPlaneRow[] => [
     { method: 'GET', path, ...gate, operation: webhooks.getWebhook(billing, tenancy) },
     { method: 'PUT', path, ...gate, operation: webhooks.setWebhook(billing, webhookTargets, tenancy) },
     { method: 'DELETE', path, ...gate, operation: webhooks.removeWebhook(billing, tenancy) },
-    { method: 'POST', path: `${path}/rotate-secret`, ...gate, operation: webhooks.rotateWebhookSecret(billing, tenancy) },
+    {
+      method: 'POST',
+      path: `${path}/rotate-secret`,
+      ...gate,
+      operation: webhooks.rotateWebhookSecret(billing, tenancy),
+    },
     { method: 'POST', path: `${path}/redeliver`, ...gate, operation: webhooks.redeliverWebhooks(billing, tenancy) },
   ];
   return [
@@ -245,7 +395,12 @@ function webhookRows({ billing, webhookTargets }: RouteParts): ControlPlaneRow[]
 /** Routes that write their JSON text themselves. */
 function readingRoutes(parts: RouteParts): DescribedRoute[] {
   type Handle = (exchange: Exchange, principal: ScopedPrincipal) => void | Promise<void>;
-  const reading = (path: string, permission: OrganizationPermission, description: OperationDescription, handle: Handle): DescribedRoute => ({
+  const reading = (
+    path: string,
+    permission: OrganizationPermission,
+    description: OperationDescription,
+    handle: Handle,
+  ): DescribedRoute => ({
     method: 'GET',
     path,
     plane: 'control',
@@ -254,7 +409,13 @@ function readingRoutes(parts: RouteParts): DescribedRoute[] {
     envelope: 'platform',
     description,
     async handle(exchange) {
-      const identified = await parts.authenticator.authenticate(exchange.authorization, exchange.apiKey, permission, undefined, exchange);
+      const identified = await parts.authenticator.authenticate(
+        exchange.authorization,
+        exchange.apiKey,
+        permission,
+        undefined,
+        exchange,
+      );
       if ('kind' in identified) return exchange.refuse(identified);
       await handle(exchange, identified);
     },

@@ -2,15 +2,15 @@
 
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
 import type { OperationDescription } from '../control-plane/operation.ts';
-import { chatCompletions } from '../data-plane/dialects/chat-completions.ts';
-import { countTokens } from '../data-plane/dialects/count-tokens.ts';
-import type { Dialect } from '../data-plane/dialects/dialect.ts';
-import { imageEdits, imageGenerations } from '../data-plane/dialects/images.ts';
-import { messages } from '../data-plane/dialects/messages.ts';
-import { responses } from '../data-plane/dialects/responses.ts';
-import { systemone } from '../data-plane/dialects/systemone.ts';
-import { serveGeneration } from '../data-plane/serve-generation.ts';
-import { serveSavedResponse } from '../data-plane/serve-saved-response.ts';
+import { chatCompletions } from '../generation/dialects/chat-completions.ts';
+import { countTokens } from '../generation/dialects/count-tokens.ts';
+import type { Dialect } from '../generation/dialects/dialect.ts';
+import { imageEdits, imageGenerations } from '../generation/dialects/images.ts';
+import { messages } from '../generation/dialects/messages.ts';
+import { responses } from '../generation/dialects/responses.ts';
+import { systemone } from '../generation/dialects/systemone.ts';
+import { serveGeneration } from '../generation/serve.ts';
+import { serveSavedResponse } from '../generation/serve-saved-response.ts';
 import type { Exchange } from '../http/exchange.ts';
 import {
   CANCEL_RESPONSE,
@@ -71,7 +71,10 @@ export function generationRoutes(parts: RouteParts): readonly DescribedRoute[] {
   ];
 }
 
-/** POST over HTTPS is the only transport; 426 is what makes clients that dial a WebSocket first fall back to it (spec 4.2). */
+/**
+ * POST over HTTPS is the only transport; 426 is what makes clients that dial a WebSocket first fall back to it (spec
+ * 4.2).
+ */
 function refuseUpgrade(exchange: Exchange): void {
   if (exchange.header('upgrade')?.toLowerCase() === 'websocket') exchange.refuse({ kind: 'websocket_not_supported' });
   else exchange.refuse({ kind: 'method_not_allowed', allow: ['POST'] });

@@ -13,14 +13,36 @@ const OPEN = { plane: 'process', permission: null, scope: 'none', envelope: 'pla
 /** `table`: the whole of it, these rows included. */
 export function processRoutes(parts: RouteParts, table: () => readonly DescribedRoute[]): readonly DescribedRoute[] {
   let document: string | null = null;
-  const openapi = () => (document ??= JSON.stringify(buildOpenapiDocument(table(), { version: API_VERSION, publicUrl: parts.publicUrl })));
+  const openapi = () =>
+    (document ??= JSON.stringify(buildOpenapiDocument(table(), { version: API_VERSION, publicUrl: parts.publicUrl })));
   return [
-    { method: 'GET', path: '/healthz', ...OPEN, description: GET_HEALTH, handle: (exchange) => exchange.answerJson(200, '{"status":"ok"}') },
-    { method: 'GET', path: '/readyz', ...OPEN, description: GET_READINESS, handle: (exchange) => answerReadiness(exchange, parts.notReady()) },
-    { method: 'GET', path: '/openapi.json', ...OPEN, description: GET_OPENAPI, handle: (exchange) => exchange.answerJson(200, openapi()) },
+    {
+      method: 'GET',
+      path: '/healthz',
+      ...OPEN,
+      description: GET_HEALTH,
+      handle: (exchange) => exchange.answerJson(200, '{"status":"ok"}'),
+    },
+    {
+      method: 'GET',
+      path: '/readyz',
+      ...OPEN,
+      description: GET_READINESS,
+      handle: (exchange) => answerReadiness(exchange, parts.notReady()),
+    },
+    {
+      method: 'GET',
+      path: '/openapi.json',
+      ...OPEN,
+      description: GET_OPENAPI,
+      handle: (exchange) => exchange.answerJson(200, openapi()),
+    },
   ];
 }
 
 function answerReadiness(exchange: Exchange, notReady: readonly string[]): void {
-  exchange.answerJson(notReady.length === 0 ? 200 : 503, JSON.stringify({ status: notReady.length === 0 ? 'ready' : 'not ready', not_ready: notReady }));
+  exchange.answerJson(
+    notReady.length === 0 ? 200 : 503,
+    JSON.stringify({ status: notReady.length === 0 ? 'ready' : 'not ready', not_ready: notReady }),
+  );
 }

@@ -1,6 +1,14 @@
-// The rows of the route table that report what was used and how it was routed (spec 4.4, 4.10): one set of reports for each audience.
+// The rows of the route table that report what was used and how it was routed (spec 4.4, 4.10): one set of reports for
+// each audience.
 
-import { MINE, ORGANIZATION, ORGANIZATION_FOR_MEMBERS, ofTeam, PLATFORM, reportOperation } from '../control-plane/reports/reports.ts';
+import {
+  MINE,
+  ORGANIZATION,
+  ORGANIZATION_FOR_MEMBERS,
+  ofTeam,
+  PLATFORM,
+  reportOperation,
+} from '../control-plane/reports/reports.ts';
 import type { Report } from '../domain/reports/report-delegation.ts';
 import type { ControlPlaneRow } from './control-plane-routes.ts';
 import type { RouteParts } from './route-parts.ts';
@@ -10,11 +18,24 @@ type Whose = Parameters<typeof reportOperation>[1];
 
 export function reportRows({ reports, identity }: RouteParts): ControlPlaneRow[] {
   const rowsOf = (gate: Gate, whose: Whose, paths: Readonly<Partial<Record<Report, string>>>): ControlPlaneRow[] =>
-    Object.entries(paths).map(([report, path]) => ({ method: 'GET', path, ...gate, operation: reportOperation(report as Report, whose, reports) }));
+    Object.entries(paths).map(([report, path]) => ({
+      method: 'GET',
+      path,
+      ...gate,
+      operation: reportOperation(report as Report, whose, reports),
+    }));
   return [
     ...rowsOf({ permission: 'usage.read', scope: 'organization' }, MINE, pathsBelow('/v1/usage/me')),
-    ...rowsOf({ permission: 'team.usage.read', scope: 'team' }, ofTeam(identity), pathsBelow('/v1/usage/teams/:teamId')),
-    ...rowsOf({ permission: 'org.usage.read', scope: 'organization' }, ORGANIZATION_FOR_MEMBERS, pathsBelow('/v1/usage/active-org')),
+    ...rowsOf(
+      { permission: 'team.usage.read', scope: 'team' },
+      ofTeam(identity),
+      pathsBelow('/v1/usage/teams/:teamId'),
+    ),
+    ...rowsOf(
+      { permission: 'org.usage.read', scope: 'organization' },
+      ORGANIZATION_FOR_MEMBERS,
+      pathsBelow('/v1/usage/active-org'),
+    ),
     ...rowsOf({ permission: 'org.admin', scope: 'organization' }, ORGANIZATION, {
       ...pathsBelow('/v1/admin/active-org/usage'),
       focus: '/v1/admin/active-org/usage/export/focus',

@@ -9,10 +9,10 @@ import type { IdentityStore } from '../control-plane/identity/identity-store.ts'
 import type { ReportForwarder } from '../control-plane/reports/forward-report.ts';
 import type { PreviewRoute } from '../control-plane/routing/preview.ts';
 import type { RoutingStore } from '../control-plane/routing/routing-store.ts';
-import type { Authenticator } from '../data-plane/identity/authenticate.ts';
-import type { DataPlane } from '../data-plane/serve-generation.ts';
 import type { Catalog } from '../domain/models/catalog.ts';
 import type { VirtualModel } from '../domain/routing/virtual-model.ts';
+import type { Authenticator } from '../generation/identity/authenticate.ts';
+import type { DataPlane } from '../generation/serve.ts';
 
 export interface RouteParts {
   readonly plane: DataPlane;

@@ -1,4 +1,5 @@
-// The operator's address, on loopback: /metrics, /healthz (this process lives), /readyz (all that should serve, serves).
+// The operator's address, on loopback: /metrics, /healthz (this process lives), /readyz (all that should serve,
+// serves).
 
 import { createServer, type Server } from 'node:http';
 import { finished } from 'node:stream/promises';
@@ -70,7 +71,9 @@ function text(status: number, body: string): Answer {
 
 async function listen(server: Server, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(false) : reject(error)));
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
+    );
     server.listen({ host: ADMIN_HOST, port, exclusive: true }, () => {
       server.removeAllListeners('error');
       resolve(true);

@@ -72,7 +72,10 @@ export class ChildLife {
     return answer?.type === 'readiness' ? answer : null;
   }
 
-  /** Asks for a sign of life; to be called in even steps. How many in a row have passed without one, however late an answer to an earlier one comes. */
+  /**
+   * Asks for a sign of life; to be called in even steps. How many in a row have passed without one, however late an
+   * answer to an earlier one comes.
+   */
   countSilentSteps(stepMs: number): number {
     this.#silentSteps = this.#isHeard ? 0 : this.#silentSteps + 1;
     this.#isHeard = this.#endsBySignal;

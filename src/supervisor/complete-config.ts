@@ -1,7 +1,8 @@
-// Fills in what the settings leave to the data directory: the embedded database's address, the reports' and the installation's secrets.
+// Fills in what the settings leave to the data directory: the embedded database's address, the reports' and the
+// installation's secrets.
 
 import type { CompleteConfig, Config } from '../config.ts';
-import { embeddedPostgresUrl } from '../storage/postgres/embedded-postgres.ts';
+import { embeddedPostgresUrl } from '../storage/postgres/embedded/embedded-postgres.ts';
 import { reportsAddresses } from './reports-address.ts';
 import { loadSecrets, type Secrets } from './secrets.ts';
 import { StartFault } from './start-fault.ts';

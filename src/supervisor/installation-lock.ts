@@ -1,4 +1,5 @@
-// One supervisor per data directory: a lock file that names its holder, and is taken over when that process no longer exists.
+// One supervisor per data directory: a lock file that names its holder, and is taken over when that process no longer
+// exists.
 
 import { linkSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +7,8 @@ import { isAlive, type ProcessIdentity, readProcessIdentity } from '../storage/s
 
 export type LockResult =
   /** `tookOver`: the last holder died without letting go, so what it started may still be ending. */
-  { readonly ok: true; readonly lock: InstallationLock; readonly tookOver: boolean } | { readonly ok: false; readonly holder: ProcessIdentity };
+  | { readonly ok: true; readonly lock: InstallationLock; readonly tookOver: boolean }
+  | { readonly ok: false; readonly holder: ProcessIdentity };
 
 export class InstallationLock {
   readonly #path: string;

@@ -1,4 +1,5 @@
-// Logs go to stderr: stdout is for what a command answers. Writes are synchronous, so that the last lines before an end are there.
+// Logs go to stderr: stdout is for what a command answers. Writes are synchronous, so that the last lines before an end
+// are there.
 
 import { type DestinationStream, pino } from 'pino';
 

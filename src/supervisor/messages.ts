@@ -11,7 +11,8 @@ export interface Readiness {
 
 export type SupervisorMessage =
   /** Finish what is in flight, for at most so long, and end. */
-  { readonly type: 'drain'; readonly limitMs: number } | { readonly type: 'metrics' | 'readiness'; readonly id: number };
+  | { readonly type: 'drain'; readonly limitMs: number }
+  | { readonly type: 'metrics' | 'readiness'; readonly id: number };
 
 export type ProcessMessage =
   | { readonly type: 'ready' }

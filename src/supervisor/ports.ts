@@ -1,5 +1,5 @@
-// Whether a port is ours to serve on. The gateways share it with SO_REUSEPORT, which would let two installations share it by
-// mistake: so it is probed without that option, and then claimed for as long as the supervisor lives.
+// Whether a port is ours to serve on. The gateways share it with SO_REUSEPORT, which would let two installations share
+// it by mistake: so it is probed without that option, and then claimed for as long as the supervisor lives.
 
 import { createServer, type Server } from 'node:net';
 
@@ -33,15 +33,19 @@ export async function claimNextPort(host: string, port: number): Promise<PortCla
 }
 
 /**
- * An abstract socket name (Linux) is held by exactly one process and vanishes with it. Elsewhere there is none: null, and
- * two starts within the same second stay unguarded.
+ * An abstract socket name (Linux) is held by exactly one process and vanishes with it. Elsewhere there is none: null,
+ * and two starts within the same second stay unguarded.
  */
-async function listen(where: { path: string } | { host: string; port: number; exclusive: true }): Promise<Server | 'taken' | null> {
+async function listen(
+  where: { path: string } | { host: string; port: number; exclusive: true },
+): Promise<Server | 'taken' | null> {
   if ('path' in where && process.platform !== 'linux') return null;
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.unref();
-    server.once('error', (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve('taken') : reject(error)));
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve('taken') : reject(error),
+    );
     server.listen(where, () => resolve(server));
   });
 }

@@ -1,10 +1,11 @@
-// The process that owns the embedded Postgres and ends it: told to by the supervisor, or left alone by a supervisor that was killed.
+// The process that owns the embedded Postgres and ends it: told to by the supervisor, or left alone by a supervisor
+// that was killed.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { processEnvironment, readConfig } from '../config.ts';
 import { createLog } from '../platform/log.ts';
 import { MetricsRegistry } from '../platform/metrics.ts';
-import { startEmbeddedPostgres } from '../storage/postgres/embedded-postgres.ts';
+import { startEmbeddedPostgres } from '../storage/postgres/embedded/embedded-postgres.ts';
 import { logToStderr } from './log-destination.ts';
 import { ProcessLifecycle } from './process-lifecycle.ts';
 

@@ -1,4 +1,5 @@
-// The processes that a supervisor started, on disk: should it be killed, its successor knows whom to wait for before it starts its own.
+// The processes that a supervisor started, on disk: should it be killed, its successor knows whom to wait for before it
+// starts its own.
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +8,14 @@ import { z } from 'zod';
 import type { Log } from '../platform/log.ts';
 import { isAlive, type ProcessIdentity, readProcessIdentity } from '../storage/spool/process-identity.ts';
 
-const JOURNAL = z.array(z.object({ name: z.string(), pid: z.number().int().positive(), processStart: z.string().nullable(), bootId: z.string().nullable() }));
+const JOURNAL = z.array(
+  z.object({
+    name: z.string(),
+    pid: z.number().int().positive(),
+    processStart: z.string().nullable(),
+    bootId: z.string().nullable(),
+  }),
+);
 
 interface Entry extends ProcessIdentity {
   readonly name: string;
@@ -28,17 +36,24 @@ export class ProcessJournal {
   /** Replaces the list by what runs now. */
   record(processes: readonly { name: string; pid: number | undefined }[]): void {
     const known = new Map(this.#entries.map((entry) => [entry.pid, entry]));
-    this.#entries = processes.flatMap(({ name, pid }) => (pid === undefined ? [] : [known.get(pid) ?? { name, ...readProcessIdentity(pid) }]));
+    this.#entries = processes.flatMap(({ name, pid }) =>
+      pid === undefined ? [] : [known.get(pid) ?? { name, ...readProcessIdentity(pid) }],
+    );
     const draft = `${this.#path}.draft`;
     writeFileSync(draft, JSON.stringify(this.#entries), { mode: 0o600 });
     renameSync(draft, this.#path);
   }
 
-  /** Processes of a killed supervisor end by themselves when they notice; one that does not within the limit is killed. */
+  /**
+   * Processes of a killed supervisor end by themselves when they notice; one that does not within the limit is killed.
+   */
   async waitForPredecessors(log: Log): Promise<void> {
     let left = this.#read().filter(isAlive);
     if (left.length > 0)
-      log.warn({ processes: left.map(({ name, pid }) => ({ name, childPid: pid })) }, 'waiting for the processes of an earlier start to end');
+      log.warn(
+        { processes: left.map(({ name, pid }) => ({ name, childPid: pid })) },
+        'waiting for the processes of an earlier start to end',
+      );
     for (let waitedMs = 0; left.length > 0 && waitedMs < PREDECESSORS_LIMIT_MS; waitedMs += POLL_MS) {
       await sleep(POLL_MS);
       left = left.filter(isAlive);

@@ -1,5 +1,5 @@
-// How a serving process lives and ends, seen from inside: it reports ready, answers for its metrics, drains when it is told to,
-// when it is signalled, and when whoever started it is gone. Which of them applies depends on who started it.
+// How a serving process lives and ends, seen from inside: it reports ready, answers for its metrics, drains when it is
+// told to, when it is signalled, and when whoever started it is gone. Which of them applies depends on who started it.
 
 import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
@@ -20,7 +20,10 @@ export interface LifecycleOptions {
   /** Started by our supervisor, which alone decides about the end; otherwise by hand, systemd, a container. */
   readonly supervised: boolean;
   readonly drainLimitMs: number;
-  /** A service manager may signal every process at once: what must outlast the gateways leaves SIGTERM to the supervisor too. */
+  /**
+   * A service manager may signal every process at once: what must outlast the gateways leaves SIGTERM to the supervisor
+   * too.
+   */
   readonly outlastsGateways?: boolean;
   /** Once its supervisor is dead, a process has this long: the next supervisor waits for it. */
   readonly orphanLimitMs?: number;
@@ -99,7 +102,9 @@ export class ProcessLifecycle {
       exitCode = 1;
     }
     if (supervised && process.connected)
-      await new Promise((resolve) => process.send?.({ type: 'metrics', id: null, snapshot: metrics.snapshot() }, undefined, {}, resolve));
+      await new Promise((resolve) =>
+        process.send?.({ type: 'metrics', id: null, snapshot: metrics.snapshot() }, undefined, {}, resolve),
+      );
     process.exit(exitCode);
   }
 

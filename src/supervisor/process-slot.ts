@@ -75,7 +75,10 @@ export class ProcessSlot {
     return report;
   }
 
-  /** Puts a new process in the place of the present one, which drains only once the new one is ready. false: the present one stays. */
+  /**
+   * Puts a new process in the place of the present one, which drains only once the new one is ready. false: the present
+   * one stays.
+   */
   async replace(drainLimitMs: number): Promise<boolean> {
     const present = this.#life;
     if (this.#stopping) return false;
@@ -97,11 +100,17 @@ export class ProcessSlot {
     return true;
   }
 
-  /** To be called in even steps. The kernel goes on handing connections to a process that stands still, and what it has borrowed stays with it. */
+  /**
+   * To be called in even steps. The kernel goes on handing connections to a process that stands still, and what it has
+   * borrowed stays with it.
+   */
   replaceIfSilent({ stepMs, stepsMax }: { readonly stepMs: number; readonly stepsMax: number }): void {
     const life = this.#life;
     if (this.#stopping || life === null || !life.isReady || life.countSilentSteps(stepMs) < stepsMax) return;
-    this.#options.log.error({ name: this.name, childPid: life.pid, silentMs: stepMs * stepsMax }, 'no sign of life: the process is killed and started anew');
+    this.#options.log.error(
+      { name: this.name, childPid: life.pid, silentMs: stepMs * stepsMax },
+      'no sign of life: the process is killed and started anew',
+    );
     life.kill();
   }
 

@@ -1,4 +1,5 @@
-// Secrets that an installation for others must not start with: empty, short, or what somebody typed because something had to stand there.
+// Secrets that an installation for others must not start with: empty, short, or what somebody typed because something
+// had to stand there.
 
 import { type Config, ConfigFault, type Environment } from '../config.ts';
 
@@ -8,7 +9,10 @@ const DISTINCT_BYTES_MIN = 12;
 /** None of these comes up by chance in a random text. */
 const PLACEHOLDER = /change.?me|default|example|placeholder|password|insecure|your[-_. ]|secret|0123456789|abcdefgh/i;
 
-/** Throws one ConfigFault that names every weak one. A secret that is not set at all is derived or stands for nothing, and is not weak. */
+/**
+ * Throws one ConfigFault that names every weak one. A secret that is not set at all is derived or stands for nothing,
+ * and is not weak.
+ */
 export function refuseWeakSecrets(environment: Environment, config: Config): void {
   const lines: string[] = [];
   for (const [name, fault] of [
@@ -26,12 +30,15 @@ function masterKeyFault(key: Buffer | null): string | null {
   if (key === null) return null;
   // 32 random bytes have about 30 different ones, and are text with a probability of 10^-14.
   const isText = key.every((byte) => byte >= 0x20 && byte < 0x7f);
-  return isText || new Set(key).size < DISTINCT_BYTES_MIN ? 'must be random bytes (`openssl rand -base64 32` makes them)' : null;
+  return isText || new Set(key).size < DISTINCT_BYTES_MIN
+    ? 'must be random bytes (`openssl rand -base64 32` makes them)'
+    : null;
 }
 
 function textFault(text: string | null): string | null {
   if (text === null) return null;
   if (text.length < TEXT_LENGTH_MIN) return `must have at least ${TEXT_LENGTH_MIN} characters`;
-  if (PLACEHOLDER.test(text) || new Set(text).size < DISTINCT_CHARACTERS_MIN) return 'must be random (`openssl rand -base64 32` makes a value)';
+  if (PLACEHOLDER.test(text) || new Set(text).size < DISTINCT_CHARACTERS_MIN)
+    return 'must be random (`openssl rand -base64 32` makes a value)';
   return null;
 }

@@ -1,4 +1,5 @@
-// Where the jobs of an installation serve reports and its gateways ask for them, when the settings do not say: a socket in the data directory.
+// Where the jobs of an installation serve reports and its gateways ask for them, when the settings do not say: a socket
+// in the data directory.
 
 import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync } from 'node:fs';
@@ -30,7 +31,10 @@ function chooseSocketPath(dataDirectory: string): string {
   return Buffer.byteLength(far) <= SOCKET_PATH_BYTES_MAX ? far : join('/tmp', name, SOCKET_FILE);
 }
 
-/** Before a process serves or asks there: in a directory where anyone may write, somebody else could have made ours, and answer in the place of jobs. */
+/**
+ * Before a process serves or asks there: in a directory where anyone may write, somebody else could have made ours, and
+ * answer in the place of jobs.
+ */
 export function makeSocketDirectories(dataDirectory: string, { reportsListen, reportsUrl }: ReportsAddresses): void {
   const own = chooseSocketPath(dataDirectory);
   const isUsed = [reportsListen, reportsUrl].some((address) => 'socketPath' in address && address.socketPath === own);
@@ -39,6 +43,8 @@ export function makeSocketDirectories(dataDirectory: string, { reportsListen, re
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const found = lstatSync(directory);
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
-    throw new StartFault(`${directory} exists and does not belong to this installation; remove it, use a shorter DATA_DIR, or set REPORTS_LISTEN`);
+    throw new StartFault(
+      `${directory} exists and does not belong to this installation; remove it, use a shorter DATA_DIR, or set REPORTS_LISTEN`,
+    );
   }
 }

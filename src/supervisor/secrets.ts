@@ -1,4 +1,5 @@
-// The installation's own secrets: given by the environment, or made once and kept in the data directory for its owner's eyes only.
+// The installation's own secrets: given by the environment, or made once and kept in the data directory for its owner's
+// eyes only.
 
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
@@ -16,9 +17,15 @@ export interface Secrets {
 
 const SECRETS_FILE = z.object({ master_key: z.base64(), admin_token: z.string().min(16) });
 
-/** Takes what the settings give; without a shared database the rest comes from DATA_DIR/secrets.json, which `create` lets it make. */
+/**
+ * Takes what the settings give; without a shared database the rest comes from DATA_DIR/secrets.json, which `create`
+ * lets it make.
+ */
 export function loadSecrets(config: Config, options: { create: boolean }): Secrets | null {
-  const kept = config.databaseUrl === null && (config.masterKey === null || config.adminToken === null) ? keepSecrets(config.dataDirectory, options) : null;
+  const kept =
+    config.databaseUrl === null && (config.masterKey === null || config.adminToken === null)
+      ? keepSecrets(config.dataDirectory, options)
+      : null;
   const masterKey = config.masterKey ?? (kept === null ? null : Buffer.from(kept.master_key, 'base64'));
   if (masterKey === null) return null;
   return {
@@ -39,7 +46,10 @@ function keepSecrets(dataDirectory: string, { create }: { create: boolean }): z.
   const path = join(dataDirectory, 'secrets.json');
   const known = readKept(path);
   if (known !== null || !create) return known;
-  const fresh = { master_key: randomBytes(MASTER_KEY_BYTES).toString('base64'), admin_token: `tga-${randomBytes(24).toString('base64url')}` };
+  const fresh = {
+    master_key: randomBytes(MASTER_KEY_BYTES).toString('base64'),
+    admin_token: `tga-${randomBytes(24).toString('base64url')}`,
+  };
   writeOnce(path, `${JSON.stringify(fresh, null, 2)}\n`);
   return readKept(path);
 }
@@ -55,7 +65,9 @@ function readKept(path: string): z.infer<typeof SECRETS_FILE> | null {
   const parsed = SECRETS_FILE.safeParse(parseJson(text));
   // Making new ones would orphan everything encrypted or hashed with the old: better not to start.
   if (!parsed.success || Buffer.from(parsed.data.master_key, 'base64').length !== MASTER_KEY_BYTES) {
-    throw new Error(`${path} is damaged: restore it from a backup (without its master key existing keys cannot be checked)`);
+    throw new Error(
+      `${path} is damaged: restore it from a backup (without its master key existing keys cannot be checked)`,
+    );
   }
   return parsed.data;
 }

@@ -10,14 +10,26 @@ export interface SignalHandlers {
   readonly onRoll: () => void;
 }
 
-/** One Ctrl-C may arrive twice, from the terminal and through npm or another parent that forwards it; a second press takes longer. */
+/**
+ * One Ctrl-C may arrive twice, from the terminal and through npm or another parent that forwards it; a second press
+ * takes longer.
+ */
 const SAME_PRESS_MS = 500;
 
-/** npm hands a signal to the shell it runs scripts with, and some shells die of it without telling us; npm may be killed, too. */
+/**
+ * npm hands a signal to the shell it runs scripts with, and some shells die of it without telling us; npm may be
+ * killed, too.
+ */
 const PARENT_POLL_MS = 500;
 
-/** Returns a function that stops listening. With `endsWithParent` a parent that is gone means stop, even without a channel to it. */
-export function listenForSignals(handlers: SignalHandlers, { clock, endsWithParent }: { clock: Clock; endsWithParent: boolean }): () => void {
+/**
+ * Returns a function that stops listening. With `endsWithParent` a parent that is gone means stop, even without a
+ * channel to it.
+ */
+export function listenForSignals(
+  handlers: SignalHandlers,
+  { clock, endsWithParent }: { clock: Clock; endsWithParent: boolean },
+): () => void {
   const hadTerminal = hasTerminal();
   let firstStopMs: number | null = null;
   const stop = (why: string) => {
@@ -31,7 +43,10 @@ export function listenForSignals(handlers: SignalHandlers, { clock, endsWithPare
     ['SIGINT', () => stop('SIGINT')],
     ['SIGTERM', () => firstStopMs === null && stop('SIGTERM')],
     // A closed terminal hangs up on its processes with the signal that otherwise asks for a rolling restart.
-    ['SIGHUP', () => (hadTerminal && !hasTerminal() ? firstStopMs === null && stop('the terminal is gone') : handlers.onRoll())],
+    [
+      'SIGHUP',
+      () => (hadTerminal && !hasTerminal() ? firstStopMs === null && stop('the terminal is gone') : handlers.onRoll()),
+    ],
     ['disconnect', () => firstStopMs === null && stop('the parent process is gone')],
   ];
   for (const [event, listener] of listeners) process.on(event as 'SIGINT', listener);

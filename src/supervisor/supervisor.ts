@@ -1,5 +1,6 @@
-// The supervisor of one installation: starts its processes in order, keeps them running, rolls them, and ends them in the order that
-// loses nothing. What is started is a plan handed in; where the plan comes from is the command's business.
+// The supervisor of one installation: starts its processes in order, keeps them running, rolls them, and ends them in
+// the order that loses nothing. What is started is a plan handed in; where the plan comes from is the command's
+// business.
 //
 //   start:  postgres -> simulated provider -> prepare (migrations, configuration) -> jobs + gateways -> announce
 //   stop:   gateways (finish what is in flight) -> jobs (ships what they wrote) -> simulated provider -> postgres
@@ -45,15 +46,24 @@ export interface SupervisorPlan {
 
 /** Of a process that is asked how it is. */
 const ANSWER_LIMIT_MS = 1_000;
-/** A gateway that was asked so often, five seconds apart, and said nothing stands still; the longest pause of a busy one is far from that. */
+/**
+ * A gateway that was asked so often, five seconds apart, and said nothing stands still; the longest pause of a busy one
+ * is far from that.
+ */
 const SILENT_STEPS_MAX = 6;
 const WATCH_STEP_MS = 5_000;
 const JOBS_DRAIN_LIMIT_MS = 30_000;
 const POSTGRES_STOP_LIMIT_MS = 60_000;
 
-/** V8 inlines twice as much: a request's path is many small functions. 0.975 to 0.993 of the CPU per 1 KB request in five runs. */
+/**
+ * V8 inlines twice as much: a request's path is many small functions. 0.975 to 0.993 of the CPU per 1 KB request in
+ * five runs.
+ */
 const GATEWAY_OPTIONS = ['--max-inlined-bytecode-size-cumulative=2000'];
-/** The spool is synced in libuv's threads (4 by default), which look-ups of names share: two of providers' names at most, and what else Node looks up. */
+/**
+ * The spool is synced in libuv's threads (4 by default), which look-ups of names share: two of providers' names at
+ * most, and what else Node looks up.
+ */
 const GATEWAY_ENVIRONMENT = { UV_THREADPOOL_SIZE: '8' };
 
 export class Supervisor {
@@ -63,8 +73,14 @@ export class Supervisor {
   readonly #journal: ProcessJournal;
   readonly #slots: ProcessSlot[] = [];
   readonly #metrics = new MetricsRegistry();
-  readonly #restarts = this.#metrics.counter('tollgate_process_restarts_total', 'Processes that ended unasked and were started again.', ['role']);
-  readonly #running = this.#metrics.gauge('tollgate_processes_ready', 'Processes that are ready, by role.', { labelNames: ['role'] });
+  readonly #restarts = this.#metrics.counter(
+    'tollgate_process_restarts_total',
+    'Processes that ended unasked and were started again.',
+    ['role'],
+  );
+  readonly #running = this.#metrics.gauge('tollgate_processes_ready', 'Processes that are ready, by role.', {
+    labelNames: ['role'],
+  });
   /** Counters of processes that ended: their sums stay in /metrics. */
   #retired: MetricsSnapshot = [];
   #state: 'starting' | 'serving' | 'stopping' = 'starting';
@@ -83,7 +99,10 @@ export class Supervisor {
     });
   }
 
-  /** Runs the installation until it is told to stop; throws StartFault when it cannot start. Nothing of it is left when this returns. */
+  /**
+   * Runs the installation until it is told to stop; throws StartFault when it cannot start. Nothing of it is left when
+   * this returns.
+   */
   async run(): Promise<void> {
     const stopListening = listenForSignals(
       {
@@ -116,7 +135,9 @@ export class Supervisor {
     const provider = simulatedProvider === null ? null : await this.#startSimulatedProvider(simulatedProvider);
     if (this.#isStopping()) return;
     await prepare({ simulatedProviderUrl: provider });
-    const gateways = Array.from({ length: gatewayProcesses }, (_, index) => this.#startOne('gateway', `gateway-${index + 1}`, gateway));
+    const gateways = Array.from({ length: gatewayProcesses }, (_, index) =>
+      this.#startOne('gateway', `gateway-${index + 1}`, gateway),
+    );
     await Promise.all([this.#startOne('jobs', 'jobs', jobs), ...gateways]);
   }
 
@@ -134,12 +155,19 @@ export class Supervisor {
   /** Its port is chosen at its first start and kept through restarts, for it stands in the applied configuration. */
   async #startSimulatedProvider(plan: ProcessPlan): Promise<string | null> {
     let { args } = plan;
-    const url = await this.#startOne('simulated-provider', 'simulated-provider', { module: plan.module, args: () => args });
+    const url = await this.#startOne('simulated-provider', 'simulated-provider', {
+      module: plan.module,
+      args: () => args,
+    });
     if (url !== null) args = [...args, '--port', new URL(url).port];
     return url;
   }
 
-  async #startOne(role: ProcessRole, name: string, plan: { module: string; args: readonly string[] | (() => readonly string[]) }): Promise<string | null> {
+  async #startOne(
+    role: ProcessRole,
+    name: string,
+    plan: { module: string; args: readonly string[] | (() => readonly string[]) },
+  ): Promise<string | null> {
     if (this.#isStopping()) return null;
     let restarts = 0;
     const slot = new ProcessSlot({
@@ -165,7 +193,8 @@ export class Supervisor {
     });
     this.#slots.push(slot);
     const report = await slot.start();
-    if (report === null && !this.#isStopping()) throw new StartFault(`${name} does not start; the log lines above say why`);
+    if (report === null && !this.#isStopping())
+      throw new StartFault(`${name} does not start; the log lines above say why`);
     return report?.url ?? null;
   }
 
@@ -185,7 +214,9 @@ export class Supervisor {
       readiness: () => this.#readiness(),
     });
     if (admin === null)
-      throw new StartFault(`ADMIN_PORT: port ${adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`);
+      throw new StartFault(
+        `ADMIN_PORT: port ${adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`,
+      );
     return admin;
   }
 
@@ -199,7 +230,9 @@ export class Supervisor {
     // Taken before anyone is asked: a process that dies meanwhile is then counted by its last figures once, not twice.
     const retired = this.#retired;
     const lives = this.#slots.flatMap((slot) => slot.lives);
-    const snapshots = await Promise.all(lives.map(async (life) => (await life.metrics(ANSWER_LIMIT_MS)) ?? life.lastSnapshot));
+    const snapshots = await Promise.all(
+      lives.map(async (life) => (await life.metrics(ANSWER_LIMIT_MS)) ?? life.lastSnapshot),
+    );
     return MetricsRegistry.render(MetricsRegistry.merge([this.#metrics.snapshot(), retired, ...snapshots]));
   }
 
@@ -211,7 +244,10 @@ export class Supervisor {
     for (const slot of this.#slots.filter(({ role }) => role === 'gateway')) {
       if (await slot.replace(this.#plan.drainLimitMs)) continue;
       if (this.#isStopping()) return;
-      this.#log.error({ name: slot.name }, 'rolling restart given up: the new process did not get ready, the old one goes on');
+      this.#log.error(
+        { name: slot.name },
+        'rolling restart given up: the new process did not get ready, the old one goes on',
+      );
       break;
     }
     this.#rolling = false;
@@ -236,7 +272,9 @@ export class Supervisor {
     await Promise.all(this.#slots.filter((slot) => slot.role === role).map((slot) => slot.stop(limitMs)));
   }
 
-  /** The spool keeps what the killed ones wrote. Postgres is never killed: it stops at once when nobody is connected. */
+  /**
+   * The spool keeps what the killed ones wrote. Postgres is never killed: it stops at once when nobody is connected.
+   */
   #force(): void {
     this.#log.warn('stopping at once; what is in flight is cut');
     for (const slot of this.#slots) if (slot.role !== 'postgres') slot.kill();

@@ -1,4 +1,5 @@
-// The world that agents run in: an installation, the simulated provider behind it, a wire tap before it, and no way out of the machine.
+// The world that agents run in: an installation, the simulated provider behind it, a wire tap before it, and no way out
+// of the machine.
 
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
@@ -8,7 +9,10 @@ import { startWireTap, type WireTap } from './wire-tap.ts';
 export const AGENTS_KEY = `tg-test-agents-${'a'.repeat(32)}`;
 export const AGENTS_ORGANIZATION = 'agents';
 export const OPENING_CREDIT_PICO = 1_000n * 10n ** 12n;
-/** What the provider calls the only model: longer than some of its aliases and shorter than others, so that bodies grow and shrink. */
+/**
+ * What the provider calls the only model: longer than some of its aliases and shorter than others, so that bodies grow
+ * and shrink.
+ */
 export const PROVIDER_MODEL = 'agent-2026-05-01';
 
 export interface AgentsGateway {
@@ -21,10 +25,12 @@ export interface AgentsGateway {
 
 export async function startAgentsGateway(aliases: readonly string[]): Promise<AgentsGateway> {
   const provider = await startSimulatedProvider();
-  const tollgate = await startTollgate({ configurationYaml: configuration(provider.url, aliases) }).catch(async (fault: unknown) => {
-    await provider.stop();
-    throw fault;
-  });
+  const tollgate = await startTollgate({ configurationYaml: configuration(provider.url, aliases) }).catch(
+    async (fault: unknown) => {
+      await provider.stop();
+      throw fault;
+    },
+  );
   const tap = await startWireTap(tollgate.url);
   const network = await startClosedNetwork();
   return {

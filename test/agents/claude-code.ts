@@ -31,6 +31,9 @@ export const claudeCode: Agent = {
   ],
   readOutput(stdout) {
     const result = readJsonLines(stdout).find(({ type }) => type === 'result');
-    return { text: typeof result?.result === 'string' ? result.result : '', sessionId: typeof result?.session_id === 'string' ? result.session_id : null };
+    return {
+      text: typeof result?.result === 'string' ? result.result : '',
+      sessionId: typeof result?.session_id === 'string' ? result.session_id : null,
+    };
   },
 };

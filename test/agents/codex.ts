@@ -19,7 +19,8 @@ export const codex: Agent = {
     shell: (command) => ({ command: ['bash', '-lc', command] }),
   },
   // It is told to dial a WebSocket first, which spec 4.2 refuses so that it falls back.
-  isExpectedRefusal: ({ method, path, status }) => method === 'GET' && path.startsWith('/v1/responses') && status === 426,
+  isExpectedRefusal: ({ method, path, status }) =>
+    method === 'GET' && path.startsWith('/v1/responses') && status === 426,
   configure({ home, gatewayUrl, key }) {
     mkdirSync(join(home, '.codex'));
     writeFileSync(
@@ -51,7 +52,13 @@ exporter = "none"
     );
     return { TOLLGATE_KEY: key, CODEX_HOME: join(home, '.codex') };
   },
-  ask: (prompt, sessionId) => ['exec', ...(sessionId === null ? [] : ['resume']), ...SETTINGS, ...(sessionId === null ? [] : [sessionId]), prompt],
+  ask: (prompt, sessionId) => [
+    'exec',
+    ...(sessionId === null ? [] : ['resume']),
+    ...SETTINGS,
+    ...(sessionId === null ? [] : [sessionId]),
+    prompt,
+  ],
   readOutput(stdout) {
     const events = readJsonLines(stdout);
     const items = events.map(({ item }) => item as { type?: string; text?: string } | undefined);

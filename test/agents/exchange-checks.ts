@@ -1,7 +1,8 @@
-// What must hold for every request of an agent: answered, forwarded with nothing but the model changed, posted at its exact price.
+// What must hold for every request of an agent: answered, forwarded with nothing but the model changed, posted at its
+// exact price.
 
 import { createHash } from 'node:crypto';
-import { generateTokens, seedFrom } from '../../simulator/generated-text.ts';
+import { generateTokens, seedFrom } from '../../src/simulator/generated-text.ts';
 import { fillModel, findModelHole } from '../support/body-splices.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { decimalOfPico, expectedCostPico } from '../support/test-configuration.ts';
@@ -29,10 +30,14 @@ export function simulatedText(exchange: TappedExchange): string {
 }
 
 /** What is wrong with one generation; its cost is null when that is unknown. */
-export async function checkGeneration(gateway: AgentsGateway, exchange: TappedExchange): Promise<{ failures: string[]; costPico: bigint | null }> {
+export async function checkGeneration(
+  gateway: AgentsGateway,
+  exchange: TappedExchange,
+): Promise<{ failures: string[]; costPico: bigint | null }> {
   const what = `${exchange.method} ${exchange.path}`;
   const failed = (failure: string) => ({ failures: [`${what}: ${failure}`], costPico: null });
-  if (exchange.status !== 200) return failed(`${exchange.status} ${exchange.responseBody.toString('utf8').slice(0, 300)}`);
+  if (exchange.status !== 200)
+    return failed(`${exchange.status} ${exchange.responseBody.toString('utf8').slice(0, 300)}`);
   if (!exchange.complete && !leftAfterTheEnd(exchange)) return failed('the answer is not whole');
   const sha256 = createHash('sha256').update(forwardedBody(exchange)).digest('hex');
   const call = gateway.provider.ends().find(({ requestSha256 }) => requestSha256 === sha256);
@@ -40,10 +45,16 @@ export async function checkGeneration(gateway: AgentsGateway, exchange: TappedEx
   const id = exchange.responseHeaders.get('x-service-execution-id');
   if (id === undefined) return failed('no execution id');
   const record = await settledGeneration(gateway.tollgate.url, AGENTS_KEY, id);
-  const costPico = expectedCostPico({ input: call.promptTokens, cached: call.cachedTokens, output: call.completionTokens });
+  const costPico = expectedCostPico({
+    input: call.promptTokens,
+    cached: call.cachedTokens,
+    output: call.completionTokens,
+  });
   const failures = [];
-  if (record.totalCost !== decimalOfPico(costPico)) failures.push(`${what}: charged ${record.totalCost}, expected ${decimalOfPico(costPico)}`);
-  if (record.tokensPrompt !== String(call.promptTokens)) failures.push(`${what}: ${record.tokensPrompt} prompt tokens, expected ${call.promptTokens}`);
+  if (record.totalCost !== decimalOfPico(costPico))
+    failures.push(`${what}: charged ${record.totalCost}, expected ${decimalOfPico(costPico)}`);
+  if (record.tokensPrompt !== String(call.promptTokens))
+    failures.push(`${what}: ${record.tokensPrompt} prompt tokens, expected ${call.promptTokens}`);
   if (record.tokensCompletion !== String(call.completionTokens)) {
     failures.push(`${what}: ${record.tokensCompletion} completion tokens, expected ${call.completionTokens}`);
   }
@@ -68,7 +79,9 @@ export function leftAfterTheEnd({ complete, clientLeft, path, responseBody }: Ta
 
 /** Names of the tools that a request offers, in any dialect. */
 export function offeredTools({ requestBody }: TappedExchange): string[] {
-  const { tools = [] } = JSON.parse(requestBody.toString('utf8')) as { tools?: { name?: string; function?: { name?: string } }[] };
+  const { tools = [] } = JSON.parse(requestBody.toString('utf8')) as {
+    tools?: { name?: string; function?: { name?: string } }[];
+  };
   return tools.flatMap(({ name, function: nested }) => name ?? nested?.name ?? []);
 }
 

@@ -26,8 +26,16 @@ function opencode(name: string, path: string, providerPackage: string): Agent {
         options: { baseURL: `${gatewayUrl}/v1`, apiKey: key },
         models: { 'sim/agent': { name: 'Agent' } },
       };
-      const settings = { provider: { tollgate: provider }, permission: { bash: 'allow' }, autoupdate: false, share: 'disabled' };
-      writeFileSync(join(directory, 'opencode.json'), JSON.stringify({ $schema: 'https://opencode.ai/config.json', ...settings }, null, 2));
+      const settings = {
+        provider: { tollgate: provider },
+        permission: { bash: 'allow' },
+        autoupdate: false,
+        share: 'disabled',
+      };
+      writeFileSync(
+        join(directory, 'opencode.json'),
+        JSON.stringify({ $schema: 'https://opencode.ai/config.json', ...settings }, null, 2),
+      );
       const off = ['AUTOUPDATE', 'LSP_DOWNLOAD', 'MODELS_FETCH', 'DEFAULT_PLUGINS', 'SHARE'];
       return Object.fromEntries(off.map((what) => [`OPENCODE_DISABLE_${what}`, '1']));
     },
@@ -43,7 +51,9 @@ function opencode(name: string, path: string, providerPackage: string): Agent {
     ],
     readOutput(stdout) {
       const events = readJsonLines(stdout);
-      const parts = events.flatMap(({ type, part }) => (type === 'text' ? [(part as { text?: string }).text ?? ''] : []));
+      const parts = events.flatMap(({ type, part }) =>
+        type === 'text' ? [(part as { text?: string }).text ?? ''] : [],
+      );
       const sessionId = events.find((event) => typeof event.sessionID === 'string')?.sessionID;
       return { text: parts.join('\n'), sessionId: typeof sessionId === 'string' ? sessionId : null };
     },

@@ -1,5 +1,5 @@
-// `npm run test:agents`: runs coding agents, unmodified, against a gateway of its own, and prints for each what worked and what did not.
-// Not part of `npm test`: the agents take a gigabyte, and what they do changes with their versions.
+// `npm run test:agents`: runs coding agents, unmodified, against a gateway of its own, and prints for each what worked
+// and what did not. Not part of `npm test`: the agents take a gigabyte, and what they do changes with their versions.
 //
 //   node test/agents/run-agents.ts [agent ...]
 
@@ -35,7 +35,9 @@ async function runAll(): Promise<boolean> {
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-agents-'));
   let failures: string[] = [];
   try {
-    const gateway = await startAgentsGateway([...new Set(agents.map(({ model }) => model))].filter((model) => model !== 'sim/agent'));
+    const gateway = await startAgentsGateway(
+      [...new Set(agents.map(({ model }) => model))].filter((model) => model !== 'sim/agent'),
+    );
     try {
       failures = await runEach(gateway, directory);
     } finally {
@@ -54,7 +56,9 @@ async function runEach(gateway: AgentsGateway, directory: string): Promise<strin
   const failures: string[] = [];
   let costPico = 0n;
   let requests = 0;
-  console.log(`${'agent'.padEnd(21)} ${'version'.padEnd(9)} ${'step'.padEnd(10)} ${'state'.padEnd(8)} ${'requests'.padEnd(9)} ${'cost, USD'.padEnd(12)} notes`);
+  console.log(
+    `${'agent'.padEnd(21)} ${'version'.padEnd(9)} ${'step'.padEnd(10)} ${'state'.padEnd(8)} ${'requests'.padEnd(9)} ${'cost, USD'.padEnd(12)} notes`,
+  );
   for (const [index, agent] of agents.entries()) {
     const place = join(directory, String(index));
     mkdirSync(place);
@@ -85,9 +89,18 @@ async function checkLedger(gateway: AgentsGateway, requests: number, costPico: b
   const ledger = openLedgerView(gateway.tollgate.postgresUrl);
   try {
     const expected = OPENING_CREDIT_PICO - costPico;
-    const read = async () => ({ posted: await ledger.generationCount(), balance: (await ledger.wallet(AGENTS_ORGANIZATION)).balance });
-    const { posted, balance } = await waitFor('every request to be posted', read, (seen) => seen.posted >= requests && seen.balance <= expected).catch(read);
-    console.log(`\n${requests} requests, ${posted} posted, ${decimalOfPico(OPENING_CREDIT_PICO - balance)} USD charged, ${decimalOfPico(costPico)} expected`);
+    const read = async () => ({
+      posted: await ledger.generationCount(),
+      balance: (await ledger.wallet(AGENTS_ORGANIZATION)).balance,
+    });
+    const { posted, balance } = await waitFor(
+      'every request to be posted',
+      read,
+      (seen) => seen.posted >= requests && seen.balance <= expected,
+    ).catch(read);
+    console.log(
+      `\n${requests} requests, ${posted} posted, ${decimalOfPico(OPENING_CREDIT_PICO - balance)} USD charged, ${decimalOfPico(costPico)} expected`,
+    );
     return posted === requests && balance === expected ? [] : ['failed: the ledger'];
   } finally {
     await ledger.close();

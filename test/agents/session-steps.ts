@@ -31,7 +31,9 @@ export interface StepOutcome {
 interface Turn {
   readonly result: RunResult;
   readonly shown: string;
-  /** Requests that were answered for the conversation itself: they offer tools, unlike titles and other side business. */
+  /**
+   * Requests that were answered for the conversation itself: they offer tools, unlike titles and other side business.
+   */
   readonly main: readonly TappedExchange[];
   readonly outcome: Omit<StepOutcome, 'step' | 'state'>;
 }
@@ -39,7 +41,11 @@ interface Turn {
 export async function runSession(gateway: AgentsGateway, agent: Agent, directory: string): Promise<StepOutcome[]> {
   const session = new Session(gateway, agent, directory);
   const unusable = await whyNotRunnable(agent, session.env);
-  if (unusable !== null) return STEPS.map((step, index) => ({ ...notRun(step), failures: index === 0 ? [`not runnable here: ${unusable}`] : [] }));
+  if (unusable !== null)
+    return STEPS.map((step, index) => ({
+      ...notRun(step),
+      failures: index === 0 ? [`not runnable here: ${unusable}`] : [],
+    }));
   const outcomes: StepOutcome[] = [];
   for (const step of STEPS) {
     // What comes after a failure would only repeat it.
@@ -72,12 +78,21 @@ class Session {
     for (const path of [home, this.#project, join(directory, 'tmp')]) mkdirSync(path);
     writeFileSync(join(this.#project, 'note.txt'), `${this.#canary}\n`);
     const own = agent.configure({ home, project: this.#project, gatewayUrl: gateway.tap.url, key: AGENTS_KEY });
-    const machine = { PATH: process.env.PATH, TOLLGATE_TEST_RUN: process.env.TOLLGATE_TEST_RUN, LANG: 'C.UTF-8', TERM: 'dumb' };
+    const machine = {
+      PATH: process.env.PATH,
+      TOLLGATE_TEST_RUN: process.env.TOLLGATE_TEST_RUN,
+      LANG: 'C.UTF-8',
+      TERM: 'dumb',
+    };
     this.env = { ...machine, ...gateway.network.env, HOME: home, TMPDIR: join(directory, 'tmp'), ...own };
   }
 
   async take(step: StepOutcome['step']): Promise<StepOutcome> {
-    const turn = await { prompt: () => this.#prompt(), 'tool call': () => this.#toolCall(), 'follow-up': () => this.#followUp() }[step]();
+    const turn = await {
+      prompt: () => this.#prompt(),
+      'tool call': () => this.#toolCall(),
+      'follow-up': () => this.#followUp(),
+    }[step]();
     return { step, state: turn.failures.length === 0 ? 'ok' : 'failed', ...turn, failures: countEqual(turn.failures) };
   }
 
@@ -95,10 +110,12 @@ class Session {
     const { main, outcome } = await this.#ask(TOOL_PROMPT, directive);
     const failures = [...outcome.failures];
     const seen = join(this.#project, 'seen.txt');
-    if (!existsSync(seen) || readFileSync(seen, 'utf8').trim() !== this.#canary) failures.push(`the command of the ${name} tool was not run`);
+    if (!existsSync(seen) || readFileSync(seen, 'utf8').trim() !== this.#canary)
+      failures.push(`the command of the ${name} tool was not run`);
     if (main.length < 2) failures.push(`${main.length} requests, expected one for the call and one with its result`);
     const last = main.at(-1);
-    if (last === undefined || !tellsModel(last, this.#canary)) failures.push("the tool's result did not go back to the model");
+    if (last === undefined || !tellsModel(last, this.#canary))
+      failures.push("the tool's result did not go back to the model");
     this.#history.push(this.#canary);
     return { ...outcome, failures, notes: [`tool ${name}`, ...outcome.notes] };
   }
@@ -117,17 +134,29 @@ class Session {
     const before = tap.exchanges().length;
     const prompt = directive === '' ? words : `${words} ${directive}`;
     const args = this.#agent.ask(prompt, this.#sessionId);
-    const result = await runBounded({ command: commandPath(this.#agent), args, cwd: this.#project, env: this.env, timeoutMs: STEP_TIMEOUT_MS });
+    const result = await runBounded({
+      command: commandPath(this.#agent),
+      args,
+      cwd: this.#project,
+      env: this.env,
+      timeoutMs: STEP_TIMEOUT_MS,
+    });
     const exchanges = tap.exchanges().slice(before);
-    const generations = exchanges.filter(({ method, path }) => method === 'POST' && path.split('?')[0] === this.#agent.path);
+    const generations = exchanges.filter(
+      ({ method, path }) => method === 'POST' && path.split('?')[0] === this.#agent.path,
+    );
     const failures: string[] = [];
-    if (result.code !== 0) failures.push(`${result.timedOut ? 'took too long' : `ended with ${result.code}`}: ${lastWords(result)}`);
+    if (result.code !== 0)
+      failures.push(`${result.timedOut ? 'took too long' : `ended with ${result.code}`}: ${lastWords(result)}`);
     if (generations.length === 0)
       return {
         result,
         shown: '',
         main: [],
-        outcome: { ...this.#refuse('no request reached the gateway'), failures: [...failures, 'no request reached the gateway'] },
+        outcome: {
+          ...this.#refuse('no request reached the gateway'),
+          failures: [...failures, 'no request reached the gateway'],
+        },
       };
     // Calls that never got to the provider have no end there to wait for.
     if (generations.some(({ status }) => status === 200)) await provider.lastEnd();
@@ -157,9 +186,11 @@ class Session {
     const last = main.at(-1);
     if (last === undefined) return ['no request with tools: it is not the conversation'];
     const answer = simulatedText(last);
-    if (!shown.includes(answer)) failures.push(`shows ${JSON.stringify(shown.slice(0, 200))}, and not the model's ${JSON.stringify(answer)}`);
+    if (!shown.includes(answer))
+      failures.push(`shows ${JSON.stringify(shown.slice(0, 200))}, and not the model's ${JSON.stringify(answer)}`);
     for (const said of [...this.#history, prompt]) {
-      if (!main.every((exchange) => tellsModel(exchange, said))) failures.push(`the model was not told ${JSON.stringify(said)}`);
+      if (!main.every((exchange) => tellsModel(exchange, said)))
+        failures.push(`the model was not told ${JSON.stringify(said)}`);
     }
     this.#history.push(prompt, answer);
     return failures;

@@ -1,4 +1,5 @@
-// Stands between an agent and the gateway as a plain TCP relay: every byte passes as it is, and a copy is read afterwards as HTTP/1.1.
+// Stands between an agent and the gateway as a plain TCP relay: every byte passes as it is, and a copy is read
+// afterwards as HTTP/1.1.
 
 import { connect, createServer, type Socket } from 'node:net';
 
@@ -67,8 +68,12 @@ export async function startWireTap(targetUrl: string): Promise<WireTap> {
         to.destroySoon();
       });
     };
-    client.once('end', () => (connection.firstToEnd ??= 'client')).once('error', () => (connection.firstToEnd ??= 'client'));
-    upstream.once('end', () => (connection.firstToEnd ??= 'gateway')).once('error', () => (connection.firstToEnd ??= 'gateway'));
+    client
+      .once('end', () => (connection.firstToEnd ??= 'client'))
+      .once('error', () => (connection.firstToEnd ??= 'client'));
+    upstream
+      .once('end', () => (connection.firstToEnd ??= 'gateway'))
+      .once('error', () => (connection.firstToEnd ??= 'gateway'));
     join(client, upstream, connection.sent);
     join(upstream, client, connection.received);
   });
@@ -130,20 +135,28 @@ function readMessages(bytes: Buffer, withoutBody: (index: number) => boolean): M
     const headEnd = bytes.indexOf('\r\n\r\n', at);
     if (headEnd === -1) return messages;
     const [startLine = '', ...lines] = bytes.toString('latin1', at, headEnd).split('\r\n');
-    const headers = new Map(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]));
+    const headers = new Map(
+      lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+    );
     const bodyAt = headEnd + 4;
     if (/^HTTP\/1\.1 1\d\d/.test(startLine) && !startLine.startsWith('HTTP/1.1 101')) {
       at = bodyAt;
       continue;
     }
     const bodiless = withoutBody(messages.length) || /^HTTP\/1\.1 (101|204|304)/.test(startLine);
-    const { body, end, complete } = bodiless ? { body: Buffer.alloc(0), end: bodyAt, complete: true } : readBody(bytes, bodyAt, headers);
+    const { body, end, complete } = bodiless
+      ? { body: Buffer.alloc(0), end: bodyAt, complete: true }
+      : readBody(bytes, bodyAt, headers);
     messages.push({ startLine, headers, body, complete, at });
     at = end;
   }
 }
 
-function readBody(bytes: Buffer, at: number, headers: ReadonlyMap<string, string>): { body: Buffer; end: number; complete: boolean } {
+function readBody(
+  bytes: Buffer,
+  at: number,
+  headers: ReadonlyMap<string, string>,
+): { body: Buffer; end: number; complete: boolean } {
   if (headers.get('transfer-encoding')?.toLowerCase() === 'chunked') return readChunks(bytes, at);
   const length = Number(headers.get('content-length') ?? 0);
   const body = bytes.subarray(at, at + length);
@@ -160,7 +173,8 @@ function readChunks(bytes: Buffer, start: number): { body: Buffer; end: number; 
     const end = dataAt + size + 2;
     if (!Number.isNaN(size)) pieces.push(bytes.subarray(dataAt, dataAt + size));
     // What came of a chunk counts as read: the line end behind it may travel with the next one.
-    if (Number.isNaN(size) || end > bytes.length) return { body: Buffer.concat(pieces), end: bytes.length, complete: false };
+    if (Number.isNaN(size) || end > bytes.length)
+      return { body: Buffer.concat(pieces), end: bytes.length, complete: false };
     if (size === 0) return { body: Buffer.concat(pieces), end, complete: true };
     at = end;
   }

@@ -1,4 +1,5 @@
-// Spec 3.1 and the outcome matrix: every way an execution can end, cell by cell: with and without usage, billed and not.
+// Spec 3.1 and the outcome matrix: every way an execution can end, cell by cell: with and without usage, billed and
+// not.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -8,8 +9,22 @@ import { OUTCOME_MATRIX } from '../../src/domain/settlement/outcome-matrix.ts';
 import { settle } from '../../src/domain/settlement/settle.ts';
 import type { UsageSource } from '../../src/domain/usage/usage.ts';
 
-const PRICE = { version: '1', input: picoUsd(2n), cachedInput: null, cacheWrite: null, output: picoUsd(10n), image: null };
-const USAGE = { inputTokens: 100, cachedInputTokens: null, cacheWriteTokens: null, outputTokens: 30, reasoningTokens: null, images: null };
+const PRICE = {
+  version: '1',
+  input: picoUsd(2n),
+  cachedInput: null,
+  cacheWrite: null,
+  output: picoUsd(10n),
+  image: null,
+};
+const USAGE = {
+  inputTokens: 100,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  outputTokens: 30,
+  reasoningTokens: null,
+  images: null,
+};
 const COST = 500n;
 
 // Columns: charge and rated cost with usage, charge and rated cost without any, status.
@@ -47,36 +62,75 @@ for (const [outcome, usageSource, charge, ratedCost, chargeWithout, ratedWithout
     const base = { outcome, price: PRICE, billed: true, authorizedAmount: picoUsd(1000n) };
 
     test('billed, with usage', () => {
-      assert.deepEqual(settle({ ...base, usage: USAGE, usageSource }), { billingStatus, ratedCost, charge, suspense: 0n });
+      assert.deepEqual(settle({ ...base, usage: USAGE, usageSource }), {
+        billingStatus,
+        ratedCost,
+        charge,
+        suspense: 0n,
+      });
     });
     test('billed, with usage above the hold', () => {
       const settled = settle({ ...base, usage: USAGE, usageSource, authorizedAmount: picoUsd(400n) });
       const charged = charge === COST;
-      assert.deepEqual(settled, { billingStatus, ratedCost, charge: charged ? 400n : charge, suspense: charged ? 100n : 0n });
+      assert.deepEqual(settled, {
+        billingStatus,
+        ratedCost,
+        charge: charged ? 400n : charge,
+        suspense: charged ? 100n : 0n,
+      });
     });
     test('billed, served with what has no price: charged as held, and what the price does not account for is in suspense', () => {
       const settled = settle({ ...base, usage: USAGE, usageSource, isUnpriced: true });
       const charged = charge === COST;
-      assert.deepEqual(settled, { billingStatus, ratedCost, charge: charged ? 1000n : charge, suspense: charged ? 500n : 0n });
+      assert.deepEqual(settled, {
+        billingStatus,
+        ratedCost,
+        charge: charged ? 1000n : charge,
+        suspense: charged ? 500n : 0n,
+      });
     });
     test('billed, served with what has no price, above the hold all the same', () => {
       const settled = settle({ ...base, usage: USAGE, usageSource, isUnpriced: true, authorizedAmount: picoUsd(400n) });
       const charged = charge === COST;
-      assert.deepEqual(settled, { billingStatus, ratedCost, charge: charged ? 400n : charge, suspense: charged ? 100n : 0n });
+      assert.deepEqual(settled, {
+        billingStatus,
+        ratedCost,
+        charge: charged ? 400n : charge,
+        suspense: charged ? 100n : 0n,
+      });
     });
     test('not billed, served with what has no price', () => {
-      const settled = settle({ ...base, usage: USAGE, usageSource, isUnpriced: true, billed: false, authorizedAmount: null });
+      const settled = settle({
+        ...base,
+        usage: USAGE,
+        usageSource,
+        isUnpriced: true,
+        billed: false,
+        authorizedAmount: null,
+      });
       assert.deepEqual(settled, { billingStatus: 'not_billed', ratedCost: COST, charge: null, suspense: 0n });
     });
     test('billed, with no usage to be had', () => {
-      assert.deepEqual(settle({ ...base, usage: null, usageSource: null }), { billingStatus, ratedCost: ratedWithout, charge: chargeWithout, suspense: 0n });
+      assert.deepEqual(settle({ ...base, usage: null, usageSource: null }), {
+        billingStatus,
+        ratedCost: ratedWithout,
+        charge: chargeWithout,
+        suspense: 0n,
+      });
     });
     test('not billed, priced', () => {
       const settled = settle({ ...base, usage: USAGE, usageSource, billed: false, authorizedAmount: null });
       assert.deepEqual(settled, { billingStatus: 'not_billed', ratedCost: COST, charge: null, suspense: 0n });
     });
     test('not billed, without a price', () => {
-      const settled = settle({ ...base, usage: USAGE, usageSource, price: null, billed: false, authorizedAmount: null });
+      const settled = settle({
+        ...base,
+        usage: USAGE,
+        usageSource,
+        price: null,
+        billed: false,
+        authorizedAmount: null,
+      });
       assert.deepEqual(settled, { billingStatus: 'not_billed', ratedCost: null, charge: null, suspense: 0n });
     });
   });

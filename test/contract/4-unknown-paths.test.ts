@@ -1,4 +1,5 @@
-// A path that no route has is a 404; where a base URL was mistyped, it says which to use, in the envelope of the endpoint that was meant.
+// A path that no route has is a 404; where a base URL was mistyped, it says which to use, in the envelope of the
+// endpoint that was meant.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -22,7 +23,8 @@ const ROUTES: readonly Route[] = (
 ).map(([method, path, envelope]) => ({ method, path, envelope, handle: (exchange) => exchange.answerJson(200, '{}') }));
 
 const WITH_VERSION = 'https://gate.test/v1';
-const EITHER = 'https://gate.test/v1, or https://gate.test if it adds "/v1" by itself (as the Anthropic and TypeSafe clients do)';
+const EITHER =
+  'https://gate.test/v1, or https://gate.test if it adds "/v1" by itself (as the Anthropic and TypeSafe clients do)';
 const TWICE = `The path has "/v1" twice: set the base URL of your client to ${EITHER}.`;
 const LACKING = `The path lacks "/v1": set the base URL of your client to ${WITH_VERSION}.`;
 const ELSEWHERE = (path: string) => `The path is "${path}": set the base URL of your client to ${EITHER}.`;
@@ -59,7 +61,9 @@ const ROWS: readonly (readonly [path: string, envelope: Route['envelope'], hint:
 
 describe('what is said of an unknown path', () => {
   for (const [path, envelope, hint] of ROWS) {
-    test(path.slice(0, 60), () => assert.deepEqual(explainUnknownPath(path, ROUTES, FRONT_PUBLIC_URL), { envelope, hint }));
+    test(path.slice(0, 60), () =>
+      assert.deepEqual(explainUnknownPath(path, ROUTES, FRONT_PUBLIC_URL), { envelope, hint }),
+    );
   }
 });
 
@@ -81,7 +85,12 @@ describe('an unknown path', () => {
 
   test('is refused with the hint where the client that meant it looks', async () => {
     assert.deepEqual(await answerAt('/chat/completions?key=x'), {
-      error: { message: `There is no endpoint at "/chat/completions". ${LACKING}`, type: 'invalid_request_error', code: 'unknown_path', param: null },
+      error: {
+        message: `There is no endpoint at "/chat/completions". ${LACKING}`,
+        type: 'invalid_request_error',
+        code: 'unknown_path',
+        param: null,
+      },
     });
     assert.deepEqual(await answerAt('/v1/v1/messages'), {
       type: 'error',
@@ -93,11 +102,15 @@ describe('an unknown path', () => {
     const { code: _, ...models } = (await answerAt('/models')) as Record<string, unknown>;
     assert.deepEqual(models, { error: `There is no endpoint at "/models". ${LACKING}` });
     const { code: __, ...unknown } = (await answerAt('/v1/embeddings')) as Record<string, unknown>;
-    assert.deepEqual(unknown, { error: 'There is no endpoint at "/v1/embeddings".', message: 'Check the path and the base URL of your client.' });
+    assert.deepEqual(unknown, {
+      error: 'There is no endpoint at "/v1/embeddings".',
+      message: 'Check the path and the base URL of your client.',
+    });
   });
 
   test('beside an endpoint with ids is no id: POST is not for ids', async () => {
-    const message = 'There is no endpoint at "/v1/responses/input_tokens". Check the path and the base URL of your client.';
+    const message =
+      'There is no endpoint at "/v1/responses/input_tokens". Check the path and the base URL of your client.';
     assert.deepEqual(await answerAt('/v1/responses/input_tokens'), {
       error: { message, type: 'invalid_request_error', code: 'unknown_path', param: null },
     });

@@ -1,9 +1,15 @@
-// Spec 4.1 over HTTP: the three formats and count_tokens; each field of the tables with values of the right and of the wrong type; the headers; the
-// provider's native body. What holds for every generation route (a model that is missing or unknown, media types, credentials) is in 7.8.
+// Spec 4.1 over HTTP: the three formats and count_tokens; each field of the tables with values of the right and of the
+// wrong type; the headers; the provider's native body. What holds for every generation route (a model that is missing
+// or unknown, media types, credentials) is in 7.8.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type FakeUpstream, type ReceivedRequest, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
+import {
+  type FakeUpstream,
+  type ReceivedRequest,
+  type ScriptedReply,
+  startFakeUpstream,
+} from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type ContractAnswer, callRoute } from '../support/generation-routes.ts';
 import { providersConfiguration } from '../support/provider-configuration.ts';
@@ -20,7 +26,8 @@ interface Format {
 }
 
 const MESSAGES = '[ {"role": "user", "content": "hi \\u2603 ☃"} ]';
-const CHAT_CHUNK = 'data: {"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\n';
+const CHAT_CHUNK =
+  'data: {"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\n';
 
 const FORMATS: readonly Format[] = [
   {
@@ -37,18 +44,26 @@ const FORMATS: readonly Format[] = [
     input: { input: '"hi"' },
     reply:
       '{"id":"resp_1", "object":"response", "output":[ {"type":"message","content":[{"type":"output_text","text":"Hi"}]} ], "usage":{"input_tokens":3,"output_tokens":2}}',
-    stream: 'event: response.completed\ndata: {"type":"response.completed", "response":{"id":"resp_1","usage":{"input_tokens":3,"output_tokens":2}}}\n\n',
+    stream:
+      'event: response.completed\ndata: {"type":"response.completed", "response":{"id":"resp_1","usage":{"input_tokens":3,"output_tokens":2}}}\n\n',
   },
   {
     path: '/v1/messages',
     envelope: 'messages',
     input: { messages: MESSAGES, max_tokens: '50' },
-    reply: '{"type":"message", "content":[ {"type":"text","text":"Hi"} ], "usage":{"input_tokens":3,"output_tokens":2}}',
+    reply:
+      '{"type":"message", "content":[ {"type":"text","text":"Hi"} ], "usage":{"input_tokens":3,"output_tokens":2}}',
     stream:
       'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":3,"output_tokens":1}}}\n\n' +
       'event: message_delta\ndata: {"type":"message_delta","usage":{"output_tokens":2}}\n\nevent: message_stop\ndata: {"type": "message_stop"}\n\n',
   },
-  { path: '/v1/messages/count_tokens', envelope: 'messages', input: { messages: MESSAGES }, reply: '{ "input_tokens" : 3 }', stream: null },
+  {
+    path: '/v1/messages/count_tokens',
+    envelope: 'messages',
+    input: { messages: MESSAGES },
+    reply: '{ "input_tokens" : 3 }',
+    stream: null,
+  },
 ];
 
 interface FieldRow {
@@ -60,7 +75,10 @@ interface FieldRow {
   readonly refused: readonly string[];
 }
 
-const COUNT = { passes: ['1', '4096', 'null'], refused: ['"5"', '1.5', '-1', '1e3', 'true', '[5]', '{}', '99999999999999999999'] };
+const COUNT = {
+  passes: ['1', '4096', 'null'],
+  refused: ['"5"', '1.5', '-1', '1e3', 'true', '[5]', '{}', '99999999999999999999'],
+};
 const FLAG = { passes: ['true', 'false', 'null'], refused: ['"true"', '1', '0', '[]', '{}'] };
 
 const FIELDS: readonly FieldRow[] = [
@@ -76,7 +94,12 @@ const FIELDS: readonly FieldRow[] = [
   { path: '/v1/responses', field: 'stream', ...FLAG },
   { path: '/v1/messages', field: 'max_tokens', ...COUNT },
   { path: '/v1/messages', field: 'messages', passes: ['[]', MESSAGES, '"hi"'], refused: [] },
-  { path: '/v1/messages', field: 'system', passes: ['"Be brief."', '[{"type":"text","text":"Be brief."}]', '5'], refused: [] },
+  {
+    path: '/v1/messages',
+    field: 'system',
+    passes: ['"Be brief."', '[{"type":"text","text":"Be brief."}]', '5'],
+    refused: [],
+  },
   { path: '/v1/messages', field: 'stream', ...FLAG },
   { path: '/v1/messages/count_tokens', field: 'messages', passes: ['[]', MESSAGES], refused: [] },
   { path: '/v1/messages/count_tokens', field: 'system', passes: ['"Be brief."'], refused: [] },
@@ -114,17 +137,21 @@ describe('generation formats', () => {
   let isFirstBroken = false;
 
   before(async () => {
-    first = await startFakeUpstream((request) => (isFirstBroken ? { status: 500, body: '{}' } : answerNatively(request)));
-    second = await startFakeUpstream(() => ({ body: formatOf('/v1/responses').reply.replace('resp_1', 'resp_of_the_second') }));
+    first = await startFakeUpstream((request) =>
+      isFirstBroken ? { status: 500, body: '{}' } : answerNatively(request),
+    );
+    second = await startFakeUpstream(() => ({
+      body: formatOf('/v1/responses').reply.replace('resp_1', 'resp_of_the_second'),
+    }));
     const providers = [
       { id: 'first', url: first.url },
       { id: 'second', url: second.url },
     ];
     const models = [
-      { id: 'public/one', offers: [{ provider: 'first', model: 'one-2026' }] },
+      { id: 'public/one', deployments: [{ provider: 'first', model: 'one-2026' }] },
       {
         id: 'public/two',
-        offers: [
+        deployments: [
           { provider: 'first', model: 'two-first' },
           { provider: 'second', model: 'two-second' },
         ],
@@ -188,7 +215,11 @@ describe('generation formats', () => {
 
       for (const version of ['2023-06-01', '2026-10-21', '2099-12-31', null]) {
         test(`the version header ${version ?? 'that is not there'} is passed on`, async () => {
-          const answer = await send(path, write(format, 'public/one', {}), version === null ? {} : { 'anthropic-version': version });
+          const answer = await send(
+            path,
+            write(format, 'public/one', {}),
+            version === null ? {} : { 'anthropic-version': version },
+          );
           assert.equal(answer.status, 200, answer.body);
           assert.equal(first.requests.at(-1)?.header('anthropic-version'), version);
         });
@@ -222,8 +253,12 @@ describe('generation formats', () => {
     const body = JSON.parse(answer.body) as { error: { message: string } };
     const { message } = body.error;
     assert.ok(message.startsWith(`The field "${field}" is not valid: must be `), message);
-    if (envelope === 'messages') assert.deepEqual(body, { type: 'error', error: { type: 'invalid_request_error', message } });
-    else assert.deepEqual(body, { error: { message, type: 'invalid_request_error', code: 'invalid_field', param: field } });
+    if (envelope === 'messages')
+      assert.deepEqual(body, { type: 'error', error: { type: 'invalid_request_error', message } });
+    else
+      assert.deepEqual(body, {
+        error: { message, type: 'invalid_request_error', code: 'invalid_field', param: field },
+      });
     assert.equal(answer.headers['x-service-execution-id'], undefined, 'there was no execution');
   }
 

@@ -1,4 +1,5 @@
-// Spec 4.10, 2.5, 8: the routing report for its five audiences, over generated facts: every field, figures, windows, granularity, filters.
+// Spec 4.10, 2.5, 8: the routing report for its five audiences, over generated facts: every field, figures, windows,
+// granularity, filters.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -6,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { z } from 'zod';
 import { routingAnswer } from '../../src/control-plane/reports/report-answers.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
-import type { ReportQuestion } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportParams } from '../../src/storage/clickhouse/reports/report-question.ts';
 import { assertFigures } from '../support/assert-figures.ts';
 import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
@@ -16,7 +17,12 @@ import { type Json, type ReportsFront, startReportsFront } from '../support/repo
 
 const NOW = Date.UTC(2026, 10, 19, 4);
 const WINDOW = 'start_date=2026-09-24&end_date=2026-11-19';
-const window = { fromMs: Date.UTC(2026, 8, 24), untilMs: Date.UTC(2026, 10, 20), granularity: 'day', timeZone: 'UTC' } as const;
+const window = {
+  fromMs: Date.UTC(2026, 8, 24),
+  untilMs: Date.UTC(2026, 10, 20),
+  granularity: 'day',
+  timeZone: 'UTC',
+} as const;
 
 const { facts } = generateFacts(4_10, 6_000);
 const latest = latestVersions(facts);
@@ -26,7 +32,11 @@ const { organizationId, teamId, userId } = sample as RequestFact & { teamId: str
 
 const AUDIENCES = {
   '/v1/usage/me/analytics/routing': { as: 'caller', scope: { organizationId, userId }, showsCorrections: true },
-  [`/v1/usage/teams/${teamId}/analytics/routing`]: { as: 'owner', scope: { organizationId, teamId }, showsCorrections: false },
+  [`/v1/usage/teams/${teamId}/analytics/routing`]: {
+    as: 'owner',
+    scope: { organizationId, teamId },
+    showsCorrections: false,
+  },
   '/v1/usage/active-org/analytics/routing': { as: 'owner', scope: { organizationId }, showsCorrections: false },
   '/v1/admin/active-org/usage/analytics/routing': { as: 'owner', scope: { organizationId }, showsCorrections: true },
   '/v1/admin/analytics/routing': { as: 'platform', scope: { organizationId: null }, showsCorrections: false },
@@ -68,7 +78,7 @@ describe('the routing report (spec 2.5)', () => {
     test(`${path.replace(teamId, '{teamId}')}: what the facts of that audience say`, async () => {
       const { start_date, end_date, granularity, time_zone, ...found } = await report(path);
       assert.deepEqual([start_date, end_date, granularity, time_zone], ['2026-09-24', '2026-11-19', 'day', 'UTC']);
-      const question: ReportQuestion = { scope, filters: {}, window };
+      const question: ReportParams = { scope, filters: {}, window };
       assertFigures(found, expectedReport(latest, { ...question, recentCorrections: showsCorrections }), 'report');
       assert.equal(found['recent_corrections'] === null, !showsCorrections);
     });
@@ -85,8 +95,16 @@ describe('the routing report (spec 2.5)', () => {
     };
     const { totals } = found as { totals: Json };
     has(totals, `${METRICS} all_requests routed_share`, 'totals');
-    has(totals['classifier'], 'calls input_tokens p50_ms p95_ms cost_usd fallback_rate cached_share escalated_share', 'totals.classifier');
-    has(totals['sessions'], 'follow_ups corrections correction_rate remembered escalated sticky sticky_share', 'totals.sessions');
+    has(
+      totals['classifier'],
+      'calls input_tokens p50_ms p95_ms cost_usd fallback_rate cached_share escalated_share',
+      'totals.classifier',
+    );
+    has(
+      totals['sessions'],
+      'follow_ups corrections correction_rate remembered escalated sticky sticky_share',
+      'totals.sessions',
+    );
     has(found['series'], 'bucket tier requests spend_usd baseline_cost_usd baseline_spend_usd', 'series');
     has(found['by_tier'], `${METRICS} tier rank`, 'by_tier');
     has(found['by_model'], `${METRICS} model`, 'by_model');
@@ -99,7 +117,11 @@ describe('the routing report (spec 2.5)', () => {
     has(found['policies'], 'policy version first_used_at last_used_at', 'policies');
     has(found['by_previous_tier'], 'previous_tier follow_ups corrections correction_rate', 'by_previous_tier');
     has(found['by_previous_model'], 'previous_model follow_ups corrections correction_rate', 'by_previous_model');
-    has(found['recent_corrections'], 'at request_id previous_model previous_tier model tier task probability escalated', 'recent_corrections');
+    has(
+      found['recent_corrections'],
+      'at request_id previous_model previous_tier model tier task probability escalated',
+      'recent_corrections',
+    );
     assert.equal((found['confidence'] as unknown[]).length, 10);
     has(await report(OF_PLATFORM).then((whole) => whole['model_remainder']), METRICS, 'model_remainder');
     assert.ok(((await report(OF_PLATFORM))['by_model'] as unknown[]).length === 25);
@@ -133,21 +155,27 @@ describe('windows and granularity', () => {
   });
 
   test('buckets are the time zone’s own', async () => {
-    const { series } = (await report(ADMINISTRATORS, `${WINDOW}&time_zone=Asia/Kathmandu`)) as { series: readonly { bucket: string }[] };
+    const { series } = (await report(ADMINISTRATORS, `${WINDOW}&time_zone=Asia/Kathmandu`)) as {
+      series: readonly { bucket: string }[];
+    };
     assert.ok(series.length > 10 && series.every(({ bucket }) => bucket.endsWith('T00:00:00+05:45')));
   });
 
   test('92 days are answered, 93 are not', async () => {
     for (const path of Object.keys(AUDIENCES)) {
       await report(path, 'start_date=2026-08-20&end_date=2026-11-19');
-      assert.match(await refusal(path, 'start_date=2026-08-19&end_date=2026-11-19'), /"start_date" is not valid: it must be at most 92 days before end_date/);
+      assert.match(
+        await refusal(path, 'start_date=2026-08-19&end_date=2026-11-19'),
+        /"start_date" is not valid: it must be at most 92 days before end_date/,
+      );
     }
   });
 });
 
 describe('filters', () => {
-  const whole = async (path: string, query: string) => ((await report(path, `${WINDOW}&${query}`))['totals'] as Json)['all_requests'];
-  const counted = (scope: ReportQuestion['scope'], filters: ReportQuestion['filters']) =>
+  const whole = async (path: string, query: string) =>
+    ((await report(path, `${WINDOW}&${query}`))['totals'] as Json)['all_requests'];
+  const counted = (scope: ReportParams['scope'], filters: ReportParams['filters']) =>
     expectedReport(latest, { scope, filters, window, recentCorrections: false }).totals.all_requests;
 
   test('each audience has its own, and they narrow its scope', async () => {
@@ -157,7 +185,11 @@ describe('filters', () => {
       [MINE, `api_key_id=${sample.apiKeyId}`, counted({ organizationId, userId }, { apiKeyId: sample.apiKeyId })],
       [OF_TEAM, `user_id=${userId}`, counted({ organizationId, teamId }, { userId })],
       [MEMBER_VIEW, `team_id=${teamId}`, counted(scope, { teamId })],
-      [ADMINISTRATORS, `team_id=${teamId}&provider=${sample.provider}`, counted(scope, { teamId, provider: sample.provider })],
+      [
+        ADMINISTRATORS,
+        `team_id=${teamId}&provider=${sample.provider}`,
+        counted(scope, { teamId, provider: sample.provider }),
+      ],
       [OF_PLATFORM, `organization_id=${organizationId}`, counted(scope, {})],
       [OF_PLATFORM, `organization_id=${randomUUID()}`, 0],
     ] as const) {
@@ -174,9 +206,21 @@ describe('filters', () => {
       [MEMBER_VIEW, ['organization_id']],
       [ADMINISTRATORS, ['organization_id']],
     ] as const) {
-      for (const name of names) assert.equal(await refusal(path, `${name}=${id}`), `The field "${name}" is not valid: it is not a parameter of this endpoint.`);
+      for (const name of names)
+        assert.equal(
+          await refusal(path, `${name}=${id}`),
+          `The field "${name}" is not valid: it is not a parameter of this endpoint.`,
+        );
     }
-    for (const query of ['routed=true', 'route_tier=light', 'limit=5', 'cursor=x', 'format=csv', 'tag=ci', 'status=200']) {
+    for (const query of [
+      'routed=true',
+      'route_tier=light',
+      'limit=5',
+      'cursor=x',
+      'format=csv',
+      'tag=ci',
+      'status=200',
+    ]) {
       assert.match(await refusal(ADMINISTRATORS, query), /it is not a parameter of this endpoint/);
     }
   });
@@ -199,7 +243,11 @@ describe('filters', () => {
 describe('routed requests in listings (spec 4.10)', () => {
   test('routed, route_tier and route_reason', async () => {
     const idsOf = async (query: string) =>
-      ((await front.json('owner', `/v1/admin/active-org/usage/requests?${WINDOW}&limit=100&${query}`))['data'] as Json[]).map(({ id }) => String(id));
+      (
+        (await front.json('owner', `/v1/admin/active-org/usage/requests?${WINDOW}&limit=100&${query}`))[
+          'data'
+        ] as Json[]
+      ).map(({ id }) => String(id));
     const expected = (matches: (fact: RequestFact) => boolean) =>
       latest
         .filter((fact) => fact.organizationId === organizationId && matches(fact))
@@ -211,7 +259,10 @@ describe('routed requests in listings (spec 4.10)', () => {
       ['routed=false', ({ route }: RequestFact) => route == null],
       ['route_tier=strong', ({ route }: RequestFact) => route?.tier === 'strong'],
       ['route_reason=correction_escalated', ({ route }: RequestFact) => route?.reason === 'correction_escalated'],
-      ['route_tier=light&route_reason=classified', ({ route }: RequestFact) => route?.tier === 'light' && route.reason === 'classified'],
+      [
+        'route_tier=light&route_reason=classified',
+        ({ route }: RequestFact) => route?.tier === 'light' && route.reason === 'classified',
+      ],
     ] as const) {
       const found = await idsOf(query);
       assert.ok(found.length > 0, query);

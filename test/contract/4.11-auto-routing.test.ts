@@ -1,4 +1,5 @@
-// Spec 4.11, 3.2, 2.4: auto routing through a whole installation, with the simulated judge: who serves, why, what the record says, what the judge is told.
+// Spec 4.11, 3.2, 2.4: auto routing through a whole installation, with the simulated judge: who serves, why, what the
+// record says, what the judge is told.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -34,7 +35,9 @@ let routing: RoutingInstallation;
 before(async () => {
   routing = await startRoutingInstallation();
   // Access is judged by what the credential is known for, so it is set before its first use.
-  await routing.postgres.query(`UPDATE organizations SET platform_allowed_models = '{sim/elsewhere}' WHERE slug = 'denied'`);
+  await routing.postgres.query(
+    `UPDATE organizations SET platform_allowed_models = '{sim/elsewhere}' WHERE slug = 'denied'`,
+  );
 });
 after(() => routing?.stop());
 
@@ -55,7 +58,10 @@ async function route(call: RoutedCall): Promise<ModelRoute & { readonly model: s
 }
 
 /** The fields that a test is about. */
-function some(found: ModelRoute & { readonly model: string | null }, ...fields: readonly (keyof ModelRoute | 'model')[]): unknown[] {
+function some(
+  found: ModelRoute & { readonly model: string | null },
+  ...fields: readonly (keyof ModelRoute | 'model')[]
+): unknown[] {
   return fields.map((field) => found[field]);
 }
 
@@ -78,16 +84,29 @@ describe('a routed request', () => {
       const sent = JSON.parse(served.body.toString('utf8')) as { model: string };
       assert.equal(sent.model, `${model.slice('sim/'.length)}-1`);
       // Nothing but the model's value has changed.
-      assert.equal(served.body.toString('utf8').replace(`"${sent.model}"`, '"service/auto"'), requestText(api, body(`Tell me a joke, please. ${LIGHT}`)));
+      assert.equal(
+        served.body.toString('utf8').replace(`"${sent.model}"`, '"service/auto"'),
+        requestText(api, body(`Tell me a joke, please. ${LIGHT}`)),
+      );
       const record = await routing.routeOf(answer.executionId);
-      assert.deepEqual([record.requested, record.tier, record.classified_tier, record.reason], ['service/auto', 'light', 'light', 'classified']);
-      const { rows } = await routing.postgres.query('SELECT model, requested_model FROM generations WHERE id = $1', [answer.executionId]);
+      assert.deepEqual(
+        [record.requested, record.tier, record.classified_tier, record.reason],
+        ['service/auto', 'light', 'light', 'classified'],
+      );
+      const { rows } = await routing.postgres.query('SELECT model, requested_model FROM generations WHERE id = $1', [
+        answer.executionId,
+      ]);
       assert.deepEqual(rows, [{ model, requested_model: 'service/auto' }]);
     });
   }
 
   function requestText(api: keyof typeof ROUTING_PATHS, body: object): string {
-    return JSON.stringify({ model: 'service/auto', ...(api === 'messages' ? { max_tokens: 100 } : {}), ...body, max_tokens: 50 });
+    return JSON.stringify({
+      model: 'service/auto',
+      ...(api === 'messages' ? { max_tokens: 100 } : {}),
+      ...body,
+      max_tokens: 50,
+    });
   }
 
   test('says whom it was served by where it streams, too', async () => {
@@ -97,17 +116,34 @@ describe('a routed request', () => {
   });
 
   test('a model that is strong at the kind of work is tried first', async () => {
-    const found = await route({ headers: session(), body: { messages: [user(`Fix the loop. ${LIGHT}${judged('kind=code')}`)] } });
+    const found = await route({
+      headers: session(),
+      body: { messages: [user(`Fix the loop. ${LIGHT}${judged('kind=code')}`)] },
+    });
     assert.deepEqual(some(found, 'model', 'task', 'picked_by', 'tier'), ['sim/coder', 'code', 'strength', 'light']);
-    const native = await route({ api: 'messages', headers: session(), body: { messages: [user(`A poem. ${LIGHT}${judged('kind=prose')}`)] } });
+    const native = await route({
+      api: 'messages',
+      headers: session(),
+      body: { messages: [user(`A poem. ${LIGHT}${judged('kind=prose')}`)] },
+    });
     assert.deepEqual(some(native, 'model', 'task', 'picked_by'), ['sim/claude', 'prose', 'native_api']);
-    const plain = await route({ headers: session(), body: { messages: [user(`A poem. ${LIGHT}${judged('kind=prose')}`)] } });
+    const plain = await route({
+      headers: session(),
+      body: { messages: [user(`A poem. ${LIGHT}${judged('kind=prose')}`)] },
+    });
     assert.deepEqual(some(plain, 'model', 'picked_by'), ['sim/small', undefined]);
   });
 
   test('a candidate that cannot serve the called API fails as if it had been named', async () => {
-    const answer = await routing.ask({ api: 'responses', headers: session(), body: { input: `Nice day. ${LIGHT}${judged('kind=smalltalk')}` } });
-    const named = await callRoute(`${routing.tollgate.url}/v1/responses`, { key: ROUTING_KEYS.acme, body: '{"model":"sim/chatter","input":"hi"}' });
+    const answer = await routing.ask({
+      api: 'responses',
+      headers: session(),
+      body: { input: `Nice day. ${LIGHT}${judged('kind=smalltalk')}` },
+    });
+    const named = await callRoute(`${routing.tollgate.url}/v1/responses`, {
+      key: ROUTING_KEYS.acme,
+      body: '{"model":"sim/chatter","input":"hi"}',
+    });
     assert.deepEqual([answer.status, answer.body], [400, named.body]);
   });
 
@@ -116,7 +152,11 @@ describe('a routed request', () => {
     const answer = await ask({ body: { model: 'sim/small', messages: [user(`Not routed. ${STRONG}`)] } });
     assert.equal(answer.model, null);
     const record = async () =>
-      (await routing.postgres.query('SELECT model_route FROM generations WHERE id = $1 AND ended_at IS NOT NULL', [answer.executionId])).rows;
+      (
+        await routing.postgres.query('SELECT model_route FROM generations WHERE id = $1 AND ended_at IS NOT NULL', [
+          answer.executionId,
+        ])
+      ).rows;
     assert.deepEqual(await waitFor('the record', record, (rows) => rows.length > 0), [{ model_route: null }]);
     assert.equal(routing.judged().length, before);
   });
@@ -126,7 +166,8 @@ describe('a routed request', () => {
       ['/v1/images/generations', { prompt: 'a cat' }],
       ['/v1/systemone', { state: 's', questions: { q: { type: 'noul' } } }],
     ] as const) {
-      const call = (key: string) => callRoute(routing.tollgate.url + path, { key, body: JSON.stringify({ model: 'service/auto', ...fields }) });
+      const call = (key: string) =>
+        callRoute(routing.tollgate.url + path, { key, body: JSON.stringify({ model: 'service/auto', ...fields }) });
       assert.equal((await call(ROUTING_KEYS.acme)).status, 400, path);
       assert.equal((await call(ROUTING_KEYS.off)).status, 404, path);
     }
@@ -134,11 +175,14 @@ describe('a routed request', () => {
 
   test('is listed for whom it is there', async () => {
     const ids = async (key: string) => {
-      const { data } = JSON.parse((await callRoute(`${routing.tollgate.url}/v1/models`, { method: 'GET', key })).body) as { data: { id: string }[] };
+      const { data } = JSON.parse(
+        (await callRoute(`${routing.tollgate.url}/v1/models`, { method: 'GET', key })).body,
+      ) as { data: { id: string }[] };
       return data.map(({ id }) => id);
     };
     assert.equal((await ids(ROUTING_KEYS.acme)).at(-1), 'service/auto');
-    for (const key of [ROUTING_KEYS.off, ROUTING_KEYS.denied, ROUTING_KEYS.stranded]) assert.ok(!(await ids(key)).includes('service/auto'));
+    for (const key of [ROUTING_KEYS.off, ROUTING_KEYS.denied, ROUTING_KEYS.stranded])
+      assert.ok(!(await ids(key)).includes('service/auto'));
   });
 });
 
@@ -190,12 +234,19 @@ describe('why a tier serves', () => {
     const bodies: readonly [keyof typeof ROUTING_PATHS, object][] = [
       ['chat_completions', { messages: [{ role: 'system', content: 'You are kind.' }] }],
       ['chat_completions', { messages: [] }],
-      ['messages', { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'output' }] }] }],
+      [
+        'messages',
+        { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'output' }] }] },
+      ],
       ['responses', { input: [{ type: 'function_call_output', call_id: 'c', output: 'output' }] }],
     ];
     for (const [api, body] of bodies) {
       const answer = await routing.ask({ api, headers: session(), body });
-      assert.deepEqual([answer.model, (await routing.routeOf(answer.executionId)).reason], ['sim/large', 'no_request_text'], JSON.stringify(body));
+      assert.deepEqual(
+        [answer.model, (await routing.routeOf(answer.executionId)).reason],
+        ['sim/large', 'no_request_text'],
+        JSON.stringify(body),
+      );
     }
     assert.equal(routing.judged().length, before);
   });
@@ -205,7 +256,12 @@ describe('why a tier serves', () => {
     const headers = session();
     const body = { messages: [user(`How many tokens may this be? ${LIGHT}`)] };
     const first = await route({ api: 'count_tokens', headers, body });
-    assert.deepEqual(some(first, 'reason', 'tier', 'model', 'cached'), ['classifier_skipped', 'strong', 'sim/large', false]);
+    assert.deepEqual(some(first, 'reason', 'tier', 'model', 'cached'), [
+      'classifier_skipped',
+      'strong',
+      'sim/large',
+      false,
+    ]);
     assert.equal(routing.judged().length, before);
     const turn = await route({ api: 'messages', headers, body });
     assert.deepEqual(some(turn, 'reason', 'model', 'cached'), ['classified', 'sim/claude', false]);
@@ -277,20 +333,27 @@ describe('a conversation', () => {
     assert.notEqual(next.turn, first.turn);
     assert.equal(routing.judged().length, before + 2);
     // The first turn again, as when its answer is made anew.
-    assert.deepEqual(some(await route({ headers, body: { messages: [user(opening)] } }), 'model', 'cached'), ['sim/small', true]);
+    assert.deepEqual(some(await route({ headers, body: { messages: [user(opening)] } }), 'model', 'cached'), [
+      'sim/small',
+      true,
+    ]);
   });
 
   test('is recognized by the session of its headers or body, else by its first message', async () => {
-    const names: readonly [string, (id: string) => Pick<RoutedCall, 'api' | 'headers'> & { readonly body?: object }][] = [
-      ['x-claude-code-session-id', (id) => ({ headers: { 'x-claude-code-session-id': id } })],
-      ['session-id', (id) => ({ headers: { 'session-id': id } })],
-      ['session_id', (id) => ({ headers: { session_id: id } })],
-      ['x-session-affinity', (id) => ({ headers: { 'x-session-affinity': id } })],
-      ['x-opencode-session', (id) => ({ headers: { 'x-opencode-session': id } })],
-      ['metadata.user_id', (id) => ({ api: 'messages', body: { metadata: { user_id: JSON.stringify({ session_id: id }) } } })],
-      ['prompt_cache_key', (id) => ({ body: { prompt_cache_key: id } })],
-      ['the first message', (id) => ({ body: { user: id } })],
-    ];
+    const names: readonly [string, (id: string) => Pick<RoutedCall, 'api' | 'headers'> & { readonly body?: object }][] =
+      [
+        ['x-claude-code-session-id', (id) => ({ headers: { 'x-claude-code-session-id': id } })],
+        ['session-id', (id) => ({ headers: { 'session-id': id } })],
+        ['session_id', (id) => ({ headers: { session_id: id } })],
+        ['x-session-affinity', (id) => ({ headers: { 'x-session-affinity': id } })],
+        ['x-opencode-session', (id) => ({ headers: { 'x-opencode-session': id } })],
+        [
+          'metadata.user_id',
+          (id) => ({ api: 'messages', body: { metadata: { user_id: JSON.stringify({ session_id: id }) } } }),
+        ],
+        ['prompt_cache_key', (id) => ({ body: { prompt_cache_key: id } })],
+        ['the first message', (id) => ({ body: { user: id } })],
+      ];
     for (const [name, named] of names) {
       const id = randomUUID();
       const { api, headers = {}, body = {} } = named(id);
@@ -300,14 +363,19 @@ describe('a conversation', () => {
       assert.equal((await route(turn)).cached, false, name);
       assert.equal((await route(turn)).cached, true, name);
       const other = named(randomUUID());
-      const elsewhere = { ...turn, headers: other.headers ?? {}, body: { ...other.body, messages: [user(`${text}, elsewhere`)] } };
+      const elsewhere = {
+        ...turn,
+        headers: other.headers ?? {},
+        body: { ...other.body, messages: [user(`${text}, elsewhere`)] },
+      };
       assert.equal((await route(elsewhere)).cached, false, `${name}, another one`);
     }
   });
 
   test('a client’s request id is no session, and a short first message names nothing', async () => {
     const turn = { headers: { 'x-client-request-id': randomUUID() }, body: { messages: [user('once more?')] } };
-    for (let round = 0; round < 2; round += 1) assert.deepEqual(some(await route(turn), 'cached', 'session'), [false, undefined]);
+    for (let round = 0; round < 2; round += 1)
+      assert.deepEqual(some(await route(turn), 'cached', 'session'), [false, undefined]);
   });
 
   test('belongs to its payer: nobody else meets its turns', async () => {
@@ -319,30 +387,45 @@ describe('a conversation', () => {
   test('side requests of a session with another first message are other conversations', async () => {
     const headers = session();
     const main = await route({ headers, body: { messages: [user(`Please repair the engine of my car. ${STRONG}`)] } });
-    const side = await route({ headers, body: { messages: [user(`Generate a title for this conversation. ${LIGHT}`)] } });
+    const side = await route({
+      headers,
+      body: { messages: [user(`Generate a title for this conversation. ${LIGHT}`)] },
+    });
     assert.deepEqual([main.model, side.model, side.previous_model], ['sim/large', 'sim/small', undefined]);
-    const next = { messages: [user(`Please repair the engine of my car. ${STRONG}`), assistant('How?'), user(`With a hammer. ${LIGHT}`)] };
+    const next = {
+      messages: [
+        user(`Please repair the engine of my car. ${STRONG}`),
+        assistant('How?'),
+        user(`With a hammer. ${LIGHT}`),
+      ],
+    };
     assert.deepEqual(some(await route({ headers, body: next }), 'model', 'previous_model'), ['sim/small', 'sim/large']);
   });
 
   test('a correction starts one tier above the tier that answered', async () => {
     const headers = session();
     const first = [user(`What is the capital of Australia? ${LIGHT}`)];
-    assert.deepEqual(some(await route({ headers, body: { messages: first } }), 'model', 'correction', 'correction_probability'), [
-      'sim/small',
-      false,
-      undefined,
-    ]);
-    const found = await route({ headers, body: { messages: [...first, assistant('Sydney.'), user(`That is wrong. ${LIGHT}${judged('correction=0.9')}`)] } });
-    assert.deepEqual(some(found, 'reason', 'tier', 'classified_tier', 'correction', 'correction_probability', 'previous_tier', 'escalated'), [
-      'correction_escalated',
-      'strong',
-      'light',
-      true,
-      0.9,
-      'light',
-      true,
-    ]);
+    assert.deepEqual(
+      some(await route({ headers, body: { messages: first } }), 'model', 'correction', 'correction_probability'),
+      ['sim/small', false, undefined],
+    );
+    const found = await route({
+      headers,
+      body: { messages: [...first, assistant('Sydney.'), user(`That is wrong. ${LIGHT}${judged('correction=0.9')}`)] },
+    });
+    assert.deepEqual(
+      some(
+        found,
+        'reason',
+        'tier',
+        'classified_tier',
+        'correction',
+        'correction_probability',
+        'previous_tier',
+        'escalated',
+      ),
+      ['correction_escalated', 'strong', 'light', true, 0.9, 'light', true],
+    );
   });
 
   test('a long one stays on its model for its prompt cache when it needs no more', async () => {
@@ -352,7 +435,13 @@ describe('a conversation', () => {
     assert.equal((await route({ headers, body: { messages: first } })).model, 'sim/large');
     const messages = [...first, assistant('I have read it.'), user(`Thanks. ${LIGHT}`)];
     const found = await route({ headers, body: { messages } });
-    assert.deepEqual(some(found, 'model', 'tier', 'classified_tier', 'sticky', 'reason'), ['sim/large', 'strong', 'light', true, 'classified']);
+    assert.deepEqual(some(found, 'model', 'tier', 'classified_tier', 'sticky', 'reason'), [
+      'sim/large',
+      'strong',
+      'light',
+      true,
+      'classified',
+    ]);
   });
 
   test('signed reasoning of the previous model keeps the turn on it, and the record says so', async () => {
@@ -366,8 +455,17 @@ describe('a conversation', () => {
         { type: 'text', text: 'They shine.' },
       ],
     };
-    const found = await route({ api: 'messages', headers, body: { messages: [...first, thought, user(`Thank you very much. ${LIGHT}`)] } });
-    assert.deepEqual(some(found, 'model', 'tier', 'classified_tier', 'safety'), ['sim/large', 'strong', 'light', 'signed_reasoning']);
+    const found = await route({
+      api: 'messages',
+      headers,
+      body: { messages: [...first, thought, user(`Thank you very much. ${LIGHT}`)] },
+    });
+    assert.deepEqual(some(found, 'model', 'tier', 'classified_tier', 'safety'), [
+      'sim/large',
+      'strong',
+      'light',
+      'signed_reasoning',
+    ]);
     assert.deepEqual(found.rejected, [{ model: 'sim/claude', tier: 'light', reason: 'signed_reasoning' }]);
   });
 
@@ -376,10 +474,17 @@ describe('a conversation', () => {
       ['a megabyte of one character', { messages: [user('a'.repeat(1_000_000))] }],
       [
         'ten thousand messages',
-        { messages: Array.from({ length: 10_000 }, (_, index) => (index % 2 === 0 ? user(`${index}`) : assistant('ok'))).concat([user('last')]) },
+        {
+          messages: Array.from({ length: 10_000 }, (_, index) =>
+            index % 2 === 0 ? user(`${index}`) : assistant('ok'),
+          ).concat([user('last')]),
+        },
       ],
       ['half of a pair', { messages: [user('\ud800 is half of something \udc00')] }],
-      ['blocks that are none', { messages: [{ role: 'user', content: [null, 7, 'text', { type: 'text', text: { deep: [] } }, [[]]] }] }],
+      [
+        'blocks that are none',
+        { messages: [{ role: 'user', content: [null, 7, 'text', { type: 'text', text: { deep: [] } }, [[]]] }] },
+      ],
     ];
     for (const [title, body] of texts) {
       const answer = await routing.ask({ headers: session(), body });
@@ -400,8 +505,14 @@ describe('the record’s money', () => {
       const { usage } = JSON.parse(answer.body) as { usage: { prompt_tokens: number; completion_tokens: number } };
       const [input, output] = [BigInt(usage.prompt_tokens), BigInt(usage.completion_tokens)];
       assert.equal(record.baseline_model, 'sim/large');
-      assert.equal(record.baseline_cost_usd, decimalOfPico(input * ROUTING_PRICES.large.input + output * ROUTING_PRICES.large.output));
-      const { rows } = await routing.postgres.query<{ charge: string }>('SELECT charge::text FROM generations WHERE id = $1', [answer.executionId]);
+      assert.equal(
+        record.baseline_cost_usd,
+        decimalOfPico(input * ROUTING_PRICES.large.input + output * ROUTING_PRICES.large.output),
+      );
+      const { rows } = await routing.postgres.query<{ charge: string }>(
+        'SELECT charge::text FROM generations WHERE id = $1',
+        [answer.executionId],
+      );
       assert.equal(rows[0]?.charge, String(input * price.input + output * price.output));
       const judgedTokens = record.classifier?.input_tokens ?? 0;
       assert.ok(judgedTokens > 0);
@@ -410,12 +521,19 @@ describe('the record’s money', () => {
   });
 
   test('an organization that is not billed has a baseline by the catalog’s price', async () => {
-    const found = await route({ key: ROUTING_KEYS.free, headers: session(), body: { messages: [user(`What would it cost? ${LIGHT}`)] } });
+    const found = await route({
+      key: ROUTING_KEYS.free,
+      headers: session(),
+      body: { messages: [user(`What would it cost? ${LIGHT}`)] },
+    });
     assert.match(found.baseline_cost_usd ?? '', /^0\.0\d+$/);
   });
 
   test('a request that failed compares with nothing', async () => {
-    const answer = await routing.ask({ headers: session(), body: { messages: [user(`Fail. ${LIGHT}[[sim/text: status=400]]`)] } });
+    const answer = await routing.ask({
+      headers: session(),
+      body: { messages: [user(`Fail. ${LIGHT}[[sim/text: status=400]]`)] },
+    });
     assert.equal(answer.status, 400);
     const record = await routing.routeOf(answer.executionId);
     assert.deepEqual([record.baseline_model, record.baseline_cost_usd], ['sim/large', undefined]);
@@ -449,30 +567,56 @@ describe('availability', () => {
 });
 
 describe('what the classifier is sent', () => {
-  const CANARIES = ['SYSTEM-CANARY', 'TOOL-CANARY', 'ANSWER-CANARY', 'IMAGE-CANARY', 'SESSION-CANARY', 'NAME-CANARY', 'OLD-CANARY', 'tg-route', 'acme'];
+  const CANARIES = [
+    'SYSTEM-CANARY',
+    'TOOL-CANARY',
+    'ANSWER-CANARY',
+    'IMAGE-CANARY',
+    'SESSION-CANARY',
+    'NAME-CANARY',
+    'OLD-CANARY',
+    'tg-route',
+    'acme',
+  ];
 
   test('the latest message and up to two earlier ones with the policy’s words, and nothing else', async () => {
     const before = routing.judged().length;
-    const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,SU1BR0UtQ0FOQVJZ', detail: 'IMAGE-CANARY' } };
+    const image = {
+      type: 'image_url',
+      image_url: { url: 'data:image/png;base64,SU1BR0UtQ0FOQVJZ', detail: 'IMAGE-CANARY' },
+    };
     const messages = [
       { role: 'system', content: 'SYSTEM-CANARY' },
       { role: 'developer', content: 'SYSTEM-CANARY' },
       user('OLD-CANARY is the first of four messages'),
       assistant('ANSWER-CANARY'),
       user('the second message'),
-      { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{"a":"TOOL-CANARY"}' } }] },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{"a":"TOOL-CANARY"}' } }],
+      },
       { role: 'tool', tool_call_id: 'c', content: 'TOOL-CANARY' },
       { role: 'user', name: 'NAME-CANARY', content: [{ type: 'text', text: 'the third message' }, image] },
       user('the fourth message'),
     ];
-    await ask({ headers: { 'x-session-id': 'SESSION-CANARY', 'x-service-tag': 'SESSION-CANARY' }, body: { messages, user: 'NAME-CANARY' } });
+    await ask({
+      headers: { 'x-session-id': 'SESSION-CANARY', 'x-service-tag': 'SESSION-CANARY' },
+      body: { messages, user: 'NAME-CANARY' },
+    });
     const [call, ...more] = routing.judged().slice(before);
     assert.equal(more.length, 0);
     const wire = `${call?.headers.map((header) => header.join(': ')).join('\n')}\n${call?.body.toString('utf8')}`;
     for (const canary of CANARIES) assert.ok(!wire.includes(canary), `${canary} in ${wire}`);
-    const body = JSON.parse(call?.body.toString('utf8') ?? '') as Record<string, unknown> & { questions: Record<string, { type: string; criteria: unknown }> };
+    const body = JSON.parse(call?.body.toString('utf8') ?? '') as Record<string, unknown> & {
+      questions: Record<string, { type: string; criteria: unknown }>;
+    };
     assert.deepEqual(Object.keys(body).sort(), ['model', 'questions', 'state']);
-    assert.deepEqual(Object.values(body['state'] as object), ['the second message', 'the third message', 'the fourth message']);
+    assert.deepEqual(Object.values(body['state'] as object), [
+      'the second message',
+      'the third message',
+      'the fourth message',
+    ]);
     assert.deepEqual(
       Object.entries(body.questions).map(([id, { type }]) => [id, type]),
       [
@@ -495,11 +639,21 @@ describe('what the classifier is sent', () => {
   });
 
   const agents = sharedAssets('agents');
-  test('of real agents: what their users wrote, once a turn', { skip: agents === null && 'the recordings are not there' }, async () => {
-    for (const file of readdirSync(agents ?? '').filter((name) => /^(claude-code|codex|opencode|cline).*\.json$/.test(name) && !name.includes('ws-upgrade'))) {
-      const recorded = JSON.parse(readFileSync(join(agents ?? '', file), 'utf8')) as { url: string; headers: Record<string, string>; body: object };
+  test('of real agents: what their users wrote, once a turn', {
+    skip: agents === null && 'the recordings are not there',
+  }, async () => {
+    for (const file of readdirSync(agents ?? '').filter(
+      (name) => /^(claude-code|codex|opencode|cline).*\.json$/.test(name) && !name.includes('ws-upgrade'),
+    )) {
+      const recorded = JSON.parse(readFileSync(join(agents ?? '', file), 'utf8')) as {
+        url: string;
+        headers: Record<string, string>;
+        body: object;
+      };
       const path = new URL(recorded.url, 'http://x').pathname.replace(/^(?!\/v1)/, '/v1');
-      const kept = Object.entries(recorded.headers).filter(([name]) => /session|^x-client-request-id$|^anthropic-/i.test(name));
+      const kept = Object.entries(recorded.headers).filter(([name]) =>
+        /session|^x-client-request-id$|^anthropic-/i.test(name),
+      );
       const key = ROUTING_KEYS.free;
       const before = routing.judged().length;
       const body = JSON.stringify({ ...recorded.body, model: 'service/auto', stream: false });
@@ -510,7 +664,11 @@ describe('what the classifier is sent', () => {
       for (const { body: sent } of calls) {
         const { state } = JSON.parse(sent.toString('utf8')) as { state: Record<string, string> };
         assert.ok(sent.length < 20_000, file);
-        assert.doesNotMatch(JSON.stringify(state), /system-reminder|environment_context|<permissions|You are Codex|billing-header/, file);
+        assert.doesNotMatch(
+          JSON.stringify(state),
+          /system-reminder|environment_context|<permissions|You are Codex|billing-header/,
+          file,
+        );
       }
     }
   });
@@ -518,9 +676,16 @@ describe('what the classifier is sent', () => {
 
 describe('policies', () => {
   const admin = (method: string, path: string, body?: object) =>
-    callRoute(routing.tollgate.url + path, { method, key: ROUTING_ADMIN_TOKEN, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+    callRoute(routing.tollgate.url + path, {
+      method,
+      key: ROUTING_ADMIN_TOKEN,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
   const data = (answer: { body: string }) => (JSON.parse(answer.body) as { data: Record<string, unknown> }).data;
-  const oneTierOf = (model: string) => ({ classifier: { model: 'judge-latest' }, tiers: [{ name: 'only', description: 'All.', models: [{ id: model }] }] });
+  const oneTierOf = (model: string) => ({
+    classifier: { model: 'judge-latest' },
+    tiers: [{ name: 'only', description: 'All.', models: [{ id: model }] }],
+  });
 
   test('every change is a new version, which every record names; the same again is none', async () => {
     const put = (model: string) => admin('PUT', '/v1/admin/routing/policies/mine', oneTierOf(model));
@@ -552,7 +717,10 @@ describe('policies', () => {
       const record = await routing.routeOf(answer.executionId);
       assert.deepEqual([record.policy, record.policy_version], ['mine', version]);
     }
-    const shown = data(await admin('GET', '/v1/admin/routing/policies/mine')) as { versions: { version: number; definition: object }[]; organizations: number };
+    const shown = data(await admin('GET', '/v1/admin/routing/policies/mine')) as {
+      versions: { version: number; definition: object }[];
+      organizations: number;
+    };
     assert.deepEqual(
       shown.versions.map(({ version, definition }) => [version, definition]),
       [
@@ -561,7 +729,11 @@ describe('policies', () => {
       ],
     );
     assert.equal(shown.organizations, 1);
-    const list = (JSON.parse((await admin('GET', '/v1/admin/routing/policies')).body) as { data: { name: string; version: number }[] }).data;
+    const list = (
+      JSON.parse((await admin('GET', '/v1/admin/routing/policies')).body) as {
+        data: { name: string; version: number }[];
+      }
+    ).data;
     assert.deepEqual(
       list.map(({ name, version }) => [name, version]),
       [
@@ -578,8 +750,13 @@ describe('policies', () => {
       () => routing.ask(call),
       ({ status }) => status === 404,
     );
-    await assert.rejects(routing.postgres.query(`UPDATE routing_policies SET version = 9 WHERE name = 'mine'`), /append-only/);
-    const { rows: audited } = await routing.postgres.query(`SELECT action FROM audit_log WHERE action LIKE '%routing%' ORDER BY created_at`);
+    await assert.rejects(
+      routing.postgres.query(`UPDATE routing_policies SET version = 9 WHERE name = 'mine'`),
+      /append-only/,
+    );
+    const { rows: audited } = await routing.postgres.query(
+      `SELECT action FROM audit_log WHERE action LIKE '%routing%' ORDER BY created_at`,
+    );
     assert.deepEqual(
       audited.map(({ action }) => action),
       ['routing_policy.put', 'organization.routing', 'routing_policy.put', 'organization.routing'],
@@ -590,7 +767,10 @@ describe('policies', () => {
     const mistakes: readonly [object, RegExp][] = [
       [oneTierOf('sim/nowhere'), /tiers\.0\.models\.0\.id.*there is no model \\"sim\/nowhere\\" in the catalog/],
       [oneTierOf('sim/gone'), /there is no model \\"sim\/gone\\"/],
-      [{ ...oneTierOf('sim/small'), classifier: { model: 'sim/small' } }, /classifier\.model.*must be a model of kind evaluation/],
+      [
+        { ...oneTierOf('sim/small'), classifier: { model: 'sim/small' } },
+        /classifier\.model.*must be a model of kind evaluation/,
+      ],
       [{ ...oneTierOf('sim/small'), tiers: [] }, /must have at least one tier/],
       [{ ...oneTierOf('sim/small'), fallback_tier: 'none' }, /fallback_tier.*there is no tier/],
       [{ ...oneTierOf('sim/small'), colour: 'red' }, /colour/],
@@ -603,9 +783,15 @@ describe('policies', () => {
     assert.equal((await admin('GET', '/v1/admin/routing/policies/wrong')).status, 404);
     assert.equal((await admin('PUT', '/v1/admin/routing/policies/Not%20A%20Name', oneTierOf('sim/small'))).status, 404);
     const { rows } = await routing.postgres.query<{ id: string }>(`SELECT id FROM organizations WHERE slug = 'off'`);
-    assert.equal((await admin('PUT', `/v1/admin/organizations/${rows[0]?.id}/routing`, { policy: 'nobody' })).status, 400);
+    assert.equal(
+      (await admin('PUT', `/v1/admin/organizations/${rows[0]?.id}/routing`, { policy: 'nobody' })).status,
+      400,
+    );
     assert.equal((await admin('PUT', `/v1/admin/organizations/${randomUUID()}/routing`, { policy: null })).status, 404);
-    const key = await callRoute(`${routing.tollgate.url}/v1/admin/routing/policies`, { method: 'GET', key: ROUTING_KEYS.acme });
+    const key = await callRoute(`${routing.tollgate.url}/v1/admin/routing/policies`, {
+      method: 'GET',
+      key: ROUTING_KEYS.acme,
+    });
     assert.equal(key.status, 403);
   });
 });

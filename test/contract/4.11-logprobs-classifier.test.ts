@@ -1,5 +1,5 @@
-// Spec 4.11 without an evaluation provider: a chat model that tells log-probabilities classifies (`via: logprobs`), and so does a server that speaks
-// /v1/systemone and wants no credential.
+// Spec 4.11 without an evaluation provider: a chat model that tells log-probabilities classifies (`via: logprobs`), and
+// so does a server that speaks /v1/systemone and wants no credential.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -39,7 +39,10 @@ describe('a chat model that tells log-probabilities', () => {
 
   test('judges tier and kind, each in a call of one token, without a credential', async () => {
     const { model, route, sent } = await lettered(user(`Fix the loop. ${judged('tier=light:0.9 kind=code:0.8')}`));
-    assert.deepEqual([model, route.reason, route.tier, route.task, route.picked_by], ['sim/coder', 'classified', 'light', 'code', 'strength']);
+    assert.deepEqual(
+      [model, route.reason, route.tier, route.task, route.picked_by],
+      ['sim/coder', 'classified', 'light', 'code', 'strength'],
+    );
     assert.deepEqual(route.distribution, { light: 0.9, strong: 0.1 });
     assert.equal(route.confidence, 0.8);
     assert.deepEqual(
@@ -47,9 +50,18 @@ describe('a chat model that tells log-probabilities', () => {
       Array.from({ length: 2 }, () => ['/local/v1/chat/completions', null, null]),
     );
     for (const { body } of sent) {
-      const { model: asked, messages, ...settings } = JSON.parse(body.toString('utf8')) as { model: string; messages: readonly { content: string }[] };
-      assert.deepEqual([asked, settings], ['chat-judge', { max_tokens: 1, temperature: 1, logprobs: true, top_logprobs: 20 }]);
-      assert.deepEqual(Object.values(JSON.parse(messages.at(-1)?.content ?? '') as object), [`Fix the loop. ${judged('tier=light:0.9 kind=code:0.8')}`]);
+      const {
+        model: asked,
+        messages,
+        ...settings
+      } = JSON.parse(body.toString('utf8')) as { model: string; messages: readonly { content: string }[] };
+      assert.deepEqual(
+        [asked, settings],
+        ['chat-judge', { max_tokens: 1, temperature: 1, logprobs: true, top_logprobs: 20 }],
+      );
+      assert.deepEqual(Object.values(JSON.parse(messages.at(-1)?.content ?? '') as object), [
+        `Fix the loop. ${judged('tier=light:0.9 kind=code:0.8')}`,
+      ]);
     }
   });
 
@@ -71,7 +83,11 @@ describe('a chat model that tells log-probabilities', () => {
     const first = await routing.ask({ key, headers, body: { messages: [opening] } });
     assert.equal(first.model, 'sim/small', first.body);
     const followUp = user(`No. ${judged('tier=light:0.95 correction=0.9')}`);
-    const next = await routing.ask({ key, headers, body: { messages: [opening, { role: 'assistant', content: 'Sydney.' }, followUp] } });
+    const next = await routing.ask({
+      key,
+      headers,
+      body: { messages: [opening, { role: 'assistant', content: 'Sydney.' }, followUp] },
+    });
     const route = await routing.routeOf(next.executionId);
     assert.deepEqual([route.reason, route.correction_probability, route.tier], ['correction_escalated', 0.9, 'strong']);
   });
@@ -93,7 +109,8 @@ describe('a chat model that tells log-probabilities', () => {
   test('is on no endpoint, and in no list', async () => {
     const key = ROUTING_KEYS.acme;
     const question = { state: 'Hello', questions: { q: { type: 'noul' } } };
-    const ask = (path: string, fields: object) => callRoute(routing.tollgate.url + path, { key, body: JSON.stringify({ model: 'sim/lettered', ...fields }) });
+    const ask = (path: string, fields: object) =>
+      callRoute(routing.tollgate.url + path, { key, body: JSON.stringify({ model: 'sim/lettered', ...fields }) });
     const evaluated = await ask('/v1/systemone', question);
     assert.equal(evaluated.status, 400, evaluated.body);
     assert.match(evaluated.body, /invalid_request_error.*\\"sim\/lettered\\" is not served on this endpoint/);
@@ -105,8 +122,14 @@ describe('a chat model that tells log-probabilities', () => {
 });
 
 test('a server without a credential that speaks /v1/systemone', async () => {
-  const { model, route, sent } = await classify(ROUTING_KEYS.local, user('Tell me a joke. [[sim/systemone: tier=light:0.95 kind=prose]]'));
-  assert.deepEqual([model, route.reason, route.classifier?.model, route.classifier?.cost_usd], ['sim/small', 'classified', 'sim/local-judge', null]);
+  const { model, route, sent } = await classify(
+    ROUTING_KEYS.local,
+    user('Tell me a joke. [[sim/systemone: tier=light:0.95 kind=prose]]'),
+  );
+  assert.deepEqual(
+    [model, route.reason, route.classifier?.model, route.classifier?.cost_usd],
+    ['sim/small', 'classified', 'sim/local-judge', null],
+  );
   assert.deepEqual(
     sent.map((request) => [request.path, request.header('authorization')]),
     [['/local/v1/systemone', null]],

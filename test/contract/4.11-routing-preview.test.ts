@@ -1,11 +1,18 @@
-// POST /v1/admin/routing/preview (spec 4.11): a dry run tells the whole record, and leaves nothing behind but the classifier's call.
+// POST /v1/admin/routing/preview (spec 4.11): a dry run tells the whole record, and leaves nothing behind but the
+// classifier's call.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
 import { callRoute } from '../support/generation-routes.ts';
-import { ROUTING_ADMIN_TOKEN, ROUTING_KEYS, ROUTING_PATHS, type RoutingInstallation, startRoutingInstallation } from '../support/routing-installation.ts';
+import {
+  ROUTING_ADMIN_TOKEN,
+  ROUTING_KEYS,
+  ROUTING_PATHS,
+  type RoutingInstallation,
+  startRoutingInstallation,
+} from '../support/routing-installation.ts';
 
 interface Shown {
   readonly outcome: string;
@@ -35,8 +42,12 @@ let routing: RoutingInstallation;
 const ids = new Map<string, string>();
 before(async () => {
   routing = await startRoutingInstallation();
-  await routing.postgres.query(`UPDATE organizations SET platform_allowed_models = '{sim/elsewhere}' WHERE slug = 'denied'`);
-  await routing.postgres.query(`UPDATE organizations SET platform_allowed_models = '{sim/claude,sim/large}' WHERE slug = 'free'`);
+  await routing.postgres.query(
+    `UPDATE organizations SET platform_allowed_models = '{sim/elsewhere}' WHERE slug = 'denied'`,
+  );
+  await routing.postgres.query(
+    `UPDATE organizations SET platform_allowed_models = '{sim/claude,sim/large}' WHERE slug = 'free'`,
+  );
   const { rows } = await routing.postgres.query<{ slug: string; id: string }>('SELECT slug, id FROM organizations');
   for (const { slug, id } of rows) ids.set(slug, id);
 });
@@ -65,7 +76,10 @@ describe('a preview', () => {
     assert.equal(shown.conversation_tokens, Math.ceil(JSON.stringify(body).length / 4));
     assert.deepEqual(
       shown.candidates.map(({ tier, model, rejection }) => [tier, model, rejection]),
-      [...['small', 'claude', 'coder', 'chatter'].map((name) => ['light', `sim/${name}`, null]), ['strong', 'sim/large', null]],
+      [
+        ...['small', 'claude', 'coder', 'chatter'].map((name) => ['light', `sim/${name}`, null]),
+        ['strong', 'sim/large', null],
+      ],
     );
     const served = await routing.ask({ headers, body });
     const { baseline_cost_usd: _, classifier, ...record } = await routing.routeOf(served.executionId);
@@ -76,7 +90,8 @@ describe('a preview', () => {
   });
 
   test('calls nobody but the classifier, charges nothing, remembers nothing', async () => {
-    const count = async (table: string) => (await routing.postgres.query<{ n: number }>(`SELECT count(*)::integer AS n FROM ${table}`)).rows[0]?.n;
+    const count = async (table: string) =>
+      (await routing.postgres.query<{ n: number }>(`SELECT count(*)::integer AS n FROM ${table}`)).rows[0]?.n;
     const kept = async () => [await count('generations'), await count('routing_turns'), await count('audit_log')];
     const before = [await kept(), routing.upstream.requests.length];
     await preview({ body: messages(user(`What does it cost? ${STRONG}`)), headers: { 'x-session-id': randomUUID() } });
@@ -97,17 +112,29 @@ describe('a preview', () => {
       [record?.reason, record?.tier, record?.correction, record?.correction_probability, record?.previous_model],
       ['correction_escalated', 'strong', true, 0.9, 'sim/small'],
     );
-    const { id } = JSON.parse((await routing.ask({ api: 'responses', body: { input: `Think. ${STRONG}` } })).body) as { id: string };
+    const { id } = JSON.parse((await routing.ask({ api: 'responses', body: { input: `Think. ${STRONG}` } })).body) as {
+      id: string;
+    };
     const continued = await preview({ api: 'responses', body: { input: 'And now?', previous_response_id: id } });
-    assert.deepEqual([continued.model_route?.reason, continued.model, continued.classifier_result], ['continuation', 'sim/large', null]);
-    const foreign = await call({ api: 'responses', organization_id: ids.get('free'), body: { input: 'And now?', previous_response_id: id } });
+    assert.deepEqual(
+      [continued.model_route?.reason, continued.model, continued.classifier_result],
+      ['continuation', 'sim/large', null],
+    );
+    const foreign = await call({
+      api: 'responses',
+      organization_id: ids.get('free'),
+      body: { input: 'And now?', previous_response_id: id },
+    });
     assert.equal(foreign.status, 404, foreign.body);
   });
 
   test('takes a draft that nobody has published, and any policy by its name', async () => {
     const body = messages(user(`Tell me a joke. ${LIGHT}`));
     const draft = await preview({ body, policy: DRAFT });
-    assert.deepEqual([draft.model, draft.model_route?.policy, draft.model_route?.policy_version], ['sim/coder', 'draft', 0]);
+    assert.deepEqual(
+      [draft.model, draft.model_route?.policy, draft.model_route?.policy_version],
+      ['sim/coder', 'draft', 0],
+    );
     const off = { organization_id: ids.get('off'), body };
     assert.equal((await preview({ ...off, policy: 'default' })).model, 'sim/small');
     assert.match((await call(off)).body, /policy.*must be given: auto routing is off/);
@@ -132,9 +159,15 @@ describe('a preview', () => {
       ['sim/claude', 'sim/large'],
     );
     const denied = await preview({ organization_id: ids.get('denied'), body: long });
-    assert.deepEqual([denied.outcome, denied.model, denied.model_route, denied.classifier_result], ['denied', null, null, null]);
+    assert.deepEqual(
+      [denied.outcome, denied.model, denied.model_route, denied.classifier_result],
+      ['denied', null, null, null],
+    );
     const stranded = await preview({ organization_id: ids.get('stranded'), body: long });
-    assert.deepEqual([stranded.outcome, stranded.candidates], ['unavailable', [{ tier: 'only', model: 'sim/gone', rejection: 'unavailable' }]]);
+    assert.deepEqual(
+      [stranded.outcome, stranded.candidates],
+      ['unavailable', [{ tier: 'only', model: 'sim/gone', rejection: 'unavailable' }]],
+    );
   });
 
   test('says what came of the classifier', async () => {
@@ -146,7 +179,10 @@ describe('a preview', () => {
     ];
     for (const [api, body, result, reason] of reasons) {
       const shown = await preview({ api, body });
-      assert.deepEqual([shown.classifier_result, shown.model_route?.reason, shown.model], [result, reason, 'sim/large']);
+      assert.deepEqual(
+        [shown.classifier_result, shown.model_route?.reason, shown.model],
+        [result, reason, 'sim/large'],
+      );
     }
   });
 
@@ -156,7 +192,10 @@ describe('a preview', () => {
     assert.deepEqual([shown.human_texts, shown.conversation_tokens], [[`café ${LIGHT}`], Math.ceil(text.length / 4)]);
     for (const wrong of ['{"messages":[', '[]', '{"model":"a","model":"b"}']) {
       const answer = await call({ body: wrong });
-      const real = await callRoute(routing.tollgate.url + ROUTING_PATHS.chat_completions, { key: ROUTING_KEYS.acme, body: wrong });
+      const real = await callRoute(routing.tollgate.url + ROUTING_PATHS.chat_completions, {
+        key: ROUTING_KEYS.acme,
+        body: wrong,
+      });
       assert.deepEqual([answer.status, real.status], [400, 400], wrong);
     }
   });

@@ -1,4 +1,5 @@
-// Spec 4.2: a WebSocket upgrade is answered with 426, which makes clients that dial one first fall back; a response that is not the caller's is not there.
+// Spec 4.2: a WebSocket upgrade is answered with 426, which makes clients that dial one first fall back; a response
+// that is not the caller's is not there.
 
 import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
@@ -8,20 +9,43 @@ import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { CONTRACT_MODELS, type ContractCall, callRoute } from '../support/generation-routes.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 
-const UPGRADE = { upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==', 'sec-websocket-version': '13' };
+const UPGRADE = {
+  upgrade: 'websocket',
+  connection: 'Upgrade',
+  'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  'sec-websocket-version': '13',
+};
 const PATH_LONG = `/v1/responses/${'r'.repeat(600)}`;
 
 const ROWS: readonly (readonly [name: string, path: string, call: ContractCall, status: number, code: string])[] = [
   ['an upgrade', '/v1/responses', { method: 'GET', headers: UPGRADE }, 426, 'websocket_not_supported'],
-  ['an upgrade in capitals', '/v1/responses', { method: 'GET', headers: { ...UPGRADE, upgrade: 'WebSocket' } }, 426, 'websocket_not_supported'],
-  ['an upgrade without a credential', '/v1/responses', { method: 'GET', key: null, headers: UPGRADE }, 426, 'websocket_not_supported'],
+  [
+    'an upgrade in capitals',
+    '/v1/responses',
+    { method: 'GET', headers: { ...UPGRADE, upgrade: 'WebSocket' } },
+    426,
+    'websocket_not_supported',
+  ],
+  [
+    'an upgrade without a credential',
+    '/v1/responses',
+    { method: 'GET', key: null, headers: UPGRADE },
+    426,
+    'websocket_not_supported',
+  ],
   ['a list', '/v1/responses', { method: 'GET' }, 405, 'method_not_allowed'],
   ['retrieve', '/v1/responses/resp_unknown', { method: 'GET' }, 404, 'response_not_found'],
   ['delete', '/v1/responses/resp_unknown', { method: 'DELETE' }, 404, 'response_not_found'],
   ['cancel', '/v1/responses/resp_unknown/cancel', { method: 'POST' }, 404, 'response_not_found'],
   ['input items', '/v1/responses/resp_unknown/input_items', { method: 'GET' }, 404, 'response_not_found'],
   ['somebody else’s', '/v1/responses/resp_mine', { method: 'GET', key: KEYS.other }, 404, 'response_not_found'],
-  ['somebody else’s, to delete', '/v1/responses/resp_mine', { method: 'DELETE', key: KEYS.other }, 404, 'response_not_found'],
+  [
+    'somebody else’s, to delete',
+    '/v1/responses/resp_mine',
+    { method: 'DELETE', key: KEYS.other },
+    404,
+    'response_not_found',
+  ],
   ['an id that is a path', '/v1/responses/..%2f..%2fmodels', { method: 'GET' }, 404, 'response_not_found'],
   ['an id beyond measure', PATH_LONG, { method: 'GET' }, 404, 'response_not_found'],
   ['another method', '/v1/responses/resp_mine', { method: 'PUT' }, 405, 'method_not_allowed'],
@@ -29,11 +53,23 @@ const ROWS: readonly (readonly [name: string, path: string, call: ContractCall, 
 ];
 
 /** Members of a request, beside its model, that name what nobody here has made; with what it is refused. */
-const UNKNOWN: readonly (readonly [path: string, members: string, status: number, code: string, field: string | null])[] = [
+const UNKNOWN: readonly (readonly [
+  path: string,
+  members: string,
+  status: number,
+  code: string,
+  field: string | null,
+])[] = [
   ['/v1/responses', '"input":"hi","previous_response_id":"resp_unknown"', 404, 'response_not_found', null],
   ['/v1/responses', '"input":"hi","conversation":"conv_1"', 400, 'invalid_field', 'conversation'],
   ['/v1/responses', '"input":[{"type":"item_reference","id":"msg_1"}]', 400, 'invalid_field', 'input'],
-  ['/v1/responses', '"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]', 400, 'invalid_field', 'input[0].content[0].file_id'],
+  [
+    '/v1/responses',
+    '"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]',
+    400,
+    'invalid_field',
+    'input[0].content[0].file_id',
+  ],
   [
     '/v1/chat/completions',
     '"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]',
@@ -50,11 +86,26 @@ const REFERENCES: readonly (readonly [name: string, items: string, key: string, 
   ['its own', OWN_ITEMS, KEYS.acme, null],
   ['its own, by the id alone', '{"id":"msg_mine"}', KEYS.acme, null],
   ['somebody else’s', OWN_ITEMS, KEYS.other, 'input'],
-  ['its own, and one that nobody here made', `${OWN_ITEMS},{"type":"item_reference","id":"msg_unknown"}`, KEYS.acme, 'input'],
-  ['its own, and a file', `${OWN_ITEMS},{"role":"user","content":[{"type":"input_file","file_id":"f"}]}`, KEYS.acme, 'input[3].content[0].file_id'],
+  [
+    'its own, and one that nobody here made',
+    `${OWN_ITEMS},{"type":"item_reference","id":"msg_unknown"}`,
+    KEYS.acme,
+    'input',
+  ],
+  [
+    'its own, and a file',
+    `${OWN_ITEMS},{"role":"user","content":[{"type":"input_file","file_id":"f"}]}`,
+    KEYS.acme,
+    'input[3].content[0].file_id',
+  ],
   ['an item that has two ids', '{"type":"item_reference","id":"msg_mine","id":"msg_mine"}', KEYS.acme, 'input'],
   ['an item without an id', '{"type":"item_reference"}', KEYS.acme, 'input'],
-  ['an item of a response that was not to be stored', '{"type":"item_reference","id":"msg_unstored"}', KEYS.acme, 'input'],
+  [
+    'an item of a response that was not to be stored',
+    '{"type":"item_reference","id":"msg_unstored"}',
+    KEYS.acme,
+    'input',
+  ],
 ];
 
 describe('saved responses', () => {
@@ -62,11 +113,17 @@ describe('saved responses', () => {
   let tollgate: Tollgate;
 
   before(async () => {
-    upstream = await startFakeUpstream(({ body }) => ({ body: responseOf(body.includes('"store":false') ? 'unstored' : 'mine') }));
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }) });
+    upstream = await startFakeUpstream(({ body }) => ({
+      body: responseOf(body.includes('"store":false') ? 'unstored' : 'mine'),
+    }));
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
+    });
     const made = await callRoute(`${tollgate.url}/v1/responses`, { body: '{"model":"sim/small","input":"hi"}' });
     assert.equal(made.status, 200, made.body);
-    const unstored = await callRoute(`${tollgate.url}/v1/responses`, { body: '{"model":"sim/small","input":"hi","store":false}' });
+    const unstored = await callRoute(`${tollgate.url}/v1/responses`, {
+      body: '{"model":"sim/small","input":"hi","store":false}',
+    });
     assert.equal(unstored.status, 200, unstored.body);
   });
 
@@ -83,7 +140,9 @@ describe('saved responses', () => {
       assert.equal(answer.reason, STATUS_CODES[status]);
       assert.equal(answer.headers['x-should-retry'], 'false');
       const { error } = JSON.parse(answer.body) as { error: { message: string } };
-      assert.deepEqual(JSON.parse(answer.body), { error: { message: error.message, type: 'invalid_request_error', code, param: null } });
+      assert.deepEqual(JSON.parse(answer.body), {
+        error: { message: error.message, type: 'invalid_request_error', code, param: null },
+      });
       assert.equal(upstream.requests.length, calls, 'no provider was asked');
     });
   }
@@ -92,7 +151,10 @@ describe('saved responses', () => {
     test(`${members}: ${status} ${code} for every organization, and nothing is sent`, async () => {
       const calls = upstream.requests.length;
       for (const key of [KEYS.acme, KEYS.free]) {
-        const answer = await callRoute(`${tollgate.url}${path}`, { body: `{"model":"sim/small","max_tokens":5,"max_output_tokens":5,${members}}`, key });
+        const answer = await callRoute(`${tollgate.url}${path}`, {
+          body: `{"model":"sim/small","max_tokens":5,"max_output_tokens":5,${members}}`,
+          key,
+        });
         const { error } = JSON.parse(answer.body) as { error: { code: string; param: string | null } };
         assert.deepEqual([answer.status, error.code, error.param], [status, code, field], answer.body);
       }
@@ -137,7 +199,10 @@ describe('saved responses', () => {
   ] as const) {
     test(`${method} ${suffix} without a credential: 401 in the gateway's form`, async () => {
       const answer = await callRoute(`${tollgate.url}/v1/responses/resp_mine${suffix}`, { method, key: null });
-      assert.deepEqual([answer.status, answer.reason, answer.body], [401, 'Unauthorized', '{"error":"authentication required"}']);
+      assert.deepEqual(
+        [answer.status, answer.reason, answer.body],
+        [401, 'Unauthorized', '{"error":"authentication required"}'],
+      );
     });
   }
 });
@@ -147,5 +212,10 @@ function responseOf(name: string): string {
     { id: `rs_${name}`, type: 'reasoning', summary: [] },
     { id: `msg_${name}`, type: 'message', role: 'assistant', content: [] },
   ];
-  return JSON.stringify({ id: `resp_${name}`, object: 'response', output, usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 } });
+  return JSON.stringify({
+    id: `resp_${name}`,
+    object: 'response',
+    output,
+    usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
+  });
 }

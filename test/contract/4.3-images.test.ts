@@ -1,9 +1,15 @@
-// Spec 4.3 over HTTP: generations as JSON, edits as forms and as JSON; n and what it costs; what is the provider's to judge; no variations. How the
-// service's own errors are written is in 7.3; what holds for every generation route is in 7.8.
+// Spec 4.3 over HTTP: generations as JSON, edits as forms and as JSON; n and what it costs; what is the provider's to
+// judge; no variations. How the service's own errors are written is in 7.3; what holds for every generation route is in
+// 7.8.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type FakeUpstream, type ReceivedRequest, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
+import {
+  type FakeUpstream,
+  type ReceivedRequest,
+  type ScriptedReply,
+  startFakeUpstream,
+} from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { CONTRACT_MODELS, type ContractAnswer, callRoute } from '../support/generation-routes.ts';
@@ -16,17 +22,25 @@ const BOUNDARY = 'form-boundary';
 const FORM_TYPE = { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` };
 
 const text = (name: string, value: string): FormEntry => ({ name, value });
-const file = (name: string, filename: string, value: Buffer): FormEntry => ({ name, filename, headers: ['Content-Type: image/png'], value });
+const file = (name: string, filename: string, value: Buffer): FormEntry => ({
+  name,
+  filename,
+  headers: ['Content-Type: image/png'],
+  value,
+});
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 255, 13, 10, 45, 45]);
 
-const formOf = (model: string, entries: readonly FormEntry[]): Buffer => writeForm(BOUNDARY, [text('prompt', 'a cat'), text('model', model), ...entries]);
+const formOf = (model: string, entries: readonly FormEntry[]): Buffer =>
+  writeForm(BOUNDARY, [text('prompt', 'a cat'), text('model', model), ...entries]);
 /** JSON text, so that the test decides each byte. */
-const jsonOf = (model: string, fields: string): string => `{"prompt" : "a c\\u0061t", "model":"${model}"${fields === '' ? '' : `, ${fields}`}}`;
+const jsonOf = (model: string, fields: string): string =>
+  `{"prompt" : "a c\\u0061t", "model":"${model}"${fields === '' ? '' : `, ${fields}`}}`;
 
 /** As a provider writes it, with as many images as were asked for. */
 function replyWith(images: number): string {
   const data = Array.from({ length: images }, (_, index) => `{ "b64_json" : "aW1hZ2U${index}" }`);
-  const usage = '{"input_tokens":9,"output_tokens":16,"total_tokens":25,"input_tokens_details":{"text_tokens":4,"image_tokens":5}}';
+  const usage =
+    '{"input_tokens":9,"output_tokens":16,"total_tokens":25,"input_tokens_details":{"text_tokens":4,"image_tokens":5}}';
   return `{"created":1764000000,\n "data":[${data.join(' , ')}], "background":"opaque", "usage":${usage}}`;
 }
 
@@ -46,7 +60,9 @@ describe('images', () => {
 
   before(async () => {
     upstream = await startFakeUpstream(answer);
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }) });
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS }),
+    });
   });
 
   after(async () => {
@@ -54,11 +70,20 @@ describe('images', () => {
     await upstream?.close();
   });
 
-  const send = (operation: keyof typeof PATHS, body: string | Buffer, key: string = KEYS.acme): Promise<ContractAnswer> =>
+  const send = (
+    operation: keyof typeof PATHS,
+    body: string | Buffer,
+    key: string = KEYS.acme,
+  ): Promise<ContractAnswer> =>
     callRoute(tollgate.url + PATHS[operation], { key, body, headers: typeof body === 'string' ? {} : FORM_TYPE });
 
   /** What was relayed both ways, and that the id in the header is that of the settled generation. */
-  async function assertServed(operation: keyof typeof PATHS, answered: ContractAnswer, sent: string | Buffer, images: number): Promise<void> {
+  async function assertServed(
+    operation: keyof typeof PATHS,
+    answered: ContractAnswer,
+    sent: string | Buffer,
+    images: number,
+  ): Promise<void> {
     assert.deepEqual([answered.status, answered.body], [200, replyWith(images)]);
     const request = upstream.requests.at(-1);
     assert.deepEqual([request?.method, request?.path], ['POST', PATHS[operation]]);
@@ -99,12 +124,22 @@ describe('images', () => {
     ];
     for (const fields of FIELDS) {
       test(`sends ${fields === '' ? 'model and prompt' : fields} as written`, async () => {
-        await assertServed('generations', await send('generations', jsonOf('sim/image', fields)), jsonOf('image', fields), 1);
+        await assertServed(
+          'generations',
+          await send('generations', jsonOf('sim/image', fields)),
+          jsonOf('image', fields),
+          1,
+        );
       });
     }
 
     test('is JSON and no form', async () => {
-      assertRefused(await refusing(() => send('generations', formOf('sim/image', []))), 415, 'unsupported_media_type', null);
+      assertRefused(
+        await refusing(() => send('generations', formOf('sim/image', []))),
+        415,
+        'unsupported_media_type',
+        null,
+      );
     });
 
     test('has a model', async () => {
@@ -131,22 +166,37 @@ describe('images', () => {
     }
 
     test('JSON with image addresses, as real clients send it', async () => {
-      const fields = '"images":[{"image_url":"data:image/png;base64,AAAA"}, {"image_url":"https://example.test/a.png"}], "mask":{"image_url":"x"}';
+      const fields =
+        '"images":[{"image_url":"data:image/png;base64,AAAA"}, {"image_url":"https://example.test/a.png"}], "mask":{"image_url":"x"}';
       await assertServed('edits', await send('edits', jsonOf('sim/image', fields)), jsonOf('image', fields), 1);
     });
 
     test("input_fidelity is the provider's to refuse", async () => {
-      const answered = await send('edits', formOf('sim/image', [file('image', 'cat.png', PNG), text('input_fidelity', 'high')]));
+      const answered = await send(
+        'edits',
+        formOf('sim/image', [file('image', 'cat.png', PNG), text('input_fidelity', 'high')]),
+      );
       assert.deepEqual([answered.status, answered.body], [400, PROVIDER_ERROR]);
     });
 
     test('has a model that exists and is a text', async () => {
-      const form = (entries: readonly FormEntry[]) => refusing(() => send('edits', writeForm(BOUNDARY, [text('prompt', 'a cat'), ...entries])));
+      const form = (entries: readonly FormEntry[]) =>
+        refusing(() => send('edits', writeForm(BOUNDARY, [text('prompt', 'a cat'), ...entries])));
       assertRefused(await form([]), 400, 'missing_model', 'model');
       assertRefused(await form([text('model', 'no/such')]), 404, 'model_not_found', 'model');
       assertRefused(await form([text('model', 'sim/small')]), 400, 'api_not_supported', 'model');
-      assertRefused(await form([file('model', 'model.txt', Buffer.from('sim/image'))]), 400, 'model_not_a_string', 'model');
-      assertRefused(await refusing(() => send('edits', '{"prompt":"a cat","images":[]}')), 400, 'missing_model', 'model');
+      assertRefused(
+        await form([file('model', 'model.txt', Buffer.from('sim/image'))]),
+        400,
+        'model_not_a_string',
+        'model',
+      );
+      assertRefused(
+        await refusing(() => send('edits', '{"prompt":"a cat","images":[]}')),
+        400,
+        'missing_model',
+        'model',
+      );
     });
 
     test('is a form that can be read', async () => {
@@ -169,18 +219,33 @@ describe('images', () => {
     });
 
     test('null is one', async () => {
-      await assertServed('generations', await send('generations', jsonOf('sim/image', '"n":null')), jsonOf('image', '"n":null'), 1);
+      await assertServed(
+        'generations',
+        await send('generations', jsonOf('sim/image', '"n":null')),
+        jsonOf('image', '"n":null'),
+        1,
+      );
     });
 
     for (const n of ['0', '-1', '1.5', '"2"', 'true', '[1]', '1e1']) {
       test(`${n}: 400`, async () => {
-        assertRefused(await refusing(() => send('generations', jsonOf('sim/image', `"n":${n}`))), 400, 'invalid_field', 'n');
+        assertRefused(
+          await refusing(() => send('generations', jsonOf('sim/image', `"n":${n}`))),
+          400,
+          'invalid_field',
+          'n',
+        );
       });
     }
 
     for (const n of ['0', '-1', '1.5', 'two', '']) {
       test(`${JSON.stringify(n)} in a form: 400`, async () => {
-        assertRefused(await refusing(() => send('edits', formOf('sim/image', [text('n', n)]))), 400, 'invalid_field', 'n');
+        assertRefused(
+          await refusing(() => send('edits', formOf('sim/image', [text('n', n)]))),
+          400,
+          'invalid_field',
+          'n',
+        );
       });
     }
 
@@ -203,7 +268,9 @@ describe('images', () => {
 
   test('there are no variations', async () => {
     for (const body of [jsonOf('sim/image', ''), formOf('sim/image', [file('image', 'cat.png', PNG)])]) {
-      const answered = await refusing(() => callRoute(`${tollgate.url}/v1/images/variations`, { body, headers: typeof body === 'string' ? {} : FORM_TYPE }));
+      const answered = await refusing(() =>
+        callRoute(`${tollgate.url}/v1/images/variations`, { body, headers: typeof body === 'string' ? {} : FORM_TYPE }),
+      );
       assert.equal(answered.status, 404);
       assert.equal(answered.headers['x-should-retry'], 'false');
       assert.match(answered.body, /There is no endpoint at \\"\/v1\/images\/variations\\"/);

@@ -1,11 +1,12 @@
-// Spec 4.4: GET /v1/usage/limits/current, on a real Postgres: the ceilings that hold for the caller, and how they stand.
+// Spec 4.4: GET /v1/usage/limits/current, on a real Postgres: the ceilings that hold for the caller, and how they
+// stand.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { PrincipalLimit } from '../../src/domain/identity/principal.ts';
-import { takeLimitLease } from '../../src/storage/postgres/limit-leases.ts';
+import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
+import { takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { registerEpoch } from '../../src/storage/postgres/wallets.ts';
 import { type BillingFront, NOBODY, OWNER, startBillingFront } from '../support/billing-front.ts';
 import { type FundedOrganization, fundOrganization } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -33,13 +34,18 @@ describe('current usage limits', () => {
     server = await startTestPostgres();
     postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
     acme = await fundOrganization(postgres, 0n);
-    const { rows } = await postgres.query<{ id: string }>(`INSERT INTO users (email) VALUES ('a@acme.test') RETURNING id`);
+    const { rows } = await postgres.query<{ id: string }>(
+      `INSERT INTO users (email) VALUES ('a@acme.test') RETURNING id`,
+    );
     const userId = rows[0]?.id ?? '';
     limits.push(
       await limit({ scope: 'organization', kind: 'requests_per_minute', amount: 600n }),
       await limit({ scope: 'organization', kind: 'budget', window: 'month', amount: 100_500_000_000_000n }),
       await limit({ scope: 'organization', kind: 'concurrent_requests', amount: 5n }),
-      await limit({ scope: 'user', setBy: 'organization', kind: 'tokens_per_minute', amount: 1_000n, model: 'sim/small' }, userId),
+      await limit(
+        { scope: 'user', setBy: 'organization', kind: 'tokens_per_minute', amount: 1_000n, model: 'sim/small' },
+        userId,
+      ),
     );
     const ofAcme = { ...acme, billed: true, userId };
     front = await startBillingFront(postgres, {
@@ -55,7 +61,8 @@ describe('current usage limits', () => {
     await server?.stop();
   });
 
-  const current = async (as: string) => (await front.call(as, 'GET', '/v1/usage/limits/current')).data as unknown as Readonly<Record<string, unknown>>[];
+  const current = async (as: string) =>
+    (await front.call(as, 'GET', '/v1/usage/limits/current')).data as unknown as Readonly<Record<string, unknown>>[];
 
   test('a key is told of every ceiling that holds for it: numbers, money as decimal strings, when a budget starts anew', async () => {
     const found = await current('key');
@@ -124,6 +131,8 @@ describe('current usage limits', () => {
       'organization requests_per_minute',
       'user tokens_per_minute',
     ]);
-    assert.deepEqual((await front.call('nowhere', 'GET', '/v1/usage/limits/current')).body, { error: 'authorization scope required' });
+    assert.deepEqual((await front.call('nowhere', 'GET', '/v1/usage/limits/current')).body, {
+      error: 'authorization scope required',
+    });
   });
 });

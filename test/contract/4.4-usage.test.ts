@@ -1,9 +1,10 @@
-// Spec 4.4, DESIGN 6: the usage summary, its days and the recorded requests, over real facts: shapes, parameters right and wrong, pages, CSV.
+// Spec 4.4, DESIGN 6: the usage summary, its days and the recorded requests, over real facts: shapes, parameters right
+// and wrong, pages, CSV.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import type { TerminalRecord } from '../../src/domain/executions/execution-record.ts';
+import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { NOBODY, OWNER } from '../support/billing-front.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
@@ -27,19 +28,35 @@ const PRINCIPALS = {
 
 /** Newest first. */
 const RECORDS: readonly TerminalRecord[] = [
-  record({ apiKeyId: annsKey, userId: ann, admittedAtMs: NOW - HOUR_MS, tags: ['ci', 'nightly'], clientRequestId: '=1+1' }),
+  record({
+    apiKeyId: annsKey,
+    userId: ann,
+    admittedAtMs: NOW - HOUR_MS,
+    tags: ['ci', 'nightly'],
+    clientRequestId: '=1+1',
+  }),
   record({ apiKeyId: annsOther, userId: ann, admittedAtMs: NOW - DAY_MS, model: 'sim/large', provider: 'elsewhere' }),
   record({ apiKeyId: bobsKey, userId: bob, admittedAtMs: NOW - DAY_MS - HOUR_MS }),
   record({ apiKeyId: nobodysKey, admittedAtMs: NOW - 2 * DAY_MS }),
   record(
     { apiKeyId: annsKey, userId: ann, admittedAtMs: NOW - 3 * DAY_MS },
-    { status: 500, outcome: 'provider_failed', errorCode: 'server_error', usage: null, usageSource: null, ratedCost: null },
+    {
+      status: 500,
+      outcome: 'provider_failed',
+      errorCode: 'server_error',
+      usage: null,
+      usageSource: null,
+      ratedCost: null,
+    },
   ),
   record({ apiKeyId: annsKey, userId: ann, admittedAtMs: NOW - 40 * DAY_MS }),
 ];
 const ANNS = RECORDS.filter(({ userId }) => userId === ann);
 
-function record(start: Parameters<typeof executionStart>[0], end: Parameters<typeof terminalRecord>[1] = {}): TerminalRecord {
+function record(
+  start: Parameters<typeof executionStart>[0],
+  end: Parameters<typeof terminalRecord>[1] = {},
+): TerminalRecord {
   return terminalRecord(executionStart({ organizationId, model: 'sim/small', provider: 'sim', ...start }), end);
 }
 
@@ -49,7 +66,11 @@ let front: ReportsFront;
 before(async () => {
   clickhouse = await openTestClickHouse();
   await insertFacts(clickhouse.client, RECORDS.map(factOf), 'all');
-  front = await startReportsFront({ principals: PRINCIPALS, clickhouse: () => clickhouse.client, clock: { nowMs: () => NOW, monotonicMs: () => 0 } });
+  front = await startReportsFront({
+    principals: PRINCIPALS,
+    clickhouse: () => clickhouse.client,
+    clock: { nowMs: () => NOW, monotonicMs: () => 0 },
+  });
 });
 after(async () => {
   await front?.stop();
@@ -91,7 +112,10 @@ describe('GET /v1/usage/me', () => {
     assert.deepEqual(await data('annAtHome', '/v1/usage/me'), await data('ann', '/v1/usage/me'));
     assert.equal((await data('bob', '/v1/usage/me'))['requests'], 1);
     assert.deepEqual(await idsAt('nobody', '/v1/usage/me/requests'), ids([RECORDS[3] as TerminalRecord]));
-    assert.deepEqual(await idsAt('ann', `/v1/usage/me/requests?api_key_id=${annsOther}`), ids([RECORDS[1] as TerminalRecord]));
+    assert.deepEqual(
+      await idsAt('ann', `/v1/usage/me/requests?api_key_id=${annsOther}`),
+      ids([RECORDS[1] as TerminalRecord]),
+    );
   });
 
   test('says of nothing that it is nothing', async () => {
@@ -102,7 +126,12 @@ describe('GET /v1/usage/me', () => {
   });
 
   test('without a credential, a permission or an active organization is refused in the gateway envelope', async () => {
-    for (const path of ['/v1/usage/me', '/v1/usage/me/requests', '/v1/usage/me/daily', '/v1/usage/me/analytics/routing']) {
+    for (const path of [
+      '/v1/usage/me',
+      '/v1/usage/me/requests',
+      '/v1/usage/me/daily',
+      '/v1/usage/me/analytics/routing',
+    ]) {
       const unknown = await front.get('no-such-credential', path);
       assert.deepEqual([unknown.status, unknown.body.toString()], [401, '{"error":"unauthorized"}']);
       const nowhere = await front.get('nowhere', path);
@@ -231,7 +260,10 @@ describe('GET /v1/usage/me/requests', () => {
       ['/v1/usage/me/requests', { accept: 'text/csv' }],
     ] as const) {
       const answer = await front.get('ann', path, headers);
-      assert.deepEqual([answer.status, answer.headers['content-type'], answer.complete], [200, 'text/csv; charset=utf-8', true]);
+      assert.deepEqual(
+        [answer.status, answer.headers['content-type'], answer.complete],
+        [200, 'text/csv; charset=utf-8', true],
+      );
       assert.equal(answer.headers['content-disposition'], 'attachment; filename="requests-2026-10-22_2026-11-20.csv"');
       const [head = '', ...lines] = answer.body.toString().trimEnd().split('\r\n');
       assert.ok(head.startsWith('id,created_at,model,'), head);
@@ -241,7 +273,11 @@ describe('GET /v1/usage/me/requests', () => {
       );
       assert.ok(lines[0]?.includes(",'=1+1,"), lines[0]);
     }
-    assert.match((await front.get('ann', '/v1/usage/me/requests?format=json', { accept: 'text/csv' })).headers['content-type'] ?? '', /json/);
+    assert.match(
+      (await front.get('ann', '/v1/usage/me/requests?format=json', { accept: 'text/csv' })).headers['content-type'] ??
+        '',
+      /json/,
+    );
   });
 
   test('the summary and the days as CSV', async () => {
@@ -256,7 +292,8 @@ describe('GET /v1/usage/me/requests', () => {
 });
 
 describe('parameters that mean nothing are refused by name', () => {
-  const MOMENT = 'it must be a date, such as 2026-01-31, or a date and time with a time zone, such as 2026-01-31T12:00:00Z';
+  const MOMENT =
+    'it must be a date, such as 2026-01-31, or a date and time with a time zone, such as 2026-01-31T12:00:00Z';
   const ZONE = 'it must be the name of a time zone, such as Europe/Berlin';
   for (const [query, reason] of [
     ['start_date=yesterday', MOMENT],
@@ -288,7 +325,13 @@ describe('parameters that mean nothing are refused by name', () => {
     ['format=csv&limit=5', 'CSV is the whole listing and has no pages'],
   ] as const) {
     test(query, async () => {
-      const named = reason.includes('start_date') ? 'end_date' : reason.includes('92') ? 'start_date' : reason.includes('CSV') ? 'limit' : query.split('=')[0];
+      const named = reason.includes('start_date')
+        ? 'end_date'
+        : reason.includes('92')
+          ? 'start_date'
+          : reason.includes('CSV')
+            ? 'limit'
+            : query.split('=')[0];
       assert.equal(await refusal(`/v1/usage/me/requests?${query}`), `The field "${named}" is not valid: ${reason}.`);
     });
   }

@@ -1,12 +1,13 @@
-// Spec 4.5: GET /v1/generation waits as long as it is asked to for the charge to be final, asks rarely meanwhile, and no longer than its client.
+// Spec 4.5: GET /v1/generation waits as long as it is asked to for the charge to be final, asks rarely meanwhile, and
+// no longer than its client.
 
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import type { GenerationLookup } from '../../src/control-plane/executions/get-generation.ts';
-import type { Generation } from '../../src/domain/executions/generation.ts';
 import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
+import type { Generation } from '../../src/records/generation.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { type BillingFront, NOBODY, startBillingFront } from '../support/billing-front.ts';
 import { waitFor } from '../support/waiting.ts';
@@ -43,7 +44,11 @@ describe('GET /v1/generation?wait=', () => {
   };
 
   before(async () => {
-    front = await startBillingFront({} as Postgres, { key: { ...NOBODY, organizationId: '00000000-0000-4000-8000-000000000001' } }, lookup);
+    front = await startBillingFront(
+      {} as Postgres,
+      { key: { ...NOBODY, organizationId: '00000000-0000-4000-8000-000000000001' } },
+      lookup,
+    );
   });
   after(() => front?.stop());
   beforeEach(() => {
@@ -51,7 +56,8 @@ describe('GET /v1/generation?wait=', () => {
     draining = false;
   });
 
-  const ask = (id: string, wait?: string) => front.call('key', 'GET', `/v1/generation?id=${id}${wait === undefined ? '' : `&wait=${wait}`}`);
+  const ask = (id: string, wait?: string) =>
+    front.call('key', 'GET', `/v1/generation?id=${id}${wait === undefined ? '' : `&wait=${wait}`}`);
 
   test('answers as soon as the charge is final', async () => {
     const id = nextOldId();

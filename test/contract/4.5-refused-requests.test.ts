@@ -1,4 +1,5 @@
-// Spec 4.4, 4.5: a request that was refused after its caller and model were known is found by its id and shown in listings, and counts in no total.
+// Spec 4.4, 4.5: a request that was refused after its caller and model were known is found by its id and shown in
+// listings, and counts in no total.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -14,7 +15,7 @@ import { waitFor } from '../support/waiting.ts';
 type Json = Record<string, unknown>;
 
 const TAG = 'refused-here';
-/** As many as an organization has recorded at once (metering/refused-requests.ts). */
+/** As many as an organization has recorded at once (src/generation/execution/refused-requests.ts). */
 const RECORDED_AT_ONCE = 300;
 
 describe('refused requests', () => {
@@ -28,7 +29,10 @@ describe('refused requests', () => {
       { slug: 'poor', credit: '0' },
       { slug: 'many', credit: '0' },
     ];
-    tollgate = await startTollgate({ configurationYaml: limitedConfiguration(upstream.url, organizations), gatewayProcesses: 1 });
+    tollgate = await startTollgate({
+      configurationYaml: limitedConfiguration(upstream.url, organizations),
+      gatewayProcesses: 1,
+    });
   });
   after(async () => {
     await tollgate?.stop();
@@ -42,12 +46,19 @@ describe('refused requests', () => {
       'x-client-request-id': clientRequestId,
       'x-service-tag': TAG,
     };
-    const body = JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content: 'hi' }], max_tokens: 10, ...fields });
+    const body = JSON.stringify({
+      model: 'sim/small',
+      messages: [{ role: 'user', content: 'hi' }],
+      max_tokens: 10,
+      ...fields,
+    });
     return httpCall(`${tollgate.url}/v1/chat/completions`, { headers, body });
   }
 
   async function get(slug: string, path: string): Promise<Json> {
-    const answer = await httpCall(`${tollgate.url}${path}`, { headers: { authorization: `Bearer ${limitedKey(slug)}` } });
+    const answer = await httpCall(`${tollgate.url}${path}`, {
+      headers: { authorization: `Bearer ${limitedKey(slug)}` },
+    });
     assert.equal(answer.status, 200, answer.body.toString());
     return JSON.parse(answer.body.toString()) as Json;
   }
@@ -65,7 +76,14 @@ describe('refused requests', () => {
     assert.match(String(id), /^[0-9a-f-]{36}$/);
     const record = await settledGeneration(tollgate.url, limitedKey('broke'), String(id));
     assert.deepEqual(
-      [record.model, record.billingStatus, record.totalCost, record.ratedCost, record.authorizedAmount, record.tokensPrompt],
+      [
+        record.model,
+        record.billingStatus,
+        record.totalCost,
+        record.ratedCost,
+        record.authorizedAmount,
+        record.tokensPrompt,
+      ],
       ['sim/small', 'not_billed', null, null, null, null],
     );
     const { data } = await get('broke', `/v1/generations?client_request_id=${label}`);
@@ -73,7 +91,9 @@ describe('refused requests', () => {
       (data as Json[]).map((one) => one['id']),
       [id],
     );
-    const foreign = await httpCall(`${tollgate.url}/v1/generation?id=${String(id)}`, { headers: { authorization: `Bearer ${limitedKey('poor')}` } });
+    const foreign = await httpCall(`${tollgate.url}/v1/generation?id=${String(id)}`, {
+      headers: { authorization: `Bearer ${limitedKey('poor')}` },
+    });
     assert.equal(foreign.status, 404);
   });
 
@@ -99,7 +119,14 @@ describe('refused requests', () => {
       ids,
     );
     assert.deepEqual(
-      entries.map(({ status, model, requested_model, provider, cost, tags }) => [status, model, requested_model, provider, cost, tags]),
+      entries.map(({ status, model, requested_model, provider, cost, tags }) => [
+        status,
+        model,
+        requested_model,
+        provider,
+        cost,
+        tags,
+      ]),
       wanted.map(([, status, , model]) => [status, model, model, null, null, [TAG]]),
     );
     assert.deepEqual(
@@ -117,7 +144,9 @@ describe('refused requests', () => {
   test('who is refused without end fills no disk: only so many are recorded, the rest is counted', async () => {
     // More than the organization may have recorded again while they are sent.
     const more = 700;
-    const answers = await Promise.all(Array.from({ length: RECORDED_AT_ONCE + more }, () => ask('many', { model: 'sim/absent' })));
+    const answers = await Promise.all(
+      Array.from({ length: RECORDED_AT_ONCE + more }, () => ask('many', { model: 'sim/absent' })),
+    );
     assert.ok(answers.every(({ status }) => status === 404));
     const recorded = answers.filter(({ headers }) => headers['x-service-execution-id'] !== undefined).length;
     assert.ok(recorded >= RECORDED_AT_ONCE && recorded < RECORDED_AT_ONCE + more, String(recorded));

@@ -19,7 +19,12 @@ const WEST = provider('west');
 const ROUTED = '00000000-0000-4000-8000-000000000001';
 const CREATED_AT_MS = Date.UTC(2026, 4, 1, 12, 30);
 const NO_PRICE: Price = { version: '1', input: null, cachedInput: null, cacheWrite: null, output: null, image: null };
-const TEXT_PRICE: Price = { ...NO_PRICE, input: picoUsd(1_250_000n), cachedInput: picoUsd(125_000n), output: picoUsd(10_000_000n) };
+const TEXT_PRICE: Price = {
+  ...NO_PRICE,
+  input: picoUsd(1_250_000n),
+  cachedInput: picoUsd(125_000n),
+  output: picoUsd(10_000_000n),
+};
 
 const TEXT = model('acme/text', {
   aliases: ['acme/text[1m]'],
@@ -27,20 +32,44 @@ const TEXT = model('acme/text', {
   maxOutputTokens: 128_000,
   servedBy: [
     { provider: EAST, providerModel: 'text-2026', apis: ['chat_completions', 'responses'], price: TEXT_PRICE },
-    { provider: WEST, providerModel: 'text', apis: ['messages'], price: { ...TEXT_PRICE, output: picoUsd(11_000_000n) } },
+    {
+      provider: WEST,
+      providerModel: 'text',
+      apis: ['messages'],
+      price: { ...TEXT_PRICE, output: picoUsd(11_000_000n) },
+    },
   ],
 });
 const IMAGE = model('acme/image', {
   kind: 'image',
-  servedBy: [{ provider: EAST, providerModel: 'image', apis: ['images'], price: { ...NO_PRICE, image: picoUsd(40_000_000_000n) } }],
+  servedBy: [
+    {
+      provider: EAST,
+      providerModel: 'image',
+      apis: ['images'],
+      price: { ...NO_PRICE, image: picoUsd(40_000_000_000n) },
+    },
+  ],
 });
 const JUDGE = model('acme/judge-latest', {
   kind: 'evaluation',
-  servedBy: [{ provider: WEST, providerModel: 'judge', apis: ['systemone'], price: { ...NO_PRICE, input: picoUsd(42_000n), output: picoUsd(5n) } }],
+  servedBy: [
+    {
+      provider: WEST,
+      providerModel: 'judge',
+      apis: ['systemone'],
+      price: { ...NO_PRICE, input: picoUsd(42_000n), output: picoUsd(5n) },
+    },
+  ],
 });
-const UNPRICED = model('acme/unpriced', { servedBy: [{ provider: WEST, providerModel: 'free', apis: ['messages'], price: null }] });
+const UNPRICED = model('acme/unpriced', {
+  servedBy: [{ provider: WEST, providerModel: 'free', apis: ['messages'], price: null }],
+});
 const SMALL = model('acme/small', { contextLength: 8_000, maxOutputTokens: 200_000, servedBy: TEXT.servedBy });
-const RETIRED = model('acme/retired', { active: false, servedBy: [{ provider: provider('gone'), providerModel: 'old', apis: ['messages'], price: null }] });
+const RETIRED = model('acme/retired', {
+  active: false,
+  servedBy: [{ provider: provider('gone'), providerModel: 'old', apis: ['messages'], price: null }],
+});
 
 interface Entry {
   readonly id: string;
@@ -60,11 +89,19 @@ describe('the model catalog', () => {
   const schemas = loadOpenapiSchemas();
 
   before(async () => {
-    const [models, providers] = [listModels(() => catalog, virtualModelOf('Service')), listModelProviders(() => catalog)];
+    const [models, providers] = [
+      listModels(() => catalog, virtualModelOf('Service')),
+      listModelProviders(() => catalog),
+    ];
     const caller = () => ({ allowedModels, organizationId: ROUTED }) as ScopedPrincipal;
     front = await startHttpFront([
       { method: 'GET', path: '/v1/models', envelope: 'platform', handle: (exchange) => models(exchange, caller()) },
-      { method: 'GET', path: '/v1/models/providers', envelope: 'platform', handle: (exchange) => providers(exchange, caller()) },
+      {
+        method: 'GET',
+        path: '/v1/models/providers',
+        envelope: 'platform',
+        handle: (exchange) => providers(exchange, caller()),
+      },
     ]);
   });
 
@@ -117,7 +154,7 @@ describe('the model catalog', () => {
     });
   });
 
-  test('says whose streams are asked for usage: the offer itself, and the model where that offer comes first for chat', async () => {
+  test('says whose streams are asked for usage: the deployment itself, and the model where that deployment comes first for chat', async () => {
     const [chat, messages] = TEXT.servedBy as [ServedBy, ServedBy];
     const asking: ServedBy = { ...chat, provider: WEST, streamUsage: 'request' };
     const listed = async (servedBy: readonly ServedBy[], headers = {}): Promise<unknown[]> => {
@@ -127,7 +164,11 @@ describe('the model catalog', () => {
     assert.deepEqual(await listed([asking, chat]), ['request']);
     assert.deepEqual(await listed([messages, asking]), ['request']);
     assert.deepEqual(await listed([chat, asking]), [undefined]);
-    assert.deepEqual(await listed([chat, asking, messages], { 'x-provider-data': 'true' }), [undefined, 'request', undefined]);
+    assert.deepEqual(await listed([chat, asking, messages], { 'x-provider-data': 'true' }), [
+      undefined,
+      'request',
+      undefined,
+    ]);
   });
 
   test('prices images each, and the output of evaluation models at nothing', async () => {
@@ -152,7 +193,11 @@ describe('the model catalog', () => {
         ['acme/judge-latest', undefined, 'west', ['systemone']],
       ],
     );
-    assert.deepEqual(data[2]?.['pricing'], { currency: 'USD', input: '1.25', cached_input: '0.125', output: '11' }, 'of this provider');
+    assert.deepEqual(
+      data[2]?.['pricing'],
+      { currency: 'USD', input: '1.25', cached_input: '0.125', output: '11' },
+      'of this provider',
+    );
     assert.deepEqual(await list('/v1/models', { 'X-PROVIDER-DATA': 'false' }), await list('/v1/models'));
   });
 
@@ -185,12 +230,17 @@ describe('the model catalog', () => {
   });
 
   test('lists the virtual model last where requests are routed, as large as the smallest candidate', async () => {
-    const candidates = (...ids: string[]) => ({ tiers: ids.map((id) => ({ name: id, models: [{ id }] })) }) as unknown as RoutingPolicy;
+    const candidates = (...ids: string[]) =>
+      ({ tiers: ids.map((id) => ({ name: id, models: [{ id }] })) }) as unknown as RoutingPolicy;
     const routing: RoutingTable = {
       policies: new Map([['default', candidates(TEXT.aliases[0] ?? '', SMALL.id, UNPRICED.id, RETIRED.id, 'gone')]]),
       policyOf: new Map([[ROUTED, 'default']]),
     };
-    catalog = { ...catalogOf(TEXT, SMALL, IMAGE, UNPRICED, RETIRED), byName: new Map([TEXT, SMALL, UNPRICED].flatMap(namesOf)), routing };
+    catalog = {
+      ...catalogOf(TEXT, SMALL, IMAGE, UNPRICED, RETIRED),
+      byName: new Map([TEXT, SMALL, UNPRICED].flatMap(namesOf)),
+      routing,
+    };
     const [merged, separate] = [await list('/v1/models'), await list('/v1/models', { 'x-provider-data': 'true' })];
     assert.deepEqual(merged.data.at(-1), {
       id: 'service/auto',
@@ -235,10 +285,15 @@ describe('the model catalog', () => {
     assert.deepEqual((await list('/v1/models/providers')).data, [{ id: 'east', models: ['acme/image'] }]);
   });
 
-  test("fits OpenAI's own description, in both forms", { skip: schemas === null && 'the description is not there' }, async () => {
+  test("fits OpenAI's own description, in both forms", {
+    skip: schemas === null && 'the description is not there',
+  }, async () => {
     catalog = catalogOf(TEXT, IMAGE, JUDGE, UNPRICED);
     for (const separate of ['false', 'true']) {
-      assert.deepEqual(schemas?.problems('ListModelsResponse', await list('/v1/models', { 'x-provider-data': separate })), []);
+      assert.deepEqual(
+        schemas?.problems('ListModelsResponse', await list('/v1/models', { 'x-provider-data': separate })),
+        [],
+      );
     }
   });
 });

@@ -1,17 +1,24 @@
-// Spec 4.8: credit and deposits of the caller's payer, on a real Postgres: money as decimal strings, each deposit once, wallets apart, freezing.
+// Spec 4.8: credit and deposits of the caller's payer, on a real Postgres: money as decimal strings, each deposit once,
+// wallets apart, freezing.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
-import { deposit } from '../../src/storage/postgres/credits.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
-
+import { deposit } from '../../src/storage/postgres/ledger/credits.ts';
+import { recallFrozen } from '../../src/storage/postgres/ledger/payer-wallets.ts';
+import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createListener } from '../../src/storage/postgres/listen.ts';
-import { recallFrozen } from '../../src/storage/postgres/payer-wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { registerEpoch, takeLease } from '../../src/storage/postgres/wallets.ts';
-import { type BillingAnswer, type BillingFront, NOBODY, OWNER, PLATFORM, startBillingFront } from '../support/billing-front.ts';
+import {
+  type BillingAnswer,
+  type BillingFront,
+  NOBODY,
+  OWNER,
+  PLATFORM,
+  startBillingFront,
+} from '../support/billing-front.ts';
 import { type FundedOrganization, fundOrganization } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { waitFor } from '../support/waiting.ts';
@@ -33,13 +40,18 @@ describe('billing', () => {
     postgres = createPostgres({ url, log: silentLog });
     acme = await fundOrganization(postgres, 25n * USD + 1n);
     other = await fundOrganization(postgres, 5n * USD);
-    const { rows } = await postgres.query<{ id: string }>(`INSERT INTO users (email) VALUES ('member@acme.test') RETURNING id`);
+    const { rows } = await postgres.query<{ id: string }>(
+      `INSERT INTO users (email) VALUES ('member@acme.test') RETURNING id`,
+    );
     memberId = rows[0]?.id ?? '';
-    await postgres.query(`INSERT INTO memberships (organization_id, user_id, role) VALUES ($1, $2, 'member')`, [acme.organizationId, memberId]);
-    const { rows: wallets } = await postgres.query<{ id: string }>('INSERT INTO wallets (organization_id, user_id) VALUES ($1, $2) RETURNING id', [
+    await postgres.query(`INSERT INTO memberships (organization_id, user_id, role) VALUES ($1, $2, 'member')`, [
       acme.organizationId,
       memberId,
     ]);
+    const { rows: wallets } = await postgres.query<{ id: string }>(
+      'INSERT INTO wallets (organization_id, user_id) VALUES ($1, $2) RETURNING id',
+      [acme.organizationId, memberId],
+    );
     const ofAcme = { ...NOBODY, ...acme, billed: true };
     front = await startBillingFront(postgres, {
       acme: ofAcme,
@@ -57,7 +69,12 @@ describe('billing', () => {
     await server?.stop();
   });
 
-  const order = (fields: object = {}) => ({ amount: '10.50', reference: 'invoice 1', organization_id: acme.organizationId, ...fields });
+  const order = (fields: object = {}) => ({
+    amount: '10.50',
+    reference: 'invoice 1',
+    organization_id: acme.organizationId,
+    ...fields,
+  });
 
   test('GET /v1/billing/credits: what the payer has, exact, of it what gateways have borrowed', async () => {
     assert.deepEqual((await front.call('acme', 'GET', '/v1/billing/credits')).body, {
@@ -76,17 +93,27 @@ describe('billing', () => {
   });
 
   test('an organization that is not billed has no credit to show: null, not zero', async () => {
-    assert.deepEqual((await front.call('free', 'GET', '/v1/billing/credits')).data, { currency: 'USD', balance: null, held: null, available: null });
+    assert.deepEqual((await front.call('free', 'GET', '/v1/billing/credits')).data, {
+      currency: 'USD',
+      balance: null,
+      held: null,
+      available: null,
+    });
     assert.deepEqual((await front.call('free', 'GET', '/v1/billing/deposits')).body, { data: [], next_cursor: null });
   });
 
   test('POST /v1/billing/deposits: once for each reference; with another amount 409', async () => {
     const first = await front.call('platform', 'POST', '/v1/billing/deposits', order());
     assert.equal(first.status, 201, first.text);
-    assert.deepEqual([first.data['amount'], first.data['currency'], first.data['reference']], ['10.5', 'USD', 'invoice 1']);
+    assert.deepEqual(
+      [first.data['amount'], first.data['currency'], first.data['reference']],
+      ['10.5', 'USD', 'invoice 1'],
+    );
     const balance = (await front.call('acme', 'GET', '/v1/billing/credits')).data['balance'];
     assert.equal(balance, '35.500000000001');
-    const repeated = await Promise.all(Array.from({ length: 8 }, () => front.call('platform', 'POST', '/v1/billing/deposits', order())));
+    const repeated = await Promise.all(
+      Array.from({ length: 8 }, () => front.call('platform', 'POST', '/v1/billing/deposits', order())),
+    );
     for (const one of repeated) assert.deepEqual(one.data, first.data);
     const conflicting = await front.call('platform', 'POST', '/v1/billing/deposits', order({ amount: '10.51' }));
     assert.equal(conflicting.status, 409);
@@ -95,7 +122,9 @@ describe('billing', () => {
     const entries = await listAudit(postgres, { organizationId: acme.organizationId });
     assert.ok(!isRefused(entries));
     assert.deepEqual(
-      entries.items.filter(({ action }) => action === 'wallet.deposit').map(({ target, after: made }) => [target, made]),
+      entries.items
+        .filter(({ action }) => action === 'wallet.deposit')
+        .map(({ target, after: made }) => [target, made]),
       [
         [
           { kind: 'wallet', id: acme.walletId },
@@ -106,21 +135,34 @@ describe('billing', () => {
   });
 
   test('the same reference in another wallet is another deposit, also in a member’s own, which is made when it is needed', async () => {
-    const theirs = await front.call('platform', 'POST', '/v1/billing/deposits', order({ organization_id: other.organizationId }));
+    const theirs = await front.call(
+      'platform',
+      'POST',
+      '/v1/billing/deposits',
+      order({ organization_id: other.organizationId }),
+    );
     assert.equal(theirs.status, 201);
     assert.equal((await front.call('other', 'GET', '/v1/billing/credits')).data['balance'], '15.5');
     const own = await front.call('platform', 'POST', '/v1/billing/deposits', order({ user_id: memberId }));
     assert.equal(own.status, 201);
     assert.equal((await front.call('member', 'GET', '/v1/billing/credits')).data['balance'], '10.5');
     // Not a member there.
-    const foreign = await front.call('platform', 'POST', '/v1/billing/deposits', order({ user_id: memberId, organization_id: other.organizationId }));
+    const foreign = await front.call(
+      'platform',
+      'POST',
+      '/v1/billing/deposits',
+      order({ user_id: memberId, organization_id: other.organizationId }),
+    );
     assert.equal(foreign.status, 404);
   });
 
   test('the active organization is meant where none is named; without either the scope is not resolved', async () => {
     const named = await front.call('working', 'POST', '/v1/billing/deposits', { amount: '1', reference: 'no name' });
     assert.equal(named.status, 201);
-    const unresolved = await front.call('platform', 'POST', '/v1/billing/deposits', { amount: '1', reference: 'no name' });
+    const unresolved = await front.call('platform', 'POST', '/v1/billing/deposits', {
+      amount: '1',
+      reference: 'no name',
+    });
     assert.deepEqual([unresolved.status, unresolved.body], [400, { error: 'authorization scope required' }]);
   });
 
@@ -132,7 +174,20 @@ describe('billing', () => {
   });
 
   test('amounts that are no exact dollars above 0 are refused by field', async () => {
-    for (const amount of ['0', '0.00', '-1', '1e3', '', ' 1', '1,5', '0.0000000000001', 'NaN', 10, null, '9'.repeat(40)]) {
+    for (const amount of [
+      '0',
+      '0.00',
+      '-1',
+      '1e3',
+      '',
+      ' 1',
+      '1,5',
+      '0.0000000000001',
+      'NaN',
+      10,
+      null,
+      '9'.repeat(40),
+    ]) {
       const refused = await front.call('platform', 'POST', '/v1/billing/deposits', order({ amount, reference: 'odd' }));
       assert.equal(refused.status, 400, String(amount));
       assert.match(String(refused.body['error']), /amount/);
@@ -147,16 +202,29 @@ describe('billing', () => {
     const paying = await startBillingFront(postgres, { payer: { ...NOBODY, ...payer, billed: true } });
     try {
       for (let index = 1; index <= 7; index++) {
-        await deposit(postgres, { walletId: payer.walletId, amount: picoUsd(BigInt(index) * USD), reference: `invoice:${index}` });
+        await deposit(postgres, {
+          walletId: payer.walletId,
+          amount: picoUsd(BigInt(index) * USD),
+          reference: `invoice:${index}`,
+        });
         await deposit(postgres, { walletId: other.walletId, amount: picoUsd(USD), reference: `noise ${index}` });
       }
       const seen: unknown[] = [];
       let cursor: string | null = null;
       let pages = 0;
       do {
-        const page: BillingAnswer = await paying.call('payer', 'GET', `/v1/billing/deposits?limit=3${cursor === null ? '' : `&cursor=${cursor}`}`);
+        const page: BillingAnswer = await paying.call(
+          'payer',
+          'GET',
+          `/v1/billing/deposits?limit=3${cursor === null ? '' : `&cursor=${cursor}`}`,
+        );
         assert.equal(page.status, 200, page.text);
-        seen.push(...(page.data as unknown as { amount: string; reference: string }[]).map(({ amount, reference }) => [amount, reference]));
+        seen.push(
+          ...(page.data as unknown as { amount: string; reference: string }[]).map(({ amount, reference }) => [
+            amount,
+            reference,
+          ]),
+        );
         cursor = page.body['next_cursor'] as string | null;
         pages += 1;
         // What comes meanwhile does not shift the pages.
@@ -167,7 +235,8 @@ describe('billing', () => {
         [7, 6, 5, 4, 3, 2, 1].map((index) => [String(index), `invoice:${index}`]),
       );
       assert.equal(pages, 3);
-      for (const strange of ['x', 'MQ', 'ZDA']) assert.equal((await paying.call('payer', 'GET', `/v1/billing/deposits?cursor=${strange}`)).status, 400);
+      for (const strange of ['x', 'MQ', 'ZDA'])
+        assert.equal((await paying.call('payer', 'GET', `/v1/billing/deposits?cursor=${strange}`)).status, 400);
     } finally {
       await paying.stop();
     }
@@ -194,7 +263,11 @@ describe('billing', () => {
       (ids) => ids.includes(acme.walletId),
     );
     await listener.close();
-    const listed = (await front.call('platform', 'GET', wallets)).data as unknown as { id: string; user_id: string | null; frozen: boolean }[];
+    const listed = (await front.call('platform', 'GET', wallets)).data as unknown as {
+      id: string;
+      user_id: string | null;
+      frozen: boolean;
+    }[];
     assert.deepEqual(
       listed.map(({ user_id, frozen: isFrozen }) => [user_id, isFrozen]),
       [
@@ -204,8 +277,14 @@ describe('billing', () => {
     );
     const epoch = await registerEpoch(postgres, { machine: 'test', pid: 2, kind: 'gateway' });
     const wish = { epoch, walletId: acme.walletId, amount: 1n, minimum: 1n };
-    assert.deepEqual(await takeLease(postgres, wish).then(({ granted, frozen: isFrozen }) => [granted, isFrozen]), [0n, true]);
-    assert.equal((await front.call('platform', 'PATCH', `${wallets}/${acme.walletId}`, { frozen: false })).data['frozen'], false);
+    assert.deepEqual(await takeLease(postgres, wish).then(({ granted, frozen: isFrozen }) => [granted, isFrozen]), [
+      0n,
+      true,
+    ]);
+    assert.equal(
+      (await front.call('platform', 'PATCH', `${wallets}/${acme.walletId}`, { frozen: false })).data['frozen'],
+      false,
+    );
     assert.equal((await takeLease(postgres, wish)).granted, 1n);
     const entries = await listAudit(postgres, { organizationId: acme.organizationId });
     assert.ok(!isRefused(entries));

@@ -1,10 +1,16 @@
-// Spec 4.9 and 2.6 over HTTP: every field of a typed question with values of the right and of the wrong type, the limits of options and levels, both
-// forms of the alias, the provider's own answer, and which models are served here. The endpoint's errors are in 7.5.
+// Spec 4.9 and 2.6 over HTTP: every field of a typed question with values of the right and of the wrong type, the
+// limits of options and levels, both forms of the alias, the provider's own answer, and which models are served here.
+// The endpoint's errors are in 7.5.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { type FakeUpstream, type ReceivedRequest, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
+import {
+  type FakeUpstream,
+  type ReceivedRequest,
+  type ScriptedReply,
+  startFakeUpstream,
+} from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { CONTRACT_MODELS, type ContractAnswer, callRoute } from '../support/generation-routes.ts';
@@ -32,11 +38,14 @@ const recordings: readonly Recording[] = (() => {
   if (path === null) return [];
   const lines = readFileSync(path, 'utf8').split('\n');
   const all = lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Recording);
-  return all.filter(({ kind, status }) => kind === 'exchange' || (kind === 'error' && status !== 401 && status !== 403));
+  return all.filter(
+    ({ kind, status }) => kind === 'exchange' || (kind === 'error' && status !== 401 && status !== 403),
+  );
 })();
 
 const question = (fields: object, state: unknown = 'A state.') => ({ state, questions: { q: fields } });
-const options = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`option ${index}`, null]));
+const options = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`option ${index}`, null]));
 const levels = (count: number) => Array.from({ length: count }, (_, index) => `level ${index}`);
 
 const PASSES: Readonly<Record<string, object>> = {
@@ -50,7 +59,10 @@ const PASSES: Readonly<Record<string, object>> = {
   'choice of 255 options': question({ type: 'choice', criteria: options(255) }),
   'score of 2 levels': question({ type: 'score', criteria: levels(2) }),
   'score of 10 levels': question({ type: 'score', criteria: levels(10) }),
-  'ids of the caller’s choice': { state: 's', questions: { model: { type: 'noul' }, 'ünd ☃': { type: 'noul' }, usage: { type: 'noul' } } },
+  'ids of the caller’s choice': {
+    state: 's',
+    questions: { model: { type: 'noul' }, 'ünd ☃': { type: 'noul' }, usage: { type: 'noul' } },
+  },
   // What is missing is the provider's to name, with its 422 (7.5).
   'choice without criteria': question({ type: 'choice' }),
   'no questions': { state: 's' },
@@ -101,7 +113,9 @@ describe('typed questions', () => {
   function answer({ body }: ReceivedRequest): ScriptedReply {
     const index = /recording (\d+)/.exec(body.toString('utf8'))?.[1];
     const recording = recordings[Number(index)];
-    return recording === undefined ? { body: REPLY } : { status: recording.status, body: JSON.stringify(recording.response, null, 1) };
+    return recording === undefined
+      ? { body: REPLY }
+      : { status: recording.status, body: JSON.stringify(recording.response, null, 1) };
   }
 
   const send = (model: string, fields: object, path = PATH): Promise<ContractAnswer> =>
@@ -128,7 +142,9 @@ describe('typed questions', () => {
       const answered = await send('sim/judge', fields);
       assert.equal(answered.status, 400, answered.body);
       const { detail } = JSON.parse(answered.body) as { detail: { message: string } };
-      assert.deepEqual(JSON.parse(answered.body), { detail: { error_type: 'invalid_request_error', message: detail.message } });
+      assert.deepEqual(JSON.parse(answered.body), {
+        detail: { error_type: 'invalid_request_error', message: detail.message },
+      });
       assert.ok(detail.message.startsWith(`The field ${JSON.stringify(path)} is not valid: `), detail.message);
       assert.equal(upstream.requests.length, callsBefore, 'no provider was asked');
     });
@@ -140,10 +156,17 @@ describe('typed questions', () => {
       const answered = await send(alias, fields);
       assert.deepEqual([answered.status, answered.body], [200, REPLY]);
       assertReached(fields, 'judge-at-the-provider');
-      const record = await settledGeneration(tollgate.url, KEYS.acme, String(answered.headers['x-service-execution-id']));
+      const record = await settledGeneration(
+        tollgate.url,
+        KEYS.acme,
+        String(answered.headers['x-service-execution-id']),
+      );
       assert.equal(record.model, ALIASED);
       // Spec 8: output tokens are free.
-      assert.deepEqual([record.tokensPrompt, record.tokensCompletion, record.totalCost], ['392', '65', decimalOfPico(392n * INPUT_PICO)]);
+      assert.deepEqual(
+        [record.tokensPrompt, record.tokensCompletion, record.totalCost],
+        ['392', '65', decimalOfPico(392n * INPUT_PICO)],
+      );
     });
   }
 

@@ -1,4 +1,5 @@
-// Spec 5 and 7.6 on every control-plane route of the table: who is let in, in which words the others are refused, and what becomes of strange input.
+// Spec 5 and 7.6 on every control-plane route of the table: who is let in, in which words the others are refused, and
+// what becomes of strange input.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
@@ -7,12 +8,12 @@ import { ChangeMeter } from '../../src/control-plane/change-meter.ts';
 import type { IdentityStore } from '../../src/control-plane/identity/identity-store.ts';
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
 import type { PreviewOrder } from '../../src/control-plane/routing/preview.ts';
-import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
+import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
-import { createRoutes } from '../../src/routes.ts';
+import { createRoutes } from '../../src/routes/routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type HttpFront, startHttpFront } from '../support/http-front.ts';
 import { nameOf } from '../support/route-table.ts';
@@ -102,11 +103,24 @@ describe('control-plane routes', () => {
   });
 
   /** Calls a route with every path parameter filled in. */
-  function call(route: DescribedRoute, options: { as?: string; headers?: Record<string, string>; id?: string; query?: string; body?: string | Buffer } = {}) {
+  function call(
+    route: DescribedRoute,
+    options: {
+      as?: string;
+      headers?: Record<string, string>;
+      id?: string;
+      query?: string;
+      body?: string | Buffer;
+    } = {},
+  ) {
     const path = route.path.replace(/:\w+/g, options.id ?? OTHER_ID);
     const authorization = options.as === undefined ? {} : { authorization: `Bearer ${options.as}` };
     const content = options.body === undefined ? {} : { body: options.body };
-    return httpCall(`${front.url}${path}${options.query ?? ''}`, { method: route.method, headers: { ...authorization, ...options.headers }, ...content });
+    return httpCall(`${front.url}${path}${options.query ?? ''}`, {
+      method: route.method,
+      headers: { ...authorization, ...options.headers },
+      ...content,
+    });
   }
 
   function assertGateway(reply: HttpAnswer, status: number, error: string, where: string): void {
@@ -118,7 +132,12 @@ describe('control-plane routes', () => {
   for (const route of controlRoutes) {
     const name = nameOf(route);
     test(`${name} lets nobody in without a good credential`, async () => {
-      for (const headers of [{}, { authorization: 'Basic b3duZXI6' }, { authorization: 'Bearer ' }, { authorization: 'owner' }]) {
+      for (const headers of [
+        {},
+        { authorization: 'Basic b3duZXI6' },
+        { authorization: 'Bearer ' },
+        { authorization: 'owner' },
+      ]) {
         assertGateway(await call(route, { headers }), 401, 'authentication required', name);
       }
       for (const as of ['unknown', 'owne', 'ownerowner', 'Owner', 'expired', 'x'.repeat(257)])
@@ -132,15 +151,18 @@ describe('control-plane routes', () => {
       if (route.scope === 'organization' || route.scope === 'team' || route.scope === 'member') {
         assertGateway(await call(route, { as: 'nowhere' }), 400, 'authorization scope required', name);
       }
-      if (route.scope === 'platform') assertGateway(await call(route, { as: 'nowhere' }), 403, 'permission denied', name);
+      if (route.scope === 'platform')
+        assertGateway(await call(route, { as: 'nowhere' }), 403, 'permission denied', name);
       if (route.permission === 'org.admin') {
-        for (const as of ['member', 'key', 'teamMember', 'teamOwner']) assertGateway(await call(route, { as }), 403, 'permission denied', `${name} as ${as}`);
+        for (const as of ['member', 'key', 'teamMember', 'teamOwner'])
+          assertGateway(await call(route, { as }), 403, 'permission denied', `${name} as ${as}`);
       }
       if (route.scope === 'platform') assertGateway(await call(route, { as: 'owner' }), 403, 'permission denied', name);
       if (route.scope === 'person' || route.scope === 'member') {
         assertGateway(await call(route, { as: 'key' }), 403, 'permission denied', name);
       }
-      if (route.scope === 'team') assertGateway(await call(route, { as: 'teamMember', id: OWN_TEAM }), 403, 'permission denied', name);
+      if (route.scope === 'team')
+        assertGateway(await call(route, { as: 'teamMember', id: OWN_TEAM }), 403, 'permission denied', name);
       assert.deepEqual(asked, []);
       if (route.scope === 'team') {
         const reply = await call(route, { as: 'teamOwner', id: OWN_TEAM });
@@ -157,7 +179,15 @@ describe('control-plane routes', () => {
       assert.equal(absent.status, 404);
       assert.equal(asked.length, 1);
       const takesNames = route.path.includes('Name');
-      for (const id of ['x', `${OTHER_ID}0`, '%00', "'%20OR%201=1--", '%ff%fe', '..%2f..', OTHER_ID.toUpperCase().replace('B', 'G')]) {
+      for (const id of [
+        'x',
+        `${OTHER_ID}0`,
+        '%00',
+        "'%20OR%201=1--",
+        '%ff%fe',
+        '..%2f..',
+        OTHER_ID.toUpperCase().replace('B', 'G'),
+      ]) {
         const reply = await call(route, { as, id, ...body });
         assert.deepEqual([reply.status, reply.body.toString()], [404, absent.body.toString()], id);
       }
@@ -192,14 +222,19 @@ describe('control-plane routes', () => {
 
     test(`${nameOf(route)} stores strange text as it is or refuses it by field, and never faults`, async () => {
       const example = exampleOf(route);
-      // A request to preview is read as bytes, and what is no request has no model: how strange ones are read has its own tests.
+      // A request to preview is read as bytes, and what is no request has no model: how strange ones are read has its
+      // own tests.
       for (const field of Object.keys(propertiesOf(route)).filter((name) => name !== 'body')) {
         for (const text of STRANGE_TEXTS) {
           asked.length = 0;
           const reply = await call(route, { as, body: JSON.stringify({ ...example, [field]: text }) });
           assert.ok(reply.status === 400 || reply.status === 404, `${field}: ${reply.status}`);
           if (reply.status === 400) {
-            assert.match((JSON.parse(reply.body.toString()) as { error: string }).error, new RegExp(field), `${field}: ${JSON.stringify(text).slice(0, 50)}`);
+            assert.match(
+              (JSON.parse(reply.body.toString()) as { error: string }).error,
+              new RegExp(field),
+              `${field}: ${JSON.stringify(text).slice(0, 50)}`,
+            );
             assert.deepEqual(asked, []);
           } else {
             assert.ok(toJson(asked).includes(JSON.stringify(text).slice(1, -1)), `${field} was not kept verbatim`);
@@ -210,7 +245,9 @@ describe('control-plane routes', () => {
   }
 
   test('query and header fields: strange text is refused by field or ignored, and never faults', async () => {
-    const route = identityRoutes.find(({ path, method }) => path === '/v1/admin/active-org/keys' && method === 'GET') as DescribedRoute;
+    const route = identityRoutes.find(
+      ({ path, method }) => path === '/v1/admin/active-org/keys' && method === 'GET',
+    ) as DescribedRoute;
     for (const query of [
       '?limit=0',
       '?limit=1e9',
@@ -226,10 +263,19 @@ describe('control-plane routes', () => {
       assert.equal(reply.status, 400, query);
       assert.match(reply.body.toString(), /limit|cursor|team_id/);
     }
-    for (const query of ['?', '?x=%00', '?%ff=%ff', `?${'a'.repeat(4_000)}`, "?limit=5&x=';DROP TABLE users--".replaceAll(' ', '%20')]) {
+    for (const query of [
+      '?',
+      '?x=%00',
+      '?%ff=%ff',
+      `?${'a'.repeat(4_000)}`,
+      "?limit=5&x=';DROP TABLE users--".replaceAll(' ', '%20'),
+    ]) {
       assert.equal((await call(route, { as: 'owner', query })).status, 404, query);
     }
-    const reply = await call(route, { as: 'owner', headers: { 'x-strange': "'; DROP TABLE users--\u00ff", cookie: 'a=b' } });
+    const reply = await call(route, {
+      as: 'owner',
+      headers: { 'x-strange': "'; DROP TABLE users--\u00ff", cookie: 'a=b' },
+    });
     assert.equal(reply.status, 404);
   });
 
@@ -278,7 +324,9 @@ const STRANGE_TEXTS = [
 ];
 
 function propertiesOf(route: DescribedRoute): Readonly<Record<string, Record<string, unknown>>> {
-  const schema = z.toJSONSchema(route.description.body as z.ZodType, { io: 'input' }) as { properties?: Record<string, Record<string, unknown>> };
+  const schema = z.toJSONSchema(route.description.body as z.ZodType, { io: 'input' }) as {
+    properties?: Record<string, Record<string, unknown>>;
+  };
   return schema.properties ?? {};
 }
 
@@ -310,7 +358,10 @@ function exampleOf(route: DescribedRoute): Readonly<Record<string, unknown>> {
     tiers: [{ name: 'only', description: 'everything', models: [{ id: 'sim/small' }] }],
     fallback_tier: 'only',
   };
-  const schema = z.toJSONSchema(route.description.body as z.ZodType, { io: 'input' }) as { required?: readonly string[]; properties?: object };
+  const schema = z.toJSONSchema(route.description.body as z.ZodType, { io: 'input' }) as {
+    required?: readonly string[];
+    properties?: object;
+  };
   const { required = [], properties = {} } = schema;
   // A platform administrator has no active organization to mean.
   const fields = [...required, ...Object.keys(properties).filter((field) => field === 'organization_id')];

@@ -1,4 +1,5 @@
-// Spec 7.1: `code` is an opaque identifier, `error` a summary, `message` optional detail, `request_id` present when there is one.
+// Spec 7.1: `code` is an opaque identifier, `error` a summary, `message` optional detail, `request_id` present when
+// there is one.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,10 +16,14 @@ interface PlatformBody {
 }
 
 function render(refusal: Refusal, requestId: string | null): PlatformBody {
-  return JSON.parse(renderRefusal(refusal, 'platform', { requestId, publicUrl: 'https://gate.test' }).body) as PlatformBody;
+  return JSON.parse(
+    renderRefusal(refusal, 'platform', { requestId, publicUrl: 'https://gate.test' }).body,
+  ) as PlatformBody;
 }
 
-const ON_PLATFORM_ROUTES = EVERY_REFUSAL.filter(({ kind }) => REFUSAL_RULES[kind].family === 'request' || REFUSAL_RULES[kind].family === 'service');
+const ON_PLATFORM_ROUTES = EVERY_REFUSAL.filter(
+  ({ kind }) => REFUSAL_RULES[kind].family === 'request' || REFUSAL_RULES[kind].family === 'service',
+);
 
 test('has these fields and no others', () => {
   assert.deepEqual(render({ kind: 'not_found' }, 'req-1'), {
@@ -28,7 +33,10 @@ test('has these fields and no others', () => {
     request_id: 'req-1',
   });
   assert.deepEqual(Object.keys(render({ kind: 'not_found' }, null)), ['code', 'error', 'message']);
-  assert.deepEqual(Object.keys(render({ kind: 'invalid_field', field: 'limit', reason: 'it must be a number' }, null)), ['code', 'error']);
+  assert.deepEqual(
+    Object.keys(render({ kind: 'invalid_field', field: 'limit', reason: 'it must be a number' }, null)),
+    ['code', 'error'],
+  );
 });
 
 test('code is the same for a kind every time, another for another kind, and names nothing', () => {
@@ -45,7 +53,10 @@ test('code is the same for a kind every time, another for another kind, and name
 });
 
 test('but for the one code that the spec publishes (spec 7.8)', () => {
-  const rendered = renderRefusal({ kind: 'owner_floor' }, 'platform', { requestId: null, publicUrl: 'https://gate.test' });
+  const rendered = renderRefusal({ kind: 'owner_floor' }, 'platform', {
+    requestId: null,
+    publicUrl: 'https://gate.test',
+  });
   assert.equal(rendered.status, 409);
   assert.equal((JSON.parse(rendered.body) as PlatformBody).code, 'owner_floor');
 });

@@ -23,8 +23,12 @@ const ROWS: readonly (readonly [number, string])[] = [
 for (const [status, type] of ROWS) test(`${status}: ${type}`, () => assert.equal(messagesErrorType(status), type));
 
 test('the body', () => {
-  const { body, status } = renderRefusal({ kind: 'unknown_model', model: 'no/such' }, 'messages', { requestId: null, publicUrl: 'https://gate.test' });
+  const { body, status } = renderRefusal({ kind: 'unknown_model', model: 'no/such' }, 'messages', {
+    requestId: null,
+    publicUrl: 'https://gate.test',
+  });
   assert.equal(status, 404);
-  const message = 'The model "no/such" does not exist or is not available to you. GET /v1/models lists the models you can use.';
+  const message =
+    'The model "no/such" does not exist or is not available to you. GET /v1/models lists the models you can use.';
   assert.deepEqual(JSON.parse(body), { type: 'error', error: { type: 'not_found_error', message } });
 });

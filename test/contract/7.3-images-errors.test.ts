@@ -1,13 +1,19 @@
-// Spec 7.3, images: the service's own errors (missing model, unknown model, unreadable n) are an error object with message, type and code.
-// Spec 8: n above 10 is 422 for billed organizations.
+// Spec 7.3, images: the service's own errors (missing model, unknown model, unreadable n) are an error object with
+// message, type and code. Spec 8: n above 10 is 422 for billed organizations.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { readImageBodyType, readImageBounds, readImageFormBounds, readImageFormModel, refuseImageForm } from '../../src/data-plane/dialects/images.ts';
-import { scanMultipart } from '../../src/data-plane/dialects/multipart-scan.ts';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
+import {
+  readImageBodyType,
+  readImageBounds,
+  readImageFormBounds,
+  readImageFormModel,
+  refuseImageForm,
+} from '../../src/generation/dialects/images.ts';
+import { scanMultipart } from '../../src/generation/request/multipart-scan.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { type FormEntry, writeForm } from '../support/multipart-forms.ts';
 
 const CONTEXT = { requestId: 'req-1', publicUrl: 'https://gate.test' };
@@ -40,7 +46,13 @@ const ROWS: readonly (readonly [string, Refusal | null, number, string, string |
   ['a model that is a file', refusalOfForm([{ ...MODEL, filename: 'm.txt' }]), 400, 'model_not_a_string', 'model'],
   ['a model that comes twice', refusalOfForm([MODEL, MODEL]), 400, 'duplicate_key', 'model'],
   ['an unknown model', { kind: 'unknown_model', model: 'no/such' }, 404, 'model_not_found', 'model'],
-  ['a text model', { kind: 'api_not_supported', model: 'openai/gpt', api: 'images' }, 400, 'api_not_supported', 'model'],
+  [
+    'a text model',
+    { kind: 'api_not_supported', model: 'openai/gpt', api: 'images' },
+    400,
+    'api_not_supported',
+    'model',
+  ],
   ['n as text', refusalOfJson({ n: '2' }), 400, 'invalid_field', 'n'],
   ['n as a fraction', refusalOfJson({ n: 1.5 }), 400, 'invalid_field', 'n'],
   ['n of zero', refusalOfJson({ n: 0 }), 400, 'invalid_field', 'n'],
@@ -48,8 +60,20 @@ const ROWS: readonly (readonly [string, Refusal | null, number, string, string |
   ['an empty n in a form', refusalOfForm([MODEL, asText('')]), 400, 'invalid_field', 'n'],
   ['stream as text', refusalOfJson({ stream: 'yes' }), 400, 'invalid_field', 'stream'],
   ['a form without a boundary', refusalOfForm([MODEL], 'multipart/form-data'), 400, 'invalid_form', null],
-  ['a form with another boundary', refusalOfForm([MODEL], 'multipart/form-data; boundary=c'), 400, 'invalid_form', null],
-  ['a generation as a form', readImageBodyType('multipart/form-data; boundary=b', 'generations') as Refusal, 415, 'unsupported_media_type', null],
+  [
+    'a form with another boundary',
+    refusalOfForm([MODEL], 'multipart/form-data; boundary=c'),
+    400,
+    'invalid_form',
+    null,
+  ],
+  [
+    'a generation as a form',
+    readImageBodyType('multipart/form-data; boundary=b', 'generations') as Refusal,
+    415,
+    'unsupported_media_type',
+    null,
+  ],
 ];
 
 describe('the service’s own errors on an images route', () => {
@@ -60,7 +84,9 @@ describe('the service’s own errors on an images route', () => {
       assert.equal(rendered.status, status);
       const { error } = JSON.parse(rendered.body) as { error: { message: string } };
       assert.ok(error.message.length > 10);
-      assert.deepEqual(JSON.parse(rendered.body), { error: { message: error.message, type: 'invalid_request_error', code, param } });
+      assert.deepEqual(JSON.parse(rendered.body), {
+        error: { message: error.message, type: 'invalid_request_error', code, param },
+      });
       assert.equal(Object.fromEntries(rendered.headers)['x-should-retry'], 'false');
     });
   }
@@ -71,7 +97,8 @@ test('n above 10 is 422 for billed organizations, in both forms of request and o
     assert.ok(refusal !== null);
     const flat = renderRefusal(refusal, 'openai', CONTEXT);
     assert.equal(flat.status, 422);
-    const message = 'At most 10 images can be billed in one request. Set "n" to a whole number within the limits of the model.';
+    const message =
+      'At most 10 images can be billed in one request. Set "n" to a whole number within the limits of the model.';
     const billing = {
       code: 'not_safely_billable',
       retryable: false,
@@ -81,6 +108,9 @@ test('n above 10 is 422 for billed organizations, in both forms of request and o
     assert.deepEqual(JSON.parse(flat.body), { error: 'not_safely_billable', message, billing });
     const dialect = renderRefusal(refusal, 'openai', { ...CONTEXT, admissionForm: 'dialect' });
     assert.equal(dialect.status, 422);
-    assert.deepEqual(JSON.parse(dialect.body), { error: { message, type: 'billing_error', code: 'not_safely_billable', param: 'n' }, billing });
+    assert.deepEqual(JSON.parse(dialect.body), {
+      error: { message, type: 'billing_error', code: 'not_safely_billable', param: 'n' },
+      billing,
+    });
   }
 });

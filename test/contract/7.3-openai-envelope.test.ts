@@ -16,10 +16,22 @@ const ROWS: readonly (readonly [Refusal, number, string, string, string | null])
   [{ kind: 'duplicate_key', key: 'stream' }, 400, 'invalid_request_error', 'duplicate_key', 'stream'],
   [{ kind: 'missing_model' }, 400, 'invalid_request_error', 'missing_model', 'model'],
   [{ kind: 'model_not_a_string' }, 400, 'invalid_request_error', 'model_not_a_string', 'model'],
-  [{ kind: 'invalid_field', field: 'max_tokens', reason: 'it must be a whole number' }, 400, 'invalid_request_error', 'invalid_field', 'max_tokens'],
+  [
+    { kind: 'invalid_field', field: 'max_tokens', reason: 'it must be a whole number' },
+    400,
+    'invalid_request_error',
+    'invalid_field',
+    'max_tokens',
+  ],
   [{ kind: 'repeated_header', name: 'host' }, 400, 'invalid_request_error', 'repeated_header', null],
   [{ kind: 'unsendable_header', name: 'user-agent' }, 400, 'invalid_request_error', 'unsendable_header', null],
-  [{ kind: 'api_not_supported', model: 'm', api: 'messages' }, 400, 'invalid_request_error', 'api_not_supported', 'model'],
+  [
+    { kind: 'api_not_supported', model: 'm', api: 'messages' },
+    400,
+    'invalid_request_error',
+    'api_not_supported',
+    'model',
+  ],
   [{ kind: 'unknown_model', model: 'no/such' }, 404, 'invalid_request_error', 'model_not_found', 'model'],
   [{ kind: 'unknown_path', path: '/v2' }, 404, 'invalid_request_error', 'unknown_path', null],
   [{ kind: 'not_found' }, 404, 'invalid_request_error', 'not_found', null],
@@ -55,6 +67,17 @@ describe('a refusal on an OpenAI-style route', () => {
 test('error.type follows the status', () => {
   const types = [400, 401, 402, 403, 404, 409, 413, 422, 426, 429, 500, 501, 502, 503, 529].map(openaiErrorType);
   const invalid = 'invalid_request_error';
-  const expected = [invalid, 'authentication_error', invalid, 'permission_error', invalid, invalid, invalid, invalid, invalid, 'rate_limit_error'];
+  const expected = [
+    invalid,
+    'authentication_error',
+    invalid,
+    'permission_error',
+    invalid,
+    invalid,
+    invalid,
+    invalid,
+    invalid,
+    'rate_limit_error',
+  ];
   assert.deepEqual(types, [...expected, ...Array<string>(5).fill('server_error')]);
 });

@@ -1,5 +1,5 @@
-// What the gateway itself says in OpenAI's dialect fits OpenAI's own description of it: every refusal that a route of that dialect can make.
-// The models list is checked against it in 4.6-model-catalog.test.ts.
+// What the gateway itself says in OpenAI's dialect fits OpenAI's own description of it: every refusal that a route of
+// that dialect can make. The models list is checked against it in 4.6-model-catalog.test.ts.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -15,13 +15,19 @@ describe('refusals in the OpenAI-style envelope', { skip: schemas === null && 't
   for (const refusal of EVERY_REFUSAL.filter(({ kind }) => REFUSAL_RULES[kind].family !== 'gateway')) {
     test(refusal.kind, () => {
       for (const envelope of ['chat', 'openai'] as const) {
-        const { body } = renderRefusal(refusal, envelope, { requestId: null, publicUrl: 'https://gate.test', admissionForm: 'dialect' });
+        const { body } = renderRefusal(refusal, envelope, {
+          requestId: null,
+          publicUrl: 'https://gate.test',
+          admissionForm: 'dialect',
+        });
         assert.deepEqual(schemas?.problems('ErrorResponse', JSON.parse(body)), []);
       }
     });
   }
 
   test('the description does refuse what is not an error', () => {
-    assert.deepEqual(schemas?.problems('ErrorResponse', { error: 'insufficient_credit' }), ['$.error: string instead of object']);
+    assert.deepEqual(schemas?.problems('ErrorResponse', { error: 'insufficient_credit' }), [
+      '$.error: string instead of object',
+    ]);
   });
 });

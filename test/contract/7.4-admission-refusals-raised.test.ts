@@ -1,4 +1,5 @@
-// Spec 7.4: every admission refusal, raised by what causes it, by the real gateway: status, code in both forms, Retry-After, and that it consumed nothing.
+// Spec 7.4: every admission refusal, raised by what causes it, by the real gateway: status, code in both forms,
+// Retry-After, and that it consumed nothing.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -6,22 +7,37 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import type { FakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { ask } from '../support/identity-world.ts';
-import { type LimitedOrganization, limitedConfiguration, limitedKey, startExactProvider } from '../support/limited-organizations.ts';
+import {
+  type LimitedOrganization,
+  limitedConfiguration,
+  limitedKey,
+  startExactProvider,
+} from '../support/limited-organizations.ts';
 import { silentLog } from '../support/postgres.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
 import { waitFor } from '../support/waiting.ts';
 
 /** The first shows refusals flat, the others in their dialect. */
 const ROUTES = [
-  { path: '/v1/chat/completions', form: 'flat', limitField: 'max_tokens', fields: { messages: [{ role: 'user', content: 'hi' }] } },
+  {
+    path: '/v1/chat/completions',
+    form: 'flat',
+    limitField: 'max_tokens',
+    fields: { messages: [{ role: 'user', content: 'hi' }] },
+  },
   { path: '/v1/responses', form: 'openai', limitField: 'max_output_tokens', fields: { input: 'hi' } },
-  { path: '/v1/messages', form: 'messages', limitField: 'max_tokens', fields: { messages: [{ role: 'user', content: 'hi' }] } },
+  {
+    path: '/v1/messages',
+    form: 'messages',
+    limitField: 'max_tokens',
+    fields: { messages: [{ role: 'user', content: 'hi' }] },
+  },
 ] as const;
 type Route = (typeof ROUTES)[number];
 const CHAT = ROUTES[0];
@@ -39,7 +55,11 @@ const ORGANIZATIONS: readonly LimitedOrganization[] = [
   {
     slug: 'careful',
     credit: '0.0003',
-    limits: ['{ kind: requests_per_minute, limit: 3 }', '{ kind: concurrent_requests, limit: 1 }', '{ kind: budget, window: month, limit: "100" }'],
+    limits: [
+      '{ kind: requests_per_minute, limit: 3 }',
+      '{ kind: concurrent_requests, limit: 1 }',
+      '{ kind: budget, window: month, limit: "100" }',
+    ],
   },
 ];
 
@@ -70,7 +90,12 @@ describe('admission refusals as they are raised', () => {
     provider = await startExactProvider(() => gate);
     tollgate = await startTollgate({
       configurationYaml: limitedConfiguration(provider.url, ORGANIZATIONS),
-      env: { DATABASE_URL: postgres.url, MASTER_KEY: randomBytes(32).toString('base64'), ADMIN_TOKEN: adminToken, DIALECT_REFUSALS: 'responses,messages' },
+      env: {
+        DATABASE_URL: postgres.url,
+        MASTER_KEY: randomBytes(32).toString('base64'),
+        ADMIN_TOKEN: adminToken,
+        DIALECT_REFUSALS: 'responses,messages',
+      },
     });
   });
   after(async () => {
@@ -82,10 +107,17 @@ describe('admission refusals as they are raised', () => {
 
   function call(slug: string, route: Route, fields: object = { [route.limitField]: 10 }): Promise<HttpAnswer> {
     const headers = { authorization: `Bearer ${limitedKey(slug)}`, 'content-type': 'application/json' };
-    return httpCall(`${tollgate.url}${route.path}`, { headers, body: JSON.stringify({ model: 'sim/small', ...route.fields, ...fields }) });
+    return httpCall(`${tollgate.url}${route.path}`, {
+      headers,
+      body: JSON.stringify({ model: 'sim/small', ...route.fields, ...fields }),
+    });
   }
 
-  async function expectOnAllRoutes(slug: string, expected: Expected, fieldsOf?: (route: Route) => object): Promise<void> {
+  async function expectOnAllRoutes(
+    slug: string,
+    expected: Expected,
+    fieldsOf?: (route: Route) => object,
+  ): Promise<void> {
     for (const route of ROUTES) {
       const calls = provider.requests.length;
       assertRefusal(await call(slug, route, fieldsOf?.(route)), route, expected);
@@ -94,13 +126,26 @@ describe('admission refusals as they are raised', () => {
   }
 
   test('insufficient_credit', async () => {
-    await expectOnAllRoutes('broke', { status: 402, code: 'insufficient_credit', family: 'credit', retryable: false, retryAfter: null });
+    await expectOnAllRoutes('broke', {
+      status: 402,
+      code: 'insufficient_credit',
+      family: 'credit',
+      retryable: false,
+      retryAfter: null,
+    });
   });
 
   test('not_safely_billable', async () => {
     for (const route of ROUTES) {
       const answer = await call('rich', route, { model: 'sim/uncapped' });
-      assertRefusal(answer, route, { status: 422, code: 'not_safely_billable', family: 'credit', retryable: false, retryAfter: null, param: route.limitField });
+      assertRefusal(answer, route, {
+        status: 422,
+        code: 'not_safely_billable',
+        family: 'credit',
+        retryable: false,
+        retryAfter: null,
+        param: route.limitField,
+      });
     }
   });
 
@@ -109,7 +154,13 @@ describe('admission refusals as they are raised', () => {
     const id = await organizationId('frozen');
     await ask(tollgate.url, adminToken, 'PATCH', `/v1/admin/organizations/${id}`, { frozen: true });
     await waitForStatus('frozen', 403);
-    await expectOnAllRoutes('frozen', { status: 403, code: 'billing_frozen', family: 'credit', retryable: false, retryAfter: null });
+    await expectOnAllRoutes('frozen', {
+      status: 403,
+      code: 'billing_frozen',
+      family: 'credit',
+      retryable: false,
+      retryAfter: null,
+    });
     await ask(tollgate.url, adminToken, 'PATCH', `/v1/admin/organizations/${id}`, { frozen: false });
     await waitForStatus('frozen', 200);
   });
@@ -118,22 +169,52 @@ describe('admission refusals as they are raised', () => {
     const id = await organizationId('unready');
     const database = createPostgres({ url: postgres.url, log: silentLog, max: 1 });
     await database.query('ALTER TABLE ledger_entries DISABLE TRIGGER USER');
-    await database.query('DELETE FROM ledger_accounts WHERE wallet_id IN (SELECT id FROM wallets WHERE organization_id = $1)', [id]);
+    await database.query(
+      'DELETE FROM ledger_accounts WHERE wallet_id IN (SELECT id FROM wallets WHERE organization_id = $1)',
+      [id],
+    );
     await database.query('DELETE FROM wallets WHERE organization_id = $1', [id]);
     await database.query('ALTER TABLE ledger_entries ENABLE TRIGGER USER');
     await database.close();
-    await expectOnAllRoutes('unready', { status: 503, code: 'principal_provisioning', family: 'credit', retryable: true, retryAfter: [2, 2] });
+    await expectOnAllRoutes('unready', {
+      status: 503,
+      code: 'principal_provisioning',
+      family: 'credit',
+      retryable: true,
+      retryAfter: [2, 2],
+    });
   });
 
   test('usage_limit_exceeded, by the name of the budget and with the time at which it begins anew', async () => {
-    const result = { scope: 'organization', set_by: 'platform', kind: 'budget', window: 'hour', limit: '0.000001', model: null };
-    await expectOnAllRoutes('spent', { status: 429, code: 'usage_limit_exceeded', family: 'traffic', retryable: false, retryAfter: [1, 3_600], result });
+    const result = {
+      scope: 'organization',
+      set_by: 'platform',
+      kind: 'budget',
+      window: 'hour',
+      limit: '0.000001',
+      model: null,
+    };
+    await expectOnAllRoutes('spent', {
+      status: 429,
+      code: 'usage_limit_exceeded',
+      family: 'traffic',
+      retryable: false,
+      retryAfter: [1, 3_600],
+      result,
+    });
   });
 
   test('rate_limit', async () => {
     assert.equal((await call('hasty', CHAT)).status, 200);
     const result = { ...OF_ORGANIZATION, kind: 'requests_per_minute', limit: 1 };
-    await expectOnAllRoutes('hasty', { status: 429, code: 'rate_limit', family: 'traffic', retryable: true, retryAfter: [1, 62], result });
+    await expectOnAllRoutes('hasty', {
+      status: 429,
+      code: 'rate_limit',
+      family: 'traffic',
+      retryable: true,
+      retryAfter: [1, 62],
+      result,
+    });
   });
 
   test('concurrency_limit, while another request is open, and not afterwards', async () => {
@@ -149,7 +230,14 @@ describe('admission refusals as they are raised', () => {
       (count) => count > calls,
     );
     const result = { ...OF_ORGANIZATION, kind: 'concurrent_requests', limit: 1 };
-    await expectOnAllRoutes('busy', { status: 429, code: 'concurrency_limit', family: 'traffic', retryable: true, retryAfter: [1, 1], result });
+    await expectOnAllRoutes('busy', {
+      status: 429,
+      code: 'concurrency_limit',
+      family: 'traffic',
+      retryable: true,
+      retryAfter: [1, 1],
+      result,
+    });
     open();
     assert.equal((await first).status, 200);
     await waitForStatus('busy', 200);
@@ -173,7 +261,10 @@ describe('admission refusals as they are raised', () => {
 
   test('spec 7.5: traffic_token_bound_required for a body without questions, flat', async () => {
     const headers = { authorization: `Bearer ${limitedKey('roomy')}`, 'content-type': 'application/json' };
-    const answer = await httpCall(`${tollgate.url}/v1/systemone`, { headers, body: '{"model":"sim/judge","state":"s","questions":{}}' });
+    const answer = await httpCall(`${tollgate.url}/v1/systemone`, {
+      headers,
+      body: '{"model":"sim/judge","state":"s","questions":{}}',
+    });
     assert.equal(answer.status, 422);
     assert.equal((JSON.parse(answer.body.toString()) as { error: unknown }).error, 'traffic_token_bound_required');
   });
@@ -199,7 +290,11 @@ describe('admission refusals as they are raised', () => {
 
   test('counting tokens takes a request and a place, but neither tokens nor money', async () => {
     const headers = { authorization: `Bearer ${limitedKey('wordy')}`, 'content-type': 'application/json' };
-    const body = JSON.stringify({ model: 'sim/small', max_tokens: 100_000, messages: [{ role: 'user', content: 'x'.repeat(5_000) }] });
+    const body = JSON.stringify({
+      model: 'sim/small',
+      max_tokens: 100_000,
+      messages: [{ role: 'user', content: 'x'.repeat(5_000) }],
+    });
     assert.equal((await httpCall(`${tollgate.url}/v1/messages/count_tokens`, { headers, body })).status, 200);
     const limited = await httpCall(`${tollgate.url}/v1/messages/count_tokens`, {
       headers: { ...headers, authorization: `Bearer ${limitedKey('hasty')}` },
@@ -230,22 +325,43 @@ describe('admission refusals as they are raised', () => {
     assert.equal((await call('roomy', CHAT)).status, 200);
     process.kill(postgres.pid, 'SIGQUIT');
     await postgres.exited;
-    const money = { status: 503, code: 'billing_unavailable', family: 'credit', retryable: true, retryAfter: [2, 2] } as const;
+    const money = {
+      status: 503,
+      code: 'billing_unavailable',
+      family: 'credit',
+      retryable: true,
+      retryAfter: [2, 2],
+    } as const;
     await expectOnAllRoutes('rich', money, (route) => ({ [route.limitField]: 16_000 }));
     const result = { ...OF_ORGANIZATION, kind: 'tokens_per_minute', limit: 1_000_000 };
-    const capacity = { status: 503, code: 'traffic_capacity_unavailable', family: 'traffic', retryable: true, retryAfter: [2, 2], result } as const;
+    const capacity = {
+      status: 503,
+      code: 'traffic_capacity_unavailable',
+      family: 'traffic',
+      retryable: true,
+      retryAfter: [2, 2],
+      result,
+    } as const;
     await expectOnAllRoutes('roomy', capacity, (route) => ({ [route.limitField]: 100_000 }));
     assert.equal((await call('rich', CHAT)).status, 200, 'a lease that is warm serves on');
     postgres = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
     await waitFor(
       'requests to be served again',
-      async () => [(await call('rich', CHAT, { max_tokens: 16_000 })).status, (await call('roomy', CHAT, { max_tokens: 100_000 })).status],
+      async () => [
+        (await call('rich', CHAT, { max_tokens: 16_000 })).status,
+        (await call('roomy', CHAT, { max_tokens: 100_000 })).status,
+      ],
       (statuses) => statuses.every((status) => status === 200),
     );
   });
 
   async function organizationId(slug: string): Promise<string> {
-    const organizations = (await ask(tollgate.url, adminToken, 'GET', '/v1/admin/organizations')) as unknown as readonly { id: string; slug: string }[];
+    const organizations = (await ask(
+      tollgate.url,
+      adminToken,
+      'GET',
+      '/v1/admin/organizations',
+    )) as unknown as readonly { id: string; slug: string }[];
     return String(organizations.find((organization) => organization.slug === slug)?.id);
   }
 
@@ -263,7 +379,8 @@ function assertRefusal(answer: HttpAnswer, route: Route, expected: Expected): vo
   assert.equal(answer.status, expected.status, text);
   const body = JSON.parse(text) as Record<string, unknown> & { error: unknown; message?: unknown };
   assert.equal(codeOf(body, route), expected.code, text);
-  if (expected.param !== undefined && route.form === 'openai') assert.equal((body.error as { param: unknown }).param, expected.param);
+  if (expected.param !== undefined && route.form === 'openai')
+    assert.equal((body.error as { param: unknown }).param, expected.param);
   assertRetryAfter(answer, body, expected);
   if (expected.family === 'credit') {
     const { code, retryable } = body['billing'] as { code: string; retryable: boolean };
@@ -273,12 +390,17 @@ function assertRefusal(answer: HttpAnswer, route: Route, expected: Expected): vo
   assert.equal(body['retryable'], expected.retryable);
   const shown = { ...(body['result'] as Record<string, unknown> | undefined) };
   if (expected.result === undefined) return;
-  if (expected.code === 'usage_limit_exceeded') assert.match(shown['resets_at'] as string, /^\d{4}-\d\d-\d\dT\d\d:00:00\.000Z$/);
-  for (const [name, value] of Object.entries(expected.result)) assert.deepEqual(shown[name], value, `result.${name} in ${text}`);
+  if (expected.code === 'usage_limit_exceeded')
+    assert.match(shown['resets_at'] as string, /^\d{4}-\d\d-\d\dT\d\d:00:00\.000Z$/);
+  for (const [name, value] of Object.entries(expected.result))
+    assert.deepEqual(shown[name], value, `result.${name} in ${text}`);
 }
 
 /** The flat form has it as `error`, the dialects in the error object; the latter with the type that clients look at. */
-function codeOf(body: { readonly error: unknown; readonly message?: unknown; readonly type?: unknown }, { form }: Route): unknown {
+function codeOf(
+  body: { readonly error: unknown; readonly message?: unknown; readonly type?: unknown },
+  { form }: Route,
+): unknown {
   if (form === 'flat') {
     assert.equal(typeof body.message, 'string');
     return body.error;
@@ -289,13 +411,20 @@ function codeOf(body: { readonly error: unknown; readonly message?: unknown; rea
   return code;
 }
 
-function assertRetryAfter({ headers }: HttpAnswer, body: Readonly<Record<string, unknown>>, { family, retryAfter }: Expected): void {
+function assertRetryAfter(
+  { headers }: HttpAnswer,
+  body: Readonly<Record<string, unknown>>,
+  { family, retryAfter }: Expected,
+): void {
   if (retryAfter === null) {
     assert.equal(headers['retry-after'], undefined);
     assert.equal(headers['x-should-retry'], 'false');
     return;
   }
   const seconds = Number(headers['retry-after']);
-  assert.ok(Number.isInteger(seconds) && seconds >= retryAfter[0] && seconds <= retryAfter[1], `Retry-After: ${headers['retry-after']}`);
+  assert.ok(
+    Number.isInteger(seconds) && seconds >= retryAfter[0] && seconds <= retryAfter[1],
+    `Retry-After: ${headers['retry-after']}`,
+  );
   if (family === 'traffic') assert.equal(body['retry_after_seconds'], seconds);
 }

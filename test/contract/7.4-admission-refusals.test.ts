@@ -1,4 +1,5 @@
-// Spec 7.4: admission refusals, kind x route x form: status, where the code is, what stands at the top level. And an own provider key that cannot serve.
+// Spec 7.4: admission refusals, kind x route x form: status, where the code is, what stands at the top level. And an
+// own provider key that cannot serve.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -18,7 +19,10 @@ interface Row {
 const RESULT = { scope: 'organization', kind: 'budget', window: 'month', limit: '100.00', used: '100.00' };
 
 function credit(refusal: Refusal, status: number, retryable: boolean, retryAfter?: string): Row {
-  const urls = { balance_url: 'https://gate.test/v1/billing/credits', top_up_url: 'https://gate.test/v1/billing/deposits' };
+  const urls = {
+    balance_url: 'https://gate.test/v1/billing/credits',
+    top_up_url: 'https://gate.test/v1/billing/deposits',
+  };
   return {
     refusal,
     status,
@@ -98,7 +102,11 @@ function render(
   envelope: EnvelopeName,
   admissionForm?: 'flat' | 'dialect',
 ): { status: number; retryAfter: string | undefined; body: Record<string, unknown> } {
-  const context = { requestId: 'r', publicUrl: 'https://gate.test', ...(admissionForm === undefined ? {} : { admissionForm }) };
+  const context = {
+    requestId: 'r',
+    publicUrl: 'https://gate.test',
+    ...(admissionForm === undefined ? {} : { admissionForm }),
+  };
   const rendered = renderRefusal(refusal, envelope, context);
   const retryAfter = rendered.headers.find(([name]) => name === 'retry-after')?.[1];
   return { status: rendered.status, retryAfter, body: JSON.parse(rendered.body) as Record<string, unknown> };
@@ -139,10 +147,21 @@ for (const { refusal, status, openaiType, messagesType, fields, retryAfter } of 
   });
 }
 
-/** No admission refusal: it has one form, whatever the switch says. The table names no images and no systemone; those follow 7.3 and 7.2. */
+/**
+ * No admission refusal: it has one form, whatever the switch says. The table names no images and no systemone; those
+ * follow 7.3 and 7.2.
+ */
 const BYOK_ROWS: readonly (readonly [routes: string, envelope: EnvelopeName, body: (message: string) => object])[] = [
-  ['POST /v1/chat/completions', 'chat', (message) => ({ error: { message, type: 'byok_key_unavailable', code: 'byok_key_unavailable', param: null } })],
-  ['POST /v1/messages, /v1/messages/count_tokens', 'messages', (message) => ({ type: 'error', error: { type: 'byok_key_unavailable', message } })],
+  [
+    'POST /v1/chat/completions',
+    'chat',
+    (message) => ({ error: { message, type: 'byok_key_unavailable', code: 'byok_key_unavailable', param: null } }),
+  ],
+  [
+    'POST /v1/messages, /v1/messages/count_tokens',
+    'messages',
+    (message) => ({ type: 'error', error: { type: 'byok_key_unavailable', message } }),
+  ],
   [
     'POST /v1/responses, stored responses, images',
     'openai',

@@ -1,11 +1,18 @@
-// Spec 7.4 over HTTP: admission refusals, kind x route x form -> status line, headers and body, with the operator's switch off and on.
+// Spec 7.4 over HTTP: admission refusals, kind x route x form -> status line, headers and body, with the operator's
+// switch off and on.
 
 import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
-import { CONTRACT_MODELS, type ContractAnswer, callRoute, GENERATION_ROUTES, type GenerationRoute } from '../support/generation-routes.ts';
+import {
+  CONTRACT_MODELS,
+  type ContractAnswer,
+  callRoute,
+  GENERATION_ROUTES,
+  type GenerationRoute,
+} from '../support/generation-routes.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 
 type Form = 'flat' | 'dialect';
@@ -69,7 +76,8 @@ describe('admission refusals', () => {
       body: '{}',
     }));
     const configurationYaml = testConfiguration({ upstreamUrl: upstream.url, models: CONTRACT_MODELS });
-    const start = (form: Form, env: Record<string, string>) => startTollgate({ configurationYaml, env }).then((started) => installations.set(form, started));
+    const start = (form: Form, env: Record<string, string>) =>
+      startTollgate({ configurationYaml, env }).then((started) => installations.set(form, started));
     await Promise.all([start('flat', {}), start('dialect', { DIALECT_REFUSALS: 'all' })]);
     for (const tollgate of installations.values()) {
       for (const model of ['/v1/chat/completions', '/v1/images/generations', '/v1/systemone']) {
@@ -94,7 +102,10 @@ describe('admission refusals', () => {
         const body = row.body(route);
         if (body === null) continue;
         test(`${route.path}, ${row.code}, ${form}: ${row.status}`, async () => {
-          const answer = await callRoute(installations.get(form)?.url + route.path, { key: row.key, body: JSON.stringify(body) });
+          const answer = await callRoute(installations.get(form)?.url + route.path, {
+            key: row.key,
+            body: JSON.stringify(body),
+          });
           assertRefusal(route, row, route.switchName === null ? 'flat' : form, answer);
         });
       }
@@ -116,7 +127,9 @@ function assertRefusal(route: GenerationRoute, row: Row, form: Form, answer: Con
 function errorOf(route: GenerationRoute, { code, family, param }: Row, form: Form, message: string): object {
   if (form === 'flat') return { error: code, message };
   const type = family === 'credit' ? 'billing_error' : 'rate_limit_error';
-  return route.envelope === 'messages' ? { type: 'error', error: { type, message, code } } : { error: { message, type, code, param: param(route) } };
+  return route.envelope === 'messages'
+    ? { type: 'error', error: { type, message, code } }
+    : { error: { message, type, code, param: param(route) } };
 }
 
 /** Spec 7.4: the same in both forms. */
@@ -126,7 +139,14 @@ function topLevelOf({ code, family }: Row, answer: ContractAnswer): object {
     assert.equal(answer.headers['retry-after'], undefined);
     const origin = /"balance_url":"(.*?)\/v1\//.exec(answer.body)?.[1] ?? '';
     assert.match(origin, /^http:\/\/127\.0\.0\.1:\d+$/);
-    return { billing: { code, retryable: false, balance_url: `${origin}/v1/billing/credits`, top_up_url: `${origin}/v1/billing/deposits` } };
+    return {
+      billing: {
+        code,
+        retryable: false,
+        balance_url: `${origin}/v1/billing/credits`,
+        top_up_url: `${origin}/v1/billing/deposits`,
+      },
+    };
   }
   const seconds = Number(answer.headers['retry-after']);
   assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 300);

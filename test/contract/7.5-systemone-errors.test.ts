@@ -1,12 +1,13 @@
-// Spec 7.5: errors of /v1/systemone. The endpoint's own are `{detail: {error_type, message}}`; credit, budget and traffic refusals are flat.
+// Spec 7.5: errors of /v1/systemone. The endpoint's own are `{detail: {error_type, message}}`; credit, budget and
+// traffic refusals are flat.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { refuseWithoutQuestions } from '../../src/data-plane/dialects/systemone-request.ts';
 import { checkQuestions } from '../../src/domain/evaluation/check-questions.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
+import { refuseWithoutQuestions } from '../../src/generation/dialects/systemone-request.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 
 const CONTEXT = { requestId: 'req-1', publicUrl: 'https://gate.test' };
 
@@ -60,7 +61,10 @@ describe('the handler’s own errors', () => {
   });
 });
 
-const CREDIT = { balance_url: 'https://gate.test/v1/billing/credits', top_up_url: 'https://gate.test/v1/billing/deposits' };
+const CREDIT = {
+  balance_url: 'https://gate.test/v1/billing/credits',
+  top_up_url: 'https://gate.test/v1/billing/deposits',
+};
 const ADMISSION_ROWS: readonly (readonly [Refusal, number, object])[] = [
   [{ kind: 'insufficient_credit' }, 402, { billing: { code: 'insufficient_credit', retryable: false, ...CREDIT } }],
   [{ kind: 'billing_frozen' }, 403, { billing: { code: 'billing_frozen', retryable: false, ...CREDIT } }],

@@ -17,7 +17,11 @@ const ROWS: readonly (readonly [Refusal, number, string])[] = [
 for (const [refusal, status, error] of ROWS) {
   for (const envelope of ['gateway', 'platform', 'chat', 'openai', 'messages', 'systemone'] as const) {
     test(`${refusal.kind} on a route with the ${envelope} envelope`, () => {
-      const rendered = renderRefusal(refusal, envelope, { requestId: 'r', publicUrl: 'https://gate.test', admissionForm: 'dialect' });
+      const rendered = renderRefusal(refusal, envelope, {
+        requestId: 'r',
+        publicUrl: 'https://gate.test',
+        admissionForm: 'dialect',
+      });
       assert.equal(rendered.status, status);
       assert.equal(rendered.body, JSON.stringify({ error }));
     });

@@ -1,4 +1,5 @@
-// Spec 7.7: what a guardrail refuses, route by route: the route's own envelope with the code in it, and `guardrail` at the top level.
+// Spec 7.7: what a guardrail refuses, route by route: the route's own envelope with the code in it, and `guardrail` at
+// the top level.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -22,7 +23,10 @@ const ROWS: Readonly<Record<string, Row>> = {
   '/v1/messages/count_tokens': { envelope: 'messages', error: messagesError },
   '/v1/images/generations': { envelope: 'openai', error: openaiError },
   '/v1/images/edits': { envelope: 'openai', error: openaiError },
-  '/v1/systemone': { envelope: 'systemone', error: (type, code, message) => ({ detail: { error_type: type, message, code } }) },
+  '/v1/systemone': {
+    envelope: 'systemone',
+    error: (type, code, message) => ({ detail: { error_type: type, message, code } }),
+  },
 };
 
 function openaiError(type: string, code: string, message: string): object {
@@ -34,12 +38,18 @@ function messagesError(type: string, code: string, message: string): object {
 }
 
 function render(refusal: Refusal, envelope: EnvelopeName, admissionForm: AdmissionForm) {
-  const { status, headers, body } = renderRefusal(refusal, envelope, { requestId: null, publicUrl: 'https://gate.test', admissionForm });
+  const { status, headers, body } = renderRefusal(refusal, envelope, {
+    requestId: null,
+    publicUrl: 'https://gate.test',
+    admissionForm,
+  });
   return { status, headers: Object.fromEntries(headers), body: JSON.parse(body) as unknown };
 }
 
 test('every generation route is here, with the envelope that it has', () => {
-  const routes = routeTable().filter(({ method, path, plane }) => plane === 'data' && method === 'POST' && !path.includes(':'));
+  const routes = routeTable().filter(
+    ({ method, path, plane }) => plane === 'data' && method === 'POST' && !path.includes(':'),
+  );
   assert.deepEqual(
     Object.fromEntries(routes.map(({ path, envelope }) => [path, envelope])),
     Object.fromEntries(Object.entries(ROWS).map(([path, { envelope }]) => [path, envelope])),

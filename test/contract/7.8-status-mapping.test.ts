@@ -1,11 +1,19 @@
-// Spec 7.2, 7.3, 7.5, 7.6 and 7.8 over HTTP: kind x route -> status line, headers and body, each route in its own envelope.
+// Spec 7.2, 7.3, 7.5, 7.6 and 7.8 over HTTP: kind x route -> status line, headers and body, each route in its own
+// envelope.
 
 import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
-import { CONTRACT_MODELS, type ContractAnswer, type ContractCall, callRoute, GENERATION_ROUTES, type GenerationRoute } from '../support/generation-routes.ts';
+import {
+  CONTRACT_MODELS,
+  type ContractAnswer,
+  type ContractCall,
+  callRoute,
+  GENERATION_ROUTES,
+  type GenerationRoute,
+} from '../support/generation-routes.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
 
 const BODY_LIMIT_BYTES = 65_536;
@@ -19,17 +27,42 @@ interface Row {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const withModel = (model: unknown) => (route: GenerationRoute) => ({ body: JSON.stringify({ model, ...route.fields }) });
+const withModel = (model: unknown) => (route: GenerationRoute) => ({
+  body: JSON.stringify({ model, ...route.fields }),
+});
 const asText = (body: string | Buffer) => () => ({ body });
 
 const ROWS: readonly Row[] = [
   { kind: 'no JSON', status: 400, code: 'invalid_json', call: asText('{"model":') },
   { kind: 'no UTF-8', status: 400, code: 'invalid_utf8', call: asText(Buffer.from('{"model":"\xff"}', 'latin1')) },
   { kind: 'no object', status: 400, code: 'body_not_an_object', call: asText('[]') },
-  { kind: 'nested too deep', status: 400, code: 'body_too_deep', call: asText(`{"model":"sim/small","a":${'['.repeat(300)}${']'.repeat(300)}}`) },
-  { kind: 'the model in capitals', status: 400, code: 'invalid_field', param: 'model', call: asText('{"model":"sim/small","Model":"sim/small"}') },
-  { kind: 'the model twice', status: 400, code: 'duplicate_key', param: 'model', call: asText('{"model":"sim/small","model":"sim/small"}') },
-  { kind: 'no model', status: 400, code: 'missing_model', param: 'model', call: ({ fields }) => ({ body: JSON.stringify(fields) }) },
+  {
+    kind: 'nested too deep',
+    status: 400,
+    code: 'body_too_deep',
+    call: asText(`{"model":"sim/small","a":${'['.repeat(300)}${']'.repeat(300)}}`),
+  },
+  {
+    kind: 'the model in capitals',
+    status: 400,
+    code: 'invalid_field',
+    param: 'model',
+    call: asText('{"model":"sim/small","Model":"sim/small"}'),
+  },
+  {
+    kind: 'the model twice',
+    status: 400,
+    code: 'duplicate_key',
+    param: 'model',
+    call: asText('{"model":"sim/small","model":"sim/small"}'),
+  },
+  {
+    kind: 'no model',
+    status: 400,
+    code: 'missing_model',
+    param: 'model',
+    call: ({ fields }) => ({ body: JSON.stringify(fields) }),
+  },
   { kind: 'a model that is no string', status: 400, code: 'model_not_a_string', param: 'model', call: withModel(7) },
   { kind: 'an unknown model', status: 404, code: 'model_not_found', param: 'model', call: withModel('no/such') },
   { kind: 'an inactive model', status: 404, code: 'model_not_found', param: 'model', call: withModel('sim/retired') },
@@ -45,13 +78,26 @@ const ROWS: readonly Row[] = [
     code: 'unsupported_media_type',
     call: (route) => ({ ...withModel(route.model)(route), headers: { 'content-encoding': 'gzip' } }),
   },
-  { kind: 'a body over the limit', status: 413, code: 'body_too_large', call: asText(`{"model":"${'x'.repeat(BODY_LIMIT_BYTES)}"}`) },
+  {
+    kind: 'a body over the limit',
+    status: 413,
+    code: 'body_too_large',
+    call: asText(`{"model":"${'x'.repeat(BODY_LIMIT_BYTES)}"}`),
+  },
 ];
 
-/** Spec 4.9: evaluation models are served on their endpoint alone, and no others are there; the same holds for images. */
+/**
+ * Spec 4.9: evaluation models are served on their endpoint alone, and no others are there; the same holds for images.
+ */
 function rowsOfOtherKinds({ model }: GenerationRoute): Row[] {
   const others = ['sim/small', 'sim/image', 'sim/judge'].filter((other) => other !== model);
-  return others.map((other) => ({ kind: `the model ${other}`, status: 400, code: 'api_not_supported', param: 'model', call: withModel(other) }));
+  return others.map((other) => ({
+    kind: `the model ${other}`,
+    status: 400,
+    code: 'api_not_supported',
+    param: 'model',
+    call: withModel(other),
+  }));
 }
 
 /** Spec 7.6: whatever the route. */
@@ -70,7 +116,9 @@ function assertEnvelope(route: GenerationRoute, row: Row, answer: ContractAnswer
   assert.ok(message.length > 10, answer.body);
   switch (route.envelope) {
     case 'openai':
-      assert.deepEqual(body, { error: { message, type: 'invalid_request_error', code: row.code, param: row.param ?? null } });
+      assert.deepEqual(body, {
+        error: { message, type: 'invalid_request_error', code: row.code, param: row.param ?? null },
+      });
       return;
     case 'messages':
       assert.deepEqual(body, { type: 'error', error: { type, message } });

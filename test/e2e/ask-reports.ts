@@ -1,4 +1,5 @@
-// Reports that are asked now and then while ClickHouse is away: each is to be 503 in the platform envelope and to say when to come again (spec 7.1).
+// Reports that are asked now and then while ClickHouse is away: each is to be 503 in the platform envelope and to say
+// when to come again (spec 7.1).
 
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
@@ -10,7 +11,7 @@ const RETRY_MS = 250;
 const STUCK_MS = 120_000;
 
 /** By whom and what: a credential and a path each. */
-export type ReportQuestions = Readonly<Record<string, { readonly token: string; readonly path: string }>>;
+export type ReportParamss = Readonly<Record<string, { readonly token: string; readonly path: string }>>;
 
 export interface RefusedReports {
   readonly reports: Readonly<Record<string, { readonly statuses: Record<string, number>; longestMs: number }>>;
@@ -20,8 +21,11 @@ export interface RefusedReports {
 }
 
 /** Of every audience that acme and the platform have, and of every kind. */
-export async function openReportQuestions(url: string): Promise<ReportQuestions> {
-  const organizations = (await ask(url, ADMIN_TOKEN, 'GET', '/v1/admin/organizations')) as unknown as readonly { id: string; slug: string }[];
+export async function openReportQuestions(url: string): Promise<ReportParamss> {
+  const organizations = (await ask(url, ADMIN_TOKEN, 'GET', '/v1/admin/organizations')) as unknown as readonly {
+    id: string;
+    slug: string;
+  }[];
   const acme = await Tenant.adopt(url, organizations.find(({ slug }) => slug === 'acme')?.id ?? '');
   const { token } = acme.owner;
   return {
@@ -36,7 +40,7 @@ export async function openReportQuestions(url: string): Promise<ReportQuestions>
 }
 
 /** All of them, every few seconds, until it is stopped. */
-export function askWhileAway(url: string, questions: ReportQuestions): { stop(): Promise<RefusedReports> } {
+export function askWhileAway(url: string, questions: ReportParamss): { stop(): Promise<RefusedReports> } {
   const reports: Record<string, { statuses: Record<string, number>; longestMs: number }> = {};
   const problems = new Map<string, number>();
   let example: RefusedReports['example'] = null;
@@ -54,7 +58,11 @@ export function askWhileAway(url: string, questions: ReportQuestions): { stop():
       if (answer === null && !isLast) continue;
       const problem = problemOf(answer);
       if (problem !== null) problems.set(`${name}: ${problem}`, (problems.get(`${name}: ${problem}`) ?? 0) + 1);
-      else if (answer !== null) example ??= { retryAfter: String(answer.headers['retry-after']), body: JSON.parse(answer.body.toString()) as unknown };
+      else if (answer !== null)
+        example ??= {
+          retryAfter: String(answer.headers['retry-after']),
+          body: JSON.parse(answer.body.toString()) as unknown,
+        };
       return;
     }
   };
@@ -75,22 +83,28 @@ export function askWhileAway(url: string, questions: ReportQuestions): { stop():
   };
 }
 
-/** Until each of them is answered, and after how many milliseconds that was; an export is answered when it is there to its end. */
-export async function waitForReports(url: string, questions: ReportQuestions): Promise<Record<string, number>> {
+/**
+ * Until each of them is answered, and after how many milliseconds that was; an export is answered when it is there to
+ * its end.
+ */
+export async function waitForReports(url: string, questions: ReportParamss): Promise<Record<string, number>> {
   const startedMs = performance.now();
   const waitFor = async (name: string): Promise<[string, number]> => {
     for (;;) {
       const answer = await getReport(url, questions, name);
       const elapsedMs = Math.round(performance.now() - startedMs);
       if (answer?.status === 200 && answer.complete) return [name, elapsedMs];
-      if (elapsedMs > STUCK_MS) throw new Error(`${name} is not answered although ClickHouse is back: ${answer?.status} ${answer?.body.toString()}`);
+      if (elapsedMs > STUCK_MS)
+        throw new Error(
+          `${name} is not answered although ClickHouse is back: ${answer?.status} ${answer?.body.toString()}`,
+        );
       await pause(RETRY_MS);
     }
   };
   return Object.fromEntries(await Promise.all(Object.keys(questions).map(waitFor)));
 }
 
-function getReport(url: string, questions: ReportQuestions, name: string): Promise<HttpAnswer | null> {
+function getReport(url: string, questions: ReportParamss, name: string): Promise<HttpAnswer | null> {
   const { path = '', token = '' } = questions[name] ?? {};
   return httpCall(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } }).catch(() => null);
 }
@@ -108,7 +122,10 @@ function problemOf(answer: HttpAnswer | null): string | null {
 function isPlatformEnvelope(body: string): boolean {
   try {
     const fields = Object.entries(JSON.parse(body) as object);
-    return fields.map(([name]) => name).join() === 'code,error,message' && fields.every(([, value]) => typeof value === 'string' && value !== '');
+    return (
+      fields.map(([name]) => name).join() === 'code,error,message' &&
+      fields.every(([, value]) => typeof value === 'string' && value !== '')
+    );
   } catch {
     return false;
   }

@@ -1,4 +1,5 @@
-// Billing on a whole installation: a charge becomes final and is told, waited for and shown; a wallet is frozen and no gateway serves it; the operator's commands.
+// Billing on a whole installation: a charge becomes final and is told, waited for and shown; a wallet is frozen and no
+// gateway serves it; the operator's commands.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -52,7 +53,8 @@ describe('billing on a whole installation', () => {
     const env = { ...process.env, DATA_DIR: tollgate.dataDir, MASTER_KEY };
     const child = spawn(process.execPath, [COMMAND, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => (output += text));
     return new Promise((resolve) => child.on('close', (code) => resolve({ code, output })));
   }
 
@@ -60,7 +62,9 @@ describe('billing on a whole installation', () => {
     const answer = await complete(KEYS.acme);
     assert.equal(answer.status, 200, answer.body.toString());
     const id = String(answer.headers['x-service-execution-id']);
-    const looked = await httpCall(`${tollgate.url}/v1/generation?id=${id}&wait=30`, { headers: { authorization: `Bearer ${KEYS.acme}` } });
+    const looked = await httpCall(`${tollgate.url}/v1/generation?id=${id}&wait=30`, {
+      headers: { authorization: `Bearer ${KEYS.acme}` },
+    });
     const record = /^\{"data":(.*)\}$/.exec(looked.body.toString())?.[1] ?? '';
     assert.match(record, /"billing_status":"final","total_cost":0\.\d+,/);
     await waitFor(
@@ -104,7 +108,9 @@ describe('billing on a whole installation', () => {
     assert.equal((await complete(KEYS.broke)).status, 200);
     const credits = await ask(tollgate.url, KEYS.broke, 'GET', '/v1/billing/credits');
     assert.equal(credits['currency'], 'USD');
-    const deposits = (await ask(tollgate.url, KEYS.broke, 'GET', '/v1/billing/deposits')) as unknown as { amount: string }[];
+    const deposits = (await ask(tollgate.url, KEYS.broke, 'GET', '/v1/billing/deposits')) as unknown as {
+      amount: string;
+    }[];
     assert.deepEqual(
       deposits.map(({ amount }) => amount),
       ['1.5'],
@@ -118,14 +124,19 @@ describe('billing on a whole installation', () => {
     const status = await tollgateCommand('status');
     assert.equal(status.code, 0, status.output);
     assert.match(status.output, /^job +last run \(UTC\) +result +took +next \(UTC\)$/m);
-    assert.match(status.output, /^check-ledger +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +ok +\d+ ms +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/m);
+    assert.match(
+      status.output,
+      /^check-ledger +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +ok +\d+ ms +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/m,
+    );
     const metrics = (await httpCall(`${tollgate.adminUrl}/metrics`)).body.toString();
     assert.match(metrics, /^tollgate_ledger_drift 0$/m);
     assert.match(metrics, /^tollgate_spool_blocked 0$/m);
     await waitFor(
       'the gauges to be refreshed',
       async () => (await httpCall(`${tollgate.adminUrl}/metrics`)).body.toString(),
-      (text) => /^tollgate_job_last_success_seconds\{job="check-ledger"\} \d/m.test(text) && /^tollgate_pending_oldest_seconds /m.test(text),
+      (text) =>
+        /^tollgate_job_last_success_seconds\{job="check-ledger"\} \d/m.test(text) &&
+        /^tollgate_pending_oldest_seconds /m.test(text),
     );
   });
 });

@@ -1,5 +1,6 @@
-// ClickHouse is away for an hour under load, and jobs and a gateway die meanwhile: everybody is served, reports are refused and say so, what has no facts
-// waits in the spool; afterwards the backlog drains and all accounts agree. By hand: `node test/e2e/clickhouse-away-run.ts --minutes 60 --rate 60 --seed 1`.
+// ClickHouse is away for an hour under load, and jobs and a gateway die meanwhile: everybody is served, reports are
+// refused and say so, what has no facts waits in the spool; afterwards the backlog drains and all accounts agree. By
+// hand: `node test/e2e/clickhouse-away-run.ts --minutes 60 --rate 60 --seed 1`.
 
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +17,13 @@ import { residentBytes } from '../support/process-table.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { decimalOfPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
 import { pause, waitFor } from '../support/waiting.ts';
-import { askWhileAway, openReportQuestions, type RefusedReports, type ReportQuestions, waitForReports } from './ask-reports.ts';
+import {
+  askWhileAway,
+  openReportQuestions,
+  type RefusedReports,
+  type ReportParamss,
+  waitForReports,
+} from './ask-reports.ts';
 import { compareLedgerWithFacts, type GenerationRow, selectFacts } from './kill-accounts.ts';
 import { settleAccounts } from './settle-accounts.ts';
 import { type Answers, type Sent, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
@@ -73,11 +80,19 @@ export interface ClickHouseAwayReport {
     readonly lagZero: number;
     readonly segmentsDeleted: number;
   };
-  /** Facts that came with the backlog; their rate between the first and the last of them, null where one insert took all. */
+  /**
+   * Facts that came with the backlog; their rate between the first and the last of them, null where one insert took
+   * all.
+   */
   readonly drain: { readonly facts: number; readonly factsPerSecond: number | null };
   readonly generations: number;
   readonly facts: number;
-  readonly picoUsd: { readonly provider: bigint; readonly ledger: bigint; readonly facts: bigint; readonly charged: bigint };
+  readonly picoUsd: {
+    readonly provider: bigint;
+    readonly ledger: bigint;
+    readonly facts: bigint;
+    readonly charged: bigint;
+  };
   readonly unpaidReplies: number;
   readonly problemCount: number;
   readonly problems: readonly string[];
@@ -85,7 +100,14 @@ export interface ClickHouseAwayReport {
 
 type Phase = 'warm' | 'away' | 'back';
 
-const PLAIN = { clients: 0, budgetPico: null, requestsPerMinute: null, tokensPerMinute: null, openMax: null, delayMsMax: 2 } as const;
+const PLAIN = {
+  clients: 0,
+  budgetPico: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
+  openMax: null,
+  delayMsMax: 2,
+} as const;
 const ASKERS: readonly SteadyAsker[] = [
   { ...PLAIN, slug: 'acme', key: KEYS.acme, creditPico: OPENING_CREDIT_PICO, share: 0.6 },
   { ...PLAIN, slug: 'calm', key: limitedKey('calm'), creditPico: 10_000n * 10n ** 12n, share: 0.2 },
@@ -100,7 +122,7 @@ interface Scene {
   readonly tollgate: Tollgate;
   readonly ledger: LedgerView;
   readonly load: SteadyLoad<Phase>;
-  readonly questions: ReportQuestions;
+  readonly questions: ReportParamss;
 }
 
 export async function runClickHouseAway(options: ClickHouseAwayOptions): Promise<ClickHouseAwayReport> {
@@ -111,8 +133,13 @@ export async function runClickHouseAway(options: ClickHouseAwayOptions): Promise
   let ledger: LedgerView | null = null;
   let load: SteadyLoad<Phase> | null = null;
   try {
-    const configurationYaml = testConfiguration({ upstreamUrl: provider.url }) + renderOrganization({ slug: 'calm', credit: '10000' });
-    tollgate = await startTollgate({ configurationYaml, gatewayProcesses: GATEWAY_PROCESSES, env: { CLICKHOUSE_URL: clickhouse.url, ADMIN_TOKEN } });
+    const configurationYaml =
+      testConfiguration({ upstreamUrl: provider.url }) + renderOrganization({ slug: 'calm', credit: '10000' });
+    tollgate = await startTollgate({
+      configurationYaml,
+      gatewayProcesses: GATEWAY_PROCESSES,
+      env: { CLICKHOUSE_URL: clickhouse.url, ADMIN_TOKEN },
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
     load = new SteadyLoad<Phase>(tollgate.url, options);
     const questions = await openReportQuestions(tollgate.url);
@@ -134,18 +161,33 @@ async function play(scene: Scene): Promise<ClickHouseAwayReport> {
   const away = await serveWhileAway(scene);
   const back = await comeBack(scene);
   const seen = load.sent.map(({ response }) => response);
-  const settled = await settleAccounts({ ledger, postgresUrl: tollgate.postgresUrl, provider, seen, organizations: ASKERS });
+  const settled = await settleAccounts({
+    ledger,
+    postgresUrl: tollgate.postgresUrl,
+    provider,
+    seen,
+    organizations: ASKERS,
+  });
   const backMs = { ...back.backMs, ...(await spoolToBeEmpty(scene, back.atMs)) };
   const facts = await selectFacts((query) => selectRows(engine.client, query));
   const { generations } = settled;
-  const picoUsd = { provider: settled.servedPico, ledger: ratedPico(generations), facts: facts.ratedPico, charged: settled.chargedPico };
+  const picoUsd = {
+    provider: settled.servedPico,
+    ledger: ratedPico(generations),
+    facts: facts.ratedPico,
+    charged: settled.chargedPico,
+  };
   const isSameSum = picoUsd.provider === picoUsd.ledger && picoUsd.ledger === picoUsd.facts;
   const problems = [
     ...away.problems,
     ...checkServed(load.sent, away.death),
     ...settled.problems,
     ...compareLedgerWithFacts(generations, facts.rows),
-    ...(isSameSum ? [] : [`the provider served ${picoUsd.provider} pico-dollars, the ledger rated ${picoUsd.ledger}, the facts ${picoUsd.facts}`]),
+    ...(isSameSum
+      ? []
+      : [
+          `the provider served ${picoUsd.provider} pico-dollars, the ledger rated ${picoUsd.ledger}, the facts ${picoUsd.facts}`,
+        ]),
     ...(await compareUsage(scene, generations)),
   ];
   return {
@@ -294,7 +336,12 @@ async function comeBack({ clickhouse, engine, ledger, load, questions, tollgate,
     STUCK_MS,
   ).then((count) => ({ count, ms: sinceBack() }));
   const reports = waitForReports(tollgate.url, questions);
-  const drained = waitFor('the backlog to be shipped', async () => isShipped(backlog, await readCursors(ledger)), Boolean, DRAIN_STUCK_MS).then(async () => ({
+  const drained = waitFor(
+    'the backlog to be shipped',
+    async () => isShipped(backlog, await readCursors(ledger)),
+    Boolean,
+    DRAIN_STUCK_MS,
+  ).then(async () => ({
     ms: sinceBack(),
     count: await countFacts(engine),
   }));
@@ -305,16 +352,26 @@ async function comeBack({ clickhouse, engine, ledger, load, questions, tollgate,
   const [firstFacts, reportsMs, end] = await all;
   const reportTimes = Object.values(reportsMs);
   const facts = end.count - factsBefore;
-  const factsPerSecond = end.count > firstFacts.count ? Math.round(((end.count - firstFacts.count) * 1_000) / Math.max(1, end.ms - firstFacts.ms)) : null;
+  const factsPerSecond =
+    end.count > firstFacts.count
+      ? Math.round(((end.count - firstFacts.count) * 1_000) / Math.max(1, end.ms - firstFacts.ms))
+      : null;
   const speed = factsPerSecond === null ? 'in one insert' : `${factsPerSecond} a second`;
   options.print?.(
     `back: reports after ${Math.min(...reportTimes)} to ${Math.max(...reportTimes)} ms, the backlog after ${end.ms} ms: ${facts} facts, ${speed}`,
   );
-  return { atMs, backMs: { reports: reportsMs, firstFacts: firstFacts.ms, backlog: end.ms }, drain: { facts, factsPerSecond } };
+  return {
+    atMs,
+    backMs: { reports: reportsMs, firstFacts: firstFacts.ms, backlog: end.ms },
+    drain: { facts, factsPerSecond },
+  };
 }
 
 /** Nothing without facts, no spool of the dead, and no segment but the one that each gateway writes to. */
-async function spoolToBeEmpty({ tollgate }: Scene, backAtMs: number): Promise<{ lagZero: number; segmentsDeleted: number }> {
+async function spoolToBeEmpty(
+  { tollgate }: Scene,
+  backAtMs: number,
+): Promise<{ lagZero: number; segmentsDeleted: number }> {
   const since = () => Math.round(performance.now() - backAtMs);
   await waitFor(
     'nothing to be without facts',
@@ -339,8 +396,14 @@ interface Cursor {
 }
 
 async function readCursors(ledger: LedgerView): Promise<Cursor[]> {
-  const rows = await ledger.query("SELECT epoch || '/' || segment AS segment, posted_offset::text AS posted, facts_offset::text AS shipped FROM spool_cursors");
-  return rows.map((row) => ({ segment: String(row.segment), posted: Number(row.posted), shipped: Number(row.shipped) }));
+  const rows = await ledger.query(
+    "SELECT epoch || '/' || segment AS segment, posted_offset::text AS posted, facts_offset::text AS shipped FROM spool_cursors",
+  );
+  return rows.map((row) => ({
+    segment: String(row.segment),
+    posted: Number(row.posted),
+    shipped: Number(row.shipped),
+  }));
 }
 
 /** Cursors that are gone were of spools that are shipped. */
@@ -381,15 +444,29 @@ async function compareUsage({ tollgate, questions }: Scene, generations: readonl
     return inReport === inLedger ? [] : [`${name} is ${inReport}, the ledger has ${inLedger}`];
   };
   const ofAcme = generations.filter(({ organization }) => organization === 'acme');
-  return [...(await compare('usage of the platform', generations)), ...(await compare('usage of an organization', ofAcme))];
+  return [
+    ...(await compare('usage of the platform', generations)),
+    ...(await compare('usage of an organization', ofAcme)),
+  ];
 }
 
 if (import.meta.main) {
   const { values } = parseArgs({
-    options: { minutes: { type: 'string', default: '60' }, rate: { type: 'string', default: '60' }, seed: { type: 'string', default: '1' } },
+    options: {
+      minutes: { type: 'string', default: '60' },
+      rate: { type: 'string', default: '60' },
+      seed: { type: 'string', default: '1' },
+    },
   });
   const print = (line: string) => void process.stderr.write(`${line}\n`);
-  const report = await runClickHouseAway({ minutes: Number(values.minutes), rate: Number(values.rate), seed: Number(values.seed), print });
-  process.stdout.write(`${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2)}\n`);
+  const report = await runClickHouseAway({
+    minutes: Number(values.minutes),
+    rate: Number(values.rate),
+    seed: Number(values.seed),
+    print,
+  });
+  process.stdout.write(
+    `${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2)}\n`,
+  );
   process.exitCode = report.problemCount === 0 ? 0 : 1;
 }

@@ -1,5 +1,6 @@
-// ClickHouse is away: requests are served and charged as ever, their facts wait in the spool, also over the death of jobs, and afterwards they are the
-// ledger's, one for one. Reports meanwhile, and the hour-long run by hand: clickhouse-away-run.ts.
+// ClickHouse is away: requests are served and charged as ever, their facts wait in the spool, also over the death of
+// jobs, and afterwards they are the ledger's, one for one. Reports meanwhile, and the hour-long run by hand:
+// clickhouse-away-run.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -31,7 +32,10 @@ describe('ClickHouse is away', { timeout: 300_000 }, () => {
     engine = await openTestClickHouse();
     clickhouse = await startClickHouseServer(engine.client);
     provider = await startSimulatedProvider();
-    tollgate = await startTollgate({ configurationYaml: world.configuration(provider.url), env: { CLICKHOUSE_URL: clickhouse.url } });
+    tollgate = await startTollgate({
+      configurationYaml: world.configuration(provider.url),
+      env: { CLICKHOUSE_URL: clickhouse.url },
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
   after(async () => {
@@ -112,7 +116,9 @@ describe('ClickHouse is away', { timeout: 300_000 }, () => {
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
 
-test(`ClickHouse is away for a while under load, and jobs and a gateway die meanwhile (TEST_SEED=${SEED})`, { timeout: 300_000 }, async () => {
+test(`ClickHouse is away for a while under load, and jobs and a gateway die meanwhile (TEST_SEED=${SEED})`, {
+  timeout: 300_000,
+}, async () => {
   const report = await runClickHouseAway({ minutes: 0.2, rate: 40, seed: SEED });
   assert.deepEqual(report.problems, []);
   assert.equal(report.facts, report.generations);

@@ -1,5 +1,6 @@
 // The AI SDK with its OpenAI provider (both APIs), its Anthropic provider and the one for compatible servers.
-// It checks the form of errors, and of one that it does not know it shows the HTTP reason phrase: refusals are flat on responses, in the dialect elsewhere.
+// It checks the form of errors, and of one that it does not know it shows the HTTP reason phrase: refusals are flat on
+// responses, in the dialect elsewhere.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -8,7 +9,13 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { APICallError, generateText, type LanguageModel, stepCountIs, streamText, tool } from 'ai';
 import { z } from 'zod';
-import { type ClientInstallation, expectFailure, LEAVING, LEAVING_TOKENS, startClientInstallation } from '../support/client-installation.ts';
+import {
+  type ClientInstallation,
+  expectFailure,
+  LEAVING,
+  LEAVING_TOKENS,
+  startClientInstallation,
+} from '../support/client-installation.ts';
 import { KEYS } from '../support/test-configuration.ts';
 
 interface Settings {
@@ -28,7 +35,8 @@ interface ProviderRow {
 }
 
 const IN_FULL = {
-  credit: /^The balance does not cover what this request could cost: up to 0\.\d+ USD.* Add credit, or lower the output limit of the request\.$/,
+  credit:
+    /^The balance does not cover what this request could cost: up to 0\.\d+ USD.* Add credit, or lower the output limit of the request\.$/,
   unbounded: /^The cost of this request has no upper bound\. Set "max_tokens" to a whole number/,
   paused: /^Every provider of this model has asked for a pause\. Try again after/,
 } as const;
@@ -43,8 +51,21 @@ const PROVIDERS: readonly ProviderRow[] = [
     unbounded: /^Unprocessable Entity$/,
     paused: /^Too Many Requests$/,
   },
-  { name: 'openai on chat', model: (settings, id) => createOpenAI(settings).chat(id), path: '/chat/completions', limitField: 'max_tokens', ...IN_FULL },
-  { name: 'anthropic', model: (settings, id) => createAnthropic(settings)(id), path: '/messages', limitField: 'max_tokens', ...IN_FULL, unbounded: null },
+  {
+    name: 'openai on chat',
+    model: (settings, id) => createOpenAI(settings).chat(id),
+    path: '/chat/completions',
+    limitField: 'max_tokens',
+    ...IN_FULL,
+  },
+  {
+    name: 'anthropic',
+    model: (settings, id) => createAnthropic(settings)(id),
+    path: '/messages',
+    limitField: 'max_tokens',
+    ...IN_FULL,
+    unbounded: null,
+  },
   {
     name: 'openai-compatible',
     model: (settings, id) => createOpenAICompatible({ ...settings, name: 'tollgate', includeUsage: true })(id),
@@ -64,7 +85,8 @@ after(() => installation?.stop());
 
 for (const row of PROVIDERS) {
   describe(`the AI SDK, ${row.name}`, () => {
-    const modelOf = (key: string, id: string, baseURL = `${installation.url}/v1`): LanguageModel => row.model({ baseURL, apiKey: key }, id);
+    const modelOf = (key: string, id: string, baseURL = `${installation.url}/v1`): LanguageModel =>
+      row.model({ baseURL, apiKey: key }, id);
     const small = (): LanguageModel => modelOf(KEYS.acme, 'sim/small');
     const weather = (asked: string[]) => ({
       weather: tool({
@@ -79,14 +101,22 @@ for (const row of PROVIDERS) {
     const TOOL_PROMPT = 'What now? [[sim: tool_call=weather tool_arguments=%7B%22city%22%3A%22Bonn%22%7D]]';
 
     test('generates text', async () => {
-      const { text, finishReason, usage } = await generateText({ model: small(), prompt: 'Hello [[sim: tokens=9]]', maxOutputTokens: 100 });
+      const { text, finishReason, usage } = await generateText({
+        model: small(),
+        prompt: 'Hello [[sim: tokens=9]]',
+        maxOutputTokens: 100,
+      });
       assert.ok(text.length > 9);
       assert.equal(finishReason, 'stop');
       assert.equal(usage.outputTokens, 9);
     });
 
     test('streams text', async () => {
-      const result = streamText({ model: small(), prompt: 'Hello [[sim: tokens=11 split_utf8]]', maxOutputTokens: 100 });
+      const result = streamText({
+        model: small(),
+        prompt: 'Hello [[sim: tokens=11 split_utf8]]',
+        maxOutputTokens: 100,
+      });
       let text = '';
       for await (const delta of result.textStream) text += delta;
       assert.ok(text.length > 11 && !text.includes('\ufffd'));
@@ -96,7 +126,13 @@ for (const row of PROVIDERS) {
 
     test('runs tools to their end, whole and streamed', async () => {
       const asked: string[] = [];
-      const question = { model: small(), prompt: TOOL_PROMPT, tools: weather(asked), stopWhen: stepCountIs(3), maxOutputTokens: 100 };
+      const question = {
+        model: small(),
+        prompt: TOOL_PROMPT,
+        tools: weather(asked),
+        stopWhen: stepCountIs(3),
+        maxOutputTokens: 100,
+      };
       const whole = await generateText(question);
       assert.equal(whole.steps.length, 2);
       assert.ok(whole.text.length > 0);
@@ -109,7 +145,12 @@ for (const row of PROVIDERS) {
     test('leaves the provider within a second', async () => {
       await installation.leaveStream(async () => {
         const controller = new AbortController();
-        const result = streamText({ model: small(), prompt: LEAVING, maxOutputTokens: LEAVING_TOKENS, abortSignal: controller.signal });
+        const result = streamText({
+          model: small(),
+          prompt: LEAVING,
+          maxOutputTokens: LEAVING_TOKENS,
+          abortSignal: controller.signal,
+        });
         let seen = 0;
         for await (const delta of result.textStream) {
           assert.ok(delta.length > 0);
@@ -138,7 +179,10 @@ for (const row of PROVIDERS) {
       assert.match(credit.message, row.credit);
       const unknown = await refusal(modelOf(KEYS.acme, 'sim/none'));
       assert.deepEqual([unknown.statusCode, unknown.isRetryable], [404, false]);
-      assert.equal(unknown.message, 'The model "sim/none" does not exist or is not available to you. GET /v1/models lists the models you can use.');
+      assert.equal(
+        unknown.message,
+        'The model "sim/none" does not exist or is not available to you. GET /v1/models lists the models you can use.',
+      );
       const malformed = await refusal(small(), 'Hello', 1e30);
       assert.deepEqual([malformed.statusCode, malformed.isRetryable], [400, false]);
       assert.equal(malformed.message, `The field "${row.limitField}" is not valid: must be a whole number.`);
@@ -151,9 +195,15 @@ for (const row of PROVIDERS) {
     test("shows the provider's own refusals, and the pause after one", async () => {
       const model = modelOf(KEYS.acme, installation.freshModel());
       const failed = await refusal(model, 'Fail [[sim: status=500]]', 50);
-      assert.deepEqual([failed.statusCode, failed.message, failed.isRetryable], [500, 'The simulated provider was asked to answer 500.', true]);
+      assert.deepEqual(
+        [failed.statusCode, failed.message, failed.isRetryable],
+        [500, 'The simulated provider was asked to answer 500.', true],
+      );
       const limited = await refusal(model, 'Busy [[sim: status=429 retry_after=7]]', 50);
-      assert.deepEqual([limited.statusCode, limited.message, limited.isRetryable], [429, 'Rate limit reached for requests.', true]);
+      assert.deepEqual(
+        [limited.statusCode, limited.message, limited.isRetryable],
+        [429, 'Rate limit reached for requests.', true],
+      );
       assert.equal(limited.responseHeaders?.['retry-after'], '7');
       const paused = await refusal(model, 'Hello', 50);
       assert.deepEqual([paused.statusCode, paused.isRetryable], [429, true]);
@@ -195,7 +245,10 @@ for (const row of PROVIDERS) {
     test('is told which base URL to use', async () => {
       const lacking = await refusal(modelOf(KEYS.acme, 'sim/small', installation.url), 'Hello', 50);
       assert.equal(lacking.statusCode, 404);
-      assert.equal(lacking.message, `There is no endpoint at "${row.path}". The path lacks "/v1": set the base URL of your client to ${installation.url}/v1.`);
+      assert.equal(
+        lacking.message,
+        `There is no endpoint at "${row.path}". The path lacks "/v1": set the base URL of your client to ${installation.url}/v1.`,
+      );
       const twice = await refusal(modelOf(KEYS.acme, 'sim/small', `${installation.url}/v1/v1`), 'Hello', 50);
       assert.match(twice.message, /The path has "\/v1" twice: set the base URL of your client to http:/);
     });
@@ -204,6 +257,10 @@ for (const row of PROVIDERS) {
 
 test('the AI SDK waits out the pause that a provider asked for, and is served', async () => {
   const model = createOpenAI({ baseURL: `${installation.url}/v1`, apiKey: KEYS.acme })(installation.freshModel());
-  const { finishReason } = await generateText({ model, prompt: 'Busy. [[sim: status=429 retry_after=1 times=1]]', maxRetries: 1 });
+  const { finishReason } = await generateText({
+    model,
+    prompt: 'Busy. [[sim: status=429 retry_after=1 times=1]]',
+    maxRetries: 1,
+  });
   assert.equal(finishReason, 'stop');
 });

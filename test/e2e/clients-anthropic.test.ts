@@ -1,11 +1,18 @@
-// Anthropic's own client, both of its majors: 1.x sends a Bearer token and a version date of its own, 0.x an `x-api-key` and an older date.
-// Refusals are flat, as by default, and once more in the dialect.
+// Anthropic's own client, both of its majors: 1.x sends a Bearer token and a version date of its own, 0.x an
+// `x-api-key` and an older date. Refusals are flat, as by default, and once more in the dialect.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import Anthropic, { type ClientOptions } from '@anthropic-ai/sdk';
 import Anthropic0 from 'anthropic-sdk-0';
-import { type ClientInstallation, expectFailure, LEAVING, LEAVING_TOKENS, LISTED_MODELS, startClientInstallation } from '../support/client-installation.ts';
+import {
+  type ClientInstallation,
+  expectFailure,
+  LEAVING,
+  LEAVING_TOKENS,
+  LISTED_MODELS,
+  startClientInstallation,
+} from '../support/client-installation.ts';
 import { KEYS } from '../support/test-configuration.ts';
 
 type ErrorOfClient = InstanceType<typeof Anthropic.APIError>;
@@ -32,7 +39,8 @@ after(() => installation?.stop());
 
 for (const { name, Client } of MAJORS) {
   describe(`the anthropic client ${name}`, () => {
-    const clientOf = (apiKey: string, options: ClientOptions = {}): Anthropic => new Client({ baseURL: installation.url, apiKey, maxRetries: 0, ...options });
+    const clientOf = (apiKey: string, options: ClientOptions = {}): Anthropic =>
+      new Client({ baseURL: installation.url, apiKey, maxRetries: 0, ...options });
     const ask = (key: string, model: string, text = 'Hello', fields: object = {}): Promise<Anthropic.Message> =>
       clientOf(key).messages.create({ model, max_tokens: 50, messages: user(text), ...fields });
 
@@ -51,11 +59,18 @@ for (const { name, Client } of MAJORS) {
 
     test('authenticates by the other header too', async () => {
       const client = new Client({ baseURL: installation.url, apiKey: null, authToken: KEYS.acme, maxRetries: 0 });
-      assert.equal((await client.messages.create({ model: 'sim/small', max_tokens: 5, messages: user('Hello') })).stop_reason, 'max_tokens');
+      assert.equal(
+        (await client.messages.create({ model: 'sim/small', max_tokens: 5, messages: user('Hello') })).stop_reason,
+        'max_tokens',
+      );
     });
 
     test('streams through its helper to the final message', async () => {
-      const stream = clientOf(KEYS.acme).messages.stream({ model: 'sim/small', max_tokens: 50, messages: user('Hello [[sim: tokens=13 split_utf8]]') });
+      const stream = clientOf(KEYS.acme).messages.stream({
+        model: 'sim/small',
+        max_tokens: 50,
+        messages: user('Hello [[sim: tokens=13 split_utf8]]'),
+      });
       let text = '';
       stream.on('text', (delta) => {
         text += delta;
@@ -84,7 +99,11 @@ for (const { name, Client } of MAJORS) {
         assert.equal(calls.length, 2);
         for (const call of calls) assert.equal(typeof (call.input as { city: unknown }).city, 'string');
         const results = calls.map((call) => ({ type: 'tool_result' as const, tool_use_id: call.id, content: 'sunny' }));
-        const answered = await complete([...question, { role: 'assistant', content: asked.content }, { role: 'user', content: results }]);
+        const answered = await complete([
+          ...question,
+          { role: 'assistant', content: asked.content },
+          { role: 'user', content: results },
+        ]);
         assert.equal(answered.stop_reason, 'end_turn');
       });
     }
@@ -112,7 +131,10 @@ for (const { name, Client } of MAJORS) {
         assert.ok((await expectFailure(stream.done())) instanceof Client.APIUserAbortError);
         return seen;
       });
-      assert.ok((await installation.abortCall((signal) => clientOf(KEYS.acme).messages.create(body, { signal }))) instanceof Client.APIUserAbortError);
+      assert.ok(
+        (await installation.abortCall((signal) => clientOf(KEYS.acme).messages.create(body, { signal }))) instanceof
+          Client.APIUserAbortError,
+      );
     });
 
     test('counts tokens', async () => {
@@ -121,7 +143,10 @@ for (const { name, Client } of MAJORS) {
       const unknown = await refusal(messages.countTokens({ model: 'sim/none', messages: user('Hello') }));
       assert.equal(unknown.type, 'not_found_error');
       // Nothing is charged for a count, so nothing has to be paid for.
-      assert.ok((await clientOf(KEYS.broke).messages.countTokens({ model: 'sim/small', messages: user('Hello') })).input_tokens > 0);
+      assert.ok(
+        (await clientOf(KEYS.broke).messages.countTokens({ model: 'sim/small', messages: user('Hello') }))
+          .input_tokens > 0,
+      );
     });
 
     test('lists models', async () => {
@@ -162,11 +187,17 @@ for (const { name, Client } of MAJORS) {
       const unknown = await refusal(ask(KEYS.acme, 'sim/none'));
       assert.ok(unknown instanceof Client.NotFoundError);
       assert.equal(unknown.type, 'not_found_error');
-      assert.match(unknown.message, /The model \\"sim\/none\\" does not exist or is not available to you\. GET \/v1\/models lists/);
+      assert.match(
+        unknown.message,
+        /The model \\"sim\/none\\" does not exist or is not available to you\. GET \/v1\/models lists/,
+      );
 
       const unbounded = await refusal(ask(KEYS.acme, 'sim/uncapped', 'Hello', { max_tokens: undefined }));
       assert.ok(unbounded instanceof Client.UnprocessableEntityError);
-      assert.match(unbounded.message, /^422 The cost of this request has no upper bound\. Set "max_tokens" to a whole number/);
+      assert.match(
+        unbounded.message,
+        /^422 The cost of this request has no upper bound\. Set "max_tokens" to a whole number/,
+      );
 
       const malformed = await refusal(ask(KEYS.acme, 'sim/small', 'Hello', { max_tokens: -1 }));
       assert.ok(malformed instanceof Client.BadRequestError);
@@ -195,16 +226,26 @@ for (const { name, Client } of MAJORS) {
     test('is told by an error that a stream broke', async () => {
       for (const fault of ['cut_after=6', 'reset_after=6', 'cut_mid_event=6', 'error_after=6', 'end_after=6']) {
         const { messages } = clientOf(KEYS.acme);
-        const error = await expectFailure(messages.stream({ model: 'sim/small', max_tokens: 50, messages: user(`Break [[sim: ${fault}]]`) }).finalMessage());
+        const error = await expectFailure(
+          messages
+            .stream({ model: 'sim/small', max_tokens: 50, messages: user(`Break [[sim: ${fault}]]`) })
+            .finalMessage(),
+        );
         assert.ok(error instanceof Client.AnthropicError, fault);
       }
     });
 
     test('is told which base URL to use', async () => {
       const client = clientOf(KEYS.acme, { baseURL: `${installation.url}/v1` });
-      const twice = await refusal(client.messages.create({ model: 'sim/small', max_tokens: 5, messages: user('Hello') }));
+      const twice = await refusal(
+        client.messages.create({ model: 'sim/small', max_tokens: 5, messages: user('Hello') }),
+      );
       assert.ok(twice instanceof Client.NotFoundError);
-      assert.ok(twice.message.includes(`has \\"/v1\\" twice: set the base URL of your client to ${installation.url}/v1, or ${installation.url} if it adds`));
+      assert.ok(
+        twice.message.includes(
+          `has \\"/v1\\" twice: set the base URL of your client to ${installation.url}/v1, or ${installation.url} if it adds`,
+        ),
+      );
       assert.match((await refusal(client.models.list())).message, /has \\"\/v1\\" twice/);
     });
   });
@@ -223,13 +264,18 @@ describe('refusals in the dialect', () => {
     test(`are read by the anthropic client ${name}`, async () => {
       const ask = async (key: string, model: string, fields: object = {}): Promise<ErrorOfClient> => {
         const { messages } = new Client({ baseURL: switched.url, apiKey: key, maxRetries: 0 });
-        const error = await expectFailure(messages.create({ model, max_tokens: 50, messages: user('Hello'), ...fields }));
+        const error = await expectFailure(
+          messages.create({ model, max_tokens: 50, messages: user('Hello'), ...fields }),
+        );
         assert.ok(error instanceof Client.APIError);
         return error;
       };
       const credit = await ask(KEYS.broke, 'sim/small');
       assert.deepEqual([credit.status, credit.type], [402, 'billing_error']);
-      assert.match(credit.message, /"message":"The balance does not cover .* Add credit, or lower .*"code":"insufficient_credit"/);
+      assert.match(
+        credit.message,
+        /"message":"The balance does not cover .* Add credit, or lower .*"code":"insufficient_credit"/,
+      );
       const unbounded = await ask(KEYS.acme, 'sim/uncapped', { max_tokens: undefined });
       assert.deepEqual([unbounded.status, unbounded.type], [422, 'billing_error']);
       assert.match(unbounded.message, /Set \\"max_tokens\\" to a whole number/);

@@ -1,12 +1,18 @@
-// LangChain's OpenAI model, on chat completions and on responses: it wraps the openai client, and adds to what its errors say.
-// Refusals are in the dialect on chat completions, and flat, as by default, on responses.
+// LangChain's OpenAI model, on chat completions and on responses: it wraps the openai client, and adds to what its
+// errors say. Refusals are in the dialect on chat completions, and flat, as by default, on responses.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai';
 import OpenAI from 'openai';
 import { z } from 'zod';
-import { type ClientInstallation, expectFailure, LEAVING, LEAVING_TOKENS, startClientInstallation } from '../support/client-installation.ts';
+import {
+  type ClientInstallation,
+  expectFailure,
+  LEAVING,
+  LEAVING_TOKENS,
+  startClientInstallation,
+} from '../support/client-installation.ts';
 import { KEYS } from '../support/test-configuration.ts';
 
 /** As LangChain writes it; its own type is of a package that is not ours to name. */
@@ -23,7 +29,8 @@ const APIS = [
     useResponsesApi: false,
     limitField: 'max_tokens',
     path: '/chat/completions',
-    credit: /^402 The balance does not cover what this request could cost: up to 0\.\d+ USD.* Add credit, or lower the output limit of the request\./,
+    credit:
+      /^402 The balance does not cover what this request could cost: up to 0\.\d+ USD.* Add credit, or lower the output limit of the request\./,
     unbounded: /^422 The cost of this request has no upper bound\. Set "max_tokens" to a whole number/,
     paused: /^429 Every provider of this model has asked for a pause\./,
   },
@@ -99,7 +106,9 @@ for (const api of APIS) {
         }
         return seen;
       });
-      const error = await installation.abortCall((signal) => small({ maxTokens: LEAVING_TOKENS }).invoke(LEAVING, { signal }));
+      const error = await installation.abortCall((signal) =>
+        small({ maxTokens: LEAVING_TOKENS }).invoke(LEAVING, { signal }),
+      );
       assert.ok(error instanceof Error);
     });
 
@@ -118,7 +127,10 @@ for (const api of APIS) {
       assert.match(credit.message, api.credit);
       const unknown = await refusal(modelOf(KEYS.acme, 'sim/none'));
       assert.ok(unknown instanceof OpenAI.NotFoundError);
-      assert.match(unknown.message, /^404 The model "sim\/none" does not exist or is not available to you\. GET \/v1\/models lists the models you can use\./);
+      assert.match(
+        unknown.message,
+        /^404 The model "sim\/none" does not exist or is not available to you\. GET \/v1\/models lists the models you can use\./,
+      );
       const unbounded = await refusal(modelOf(KEYS.acme, 'sim/uncapped'));
       assert.ok(unbounded instanceof OpenAI.UnprocessableEntityError);
       assert.match(unbounded.message, api.unbounded);

@@ -1,19 +1,33 @@
-// OpenAI's own client on every API that it has: what it gets, what it leaves behind, and what its user reads when the answer is no.
-// Admission refusals are in the dialect on chat completions, and flat, as by default, elsewhere. Costs are in openai-client.test.ts.
+// OpenAI's own client on every API that it has: what it gets, what it leaves behind, and what its user reads when the
+// answer is no. Admission refusals are in the dialect on chat completions, and flat, as by default, elsewhere. Costs
+// are in openai-client.test.ts.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import OpenAI, { APIUserAbortError, toFile } from 'openai';
-import { makePng, wholeImageKind } from '../../simulator/image-files.ts';
-import { type ClientInstallation, expectFailure, LEAVING, LEAVING_TOKENS, LISTED_MODELS, startClientInstallation } from '../support/client-installation.ts';
+import { makePng, wholeImageKind } from '../../src/simulator/image-files.ts';
+import {
+  type ClientInstallation,
+  expectFailure,
+  LEAVING,
+  LEAVING_TOKENS,
+  LISTED_MODELS,
+  startClientInstallation,
+} from '../support/client-installation.ts';
 import { KEYS } from '../support/test-configuration.ts';
 
-const WEATHER = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'], additionalProperties: false };
+const WEATHER = {
+  type: 'object',
+  properties: { city: { type: 'string' } },
+  required: ['city'],
+  additionalProperties: false,
+};
 
 describe('the openai client', () => {
   let installation: ClientInstallation;
-  const clientOf = (apiKey: string, baseUrl = `${installation.url}/v1`): OpenAI => new OpenAI({ baseURL: baseUrl, apiKey, maxRetries: 0 });
+  const clientOf = (apiKey: string, baseUrl = `${installation.url}/v1`): OpenAI =>
+    new OpenAI({ baseURL: baseUrl, apiKey, maxRetries: 0 });
   const acme = (): OpenAI => clientOf(KEYS.acme);
 
   before(async () => {
@@ -77,7 +91,10 @@ describe('the openai client', () => {
         return seen;
       });
       const error = await installation.abortCall((signal) =>
-        acme().chat.completions.create({ model: 'sim/small', messages: user(LEAVING), max_tokens: LEAVING_TOKENS }, { signal }),
+        acme().chat.completions.create(
+          { model: 'sim/small', messages: user(LEAVING), max_tokens: LEAVING_TOKENS },
+          { signal },
+        ),
       );
       assert.ok(error instanceof APIUserAbortError);
     });
@@ -109,14 +126,24 @@ describe('the openai client', () => {
         const unknown = await ask(KEYS.acme, model);
         assert.ok(unknown instanceof OpenAI.NotFoundError);
         assert.equal(unknown.code, 'model_not_found');
-        assert.equal(unknown.message, `404 The model "${model}" does not exist or is not available to you. GET /v1/models lists the models you can use.`);
+        assert.equal(
+          unknown.message,
+          `404 The model "${model}" does not exist or is not available to you. GET /v1/models lists the models you can use.`,
+        );
       }
 
       const unbounded = await ask(KEYS.acme, 'sim/uncapped');
       assert.ok(unbounded instanceof OpenAI.UnprocessableEntityError);
       assert.equal(unbounded.code, 'not_safely_billable');
-      assert.match(unbounded.message, /^422 The cost of this request has no upper bound\. Set "max_tokens" to a whole number/);
-      const bounded = await clientOf(KEYS.acme).chat.completions.create({ model: 'sim/uncapped', messages: user('Hello'), max_completion_tokens: 5 });
+      assert.match(
+        unbounded.message,
+        /^422 The cost of this request has no upper bound\. Set "max_tokens" to a whole number/,
+      );
+      const bounded = await clientOf(KEYS.acme).chat.completions.create({
+        model: 'sim/uncapped',
+        messages: user('Hello'),
+        max_completion_tokens: 5,
+      });
       assert.equal(bounded.choices[0]?.finish_reason, 'length');
 
       const malformed = await ask(KEYS.acme, 'sim/small', 'Hello', { max_tokens: -1 });
@@ -142,7 +169,10 @@ describe('the openai client', () => {
       const paused = await ask('Hello');
       assert.ok(paused instanceof OpenAI.RateLimitError);
       assert.equal(paused.code, 'upstream_cooldown');
-      assert.match(paused.message, /^429 Every provider of this model has asked for a pause\. Try again after the time in the Retry-After header\.$/);
+      assert.match(
+        paused.message,
+        /^429 Every provider of this model has asked for a pause\. Try again after the time in the Retry-After header\.$/,
+      );
       assert.ok(Number(paused.headers?.get('retry-after')) >= 1);
     });
 
@@ -165,7 +195,11 @@ describe('the openai client', () => {
       assert.equal(first.status, 'completed');
       assert.ok(first.output_text.length > 0);
       assert.equal(first.usage?.output_tokens, 9);
-      const second = await responses.create({ model: 'sim/small', input: 'Which colour?', previous_response_id: first.id });
+      const second = await responses.create({
+        model: 'sim/small',
+        input: 'Which colour?',
+        previous_response_id: first.id,
+      });
       assert.equal(second.previous_response_id, first.id);
       assert.equal((await responses.retrieve(first.id)).output_text, first.output_text);
       const items = await responses.inputItems.list(first.id, { order: 'asc' });
@@ -178,7 +212,12 @@ describe('the openai client', () => {
 
     test('cancels one in the background, which is not for billed organizations', async () => {
       const { responses } = clientOf(KEYS.free);
-      const started = await responses.create({ model: 'sim/small', input: 'Slowly. [[sim: tokens=1000 delay_ms=50]]', background: true, store: true });
+      const started = await responses.create({
+        model: 'sim/small',
+        input: 'Slowly. [[sim: tokens=1000 delay_ms=50]]',
+        background: true,
+        store: true,
+      });
       assert.ok(started.status === 'queued' || started.status === 'in_progress');
       assert.equal((await responses.cancel(started.id)).status, 'cancelled');
       assert.equal((await responses.retrieve(started.id)).status, 'cancelled');
@@ -189,13 +228,23 @@ describe('the openai client', () => {
     test('finds no response of another organization', async () => {
       const { id } = await acme().responses.create({ model: 'sim/small', input: 'Mine.' });
       const { responses } = clientOf(KEYS.other);
-      for (const call of [() => responses.retrieve(id), () => responses.delete(id), () => responses.cancel(id), () => responses.inputItems.list(id)]) {
+      for (const call of [
+        () => responses.retrieve(id),
+        () => responses.delete(id),
+        () => responses.cancel(id),
+        () => responses.inputItems.list(id),
+      ]) {
         const error = await refusal(call());
         assert.ok(error instanceof OpenAI.NotFoundError);
         assert.equal(error.code, 'response_not_found');
-        assert.match(error.message, /^404 There is no saved response under this id that this credential may use\. Check the id/);
+        assert.match(
+          error.message,
+          /^404 There is no saved response under this id that this credential may use\. Check the id/,
+        );
       }
-      const continued = await refusal(responses.create({ model: 'sim/small', input: 'And now?', previous_response_id: id }));
+      const continued = await refusal(
+        responses.create({ model: 'sim/small', input: 'And now?', previous_response_id: id }),
+      );
       assert.equal(continued.status, 404);
       assert.equal(continued.code, 'response_not_found');
       assert.equal((await acme().responses.retrieve(id)).id, id);
@@ -215,18 +264,32 @@ describe('the openai client', () => {
     test('calls tools, and takes their results', async () => {
       const { responses } = acme();
       const tools: OpenAI.Responses.Tool[] = [{ type: 'function', name: 'weather', parameters: WEATHER, strict: true }];
-      const asked = await responses.create({ model: 'sim/small', input: 'What now? [[sim: tool_call=weather]]', tools });
+      const asked = await responses.create({
+        model: 'sim/small',
+        input: 'What now? [[sim: tool_call=weather]]',
+        tools,
+      });
       const call = asked.output.find((item) => item.type === 'function_call');
       assert.equal(call?.name, 'weather');
       assert.equal(typeof (JSON.parse(call.arguments) as { city: unknown }).city, 'string');
       const result = { type: 'function_call_output' as const, call_id: call.call_id, output: 'sunny' };
-      const answered = await responses.create({ model: 'sim/small', input: [result], previous_response_id: asked.id, tools });
+      const answered = await responses.create({
+        model: 'sim/small',
+        input: [result],
+        previous_response_id: asked.id,
+        tools,
+      });
       assert.ok(answered.output_text.length > 0);
     });
 
     test('leaves the provider within a second', async () => {
       await installation.leaveStream(async () => {
-        const stream = await acme().responses.create({ model: 'sim/small', input: LEAVING, max_output_tokens: LEAVING_TOKENS, stream: true });
+        const stream = await acme().responses.create({
+          model: 'sim/small',
+          input: LEAVING,
+          max_output_tokens: LEAVING_TOKENS,
+          stream: true,
+        });
         let seen = 0;
         for await (const event of stream) {
           if (event.type === 'response.output_text.delta') seen += 1;
@@ -241,7 +304,8 @@ describe('the openai client', () => {
     });
 
     test('shows refusals', async () => {
-      const ask = (key: string, model: string, input = 'Hello', fields: object = {}) => refusal(clientOf(key).responses.create({ model, input, ...fields }));
+      const ask = (key: string, model: string, input = 'Hello', fields: object = {}) =>
+        refusal(clientOf(key).responses.create({ model, input, ...fields }));
       assert.equal((await ask('tg-wrong', 'sim/small')).message, '401 "unauthorized"');
       const credit = await ask(KEYS.broke, 'sim/small');
       assert.deepEqual([credit.status, credit.message], [402, '402 "insufficient_credit"']);
@@ -277,9 +341,16 @@ describe('the openai client', () => {
       const { images } = acme();
       const answer = await images.generate({ model: 'sim/image', prompt: 'A cat', n: 2, quality: 'low' });
       assert.equal(answer.data?.length, 2);
-      for (const { b64_json: image } of answer.data ?? []) assert.equal(wholeImageKind(Buffer.from(image ?? '', 'base64')), 'png');
+      for (const { b64_json: image } of answer.data ?? [])
+        assert.equal(wholeImageKind(Buffer.from(image ?? '', 'base64')), 'png');
       const types: string[] = [];
-      for await (const event of await images.generate({ model: 'sim/image', prompt: 'A cat', stream: true, partial_images: 1 })) types.push(event.type);
+      for await (const event of await images.generate({
+        model: 'sim/image',
+        prompt: 'A cat',
+        stream: true,
+        partial_images: 1,
+      }))
+        types.push(event.type);
       assert.deepEqual(types, ['image_generation.partial_image', 'image_generation.completed']);
     });
 
@@ -297,8 +368,12 @@ describe('the openai client', () => {
       assert.equal(end.api, 'image_edits');
       assert.equal(end.model, 'sim-image');
       const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
-      const arrived = end.parts?.flatMap(({ name, filename, sha256: sum }) => (filename === null ? [] : [`${name} ${sum}`])) ?? [];
-      assert.deepEqual(arrived.sort(), [`image[] ${sha256(first)}`, `image[] ${sha256(second)}`, `mask ${sha256(mask)}`].sort());
+      const arrived =
+        end.parts?.flatMap(({ name, filename, sha256: sum }) => (filename === null ? [] : [`${name} ${sum}`])) ?? [];
+      assert.deepEqual(
+        arrived.sort(),
+        [`image[] ${sha256(first)}`, `image[] ${sha256(second)}`, `mask ${sha256(mask)}`].sort(),
+      );
     });
 
     test('leaves the provider', async () => {
@@ -309,7 +384,8 @@ describe('the openai client', () => {
     });
 
     test('shows refusals', async () => {
-      const ask = (key: string, model: string, prompt = 'A cat', fields: object = {}) => refusal(clientOf(key).images.generate({ model, prompt, ...fields }));
+      const ask = (key: string, model: string, prompt = 'A cat', fields: object = {}) =>
+        refusal(clientOf(key).images.generate({ model, prompt, ...fields }));
       assert.equal((await ask('tg-wrong', 'sim/image')).status, 401);
       assert.equal((await ask(KEYS.broke, 'sim/image')).message, '402 "insufficient_credit"');
       const unknown = await ask(KEYS.acme, 'sim/none');
@@ -319,7 +395,13 @@ describe('the openai client', () => {
       assert.deepEqual([malformed.status, malformed.param], [400, 'n']);
       assert.match(malformed.message, /must be a whole number from 1 to 10/);
       assert.ok((await ask(KEYS.acme, 'sim/image', 'Fail [[sim: status=500]]')) instanceof OpenAI.InternalServerError);
-      const edited = await refusal(clientOf(KEYS.acme).images.edit({ model: 'sim/none', prompt: 'x', image: await toFile(makePng(1, 0), 'a.png') }));
+      const edited = await refusal(
+        clientOf(KEYS.acme).images.edit({
+          model: 'sim/none',
+          prompt: 'x',
+          image: await toFile(makePng(1, 0), 'a.png'),
+        }),
+      );
       assert.deepEqual([edited.status, edited.code], [404, 'model_not_found']);
     });
   });
@@ -337,12 +419,19 @@ describe('the openai client', () => {
     const { chat, responses } = acme();
     const messages = [{ role: 'user' as const, content: 'Break [[sim: end_after=6]]' }];
     await expectFailure(consume(await chat.completions.create({ model: 'sim/small', messages, stream: true })));
-    await expectFailure(consume(await responses.create({ model: 'sim/small', input: 'Break [[sim: end_after=6]]', stream: true })));
+    await expectFailure(
+      consume(await responses.create({ model: 'sim/small', input: 'Break [[sim: end_after=6]]', stream: true })),
+    );
   });
 
   test('is told which base URL to use', async () => {
     const ask = (baseUrl: string) =>
-      refusal(clientOf(KEYS.acme, baseUrl).chat.completions.create({ model: 'sim/small', messages: [{ role: 'user', content: 'Hello' }] }));
+      refusal(
+        clientOf(KEYS.acme, baseUrl).chat.completions.create({
+          model: 'sim/small',
+          messages: [{ role: 'user', content: 'Hello' }],
+        }),
+      );
     const lacking = await ask(installation.url);
     assert.ok(lacking instanceof OpenAI.NotFoundError);
     assert.equal(

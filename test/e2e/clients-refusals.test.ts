@@ -1,5 +1,6 @@
-// Every refusal that a generation route can answer, through every real client, in both forms: what its user reads, which error it is, and whether the
-// client asks again. One table: what is not as one would wish stands in it, because it is the client's own doing and spec 7.4 and 7.6 fix the bodies.
+// Every refusal that a generation route can answer, through every real client, in both forms: what its user reads,
+// which error it is, and whether the client asks again. One table: what is not as one would wish stands in it, because
+// it is the client's own doing and spec 7.4 and 7.6 fix the bodies.
 
 import assert from 'node:assert/strict';
 import { STATUS_CODES } from 'node:http';
@@ -56,7 +57,8 @@ const USER = [{ role: 'user' as const, content: 'Hello' }];
 const codeWhenFlat = (form: BodyForm): Reads => (form === 'flat' ? 'code' : 'text');
 const OBEDIENT = { stubborn: [], impatient: [] } as const;
 
-const openaiSays = (status: number, { error }: SaidBody): string => `${status} ${typeof error === 'object' ? error.message : JSON.stringify(error)}`;
+const openaiSays = (status: number, { error }: SaidBody): string =>
+  `${status} ${typeof error === 'object' ? error.message : JSON.stringify(error)}`;
 
 type ErrorClass = abstract new (...args: never) => Error;
 
@@ -84,7 +86,11 @@ function byStatus(classes: ErrorClasses): (status: number) => ErrorClass {
   return (status) => (status >= 500 ? classes.InternalServerError : (ofStatus[status] ?? classes.APIError));
 }
 
-function openaiClient(name: string, path: string, ask: (client: OpenAI, model: string) => PromiseLike<unknown>): Client {
+function openaiClient(
+  name: string,
+  path: string,
+  ask: (client: OpenAI, model: string) => PromiseLike<unknown>,
+): Client {
   return {
     name: `openai on ${name}`,
     path,
@@ -118,7 +124,8 @@ function aiSdk(name: string, path: string, modelAt: (baseURL: string, model: str
   return {
     name: `the AI SDK, ${name}`,
     path,
-    ask: (url, model, retries) => generateText({ model: modelAt(`${url}/v1`, model), prompt: 'Hello', maxOutputTokens: 5, maxRetries: retries }),
+    ask: (url, model, retries) =>
+      generateText({ model: modelAt(`${url}/v1`, model), prompt: 'Hello', maxOutputTokens: 5, maxRetries: retries }),
     classOf: () => APICallError,
     statusOf: (error) => (error as APICallError).statusCode,
     says: (status, { error }) => (typeof error === 'object' ? error.message : (STATUS_CODES[status] ?? '')),
@@ -131,19 +138,32 @@ function aiSdk(name: string, path: string, modelAt: (baseURL: string, model: str
   };
 }
 
-const LANGCHAIN_TOPICS: Readonly<Record<number, string>> = { 401: 'MODEL_AUTHENTICATION', 404: 'MODEL_NOT_FOUND', 429: 'MODEL_RATE_LIMIT' };
+const LANGCHAIN_TOPICS: Readonly<Record<number, string>> = {
+  401: 'MODEL_AUTHENTICATION',
+  404: 'MODEL_NOT_FOUND',
+  429: 'MODEL_RATE_LIMIT',
+};
 
 function langchain(name: string, path: string, useResponsesApi: boolean): Client {
   return {
     name: `langchain on ${name}`,
     path,
     ask: (url, model, retries) =>
-      new ChatOpenAI({ model, apiKey: KEY, configuration: { baseURL: `${url}/v1` }, useResponsesApi, maxRetries: retries }).invoke('Hello'),
+      new ChatOpenAI({
+        model,
+        apiKey: KEY,
+        configuration: { baseURL: `${url}/v1` },
+        useResponsesApi,
+        maxRetries: retries,
+      }).invoke('Hello'),
     classOf: byStatus(OpenAI),
     statusOf: (error) => (error as { status: unknown }).status,
     says: (status, body) => {
       const topic = LANGCHAIN_TOPICS[status];
-      const more = topic === undefined ? '' : `\n\nTroubleshooting URL: https://docs.langchain.com/oss/javascript/langchain/errors/${topic}/\n`;
+      const more =
+        topic === undefined
+          ? ''
+          : `\n\nTroubleshooting URL: https://docs.langchain.com/oss/javascript/langchain/errors/${topic}/\n`;
       return openaiSays(status, body) + more;
     },
     reads: codeWhenFlat,
@@ -166,22 +186,35 @@ function langchain(name: string, path: string, useResponsesApi: boolean): Client
 const OPENROUTER_STATUSES: ReadonlySet<number> = new Set([400, 401, 402, 403, 404, 413, 429, 500, 502, 503]);
 
 const CLIENTS: readonly Client[] = [
-  openaiClient('chat completions', '/v1/chat/completions', (client, model) => client.chat.completions.create({ model, messages: USER })),
+  openaiClient('chat completions', '/v1/chat/completions', (client, model) =>
+    client.chat.completions.create({ model, messages: USER }),
+  ),
   openaiClient('responses', '/v1/responses', (client, model) => client.responses.create({ model, input: 'Hello' })),
-  openaiClient('images', '/v1/images/generations', (client, model) => client.images.generate({ model, prompt: 'A cat' })),
+  openaiClient('images', '/v1/images/generations', (client, model) =>
+    client.images.generate({ model, prompt: 'A cat' }),
+  ),
   anthropicClient('(current)', Anthropic),
   anthropicClient('(0.x)', Anthropic0 as unknown as typeof Anthropic),
   aiSdk('openai on responses', '/v1/responses', (baseURL, model) => createOpenAI({ baseURL, apiKey: KEY })(model)),
-  aiSdk('openai on chat', '/v1/chat/completions', (baseURL, model) => createOpenAI({ baseURL, apiKey: KEY }).chat(model)),
+  aiSdk('openai on chat', '/v1/chat/completions', (baseURL, model) =>
+    createOpenAI({ baseURL, apiKey: KEY }).chat(model),
+  ),
   aiSdk('anthropic', '/v1/messages', (baseURL, model) => createAnthropic({ baseURL, apiKey: KEY })(model)),
-  aiSdk('openai-compatible', '/v1/chat/completions', (baseURL, model) => createOpenAICompatible({ baseURL, apiKey: KEY, name: 'tollgate' })(model)),
+  aiSdk('openai-compatible', '/v1/chat/completions', (baseURL, model) =>
+    createOpenAICompatible({ baseURL, apiKey: KEY, name: 'tollgate' })(model),
+  ),
   langchain('chat completions', '/v1/chat/completions', false),
   langchain('responses', '/v1/responses', true),
   {
     name: 'typesafe',
     path: '/v1/systemone',
     ask: (url, model, retries) =>
-      new typesafe.TypeSafeClient({ apiKey: KEY, baseURL: url, logLevel: 'off', retry: { maxRetries: retries } }).systemOne({
+      new typesafe.TypeSafeClient({
+        apiKey: KEY,
+        baseURL: url,
+        logLevel: 'off',
+        retry: { maxRetries: retries },
+      }).systemOne({
         model,
         state: 'Hello',
         questions: { q: typesafe.noul('Is it?') },
@@ -200,13 +233,21 @@ const CLIENTS: readonly Client[] = [
     path: '/v1/systemone',
     ask: (url, model, retries) => {
       const retryConfig = retries === 0 ? ({ strategy: 'none' } as const) : undefined;
-      const client = new OpenRouter({ apiKey: KEY, serverURL: `${url}/v1`, ...(retryConfig === undefined ? {} : { retryConfig }) });
-      return client.systemOne.create({ decisionsRequest: { model, state: 'Hello', questions: { q: { type: 'noul', instructions: 'Is it?' } } } });
+      const client = new OpenRouter({
+        apiKey: KEY,
+        serverURL: `${url}/v1`,
+        ...(retryConfig === undefined ? {} : { retryConfig }),
+      });
+      return client.systemOne.create({
+        decisionsRequest: { model, state: 'Hello', questions: { q: { type: 'noul', instructions: 'Is it?' } } },
+      });
     },
     classOf: () => OpenRouterError,
     statusOf: (error) => (error as OpenRouterError).statusCode,
     says: (status, body) =>
-      OPENROUTER_STATUSES.has(status) ? 'Response validation failed' : `API error occurred: Status ${status}\nBody: ${JSON.stringify(body)}`,
+      OPENROUTER_STATUSES.has(status)
+        ? 'Response validation failed'
+        : `API error occurred: Status ${status}\nBody: ${JSON.stringify(body)}`,
     // It knows errors of its own service alone, which spec 7.5 does not write.
     reads: (_form, status) => (OPENROUTER_STATUSES.has(status) ? 'neither' : 'text'),
     keeps: (error) => (error as OpenRouterError).body,
@@ -241,7 +282,9 @@ describe('every refusal', { concurrency: true }, () => {
       });
 
       test('is asked again exactly where time cures', async () => {
-        const askedAgain = await Promise.all(GENERATION_REFUSALS.map(async ({ kind }) => ((await isAskedAgain(client, dialect, kind)) ? kind : null)));
+        const askedAgain = await Promise.all(
+          GENERATION_REFUSALS.map(async ({ kind }) => ((await isAskedAgain(client, dialect, kind)) ? kind : null)),
+        );
         const wished = GENERATION_REFUSALS.filter(({ kind }) => REFUSAL_RULES[kind].retryable).map(({ kind }) => kind);
         const expected = new Set([...wished.filter((kind) => !client.impatient.includes(kind)), ...client.stubborn]);
         assert.deepEqual(new Set(askedAgain.filter((kind) => kind !== null)), expected);
@@ -252,7 +295,9 @@ describe('every refusal', { concurrency: true }, () => {
 
 /** Checks what a user is shown of a refusal; gives the form that its body had. */
 async function assertShown(client: Client, front: RefusingFront, kind: RefusalKind): Promise<BodyForm> {
-  const { status, body: raw } = await callRoute(front.url + client.path, { body: JSON.stringify({ model: front.modelOf(kind) }) });
+  const { status, body: raw } = await callRoute(front.url + client.path, {
+    body: JSON.stringify({ model: front.modelOf(kind) }),
+  });
   assert.equal(status, REFUSAL_RULES[kind].status);
   const body = JSON.parse(raw) as SaidBody;
   const { form, text, code } = readBody(body);
@@ -263,7 +308,11 @@ async function assertShown(client: Client, front: RefusingFront, kind: RefusalKi
   assert.equal(client.statusOf(error), status, kind);
   assert.equal(error.message, client.says(status, body), kind);
   assert.equal(front.calls(model), 1, kind);
-  const reads = holds(error.message, text) ? 'text' : code !== null && error.message.includes(code) ? 'code' : 'neither';
+  const reads = holds(error.message, text)
+    ? 'text'
+    : code !== null && error.message.includes(code)
+      ? 'code'
+      : 'neither';
   assert.equal(reads, client.reads(form, status), `${kind}: ${error.message}`);
   if (client.keeps !== undefined) assert.ok(holds(client.keeps(error), text), `${kind}: ${client.keeps(error)}`);
   return form;
@@ -281,8 +330,15 @@ async function isAskedAgain(client: Client, front: RefusingFront, kind: RefusalK
 }
 
 function readBody({ error, detail, message }: SaidBody): { form: BodyForm; text: string; code: string | null } {
-  if (typeof error === 'string') return message === undefined ? { form: 'gateway', text: error, code: null } : { form: 'flat', text: message, code: error };
-  return { form: 'own', text: error?.message ?? detail?.message ?? assert.fail('a body that says nothing'), code: null };
+  if (typeof error === 'string')
+    return message === undefined
+      ? { form: 'gateway', text: error, code: null }
+      : { form: 'flat', text: message, code: error };
+  return {
+    form: 'own',
+    text: error?.message ?? detail?.message ?? assert.fail('a body that says nothing'),
+    code: null,
+  };
 }
 
 /** As it is, or inside JSON. */

@@ -5,7 +5,12 @@ import { after, before, describe, test } from 'node:test';
 import { OpenRouter } from '@openrouter/sdk';
 import { OpenRouterError } from '@openrouter/sdk/models/errors/openroutererror.js';
 import * as typesafe from '@typesafe-ai/sdk';
-import { type ClientInstallation, expectFailure, LISTED_MODELS, startClientInstallation } from '../support/client-installation.ts';
+import {
+  type ClientInstallation,
+  expectFailure,
+  LISTED_MODELS,
+  startClientInstallation,
+} from '../support/client-installation.ts';
 import { KEYS } from '../support/test-configuration.ts';
 
 const JUDGE = 'sim/judge-latest';
@@ -23,8 +28,12 @@ describe('the typesafe client', () => {
   const { TypeSafeClient, choice, noul, score } = typesafe;
   const clientOf = (apiKey: string, baseURL = installation.url): typesafe.TypeSafeClient =>
     new TypeSafeClient({ apiKey, baseURL, logLevel: 'off', retry: { maxRetries: 0 } });
-  const ask = (key: string, model: string, state: typesafe.EntryType = 'Hello', questions: typesafe.Questions = { urgent: noul('Is it urgent?') }) =>
-    clientOf(key).systemOne({ model, state, questions });
+  const ask = (
+    key: string,
+    model: string,
+    state: typesafe.EntryType = 'Hello',
+    questions: typesafe.Questions = { urgent: noul('Is it urgent?') },
+  ) => clientOf(key).systemOne({ model, state, questions });
 
   async function refusal(call: PromiseLike<unknown>): Promise<typesafe.APIError> {
     const error = await expectFailure(call);
@@ -82,7 +91,10 @@ describe('the typesafe client', () => {
     assert.match((credit.body as { message: string }).message, /Add credit/);
     const unknown = await refusal(ask(KEYS.acme, 'none-latest'));
     assert.ok(unknown instanceof typesafe.NotFoundError);
-    assert.equal(unknown.message, '404 The model "none-latest" does not exist or is not available to you. GET /v1/models lists the models you can use.');
+    assert.equal(
+      unknown.message,
+      '404 The model "none-latest" does not exist or is not available to you. GET /v1/models lists the models you can use.',
+    );
     const text = await refusal(ask(KEYS.acme, 'sim/small'));
     assert.ok(text instanceof typesafe.BadRequestError);
     assert.match(text.message, /^400 The model "sim\/small" is not served on this endpoint/);
@@ -118,14 +130,21 @@ describe('the typesafe client', () => {
     assert.ok(paused instanceof typesafe.RateLimitError);
     assert.equal(paused.message, '429 upstream_cooldown');
     assert.equal(paused.headers.get('x-should-retry'), 'true');
-    const patient = new TypeSafeClient({ apiKey: KEYS.acme, baseURL: installation.url, logLevel: 'off', retry: { maxRetries: 1 } });
+    const patient = new TypeSafeClient({
+      apiKey: KEYS.acme,
+      baseURL: installation.url,
+      logLevel: 'off',
+      retry: { maxRetries: 1 },
+    });
     const answer = await patient.systemOne({ model: JUDGE, state: 'Hello', questions: { urgent: noul('Is it?') } });
     assert.ok(answer.answers.urgent.noul >= 0);
   });
 
   test('is told which base URL to use', async () => {
     const client = clientOf(KEYS.acme, `${installation.url}/v1`);
-    const twice = await refusal(client.systemOne({ model: JUDGE, state: 'Hello', questions: { urgent: noul('Is it?') } }));
+    const twice = await refusal(
+      client.systemOne({ model: JUDGE, state: 'Hello', questions: { urgent: noul('Is it?') } }),
+    );
     assert.ok(twice instanceof typesafe.NotFoundError);
     const hint = `The path has "/v1" twice: set the base URL of your client to ${installation.url}/v1, or ${installation.url} if it adds "/v1" by itself`;
     assert.ok(twice.message.startsWith(`404 There is no endpoint at "/v1/v1/systemone". ${hint}`), twice.message);
@@ -137,7 +156,8 @@ describe('the openrouter client', () => {
   const URGENT = { urgent: { type: 'noul' as const, instructions: 'Is it urgent?' } };
   const clientOf = (apiKey: string, serverURL = `${installation.url}/v1`): OpenRouter =>
     new OpenRouter({ apiKey, serverURL, retryConfig: { strategy: 'none' } });
-  const ask = (key: string, model: string, state = 'Hello') => clientOf(key).systemOne.create({ decisionsRequest: { model, state, questions: URGENT } });
+  const ask = (key: string, model: string, state = 'Hello') =>
+    clientOf(key).systemOne.create({ decisionsRequest: { model, state, questions: URGENT } });
 
   /** It knows its own service's errors only: of others it keeps the status and the body, which says it all. */
   async function refusal(call: PromiseLike<unknown>): Promise<OpenRouterError> {
@@ -168,7 +188,9 @@ describe('the openrouter client', () => {
 
   test('leaves the provider', async () => {
     const request = { decisionsRequest: { model: JUDGE, state: SLOWLY, questions: URGENT } };
-    const error = await installation.abortCall((signal) => clientOf(KEYS.acme).systemOne.create(request, { fetchOptions: { signal } }));
+    const error = await installation.abortCall((signal) =>
+      clientOf(KEYS.acme).systemOne.create(request, { fetchOptions: { signal } }),
+    );
     assert.ok(error instanceof Error);
   });
 
@@ -185,7 +207,9 @@ describe('the openrouter client', () => {
       assert.equal(error.statusCode, status);
       assert.match(error.body, said);
     }
-    const lacking = clientOf(KEYS.acme, installation.url).systemOne.create({ decisionsRequest: { model: JUDGE, state: 'Hello', questions: URGENT } });
+    const lacking = clientOf(KEYS.acme, installation.url).systemOne.create({
+      decisionsRequest: { model: JUDGE, state: 'Hello', questions: URGENT },
+    });
     assert.ok((await refusal(lacking)).body.includes(`set the base URL of your client to ${installation.url}/v1.`));
   });
 

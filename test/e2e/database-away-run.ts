@@ -1,12 +1,13 @@
-// Postgres is away under load: what holds a lease goes on, the rest is refused at once and told when to come again, nothing is lost, and once Postgres is
-// back the backlog drains and all accounts agree. By hand: `node test/e2e/database-away-run.ts --seconds 120 --rate 200 --seed 1 [--how frozen]`.
+// Postgres is away under load: what holds a lease goes on, the rest is refused at once and told when to come again,
+// nothing is lost, and once Postgres is back the backlog drains and all accounts agree. By hand: `node
+// test/e2e/database-away-run.ts --seconds 120 --rate 200 --seed 1 [--how frozen]`.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { openLedgerView } from '../support/ledger-view.ts';
@@ -56,19 +57,50 @@ interface Asker extends SteadyAsker {
 }
 
 const RICH_PICO = 1_000n * 10n ** 12n;
-const MODELS = [{ id: 'sim/small', providerModel: 'sim-small', outputCap: 16_384, apis: ['chat_completions', 'responses'] }] as const;
-const PLAIN = { clients: 0, creditPico: RICH_PICO, budgetPico: null, requestsPerMinute: null, tokensPerMinute: null, openMax: null, delayMsMax: 2 } as const;
+const MODELS = [
+  { id: 'sim/small', providerModel: 'sim-small', outputCap: 16_384, apis: ['chat_completions', 'responses'] },
+] as const;
+const PLAIN = {
+  clients: 0,
+  creditPico: RICH_PICO,
+  budgetPico: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
+  openMax: null,
+  delayMsMax: 2,
+} as const;
 const ASKERS: readonly Asker[] = [
   // What it has borrowed lasts for a minute or so of this.
-  { ...PLAIN, slug: 'acme', key: KEYS.acme, creditPico: OPENING_CREDIT_PICO, share: 0.5, isWarm: true, refusedBy: 'billing_unavailable' },
+  {
+    ...PLAIN,
+    slug: 'acme',
+    key: KEYS.acme,
+    creditPico: OPENING_CREDIT_PICO,
+    share: 0.5,
+    isWarm: true,
+    refusedBy: 'billing_unavailable',
+  },
   { ...PLAIN, slug: 'calm', key: limitedKey('calm'), share: 0.1, isWarm: true, refusedBy: null },
   { ...PLAIN, slug: 'free', key: KEYS.free, creditPico: null, share: 0.1, isWarm: true, refusedBy: null },
   { ...PLAIN, slug: 'cold', key: limitedKey('cold'), share: 0.15, isWarm: false, refusedBy: 'billing_unavailable' },
-  { ...PLAIN, slug: 'narrow', key: limitedKey('narrow'), requestsPerMinute: 60_000, share: 0.15, isWarm: false, refusedBy: 'traffic_capacity_unavailable' },
+  {
+    ...PLAIN,
+    slug: 'narrow',
+    key: limitedKey('narrow'),
+    requestsPerMinute: 60_000,
+    share: 0.15,
+    isWarm: false,
+    refusedBy: 'traffic_capacity_unavailable',
+  },
 ];
 const WARM_ASKERS = ASKERS.filter(({ isWarm }) => isWarm);
 
-export async function runDatabaseAway(options: { seconds: number; rate: number; seed: number; how: HowAway }): Promise<AwayReport> {
+export async function runDatabaseAway(options: {
+  seconds: number;
+  rate: number;
+  seed: number;
+  how: HowAway;
+}): Promise<AwayReport> {
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
   const provider = await startSimulatedProvider();
   let postgres: EmbeddedPostgres | null = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
@@ -76,7 +108,12 @@ export async function runDatabaseAway(options: { seconds: number; rate: number; 
   try {
     const { url } = postgres;
     const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
-    tollgate = await startTollgate({ ownPostgres: true, configurationYaml: configuration(provider.url), gatewayProcesses: GATEWAY_PROCESSES, env });
+    tollgate = await startTollgate({
+      ownPostgres: true,
+      configurationYaml: configuration(provider.url),
+      gatewayProcesses: GATEWAY_PROCESSES,
+      env,
+    });
     const load = new SteadyLoad<Phase>(tollgate.url, options);
     await meetEveryProcess(load, tollgate.url);
     await load.run('warm', WARM_ASKERS, WARM_SECONDS);
@@ -126,7 +163,10 @@ function configuration(upstreamUrl: string): string {
   );
 }
 
-/** Each process knows every credential and has borrowed for whoever is warm: each call comes on a connection of its own, to whichever of them. */
+/**
+ * Each process knows every credential and has borrowed for whoever is warm: each call comes on a connection of its own,
+ * to whichever of them.
+ */
 async function meetEveryProcess(load: SteadyLoad<Phase>, url: string): Promise<void> {
   for (let round = 0; round < 16; round += 1) {
     for (const asker of ASKERS) {
@@ -139,16 +179,21 @@ async function meetEveryProcess(load: SteadyLoad<Phase>, url: string): Promise<v
 /** `frozen`: nothing is closed and nothing answers. */
 async function goAway(postgres: EmbeddedPostgres, how: HowAway): Promise<void> {
   if (how === 'frozen') {
-    for (const pid of [postgres.pid, ...listDescendants(postgres.pid).map((entry) => entry.pid)]) process.kill(pid, 'SIGSTOP');
+    for (const pid of [postgres.pid, ...listDescendants(postgres.pid).map((entry) => entry.pid)])
+      process.kill(pid, 'SIGSTOP');
     return;
   }
   process.kill(postgres.pid, 'SIGQUIT');
   await postgres.exited;
 }
 
-async function comeBack(postgres: EmbeddedPostgres, { how, directory }: { how: HowAway; directory: string }): Promise<EmbeddedPostgres> {
+async function comeBack(
+  postgres: EmbeddedPostgres,
+  { how, directory }: { how: HowAway; directory: string },
+): Promise<EmbeddedPostgres> {
   if (how === 'stopped') return startEmbeddedPostgres({ dataDir: directory, log: silentLog });
-  for (const pid of [postgres.pid, ...listDescendants(postgres.pid).map((entry) => entry.pid)]) process.kill(pid, 'SIGCONT');
+  for (const pid of [postgres.pid, ...listDescendants(postgres.pid).map((entry) => entry.pid)])
+    process.kill(pid, 'SIGCONT');
   return postgres;
 }
 
@@ -157,9 +202,15 @@ function askOthers(url: string): { stop(): Promise<AwayReport['others']> } {
   const found: Record<string, { statuses: Record<string, number>; longestMs: number }> = {};
   let stopping = false;
   const known = { authorization: `Bearer ${KEYS.acme}` };
-  const continued = JSON.stringify({ model: 'sim/small', input: 'go on', max_output_tokens: 5, previous_response_id: 'resp_unknown' });
+  const continued = JSON.stringify({
+    model: 'sim/small',
+    input: 'go on',
+    max_output_tokens: 5,
+    previous_response_id: 'resp_unknown',
+  });
   const questions: Readonly<Record<string, () => Promise<{ status: number }>>> = {
-    'a credential that nobody has seen': () => httpCall(`${url}/v1/models`, { headers: { authorization: `Bearer tg-${randomBytes(16).toString('hex')}` } }),
+    'a credential that nobody has seen': () =>
+      httpCall(`${url}/v1/models`, { headers: { authorization: `Bearer tg-${randomBytes(16).toString('hex')}` } }),
     'the list of models': () => httpCall(`${url}/v1/models`, { headers: known }),
     'a generation': () => httpCall(`${url}/v1/generation?id=01890a5d-ac96-774b-bcce-b302099a8057`, { headers: known }),
     'the limits': () => httpCall(`${url}/v1/usage/limits/current`, { headers: known }),
@@ -215,7 +266,8 @@ async function waitUntilServed(url: string, load: SteadyLoad<Phase>): Promise<vo
     while (row < 8) {
       await load.start('back', asker);
       row = load.sent.at(-1)?.response.status === 200 ? row + 1 : 0;
-      if (performance.now() - startedMs > STUCK_MS) throw new Error(`${asker.slug} is not served although Postgres is back`);
+      if (performance.now() - startedMs > STUCK_MS)
+        throw new Error(`${asker.slug} is not served although Postgres is back`);
     }
   }
 }
@@ -230,7 +282,13 @@ interface Compared {
 async function settleAndCompare({ tollgate, postgresUrl, provider, sent }: Compared) {
   const ledger = openLedgerView(postgresUrl);
   try {
-    const settled = await settleAccounts({ ledger, postgresUrl, provider, seen: sent.map(({ response }) => response), organizations: ASKERS });
+    const settled = await settleAccounts({
+      ledger,
+      postgresUrl,
+      provider,
+      seen: sent.map(({ response }) => response),
+      organizations: ASKERS,
+    });
     await pause(3_000);
     await tollgate.stop({ keepData: true });
     const facts = await readFacts(tollgate.dataDir);
@@ -246,14 +304,20 @@ function checkAnswers(sent: readonly Sent<Phase>[]): string[] {
   for (const { phase, response } of sent) {
     const { organization, status, refusal, retryAfter, complete } = response;
     const asker = ASKERS.find(({ slug }) => slug === organization);
-    const isExpected = status === 200 ? complete : status === 503 && phase !== 'warm' && refusal === asker?.refusedBy && retryAfter !== null;
+    const isExpected =
+      status === 200
+        ? complete
+        : status === 503 && phase !== 'warm' && refusal === asker?.refusedBy && retryAfter !== null;
     const problem = `${organization}, ${phase}: ${status} ${refusal}, Retry-After ${retryAfter}, complete ${complete}`;
     if (!isExpected) problems.set(problem, (problems.get(problem) ?? 0) + 1);
   }
   for (const { slug, refusedBy, isWarm } of ASKERS) {
-    const served = sent.filter(({ phase, response }) => phase === 'away' && response.organization === slug && response.status === 200).length;
+    const served = sent.filter(
+      ({ phase, response }) => phase === 'away' && response.organization === slug && response.status === 200,
+    ).length;
     if (refusedBy !== null && !isWarm && served > 0) problems.set(`${slug} was served without a lease`, served);
-    if (isWarm && served === 0) problems.set(`${slug} was never served while Postgres was away, although it had a lease`, 1);
+    if (isWarm && served === 0)
+      problems.set(`${slug} was never served while Postgres was away, although it had a lease`, 1);
   }
   return [...problems].map(([problem, count]) => `${count} × ${problem}`);
 }
@@ -268,7 +332,14 @@ if (import.meta.main) {
     },
   });
   const how = values.how === 'frozen' ? 'frozen' : 'stopped';
-  const report = await runDatabaseAway({ seconds: Number(values.seconds), rate: Number(values.rate), seed: Number(values.seed), how });
-  process.stdout.write(`${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2)}\n`);
+  const report = await runDatabaseAway({
+    seconds: Number(values.seconds),
+    rate: Number(values.rate),
+    seed: Number(values.seed),
+    how,
+  });
+  process.stdout.write(
+    `${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2)}\n`,
+  );
   process.exitCode = report.problems.length === 0 ? 0 : 1;
 }

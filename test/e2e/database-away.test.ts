@@ -1,5 +1,5 @@
-// Postgres is away for a while under load: what holds a lease goes on, the rest is refused and told when to come again, and afterwards all accounts agree.
-// The minutes-long one is database-away-run.ts by hand.
+// Postgres is away for a while under load: what holds a lease goes on, the rest is refused and told when to come again,
+// and afterwards all accounts agree. The minutes-long one is database-away-run.ts by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

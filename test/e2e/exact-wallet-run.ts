@@ -1,5 +1,5 @@
-// Parallel requests over several gateway processes on wallets that afford exactly so many: exactly so many are answered, round for round.
-// By hand: `node test/e2e/exact-wallet-run.ts --rounds 200 --seed 1`.
+// Parallel requests over several gateway processes on wallets that afford exactly so many: exactly so many are
+// answered, round for round. By hand: `node test/e2e/exact-wallet-run.ts --rounds 200 --seed 1`.
 
 import { parseArgs } from 'node:util';
 import { seededRandom } from '../support/byte-splits.ts';
@@ -38,17 +38,23 @@ export interface ExactWalletReport {
   readonly problems: readonly string[];
 }
 
-export async function runExactWallets(options: { rounds: number; seed: number; print?: (line: string) => void }): Promise<ExactWalletReport> {
+export async function runExactWallets(options: {
+  rounds: number;
+  seed: number;
+  print?: (line: string) => void;
+}): Promise<ExactWalletReport> {
   const rounds = drawRounds(options.rounds, options.seed);
   const provider = await startExactProvider();
   const configurationYaml = limitedConfiguration(
     provider.url,
     rounds.map(({ organization }) => organization),
   );
-  const tollgate = await startTollgate({ configurationYaml, gatewayProcesses: GATEWAY_PROCESSES }).catch(async (fault: unknown) => {
-    await provider.close();
-    throw fault;
-  });
+  const tollgate = await startTollgate({ configurationYaml, gatewayProcesses: GATEWAY_PROCESSES }).catch(
+    async (fault: unknown) => {
+      await provider.close();
+      throw fault;
+    },
+  );
   try {
     const answered: Record<string, number> = {};
     const refused: Record<string, number> = {};
@@ -65,13 +71,26 @@ export async function runExactWallets(options: { rounds: number; seed: number; p
       for (const answer of answers) if (answer !== '200') add(refused, answer);
       const others = answers.filter((answer) => answer !== '200' && answer !== '402 insufficient_credit');
       if (served !== AFFORDED || calls !== AFFORDED || others.length > 0) {
-        problems.push(`round ${index}: ${served} answered, ${calls} provider calls, others: ${[...new Set(others)].join(', ')}`);
+        problems.push(
+          `round ${index}: ${served} answered, ${calls} provider calls, others: ${[...new Set(others)].join(', ')}`,
+        );
       }
       options.print?.(`round ${index}: ${served} of ${PARALLEL} answered in ${Math.round(durationsMs.at(-1) ?? 0)} ms`);
     }
     durationsMs.sort((first, second) => first - second);
-    const roundMs = { median: Math.round(durationsMs[durationsMs.length >> 1] ?? 0), longest: Math.round(durationsMs.at(-1) ?? 0) };
-    return { rounds: rounds.length, requests: rounds.length * PARALLEL, answered, refused, providerCalls: provider.requests.length, roundMs, problems };
+    const roundMs = {
+      median: Math.round(durationsMs[durationsMs.length >> 1] ?? 0),
+      longest: Math.round(durationsMs.at(-1) ?? 0),
+    };
+    return {
+      rounds: rounds.length,
+      requests: rounds.length * PARALLEL,
+      answered,
+      refused,
+      providerCalls: provider.requests.length,
+      roundMs,
+      problems,
+    };
   } finally {
     await tollgate.stop();
     await provider.close();
@@ -85,7 +104,10 @@ function drawRounds(count: number, seed: number): Round[] {
     const outputTokens = 1 + Math.floor(random() * 1_000);
     const hold = BigInt(outputTokens) * PICO_PER_OUTPUT_TOKEN;
     const rest = BigInt(Math.floor(random() * Number(hold)));
-    return { organization: { slug: `round-${index}`, credit: decimalOfPico(hold * BigInt(AFFORDED) + rest) }, outputTokens };
+    return {
+      organization: { slug: `round-${index}`, credit: decimalOfPico(hold * BigInt(AFFORDED) + rest) },
+      outputTokens,
+    };
   });
 }
 
@@ -101,8 +123,14 @@ function add(counts: Record<string, number>, name: string): void {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { seed: { type: 'string', default: '1' }, rounds: { type: 'string', default: '200' } } });
-  const report = await runExactWallets({ seed: Number(values.seed), rounds: Number(values.rounds), print: (line) => process.stdout.write(`${line}\n`) });
+  const { values } = parseArgs({
+    options: { seed: { type: 'string', default: '1' }, rounds: { type: 'string', default: '200' } },
+  });
+  const report = await runExactWallets({
+    seed: Number(values.seed),
+    rounds: Number(values.rounds),
+    print: (line) => process.stdout.write(`${line}\n`),
+  });
   process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
   process.exitCode = report.problems.length === 0 ? 0 : 1;
 }

@@ -1,9 +1,9 @@
-// Compares the four accounts of a kill run: what clients saw, the provider's own log, the ledger in Postgres, the facts in ClickHouse.
-// Every disagreement is a sentence; none means that they agree to the digit.
+// Compares the four accounts of a kill run: what clients saw, the provider's own log, the ledger in Postgres, the facts
+// in ClickHouse. Every disagreement is a sentence; none means that they agree to the digit.
 
-import type { CallEnd, CallStart } from '../../simulator/call-log.ts';
-import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
-import { readPendingExecutions } from '../../src/storage/postgres/pending-executions.ts';
+import type { CallEnd, CallStart } from '../../src/simulator/call-log.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
+import { readPendingExecutions } from '../../src/storage/postgres/ledger/pending-executions.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { queryFacts } from '../support/facts-view.ts';
 import type { LedgerView } from '../support/ledger-view.ts';
@@ -64,10 +64,16 @@ export function compareSeenWithLedger(seen: readonly SeenResponse[], generations
   return problems;
 }
 
-/** A whole reply: charged what it cost where the organization is billed, rated where it is not; posted in one transfer or none. */
+/**
+ * A whole reply: charged what it cost where the organization is billed, rated where it is not; posted in one transfer
+ * or none.
+ */
 function compareBill(row: GenerationRow, { input, cached, output }: NonNullable<SeenResponse['usage']>): string[] {
   const cost = expectedCostPico({ input, cached, output }).toString();
-  const bill = row.authorized_amount === null ? `not_billed, charge null, posted 0 in 0` : `final, charge ${cost}, posted ${cost} in 1`;
+  const bill =
+    row.authorized_amount === null
+      ? `not_billed, charge null, posted 0 in 0`
+      : `final, charge ${cost}, posted ${cost} in 1`;
   const expected = `${input} ${cached} ${output}, completed, rated ${cost}, ${bill}, suspense 0`;
   const counts = `${row.input_tokens} ${row.cached_input_tokens} ${row.output_tokens}, ${row.outcome}, rated ${row.rated_cost}`;
   const found = `${counts}, ${row.billing_status}, charge ${row.charge}, posted ${row.posted} in ${row.transfers}, suspense ${row.suspense}`;
@@ -78,13 +84,16 @@ export interface ProviderTotals {
   readonly problems: readonly string[];
   /** What the provider's log says the replies cost that the ledger has as ended. */
   readonly servedPico: bigint;
-  /** Whole replies that were lost with their process before they were recorded: no client saw their end, so nobody pays. */
+  /**
+   * Whole replies that were lost with their process before they were recorded: no client saw their end, so nobody pays.
+   */
   readonly unpaidReplies: number;
 }
 
 /**
- * Call by call: each was admitted on record before it was made, at most once for each request, and each execution in the ledger is what the
- * provider says that it did. What a dying process had open is charged nothing, and no client saw it complete.
+ * Call by call: each was admitted on record before it was made, at most once for each request, and each execution in
+ * the ledger is what the provider says that it did. What a dying process had open is charged nothing, and no client saw
+ * it complete.
  */
 export function compareProviderWithLedger(
   calls: { readonly starts: readonly CallStart[]; readonly ends: readonly CallEnd[] },
@@ -100,16 +109,20 @@ export function compareProviderWithLedger(
     const response = asked.get(start.requestSha256);
     const end = endByCall.get(start.id);
     if (response === undefined) problems.push(`the provider was called with a request that nobody made: ${start.id}`);
-    else if (called.has(response.clientRequestId)) problems.push(`the provider was called twice for request ${response.clientRequestId}`);
+    else if (called.has(response.clientRequestId))
+      problems.push(`the provider was called twice for request ${response.clientRequestId}`);
     else if (end === undefined) problems.push(`the provider's call ${start.id} has no end`);
     else {
       called.add(response.clientRequestId);
       endByRequest.set(response.clientRequestId, end);
-      if (response.complete && response.providerId !== start.id) problems.push(`request ${response.clientRequestId} was answered with ${response.providerId}`);
+      if (response.complete && response.providerId !== start.id)
+        problems.push(`request ${response.clientRequestId} was answered with ${response.providerId}`);
     }
   }
   const inLedger = new Set(generations.filter((row) => row.outcome !== 'refused').map((row) => row.client_request_id));
-  for (const request of called) if (!inLedger.has(request)) problems.push(`the provider was called for request ${request}, which the ledger does not know`);
+  for (const request of called)
+    if (!inLedger.has(request))
+      problems.push(`the provider was called for request ${request}, which the ledger does not know`);
 
   const completed = new Set(seen.filter((response) => response.complete).map((response) => response.clientRequestId));
   const requests = new Set<string>();
@@ -129,7 +142,8 @@ export function compareProviderWithLedger(
     if (row.outcome === 'process_killed') {
       const found = `${row.billing_status} ${row.charge} ${row.posted} ${row.suspense}`;
       const expected = row.authorized_amount === null ? 'not_billed null 0 0' : 'cancelled 0 0 0';
-      if (found !== expected) problems.push(`execution ${row.id} died with its process: expected ${expected}, found ${found}`);
+      if (found !== expected)
+        problems.push(`execution ${row.id} died with its process: expected ${expected}, found ${found}`);
       if (completed.has(request)) problems.push(`execution ${row.id} was seen complete and is cancelled`);
       if (end?.completed === true) unpaidReplies += 1;
     } else if (row.outcome !== 'completed') {
@@ -137,7 +151,8 @@ export function compareProviderWithLedger(
     } else if (end === undefined) {
       problems.push(`execution ${row.id} is complete in the ledger, and the provider was never called`);
     } else {
-      // The gateway may have died with all of the reply before the provider knew that it had it: the counts say what was sent.
+      // The gateway may have died with all of the reply before the provider knew that it had it: the counts say what
+      // was sent.
       const served = { input: end.promptTokens, cached: end.cachedTokens, output: end.completionTokens };
       problems.push(...compareBill(row, served));
       servedPico += expectedCostPico(served);
@@ -147,13 +162,20 @@ export function compareProviderWithLedger(
 }
 
 /** Wallet by wallet: what was paid in is what is there and what was charged. */
-export async function compareWallets(ledger: LedgerView, organizations: readonly KillOrganization[], generations: readonly GenerationRow[]): Promise<string[]> {
+export async function compareWallets(
+  ledger: LedgerView,
+  organizations: readonly KillOrganization[],
+  generations: readonly GenerationRow[],
+): Promise<string[]> {
   const problems: string[] = [];
   for (const { slug, creditPico } of organizations) {
     if (creditPico === null) continue;
-    const charged = generations.filter((row) => row.organization === slug).reduce((sum, row) => sum + BigInt(row.charge ?? 0), 0n);
+    const charged = generations
+      .filter((row) => row.organization === slug)
+      .reduce((sum, row) => sum + BigInt(row.charge ?? 0), 0n);
     const { balance } = await ledger.wallet(slug);
-    if (balance !== creditPico - charged) problems.push(`${slug}: charges sum to ${charged}, the wallet lost ${creditPico - balance}`);
+    if (balance !== creditPico - charged)
+      problems.push(`${slug}: charges sum to ${charged}, the wallet lost ${creditPico - balance}`);
     if (balance < 0n) problems.push(`${slug}: the wallet is overspent: ${balance}`);
   }
   return problems;
@@ -201,7 +223,9 @@ export function readFacts(dataDir: string): Promise<Facts> {
 
 export async function selectFacts(select: <Row>(query: string) => Promise<Row[]>): Promise<Facts> {
   const rows = await select<FactRow>(FACTS_QUERY);
-  const [sum] = await select<{ rated: string }>('SELECT toString(toInt128(sum(rated_cost) * 1000000000000)) AS rated FROM request_facts FINAL');
+  const [sum] = await select<{ rated: string }>(
+    'SELECT toString(toInt128(sum(rated_cost) * 1000000000000)) AS rated FROM request_facts FINAL',
+  );
   return { rows, ratedPico: BigInt(sum?.rated ?? 0) };
 }
 
@@ -218,7 +242,9 @@ export function compareLedgerWithFacts(generations: readonly GenerationRow[], fa
     byId.delete(row.id);
     const inLedger = `${row.billing_status} ${row.input_tokens} ${row.cached_input_tokens} ${row.output_tokens} ${row.charge}`;
     const inFacts =
-      fact === undefined ? 'nothing' : `${fact.billing_status} ${fact.tokens_prompt} ${fact.tokens_cached} ${fact.tokens_completion} ${fact.total_cost_pico}`;
+      fact === undefined
+        ? 'nothing'
+        : `${fact.billing_status} ${fact.tokens_prompt} ${fact.tokens_cached} ${fact.tokens_completion} ${fact.total_cost_pico}`;
     if (inLedger !== inFacts) problems.push(`execution ${row.id}: the ledger has ${inLedger}, the facts ${inFacts}`);
   }
   for (const id of byId.keys()) problems.push(`a fact without a generation: ${id}`);

@@ -1,7 +1,7 @@
-// Checks after a kill run that no limit was passed and nothing of what was lent is lost: budgets and leases by the database, rates and open requests by
-// the provider's log, which knows nothing of them.
+// Checks after a kill run that no limit was passed and nothing of what was lent is lost: budgets and leases by the
+// database, rates and open requests by the provider's log, which knows nothing of them.
 
-import type { CallEnd, CallStart } from '../../simulator/call-log.ts';
+import type { CallEnd, CallStart } from '../../src/simulator/call-log.ts';
 import type { LedgerView } from '../support/ledger-view.ts';
 import type { GenerationRow } from './kill-accounts.ts';
 import type { SeenResponse } from './kill-load.ts';
@@ -25,15 +25,23 @@ const EXPECTED_REFUSAL: Readonly<Record<string, string>> = {
 
 export function checkRefusalsSeen(seen: readonly SeenResponse[]): string[] {
   const found = new Set(seen.map(({ organization, refusal }) => `${organization} ${refusal}`));
-  return Object.entries(EXPECTED_REFUSAL).flatMap(([slug, code]) => (found.has(`${slug} ${code}`) ? [] : [`${slug} was never refused by ${code}`]));
+  return Object.entries(EXPECTED_REFUSAL).flatMap(([slug, code]) =>
+    found.has(`${slug} ${code}`) ? [] : [`${slug} was never refused by ${code}`],
+  );
 }
 
 /** What each budget has used is what was charged under it, within its limit. */
-export async function checkBudgets(ledger: LedgerView, organizations: readonly KillOrganization[], generations: readonly GenerationRow[]): Promise<string[]> {
+export async function checkBudgets(
+  ledger: LedgerView,
+  organizations: readonly KillOrganization[],
+  generations: readonly GenerationRow[],
+): Promise<string[]> {
   const problems: string[] = [];
   for (const { slug, budgetPico } of organizations) {
     if (budgetPico === null) continue;
-    const spent = generations.filter((row) => row.organization === slug).reduce((sum, row) => sum + BigInt(row.charge ?? row.rated_cost ?? 0), 0n);
+    const spent = generations
+      .filter((row) => row.organization === slug)
+      .reduce((sum, row) => sum + BigInt(row.charge ?? row.rated_cost ?? 0), 0n);
     const pools = await ledger.query(
       `SELECT p.used::text, p.leased::text FROM limit_pools p JOIN usage_limits l ON l.id = p.limit_id JOIN organizations o ON o.id = l.organization_id
         WHERE o.slug = $1 AND l.kind = 'budget'`,
@@ -42,7 +50,8 @@ export async function checkBudgets(ledger: LedgerView, organizations: readonly K
     const used = pools.reduce((sum, pool) => sum + BigInt(String(pool.used)), 0n);
     if (used !== spent) problems.push(`${slug}: the budget has used ${used}, its executions cost ${spent}`);
     // A run over midnight of a month's last day has two of them.
-    if (pools.length === 1 && used > budgetPico) problems.push(`${slug}: the budget is overspent: ${used} of ${budgetPico}`);
+    if (pools.length === 1 && used > budgetPico)
+      problems.push(`${slug}: the budget is overspent: ${used} of ${budgetPico}`);
   }
   return problems;
 }
@@ -56,8 +65,10 @@ export async function checkLent(ledger: LedgerView): Promise<string[]> {
             (SELECT coalesce(sum(outstanding), 0)::text FROM limit_leases JOIN process_epochs e USING (epoch) WHERE e.returned_at IS NULL) AS limits_held`,
   );
   const problems: string[] = [];
-  if (row?.wallets_leased !== row?.wallets_held) problems.push(`wallets have lent ${row?.wallets_leased}, living processes hold ${row?.wallets_held}`);
-  if (row?.limits_leased !== row?.limits_held) problems.push(`limits have lent ${row?.limits_leased}, living processes hold ${row?.limits_held}`);
+  if (row?.wallets_leased !== row?.wallets_held)
+    problems.push(`wallets have lent ${row?.wallets_leased}, living processes hold ${row?.wallets_held}`);
+  if (row?.limits_leased !== row?.limits_held)
+    problems.push(`limits have lent ${row?.limits_leased}, living processes hold ${row?.limits_held}`);
   return problems;
 }
 
@@ -98,7 +109,8 @@ export function checkRates(
         };
       });
     if (requestsPerMinute !== null) problems.push(...checkWindow(`${slug}: requests`, own, () => 1, requestsPerMinute));
-    if (tokensPerMinute !== null) problems.push(...checkWindow(`${slug}: tokens`, own, ({ tokens }) => tokens, tokensPerMinute));
+    if (tokensPerMinute !== null)
+      problems.push(...checkWindow(`${slug}: tokens`, own, ({ tokens }) => tokens, tokensPerMinute));
     if (openMax !== null) problems.push(...checkOpen(slug, own, openMax));
   }
   return problems;
@@ -112,7 +124,11 @@ function checkWindow(what: string, calls: readonly Call[], amountOf: (call: Call
   let highest = 0;
   for (const call of sorted) {
     sum += amountOf(call);
-    for (let oldest = sorted[first]; oldest !== undefined && call.startedMs - oldest.startedMs >= MINUTE_MS - TRANSIT_MS; oldest = sorted[first]) {
+    for (
+      let oldest = sorted[first];
+      oldest !== undefined && call.startedMs - oldest.startedMs >= MINUTE_MS - TRANSIT_MS;
+      oldest = sorted[first]
+    ) {
       sum -= amountOf(oldest);
       first += 1;
     }

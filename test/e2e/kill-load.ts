@@ -1,5 +1,6 @@
-// The load of a kill run: clients that each note what they saw of every response, and nothing else. Each request has a number of its own, in its text and
-// as its client request id, so that the provider's log and the ledger can both be read request by request, also where no answer arrived.
+// The load of a kill run: clients that each note what they saw of every response, and nothing else. Each request has a
+// number of its own, in its text and as its client request id, so that the provider's log and the ledger can both be
+// read request by request, also where no answer arrived.
 
 import { createHash } from 'node:crypto';
 import { Agent, request as httpRequest } from 'node:http';
@@ -49,7 +50,12 @@ export function startLoad(options: { url: string; seed: number; organizations: r
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     while (!stopping) {
       next += 1;
-      const response = await send(options.url, organization, makeRequest(`${options.seed}-${next}`, organization, random), agent);
+      const response = await send(
+        options.url,
+        organization,
+        makeRequest(`${options.seed}-${next}`, organization, random),
+        agent,
+      );
       seen.push(response);
       if (response.status === 200) served += 1;
       if (response.status === null) await pause(DEAD_PAUSE_MS);
@@ -57,7 +63,11 @@ export function startLoad(options: { url: string; seed: number; organizations: r
     }
     agent.destroy();
   };
-  const clients = Promise.all(options.organizations.flatMap((organization) => Array.from({ length: organization.clients }, () => client(organization))));
+  const clients = Promise.all(
+    options.organizations.flatMap((organization) =>
+      Array.from({ length: organization.clients }, () => client(organization)),
+    ),
+  );
   return {
     seen,
     served: () => served,
@@ -69,7 +79,11 @@ export function startLoad(options: { url: string; seed: number; organizations: r
 }
 
 /** One request of an organization outside the load, on a connection of its own. */
-export async function askOnce(url: string, organization: KillOrganization, clientRequestId: string): Promise<SeenResponse> {
+export async function askOnce(
+  url: string,
+  organization: KillOrganization,
+  clientRequestId: string,
+): Promise<SeenResponse> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const request = makeRequest(clientRequestId, organization, () => 0);
   try {
@@ -87,7 +101,11 @@ interface NumberedRequest {
 }
 
 /** `id`: of this request alone, in its text and as its client request id. */
-export function makeRequest(id: string, { delayMsMax }: Pick<KillOrganization, 'delayMsMax'>, random: () => number): NumberedRequest {
+export function makeRequest(
+  id: string,
+  { delayMsMax }: Pick<KillOrganization, 'delayMsMax'>,
+  random: () => number,
+): NumberedRequest {
   const streamed = random() < STREAMED_SHARE;
   const tokens = 1 + Math.floor(random() * 60);
   // Half of the answers come as fast as they can.
@@ -100,30 +118,70 @@ export function makeRequest(id: string, { delayMsMax }: Pick<KillOrganization, '
       max_tokens: 100,
       ...(streamed ? { stream: true, stream_options: { include_usage: true } } : {}),
     });
-  return { id, streamed, body: bodyFor('sim/small'), providerBodySha256: createHash('sha256').update(bodyFor('sim-small')).digest('hex') };
+  return {
+    id,
+    streamed,
+    body: bodyFor('sim/small'),
+    providerBodySha256: createHash('sha256').update(bodyFor('sim-small')).digest('hex'),
+  };
 }
 
-export async function send(url: string, { slug, key }: Pick<KillOrganization, 'slug' | 'key'>, request: NumberedRequest, agent: Agent): Promise<SeenResponse> {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-client-request-id': request.id };
+export async function send(
+  url: string,
+  { slug, key }: Pick<KillOrganization, 'slug' | 'key'>,
+  request: NumberedRequest,
+  agent: Agent,
+): Promise<SeenResponse> {
+  const headers = {
+    authorization: `Bearer ${key}`,
+    'content-type': 'application/json',
+    'x-client-request-id': request.id,
+  };
   const answer = await post(`${url}/v1/chat/completions`, headers, request.body, agent).catch(() => null);
   const asked = { organization: slug, clientRequestId: request.id, requestSha256: request.providerBodySha256 };
-  if (answer === null) return { ...asked, executionId: null, status: null, refusal: null, retryAfter: null, complete: false, providerId: null, usage: null };
+  if (answer === null)
+    return {
+      ...asked,
+      executionId: null,
+      status: null,
+      refusal: null,
+      retryAfter: null,
+      complete: false,
+      providerId: null,
+      usage: null,
+    };
   const id = answer.headers['x-service-execution-id'];
   const { status } = answer;
   const said = { refusal: refusalOf(answer), retryAfter: answer.headers['retry-after'] ?? null };
-  return { ...asked, executionId: typeof id === 'string' ? id : null, status, ...said, ...readAnswer(answer, request.streamed) };
+  return {
+    ...asked,
+    executionId: typeof id === 'string' ? id : null,
+    status,
+    ...said,
+    ...readAnswer(answer, request.streamed),
+  };
 }
 
 /** Rejects when the connection ends before a status line. */
 function post(url: string, headers: Readonly<Record<string, string>>, body: string, agent: Agent): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
-    const request = httpRequest(url, { method: 'POST', agent, headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) } }, (response) => {
-      const chunks: Buffer[] = [];
-      const done = (complete: boolean): void => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks), complete });
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('end', () => done(response.complete));
-      response.on('error', () => done(false));
-    });
+    const request = httpRequest(
+      url,
+      { method: 'POST', agent, headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) } },
+      (response) => {
+        const chunks: Buffer[] = [];
+        const done = (complete: boolean): void =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            body: Buffer.concat(chunks),
+            complete,
+          });
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('end', () => done(response.complete));
+        response.on('error', () => done(false));
+      },
+    );
     request.on('error', reject).end(body);
   });
 }
@@ -148,7 +206,11 @@ function readAnswer(answer: HttpAnswer, streamed: boolean): Pick<SeenResponse, '
   const { usage } = JSON.parse(document) as {
     usage: { prompt_tokens: number; completion_tokens: number; prompt_tokens_details: { cached_tokens: number } };
   };
-  const counts = { input: usage.prompt_tokens, cached: usage.prompt_tokens_details.cached_tokens, output: usage.completion_tokens };
+  const counts = {
+    input: usage.prompt_tokens,
+    cached: usage.prompt_tokens_details.cached_tokens,
+    output: usage.completion_tokens,
+  };
   return { complete: true, providerId, usage: counts };
 }
 

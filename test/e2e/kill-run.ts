@@ -1,5 +1,6 @@
-// A kill run: load over organizations rich and poor, and gateways, jobs and Postgres killed at moments drawn from a seed; afterwards all accounts must
-// agree to the digit and no limit was passed. By hand: `node test/e2e/kill-run.ts --requests 200000 --kills 200 --seed 1 --victims gateway,jobs,postgres`.
+// A kill run: load over organizations rich and poor, and gateways, jobs and Postgres killed at moments drawn from a
+// seed; afterwards all accounts must agree to the digit and no limit was passed. By hand: `node test/e2e/kill-run.ts
+// --requests 200000 --kills 200 --seed 1 --victims gateway,jobs,postgres`.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -69,7 +70,11 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
   let tollgate: Tollgate | null = null;
   let ledger: LedgerView | null = null;
   try {
-    tollgate = await startTollgate({ ownPostgres: true, configurationYaml: world.configuration(provider.url), gatewayProcesses: GATEWAY_PROCESSES });
+    tollgate = await startTollgate({
+      ownPostgres: true,
+      configurationYaml: world.configuration(provider.url),
+      gatewayProcesses: GATEWAY_PROCESSES,
+    });
     const loadStartedMs = performance.now();
     const load = startLoad({ url: tollgate.url, seed: options.seed, organizations: world.organizations });
     const kills = await killAtRandom(tollgate, load, options);
@@ -89,7 +94,13 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
     await tollgate.stop({ keepData: true });
     const facts = await readFacts(tollgate.dataDir);
     const setAside = readSetAside(join(tollgate.dataDir, 'spool'));
-    const problems = [...rest.problems, ...lent, ...checked.problems, ...compareLedgerWithFacts(generations, facts.rows), ...setAside];
+    const problems = [
+      ...rest.problems,
+      ...lent,
+      ...checked.problems,
+      ...compareLedgerWithFacts(generations, facts.rows),
+      ...setAside,
+    ];
     return {
       seed: options.seed,
       seconds: { load: Math.round(loadMs / 1_000), all: Math.round((performance.now() - startedMs) / 1_000) },
@@ -99,7 +110,11 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
       generations: generations.length,
       facts: facts.rows.length,
       outcomes: countBy(generations, (row) => `${row.outcome ?? 'open'}/${row.billing_status}`),
-      picoUsd: { provider: checked.servedPico, ledger: sumOf(generations, (row) => row.rated_cost), facts: facts.ratedPico },
+      picoUsd: {
+        provider: checked.servedPico,
+        ledger: sumOf(generations, (row) => row.rated_cost),
+        facts: facts.ratedPico,
+      },
       unpaidReplies: checked.unpaidReplies,
       problemCount: problems.length,
       problems: problems.slice(0, PROBLEMS_SHOWN),
@@ -113,7 +128,9 @@ export async function runKills(options: KillOptions): Promise<KillReport> {
 
 /** No kill damages what is written: nothing may be in quarantine. */
 function readSetAside(spoolDirectory: string): string[] {
-  return listQuarantine(spoolDirectory).map((name) => `set aside: ${name}: ${readFileSync(join(spoolDirectory, 'quarantine', name), 'latin1')}`);
+  return listQuarantine(spoolDirectory).map(
+    (name) => `set aside: ${name}: ${readFileSync(join(spoolDirectory, 'quarantine', name), 'latin1')}`,
+  );
 }
 
 async function killAtRandom(tollgate: Tollgate, load: Load, options: KillOptions): Promise<Record<string, number>> {
@@ -147,11 +164,15 @@ async function waitUntilServed(load: Load, count: number): Promise<void> {
     if (load.served() > served) {
       served = load.served();
       sinceMs = performance.now();
-    } else if (performance.now() - sinceMs > STUCK_MS) throw new Error(`nothing was served for ${STUCK_MS} ms, after ${served} requests`);
+    } else if (performance.now() - sinceMs > STUCK_MS)
+      throw new Error(`nothing was served for ${STUCK_MS} ms, after ${served} requests`);
   }
 }
 
-/** Waits until everything runs again, the provider has ended every call, and every execution has an end and every dead process is closed. */
+/**
+ * Waits until everything runs again, the provider has ended every call, and every execution has an end and every dead
+ * process is closed.
+ */
 async function settle(tollgate: Tollgate, ledger: LedgerView, provider: SimulatedProvider): Promise<void> {
   await waitFor(
     'the installation to be ready',
@@ -181,8 +202,14 @@ async function settle(tollgate: Tollgate, ledger: LedgerView, provider: Simulate
   await pause(3_000);
 }
 
-/** A wallet is not refused while its money covers a request, wherever the dead had left it: the rest of it can be spent. */
-async function spendTheRest(tollgate: Tollgate, ledger: LedgerView, world: KillWorld): Promise<{ seen: readonly SeenResponse[]; problems: string[] }> {
+/**
+ * A wallet is not refused while its money covers a request, wherever the dead had left it: the rest of it can be spent.
+ */
+async function spendTheRest(
+  tollgate: Tollgate,
+  ledger: LedgerView,
+  world: KillWorld,
+): Promise<{ seen: readonly SeenResponse[]; problems: string[] }> {
   const seen: SeenResponse[] = [];
   const thin = world.organizations.find(({ slug }) => slug === 'thin');
   if (thin === undefined) return { seen, problems: [] };
@@ -191,14 +218,19 @@ async function spendTheRest(tollgate: Tollgate, ledger: LedgerView, world: KillW
     answer = await askOnce(tollgate.url, thin, `rest-${seen.length}`);
     seen.push(answer);
   } while (answer.status === 200);
-  if (answer.refusal !== 'insufficient_credit') return { seen, problems: [`thin: the rest of its money was refused with ${answer.status} ${answer.refusal}`] };
+  if (answer.refusal !== 'insufficient_credit')
+    return { seen, problems: [`thin: the rest of its money was refused with ${answer.status} ${answer.refusal}`] };
   await pause(1_000);
   const [row] = await ledger.query(
     `SELECT max(g.authorized_amount)::text AS hold FROM generations g JOIN organizations o ON o.id = g.organization_id WHERE o.slug = 'thin'`,
   );
   const { balance } = await ledger.wallet('thin');
   const hold = BigInt(String(row?.hold));
-  return { seen, problems: balance >= hold ? [`thin: refused with ${balance} in its wallet, where a request holds ${hold} at most`] : [] };
+  return {
+    seen,
+    problems:
+      balance >= hold ? [`thin: refused with ${balance} in its wallet, where a request holds ${hold} at most`] : [],
+  };
 }
 
 /** A rolling restart: every process hands back what it has, so nothing may be left lent. */
@@ -245,12 +277,19 @@ async function checkEverything({ tollgate, ledger, provider, world, seen }: Ende
     ...(await checkDead(ledger)),
     ...(reconciled.exitCode === 0 ? [] : [`tollgate reconcile: ${reconciled.output}`]),
   ];
-  return { problems, providerCalls: calls.starts.length, servedPico: compared.servedPico, unpaidReplies: compared.unpaidReplies };
+  return {
+    problems,
+    providerCalls: calls.starts.length,
+    servedPico: compared.servedPico,
+    unpaidReplies: compared.unpaidReplies,
+  };
 }
 
 /** Every process that died is closed, whenever in its life it died. */
 async function checkDead(ledger: LedgerView): Promise<string[]> {
-  const rows = await ledger.query("SELECT epoch::text FROM process_epochs WHERE kind = 'gateway' AND returned_at IS NULL ORDER BY epoch");
+  const rows = await ledger.query(
+    "SELECT epoch::text FROM process_epochs WHERE kind = 'gateway' AND returned_at IS NULL ORDER BY epoch",
+  );
   const dead = rows.slice(0, Math.max(0, rows.length - GATEWAY_PROCESSES)).map((row) => row.epoch);
   return dead.length === 0 ? [] : [`epochs of dead processes that are not closed: ${dead.join(', ')}`];
 }
@@ -260,7 +299,9 @@ function summarize(seen: readonly SeenResponse[]) {
     requests: seen.length,
     complete: seen.filter((response) => response.complete).length,
     cut: seen.filter((response) => response.status === 200 && !response.complete).length,
-    answers: countBy(seen, ({ status, refusal }) => (status === null ? 'no answer' : refusal === null ? String(status) : `${status} ${refusal}`)),
+    answers: countBy(seen, ({ status, refusal }) =>
+      status === null ? 'no answer' : refusal === null ? String(status) : `${status} ${refusal}`,
+    ),
   };
 }
 
@@ -298,6 +339,8 @@ if (import.meta.main) {
     victims: readVictims(values.victims),
     print: (line) => process.stdout.write(`${line}\n`),
   });
-  process.stdout.write(`${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2)}\n`);
+  process.stdout.write(
+    `${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2)}\n`,
+  );
   process.exitCode = report.problemCount === 0 ? 0 : 1;
 }

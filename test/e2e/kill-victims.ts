@@ -20,7 +20,12 @@ const DELAY_MS_MAX = 300;
 /** So that what the last kill left behind meets load as well. */
 const LAST_KILL_SHARE = 0.97;
 
-export function planKills(options: { seed: number; requests: number; kills: number; victims: readonly Victim[] }): readonly PlannedKill[] {
+export function planKills(options: {
+  seed: number;
+  requests: number;
+  kills: number;
+  victims: readonly Victim[];
+}): readonly PlannedKill[] {
   const random = seededRandom(options.seed ^ 0x5eed);
   const bag = options.victims.flatMap((victim) => Array.from({ length: WEIGHTS[victim] }, () => victim));
   const kills = Array.from({ length: options.kills }, () => ({
@@ -33,7 +38,10 @@ export function planKills(options: { seed: number; requests: number; kills: numb
 }
 
 /** Which process, and how; null while none of them runs. */
-export function findVictim(tollgate: Tollgate, { victim, choice }: PlannedKill): { pid: number; signal: NodeJS.Signals; how: string } | null {
+export function findVictim(
+  tollgate: Tollgate,
+  { victim, choice }: PlannedKill,
+): { pid: number; signal: NodeJS.Signals; how: string } | null {
   if (victim === 'gateway') {
     const pids = tollgate.gatewayPids();
     const pid = pids[Math.floor(choice * pids.length)];
@@ -47,5 +55,7 @@ export function findVictim(tollgate: Tollgate, { victim, choice }: PlannedKill):
   if (postmaster === 0 || keeper === 0) return null;
   // SIGQUIT is what `pg_ctl stop -m immediate` sends.
   if (choice < 0.6) return { pid: postmaster, signal: 'SIGQUIT', how: 'immediate stop' };
-  return choice < 0.85 ? { pid: postmaster, signal: 'SIGKILL', how: 'kill -9' } : { pid: keeper, signal: 'SIGKILL', how: 'kill -9 of its owner' };
+  return choice < 0.85
+    ? { pid: postmaster, signal: 'SIGKILL', how: 'kill -9' }
+    : { pid: keeper, signal: 'SIGKILL', how: 'kill -9 of its owner' };
 }

@@ -1,4 +1,5 @@
-// The organizations of a kill run: one that nothing limits, and one for each thing that can run out, sized so that it does run out within the run.
+// The organizations of a kill run: one that nothing limits, and one for each thing that can run out, sized so that it
+// does run out within the run.
 
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
 import { decimalOfPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
@@ -28,7 +29,14 @@ const REQUEST_PICO = 330_000_000n;
 const AFFORDED_PERCENT = 40n;
 const RICH_PICO = 1_000n * 10n ** 12n;
 
-const PLAIN = { creditPico: RICH_PICO, budgetPico: null, requestsPerMinute: null, tokensPerMinute: null, openMax: null, delayMsMax: 3 } as const;
+const PLAIN = {
+  creditPico: RICH_PICO,
+  budgetPico: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
+  openMax: null,
+  delayMsMax: 3,
+} as const;
 const CLIENTS = { acme: 35, thin: 4, budgeted: 4, unbilled: 3, rated: 2, wordy: 2, crowded: 6 } as const;
 const CLIENTS_TOTAL = Object.values(CLIENTS).reduce((sum, count) => sum + count, 0);
 
@@ -52,7 +60,11 @@ export function createKillWorld(requests: number): KillWorld {
       limited
         .map((organization) => {
           const { slug, creditPico } = organization;
-          return renderOrganization({ slug, credit: creditPico === null ? null : decimalOfPico(creditPico), limits: limitsOf(organization) });
+          return renderOrganization({
+            slug,
+            credit: creditPico === null ? null : decimalOfPico(creditPico),
+            limits: limitsOf(organization),
+          });
         })
         .join(''),
   };

@@ -1,5 +1,5 @@
-// A short kill run (DESIGN 4): what a client saw complete survives `kill -9` of gateways, jobs and Postgres and is charged exactly once, and no limit is
-// passed. The long one is kill-run.ts by hand.
+// A short kill run (DESIGN 4): what a client saw complete survives `kill -9` of gateways, jobs and Postgres and is
+// charged exactly once, and no limit is passed. The long one is kill-run.ts by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,12 @@ const REQUESTS = 4_000;
 const KILLS = 10;
 
 test(`every account agrees after ${KILLS} kills among ${REQUESTS} requests (TEST_SEED=${SEED})`, async () => {
-  const report = await runKills({ seed: SEED, requests: REQUESTS, kills: KILLS, victims: ['gateway', 'jobs', 'postgres'] });
+  const report = await runKills({
+    seed: SEED,
+    requests: REQUESTS,
+    kills: KILLS,
+    victims: ['gateway', 'jobs', 'postgres'],
+  });
   assert.deepEqual(report.problems, []);
   assert.equal(report.picoUsd.provider, report.picoUsd.ledger);
   assert.equal(report.picoUsd.facts, report.picoUsd.ledger);

@@ -1,4 +1,5 @@
-// Limits over four gateway processes under unequal load: never above, and hardly below; money that lies in another process is not refused (DESIGN 4).
+// Limits over four gateway processes under unequal load: never above, and hardly below; money that lies in another
+// process is not refused (DESIGN 4).
 
 import assert from 'node:assert/strict';
 import { Agent, request as httpRequest } from 'node:http';
@@ -8,7 +9,13 @@ import { seededRandom } from '../support/byte-splits.ts';
 import type { FakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { ADMIN_TOKEN, ask } from '../support/identity-world.ts';
-import { chatBody, limitedConfiguration, limitedKey, PICO_PER_OUTPUT_TOKEN, startExactProvider } from '../support/limited-organizations.ts';
+import {
+  chatBody,
+  limitedConfiguration,
+  limitedKey,
+  PICO_PER_OUTPUT_TOKEN,
+  startExactProvider,
+} from '../support/limited-organizations.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { decimalOfPico } from '../support/test-configuration.ts';
 import { pause, waitFor } from '../support/waiting.ts';
@@ -36,7 +43,11 @@ class Client {
 
   chat(outputTokens: number): Promise<number> {
     const body = chatBody(outputTokens);
-    const headers = { authorization: `Bearer ${limitedKey(this.slug)}`, 'content-type': 'application/json', 'content-length': String(body.length) };
+    const headers = {
+      authorization: `Bearer ${limitedKey(this.slug)}`,
+      'content-type': 'application/json',
+      'content-length': String(body.length),
+    };
     return new Promise((resolve, reject) => {
       const request = httpRequest(this.url, { method: 'POST', agent: this.agent, headers }, (response) => {
         response.on('end', () => resolve(response.statusCode ?? 0)).resume();
@@ -98,7 +109,11 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
     await provider?.close();
   });
 
-  const withClients = async <T>(slug: string, count: number, work: (clients: readonly Client[]) => Promise<T>): Promise<T> => {
+  const withClients = async <T>(
+    slug: string,
+    count: number,
+    work: (clients: readonly Client[]) => Promise<T>,
+  ): Promise<T> => {
     const clients = Array.from({ length: count }, () => new Client(tollgate.url, slug));
     try {
       return await work(clients);
@@ -115,7 +130,9 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
     await withClients('places', 3 * PLACES, async (clients) => {
       for (let round = 0; round < 15; round += 1) {
         // Others each time, so that the places have to change their processes.
-        const shuffled = clients.map((client) => ({ client, at: random() })).sort((first, second) => first.at - second.at);
+        const shuffled = clients
+          .map((client) => ({ client, at: random() }))
+          .sort((first, second) => first.at - second.at);
         const served = Promise.all(shuffled.slice(0, PLACES).map(({ client }) => untilServed(client)));
         await waitFor(
           'all places to be taken',
@@ -147,7 +164,10 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
     });
     for (const [index, atMs] of ratedAtMs.entries()) {
       const next = ratedAtMs[index + REQUESTS_PER_MINUTE];
-      assert.ok(next === undefined || next - atMs >= WINDOW_MS, `more than ${REQUESTS_PER_MINUTE} in ${WINDOW_MS} ms, from ${Math.round(atMs - startedMs)} on`);
+      assert.ok(
+        next === undefined || next - atMs >= WINDOW_MS,
+        `more than ${REQUESTS_PER_MINUTE} in ${WINDOW_MS} ms, from ${Math.round(atMs - startedMs)} on`,
+      );
     }
     const inFirst = ratedAtMs.filter((atMs) => atMs - startedMs < 60_000).length;
     assert.ok(inFirst >= 0.95 * REQUESTS_PER_MINUTE, `${inFirst} in the first minute`);
@@ -156,7 +176,9 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
   });
 
   test('a budget that affords exactly 13 of 200 parallel requests answers exactly 13', async () => {
-    const statuses = await withClients('budget', 200, (clients) => Promise.all(clients.map((client) => client.chat(TOKENS.budget))));
+    const statuses = await withClients('budget', 200, (clients) =>
+      Promise.all(clients.map((client) => client.chat(TOKENS.budget))),
+    );
     assert.equal(statuses.filter((status) => status === 200).length, BUDGET_AFFORDS);
     assert.equal(statuses.filter((status) => status === 429).length, 200 - BUDGET_AFFORDS);
     const database = createPostgres({ url: tollgate.postgresUrl, log: silentLog, max: 1 });
@@ -164,10 +186,16 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
       await waitFor(
         'what was used to be posted to the budget, and the rest to be back',
         async () =>
-          (await database.query('SELECT used::text, leased::text FROM limit_pools JOIN usage_limits ON limit_id = usage_limits.id AND kind = $1', ['budget']))
-            .rows,
+          (
+            await database.query(
+              'SELECT used::text, leased::text FROM limit_pools JOIN usage_limits ON limit_id = usage_limits.id AND kind = $1',
+              ['budget'],
+            )
+          ).rows,
         (pools) =>
-          pools.length === 1 && pools[0]?.['used'] === String(PICO_PER_OUTPUT_TOKEN * BigInt(TOKENS.budget * BUDGET_AFFORDS)) && pools[0]['leased'] === '0',
+          pools.length === 1 &&
+          pools[0]?.['used'] === String(PICO_PER_OUTPUT_TOKEN * BigInt(TOKENS.budget * BUDGET_AFFORDS)) &&
+          pools[0]['leased'] === '0',
       );
     } finally {
       await database.close();
@@ -192,7 +220,12 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
   });
 
   test('a frozen wallet is refused by every process, also where its money was at hand', async () => {
-    const organizations = (await ask(tollgate.url, ADMIN_TOKEN, 'GET', '/v1/admin/organizations')) as unknown as readonly { id: string; slug: string }[];
+    const organizations = (await ask(
+      tollgate.url,
+      ADMIN_TOKEN,
+      'GET',
+      '/v1/admin/organizations',
+    )) as unknown as readonly { id: string; slug: string }[];
     const path = `/v1/admin/organizations/${organizations.find(({ slug }) => slug === 'frozen')?.id}`;
     await withClients('frozen', 24, async (clients) => {
       const askAll = () => Promise.all(clients.map((client) => client.chat(1)));

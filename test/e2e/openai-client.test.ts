@@ -1,4 +1,5 @@
-// The real `openai` client from the npm registry against a whole installation with the simulated provider behind it (spec 4.1, 4.5, 4.6, 7).
+// The real `openai` client from the npm registry against a whole installation with the simulated provider behind it
+// (spec 4.1, 4.5, 4.6, 7).
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -9,7 +10,13 @@ import { lookupGeneration, readGeneration, settledGeneration } from '../support/
 import { httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
-import { decimalOfPico, expectedCostPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
+import {
+  decimalOfPico,
+  expectedCostPico,
+  KEYS,
+  OPENING_CREDIT_PICO,
+  testConfiguration,
+} from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const EXECUTION_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -22,7 +29,10 @@ describe('the openai client', () => {
 
   before(async () => {
     provider = await startSimulatedProvider();
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: provider.url }), gatewayProcesses: 2 });
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: provider.url }),
+      gatewayProcesses: 2,
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
 
@@ -34,7 +44,10 @@ describe('the openai client', () => {
 
   test('completes, and the lookup shows the exact cost', async () => {
     const { data, response } = await client(KEYS.acme)
-      .chat.completions.create({ model: 'sim/small', messages: [{ role: 'user', content: 'Say something. [[sim: tokens=17 cached=3]]' }] })
+      .chat.completions.create({
+        model: 'sim/small',
+        messages: [{ role: 'user', content: 'Say something. [[sim: tokens=17 cached=3]]' }],
+      })
       .withResponse();
     assert.equal(data.choices[0]?.finish_reason, 'stop');
     assert.ok((data.choices[0]?.message.content ?? '').length > 17);
@@ -81,7 +94,11 @@ describe('the openai client', () => {
 
   test('a stream without usage is counted: as many tokens as the model said', async () => {
     const { data, response } = await client(KEYS.acme)
-      .chat.completions.create({ model: 'sim/small', messages: [{ role: 'user', content: 'Quietly. [[sim: tokens=30]]' }], stream: true })
+      .chat.completions.create({
+        model: 'sim/small',
+        messages: [{ role: 'user', content: 'Quietly. [[sim: tokens=30]]' }],
+        stream: true,
+      })
       .withResponse();
     for await (const chunk of data) assert.equal(chunk.usage ?? null, null, 'nobody asked for usage');
     const record = await settledGeneration(tollgate.url, KEYS.acme, executionId(response));
@@ -146,7 +163,11 @@ describe('the openai client', () => {
       const error = await refusal(client(KEYS.acme).chat.completions.create({ model: 'sim/uncapped', messages }));
       assert.equal(error.status, 422);
       assert.match(error.message, /not_safely_billable/);
-      const answer = await client(KEYS.acme).chat.completions.create({ model: 'sim/uncapped', messages, max_tokens: 6 });
+      const answer = await client(KEYS.acme).chat.completions.create({
+        model: 'sim/uncapped',
+        messages,
+        max_tokens: 6,
+      });
       assert.equal(answer.choices[0]?.finish_reason, 'length');
     });
 
@@ -160,7 +181,11 @@ describe('the openai client', () => {
 
     test('and a stream that the provider cut never ends cleanly', async () => {
       const asked = [{ role: 'user' as const, content: 'Break. [[sim: tokens=50 cut_after=10]]' }];
-      const stream = await client(KEYS.acme).chat.completions.create({ model: 'sim/small', messages: asked, stream: true });
+      const stream = await client(KEYS.acme).chat.completions.create({
+        model: 'sim/small',
+        messages: asked,
+        stream: true,
+      });
       let text = '';
       await assert.rejects(async () => {
         for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? '';
@@ -217,7 +242,10 @@ describe('the openai client', () => {
           `SELECT coalesce(sum(charge), 0)::text AS charged FROM generations
            JOIN organizations ON organizations.id = generations.organization_id WHERE organizations.slug = 'acme'`,
         );
-        return { charged: BigInt(String(row?.charged)), spent: OPENING_CREDIT_PICO - (await ledger.wallet('acme')).balance };
+        return {
+          charged: BigInt(String(row?.charged)),
+          spent: OPENING_CREDIT_PICO - (await ledger.wallet('acme')).balance,
+        };
       },
       ({ charged, spent }) => charged > 0n && charged === spent,
     );

@@ -1,10 +1,11 @@
-// Reports through a whole installation: requests sent, facts shipped, and every report equals the simulated provider's own log at the price list. Then
-// ClickHouse stops: reports are 503, generation goes on, and afterwards the reports are the ledger's.
+// Reports through a whole installation: requests sent, facts shipped, and every report equals the simulated provider's
+// own log at the price list. Then ClickHouse stops: reports are 503, generation goes on, and afterwards the reports are
+// the ledger's.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import type { CallEnd } from '../../simulator/call-log.ts';
+import type { CallEnd } from '../../src/simulator/call-log.ts';
 import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { type ClickHouseServer, startClickHouseServer } from '../support/clickhouse-server.ts';
@@ -25,7 +26,9 @@ type Json = Readonly<Record<string, unknown>>;
 type Reader = { readonly token: string };
 
 /** The provider's names and ours, and what a million tokens of each cost. */
-const MODELS: Readonly<Record<string, { readonly id: string; readonly price: { readonly input: bigint; readonly output: bigint } }>> = {
+const MODELS: Readonly<
+  Record<string, { readonly id: string; readonly price: { readonly input: bigint; readonly output: bigint } }>
+> = {
   'small-1': { id: 'sim/small', price: ROUTING_PRICES.small },
   'claude-1': { id: 'sim/claude', price: ROUTING_PRICES.small },
   'coder-1': { id: 'sim/coder', price: ROUTING_PRICES.small },
@@ -41,8 +44,14 @@ function expectedUsage(calls: readonly CallEnd[]): Json {
     cost: decimalOfPico(of.reduce((total, call) => total + costOf(call), 0n)),
   });
   const models = [...new Set(calls.map(({ model }) => modelOf(model).id))];
-  const byModel = models.map((model) => ({ model, ...usageOf(calls.filter((call) => modelOf(call.model).id === model)) }));
-  return { ...usageOf(calls), by_model: byModel.toSorted((a, b) => b.requests - a.requests || (a.model < b.model ? -1 : 1)) };
+  const byModel = models.map((model) => ({
+    model,
+    ...usageOf(calls.filter((call) => modelOf(call.model).id === model)),
+  }));
+  return {
+    ...usageOf(calls),
+    by_model: byModel.toSorted((a, b) => b.requests - a.requests || (a.model < b.model ? -1 : 1)),
+  };
 }
 
 function modelOf(name: string | null) {
@@ -75,7 +84,11 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
     const acme = organizations.find(({ slug }) => slug === 'acme')?.id ?? '';
     const [first] = (await json(platform, `/v1/admin/organizations/${acme}/members`))['data'] as { user_id: string }[];
     const tokens = `/v1/admin/organizations/${acme}/members/${first?.user_id ?? ''}/tokens`;
-    owner = { token: String((await askApi(routing.tollgate.url, platform.token, 'POST', tokens, { name: 'test' }, 201))['secret']) };
+    owner = {
+      token: String(
+        (await askApi(routing.tollgate.url, platform.token, 'POST', tokens, { name: 'test' }, 201))['secret'],
+      ),
+    };
   });
   after(async () => {
     await routing?.stop();
@@ -109,7 +122,15 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
       const limit = round % 4 === 0 ? 3 : 50;
       await Promise.all([
         ask({ body: { model: 'sim/small', messages, max_tokens: limit }, headers }),
-        ask({ body: { model: 'sim/large', messages, max_tokens: limit, stream: true, stream_options: { include_usage: true } } }),
+        ask({
+          body: {
+            model: 'sim/large',
+            messages,
+            max_tokens: limit,
+            stream: true,
+            stream_options: { include_usage: true },
+          },
+        }),
         ask({ api: 'responses', body: { model: 'sim/small', input: content, max_output_tokens: limit } }),
         ask({ api: 'messages', body: { model: 'sim/claude', messages, max_tokens: limit, stream: true } }),
         ask({ body: { messages, max_tokens: limit }, headers }),
@@ -123,7 +144,9 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
 
   const requestsAt = async (reader: Reader, path: string) => {
     const answer = await get(reader, path);
-    return answer.status === 200 ? ((JSON.parse(answer.body.toString()) as { data: Json }).data['requests'] as number) : answer.status;
+    return answer.status === 200
+      ? ((JSON.parse(answer.body.toString()) as { data: Json }).data['requests'] as number)
+      : answer.status;
   };
   const followed = () =>
     waitFor(
@@ -136,7 +159,13 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
   test('the summary is what the provider served, at the price list', async () => {
     await serve(8);
     await followed();
-    const { currency, start_date: _, end_date: __, time_zone: ___, ...usage } = (await json(key, '/v1/usage/me'))['data'] as Json;
+    const {
+      currency,
+      start_date: _,
+      end_date: __,
+      time_zone: ___,
+      ...usage
+    } = (await json(key, '/v1/usage/me'))['data'] as Json;
     assert.deepEqual([currency, usage], ['USD', expectedUsage(served())]);
     for (const [reader, path] of [
       [owner, '/v1/usage/me'],
@@ -159,15 +188,26 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
     const entries = data as Json[];
     assert.deepEqual([entries.length, next_cursor], [sent.length, null]);
     assert.deepEqual(new Set(entries.map(({ id }) => id)), new Set(sent.map(({ executionId }) => executionId)));
-    const tokens = (read: (one: Json) => unknown[]) => entries.map((entry) => JSON.stringify(read(entry))).toSorted(byText);
+    const tokens = (read: (one: Json) => unknown[]) =>
+      entries.map((entry) => JSON.stringify(read(entry))).toSorted(byText);
     assert.deepEqual(
-      tokens(({ model, tokens_prompt, tokens_completion, streamed }) => [model, tokens_prompt, tokens_completion, streamed]),
+      tokens(({ model, tokens_prompt, tokens_completion, streamed }) => [
+        model,
+        tokens_prompt,
+        tokens_completion,
+        streamed,
+      ]),
       served()
-        .map(({ model, promptTokens, completionTokens, stream }) => JSON.stringify([modelOf(model).id, promptTokens, completionTokens, stream]))
+        .map(({ model, promptTokens, completionTokens, stream }) =>
+          JSON.stringify([modelOf(model).id, promptTokens, completionTokens, stream]),
+        )
         .toSorted(byText),
     );
     const tagged = (await json(key, '/v1/usage/me/requests?tag=round-1&limit=100'))['data'] as Json[];
-    assert.ok(tagged.length === 6 && tagged.every(({ tags }) => JSON.stringify(tags) === '["round-1"]'), `${tagged.length}`);
+    assert.ok(
+      tagged.length === 6 && tagged.every(({ tags }) => JSON.stringify(tags) === '["round-1"]'),
+      `${tagged.length}`,
+    );
   });
 
   test('what ended at its output limit is known, in the words of every API', async () => {
@@ -212,9 +252,15 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
   });
 
   test('the exports have the same', async () => {
-    const csv = (await get(owner, '/v1/admin/active-org/usage/requests?format=csv')).body.toString().trimEnd().split('\r\n');
+    const csv = (await get(owner, '/v1/admin/active-org/usage/requests?format=csv')).body
+      .toString()
+      .trimEnd()
+      .split('\r\n');
     assert.equal(csv.length, sent.length + 1);
-    const [head = '', ...costs] = (await get(platform, '/v1/admin/usage/export/focus')).body.toString().trimEnd().split('\r\n');
+    const [head = '', ...costs] = (await get(platform, '/v1/admin/usage/export/focus')).body
+      .toString()
+      .trimEnd()
+      .split('\r\n');
     const column = head.split(',').indexOf('BilledCost');
     const billed = costs.reduce((total, line) => total + picoOf(line.split(',')[column] ?? ''), 0n);
     assert.equal(decimalOfPico(billed), expectedUsage(served())['cost']);

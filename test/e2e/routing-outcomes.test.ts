@@ -1,5 +1,6 @@
-// Real outcomes of a weak and a strong model, routed by a judge of known accuracy through a whole installation: what the facts and the routing report say
-// of spend, baseline and savings equals a recomputation from the provider's own log. Without the outcomes a small set of our own takes the same path.
+// Real outcomes of a weak and a strong model, routed by a judge of known accuracy through a whole installation: what
+// the facts and the routing report say of spend, baseline and savings equals a recomputation from the provider's own
+// log. Without the outcomes a small set of our own takes the same path.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -51,7 +52,10 @@ async function answerAll(routing: RoutingInstallation, outcomes: readonly Outcom
       const truth = truthOf(outcome);
       const steering = `[[sim/systemone: tier.truth=${truth} tier.accuracy=${ACCURACY} kind=prose]] [[sim/text: tokens=${10 + (index % 40)}]]`;
       const messages = [{ role: 'user', content: `${outcome.prompt}\n${steering}` }];
-      const answer = await routing.ask({ headers: { 'x-session-id': randomUUID() }, body: { messages, max_tokens: 100 } });
+      const answer = await routing.ask({
+        headers: { 'x-session-id': randomUUID() },
+        body: { messages, max_tokens: 100 },
+      });
       assert.equal(answer.status, 200, answer.body);
       const { classified_tier: tier } = await routing.routeOf(answer.executionId);
       answered.push({ ...outcome, truth, tier, model: answer.model });
@@ -69,9 +73,16 @@ function recompute(routing: RoutingInstallation): Sums {
     const { input, output } = call.model === 'large-1' ? ROUTING_PRICES.large : ROUTING_PRICES.small;
     requests += 1;
     spend += BigInt(call.promptTokens) * input + BigInt(call.completionTokens) * output;
-    baseline += BigInt(call.promptTokens) * ROUTING_PRICES.large.input + BigInt(call.completionTokens) * ROUTING_PRICES.large.output;
+    baseline +=
+      BigInt(call.promptTokens) * ROUTING_PRICES.large.input +
+      BigInt(call.completionTokens) * ROUTING_PRICES.large.output;
   }
-  return { requests, spend: decimalOfPico(spend), baseline: decimalOfPico(baseline), savings: decimalOfPico(baseline - spend) };
+  return {
+    requests,
+    spend: decimalOfPico(spend),
+    baseline: decimalOfPico(baseline),
+    savings: decimalOfPico(baseline - spend),
+  };
 }
 
 async function readFacts(dataDir: string): Promise<{ facts: Sums; report: Sums }> {
@@ -84,10 +95,25 @@ async function readFacts(dataDir: string): Promise<{ facts: Sums; report: Sums }
     );
     const untilMs = systemClock.nowMs() + 60_000;
     const window = { fromMs: untilMs - 7_200_000, untilMs, granularity: 'hour', timeZone: 'UTC' } as const;
-    const { totals } = await routingReport(client, { scope: { organizationId: null }, filters: {}, window, recentCorrections: false });
+    const { totals } = await routingReport(client, {
+      scope: { organizationId: null },
+      filters: {},
+      window,
+      recentCorrections: false,
+    });
     return {
-      facts: { requests: Number(row?.requests), spend: row?.spend ?? '', baseline: row?.baseline ?? '', savings: row?.savings ?? '' },
-      report: { requests: totals.requests, spend: totals.spend_usd, baseline: totals.baseline_cost_usd, savings: totals.savings_usd },
+      facts: {
+        requests: Number(row?.requests),
+        spend: row?.spend ?? '',
+        baseline: row?.baseline ?? '',
+        savings: row?.savings ?? '',
+      },
+      report: {
+        requests: totals.requests,
+        spend: totals.spend_usd,
+        baseline: totals.baseline_cost_usd,
+        savings: totals.savings_usd,
+      },
     };
   } finally {
     await client.close();
@@ -107,7 +133,13 @@ async function check(outcomes: readonly Outcome[], tell: (text: string) => void)
     const right = share(({ tier, truth }) => tier === truth);
     assert.ok(Math.abs(right - ACCURACY) < 0.1, `the judge was right ${right} of the time`);
     const quality = share(({ model, weak, strong }) => (model === 'sim/large' ? strong : weak));
-    const figures = { right, quality, weakAlone: share(({ weak }) => weak), strongAlone: share(({ strong }) => strong), ...expected };
+    const figures = {
+      right,
+      quality,
+      weakAlone: share(({ weak }) => weak),
+      strongAlone: share(({ strong }) => strong),
+      ...expected,
+    };
     tell(JSON.stringify(figures));
   } finally {
     await routing.stop();
@@ -117,7 +149,9 @@ async function check(outcomes: readonly Outcome[], tell: (text: string) => void)
 const MODELS = { weak: 'mistralai/Mixtral-8x7B-Instruct-v0.1', strong: 'gpt-4-1106-preview' };
 
 function readOutcomes(directory: string): Outcome[] {
-  const files = ['routellm-mmlu', 'routellm-gsm8k'].flatMap((folder) => readdirSync(join(directory, folder)).map((name) => join(directory, folder, name)));
+  const files = ['routellm-mmlu', 'routellm-gsm8k'].flatMap((folder) =>
+    readdirSync(join(directory, folder)).map((name) => join(directory, folder, name)),
+  );
   const perFile = Math.ceil(OUTCOMES_MAX / files.length);
   return files.flatMap((file) => outcomesIn(readFileSync(file, 'utf8')).slice(0, perFile)).slice(0, OUTCOMES_MAX);
 }
@@ -151,7 +185,9 @@ describe('spend, baseline and savings of routed requests', () => {
     await check(outcomes, (text) => context.diagnostic(text));
   });
 
-  test('with outcomes of our own', { skip: directory !== null && 'the real ones take the same path' }, async (context) => {
+  test('with outcomes of our own', {
+    skip: directory !== null && 'the real ones take the same path',
+  }, async (context) => {
     const outcomes = Array.from({ length: 60 }, (_, index) => ({
       prompt: `What is ${index} times ${index + 7}?`,
       weak: index % 3 !== 0,

@@ -1,5 +1,6 @@
-// A race of conversations over four gateway processes: requests of one turn at once, tool loops behind them. However they meet, a turn has one model
-// and one question to the classifier. By hand: `node test/e2e/routing-race-run.ts --seed 1 --conversations 3000`.
+// A race of conversations over four gateway processes: requests of one turn at once, tool loops behind them. However
+// they meet, a turn has one model and one question to the classifier. By hand: `node test/e2e/routing-race-run.ts
+// --seed 1 --conversations 3000`.
 
 import { parseArgs } from 'node:util';
 import { seededRandom } from '../support/byte-splits.ts';
@@ -40,9 +41,12 @@ export async function runRace(options: { seed: number; conversations: number }):
   try {
     const seen: SeenTurn[] = [];
     const random = seededRandom(options.seed);
-    const plans = Array.from({ length: options.conversations }, (_, index) => planOf(`${options.seed}-${index}`, random));
+    const plans = Array.from({ length: options.conversations }, (_, index) =>
+      planOf(`${options.seed}-${index}`, random),
+    );
     const client = async (): Promise<void> => {
-      for (let plan = plans.shift(); plan !== undefined; plan = plans.shift()) seen.push(...(await converse(routing, plan)));
+      for (let plan = plans.shift(); plan !== undefined; plan = plans.shift())
+        seen.push(...(await converse(routing, plan)));
     };
     await Promise.all(Array.from({ length: CONVERSATIONS_AT_ONCE }, client));
     return await account(routing, seen);
@@ -72,12 +76,21 @@ async function converse(routing: RoutingInstallation, { name, headers, tiers }: 
     const turn = `<turn ${name} ${index}>`;
     messages = [
       ...messages,
-      { role: 'user', content: `${turn} of a conversation that is a race [[sim/systemone: tier=${tier}:0.95 kind=prose correction=0.1]]` },
+      {
+        role: 'user',
+        content: `${turn} of a conversation that is a race [[sim/systemone: tier=${tier}:0.95 kind=prose correction=0.1]]`,
+      },
     ];
-    const answers = await Promise.all(Array.from({ length: AT_ONCE }, () => routing.ask({ headers, body: { messages } })));
+    const answers = await Promise.all(
+      Array.from({ length: AT_ONCE }, () => routing.ask({ headers, body: { messages } })),
+    );
     for (let round = 0; round < LOOPED; round += 1) {
       const id = `call_${round}`;
-      const called = { role: 'assistant', content: null, tool_calls: [{ id, type: 'function', function: { name: 'run', arguments: '{}' } }] };
+      const called = {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id, type: 'function', function: { name: 'run', arguments: '{}' } }],
+      };
       messages = [...messages, called, { role: 'tool', tool_call_id: id, content: 'done' }];
       answers.push(await routing.ask({ headers, body: { messages } }));
     }
@@ -105,8 +118,10 @@ async function account(routing: RoutingInstallation, seen: readonly SeenTurn[]):
   const reasons: Record<string, number> = {};
   for (const turn of seen) {
     const models = [...new Set(turn.models)];
-    if (models.length !== 1 || models[0] !== turn.expected) problems.push(`${turn.name} expected ${turn.expected}, served by ${models.join(' and ')}`);
-    if (calls.get(turn.name) !== 1) problems.push(`${turn.name}: the classifier was asked ${calls.get(turn.name) ?? 0} times`);
+    if (models.length !== 1 || models[0] !== turn.expected)
+      problems.push(`${turn.name} expected ${turn.expected}, served by ${models.join(' and ')}`);
+    if (calls.get(turn.name) !== 1)
+      problems.push(`${turn.name}: the classifier was asked ${calls.get(turn.name) ?? 0} times`);
     const own = turn.executions.flatMap((id) => records.get(id) ?? []);
     if (new Set(own.map(({ epoch }) => epoch)).size > 1) turnsOverProcesses += 1;
     const asked = own.filter(({ has_call }) => has_call).length;
@@ -114,7 +129,14 @@ async function account(routing: RoutingInstallation, seen: readonly SeenTurn[]):
     for (const { reason } of own) reasons[reason] = (reasons[reason] ?? 0) + 1;
   }
   const requests = seen.reduce((sum, { models }) => sum + models.length, 0);
-  return { turns: seen.length, requests, classifierCalls: routing.judged().length, turnsOverProcesses, reasons, problems: problems.slice(0, 20) };
+  return {
+    turns: seen.length,
+    requests,
+    classifierCalls: routing.judged().length,
+    turnsOverProcesses,
+    reasons,
+    problems: problems.slice(0, 20),
+  };
 }
 
 interface RecordRow {
@@ -124,7 +146,10 @@ interface RecordRow {
   readonly has_call: boolean;
 }
 
-async function readRecords({ postgres }: RoutingInstallation, seen: readonly SeenTurn[]): Promise<Map<string, RecordRow>> {
+async function readRecords(
+  { postgres }: RoutingInstallation,
+  seen: readonly SeenTurn[],
+): Promise<Map<string, RecordRow>> {
   const ids = seen.flatMap(({ executions }) => executions).filter((id) => id !== '');
   const read = async () =>
     (
@@ -138,7 +163,9 @@ async function readRecords({ postgres }: RoutingInstallation, seen: readonly See
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { seed: { type: 'string', default: '1' }, conversations: { type: 'string', default: '3000' } } });
+  const { values } = parseArgs({
+    options: { seed: { type: 'string', default: '1' }, conversations: { type: 'string', default: '3000' } },
+  });
   const report = await runRace({ seed: Number(values.seed), conversations: Number(values.conversations) });
   process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
   process.exitCode = report.problems.length === 0 ? 0 : 1;

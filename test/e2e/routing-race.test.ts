@@ -1,5 +1,5 @@
-// A short race of conversations over four processes (spec 4.11): one model and one question to the classifier for each human turn. The long one is
-// routing-race-run.ts by hand.
+// A short race of conversations over four processes (spec 4.11): one model and one question to the classifier for each
+// human turn. The long one is routing-race-run.ts by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,5 +12,8 @@ test(`${CONVERSATIONS} conversations over four processes have one model a turn (
   const report = await runRace({ seed: SEED, conversations: CONVERSATIONS });
   assert.deepEqual(report.problems, []);
   assert.equal(report.classifierCalls, report.turns);
-  assert.ok(report.turnsOverProcesses > CONVERSATIONS / 10, `${report.turnsOverProcesses} turns met more than one process`);
+  assert.ok(
+    report.turnsOverProcesses > CONVERSATIONS / 10,
+    `${report.turnsOverProcesses} turns met more than one process`,
+  );
 });

@@ -1,9 +1,17 @@
-// After the load of a run: waits until all of it has an end in the ledger, then compares what clients saw, the provider's log, the ledger and the wallets.
+// After the load of a run: waits until all of it has an end in the ledger, then compares what clients saw, the
+// provider's log, the ledger and the wallets.
 
 import type { LedgerView } from '../support/ledger-view.ts';
 import type { SimulatedProvider } from '../support/simulated-provider.ts';
 import { waitFor } from '../support/waiting.ts';
-import { checkBooks, compareProviderWithLedger, compareSeenWithLedger, compareWallets, type GenerationRow, readGenerations } from './kill-accounts.ts';
+import {
+  checkBooks,
+  compareProviderWithLedger,
+  compareSeenWithLedger,
+  compareWallets,
+  type GenerationRow,
+  readGenerations,
+} from './kill-accounts.ts';
 import type { SeenResponse } from './kill-load.ts';
 import type { KillOrganization } from './kill-world.ts';
 

@@ -22,7 +22,8 @@ describe('the simulated provider', () => {
       headers: { authorization: 'Bearer any', 'content-type': 'application/json' },
       body: JSON.stringify({ model: 'sim-small', messages: [{ role: 'user', content }], ...fields }),
     });
-  const text = (body: Buffer): string => (JSON.parse(body.toString('utf8')) as OpenAI.ChatCompletion).choices[0]?.message.content ?? '';
+  const text = (body: Buffer): string =>
+    (JSON.parse(body.toString('utf8')) as OpenAI.ChatCompletion).choices[0]?.message.content ?? '';
 
   test('gives the same text for the same bytes, and ids of their own', async () => {
     const [first, second, other] = [await ask('Same.'), await ask('Same.'), await ask('Other.')];
@@ -33,7 +34,9 @@ describe('the simulated provider', () => {
 
   test('says as many tokens as it reports, by the tokenizer too', async () => {
     for (const tokens of [1, 2, 500]) {
-      const answer = JSON.parse((await ask(`Count ${tokens}. [[sim: tokens=${tokens}]]`)).body.toString('utf8')) as OpenAI.ChatCompletion;
+      const answer = JSON.parse(
+        (await ask(`Count ${tokens}. [[sim: tokens=${tokens}]]`)).body.toString('utf8'),
+      ) as OpenAI.ChatCompletion;
       assert.equal(answer.usage?.completion_tokens, tokens);
       assert.equal(encode(answer.choices[0]?.message.content ?? '').length, tokens);
     }
@@ -41,7 +44,10 @@ describe('the simulated provider', () => {
 
   test('keeps to output limits and counts the prompt by its written rule', async () => {
     const answer = JSON.parse((await ask('12345', { max_tokens: 3 })).body.toString('utf8')) as OpenAI.ChatCompletion;
-    assert.deepEqual([answer.usage?.prompt_tokens, answer.usage?.completion_tokens, answer.choices[0]?.finish_reason], [2, 3, 'length']);
+    assert.deepEqual(
+      [answer.usage?.prompt_tokens, answer.usage?.completion_tokens, answer.choices[0]?.finish_reason],
+      [2, 3, 'length'],
+    );
   });
 
   test('streams what the real client reads', async () => {
@@ -89,14 +95,19 @@ describe('the simulated provider', () => {
     assert.ok(!unsaid.body.includes('usage'));
     const wrong = await ask('[[sim: usage=negative]]');
     assert.ok(wrong.body.includes('"prompt_tokens": -1000'));
-    const [first, second] = [await ask('Twice. [[sim: status=500 times=1]]'), await ask('Twice. [[sim: status=500 times=1]]')];
+    const [first, second] = [
+      await ask('Twice. [[sim: status=500 times=1]]'),
+      await ask('Twice. [[sim: status=500 times=1]]'),
+    ];
     assert.deepEqual([first.status, second.status], [500, 200]);
   });
 
   test('logs a start and an end for every call', async () => {
     await provider.lastEnd();
     const before = provider.ends().length;
-    const answer = JSON.parse((await ask('Log this. [[sim: tokens=9 cached=2]]')).body.toString('utf8')) as OpenAI.ChatCompletion;
+    const answer = JSON.parse(
+      (await ask('Log this. [[sim: tokens=9 cached=2]]')).body.toString('utf8'),
+    ) as OpenAI.ChatCompletion;
     const [end] = await waitFor(
       'the end to be logged',
       () => provider.ends().slice(before),

@@ -1,5 +1,5 @@
-// Jobs is stopped (SIGSTOP) in the middle of a posting, when Postgres has locked the wallet for it: gateways lend and serve as before, reports are refused in
-// time, and when it goes on the books are whole.
+// Jobs is stopped (SIGSTOP) in the middle of a posting, when Postgres has locked the wallet for it: gateways lend and
+// serve as before, reports are refused in time, and when it goes on the books are whole.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -30,7 +30,10 @@ describe('jobs stands still in the middle of a posting', { timeout: 240_000 }, (
 
   before(async () => {
     provider = await startSimulatedProvider();
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: provider.url }), env: { ADMIN_TOKEN } });
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: provider.url }),
+      env: { ADMIN_TOKEN },
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
     gatekeeper = createPostgres({ url: tollgate.postgresUrl, log: silentLog, max: 1 });
   });
@@ -94,7 +97,9 @@ describe('jobs stands still in the middle of a posting', { timeout: 240_000 }, (
         answers.map(({ status, body }) => (status === 200 ? 200 : `${status} ${body.toString()}`)),
         answers.map(() => 200),
       );
-      const report = await httpCall(`${tollgate.url}/v1/usage/me`, { headers: { authorization: `Bearer ${KEYS.acme}` } });
+      const report = await httpCall(`${tollgate.url}/v1/usage/me`, {
+        headers: { authorization: `Bearer ${KEYS.acme}` },
+      });
       assert.equal(report.status, 503, report.body.toString());
       assert.match(String(report.headers['retry-after']), /^[1-9]\d*$/);
     } finally {

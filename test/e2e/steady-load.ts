@@ -1,4 +1,5 @@
-// Load that does not slow down with who serves it: so many requests a second by a schedule that waits for nobody, and what each of them was answered.
+// Load that does not slow down with who serves it: so many requests a second by a schedule that waits for nobody, and
+// what each of them was answered.
 
 import { Agent } from 'node:http';
 import { seededRandom } from '../support/byte-splits.ts';
@@ -34,7 +35,12 @@ const SPREAD_REQUESTS = 32;
 export class SteadyLoad<Phase extends string> {
   readonly sent: Sent<Phase>[] = [];
   /** Takes turns among its connections, so that every process that has some is asked. */
-  private readonly agent = new Agent({ keepAlive: true, maxSockets: 512, scheduling: 'fifo', timeout: IDLE_CONNECTION_MS });
+  private readonly agent = new Agent({
+    keepAlive: true,
+    maxSockets: 512,
+    scheduling: 'fifo',
+    timeout: IDLE_CONNECTION_MS,
+  });
   private readonly open = new Set<Promise<void>>();
   private readonly url: string;
   private readonly rate: number;
@@ -102,7 +108,11 @@ export class SteadyLoad<Phase extends string> {
 }
 
 /** Of one phase, by organization. */
-export function summarizeAnswers<Phase extends string>(sent: readonly Sent<Phase>[], wanted: Phase, askers: readonly SteadyAsker[]): Record<string, Answers> {
+export function summarizeAnswers<Phase extends string>(
+  sent: readonly Sent<Phase>[],
+  wanted: Phase,
+  askers: readonly SteadyAsker[],
+): Record<string, Answers> {
   const found: Record<string, Answers> = {};
   for (const { slug } of askers) {
     const own = sent.filter(({ phase, response }) => phase === wanted && response.organization === slug);
@@ -111,7 +121,8 @@ export function summarizeAnswers<Phase extends string>(sent: readonly Sent<Phase
       const name = nameOf(response);
       answers[name] = (answers[name] ?? 0) + 1;
     }
-    const durations = (isServed: boolean) => summarizeMs(own.filter(({ response }) => (response.status === 200) === isServed).map(({ tookMs }) => tookMs));
+    const durations = (isServed: boolean) =>
+      summarizeMs(own.filter(({ response }) => (response.status === 200) === isServed).map(({ tookMs }) => tookMs));
     found[slug] = { answers, servedMs: durations(true), refusalMs: durations(false) };
   }
   return found;
@@ -125,6 +136,7 @@ function nameOf({ status, refusal, complete }: SeenResponse): string {
 
 function summarizeMs(durationsMs: readonly number[]): Durations | null {
   const sorted = durationsMs.toSorted((one, other) => one - other);
-  const at = (part: number): number => Math.round((sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? 0) * 10) / 10;
+  const at = (part: number): number =>
+    Math.round((sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? 0) * 10) / 10;
   return sorted.length === 0 ? null : { p50: at(0.5), p99: at(0.99), longest: at(1) };
 }

@@ -1,4 +1,5 @@
-// What documents say must hold: examples are read by the product's own parser, links and paths exist, commands, settings, refusals and metrics are the code's.
+// What documents say must hold: examples are read by the product's own parser, links and paths exist, commands,
+// settings, refusals and metrics are the code's.
 
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
@@ -16,7 +17,7 @@ const DOCUMENTS = [
   'CHANGELOG.md',
   'CONTRIBUTING.md',
   'benchmarks/README.md',
-  'simulator/README.md',
+  'src/simulator/README.md',
   'test/isolation/README.md',
   ...globSync('docs/*.md', { cwd: ROOT }).sort(),
 ].map((path) => ({ path, text: read(path) }));
@@ -31,14 +32,29 @@ const DECISION_LINES_MAX = 3;
 
 describe('documents', () => {
   test('are all there, with the license and what continuous integration runs', () => {
-    const pages = ['configuration', 'routing', 'money-and-limits', 'administration', 'operation', 'clients', 'api-errors', 'decisions'];
-    for (const file of [...pages.map((page) => `docs/${page}.md`), 'LICENSE', '.ci/run']) assert.ok(existsSync(join(ROOT, file)), `${file} is missing`);
+    const pages = [
+      'configuration',
+      'routing',
+      'money-and-limits',
+      'administration',
+      'operation',
+      'clients',
+      'api-errors',
+      'decisions',
+    ];
+    for (const file of [...pages.map((page) => `docs/${page}.md`), 'LICENSE', '.ci/run'])
+      assert.ok(existsSync(join(ROOT, file)), `${file} is missing`);
   });
 
   test('every configuration example is read without a fault', () => {
-    const examples = PRESENT.flatMap(({ path, text }) => [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, example = '']) => ({ path, example })));
+    const examples = PRESENT.flatMap(({ path, text }) =>
+      [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, example = '']) => ({ path, example })),
+    );
     assert.ok(examples.length > 0, 'there is an example');
-    const environment = { OPENAI_API_KEY: 'sk-test', WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}` };
+    const environment = {
+      OPENAI_API_KEY: 'sk-test',
+      WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
+    };
     for (const { path, example } of examples) {
       const parsed = parseConfigurationFile(example, environment);
       assert.deepEqual(parsed.ok ? [] : parsed.errors, [], path);
@@ -52,14 +68,17 @@ describe('documents', () => {
         const [file = '', heading] = target.split('#');
         const linked = file === '' ? path : join(dirname(path), file);
         assert.ok(existsSync(join(ROOT, linked)), `${path}: ${target}`);
-        if (heading !== undefined) assert.ok(anchorsOf(read(linked)).has(heading), `${path}: there is no heading ${target}`);
+        if (heading !== undefined)
+          assert.ok(anchorsOf(read(linked)).has(heading), `${path}: there is no heading ${target}`);
       }
     }
   });
 
   test('every path of the repository that is named exists', () => {
     for (const { path, text } of PRESENT) {
-      for (const [, named = ''] of text.matchAll(/[`\s]((?:src|test|jobs|workers|benchmarks|simulator|check|deploy|docs)\/[\w./*-]*[\w*/])[`\s]/g)) {
+      for (const [, named = ''] of text.matchAll(
+        /[`\s]((?:src|test|jobs|workers|benchmarks|simulator|check|deploy|docs)\/[\w./*-]*[\w*/])[`\s]/g,
+      )) {
         assert.ok(globSync(named, { cwd: ROOT }).length > 0, `${path}: ${named}`);
       }
     }
@@ -67,7 +86,9 @@ describe('documents', () => {
 
   test('every `tollgate` command and action that is named exists', async () => {
     for (const { path, text } of PRESENT) {
-      for (const [, name = '', actions = ''] of text.matchAll(/(?:`|npx )tollgate ([a-z]+)(?: ([a-z|\\]+)(?![.\w]))?/g)) {
+      for (const [, name = '', actions = ''] of text.matchAll(
+        /(?:`|npx )tollgate ([a-z]+)(?: ([a-z|\\]+)(?![.\w]))?/g,
+      )) {
         assert.ok(existsSync(join(ROOT, 'src/commands', `${name}.ts`)), `${path}: tollgate ${name}`);
         const usage = (await commandNamed(name)).usage.join('\n').replaceAll('|', ' ');
         for (const action of actions.split(/\\?\|/).filter((word) => word !== ''))
@@ -79,29 +100,38 @@ describe('documents', () => {
   test('every npm script that is named exists, and every one is in CONTRIBUTING', () => {
     const known = ['ci', 'test', 'start', ...Object.keys(PACKAGE.scripts)];
     for (const { path, text } of DOCUMENTS) {
-      for (const [, script = ''] of text.matchAll(/\bnpm run ([a-z:]+)/g)) assert.ok(known.includes(script), `${path}: npm run ${script}`);
+      for (const [, script = ''] of text.matchAll(/\bnpm run ([a-z:]+)/g))
+        assert.ok(known.includes(script), `${path}: npm run ${script}`);
     }
     const contributing = read('CONTRIBUTING.md');
-    for (const script of Object.keys(PACKAGE.scripts)) assert.ok(contributing.includes(script), `${script} is not in CONTRIBUTING.md`);
+    for (const script of Object.keys(PACKAGE.scripts))
+      assert.ok(contributing.includes(script), `${script} is not in CONTRIBUTING.md`);
   });
 
   test('docs/configuration.md has every setting and no other', () => {
     const settings = [...read('src/config.ts').matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name = '']) => name);
     const rows = read('docs/configuration.md').split('\n');
-    const documented = rows.flatMap((row) => [...(/^\| (`[A-Z][^|]*) \|/.exec(row)?.[1] ?? '').matchAll(/`([A-Z_]+)`/g)].map(([, name = '']) => name));
+    const documented = rows.flatMap((row) =>
+      [...(/^\| (`[A-Z][^|]*) \|/.exec(row)?.[1] ?? '').matchAll(/`([A-Z_]+)`/g)].map(([, name = '']) => name),
+    );
     assert.deepEqual(documented.sort(), settings.sort());
   });
 
   test('docs/api-errors.md has every refusal with its status and whether to retry', () => {
     const text = read('docs/api-errors.md');
     const rows = new Map(
-      [...text.matchAll(/^\| `([a-z_0-9]+)` \| (\d{3}) \| (yes|no)/gm)].map(([, code = '', status = '', retry = '']) => [code, `${status} ${retry}`]),
+      [...text.matchAll(/^\| `([a-z_0-9]+)` \| (\d{3}) \| (yes|no)/gm)].map(
+        ([, code = '', status = '', retry = '']) => [code, `${status} ${retry}`],
+      ),
     );
     for (const [kind, rule] of Object.entries(REFUSAL_RULES)) {
       const code = 'code' in rule ? rule.code : kind;
       // What nothing gives yet is named in a sentence.
       const expected = `${rule.status} ${rule.retryable ? 'yes' : 'no'}`;
-      assert.ok(rows.get(code) === expected || text.includes(`\`${code}\` (${rule.status})`), `${code}: ${expected}, found ${rows.get(code) ?? 'nothing'}`);
+      assert.ok(
+        rows.get(code) === expected || text.includes(`\`${code}\` (${rule.status})`),
+        `${code}: ${expected}, found ${rows.get(code) ?? 'nothing'}`,
+      );
     }
     const codes = new Set(Object.entries(REFUSAL_RULES).map(([kind, rule]) => ('code' in rule ? rule.code : kind)));
     assert.deepEqual(
@@ -126,7 +156,11 @@ describe('documents', () => {
     assert.ok(read('README.md').trimEnd().split('\n').length <= README_LINES_MAX);
     assert.ok(Buffer.byteLength(read('ARCHITECTURE.md')) <= ARCHITECTURE_BYTES_MAX);
     const long = DOCUMENTS.flatMap(({ path, text }) =>
-      text.split('\n').flatMap((line, index) => (line.length > LINE_CHARACTERS_MAX && !line.trimStart().startsWith('|') ? [`${path}:${index + 1}`] : [])),
+      text
+        .split('\n')
+        .flatMap((line, index) =>
+          line.length > LINE_CHARACTERS_MAX && !line.trimStart().startsWith('|') ? [`${path}:${index + 1}`] : [],
+        ),
     );
     assert.deepEqual(long, []);
   });
@@ -146,7 +180,10 @@ describe('documents', () => {
   test('the newest version of the changelog is the one of package.json and of the lock file', () => {
     const newest = /^## (\d+\.\d+\.\d+) /m.exec(read('CHANGELOG.md'))?.[1];
     assert.equal(newest, PACKAGE.version);
-    const lock = JSON.parse(read('package-lock.json')) as { version: string; packages: Readonly<Record<string, { version?: string }>> };
+    const lock = JSON.parse(read('package-lock.json')) as {
+      version: string;
+      packages: Readonly<Record<string, { version?: string }>>;
+    };
     assert.deepEqual([lock.version, lock.packages['']?.version], [newest, newest]);
   });
 

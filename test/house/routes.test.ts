@@ -1,4 +1,5 @@
-// The route table holds together: no row twice, every row says who may come in, and the OpenAPI document has all of them and is sound.
+// The route table holds together: no row twice, every row says who may come in, and the OpenAPI document has all of
+// them and is sound.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -6,18 +7,29 @@ import { buildOpenapiDocument, type OpenapiDocument } from '../../src/control-pl
 import { nameOf, routeTable } from '../support/route-table.ts';
 
 const table = routeTable();
-const document = JSON.parse(JSON.stringify(buildOpenapiDocument(table, { version: '1', publicUrl: 'https://gate.test' }))) as OpenapiDocument;
+const document = JSON.parse(
+  JSON.stringify(buildOpenapiDocument(table, { version: '1', publicUrl: 'https://gate.test' })),
+) as OpenapiDocument;
 
 interface Operation {
   readonly operationId: string;
   readonly summary: string;
-  readonly parameters: readonly { readonly name: string; readonly in: string; readonly required: boolean; readonly schema: object }[];
+  readonly parameters: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required: boolean;
+    readonly schema: object;
+  }[];
   readonly requestBody?: { readonly content: object };
   readonly responses: Readonly<Record<string, { readonly description: string }>>;
 }
 
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({ path, method, operation: operation as unknown as Operation })),
+  Object.entries(methods).map(([method, operation]) => ({
+    path,
+    method,
+    operation: operation as unknown as Operation,
+  })),
 );
 
 describe('the route table', () => {
@@ -42,18 +54,26 @@ describe('the route table', () => {
       if (route.path.startsWith('/v1/me/')) assert.ok(route.scope === 'person' || route.scope === 'member', where);
       if (route.path.startsWith('/v1/admin/organizations')) assert.equal(route.scope, 'platform', where);
       if (route.scope === 'team') assert.ok(route.path.includes('/:teamId'), `${where} names no team`);
-      if (route.scope === 'organization' || route.scope === 'team' || route.scope === 'member') assert.notEqual(route.permission, null, where);
+      if (route.scope === 'organization' || route.scope === 'team' || route.scope === 'member')
+        assert.notEqual(route.permission, null, where);
     }
   });
 
   test('is open to nobody in particular only where that is meant', () => {
-    assert.deepEqual(table.filter((route) => route.plane === 'process').map(nameOf), ['GET /v1/responses', 'GET /healthz', 'GET /readyz', 'GET /openapi.json']);
+    assert.deepEqual(table.filter((route) => route.plane === 'process').map(nameOf), [
+      'GET /v1/responses',
+      'GET /healthz',
+      'GET /readyz',
+      'GET /openapi.json',
+    ]);
   });
 });
 
 describe('the OpenAPI document', () => {
   test('has every route, and nothing else', () => {
-    const described = operations.map(({ path, method }) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`);
+    const described = operations.map(
+      ({ path, method }) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`,
+    );
     assert.deepEqual(described.toSorted(), table.map(nameOf).toSorted());
   });
 
@@ -97,9 +117,14 @@ describe('the OpenAPI document', () => {
 
   test('every operation answers, and only those that take a body have one', () => {
     for (const { method, operation } of operations) {
-      assert.ok(operation.responses['default'] !== undefined && Object.keys(operation.responses).length === 2, operation.operationId);
-      if (method === 'get' || method === 'delete') assert.equal(operation.requestBody, undefined, operation.operationId);
-      if (method === 'put' || method === 'patch') assert.notEqual(operation.requestBody, undefined, operation.operationId);
+      assert.ok(
+        operation.responses['default'] !== undefined && Object.keys(operation.responses).length === 2,
+        operation.operationId,
+      );
+      if (method === 'get' || method === 'delete')
+        assert.equal(operation.requestBody, undefined, operation.operationId);
+      if (method === 'put' || method === 'patch')
+        assert.notEqual(operation.requestBody, undefined, operation.operationId);
     }
   });
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-const FOLDERS = ['src', 'workers', 'jobs', 'simulator', 'check', 'test', 'benchmarks', 'bin'];
+const FOLDERS = ['src', 'workers', 'jobs', 'test', 'benchmarks', 'bin'];
 
 export interface SourceFile {
   /** From the root of the repository. */
@@ -15,7 +15,10 @@ export interface SourceFile {
 }
 
 function readSources(pattern: string): SourceFile[] {
-  return globSync(pattern, { cwd: ROOT, exclude: (path) => /(^|\/)(node_modules|peers|results)(\/|$)/.test(String(path)) })
+  return globSync(pattern, {
+    cwd: ROOT,
+    exclude: (path) => /(^|\/)(node_modules|peers|results)(\/|$)/.test(String(path)),
+  })
     .sort()
     .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
 }

@@ -27,14 +27,17 @@ describe('tables', () => {
     assert.deepEqual(breaches, []);
   });
 
-  test('every job is in the table of jobs/schedule.ts', () => {
-    const table = readFileSync(join(ROOT, 'jobs/schedule.ts'), 'utf8');
+  test('every job is in the table of jobs/scheduling/schedule.ts', () => {
+    const table = readFileSync(join(ROOT, 'jobs/scheduling/schedule.ts'), 'utf8');
     const jobs = sourcesIn('jobs').filter(
-      ({ text }) => /^export (async )?function \w+\([^)]*\bJobContext\b/m.test(text) && !/^export const JOBS\b/m.test(text),
+      ({ text }) =>
+        /^export (async )?function \w+\([^)]*\bJobContext\b/m.test(text) && !/^export const JOBS\b/m.test(text),
     );
     assert.ok(jobs.length > 0);
     assert.deepEqual(
-      listBreaches(jobs, ({ path }) => (table.includes(`'./${path.slice('jobs/'.length)}'`) ? null : 'is in no table')),
+      listBreaches(jobs, ({ path }) =>
+        table.includes(`'../${path.slice('jobs/'.length)}'`) ? null : 'is in no table',
+      ),
       [],
     );
   });
@@ -44,17 +47,23 @@ describe('tables', () => {
     const commands = sourcesIn('src/commands').filter(({ text }) => /export const \w+Command: Command\b/.test(text));
     assert.ok(commands.length >= 5);
     assert.deepEqual(
-      listBreaches(commands, ({ path }) => (table.includes(`./commands/${path.slice('src/commands/'.length)}`) ? null : 'is in no table')),
+      listBreaches(commands, ({ path }) =>
+        table.includes(`./commands/${path.slice('src/commands/'.length)}`) ? null : 'is in no table',
+      ),
       [],
     );
   });
 
   test('the lock file names the optional packages of every platform, not only of the one it was made on', () => {
-    // Otherwise `npm ci` refuses it: "Missing: ... from lock file". `node check/complete-lock-file.ts` adds what npm left out.
-    const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as { packages: Record<string, LockEntry> };
+    // Otherwise `npm ci` refuses it: "Missing: ... from lock file". `node test/check/complete-lock-file.ts` adds what
+    // npm left out.
+    const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, LockEntry>;
+    };
     const missing = Object.entries(packages).flatMap(([path, entry]) =>
       Object.keys(entry.optionalDependencies ?? {}).filter(
-        (name) => packages[`${path}/node_modules/${name}`] === undefined && packages[`node_modules/${name}`] === undefined,
+        (name) =>
+          packages[`${path}/node_modules/${name}`] === undefined && packages[`node_modules/${name}`] === undefined,
       ),
     );
     assert.deepEqual(missing, []);

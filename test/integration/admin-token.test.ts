@@ -13,12 +13,16 @@ const LONG_TOKEN = randomBytes(225).toString('base64url');
 describe('a long ADMIN_TOKEN', () => {
   let tollgate: Tollgate;
   before(async () => {
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }), env: { ADMIN_TOKEN: LONG_TOKEN } });
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }),
+      env: { ADMIN_TOKEN: LONG_TOKEN },
+    });
   });
   after(() => tollgate?.stop());
 
   const statusWith = async (credential: string) =>
-    (await httpCall(`${tollgate.url}/v1/admin/organizations`, { headers: { authorization: `Bearer ${credential}` } })).status;
+    (await httpCall(`${tollgate.url}/v1/admin/organizations`, { headers: { authorization: `Bearer ${credential}` } }))
+      .status;
 
   test('of 300 characters is accepted, cold and remembered', async () => {
     assert.equal(LONG_TOKEN.length, 300);
@@ -26,7 +30,13 @@ describe('a long ADMIN_TOKEN', () => {
   });
 
   test('is good as a whole: without its last character, or with one more, it is nobody’s', async () => {
-    for (const other of [LONG_TOKEN.slice(0, -1), LONG_TOKEN.slice(0, 256), `${LONG_TOKEN}x`, 'x'.repeat(4_096), 'x'.repeat(4_097)]) {
+    for (const other of [
+      LONG_TOKEN.slice(0, -1),
+      LONG_TOKEN.slice(0, 256),
+      `${LONG_TOKEN}x`,
+      'x'.repeat(4_096),
+      'x'.repeat(4_097),
+    ]) {
       assert.equal(await statusWith(other), 401, String(other.length));
     }
   });

@@ -9,7 +9,11 @@ import { PlaneInProcess, principalOf } from '../support/plane-in-process.ts';
 import { waitFor } from '../support/waiting.ts';
 
 /** Its text has some 400 tokens and 2,000 bytes. */
-const BODY = JSON.stringify({ model: 'sim/small', max_tokens: 10, messages: [{ role: 'user', content: 'word '.repeat(400) }] });
+const BODY = JSON.stringify({
+  model: 'sim/small',
+  max_tokens: 10,
+  messages: [{ role: 'user', content: 'word '.repeat(400) }],
+});
 /** Pays for a token each of the text, and not for one each of its bytes. */
 const NEAR_THE_EDGE = 1_000_000n;
 
@@ -17,7 +21,9 @@ let upstream: FakeUpstream;
 let plane: PlaneInProcess;
 
 before(async () => {
-  upstream = await startFakeUpstream(() => ({ body: '{"id":"r","usage":{"prompt_tokens":400,"completion_tokens":2}}' }));
+  upstream = await startFakeUpstream(() => ({
+    body: '{"id":"r","usage":{"prompt_tokens":400,"completion_tokens":2}}',
+  }));
   plane = await PlaneInProcess.start({
     providerUrl: upstream.url,
     principals: new Map(['many', 'one'].map((name) => [name, principalOf(name)])),
@@ -32,7 +38,9 @@ after(async () => {
 test('an organization’s requests near its edge are counted one at a time, few wait, and another’s is counted beside them', async () => {
   const gate = plane.gates.counting;
   gate.shut();
-  const many = Array.from({ length: 20 }, () => callRoute(`${plane.url}/v1/chat/completions`, { key: 'many', body: BODY }));
+  const many = Array.from({ length: 20 }, () =>
+    callRoute(`${plane.url}/v1/chat/completions`, { key: 'many', body: BODY }),
+  );
   // Eight wait for the first, and what is beyond them is judged by its bytes.
   const refused = (): number => plane.refusals.filter((kind) => kind === 'insufficient_credit').length;
   await waitFor('the rest to be refused', refused, (count) => count === 11);

@@ -1,17 +1,30 @@
-// How a request's body is taken in: nothing for a declared length, nothing but what came with the head before it is known whose it is, no more than
-// a few times what has come, and all of it back when the client leaves. On raw sockets; memory is what the pool of buffers says it has lent.
+// How a request's body is taken in: nothing for a declared length, nothing but what came with the head before it is
+// known whose it is, no more than a few times what has come, and all of it back when the client leaves. On raw sockets;
+// memory is what the pool of buffers says it has lent.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { bodyOf, COLD_KEY, digestOf, headOf, type IntakeFront, OTHER_WARM_KEY, startIntakeFront, WARM_KEY } from '../support/intake-front.ts';
+import {
+  bodyOf,
+  COLD_KEY,
+  digestOf,
+  headOf,
+  type IntakeFront,
+  OTHER_WARM_KEY,
+  startIntakeFront,
+  WARM_KEY,
+} from '../support/intake-front.ts';
 import { RawClient } from '../support/raw-client.ts';
 import { finalStatuses } from '../support/raw-connection.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const MEGABYTE = 1 << 20;
 
-async function withFront(run: (front: IntakeFront) => Promise<void>, options: Parameters<typeof startIntakeFront>[0] = {}): Promise<void> {
+async function withFront(
+  run: (front: IntakeFront) => Promise<void>,
+  options: Parameters<typeof startIntakeFront>[0] = {},
+): Promise<void> {
   const front = await startIntakeFront(options);
   try {
     await run(front);
@@ -91,7 +104,9 @@ describe('a body that comes in', () => {
           const client = await RawClient.open(front.port);
           const ends = [...cuts.map((cut) => Math.floor(cut * body.length)), body.length].sort((a, b) => a - b);
           // While the credential is looked up the rest of a large body finds no room at the server.
-          const first = client.write(Buffer.concat([Buffer.from(headOf(isKnown ? WARM_KEY : COLD_KEY, body.length)), body.subarray(0, ends[0])]));
+          const first = client.write(
+            Buffer.concat([Buffer.from(headOf(isKnown ? WARM_KEY : COLD_KEY, body.length)), body.subarray(0, ends[0])]),
+          );
           if (!isKnown) {
             await waitFor(
               'the look-up',
@@ -101,7 +116,8 @@ describe('a body that comes in', () => {
             front.answerLookUps(true);
           }
           await first;
-          for (let index = 1; index < ends.length; index += 1) await client.write(body.subarray(ends[index - 1], ends[index]));
+          for (let index = 1; index < ends.length; index += 1)
+            await client.write(body.subarray(ends[index - 1], ends[index]));
           await client.until(`the digest of ${body.length} bytes`, ({ received }) => received.includes(digestOf(body)));
           client.leave();
         },
@@ -148,7 +164,8 @@ describe('a body that comes in', () => {
         const client = await RawClient.open(front.port);
         await client.write(Buffer.concat([Buffer.from(headOf(COLD_KEY, body.length)), body.subarray(0, sentBytes)]));
         await untilOpen(front, 1);
-        // The rest comes while the connection is not read, so that it is there when the look-up ends, with the end of the connection behind it.
+        // The rest comes while the connection is not read, so that it is there when the look-up ends, with the end of
+        // the connection behind it.
         await client.write(body.subarray(sentBytes));
         client.leave();
         await serveOther(front);

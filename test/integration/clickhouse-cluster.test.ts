@@ -1,4 +1,5 @@
-// The cluster's schema (deploy/clickhouse/cluster) against the embedded one: the same columns and keys, statements that parse, migrations that are in it.
+// The cluster's schema (deploy/clickhouse/cluster) against the embedded one: the same columns and keys, statements that
+// parse, migrations that are in it.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -63,7 +64,9 @@ describe('the cluster schema', () => {
   test('is made of statements that the server can read', async () => {
     assert.ok(statements.length >= 5);
     for (const statement of statements) {
-      await clickhouse.client.command({ query: `EXPLAIN AST ${statement.startsWith('INSERT') ? onOneServer(statement) : statement}` });
+      await clickhouse.client.command({
+        query: `EXPLAIN AST ${statement.startsWith('INSERT') ? onOneServer(statement) : statement}`,
+      });
     }
     const distributed = statements.find((statement) => statement.includes('Distributed(')) ?? '';
     assert.match(distributed, /^CREATE TABLE IF NOT EXISTS request_facts ON CLUSTER .* AS request_facts_local\s/);
@@ -74,7 +77,11 @@ describe('the cluster schema', () => {
     const profile = statements.find((statement) => statement.startsWith('CREATE SETTINGS PROFILE')) ?? '';
     const names = [...profile.matchAll(/^\s*(\w+) = /gm)].map(([, name]) => name);
     assert.ok(names.includes('distributed_foreground_insert') && names.includes('insert_quorum'));
-    const known = await selectRows<{ name: string }>(clickhouse.client, 'SELECT name FROM system.settings WHERE name IN {names:Array(String)}', { names });
+    const known = await selectRows<{ name: string }>(
+      clickhouse.client,
+      'SELECT name FROM system.settings WHERE name IN {names:Array(String)}',
+      { names },
+    );
     assert.deepEqual(new Set(known.map(({ name }) => name)), new Set(names));
   });
 

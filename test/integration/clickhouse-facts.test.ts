@@ -41,7 +41,14 @@ describe('request facts', () => {
       charge: '1000000000001',
       ttftMs: null,
       latencyMs: 12.7,
-      usage: { inputTokens: 9_007_199_254_740_991, cachedInputTokens: 0, cacheWriteTokens: null, outputTokens: 30, reasoningTokens: null, images: null },
+      usage: {
+        inputTokens: 9_007_199_254_740_991,
+        cachedInputTokens: 0,
+        cacheWriteTokens: null,
+        outputTokens: 30,
+        reasoningTokens: null,
+        images: null,
+      },
     });
     await insertFacts(clickhouse.client, [factOf(record)], '1:1:0-1');
     assert.deepEqual(
@@ -71,10 +78,26 @@ describe('request facts', () => {
   });
 
   test('half of a surrogate pair in a name of the client’s refuses no batch, in whichever column it is', async () => {
-    const half = { requestedModel: 'a\ud800', model: 'b\udfff', provider: 'c\ud800', providerModel: 'd\ud800', api: 'chat_completions' } as const;
-    await insertFacts(clickhouse.client, [factOf(terminalRecord(executionStart(half), { errorCode: 'e\ud800' }))], '1:1:0-1');
+    const half = {
+      requestedModel: 'a\ud800',
+      model: 'b\udfff',
+      provider: 'c\ud800',
+      providerModel: 'd\ud800',
+      api: 'chat_completions',
+    } as const;
+    await insertFacts(
+      clickhouse.client,
+      [factOf(terminalRecord(executionStart(half), { errorCode: 'e\ud800' }))],
+      '1:1:0-1',
+    );
     assert.deepEqual(await facts('requested_model, model, provider, provider_model, error_code'), [
-      { requested_model: 'a\ufffd', model: 'b\ufffd', provider: 'c\ufffd', provider_model: 'd\ufffd', error_code: 'e\ufffd' },
+      {
+        requested_model: 'a\ufffd',
+        model: 'b\ufffd',
+        provider: 'c\ufffd',
+        provider_model: 'd\ufffd',
+        error_code: 'e\ufffd',
+      },
     ]);
   });
 
@@ -84,7 +107,10 @@ describe('request facts', () => {
     await insertFacts(clickhouse.client, records, '1:1:0-50');
     await insertFacts(clickhouse.client, records.slice(10, 30), '1:1:10-30');
     await insertFacts(clickhouse.client, [], '1:1:50-50');
-    assert.deepEqual(await facts('toString(id) AS id').then((rows) => rows.map((row) => row['id'])), records.map((record) => record.id).sort());
+    assert.deepEqual(
+      await facts('toString(id) AS id').then((rows) => rows.map((row) => row['id'])),
+      records.map((record) => record.id).sort(),
+    );
   });
 
   test('a corrected fact wins over the pending one, in whichever order they come', async () => {
@@ -95,20 +121,42 @@ describe('request facts', () => {
     await insertFacts(clickhouse.client, [settled], 'b');
     await insertFacts(clickhouse.client, [pending], 'c');
     await clickhouse.client.command({ query: 'OPTIMIZE TABLE request_facts FINAL' });
-    assert.deepEqual(await facts('billing_status, toString(total_cost) AS cost'), [{ billing_status: 'final', cost: '0.000000000005' }]);
+    assert.deepEqual(await facts('billing_status, toString(total_cost) AS cost'), [
+      { billing_status: 'final', cost: '0.000000000005' },
+    ]);
   });
 
   test('hours are counted in UTC, each execution once', async () => {
     const at = (ms: number, charge: string | null) =>
-      factOf(terminalRecord(executionStart({ admittedAtMs: ms }), { charge, billingStatus: charge === null ? 'pending' : 'final' }));
-    const records = [at(HOUR, '1'), at(HOUR + HOUR_MS - 1, null), at(HOUR + HOUR_MS, '2000000000000'), at(HOUR + 2 * HOUR_MS, '4')];
+      factOf(
+        terminalRecord(executionStart({ admittedAtMs: ms }), {
+          charge,
+          billingStatus: charge === null ? 'pending' : 'final',
+        }),
+      );
+    const records = [
+      at(HOUR, '1'),
+      at(HOUR + HOUR_MS - 1, null),
+      at(HOUR + HOUR_MS, '2000000000000'),
+      at(HOUR + 2 * HOUR_MS, '4'),
+    ];
     await insertFacts(clickhouse.client, records, 'a');
     await insertFacts(clickhouse.client, records.slice(1), 'b');
-    assert.deepEqual(await countFactsPerHour(clickhouse.client, { fromMs: HOUR, untilMs: HOUR + 2 * HOUR_MS, endedBeforeMs: HOUR + 9 * HOUR_MS }), [
-      { hourMs: HOUR, executions: 2, pending: 1, charged: 1n },
-      { hourMs: HOUR + HOUR_MS, executions: 1, pending: 0, charged: 2_000_000_000_000n },
-    ]);
-    assert.deepEqual(await countFactsPerHour(clickhouse.client, { fromMs: HOUR, untilMs: HOUR + 2 * HOUR_MS, endedBeforeMs: HOUR }), []);
+    assert.deepEqual(
+      await countFactsPerHour(clickhouse.client, {
+        fromMs: HOUR,
+        untilMs: HOUR + 2 * HOUR_MS,
+        endedBeforeMs: HOUR + 9 * HOUR_MS,
+      }),
+      [
+        { hourMs: HOUR, executions: 2, pending: 1, charged: 1n },
+        { hourMs: HOUR + HOUR_MS, executions: 1, pending: 0, charged: 2_000_000_000_000n },
+      ],
+    );
+    assert.deepEqual(
+      await countFactsPerHour(clickhouse.client, { fromMs: HOUR, untilMs: HOUR + 2 * HOUR_MS, endedBeforeMs: HOUR }),
+      [],
+    );
   });
 });
 
@@ -138,7 +186,9 @@ describe('the embedded ClickHouse', () => {
     await clickhouse.client.close();
     const client = await createClickHouse({ directory: clickhouse.directory }, systemClock);
     clickhouse = { ...clickhouse, client };
-    assert.deepEqual(await selectRows(client, 'SELECT toString(count()) AS count FROM request_facts'), [{ count: '1' }]);
+    assert.deepEqual(await selectRows(client, 'SELECT toString(count()) AS count FROM request_facts'), [
+      { count: '1' },
+    ]);
     assert.deepEqual(await migrateClickHouse(client, CLICKHOUSE_MIGRATIONS), []);
   });
 });

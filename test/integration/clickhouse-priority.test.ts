@@ -1,4 +1,5 @@
-// The embedded ClickHouse gives way: its threads, also those that it starts later, have a lower priority than the main thread, which posts.
+// The embedded ClickHouse gives way: its threads, also those that it starts later, have a lower priority than the main
+// thread, which posts.
 
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';

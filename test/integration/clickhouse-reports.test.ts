@@ -1,4 +1,5 @@
-// Reports over generated facts: every figure equals an independent computation in TypeScript, for random scopes, filters, windows and time zones.
+// Reports over generated facts: every figure equals an independent computation in TypeScript, for random scopes,
+// filters, windows and time zones.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -9,8 +10,12 @@ import { picoOf } from '../../src/storage/clickhouse/decimal-text.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
 import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
-import { listRequests, type RequestCursor, readRequestCursor } from '../../src/storage/clickhouse/reports/list-requests.ts';
-import type { ReportFilters, ReportQuestion, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import {
+  listRequests,
+  type RequestCursor,
+  readRequestCursor,
+} from '../../src/storage/clickhouse/reports/list-requests.ts';
+import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
 import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-entry.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
@@ -19,7 +24,15 @@ import { assertFigures } from '../support/assert-figures.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { startClickHouseServer } from '../support/clickhouse-server.ts';
 import { type FactPools, GENERATED_FROM_MS, GENERATED_UNTIL_MS, generateFacts } from '../support/fact-generator.ts';
-import { expectedCharges, expectedDays, expectedEntry, expectedReport, expectedSummary, latestVersions, matching } from '../support/report-oracle.ts';
+import {
+  expectedCharges,
+  expectedDays,
+  expectedEntry,
+  expectedReport,
+  expectedSummary,
+  latestVersions,
+  matching,
+} from '../support/report-oracle.ts';
 
 const FACTS = 20_000;
 const SEED = 20_261_120;
@@ -65,7 +78,8 @@ function scopes(pools: FactPools): fc.Arbitrary<ReportScope> {
 }
 
 function singleFilters(pools: FactPools): ReportFilters[] {
-  const each = <Value>(values: readonly Value[], filterOf: (value: Value) => ReportFilters): ReportFilters[] => values.map(filterOf);
+  const each = <Value>(values: readonly Value[], filterOf: (value: Value) => ReportFilters): ReportFilters[] =>
+    values.map(filterOf);
   return [
     ...each([...pools.models.slice(0, 6), 'no/such'], (model) => ({ model })),
     ...each(['provider-0', 'provider-3'], (provider) => ({ provider })),
@@ -77,7 +91,9 @@ function singleFilters(pools: FactPools): ReportFilters[] {
     ...each(['error', 'success', '2xx', '4xx', '5xx', '429', '200'], (status) => ({ status })),
     ...each([true, false], (routed) => ({ routed })),
     ...each(['light', 'medium', 'strong', ''], (routeTier) => ({ routeTier })),
-    ...each(['classified', 'continuation', 'correction_escalated', 'classifier_failed'], (routeReason) => ({ routeReason })),
+    ...each(['classified', 'continuation', 'correction_escalated', 'classifier_failed'], (routeReason) => ({
+      routeReason,
+    })),
   ];
 }
 
@@ -91,7 +107,7 @@ function filters(pools: FactPools): fc.Arbitrary<ReportFilters> {
   );
 }
 
-function questions(pools: FactPools): fc.Arbitrary<ReportQuestion> {
+function questions(pools: FactPools): fc.Arbitrary<ReportParams> {
   const span = fc.oneof(
     fc.constant(GENERATED_UNTIL_MS - GENERATED_FROM_MS),
     fc.integer({ min: 1, max: 90 * 24 * HOUR_MS }),
@@ -114,13 +130,18 @@ function questions(pools: FactPools): fc.Arbitrary<ReportQuestion> {
 }
 
 /** Everything: the widest window of the platform. */
-const ALL: ReportQuestion = {
+const ALL: ReportParams = {
   scope: { organizationId: null },
   filters: {},
-  window: { fromMs: GENERATED_FROM_MS, untilMs: GENERATED_UNTIL_MS + 48 * HOUR_MS, granularity: 'day', timeZone: 'UTC' },
+  window: {
+    fromMs: GENERATED_FROM_MS,
+    untilMs: GENERATED_UNTIL_MS + 48 * HOUR_MS,
+    granularity: 'day',
+    timeZone: 'UTC',
+  },
 };
 
-async function holds(runs: number, check: (question: ReportQuestion) => Promise<void>): Promise<void> {
+async function holds(runs: number, check: (question: ReportParams) => Promise<void>): Promise<void> {
   await fc.assert(fc.asyncProperty(questions(generated.pools), check), {
     seed: SEED,
     numRuns: runs,
@@ -134,11 +155,16 @@ describe('the generated facts', () => {
   test('have something of everything a report shows', () => {
     const report = expectedReport(latest, { ...ALL, recentCorrections: true });
     const { totals } = report;
-    for (const [name, value] of Object.entries(totals)) assert.ok(value !== 0 && value !== '0' && value !== null, `totals.${name} is ${String(value)}`);
-    for (const [name, value] of Object.entries(totals.sessions)) assert.ok(value !== 0 && value !== null, `sessions.${name} is ${value}`);
-    for (const [name, value] of Object.entries(report)) assert.ok(!Array.isArray(value) || value.length > 1, `${name} is empty`);
+    for (const [name, value] of Object.entries(totals))
+      assert.ok(value !== 0 && value !== '0' && value !== null, `totals.${name} is ${String(value)}`);
+    for (const [name, value] of Object.entries(totals.sessions))
+      assert.ok(value !== 0 && value !== null, `sessions.${name} is ${value}`);
+    for (const [name, value] of Object.entries(report))
+      assert.ok(!Array.isArray(value) || value.length > 1, `${name} is empty`);
     assert.ok(report.confidence.every(({ requests }) => requests > 0));
-    assert.ok(report.model_remainder !== null && report.recent_corrections?.length === 20 && report.by_tier.length === 4);
+    assert.ok(
+      report.model_remainder !== null && report.recent_corrections?.length === 20 && report.by_tier.length === 4,
+    );
     // Savings compare fewer requests than there are, and some classifier has no price.
     assert.ok(totals.baseline_requests < totals.requests && totals.requests < totals.all_requests);
     assert.deepEqual(
@@ -167,10 +193,18 @@ describe('the routing report', () => {
   });
 
   test('of a day whose clocks go back has the repeated hour twice', async () => {
-    const berlin = { fromMs: Date.UTC(2026, 9, 24, 22), untilMs: Date.UTC(2026, 9, 25, 23), granularity: 'hour' as const, timeZone: 'Europe/Berlin' };
+    const berlin = {
+      fromMs: Date.UTC(2026, 9, 24, 22),
+      untilMs: Date.UTC(2026, 9, 25, 23),
+      granularity: 'hour' as const,
+      timeZone: 'Europe/Berlin',
+    };
     const { series } = await routingReport(clickhouse.client, { ...ALL, window: berlin, recentCorrections: false });
     const hours = [...new Set(series.map(({ bucket }) => bucket))];
-    assert.ok(hours.includes('2026-10-25T02:00:00+02:00') && hours.includes('2026-10-25T02:00:00+01:00'), hours.join(' '));
+    assert.ok(
+      hours.includes('2026-10-25T02:00:00+02:00') && hours.includes('2026-10-25T02:00:00+01:00'),
+      hours.join(' '),
+    );
     assert.ok(hours.length <= 25);
   });
 
@@ -183,7 +217,12 @@ describe('the routing report', () => {
     const window = { ...ALL.window, fromMs: Date.UTC(2028, 0, 1), untilMs: Date.UTC(2028, 1, 1) };
     const question = { ...ALL, window, recentCorrections: false };
     const spend = async (): Promise<string> => (await routingReport(clickhouse.client, question)).totals.spend_usd;
-    const versions = [1, 2, 1, 2].map((version) => ({ ...moved, version, walletId: moved.apiKeyId, charge: version === 1 ? null : '1000000000001' }));
+    const versions = [1, 2, 1, 2].map((version) => ({
+      ...moved,
+      version,
+      walletId: moved.apiKeyId,
+      charge: version === 1 ? null : '1000000000001',
+    }));
     const seen: string[] = [];
     for (const [index, fact] of versions.entries()) {
       await insertFacts(clickhouse.client, [fact], `version-${index}`);
@@ -202,7 +241,7 @@ describe('usage', () => {
   });
 });
 
-async function listAll(question: ReportQuestion, limit: number): Promise<RequestEntry[]> {
+async function listAll(question: ReportParams, limit: number): Promise<RequestEntry[]> {
   const entries: RequestEntry[] = [];
   let cursor: RequestCursor | null = null;
   do {
@@ -218,7 +257,11 @@ describe('filters', () => {
   test('each lets through what it says', { timeout: 60_000 }, async () => {
     for (const filter of singleFilters(generated.pools)) {
       const question = { ...ALL, filters: filter };
-      assert.deepEqual(await usageSummary(clickhouse.client, question), expectedSummary(latest, question), JSON.stringify(filter));
+      assert.deepEqual(
+        await usageSummary(clickhouse.client, question),
+        expectedSummary(latest, question),
+        JSON.stringify(filter),
+      );
     }
   });
 });
@@ -226,13 +269,20 @@ describe('filters', () => {
 describe('listings', () => {
   test('requests of one instant are all listed, whatever the page', async () => {
     const atMs = Date.UTC(2028, 5, 5);
-    const twins = latest.slice(0, 7).map((fact, index) => ({ ...fact, id: `0198000${index}-0000-7000-9000-00000000000${index}`, admittedAtMs: atMs }));
+    const twins = latest.slice(0, 7).map((fact, index) => ({
+      ...fact,
+      id: `0198000${index}-0000-7000-9000-00000000000${index}`,
+      admittedAtMs: atMs,
+    }));
     await insertFacts(clickhouse.client, twins, 'twins');
     const question = { ...ALL, window: { ...ALL.window, fromMs: atMs - HOUR_MS, untilMs: atMs + HOUR_MS } };
-    for (const limit of [1, 2, 3, 6, 7, 8]) assert.deepEqual((await listAll(question, limit)).map(({ id }) => id).sort(), twins.map(({ id }) => id).sort());
+    for (const limit of [1, 2, 3, 6, 7, 8])
+      assert.deepEqual((await listAll(question, limit)).map(({ id }) => id).sort(), twins.map(({ id }) => id).sort());
   });
 
-  test('page by page they show every request once, the latest first, as it was recorded', { timeout: 120_000 }, async () => {
+  test('page by page they show every request once, the latest first, as it was recorded', {
+    timeout: 120_000,
+  }, async () => {
     const expected = new Map(latest.map((fact) => [fact.id, fact]));
     await holds(20, async (question) => {
       const found = matching(latest, { ...question, showsRefused: true });
@@ -247,7 +297,13 @@ describe('listings', () => {
   });
 
   test('a cursor that is not ours is none', () => {
-    for (const text of ['', 'x', 'MTIz', Buffer.from('1.2').toString('base64url'), Buffer.from("1.'; DROP").toString('base64url')]) {
+    for (const text of [
+      '',
+      'x',
+      'MTIz',
+      Buffer.from('1.2').toString('base64url'),
+      Buffer.from("1.'; DROP").toString('base64url'),
+    ]) {
       assert.equal(readRequestCursor(text), null, text);
     }
   });
@@ -275,7 +331,7 @@ async function gather(parts: AsyncIterable<string>): Promise<string> {
 
 describe('exports', () => {
   const organizationId = generated.pools.organizations[0] as string;
-  const question: ReportQuestion = { ...ALL, scope: { organizationId } };
+  const question: ReportParams = { ...ALL, scope: { organizationId } };
 
   test('CSV has every request of the listing, its fields, and no formula', async () => {
     const rows = readCsv(await gather(exportRequestsCsv(clickhouse.client, question)));
@@ -290,7 +346,12 @@ describe('exports', () => {
       const { cost, client_request_id: label, tags, route_tier: tier, route_baseline_cost_usd: baseline } = row;
       assert.deepEqual(
         { cost, tags, tier, baseline },
-        { cost: entry.cost ?? '', tags: entry.tags.join(' '), tier: entry.model_route?.tier ?? '', baseline: entry.model_route?.baseline_cost_usd ?? '' },
+        {
+          cost: entry.cost ?? '',
+          tags: entry.tags.join(' '),
+          tier: entry.model_route?.tier ?? '',
+          baseline: entry.model_route?.baseline_cost_usd ?? '',
+        },
       );
       assert.equal(label, entry.client_request_id === '=1+1' ? "'=1+1" : (entry.client_request_id ?? ''));
     }
@@ -300,7 +361,10 @@ describe('exports', () => {
     const server = await startClickHouseServer(clickhouse.client);
     const client = await createClickHouse({ url: server.url }, systemClock);
     try {
-      assert.equal(await gather(exportRequestsCsv(client, ALL)), await gather(exportRequestsCsv(clickhouse.client, ALL)));
+      assert.equal(
+        await gather(exportRequestsCsv(client, ALL)),
+        await gather(exportRequestsCsv(clickhouse.client, ALL)),
+      );
     } finally {
       await client.close();
       await server.close();
@@ -314,7 +378,10 @@ describe('exports', () => {
     for (const row of rows) {
       const date = (row['ChargePeriodStart'] ?? '').slice(0, 10);
       const day = days.get(date) ?? { billed: 0n, rated: 0n };
-      days.set(date, { billed: day.billed + picoOf(row['BilledCost'] ?? ''), rated: day.rated + picoOf(row['ListCost'] ?? '') });
+      days.set(date, {
+        billed: day.billed + picoOf(row['BilledCost'] ?? ''),
+        rated: day.rated + picoOf(row['ListCost'] ?? ''),
+      });
       assert.equal(row['ChargePeriodStart'], `${date}T00:00:00Z`);
       assert.equal(Date.parse(row['ChargePeriodEnd'] ?? '') - Date.parse(row['ChargePeriodStart'] ?? ''), 24 * HOUR_MS);
       assert.equal(row['BillingPeriodStart'], `${date.slice(0, 7)}-01T00:00:00Z`);
@@ -351,10 +418,17 @@ const FOCUS_MANDATORY = [
 
 describe('a store that cannot answer', () => {
   test('away is one fault; a statement that is wrong is another', async () => {
-    const refused = { query: async () => Promise.reject(new Error('connect ECONNREFUSED 127.0.0.1:1')) } as unknown as TestClickHouse['client'];
+    const refused = {
+      query: async () => Promise.reject(new Error('connect ECONNREFUSED 127.0.0.1:1')),
+    } as unknown as TestClickHouse['client'];
     await assert.rejects(usageSummary(refused, ALL), ReportStoreAway);
-    const busy = { query: async () => Promise.reject(Object.assign(new Error('too slow'), { code: '159' })) } as unknown as TestClickHouse['client'];
+    const busy = {
+      query: async () => Promise.reject(Object.assign(new Error('too slow'), { code: '159' })),
+    } as unknown as TestClickHouse['client'];
     await assert.rejects(usageSummary(busy, ALL), ReportStoreAway);
-    await assert.rejects(usageSummary(clickhouse.client, { ...ALL, scope: { organizationId: 'no uuid' } }), (error) => !(error instanceof ReportStoreAway));
+    await assert.rejects(
+      usageSummary(clickhouse.client, { ...ALL, scope: { organizationId: 'no uuid' } }),
+      (error) => !(error instanceof ReportStoreAway),
+    );
   });
 });

@@ -8,7 +8,14 @@ import { startHttpFront } from '../support/http-front.ts';
 import { RawClient } from '../support/raw-client.ts';
 import { waitFor } from '../support/waiting.ts';
 
-const ROUTES: readonly Route[] = [{ method: 'GET', path: '/v1/models', envelope: 'platform', handle: (exchange) => exchange.answerJson(200, '{"a":1}') }];
+const ROUTES: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/models',
+    envelope: 'platform',
+    handle: (exchange) => exchange.answerJson(200, '{"a":1}'),
+  },
+];
 const GET = 'GET /v1/models HTTP/1.1\r\nHost: gate.test\r\n\r\n';
 
 test('the fifth connection of four is closed, and there is room again when one has gone', async () => {
@@ -53,7 +60,11 @@ test('an address that opens more than it may is closed, others and trusted ones 
     client.leave();
     return client.received !== '';
   };
-  const of = async (address: string): Promise<boolean[]> => [await answered(address), await answered(address), await answered(address)];
+  const of = async (address: string): Promise<boolean[]> => [
+    await answered(address),
+    await answered(address),
+    await answered(address),
+  ];
   assert.deepEqual(await of('127.0.0.1'), [true, true, false]);
   assert.deepEqual(await of('127.0.0.2'), [true, true, false]);
   assert.deepEqual(await of('127.0.0.3'), [true, true, true]);
@@ -69,7 +80,9 @@ test('a request comes from its address, and through a trusted proxy from whom th
     exchange.answerJson(200, '{"a":1}');
     sources.push(exchange.source);
   };
-  const front = await startHttpFront([{ method: 'GET', path: '/v1/models', envelope: 'platform', handle }], { trustedAddresses: ['127.0.0.3'] });
+  const front = await startHttpFront([{ method: 'GET', path: '/v1/models', envelope: 'platform', handle }], {
+    trustedAddresses: ['127.0.0.3'],
+  });
   for (const address of ['127.0.0.2', '127.0.0.3']) {
     const client = await RawClient.open(front.port, '127.0.0.1', address);
     await client.write(GET.replace('Host', 'X-Forwarded-For: 198.51.100.1, 198.51.100.2\r\nHost'));

@@ -1,4 +1,5 @@
-// What stands still in the control plane keeps nobody from generating: credentials and leases are asked for over connections of their own.
+// What stands still in the control plane keeps nobody from generating: credentials and leases are asked for over
+// connections of their own.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -20,8 +21,13 @@ describe('control-plane requests that stand still', () => {
   let postgres: pg.Client;
 
   before(async () => {
-    upstream = await startFakeUpstream(() => ({ body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }) }));
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url }), env: { ADMIN_TOKEN } });
+    upstream = await startFakeUpstream(() => ({
+      body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
+    }));
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
+      env: { ADMIN_TOKEN },
+    });
     postgres = new pg.Client({ connectionString: tollgate.postgresUrl });
     await postgres.connect();
   });
@@ -46,7 +52,9 @@ describe('control-plane requests that stand still', () => {
     await postgres.query('BEGIN');
     await postgres.query('LOCK TABLE audit_log IN ACCESS EXCLUSIVE MODE');
     const standing = Array.from({ length: STANDING }, () =>
-      httpCall(`${tollgate.url}/v1/admin/active-org/audit`, { headers: { authorization: `Bearer ${tenant.owner.token}` } }),
+      httpCall(`${tollgate.url}/v1/admin/active-org/audit`, {
+        headers: { authorization: `Bearer ${tenant.owner.token}` },
+      }),
     );
     try {
       // Until no more of them come to stand.
@@ -57,7 +65,10 @@ describe('control-plane requests that stand still', () => {
         await pause(50);
         waiting = await waitingForLock();
       } while (waiting === 0 || waiting !== before);
-      const reply = await httpCall(`${tollgate.url}/v1/chat/completions`, { headers: { authorization: `Bearer ${key.secret}` }, body: CHAT });
+      const reply = await httpCall(`${tollgate.url}/v1/chat/completions`, {
+        headers: { authorization: `Bearer ${key.secret}` },
+        body: CHAT,
+      });
       assert.equal(reply.status, 200, reply.body.toString());
       assert.ok((await waitingForLock()) > 0, 'they stand as they did');
     } finally {

@@ -6,7 +6,14 @@ import { after, before, describe, test } from 'node:test';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { callRoute } from '../support/generation-routes.ts';
-import { classifierAnswer, modelServedBy, PlaneInProcess, principalOf, providerAt, VIRTUAL_MODEL } from '../support/plane-in-process.ts';
+import {
+  classifierAnswer,
+  modelServedBy,
+  PlaneInProcess,
+  principalOf,
+  providerAt,
+  VIRTUAL_MODEL,
+} from '../support/plane-in-process.ts';
 
 const CHAT = '/v1/chat/completions';
 const RETRY_LATER = [
@@ -33,7 +40,10 @@ describe('what one organization meets', () => {
   let keys = 0;
   let requests = 0;
   const principals = new Map<string, Principal>();
-  const models = (url: string) => ['sim/small', 'sim/large', ...STATUSES.map((status) => `sim/busy-${status}`)].map((id) => modelServedBy(id, providerAt(url)));
+  const models = (url: string) =>
+    ['sim/small', 'sim/large', ...STATUSES.map((status) => `sim/busy-${status}`)].map((id) =>
+      modelServedBy(id, providerAt(url)),
+    );
 
   before(async () => {
     upstream = await startFakeUpstream(({ path, body }) => {
@@ -41,7 +51,9 @@ describe('what one organization meets', () => {
       const isJudge = path === '/v1/systemone';
       const told = Object.keys(ANSWERS).find((words) => text.includes(`${isJudge ? 'judge' : 'provider'}, ${words}`));
       if (told !== undefined) return ANSWERS[told] as Script;
-      return { body: isJudge ? classifierAnswer('light') : '{"id":"r","usage":{"prompt_tokens":3,"completion_tokens":2}}' };
+      return {
+        body: isJudge ? classifierAnswer('light') : '{"id":"r","usage":{"prompt_tokens":3,"completion_tokens":2}}',
+      };
     });
     for (let index = 0; index < 60; index += 1) principals.set(`key-${index}`, principalOf(`organization-${index}`));
   });
@@ -64,7 +76,10 @@ describe('what one organization meets', () => {
   const ask = (key: string, model: string, words: string) => {
     requests += 1;
     const content = `${words} (request number ${requests} of this test)`;
-    return callRoute(plane.url + CHAT, { key, body: JSON.stringify({ model, max_tokens: 10, messages: [{ role: 'user', content }] }) });
+    return callRoute(plane.url + CHAT, {
+      key,
+      body: JSON.stringify({ model, max_tokens: 10, messages: [{ role: 'user', content }] }),
+    });
   };
   const judgedFor = async (key: string): Promise<boolean> => {
     const calls = upstream.requests.filter(({ path }) => path === '/v1/systemone').length;
@@ -100,7 +115,8 @@ describe('what one organization meets', () => {
   test('texts that the classifier refuses open its breaker for nobody, however many', async () => {
     await withPlane(async () => {
       const [tenant, other] = [newKey(), newKey()];
-      for (let count = 0; count < 12; count += 1) assert.equal((await ask(tenant, VIRTUAL_MODEL, 'judge, refuse the text')).status, 200);
+      for (let count = 0; count < 12; count += 1)
+        assert.equal((await ask(tenant, VIRTUAL_MODEL, 'judge, refuse the text')).status, 200);
       assert.deepEqual([await judgedFor(tenant), await judgedFor(other)], [true, true]);
     });
   });
@@ -110,7 +126,10 @@ describe('what one organization meets', () => {
       await withPlane(async () => {
         const [tenant, other, third] = [newKey(), newKey(), newKey()];
         for (let count = 0; count < 5; count += 1) await ask(tenant, VIRTUAL_MODEL, `judge, ${failure}`);
-        assert.deepEqual([await judgedFor(tenant), await judgedFor(other), await judgedFor(third)], [false, true, true]);
+        assert.deepEqual(
+          [await judgedFor(tenant), await judgedFor(other), await judgedFor(third)],
+          [false, true, true],
+        );
         for (let count = 0; count < 5; count += 1) await ask(other, VIRTUAL_MODEL, `judge, ${failure}`);
         assert.equal(await judgedFor(third), false);
       });

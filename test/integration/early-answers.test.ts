@@ -1,5 +1,5 @@
-// An answer that goes out before the request's body is in: real clients read it, although they are still sending, and nothing behind it on that
-// connection reaches a handler unless the whole body was read.
+// An answer that goes out before the request's body is in: real clients read it, although they are still sending, and
+// nothing behind it on that connection reaches a handler unless the whole body was read.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -67,11 +67,20 @@ const python =
     return { status: Number(stdout.slice(0, 3)), text: stdout.slice(4) };
   };
 
-const CLIENTS: Readonly<Record<string, { readonly probe?: readonly [string, ...string[]]; readonly post: (upload: Upload) => Promise<Answer> }>> = {
+const CLIENTS: Readonly<
+  Record<
+    string,
+    { readonly probe?: readonly [string, ...string[]]; readonly post: (upload: Upload) => Promise<Answer> }
+  >
+> = {
   'Node fetch': {
     post: async ({ url, key, type, body }) => {
       // oxlint-disable-next-line no-restricted-globals -- this is a client under test, not a call to a provider
-      const answer = await fetch(url, { method: 'POST', headers: { authorization: `Bearer ${key}`, 'content-type': type }, body: new Uint8Array(body) });
+      const answer = await fetch(url, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': type },
+        body: new Uint8Array(body),
+      });
       return { status: answer.status, text: await answer.text() };
     },
   },
@@ -133,7 +142,13 @@ describe('a client that is answered while it sends', () => {
         const body = bodyOf(refusal.bytes);
         const path = join(directory, String(refusal.bytes));
         writeFileSync(path, body);
-        const answer = await post({ url: `${front.url}${refusal.path ?? INTAKE_PATH}`, key: refusal.key, type: refusal.type ?? JSON_TYPE, path, body });
+        const answer = await post({
+          url: `${front.url}${refusal.path ?? INTAKE_PATH}`,
+          key: refusal.key,
+          type: refusal.type ?? JSON_TYPE,
+          path,
+          body,
+        });
         assert.equal(answer.status, refusal.status, `${refusal.name}: ${answer.text}`);
         assert.ok('error' in (JSON.parse(answer.text) as object), refusal.name);
       }

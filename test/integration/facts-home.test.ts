@@ -1,5 +1,5 @@
-// One ClickHouse has the facts of all machines that share a Postgres: whoever would begin a second one is refused, and a restart, a renamed host and outgrowing
-// the embedded one are not.
+// One ClickHouse has the facts of all machines that share a Postgres: whoever would begin a second one is refused, and
+// a restart, a renamed host and outgrowing the embedded one are not.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
@@ -10,7 +10,12 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { identifyClickHouse } from '../../src/storage/clickhouse/identity.ts';
-import { claimFactsHome, holdEmbedded, readFactsHome, releaseFactsHome } from '../../src/storage/postgres/facts-home.ts';
+import {
+  claimFactsHome,
+  holdEmbedded,
+  readFactsHome,
+  releaseFactsHome,
+} from '../../src/storage/postgres/ledger/facts-home.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { openTestClickHouse } from '../support/clickhouse.ts';
 import { startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -119,7 +124,10 @@ describe('jobs processes with embedded ClickHouses on one Postgres', { timeout: 
   test('a second data directory is refused; a restart, also after a kill, is not', async () => {
     const first = await start('one');
     assert.equal(first.failed, null);
-    assert.match((await start('two')).failed ?? '', /FactsElsewhere|the facts of this installation are in|has an embedded ClickHouse open/);
+    assert.match(
+      (await start('two')).failed ?? '',
+      /FactsElsewhere|the facts of this installation are in|has an embedded ClickHouse open/,
+    );
     first.child.kill('SIGKILL');
     await waitFor(
       'the killed one to be gone',
@@ -136,7 +144,10 @@ describe('jobs processes with embedded ClickHouses on one Postgres', { timeout: 
     cpSync(join(root, 'one'), join(root, 'copy'), { recursive: true });
     const original = await start('one');
     assert.equal(original.failed, null);
-    assert.match((await start('copy')).failed ?? '', /another process has an embedded ClickHouse open for this database/);
+    assert.match(
+      (await start('copy')).failed ?? '',
+      /another process has an embedded ClickHouse open for this database/,
+    );
     await stop(original.child);
     const moved = await start('copy');
     assert.equal(moved.failed, null);

@@ -1,16 +1,23 @@
-// FACTS_RETENTION_DAYS: whole months go once their last day is old enough; the rest stays, and the comparison with the ledger leaves it so.
+// FACTS_RETENTION_DAYS: whole months go once their last day is old enough; the rest stays, and the comparison with the
+// ledger leaves it so.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { dropOldFacts } from '../../jobs/drop-old-facts.ts';
-import type { JobContext } from '../../jobs/job.ts';
+import type { JobContext } from '../../jobs/scheduling/job.ts';
+import { dropOldFacts } from '../../jobs/tasks/drop-old-facts.ts';
 import { type ClickHouseClient, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { executionStart, terminalRecord } from '../support/execution-records.ts';
 import { silentLog } from '../support/silent-log.ts';
 
-const INSTANTS = ['2025-12-31T23:59:59.999Z', '2026-01-01T00:00:00.000Z', '2026-01-31T23:59:59.999Z', '2026-02-01T00:00:00.000Z', '2026-03-14T12:00:00.000Z'];
+const INSTANTS = [
+  '2025-12-31T23:59:59.999Z',
+  '2026-01-01T00:00:00.000Z',
+  '2026-01-31T23:59:59.999Z',
+  '2026-02-01T00:00:00.000Z',
+  '2026-03-14T12:00:00.000Z',
+];
 
 let clickhouse: TestClickHouse;
 before(async () => {

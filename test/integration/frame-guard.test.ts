@@ -1,17 +1,31 @@
-// One intended request never becomes two handler calls (DESIGN 3): requests whose framing can be read in two ways, on raw sockets,
-// whole, byte by byte and in two packets. What would be smuggled names a model of its own, so that a call of it cannot be missed.
+// One intended request never becomes two handler calls (DESIGN 3): requests whose framing can be read in two ways, on
+// raw sockets, whole, byte by byte and in two packets. What would be smuggled names a model of its own, so that a call
+// of it cannot be missed.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { SplitPlan } from '../support/byte-splits.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
-import { FRAMING_ATTACKS, type FramingAttack, INTENDED_BODY, intendedPost, KNOWN_GAPS } from '../support/framing-attacks.ts';
+import {
+  FRAMING_ATTACKS,
+  type FramingAttack,
+  INTENDED_BODY,
+  intendedPost,
+  KNOWN_GAPS,
+} from '../support/framing-attacks.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
-import { exchangeRaw, finalStatuses, type OpenRawExchange, openRaw, type RawExchange } from '../support/raw-connection.ts';
+import {
+  exchangeRaw,
+  finalStatuses,
+  type OpenRawExchange,
+  openRaw,
+  type RawExchange,
+} from '../support/raw-connection.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 
-const REPLY = '{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}';
+const REPLY =
+  '{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}';
 
 describe('the frame guard', () => {
   let upstream: FakeUpstream;
@@ -20,7 +34,11 @@ describe('the frame guard', () => {
 
   before(async () => {
     upstream = await startFakeUpstream(() => ({ body: REPLY }));
-    const models = ['intended', 'smuggled'].map((name) => ({ id: `sim/${name}`, providerModel: `sim-${name}`, outputCap: 100 }));
+    const models = ['intended', 'smuggled'].map((name) => ({
+      id: `sim/${name}`,
+      providerModel: `sim-${name}`,
+      outputCap: 100,
+    }));
     tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }) });
     port = Number(new URL(tollgate.url).port);
   });
@@ -30,7 +48,8 @@ describe('the frame guard', () => {
     await upstream?.close();
   });
 
-  // The pinned uWebSockets.js answers 505 to a request line that arrives in pieces, so the pieces begin behind it; that case has its own test.
+  // The pinned uWebSockets.js answers 505 to a request line that arrives in pieces, so the pieces begin behind it; that
+  // case has its own test.
   const lineEnd = (bytes: string): number => bytes.indexOf('\n') + 1;
   const headEnd = (bytes: string): number => bytes.indexOf('\r\n\r\n') + 4;
   const SPLITS: readonly [string, (bytes: string) => SplitPlan][] = [
@@ -46,7 +65,8 @@ describe('the frame guard', () => {
   for (const [splitName, splitOf] of SPLITS) {
     describe(`with requests sent ${splitName}`, () => {
       for (const attack of FRAMING_ATTACKS) test(attack.name, () => withstand(attack, splitOf(attack.bytes)));
-      for (const attack of KNOWN_GAPS) test(attack.name, { todo: 'the parser hides it' }, () => withstand(attack, splitOf(attack.bytes)));
+      for (const attack of KNOWN_GAPS)
+        test(attack.name, { todo: 'the parser hides it' }, () => withstand(attack, splitOf(attack.bytes)));
     });
   }
 
@@ -59,11 +79,15 @@ describe('the frame guard', () => {
     if (statuses.length === 0 && !closedByServer) waiting.push(exchange);
     else exchange.destroy();
     const shown = `${JSON.stringify({ received, closedByServer })}`;
-    assert.ok(calls.length <= (attack.mayServe === true ? 1 : 0), `${calls.length} calls at the provider: ${calls.join(' ')}; ${shown}`);
+    assert.ok(
+      calls.length <= (attack.mayServe === true ? 1 : 0),
+      `${calls.length} calls at the provider: ${calls.join(' ')}; ${shown}`,
+    );
     for (const call of calls) assert.ok(call.includes('sim-intended'), call);
     assert.ok(statuses.length <= 1, `${statuses.length} responses to one request: ${shown}`);
     for (const status of statuses) assert.ok(attack.statuses.includes(status), shown);
-    if (attack.closes && statuses.length > 0) assert.ok(closedByServer, `the connection must not be used again: ${shown}`);
+    if (attack.closes && statuses.length > 0)
+      assert.ok(closedByServer, `the connection must not be used again: ${shown}`);
   }
 
   test('a request line in pieces is served or refused, never read as something else', async () => {
@@ -86,11 +110,13 @@ describe('the frame guard', () => {
   });
 
   test('a pipelined second request is answered after the first or not at all', async () => {
-    // A connection that is cut leaves a first call that reaches the provider when the next pair is already under way, so each pair is marked.
+    // A connection that is cut leaves a first call that reaches the provider when the next pair is already under way,
+    // so each pair is marked.
     const body = (model: string, pair: string): string => JSON.stringify({ model, messages: [], user: pair });
     const served = new Map<string, number>();
     for (const [pair, splitOf] of SPLITS) {
-      const bytes = intendedPost({ body: body('sim/intended', pair) }) + intendedPost({ body: body('sim/smuggled', pair) });
+      const bytes =
+        intendedPost({ body: body('sim/intended', pair) }) + intendedPost({ body: body('sim/smuggled', pair) });
       const exchange: RawExchange = await exchangeRaw(port, Buffer.from(bytes), splitOf(bytes));
       const statuses = finalStatuses(exchange.received);
       assert.ok(statuses.length <= 2, JSON.stringify(exchange));
@@ -98,13 +124,20 @@ describe('the frame guard', () => {
       served.set(pair, statuses.filter((status) => status === 200).length);
     }
     // Answered on a connection of its own, so every call before it has reached the provider or never will.
-    await httpCall(`${tollgate.url}/v1/chat/completions`, { headers: { authorization: `Bearer ${KEYS.free}` }, body: INTENDED_BODY });
+    await httpCall(`${tollgate.url}/v1/chat/completions`, {
+      headers: { authorization: `Bearer ${KEYS.free}` },
+      body: INTENDED_BODY,
+    });
     for (const [pair, answers] of served) {
       const calls = upstream.requests
         .map((request) => JSON.parse(request.body.toString('utf8')) as { model: string; user?: string })
         .filter((call) => call.user === pair);
       const models = calls.map((call) => call.model);
-      assert.deepEqual(models, ['sim-intended', 'sim-smuggled'].slice(0, models.length), `${pair}: each at most once, in order`);
+      assert.deepEqual(
+        models,
+        ['sim-intended', 'sim-smuggled'].slice(0, models.length),
+        `${pair}: each at most once, in order`,
+      );
       assert.ok(models.length >= answers, `${pair}: ${answers} answers, ${models.length} calls`);
     }
   });
@@ -117,7 +150,10 @@ describe('the frame guard', () => {
   });
 
   test('after all of it the gateway serves', async () => {
-    const answer = await httpCall(`${tollgate.url}/v1/chat/completions`, { headers: { authorization: `Bearer ${KEYS.free}` }, body: INTENDED_BODY });
+    const answer = await httpCall(`${tollgate.url}/v1/chat/completions`, {
+      headers: { authorization: `Bearer ${KEYS.free}` },
+      body: INTENDED_BODY,
+    });
     assert.equal(answer.status, 200);
     assert.deepEqual(upstream.violations, []);
   });

@@ -1,5 +1,5 @@
-// A fault of ours in the middle of a request is answered once, and what the request held comes back: its credit, its limits
-// and its memory.
+// A fault of ours in the middle of a request is answered once, and what the request held comes back: its credit, its
+// limits and its memory.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -16,7 +16,10 @@ describe('a fault between admission and its record', () => {
       headers: [['content-type', 'application/json']],
       body: '{"usage":{"prompt_tokens":1,"completion_tokens":1}}',
     }));
-    plane = await PlaneInProcess.start({ providerUrl: upstream.url, principals: new Map([['key-acme', principalOf('acme')]]) });
+    plane = await PlaneInProcess.start({
+      providerUrl: upstream.url,
+      principals: new Map([['key-acme', principalOf('acme')]]),
+    });
   });
   after(async () => {
     await plane?.stop();

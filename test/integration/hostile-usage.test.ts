@@ -1,5 +1,6 @@
-// No report of a provider ever becomes a credit: counts that are none, in every place of every dialect's usage, JSON and stream, through the whole
-// installation to the posted charge. What cannot be a count is set aside and what was relayed is counted instead; what is too much stops at the hold.
+// No report of a provider ever becomes a credit: counts that are none, in every place of every dialect's usage, JSON
+// and stream, through the whole installation to the posted charge. What cannot be a count is set aside and what was
+// relayed is counted instead; what is too much stops at the hold.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -11,7 +12,20 @@ import { expectedCostPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '
 import { waitFor } from '../support/waiting.ts';
 
 /** As they stand in the bytes: JSON or not. */
-const HOSTILE = ['-1', 'NaN', '1e400', '-1e400', '9223372036854775808', '-9223372036854775808', '"12"', '1.5', 'true', '{}', '[]', '"-Infinity"'] as const;
+const HOSTILE = [
+  '-1',
+  'NaN',
+  '1e400',
+  '-1e400',
+  '9223372036854775808',
+  '-9223372036854775808',
+  '"12"',
+  '1.5',
+  'true',
+  '{}',
+  '[]',
+  '"-Infinity"',
+] as const;
 const HUGE = '9007199254740991';
 const ABSENT = '';
 const GOOD = { input: '40', output: '3' } as const;
@@ -33,7 +47,10 @@ interface Form {
 const OUTPUT_MAX = 50;
 const TEXT = 'Hello there, friend.';
 const json = (body: string): Script => ({ headers: [['content-type', 'application/json']], body });
-const stream = (...events: readonly string[]): Script => ({ headers: [['content-type', 'text/event-stream']], body: events.join('') });
+const stream = (...events: readonly string[]): Script => ({
+  headers: [['content-type', 'text/event-stream']],
+  body: events.join(''),
+});
 /** `"name":text`; nothing where there is none. */
 const fields = (entries: readonly (readonly [name: string, text: string])[]): string =>
   entries
@@ -53,9 +70,17 @@ const FORMS: readonly Form[] = [
     name: 'chat completions',
     path: '/v1/chat/completions',
     streamed: false,
-    body: (label) => JSON.stringify({ model: 'sim/small', user: label, messages: [{ role: 'user', content: 'hi' }], max_tokens: OUTPUT_MAX }),
+    body: (label) =>
+      JSON.stringify({
+        model: 'sim/small',
+        user: label,
+        messages: [{ role: 'user', content: 'hi' }],
+        max_tokens: OUTPUT_MAX,
+      }),
     reply: (counts) =>
-      json(`{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"${TEXT}"}}],"usage":${usage(counts, CHAT)}}`),
+      json(
+        `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"${TEXT}"}}],"usage":${usage(counts, CHAT)}}`,
+      ),
   },
   {
     name: 'chat completions, streamed',
@@ -82,15 +107,26 @@ const FORMS: readonly Form[] = [
     name: 'responses',
     path: '/v1/responses',
     streamed: false,
-    body: (label) => JSON.stringify({ model: 'sim/small', user: label, input: 'hi', max_output_tokens: OUTPUT_MAX, store: false }),
+    body: (label) =>
+      JSON.stringify({ model: 'sim/small', user: label, input: 'hi', max_output_tokens: OUTPUT_MAX, store: false }),
     reply: (counts) =>
-      json(`{"id":"resp_1","output":[{"type":"message","content":[{"type":"output_text","text":"${TEXT}"}]}],"usage":${usage(counts, PLAIN)}}`),
+      json(
+        `{"id":"resp_1","output":[{"type":"message","content":[{"type":"output_text","text":"${TEXT}"}]}],"usage":${usage(counts, PLAIN)}}`,
+      ),
   },
   {
     name: 'responses, streamed',
     path: '/v1/responses',
     streamed: true,
-    body: (label) => JSON.stringify({ model: 'sim/small', user: label, input: 'hi', max_output_tokens: OUTPUT_MAX, store: false, stream: true }),
+    body: (label) =>
+      JSON.stringify({
+        model: 'sim/small',
+        user: label,
+        input: 'hi',
+        max_output_tokens: OUTPUT_MAX,
+        store: false,
+        stream: true,
+      }),
     reply: (counts) =>
       stream(
         `event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"${TEXT}"}\n\n`,
@@ -101,16 +137,30 @@ const FORMS: readonly Form[] = [
     name: 'messages',
     path: '/v1/messages',
     streamed: false,
-    body: (label) => JSON.stringify({ model: 'sim/small', metadata: { user_id: label }, messages: [{ role: 'user', content: 'hi' }], max_tokens: OUTPUT_MAX }),
+    body: (label) =>
+      JSON.stringify({
+        model: 'sim/small',
+        metadata: { user_id: label },
+        messages: [{ role: 'user', content: 'hi' }],
+        max_tokens: OUTPUT_MAX,
+      }),
     reply: (counts) =>
-      json(`{"id":"msg_1","type":"message","stop_reason":"end_turn","content":[{"type":"text","text":"${TEXT}"}],"usage":${usage(counts, PLAIN)}}`),
+      json(
+        `{"id":"msg_1","type":"message","stop_reason":"end_turn","content":[{"type":"text","text":"${TEXT}"}],"usage":${usage(counts, PLAIN)}}`,
+      ),
   },
   {
     name: 'messages, streamed',
     path: '/v1/messages',
     streamed: true,
     body: (label) =>
-      JSON.stringify({ model: 'sim/small', metadata: { user_id: label }, messages: [{ role: 'user', content: 'hi' }], max_tokens: OUTPUT_MAX, stream: true }),
+      JSON.stringify({
+        model: 'sim/small',
+        metadata: { user_id: label },
+        messages: [{ role: 'user', content: 'hi' }],
+        max_tokens: OUTPUT_MAX,
+        stream: true,
+      }),
     reply: ({ input, output }) =>
       stream(
         `event: message_start\ndata: {"type":"message_start","message":{"id":"msg_1","content":[],"stop_reason":null,"usage":{${fields([['input_tokens', input]])}}}}\n\n`,
@@ -149,8 +199,12 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
   let labels = 0;
 
   before(async () => {
-    upstream = await startFakeUpstream(({ body }) => replies.get(/case-\d+-/.exec(body.toString())?.[0] ?? '') ?? { instead: 'close' });
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: MODELS }) });
+    upstream = await startFakeUpstream(
+      ({ body }) => replies.get(/case-\d+-/.exec(body.toString())?.[0] ?? '') ?? { instead: 'close' },
+    );
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: MODELS }),
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
   after(async () => {
@@ -178,7 +232,8 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
         ),
       (rows) => rows.length === 1,
     );
-    const text = (value: LedgerRow[string] | undefined): string | null => (value === null || value === undefined ? null : String(value));
+    const text = (value: LedgerRow[string] | undefined): string | null =>
+      value === null || value === undefined ? null : String(value);
     return {
       outcome: String(row?.outcome),
       status: String(row?.billing_status),
@@ -193,14 +248,18 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
 
   for (const form of FORMS) {
     describe(form.name, () => {
-      const send = (counts: Counts): Promise<Posted> => post(form.path, (label) => form.body(label), form.reply(counts));
+      const send = (counts: Counts): Promise<Posted> =>
+        post(form.path, (label) => form.body(label), form.reply(counts));
       let counted: Posted;
       before(async () => {
         counted = await send({ input: ABSENT, output: ABSENT });
       });
 
       test('counted, where nothing is reported', () => {
-        assert.deepEqual([counted.outcome, counted.status, counted.source, counted.suspense], ['completed_without_usage', 'final', 'counted', 0n]);
+        assert.deepEqual(
+          [counted.outcome, counted.status, counted.source, counted.suspense],
+          ['completed_without_usage', 'final', 'counted', 0n],
+        );
         const [input, output] = [Number(counted.input), Number(counted.output)];
         assert.ok(input > 0 && output > 0);
         assert.equal(counted.charge, expectedCostPico({ input, cached: 0, output }));
@@ -208,7 +267,10 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
 
       test('a good report is what is charged', async () => {
         const posted = await send(GOOD);
-        assert.deepEqual([posted.outcome, posted.source, posted.charge], ['completed', 'reported', expectedCostPico({ input: 40, cached: 0, output: 3 })]);
+        assert.deepEqual(
+          [posted.outcome, posted.source, posted.charge],
+          ['completed', 'reported', expectedCostPico({ input: 40, cached: 0, output: 3 })],
+        );
       });
 
       test('null is not reported, and half a report is not one', async () => {
@@ -223,7 +285,11 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
         for (const output of ['null', ABSENT]) {
           const posted = await send({ input: '40', output });
           const expected = expectedCostPico({ input: 40, cached: 0, output: Number(counted.output) });
-          assert.deepEqual([posted.source, posted.input, posted.output, posted.charge], ['counted', '40', counted.output, expected], `output ${output}`);
+          assert.deepEqual(
+            [posted.source, posted.input, posted.output, posted.charge],
+            ['counted', '40', counted.output, expected],
+            `output ${output}`,
+          );
         }
       });
 
@@ -236,15 +302,27 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
           ]) {
             const posted = await send(counts);
             const asked = JSON.stringify(counts);
-            // No JSON at all: what cannot be read cannot be counted either, and the bound of its output is used, as ever where a count fails.
+            // No JSON at all: what cannot be read cannot be counted either, and the bound of its output is used, as
+            // ever where a count fails.
             if (value === 'NaN' && !form.streamed) {
-              assert.deepEqual([posted.status, posted.source, posted.output, posted.suspense], ['final', 'counted', String(OUTPUT_MAX), 0n], asked);
+              assert.deepEqual(
+                [posted.status, posted.source, posted.output, posted.suspense],
+                ['final', 'counted', String(OUTPUT_MAX), 0n],
+                asked,
+              );
               continue;
             }
-            // The two halves of a stream's usage stand in events of their own: where one of them is no JSON, the other is good.
+            // The two halves of a stream's usage stand in events of their own: where one of them is no JSON, the other
+            // is good.
             const isHalf = value === 'NaN' && form.name === 'messages, streamed' && counts.input === GOOD.input;
-            const expected = isHalf ? expectedCostPico({ input: 40, cached: 0, output: Number(counted.output) }) : counted.charge;
-            assert.deepEqual([posted.status, posted.source, posted.charge, posted.suspense], ['final', 'counted', expected, 0n], asked);
+            const expected = isHalf
+              ? expectedCostPico({ input: 40, cached: 0, output: Number(counted.output) })
+              : counted.charge;
+            assert.deepEqual(
+              [posted.status, posted.source, posted.charge, posted.suspense],
+              ['final', 'counted', expected, 0n],
+              asked,
+            );
           }
         });
       }
@@ -257,7 +335,11 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
         ]) {
           const posted = await send(counts);
           const claimed = expectedCost(counts);
-          assert.deepEqual([posted.status, posted.charge, posted.suspense], ['final', posted.held, claimed - posted.held], JSON.stringify(counts));
+          assert.deepEqual(
+            [posted.status, posted.charge, posted.suspense],
+            ['final', posted.held, claimed - posted.held],
+            JSON.stringify(counts),
+          );
         }
       });
     });
@@ -267,26 +349,51 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
     const body = (label: string): string => JSON.stringify({ model: IMAGE, user: label, prompt: 'a cat' });
     for (const value of [...HOSTILE, HUGE, 'null', ABSENT]) {
       const reported = usage({ input: value, output: value }, PLAIN);
-      const posted = await post('/v1/images/generations', body, json(`{"created":1,"data":[{"b64_json":"aGk="}],"usage":${reported}}`));
+      const posted = await post(
+        '/v1/images/generations',
+        body,
+        json(`{"created":1,"data":[{"b64_json":"aGk="}],"usage":${reported}}`),
+      );
       assert.deepEqual([posted.status, posted.charge, posted.suspense], ['final', IMAGE_PICO, 0n], value);
       const streamed = await post(
         '/v1/images/generations',
         (label) => JSON.stringify({ model: IMAGE, user: label, prompt: 'a cat', stream: true }),
-        stream(`event: image_generation.completed\ndata: {"type":"image_generation.completed","b64_json":"aGk=","usage":${reported}}\n\n`),
+        stream(
+          `event: image_generation.completed\ndata: {"type":"image_generation.completed","b64_json":"aGk=","usage":${reported}}\n\n`,
+        ),
       );
-      assert.deepEqual([streamed.status, streamed.charge, streamed.suspense], ['final', IMAGE_PICO, 0n], `${value}, streamed`);
+      assert.deepEqual(
+        [streamed.status, streamed.charge, streamed.suspense],
+        ['final', IMAGE_PICO, 0n],
+        `${value}, streamed`,
+      );
     }
   });
 
   test('typed questions: nothing to count instead, so nothing is charged; never a credit', async () => {
     const body = (label: string): string =>
-      JSON.stringify({ model: JUDGE, state: label, questions: { q: { type: 'choice', instructions: 'Is it?', criteria: { yes: null, no: null } } } });
+      JSON.stringify({
+        model: JUDGE,
+        state: label,
+        questions: { q: { type: 'choice', instructions: 'Is it?', criteria: { yes: null, no: null } } },
+      });
     for (const value of HOSTILE) {
-      const posted = await post('/v1/systemone', body, json(`{"answers":{},"usage":{"input_tokens":${value},"output_tokens":1}}`));
+      const posted = await post(
+        '/v1/systemone',
+        body,
+        json(`{"answers":{},"usage":{"input_tokens":${value},"output_tokens":1}}`),
+      );
       assert.deepEqual([posted.status, posted.charge, posted.suspense], ['final', 0n, 0n], value);
     }
-    const huge = await post('/v1/systemone', body, json(`{"answers":{},"usage":{"input_tokens":${HUGE},"output_tokens":1}}`));
-    assert.deepEqual([huge.status, huge.charge, huge.suspense], ['final', huge.held, BigInt(HUGE) * 42_000n - huge.held]);
+    const huge = await post(
+      '/v1/systemone',
+      body,
+      json(`{"answers":{},"usage":{"input_tokens":${HUGE},"output_tokens":1}}`),
+    );
+    assert.deepEqual(
+      [huge.status, huge.charge, huge.suspense],
+      ['final', huge.held, BigInt(HUGE) * 42_000n - huge.held],
+    );
   });
 
   test('the wallet has paid exactly what was charged, and never got anything', async () => {

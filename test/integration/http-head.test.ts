@@ -1,4 +1,5 @@
-// HEAD: an answer without a body, also where the answer is a refusal; with one, a proxy would read it as the response to the next request.
+// HEAD: an answer without a body, also where the answer is a refusal; with one, a proxy would read it as the response
+// to the next request.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -8,7 +9,14 @@ import { startHttpFront } from '../support/http-front.ts';
 import { waitFor } from '../support/waiting.ts';
 
 test('a HEAD is answered with a head alone, and the connection goes on', async () => {
-  const front = await startHttpFront([{ method: 'GET', path: '/v1/models', envelope: 'platform', handle: (exchange) => exchange.answerJson(200, '{"a":1}') }]);
+  const front = await startHttpFront([
+    {
+      method: 'GET',
+      path: '/v1/models',
+      envelope: 'platform',
+      handle: (exchange) => exchange.answerJson(200, '{"a":1}'),
+    },
+  ]);
   const socket = connect(Number(new URL(front.url).port), '127.0.0.1');
   await once(socket, 'connect');
   let received = '';
@@ -33,7 +41,10 @@ test('a HEAD is answered with a head alone, and the connection goes on', async (
     // Had a body followed, it would stand before this.
     const answer = await exchange('GET /v1/models HTTP/1.1', (text) => text.endsWith('}'));
     assert.match(answer, /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\n\{"a":1\}$/);
-    const last = await exchange('HEAD / HTTP/1.1\r\nTransfer-Encoding: chunked', (text) => socket.closed && text !== '');
+    const last = await exchange(
+      'HEAD / HTTP/1.1\r\nTransfer-Encoding: chunked',
+      (text) => socket.closed && text !== '',
+    );
     assert.match(last, /^HTTP\/1\.1 411 [^]*\r\n\r\n$/, 'also where the connection ends with it');
   } finally {
     socket.destroy();

@@ -1,4 +1,5 @@
-// A member who makes keys as fast as they can is told to wait; reading, ending, everybody else and the operator are not kept waiting.
+// A member who makes keys as fast as they can is told to wait; reading, ending, everybody else and the operator are not
+// kept waiting.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -50,7 +51,8 @@ describe('the rate of changes', () => {
   test('meanwhile the member reads and ends keys', async () => {
     const keys = (await ask(tollgate.url, member.token, 'GET', '/v1/me/keys')) as unknown as readonly { id: string }[];
     assert.ok(keys.length >= PER_MINUTE);
-    for (const { id } of keys.slice(0, PER_MINUTE)) assert.notEqual((await ask(tollgate.url, member.token, 'DELETE', `/v1/me/keys/${id}`))['revoked_at'], null);
+    for (const { id } of keys.slice(0, PER_MINUTE))
+      assert.notEqual((await ask(tollgate.url, member.token, 'DELETE', `/v1/me/keys/${id}`))['revoked_at'], null);
   });
 
   test('meanwhile another person of the organization, another organization and the operator change what they like', async () => {

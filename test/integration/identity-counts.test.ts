@@ -1,4 +1,5 @@
-// How many keys, tokens, teams and members a tenant may have: the last one fits, the next one is refused with the count's name, also when both come at once.
+// How many keys, tokens, teams and members a tenant may have: the last one fits, the next one is refused with the
+// count's name, also when both come at once.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -35,17 +36,22 @@ describe('counts', () => {
   after(() => server.stop());
   beforeEach(async () => {
     postgres = createPostgres({ url: await server.createDatabase(), log: silentLog });
-    organizationId = done(await createOrganization(postgres, OPERATOR, { slug: 'acme', billing: 'none', ownerEmail: 'owner@acme.test' })).id;
+    organizationId = done(
+      await createOrganization(postgres, OPERATOR, { slug: 'acme', billing: 'none', ownerEmail: 'owner@acme.test' }),
+    ).id;
     ownerId = done(await listMembers(postgres, { organizationId, teamId: null })).items[0]?.userId ?? '';
     owner = { kind: 'token', userId: ownerId, label: 'test' };
   });
   afterEach(() => postgres.close());
 
   const fresh = (what: string) => `${what}-${(made += 1)}`;
-  const makeKey = (actor = owner, userId: string | null = null) => createKey(postgres, secrets, actor, { organizationId, name: fresh('key'), userId });
-  const makeToken = (actor = owner) => createToken(postgres, secrets, actor, { userId: ownerId, name: fresh('token'), lifetimeSeconds: 60 });
+  const makeKey = (actor = owner, userId: string | null = null) =>
+    createKey(postgres, secrets, actor, { organizationId, name: fresh('key'), userId });
+  const makeToken = (actor = owner) =>
+    createToken(postgres, secrets, actor, { userId: ownerId, name: fresh('token'), lifetimeSeconds: 60 });
   const makeTeam = (actor = owner) => createTeam(postgres, actor, { organizationId, slug: fresh('team') });
-  const makeMember = (actor = owner) => addMember(postgres, actor, { organizationId, teamId: null }, { email: `${fresh('m')}@acme.test`, role: 'member' });
+  const makeMember = (actor = owner) =>
+    addMember(postgres, actor, { organizationId, teamId: null }, { email: `${fresh('m')}@acme.test`, role: 'member' });
 
   const fillKeys = (count: number, userId: string | null, expired = false) =>
     postgres.query(
@@ -55,9 +61,19 @@ describe('counts', () => {
       [organizationId, userId, count, expired],
     );
 
-  const CASES: Readonly<Record<string, { fill: () => Promise<unknown>; make: (actor?: Actor) => Promise<unknown>; words: string }>> = {
-    'keys of an organization': { fill: () => fillKeys(4_999, null), make: (actor) => makeKey(actor), words: 'the organization has 5,000 inference keys' },
-    'keys of a member': { fill: () => fillKeys(99, ownerId), make: (actor) => makeKey(actor, ownerId), words: 'the member has 100 inference keys' },
+  const CASES: Readonly<
+    Record<string, { fill: () => Promise<unknown>; make: (actor?: Actor) => Promise<unknown>; words: string }>
+  > = {
+    'keys of an organization': {
+      fill: () => fillKeys(4_999, null),
+      make: (actor) => makeKey(actor),
+      words: 'the organization has 5,000 inference keys',
+    },
+    'keys of a member': {
+      fill: () => fillKeys(99, ownerId),
+      make: (actor) => makeKey(actor, ownerId),
+      words: 'the member has 100 inference keys',
+    },
     'tokens of a user': {
       fill: () =>
         postgres.query(
@@ -69,7 +85,11 @@ describe('counts', () => {
       words: 'the user has 100 access tokens',
     },
     'teams of an organization': {
-      fill: () => postgres.query(`INSERT INTO teams (organization_id, slug) SELECT $1, 'filled-' || n FROM generate_series(1, 999) n`, [organizationId]),
+      fill: () =>
+        postgres.query(
+          `INSERT INTO teams (organization_id, slug) SELECT $1, 'filled-' || n FROM generate_series(1, 999) n`,
+          [organizationId],
+        ),
       make: makeTeam,
       words: 'the organization has 1,000 teams',
     },
@@ -91,7 +111,8 @@ describe('counts', () => {
       const answers = await Promise.all(Array.from({ length: 8 }, () => make()));
       const refusals = answers.filter(isRefused);
       assert.equal(refusals.length, 7, JSON.stringify(answers));
-      for (const { refused, reason } of refusals) assert.deepEqual([refused, reason?.startsWith(words)], ['conflict', true], reason);
+      for (const { refused, reason } of refusals)
+        assert.deepEqual([refused, reason?.startsWith(words)], ['conflict', true], reason);
       done(await make(OPERATOR));
     });
   }

@@ -1,4 +1,5 @@
-// The identity store is away for a while: whoever is known goes on, nobody new is let in, nothing hangs or dies, and all is well when it is back (spec 7.6).
+// The identity store is away for a while: whoever is known goes on, nobody new is let in, nothing hangs or dies, and
+// all is well when it is back (spec 7.6).
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -6,7 +7,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, type HttpCall, httpCall } from '../support/http-call.ts';
@@ -33,7 +34,9 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
 
   before(async () => {
     postgres = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
-    upstream = await startFakeUpstream(() => ({ body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }) }));
+    upstream = await startFakeUpstream(() => ({
+      body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
+    }));
     tollgate = await startTollgate({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
       env: { DATABASE_URL: postgres.url, MASTER_KEY: randomBytes(32).toString('base64'), ADMIN_TOKEN: adminToken },
@@ -54,14 +57,24 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
   });
 
   async function issueOwnerToken(): Promise<string> {
-    const organizations = (await ask(tollgate.url, adminToken, 'GET', '/v1/admin/organizations')) as unknown as readonly { id: string; slug: string }[];
+    const organizations = (await ask(
+      tollgate.url,
+      adminToken,
+      'GET',
+      '/v1/admin/organizations',
+    )) as unknown as readonly { id: string; slug: string }[];
     const members = `/v1/admin/organizations/${organizations.find(({ slug }) => slug === 'acme')?.id}/members`;
     const [owner] = (await ask(tollgate.url, adminToken, 'GET', members)) as unknown as readonly { user_id: string }[];
-    return String((await ask(tollgate.url, adminToken, 'POST', `${members}/${owner?.user_id}/tokens`, { name: 'test' }, 201))['secret']);
+    return String(
+      (await ask(tollgate.url, adminToken, 'POST', `${members}/${owner?.user_id}/tokens`, { name: 'test' }, 201))[
+        'secret'
+      ],
+    );
   }
 
   const call = (path: string, options: HttpCall): Promise<HttpAnswer> => httpCall(`${tollgate.url}${path}`, options);
-  const generate = (credential: string) => call('/v1/chat/completions', { headers: { authorization: `Bearer ${credential}` }, body: CHAT });
+  const generate = (credential: string) =>
+    call('/v1/chat/completions', { headers: { authorization: `Bearer ${credential}` }, body: CHAT });
   const read = (path: string, credential: string) => call(path, { headers: { authorization: `Bearer ${credential}` } });
 
   test('a credential that is known goes on generating', { timeout: HANG_MS }, async () => {
@@ -95,7 +108,11 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
       assert.match(envelope.code, /^[0-9a-f]{8}$/);
       assert.doesNotMatch(answer.body.toString(), /postgres|ECONN|socket/i);
     }
-    const made = await call('/v1/admin/active-org/teams', { method: 'POST', headers: { authorization: `Bearer ${ownerToken}` }, body: '{"slug":"lost"}' });
+    const made = await call('/v1/admin/active-org/teams', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${ownerToken}` },
+      body: '{"slug":"lost"}',
+    });
     assert.equal(made.status, 500);
     // What is held in memory is answered.
     for (const path of ['/v1/me', '/v1/models']) assert.equal((await read(path, ownerToken)).status, 200, path);
@@ -113,7 +130,9 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
     );
     assert.equal((await read('/v1/me', newToken)).status, 200);
     assert.equal((await read('/v1/admin/active-org/members', ownerToken)).status, 200);
-    const teams = (await ask(tollgate.url, ownerToken, 'GET', '/v1/admin/active-org/teams')) as unknown as readonly { slug: string }[];
+    const teams = (await ask(tollgate.url, ownerToken, 'GET', '/v1/admin/active-org/teams')) as unknown as readonly {
+      slug: string;
+    }[];
     assert.ok(teams.every(({ slug }) => slug !== 'lost'));
     assert.equal((await generate('tg-of-nobody')).status, 401);
     assert.equal((await generate(KEYS.acme)).status, 200);

@@ -1,24 +1,28 @@
-// Which remembered credentials a change reaches: those it is about, in every process that listens, and nobody else's. Counted are the store's look-ups.
+// Which remembered credentials a change reaches: those it is about, in every process that listens, and nobody else's.
+// Counted are the store's look-ups.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import type { AllowanceLeases } from '../../src/data-plane/admission/allowance-leases.ts';
-import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
 import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
 import { followChanges } from '../../src/gateway/follow-changes.ts';
 import type { HeldCatalog } from '../../src/gateway/held-catalog.ts';
+import type { AllowanceLeases } from '../../src/generation/admission/allowance-leases.ts';
+import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 import { notifyCatalogChanged, notifyPrincipalsChanged } from '../../src/storage/postgres/changes.ts';
-import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
 import { createKey, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
 import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { addMember, listMembers, removeMember, setMemberRole } from '../../src/storage/postgres/identity/members.ts';
 import { setModelAccess } from '../../src/storage/postgres/identity/model-access.ts';
 import { createOrganization, updateOrganization } from '../../src/storage/postgres/identity/organizations.ts';
-import { addPlatformAdministrator, removePlatformAdministrator } from '../../src/storage/postgres/identity/platform-administrators.ts';
+import {
+  addPlatformAdministrator,
+  removePlatformAdministrator,
+} from '../../src/storage/postgres/identity/platform-administrators.ts';
 import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { createTeam, updateTeam } from '../../src/storage/postgres/identity/teams.ts';
 import { createToken, revokeToken, setActiveOrganization } from '../../src/storage/postgres/identity/tokens.ts';
@@ -54,7 +58,10 @@ describe('what a change makes gateways ask again', () => {
   let organizationId: string;
   let teamId: string;
   let userId: string;
-  let credentials: Record<'teamKey' | 'plainKey' | 'ownerToken' | 'memberToken' | 'bystander', { id: string; secret: string }>;
+  let credentials: Record<
+    'teamKey' | 'plainKey' | 'ownerToken' | 'memberToken' | 'bystander',
+    { id: string; secret: string }
+  >;
   const lookUps = new Map<string, number>();
 
   before(async () => {
@@ -70,16 +77,34 @@ describe('what a change makes gateways ask again', () => {
         reloads += 1;
       },
     } as unknown as HeldCatalog;
-    listener = await followChanges({ url, log: silentLog, catalog, authenticator, leases: {} as AllowanceLeases, epoch: 1 });
+    listener = await followChanges({
+      url,
+      log: silentLog,
+      catalog,
+      authenticator,
+      leases: {} as AllowanceLeases,
+      epoch: 1,
+    });
 
-    organizationId = done(await createOrganization(postgres, OPERATOR, { slug: 'acme', billing: 'none', ownerEmail: 'owner@acme.test' })).id;
-    const other = done(await createOrganization(postgres, OPERATOR, { slug: 'other', billing: 'none', ownerEmail: 'owner@other.test' }));
+    organizationId = done(
+      await createOrganization(postgres, OPERATOR, { slug: 'acme', billing: 'none', ownerEmail: 'owner@acme.test' }),
+    ).id;
+    const other = done(
+      await createOrganization(postgres, OPERATOR, { slug: 'other', billing: 'none', ownerEmail: 'owner@other.test' }),
+    );
     const scope = { organizationId, teamId: null };
     const ownerId = done(await listMembers(postgres, scope)).items[0]?.userId ?? '';
     userId = done(await addMember(postgres, OPERATOR, scope, { email: 'member@acme.test', role: 'member' })).userId;
     teamId = done(await createTeam(postgres, OPERATOR, { organizationId, slug: 'team' })).id;
     const tokenOf = async (ofUser: string) =>
-      done(await createToken(postgres, secrets, OPERATOR, { userId: ofUser, name: 'token', lifetimeSeconds: 3_600, organizationId }));
+      done(
+        await createToken(postgres, secrets, OPERATOR, {
+          userId: ofUser,
+          name: 'token',
+          lifetimeSeconds: 3_600,
+          organizationId,
+        }),
+      );
     credentials = {
       teamKey: done(await createKey(postgres, secrets, OPERATOR, { organizationId, name: 'team', teamId, userId })),
       plainKey: done(await createKey(postgres, secrets, OPERATOR, { organizationId, name: 'plain' })),
@@ -97,7 +122,8 @@ describe('what a change makes gateways ask again', () => {
   /** Whose credentials are looked up again, when everybody comes back after it. */
   async function askedAgainAfter(change: () => Promise<unknown>): Promise<string[]> {
     const everybody = Object.entries(credentials);
-    const present = () => Promise.all(everybody.map(async ([, { secret }]) => authenticator.identify(`Bearer ${secret}`, null)));
+    const present = () =>
+      Promise.all(everybody.map(async ([, { secret }]) => authenticator.identify(`Bearer ${secret}`, null)));
     await present();
     lookUps.clear();
     done((await change()) as object);
@@ -113,11 +139,27 @@ describe('what a change makes gateways ask again', () => {
     'a key, a token, a team, a member and an organization are made': {
       change: async () => {
         for (let index = 0; index < 40; index += 1) {
-          done(await createKey(postgres, secrets, OPERATOR, { organizationId, name: `made ${index}`, userId, payer: 'user' }));
+          done(
+            await createKey(postgres, secrets, OPERATOR, {
+              organizationId,
+              name: `made ${index}`,
+              userId,
+              payer: 'user',
+            }),
+          );
         }
-        done(await createToken(postgres, secrets, OPERATOR, { userId, name: 'made', lifetimeSeconds: 60, organizationId }));
+        done(
+          await createToken(postgres, secrets, OPERATOR, { userId, name: 'made', lifetimeSeconds: 60, organizationId }),
+        );
         done(await createTeam(postgres, OPERATOR, { organizationId, slug: 'made' }));
-        done(await addMember(postgres, OPERATOR, { organizationId, teamId: null }, { email: 'made@acme.test', role: 'member' }));
+        done(
+          await addMember(
+            postgres,
+            OPERATOR,
+            { organizationId, teamId: null },
+            { email: 'made@acme.test', role: 'member' },
+          ),
+        );
         return createOrganization(postgres, OPERATOR, { slug: 'made', billing: 'none', ownerEmail: 'made@acme.test' });
       },
       reaches: [],
@@ -129,22 +171,42 @@ describe('what a change makes gateways ask again', () => {
       },
       reaches: [],
     },
-    'a team is renamed': { change: () => updateTeam(postgres, OPERATOR, { organizationId, teamId }, { displayName: 'Renamed' }), reaches: [] },
+    'a team is renamed': {
+      change: () => updateTeam(postgres, OPERATOR, { organizationId, teamId }, { displayName: 'Renamed' }),
+      reaches: [],
+    },
     'a key is changed': {
       change: () => updateKey(postgres, OPERATOR, { organizationId, keyId: credentials.plainKey.id }, { name: 'new' }),
       reaches: ['plainKey'],
     },
     'a key is rotated': {
-      change: () => rotateKey(postgres, secrets, OPERATOR, { organizationId, keyId: credentials.plainKey.id }, { overlapSeconds: 60 }),
+      change: () =>
+        rotateKey(
+          postgres,
+          secrets,
+          OPERATOR,
+          { organizationId, keyId: credentials.plainKey.id },
+          { overlapSeconds: 60 },
+        ),
       reaches: ['plainKey'],
     },
     'a key’s limits are changed': {
-      change: () => replaceLimits(postgres, OPERATOR, { kind: 'key', organizationId, keyId: credentials.plainKey.id }, LIMITS),
+      change: () =>
+        replaceLimits(postgres, OPERATOR, { kind: 'key', organizationId, keyId: credentials.plainKey.id }, LIMITS),
       reaches: ['plainKey'],
     },
-    'a team’s limits are changed': { change: () => replaceLimits(postgres, OPERATOR, { kind: 'team', organizationId, teamId }, LIMITS), reaches: ['teamKey'] },
+    'a team’s limits are changed': {
+      change: () => replaceLimits(postgres, OPERATOR, { kind: 'team', organizationId, teamId }, LIMITS),
+      reaches: ['teamKey'],
+    },
     'a team’s models are changed': {
-      change: () => setModelAccess(postgres, OPERATOR, { kind: 'team', organizationId, teamId }, { setBy: 'organization', models: null }),
+      change: () =>
+        setModelAccess(
+          postgres,
+          OPERATOR,
+          { kind: 'team', organizationId, teamId },
+          { setBy: 'organization', models: null },
+        ),
       reaches: ['teamKey'],
     },
     'a member’s limits are changed': {
@@ -152,7 +214,8 @@ describe('what a change makes gateways ask again', () => {
       reaches: ['teamKey', 'memberToken'],
     },
     'a member joins a team': {
-      change: () => addMember(postgres, OPERATOR, { organizationId, teamId }, { email: 'member@acme.test', role: 'member' }),
+      change: () =>
+        addMember(postgres, OPERATOR, { organizationId, teamId }, { email: 'member@acme.test', role: 'member' }),
       reaches: ['teamKey', 'memberToken'],
     },
     'a member’s role is changed': {
@@ -172,7 +235,13 @@ describe('what a change makes gateways ask again', () => {
       reaches: ['teamKey', 'plainKey', 'ownerToken', 'memberToken'],
     },
     'an organization’s models are changed': {
-      change: () => setModelAccess(postgres, OPERATOR, { kind: 'organization', organizationId }, { setBy: 'platform', models: null }),
+      change: () =>
+        setModelAccess(
+          postgres,
+          OPERATOR,
+          { kind: 'organization', organizationId },
+          { setBy: 'platform', models: null },
+        ),
       reaches: ['teamKey', 'plainKey', 'ownerToken', 'memberToken'],
     },
     'an organization’s billing is changed': {
@@ -180,10 +249,14 @@ describe('what a change makes gateways ask again', () => {
       reaches: ['teamKey', 'plainKey', 'ownerToken', 'memberToken'],
     },
     'a token works in no organization': {
-      change: () => setActiveOrganization(postgres, OPERATOR, { tokenId: credentials.ownerToken.id, userId: null }, null),
+      change: () =>
+        setActiveOrganization(postgres, OPERATOR, { tokenId: credentials.ownerToken.id, userId: null }, null),
       reaches: ['ownerToken'],
     },
-    'a token is revoked': { change: () => revokeToken(postgres, OPERATOR, { tokenId: credentials.ownerToken.id, userId: null }), reaches: ['ownerToken'] },
+    'a token is revoked': {
+      change: () => revokeToken(postgres, OPERATOR, { tokenId: credentials.ownerToken.id, userId: null }),
+      reaches: ['ownerToken'],
+    },
     // Who was refused is looked up at every request.
     'a key is revoked': {
       change: () => revokeKey(postgres, OPERATOR, { organizationId, keyId: credentials.plainKey.id }),

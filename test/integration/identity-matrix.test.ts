@@ -1,5 +1,5 @@
-// Who may do what: every caller × every route of the table × own, sibling, foreign and absent object, on one installation.
-// A route without a row in EXPECTED fails: what is new says first whom it lets in.
+// Who may do what: every caller × every route of the table × own, sibling, foreign and absent object, on one
+// installation. A route without a row in EXPECTED fails: what is new says first whom it lets in.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -58,7 +58,10 @@ interface Expectation {
   readonly body?: () => object;
   /** What the call uses up: made anew for every call that should succeed. */
   readonly usesUp?: keyof typeof MAKERS;
-  /** Whose the object is, when the route names one: the organization's, a person's own, or the platform's (all of them exist for it). */
+  /**
+   * Whose the object is, when the route names one: the organization's, a person's own, or the platform's (all of them
+   * exist for it).
+   */
   readonly object?: 'organization' | 'person' | 'platform' | 'administrator';
 }
 
@@ -118,7 +121,13 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'GET /v1/me/keys/:keyId': { gate: 'members', ...READ, object: 'person' },
   'PATCH /v1/me/keys/:keyId': { gate: 'members', ...READ, object: 'person', body: () => ({ expires_at: null }) },
   'DELETE /v1/me/keys/:keyId': { gate: 'members', ...READ, object: 'person', usesUp: 'personalKey' },
-  'POST /v1/me/keys/:keyId/rotate': { gate: 'members', ...READ, object: 'person', usesUp: 'personalKey', body: () => ({ overlap_seconds: 60 }) },
+  'POST /v1/me/keys/:keyId/rotate': {
+    gate: 'members',
+    ...READ,
+    object: 'person',
+    usesUp: 'personalKey',
+    body: () => ({ overlap_seconds: 60 }),
+  },
 
   'GET /v1/admin/routing/policies': platform,
   // Nobody has made a policy here, and none is made.
@@ -127,14 +136,22 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'GET /v1/admin/organizations/:organizationId/routing': ofPlatform,
   'PUT /v1/admin/organizations/:organizationId/routing': { ...ofPlatform, body: () => ({ policy: null }) },
   // Of an organization that does not exist: nothing is asked of a provider here.
-  'POST /v1/admin/routing/preview': { gate: 'platform', ok: 404, body: () => ({ organization_id: randomUUID(), api: 'messages', body: {} }) },
+  'POST /v1/admin/routing/preview': {
+    gate: 'platform',
+    ok: 404,
+    body: () => ({ organization_id: randomUUID(), api: 'messages', body: {} }),
+  },
   'GET /v1/admin/organizations': platform,
   'POST /v1/admin/organizations': { gate: 'platform', ok: 201, body: () => ({ slug: fresh('made'), billing: 'none' }) },
   'GET /v1/admin/organizations/:organizationId': ofPlatform,
   'PATCH /v1/admin/organizations/:organizationId': { ...ofPlatform, body: () => ({ frozen: false }) },
   'GET /v1/admin/organizations/:organizationId/members': ofPlatform,
   'POST /v1/admin/organizations/:organizationId/members': { ...ofPlatform, ok: 201, body: personBody },
-  'POST /v1/admin/organizations/:organizationId/members/:userId/tokens': { ...ofPlatform, ok: 201, body: () => ({ name: fresh('token') }) },
+  'POST /v1/admin/organizations/:organizationId/members/:userId/tokens': {
+    ...ofPlatform,
+    ok: 201,
+    body: () => ({ name: fresh('token') }),
+  },
   'GET /v1/admin/organizations/:organizationId/teams': ofPlatform,
   'GET /v1/admin/organizations/:organizationId/keys': ofPlatform,
   'GET /v1/admin/organizations/:organizationId/limits': ofPlatform,
@@ -194,10 +211,18 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
   'GET /v1/billing/credits': ofPayer,
   'GET /v1/billing/deposits': ofPayer,
   // Without an organization: into whose wallet has tests of its own.
-  'POST /v1/billing/deposits': { gate: 'platform', ok: 400, body: () => ({ amount: '1', reference: fresh('deposit') }) },
+  'POST /v1/billing/deposits': {
+    gate: 'platform',
+    ok: 400,
+    body: () => ({ amount: '1', reference: fresh('deposit') }),
+  },
   'GET /v1/usage/limits/current': ofPayer,
   'GET /v1/admin/organizations/:organizationId/wallets': ofPlatform,
-  'PATCH /v1/admin/organizations/:organizationId/wallets/:walletId': { ...ofPlatform, ok: 404, body: () => ({ frozen: false }) },
+  'PATCH /v1/admin/organizations/:organizationId/wallets/:walletId': {
+    ...ofPlatform,
+    ok: 404,
+    body: () => ({ frozen: false }),
+  },
   'GET /v1/admin/active-org/webhook': ofWebhook,
   'PUT /v1/admin/active-org/webhook': { ...admins, body: webhook },
   'DELETE /v1/admin/active-org/webhook': ofWebhook,
@@ -280,7 +305,11 @@ function sees(caller: Caller, kind: Expectation['object'], object: ObjectName): 
     case 'administrator':
       return object === 'own';
     case 'person':
-      return (caller === 'owner' && object === 'own') || (caller === 'admin' && object === 'sibling') || (caller === 'foreignOwner' && object === 'foreign');
+      return (
+        (caller === 'owner' && object === 'own') ||
+        (caller === 'admin' && object === 'sibling') ||
+        (caller === 'foreignOwner' && object === 'foreign')
+      );
     case 'organization':
       return caller === 'foreignOwner' ? object === 'foreign' : object === 'own' || object === 'sibling';
   }
@@ -300,7 +329,9 @@ const MAKERS = {
   key: async ({ tenant }: Cell) => ({ keyId: (await tenant.addKey()).id }),
   team: async ({ tenant }: Cell) => ({ teamId: await tenant.addTeam() }),
   member: async ({ tenant }: Cell) => ({ userId: await tenant.addMember('member') }),
-  teamMember: async ({ tenant, ids }: Cell) => ({ userId: await tenant.addMember('member', { id: ids.teamId, role: 'member' }) }),
+  teamMember: async ({ tenant, ids }: Cell) => ({
+    userId: await tenant.addMember('member', { id: ids.teamId, role: 'member' }),
+  }),
   candidate: async ({ tenant }: Cell) => {
     const email = `${fresh('candidate')}-${tenant.id.slice(0, 8)}@people.test`;
     await tenant.as('POST', '/members', { email }, 201);
@@ -308,12 +339,24 @@ const MAKERS = {
   },
   token: async ({ world, caller }: Cell) => {
     const { token } = world.people[caller as 'owner'];
-    return { tokenId: String((await ask(world.tollgate.url, token, 'POST', '/v1/me/tokens', { name: fresh('spare') }, 201))['id']) };
+    return {
+      tokenId: String(
+        (await ask(world.tollgate.url, token, 'POST', '/v1/me/tokens', { name: fresh('spare') }, 201))['id'],
+      ),
+    };
   },
-  personalKey: async ({ world, caller }: Cell) => ({ personalKeyId: await personalKey(world.tollgate.url, world.people[caller as 'owner']) }),
+  personalKey: async ({ world, caller }: Cell) => ({
+    personalKeyId: await personalKey(world.tollgate.url, world.people[caller as 'owner']),
+  }),
   administrator: async ({ world }: Cell) => {
     const email = `${fresh('administrator')}@people.test`;
-    return { userId: String((await ask(world.tollgate.url, ADMIN_TOKEN, 'POST', '/v1/admin/platform-administrators', { email }, 201))['user_id']) };
+    return {
+      userId: String(
+        (await ask(world.tollgate.url, ADMIN_TOKEN, 'POST', '/v1/admin/platform-administrators', { email }, 201))[
+          'user_id'
+        ],
+      ),
+    };
   },
   webhook: async ({ world }: Cell) => {
     for (const tenant of [world.first, world.second]) await tenant.as('PUT', '/webhook', webhook());
@@ -338,8 +381,13 @@ describe('identity: every caller on every route', () => {
   let cells = 0;
 
   before(async () => {
-    upstream = await startFakeUpstream(() => ({ body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }) }));
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url }), env: { ADMIN_TOKEN } });
+    upstream = await startFakeUpstream(() => ({
+      body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
+    }));
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
+      env: { ADMIN_TOKEN },
+    });
     world = await makeWorld(tollgate);
   });
 
@@ -403,7 +451,8 @@ describe('identity: every caller on every route', () => {
     assert.equal(generated.status, 200, generated.body.toString());
     const id = String(generated.headers['x-service-execution-id']);
     await settledGeneration(url, KEYS.acme, id);
-    const get = (credential: string, path: string) => httpCall(`${url}${path}`, { headers: { authorization: `Bearer ${credential}` } });
+    const get = (credential: string, path: string) =>
+      httpCall(`${url}${path}`, { headers: { authorization: `Bearer ${credential}` } });
     const byId = `/v1/generation?id=${id}`;
     assert.equal((await get(KEYS.acmeSecond, byId)).status, 200);
     assert.equal((await get(world.people.owner.token, byId)).status, 200);
@@ -414,18 +463,25 @@ describe('identity: every caller on every route', () => {
       const credential = world.credentials[caller] ?? '';
       const reply = await get(credential, byId);
       assert.deepEqual([reply.status, reply.body.toString()], [404, absent.body.toString()], caller);
-      assert.equal((await get(credential, '/v1/generations?client_request_id=matrix')).body.toString(), '{"data":[]}', caller);
+      assert.equal(
+        (await get(credential, '/v1/generations?client_request_id=matrix')).body.toString(),
+        '{"data":[]}',
+        caller,
+      );
     }
   });
 
   test('an active organization is chosen among one’s own', async () => {
     const person = await world.first.addPerson('member');
     const enter = (organization_id: string | null, status: number) =>
-      ask(tollgate.url, person.token, 'PUT', '/v1/me/active-organization', { organization_id }, status).catch((error: unknown) => {
-        throw error;
-      });
+      ask(tollgate.url, person.token, 'PUT', '/v1/me/active-organization', { organization_id }, status).catch(
+        (error: unknown) => {
+          throw error;
+        },
+      );
     // A gateway hears of the change a moment later.
-    const status = async () => (await httpCall(`${tollgate.url}/v1/models`, { headers: { authorization: `Bearer ${person.token}` } })).status;
+    const status = async () =>
+      (await httpCall(`${tollgate.url}/v1/models`, { headers: { authorization: `Bearer ${person.token}` } })).status;
     const follows = (expected: number) => waitFor('the gateway to follow', status, (found) => found === expected);
     await enter(null, 200);
     await follows(400);
@@ -445,8 +501,16 @@ describe('identity: every caller on every route', () => {
     const [admin, member] = [await tenant.addPerson('admin'), await tenant.addPerson('member')];
     const denied = async (who: Person, method: string, path: string, body?: object) => {
       const headers = { authorization: `Bearer ${who.token}` };
-      const reply = await httpCall(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
-      assert.deepEqual([reply.status, reply.body.toString()], [403, '{"error":"permission denied"}'], `${method} ${path}`);
+      const reply = await httpCall(`${url}${path}`, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      assert.deepEqual(
+        [reply.status, reply.body.toString()],
+        [403, '{"error":"permission denied"}'],
+        `${method} ${path}`,
+      );
     };
     const history = async () => JSON.stringify(await tenant.as('GET', '/audit'));
     const before = await history();
@@ -481,7 +545,12 @@ describe('identity: every caller on every route', () => {
 
   test('a person sees the organizations they belong to', async () => {
     const person = await world.first.addPerson('member');
-    const [own, ...others] = (await ask(tollgate.url, person.token, 'GET', '/v1/me/organizations')) as unknown as readonly object[];
+    const [own, ...others] = (await ask(
+      tollgate.url,
+      person.token,
+      'GET',
+      '/v1/me/organizations',
+    )) as unknown as readonly object[];
     assert.deepEqual([own, others], [{ id: world.first.id, slug: 'acme', display_name: 'acme', role: 'member' }, []]);
   });
 
@@ -515,10 +584,17 @@ function assertAsDescribed({ path, description }: DescribedRoute, reply: HttpAns
   assert.deepEqual(description.answer.parse(value), value, where);
 }
 
-async function callCell(route: DescribedRoute, expected: Expectation, { world, caller, object, seen }: CellCall): Promise<HttpAnswer> {
+async function callCell(
+  route: DescribedRoute,
+  expected: Expectation,
+  { world, caller, object, seen }: CellCall,
+): Promise<HttpAnswer> {
   const tenant = object === 'foreign' ? world.second : world.first;
   const standing = world.ids[object];
-  const made = seen && expected.usesUp !== undefined ? await MAKERS[expected.usesUp]({ world, caller, tenant, ids: standing }) : {};
+  const made =
+    seen && expected.usesUp !== undefined
+      ? await MAKERS[expected.usesUp]({ world, caller, tenant, ids: standing })
+      : {};
   const { body: madeBody, ...madeIds } = made as Partial<Ids> & { body?: object };
   const named: Ids = { ...standing, ...madeIds };
   const keyId = expected.object === 'person' ? named.personalKeyId : named.keyId;
@@ -535,7 +611,10 @@ async function callCell(route: DescribedRoute, expected: Expectation, { world, c
 
 async function makeWorld(tollgate: Tollgate): Promise<World> {
   const { url } = tollgate;
-  const organizations = (await ask(url, ADMIN_TOKEN, 'GET', '/v1/admin/organizations')) as unknown as readonly { id: string; slug: string }[];
+  const organizations = (await ask(url, ADMIN_TOKEN, 'GET', '/v1/admin/organizations')) as unknown as readonly {
+    id: string;
+    slug: string;
+  }[];
   const first = await Tenant.adopt(url, organizations.find(({ slug }) => slug === 'acme')?.id ?? '');
   const second = await Tenant.create(url, 'matrix-foreign', 'prepaid');
   const [ownTeam, siblingTeam, foreignTeam] = [await first.addTeam(), await first.addTeam(), await second.addTeam()];
@@ -547,7 +626,14 @@ async function makeWorld(tollgate: Tollgate): Promise<World> {
   const otherTeamOwner = await first.addPerson('member', { id: siblingTeam, role: 'owner' });
   const nowhere = await first.addPerson('member');
   await ask(url, nowhere.token, 'PUT', '/v1/me/active-organization', { organization_id: null });
-  const administrator = await ask(url, ADMIN_TOKEN, 'POST', '/v1/admin/platform-administrators', { email: 'root@platform.test' }, 201);
+  const administrator = await ask(
+    url,
+    ADMIN_TOKEN,
+    'POST',
+    '/v1/admin/platform-administrators',
+    { email: 'root@platform.test' },
+    201,
+  );
   const platformPerson = await issueToken(url, first.id, String(administrator['user_id']));
   await ask(url, platformPerson.token, 'PUT', '/v1/me/active-organization', { organization_id: null });
 

@@ -1,4 +1,5 @@
-// Identity below HTTP, on a real Postgres: each operation, tenants apart, the owner floor under concurrency, rotation, the audit log.
+// Identity below HTTP, on a real Postgres: each operation, tenants apart, the owner floor under concurrency, rotation,
+// the audit log.
 
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -12,7 +13,7 @@ import type { Principal } from '../../src/domain/identity/principal.ts';
 import type { Page } from '../../src/domain/lists/page.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
-import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
+import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
 import { createKey, getKey, listKeys, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
 import { listLimits, replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
@@ -32,7 +33,12 @@ import {
 } from '../../src/storage/postgres/identity/platform-administrators.ts';
 import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
 import { createTeam, deleteTeam, getTeam, listTeams, updateTeam } from '../../src/storage/postgres/identity/teams.ts';
-import { createToken, listTokens, revokeToken, setActiveOrganization } from '../../src/storage/postgres/identity/tokens.ts';
+import {
+  createToken,
+  listTokens,
+  revokeToken,
+  setActiveOrganization,
+} from '../../src/storage/postgres/identity/tokens.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 
@@ -70,7 +76,9 @@ interface Tenant {
 }
 
 async function makeTenant(slug: string): Promise<Tenant> {
-  const organization = done(await createOrganization(postgres, OPERATOR, { slug, billing: 'prepaid', ownerEmail: `owner@${slug}.test` }));
+  const organization = done(
+    await createOrganization(postgres, OPERATOR, { slug, billing: 'prepaid', ownerEmail: `owner@${slug}.test` }),
+  );
   const scope = { organizationId: organization.id, teamId: null };
   const [owner] = done(await listMembers(postgres, scope)).items;
   assert.equal(owner?.role, 'owner');
@@ -78,10 +86,15 @@ async function makeTenant(slug: string): Promise<Tenant> {
 }
 
 async function addModels(...ids: string[]): Promise<void> {
-  for (const id of ids) await postgres.query(`INSERT INTO models (id, display_name, kind, tokenizer) VALUES ($1, $1, 'text', 'o200k_base')`, [id]);
+  for (const id of ids)
+    await postgres.query(
+      `INSERT INTO models (id, display_name, kind, tokenizer) VALUES ($1, $1, 'text', 'o200k_base')`,
+      [id],
+    );
 }
 
-const principalOf = (secret: string): Promise<Principal | null> => findPrincipalByCredentialHash(postgres, hashCredential(pepper, secret));
+const principalOf = (secret: string): Promise<Principal | null> =>
+  findPrincipalByCredentialHash(postgres, hashCredential(pepper, secret));
 const personOf = (userId: string): Actor => ({ kind: 'token', userId, label: 'person' });
 
 describe('organizations', () => {
@@ -105,7 +118,13 @@ describe('organizations', () => {
       mine.items.map(({ slug }) => slug),
       ['acme'],
     );
-    const updated = done(await updateOrganization(postgres, OPERATOR, organization.id, { displayName: 'Acme', billing: 'none', frozen: true }));
+    const updated = done(
+      await updateOrganization(postgres, OPERATOR, organization.id, {
+        displayName: 'Acme',
+        billing: 'none',
+        frozen: true,
+      }),
+    );
     assert.deepEqual(updated, { ...organization, displayName: 'Acme', billing: 'none', frozen: true });
     const { rows } = await postgres.query('SELECT frozen FROM wallets WHERE organization_id = $1', [organization.id]);
     assert.deepEqual(rows, [{ frozen: true }]);
@@ -122,12 +141,24 @@ describe('teams', () => {
     const name = { organizationId, teamId: team.id };
     assert.equal(await refusal(createTeam(postgres, OPERATOR, { organizationId, slug: 'research' })), 'conflict');
     for (const displayName of ['two\nlines', 'two\u2028lines', '\ud800', '']) {
-      assert.equal(await refusal(createTeam(postgres, OPERATOR, { organizationId, slug: 'odd', displayName })), 'invalid');
+      assert.equal(
+        await refusal(createTeam(postgres, OPERATOR, { organizationId, slug: 'odd', displayName })),
+        'invalid',
+      );
     }
     assert.deepEqual(done(await listTeams(postgres, { organizationId })).items, [team]);
     assert.equal(done(await updateTeam(postgres, OPERATOR, name, { slug: 'lab', displayName: 'The Lab' })).slug, 'lab');
-    done(await addMember(postgres, OPERATOR, { ...scope, teamId: team.id }, { email: 'owner@acme.test', role: 'owner' }));
-    done(await replaceLimits(postgres, OPERATOR, { kind: 'team', ...name }, { setBy: 'platform', limits: [{ kind: 'requests_per_minute', limit: 5n }] }));
+    done(
+      await addMember(postgres, OPERATOR, { ...scope, teamId: team.id }, { email: 'owner@acme.test', role: 'owner' }),
+    );
+    done(
+      await replaceLimits(
+        postgres,
+        OPERATOR,
+        { kind: 'team', ...name },
+        { setBy: 'platform', limits: [{ kind: 'requests_per_minute', limit: 5n }] },
+      ),
+    );
     const key = done(await createKey(postgres, secrets, OPERATOR, { organizationId, name: 'ci', teamId: team.id }));
     assert.equal(await refusal(deleteTeam(postgres, OPERATOR, name)), 'conflict');
     done(await revokeKey(postgres, OPERATOR, { organizationId, keyId: key.id }));
@@ -146,12 +177,24 @@ describe('members', () => {
     const organizationId = organization.id;
     const team = done(await createTeam(postgres, OPERATOR, { organizationId, slug: 'research' }));
     const teamScope = { organizationId, teamId: team.id };
-    assert.equal(await refusal(addMember(postgres, OPERATOR, teamScope, { email: 'bo@acme.test', role: 'member' })), 'not_found');
+    assert.equal(
+      await refusal(addMember(postgres, OPERATOR, teamScope, { email: 'bo@acme.test', role: 'member' })),
+      'not_found',
+    );
     const bo = done(await addMember(postgres, OPERATOR, scope, { email: 'bo@acme.test', role: 'member' }));
-    assert.equal(await refusal(addMember(postgres, OPERATOR, scope, { email: 'BO@acme.test', role: 'member' })), 'conflict');
-    assert.equal(await refusal(addMember(postgres, OPERATOR, scope, { email: 'no\0body@x', role: 'member' })), 'invalid');
+    assert.equal(
+      await refusal(addMember(postgres, OPERATOR, scope, { email: 'BO@acme.test', role: 'member' })),
+      'conflict',
+    );
+    assert.equal(
+      await refusal(addMember(postgres, OPERATOR, scope, { email: 'no\0body@x', role: 'member' })),
+      'invalid',
+    );
     done(await addMember(postgres, OPERATOR, teamScope, { email: 'bo@acme.test', role: 'admin' }));
-    assert.equal(done(await setMemberRole(postgres, OPERATOR, scope, { userId: bo.userId, role: 'admin' })).role, 'admin');
+    assert.equal(
+      done(await setMemberRole(postgres, OPERATOR, scope, { userId: bo.userId, role: 'admin' })).role,
+      'admin',
+    );
     const key = done(await createKey(postgres, secrets, OPERATOR, { organizationId, name: 'bo', userId: bo.userId }));
     assert.deepEqual(done(await removeMember(postgres, OPERATOR, scope, bo.userId)), { removed: true, revokedKeys: 1 });
     assert.equal(await principalOf(key.secret), null);
@@ -164,10 +207,19 @@ describe('members', () => {
     const admin = done(await addMember(postgres, OPERATOR, scope, { email: 'admin@acme.test', role: 'admin' }));
     const bo = done(await addMember(postgres, OPERATOR, scope, { email: 'bo@acme.test', role: 'member' }));
     const asAdmin = personOf(admin.userId);
-    assert.equal(await refusal(setMemberRole(postgres, asAdmin, scope, { userId: bo.userId, role: 'owner' })), 'permission_denied');
-    assert.equal(await refusal(setMemberRole(postgres, asAdmin, scope, { userId: ownerId, role: 'member' })), 'permission_denied');
+    assert.equal(
+      await refusal(setMemberRole(postgres, asAdmin, scope, { userId: bo.userId, role: 'owner' })),
+      'permission_denied',
+    );
+    assert.equal(
+      await refusal(setMemberRole(postgres, asAdmin, scope, { userId: ownerId, role: 'member' })),
+      'permission_denied',
+    );
     assert.equal(await refusal(removeMember(postgres, asAdmin, scope, ownerId)), 'permission_denied');
-    assert.equal(await refusal(addMember(postgres, asAdmin, scope, { email: 'c@acme.test', role: 'owner' })), 'permission_denied');
+    assert.equal(
+      await refusal(addMember(postgres, asAdmin, scope, { email: 'c@acme.test', role: 'owner' })),
+      'permission_denied',
+    );
     done(await setMemberRole(postgres, personOf(ownerId), scope, { userId: bo.userId, role: 'owner' }));
     // An admin of the organization stands above its teams.
     const team = done(await createTeam(postgres, asAdmin, { organizationId: organization.id, slug: 'research' }));
@@ -181,12 +233,20 @@ describe('members', () => {
     const teamScope = { ...scope, teamId: team.id };
     done(await addMember(postgres, OPERATOR, teamScope, { email: 'bo@acme.test', role: 'owner' }));
     assert.equal(await refusal(removeMember(postgres, OPERATOR, scope, ownerId)), 'owner_floor');
-    assert.equal(await refusal(setMemberRole(postgres, OPERATOR, scope, { userId: ownerId, role: 'admin' })), 'owner_floor');
-    assert.equal(await refusal(setMemberRole(postgres, OPERATOR, teamScope, { userId: bo.userId, role: 'member' })), 'owner_floor');
+    assert.equal(
+      await refusal(setMemberRole(postgres, OPERATOR, scope, { userId: ownerId, role: 'admin' })),
+      'owner_floor',
+    );
+    assert.equal(
+      await refusal(setMemberRole(postgres, OPERATOR, teamScope, { userId: bo.userId, role: 'member' })),
+      'owner_floor',
+    );
     // Leaving the organization would leave the team without an owner.
     assert.equal(await refusal(removeMember(postgres, OPERATOR, scope, bo.userId)), 'owner_floor');
     assert.equal(done(await listMembers(postgres, scope)).items.length, 2);
-    const { rows } = await postgres.query(`SELECT count(*)::int AS n FROM audit_log WHERE action IN ('member.remove', 'member.role')`);
+    const { rows } = await postgres.query(
+      `SELECT count(*)::int AS n FROM audit_log WHERE action IN ('member.remove', 'member.role')`,
+    );
     assert.deepEqual(rows, [{ n: 0 }]);
   });
 
@@ -195,11 +255,16 @@ describe('members', () => {
       const { scope, ownerId } = await makeTenant(`round-${round}`);
       const owners = [ownerId];
       for (const name of ['b', 'c', 'd', 'e']) {
-        owners.push(done(await addMember(postgres, OPERATOR, scope, { email: `${name}@round-${round}.test`, role: 'owner' })).userId);
+        owners.push(
+          done(await addMember(postgres, OPERATOR, scope, { email: `${name}@round-${round}.test`, role: 'owner' }))
+            .userId,
+        );
       }
       const results = await Promise.all(
         owners.map((userId, index) =>
-          index % 2 === 0 ? removeMember(postgres, OPERATOR, scope, userId) : setMemberRole(postgres, OPERATOR, scope, { userId, role: 'member' }),
+          index % 2 === 0
+            ? removeMember(postgres, OPERATOR, scope, userId)
+            : setMemberRole(postgres, OPERATOR, scope, { userId, role: 'member' }),
         ),
       );
       assert.equal(results.filter((result) => isRefused(result) && result.refused === 'owner_floor').length, 1);
@@ -249,14 +314,28 @@ describe('keys', () => {
       expiresAtMs: 1_900_000_000_123,
     });
     assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, order)), 'conflict');
-    assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', payer: 'user' })), 'invalid');
     assert.equal(
-      await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', allowedModels: { setBy: 'organization', models: ['m/none'] } })),
+      await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', payer: 'user' })),
       'invalid',
     );
-    assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', userId: randomUUID() })), 'not_found');
+    assert.equal(
+      await refusal(
+        createKey(postgres, secrets, OPERATOR, {
+          organizationId,
+          name: 'x',
+          allowedModels: { setBy: 'organization', models: ['m/none'] },
+        }),
+      ),
+      'invalid',
+    );
+    assert.equal(
+      await refusal(createKey(postgres, secrets, OPERATOR, { organizationId, name: 'x', userId: randomUUID() })),
+      'not_found',
+    );
     const every = { setBy: 'organization', models: null } as const;
-    const changed = done(await updateKey(postgres, OPERATOR, name, { name: 'shell', allowedModels: every, expiresAtMs: null }));
+    const changed = done(
+      await updateKey(postgres, OPERATOR, name, { name: 'shell', allowedModels: every, expiresAtMs: null }),
+    );
     const allowed = { allowedModels: null, allowedModelsSetBy: { platform: null, organization: null } };
     assert.deepEqual(changed, { ...shown, ...allowed, name: 'shell', expiresAtMs: null });
     assert.ok(done(await revokeKey(postgres, OPERATOR, name)).revokedAtMs);
@@ -279,7 +358,9 @@ describe('keys', () => {
     assert.deepEqual([present?.apiKeyId, present?.expiresAtMs], [first.id, null]);
     const third = done(await rotateKey(postgres, secrets, OPERATOR, name, { overlapSeconds: 0 }));
     assert.ok(await principalOf(third.secret));
-    const { rows } = await postgres.query<{ good: number }>('SELECT count(*)::int AS good FROM api_key_previous_secrets WHERE valid_until > now()');
+    const { rows } = await postgres.query<{ good: number }>(
+      'SELECT count(*)::int AS good FROM api_key_previous_secrets WHERE valid_until > now()',
+    );
     assert.deepEqual(rows, [{ good: 0 }]);
     assert.equal(third.previousSecretUntilMs, null);
     done(await revokeKey(postgres, OPERATOR, name));
@@ -292,7 +373,9 @@ describe('keys', () => {
     const { organization } = await makeTenant('acme');
     const organizationId = organization.id;
     const team = done(await createTeam(postgres, OPERATOR, { organizationId, slug: 'research' }));
-    const { id: keyId, secret } = done(await createKey(postgres, secrets, OPERATOR, { organizationId, name: 'ci', teamId: team.id }));
+    const { id: keyId, secret } = done(
+      await createKey(postgres, secrets, OPERATOR, { organizationId, name: 'ci', teamId: team.id }),
+    );
     const allowed = async () => (await principalOf(secret))?.allowedModels ?? null;
     assert.equal(await allowed(), null);
     const set = async (scope: Parameters<typeof setModelAccess>[2], models: string[] | null) =>
@@ -310,7 +393,14 @@ describe('keys', () => {
       allowedModelsSetBy: { platform: ['m/c'], organization: null },
     });
     assert.equal(
-      await refusal(setModelAccess(postgres, OPERATOR, { kind: 'organization', organizationId }, { setBy: 'platform', models: ['m/none'] })),
+      await refusal(
+        setModelAccess(
+          postgres,
+          OPERATOR,
+          { kind: 'organization', organizationId },
+          { setBy: 'platform', models: ['m/none'] },
+        ),
+      ),
       'invalid',
     );
   });
@@ -322,15 +412,30 @@ describe('tokens', () => {
     const other = await makeTenant('other');
     const organizationId = acme.organization.id;
     const team = done(await createTeam(postgres, OPERATOR, { organizationId, slug: 'research' }));
-    done(await addMember(postgres, OPERATOR, { organizationId, teamId: team.id }, { email: 'owner@acme.test', role: 'admin' }));
+    done(
+      await addMember(
+        postgres,
+        OPERATOR,
+        { organizationId, teamId: team.id },
+        { email: 'owner@acme.test', role: 'admin' },
+      ),
+    );
     const order = { userId: acme.ownerId, name: 'laptop', lifetimeSeconds: 3600 };
     const made = done(await createToken(postgres, secrets, OPERATOR, order));
     assert.match(made.secret, /^tgt-[\w-]{43}$/);
     const roaming = await principalOf(made.secret);
-    assert.deepEqual([roaming?.credential, roaming?.organizationId, roaming?.permissions, roaming?.platformAdmin], ['token', null, [], false]);
+    assert.deepEqual(
+      [roaming?.credential, roaming?.organizationId, roaming?.permissions, roaming?.platformAdmin],
+      ['token', null, [], false],
+    );
     const name = { tokenId: made.id, userId: acme.ownerId };
     assert.equal(await refusal(setActiveOrganization(postgres, OPERATOR, name, other.organization.id)), 'not_found');
-    assert.equal(await refusal(setActiveOrganization(postgres, OPERATOR, { ...name, userId: other.ownerId }, other.organization.id)), 'not_found');
+    assert.equal(
+      await refusal(
+        setActiveOrganization(postgres, OPERATOR, { ...name, userId: other.ownerId }, other.organization.id),
+      ),
+      'not_found',
+    );
     done(await setActiveOrganization(postgres, OPERATOR, name, organizationId));
     const settled = await principalOf(made.secret);
     assert.equal(settled?.organizationId, organizationId);
@@ -344,14 +449,22 @@ describe('tokens', () => {
     done(await revokeToken(postgres, OPERATOR, { ...name, userId: null }));
     assert.equal(await principalOf(made.secret), null);
     assert.equal(await refusal(createToken(postgres, secrets, OPERATOR, { ...order, lifetimeSeconds: 1 })), 'invalid');
-    assert.equal(await refusal(createToken(postgres, secrets, OPERATOR, { ...order, organizationId: other.organization.id })), 'not_found');
+    assert.equal(
+      await refusal(createToken(postgres, secrets, OPERATOR, { ...order, organizationId: other.organization.id })),
+      'not_found',
+    );
   });
 
   test('a user who left is in no organization; a changed role is a changed principal', async () => {
     const { organization, scope } = await makeTenant('acme');
     const bo = done(await addMember(postgres, OPERATOR, scope, { email: 'bo@acme.test', role: 'admin' }));
     const { secret } = done(
-      await createToken(postgres, secrets, OPERATOR, { userId: bo.userId, name: 't', lifetimeSeconds: 60, organizationId: organization.id }),
+      await createToken(postgres, secrets, OPERATOR, {
+        userId: bo.userId,
+        name: 't',
+        lifetimeSeconds: 60,
+        organizationId: organization.id,
+      }),
     );
     assert.ok((await principalOf(secret))?.permissions.includes('org.admin'));
     done(await setMemberRole(postgres, OPERATOR, scope, { userId: bo.userId, role: 'member' }));
@@ -366,10 +479,19 @@ describe('tokens', () => {
     assert.equal(await refusal(addPlatformAdministrator(postgres, OPERATOR, 'ROOT@platform.test')), 'conflict');
     assert.deepEqual(done(await listPlatformAdministrators(postgres, {})).items, [root]);
     const { secret } = done(
-      await createToken(postgres, secrets, OPERATOR, { userId: root.userId, name: 't', lifetimeSeconds: 60, organizationId: organization.id }),
+      await createToken(postgres, secrets, OPERATOR, {
+        userId: root.userId,
+        name: 't',
+        lifetimeSeconds: 60,
+        organizationId: organization.id,
+      }),
     );
     const principal = await principalOf(secret);
-    assert.ok(principal?.platformAdmin && principal.permissions.includes('platform.admin') && principal.permissions.includes('org.admin'));
+    assert.ok(
+      principal?.platformAdmin &&
+        principal.permissions.includes('platform.admin') &&
+        principal.permissions.includes('org.admin'),
+    );
     done(await removePlatformAdministrator(postgres, OPERATOR, root.userId));
     const fallen = await principalOf(secret);
     assert.deepEqual([fallen?.platformAdmin, fallen?.organizationId, fallen?.permissions], [false, null, []]);
@@ -383,12 +505,24 @@ describe('limits', () => {
     const ofOrganization = { kind: 'organization', organizationId } as const;
     const ofUser = { kind: 'user', organizationId, userId: ownerId } as const;
     const budget = { kind: 'budget', window: 'month', limit: picoUsd(10n ** 14n) } as const;
-    done(await replaceLimits(postgres, OPERATOR, ofOrganization, byPlatform(budget, { kind: 'requests_per_minute', limit: 60n })));
+    done(
+      await replaceLimits(
+        postgres,
+        OPERATOR,
+        ofOrganization,
+        byPlatform(budget, { kind: 'requests_per_minute', limit: 60n }),
+      ),
+    );
     done(await replaceLimits(postgres, OPERATOR, ofUser, byPlatform({ kind: 'concurrent_requests', limit: 2n })));
     done(await replaceLimits(postgres, OPERATOR, ofOrganization, byPlatform(budget)));
     assert.deepEqual(await listLimits(postgres, ofOrganization), { items: [{ ...budget, setBy: 'platform' }] });
-    assert.deepEqual(await listLimits(postgres, ofUser), { items: [{ kind: 'concurrent_requests', limit: 2n, setBy: 'platform' }] });
-    assert.equal(await refusal(replaceLimits(postgres, OPERATOR, ofOrganization, byPlatform(budget, budget))), 'invalid');
+    assert.deepEqual(await listLimits(postgres, ofUser), {
+      items: [{ kind: 'concurrent_requests', limit: 2n, setBy: 'platform' }],
+    });
+    assert.equal(
+      await refusal(replaceLimits(postgres, OPERATOR, ofOrganization, byPlatform(budget, budget))),
+      'invalid',
+    );
   });
 });
 
@@ -398,7 +532,9 @@ describe('tenants', () => {
     const { organization: foreign, ownerId } = await makeTenant('other');
     const organizationId = acme.organization.id;
     const { id: teamId } = done(await createTeam(postgres, OPERATOR, { organizationId: foreign.id, slug: 'theirs' }));
-    const { id: keyId } = done(await createKey(postgres, secrets, OPERATOR, { organizationId: foreign.id, name: 'theirs' }));
+    const { id: keyId } = done(
+      await createKey(postgres, secrets, OPERATOR, { organizationId: foreign.id, name: 'theirs' }),
+    );
     const attempts = (team: string, key: string, user: string): readonly Promise<unknown>[] => [
       getTeam(postgres, { organizationId, teamId: team }),
       updateTeam(postgres, OPERATOR, { organizationId, teamId: team }, { slug: 'mine' }),
@@ -414,7 +550,12 @@ describe('tenants', () => {
       createKey(postgres, secrets, OPERATOR, { organizationId, name: 'a', teamId: team }),
       createKey(postgres, secrets, OPERATOR, { organizationId, name: 'b', userId: user }),
       getModelAccess(postgres, { kind: 'team', organizationId, teamId: team }),
-      setModelAccess(postgres, OPERATOR, { kind: 'key', organizationId, keyId: key }, { setBy: 'platform', models: [] }),
+      setModelAccess(
+        postgres,
+        OPERATOR,
+        { kind: 'key', organizationId, keyId: key },
+        { setBy: 'platform', models: [] },
+      ),
       listLimits(postgres, { kind: 'user', organizationId, userId: user }),
       replaceLimits(postgres, OPERATOR, { kind: 'key', organizationId, keyId: key }, byPlatform()),
       replaceLimits(postgres, OPERATOR, { kind: 'team', organizationId, teamId: team }, byPlatform()),
@@ -436,12 +577,19 @@ describe('audit log', () => {
     const organizationId = organization.id;
     const person = personOf(ownerId);
     const key = done(await createKey(postgres, secrets, person, { organizationId, name: 'ci' }));
-    const rotated = done(await rotateKey(postgres, secrets, person, { organizationId, keyId: key.id }, { overlapSeconds: 60 }));
+    const rotated = done(
+      await rotateKey(postgres, secrets, person, { organizationId, keyId: key.id }, { overlapSeconds: 60 }),
+    );
     done(await updateKey(postgres, person, { organizationId, keyId: key.id }, { name: 'renamed' }));
-    const token = done(await createToken(postgres, secrets, person, { userId: ownerId, name: 't', lifetimeSeconds: 60 }));
+    const token = done(
+      await createToken(postgres, secrets, person, { userId: ownerId, name: 't', lifetimeSeconds: 60 }),
+    );
     const page = done(await listAudit(postgres, { organizationId, limit: 2 }));
     const [update] = page.items;
-    assert.deepEqual([update?.action, update?.actor, update?.target], ['key.update', person, { kind: 'key', id: key.id }]);
+    assert.deepEqual(
+      [update?.action, update?.actor, update?.target],
+      ['key.update', person, { kind: 'key', id: key.id }],
+    );
     const nameOf = (value: unknown): unknown => (value as { name?: unknown } | undefined)?.name;
     assert.deepEqual([nameOf(update?.before), nameOf(update?.after)], ['ci', 'renamed']);
     const rest = done(await listAudit(postgres, { organizationId, cursor: page.nextCursor }));
@@ -451,12 +599,15 @@ describe('audit log', () => {
     );
     assert.equal(done(await listAudit(postgres, { organizationId: null })).items[0]?.action, 'token.create');
     assert.deepEqual(done(await listAudit(postgres, { organizationId: randomUUID() })).items, []);
-    const { rows } = await postgres.query<{ line: string }>('SELECT row_to_json(audit_log)::text AS line FROM audit_log');
+    const { rows } = await postgres.query<{ line: string }>(
+      'SELECT row_to_json(audit_log)::text AS line FROM audit_log',
+    );
     const written = rows.map(({ line }) => line).join('\n');
     for (const { secret } of [key, rotated, token]) {
       assert.ok(!written.includes(secret) && !written.includes(secret.slice(12)));
       const hash = hashCredential(pepper, secret);
-      for (const encoding of ['hex', 'base64', 'base64url'] as const) assert.ok(!written.includes(hash.toString(encoding)));
+      for (const encoding of ['hex', 'base64', 'base64url'] as const)
+        assert.ok(!written.includes(hash.toString(encoding)));
     }
     for (const statement of ['UPDATE audit_log SET action = action', 'DELETE FROM audit_log', 'TRUNCATE audit_log']) {
       await assert.rejects(postgres.query(statement), /append-only/);

@@ -1,4 +1,5 @@
-// Whose wallet a key may charge: a member's own only by that member's will, or the operator's. Below HTTP, on a real Postgres.
+// Whose wallet a key may charge: a member's own only by that member's will, or the operator's. Below HTTP, on a real
+// Postgres.
 
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -7,10 +8,17 @@ import { parseConfigurationFile } from '../../src/domain/configuration/parse-con
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
 import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
-import { applyConfiguration } from '../../src/storage/postgres/apply-configuration.ts';
-import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
+import { applyConfiguration } from '../../src/storage/postgres/apply/apply-configuration.ts';
+import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
-import { createKey, findKeyByNameOrId, getKey, listKeys, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
+import {
+  createKey,
+  findKeyByNameOrId,
+  getKey,
+  listKeys,
+  revokeKey,
+  updateKey,
+} from '../../src/storage/postgres/identity/keys.ts';
 import { addMember } from '../../src/storage/postgres/identity/members.ts';
 import { setModelAccess } from '../../src/storage/postgres/identity/model-access.ts';
 import { createOrganization } from '../../src/storage/postgres/identity/organizations.ts';
@@ -57,7 +65,9 @@ interface People {
 }
 
 async function makePeople(): Promise<People> {
-  const { id: organizationId } = done(await createOrganization(postgres, OPERATOR, { slug: 'acme', billing: 'prepaid' }));
+  const { id: organizationId } = done(
+    await createOrganization(postgres, OPERATOR, { slug: 'acme', billing: 'prepaid' }),
+  );
   const scope = { organizationId, teamId: null };
   const add = async (name: string, role: 'owner' | 'admin' | 'member') =>
     done(await addMember(postgres, OPERATOR, scope, { email: `${name}@acme.test`, role }));
@@ -75,13 +85,23 @@ async function makePeople(): Promise<People> {
     done(await addMember(postgres, OPERATOR, { organizationId, teamId: team.id }, { email, role }));
   }
   const platform = done(await addPlatformAdministrator(postgres, OPERATOR, 'root@platform.test'));
-  return { organizationId, owner: owner.userId, admin: admin.userId, teamOwner: teamOwner.userId, member: member.userId, platform: platform.userId };
+  return {
+    organizationId,
+    owner: owner.userId,
+    admin: admin.userId,
+    teamOwner: teamOwner.userId,
+    member: member.userId,
+    platform: platform.userId,
+  };
 }
 
-const wallets = async (): Promise<number> => (await postgres.query('SELECT FROM wallets WHERE user_id IS NOT NULL')).rowCount;
-const auditLength = async (organizationId: string): Promise<number> => done(await listAudit(postgres, { organizationId, limit: 200 })).items.length;
+const wallets = async (): Promise<number> =>
+  (await postgres.query('SELECT FROM wallets WHERE user_id IS NOT NULL')).rowCount;
+const auditLength = async (organizationId: string): Promise<number> =>
+  done(await listAudit(postgres, { organizationId, limit: 200 })).items.length;
 const walletOf = async (secret: string): Promise<string | null> =>
-  (await findPrincipalByCredentialHash(postgres, hashCredential(derivePepper(secrets.masterKey), secret)))?.walletId ?? null;
+  (await findPrincipalByCredentialHash(postgres, hashCredential(derivePepper(secrets.masterKey), secret)))?.walletId ??
+  null;
 
 describe('a key that its user pays for', () => {
   test('is made by that user or the operator; by nobody else, and then nothing is made', async () => {
@@ -90,7 +110,11 @@ describe('a key that its user pays for', () => {
     const order = (name: string) => ({ organizationId, name, userId: member, payer: 'user' }) as const;
     const before = await auditLength(organizationId);
     for (const who of ['owner', 'admin', 'teamOwner'] as const) {
-      assert.equal(await refusal(createKey(postgres, secrets, personOf(people[who]), order(who))), 'permission_denied', who);
+      assert.equal(
+        await refusal(createKey(postgres, secrets, personOf(people[who]), order(who))),
+        'permission_denied',
+        who,
+      );
     }
     // Whether somebody is a member is not told by the way.
     const absent = { ...order('absent'), userId: randomUUID() };
@@ -98,27 +122,63 @@ describe('a key that its user pays for', () => {
     assert.deepEqual(done(await listKeys(postgres, { organizationId })).items, []);
     assert.deepEqual([await wallets(), await auditLength(organizationId)], [0, before]);
 
-    for (const [name, actor] of Object.entries({ own: personOf(member), platform: personOf(people.platform), cli: OPERATOR, bootstrap: BOOTSTRAP })) {
+    for (const [name, actor] of Object.entries({
+      own: personOf(member),
+      platform: personOf(people.platform),
+      cli: OPERATOR,
+      bootstrap: BOOTSTRAP,
+    })) {
       const made = done(await createKey(postgres, secrets, actor, order(name)));
       assert.deepEqual([made.payer, made.userId], ['user', member], name);
     }
     assert.deepEqual([await wallets(), await auditLength(organizationId)], [1, before + 4]);
     // An administrator is a user too, and the organization's own wallet is an administrator's to use.
-    done(await createKey(postgres, secrets, personOf(people.admin), { organizationId, name: 'mine', userId: people.admin, payer: 'user' }));
-    done(await createKey(postgres, secrets, personOf(people.admin), { organizationId, name: 'theirs', userId: member, payer: 'organization' }));
+    done(
+      await createKey(postgres, secrets, personOf(people.admin), {
+        organizationId,
+        name: 'mine',
+        userId: people.admin,
+        payer: 'user',
+      }),
+    );
+    done(
+      await createKey(postgres, secrets, personOf(people.admin), {
+        organizationId,
+        name: 'theirs',
+        userId: member,
+        payer: 'organization',
+      }),
+    );
   });
 
   test('is rotated and changed by who may make it; an administrator may end it', async () => {
     const people = await makePeople();
     const { organizationId, member } = people;
-    const made = done(await createKey(postgres, secrets, personOf(member), { organizationId, name: 'own', userId: member, payer: 'user' }));
+    const made = done(
+      await createKey(postgres, secrets, personOf(member), {
+        organizationId,
+        name: 'own',
+        userId: member,
+        payer: 'user',
+      }),
+    );
     const name = { organizationId, keyId: made.id };
     const { secret: _, ...shown } = made;
     for (const who of ['owner', 'admin', 'teamOwner'] as const) {
       const actor = personOf(people[who]);
-      assert.equal(await refusal(rotateKey(postgres, secrets, actor, name, { overlapSeconds: 0 })), 'permission_denied', who);
+      assert.equal(
+        await refusal(rotateKey(postgres, secrets, actor, name, { overlapSeconds: 0 })),
+        'permission_denied',
+        who,
+      );
       assert.equal(await refusal(updateKey(postgres, actor, name, { expiresAtMs: null })), 'permission_denied', who);
-      assert.equal(await refusal(setModelAccess(postgres, actor, { kind: 'key', ...name }, { setBy: 'organization', models: null })), 'permission_denied', who);
+      assert.equal(
+        await refusal(
+          setModelAccess(postgres, actor, { kind: 'key', ...name }, { setBy: 'organization', models: null }),
+        ),
+        'permission_denied',
+        who,
+      );
     }
     assert.deepEqual(await getKey(postgres, name), shown);
     done(await updateKey(postgres, personOf(member), name, { name: 'laptop' }));
@@ -130,8 +190,17 @@ describe('a key that its user pays for', () => {
   test('as its user: only their own, and what the organization pays for is only ended', async () => {
     const people = await makePeople();
     const { organizationId, member } = people;
-    const own = done(await createKey(postgres, secrets, personOf(member), { organizationId, name: 'own', userId: member, payer: 'user' }));
-    const given = done(await createKey(postgres, secrets, personOf(people.admin), { organizationId, name: 'given', userId: member }));
+    const own = done(
+      await createKey(postgres, secrets, personOf(member), {
+        organizationId,
+        name: 'own',
+        userId: member,
+        payer: 'user',
+      }),
+    );
+    const given = done(
+      await createKey(postgres, secrets, personOf(people.admin), { organizationId, name: 'given', userId: member }),
+    );
     const nobodys = done(await createKey(postgres, secrets, personOf(people.admin), { organizationId, name: 'ci' }));
     const as = (keyId: string, userId = member) => ({ organizationId, keyId, userId });
     const actor = personOf(member);
@@ -140,7 +209,10 @@ describe('a key that its user pays for', () => {
       assert.equal(await refusal(updateKey(postgres, actor, name, { name: 'x' })), 'not_found');
       assert.equal(await refusal(revokeKey(postgres, actor, name)), 'not_found');
     }
-    assert.equal(await refusal(rotateKey(postgres, secrets, actor, as(given.id), { overlapSeconds: 0 })), 'permission_denied');
+    assert.equal(
+      await refusal(rotateKey(postgres, secrets, actor, as(given.id), { overlapSeconds: 0 })),
+      'permission_denied',
+    );
     assert.equal(await refusal(updateKey(postgres, actor, as(given.id), { expiresAtMs: null })), 'permission_denied');
     done(await revokeKey(postgres, actor, as(given.id)));
     done(await rotateKey(postgres, secrets, actor, as(own.id), { overlapSeconds: 0 }));
@@ -166,9 +238,20 @@ organizations:
 
   test('stays, whatever a configuration file says: nobody else comes to spend that wallet', async () => {
     const { organizationId, member } = await makePeople();
-    const made = done(await createKey(postgres, secrets, personOf(member), { organizationId, name: 'own', userId: member, payer: 'user' }));
+    const made = done(
+      await createKey(postgres, secrets, personOf(member), {
+        organizationId,
+        name: 'own',
+        userId: member,
+        payer: 'user',
+      }),
+    );
     const withSecret = (file: string) => file.replace('name: own', `name: own, secret: ${made.secret}`);
-    for (const file of [fileFor('other@acme.test'), fileFor('member@acme.test'), fileFor('other@acme.test').replace(', user: other@acme.test', '')]) {
+    for (const file of [
+      fileFor('other@acme.test'),
+      fileFor('member@acme.test'),
+      fileFor('other@acme.test').replace(', user: other@acme.test', ''),
+    ]) {
       const message = /key "own" of organization "acme" is paid for by its user/;
       await assert.rejects(apply(withSecret(file)), { name: 'ConfigurationConflict', message });
     }
@@ -184,7 +267,10 @@ organizations:
     const order = { organizationId, name: 'ci' };
     for (const userId of [member, owner]) {
       done(await createKey(postgres, secrets, personOf(userId), { ...order, userId, payer: 'user' }));
-      assert.equal(await refusal(createKey(postgres, secrets, personOf(userId), { ...order, userId, payer: 'user' })), 'conflict');
+      assert.equal(
+        await refusal(createKey(postgres, secrets, personOf(userId), { ...order, userId, payer: 'user' })),
+        'conflict',
+      );
     }
     done(await createKey(postgres, secrets, OPERATOR, order));
     assert.equal(await refusal(createKey(postgres, secrets, OPERATOR, order)), 'conflict');
@@ -193,16 +279,30 @@ organizations:
 
   test('is the owner of its wallet, by the word of the database', async () => {
     const { organizationId, member, admin } = await makePeople();
-    const { id } = done(await createKey(postgres, secrets, personOf(member), { organizationId, name: 'own', userId: member, payer: 'user' }));
+    const { id } = done(
+      await createKey(postgres, secrets, personOf(member), {
+        organizationId,
+        name: 'own',
+        userId: member,
+        payer: 'user',
+      }),
+    );
     for (const userId of [admin, null]) {
-      await assert.rejects(postgres.query('UPDATE api_keys SET user_id = $2 WHERE id = $1', [id, userId]), /api_keys_wallet_is_its_users/);
+      await assert.rejects(
+        postgres.query('UPDATE api_keys SET user_id = $2 WHERE id = $1', [id, userId]),
+        /api_keys_wallet_is_its_users/,
+      );
     }
   });
 
   test('is in the audit log when a file changes it', async () => {
     await apply(fileFor('one@acme.test'));
-    await apply(fileFor('two@acme.test').replace('}]\n    keys', '}, { email: one@acme.test, role: member }]\n    keys'));
-    await apply(fileFor('one@acme.test').replace('}]\n    keys', '}, { email: two@acme.test, role: member }]\n    keys'));
+    await apply(
+      fileFor('two@acme.test').replace('}]\n    keys', '}, { email: one@acme.test, role: member }]\n    keys'),
+    );
+    await apply(
+      fileFor('one@acme.test').replace('}]\n    keys', '}, { email: two@acme.test, role: member }]\n    keys'),
+    );
     const { rows } = await postgres.query<{ user: string }>(
       `SELECT after -> 'keys' -> 0 ->> 'user' AS user FROM audit_log WHERE action = 'configuration.apply' ORDER BY created_at, id`,
     );

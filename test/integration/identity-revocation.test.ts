@@ -1,5 +1,5 @@
-// A revoked credential ends on every gateway process: pushed, also under load; after a lost notification by a new connection or the time to live.
-// How fast is reported; asserted is that it ends within the backstop.
+// A revoked credential ends on every gateway process: pushed, also under load; after a lost notification by a new
+// connection or the time to live. How fast is reported; asserted is that it ends within the backstop.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -19,7 +19,10 @@ const CONNECTIONS = 24;
 const KEYS_REVOKED = 32;
 const KEYS_AT_ONCE = 4;
 const CONFIGURATION = testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' });
-/** The time to live of what a gateway remembers of a credential (data-plane/identity/authenticate.ts), and something for a busy machine. */
+/**
+ * The time to live of what a gateway remembers of a credential (src/generation/identity/authenticate.ts), and something
+ * for a busy machine.
+ */
 const BACKSTOP_MS = 30_000 + 15_000;
 
 interface Revoked {
@@ -55,14 +58,21 @@ describe('revocation on four gateway processes', () => {
 
   function statusOf(credential: string, agent = agents[0]): Promise<number> {
     return new Promise((resolve, reject) => {
-      const call = request(`${tollgate.url}/v1/models`, { agent, headers: { authorization: `Bearer ${credential}` } }, (response) => {
-        response.resume().on('end', () => resolve(response.statusCode ?? 0));
-      });
+      const call = request(
+        `${tollgate.url}/v1/models`,
+        { agent, headers: { authorization: `Bearer ${credential}` } },
+        (response) => {
+          response.resume().on('end', () => resolve(response.statusCode ?? 0));
+        },
+      );
       call.on('error', reject).end();
     });
   }
 
-  /** Presents the credential on every connection until it is refused everywhere; every process remembers it when this resolves. */
+  /**
+   * Presents the credential on every connection until it is refused everywhere; every process remembers it when this
+   * resolves.
+   */
   async function present(credential: string) {
     let running = true;
     let acceptedAtMs = 0;
@@ -117,7 +127,8 @@ describe('revocation on four gateway processes', () => {
     }
     const tell = (name: keyof Revoked) => {
       const sorted = revoked.map((one) => one[name]).sort((a, b) => a - b);
-      const at = (share: number) => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0).toFixed(1);
+      const at = (share: number) =>
+        (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0).toFixed(1);
       context.diagnostic(`last acceptance, ${sorted.length} keys, ${name}: p50 ${at(0.5)}, p99 ${at(0.99)}`);
     };
     tell('afterAskingMs');
@@ -126,12 +137,14 @@ describe('revocation on four gateway processes', () => {
 
   test('a revoked access token, a changed role and a left organization end as soon', async () => {
     const person = await tenant.addPerson('admin');
-    const members = () => httpCall(`${tollgate.url}/v1/admin/active-org/members`, { headers: { authorization: `Bearer ${person.token}` } });
+    const members = () =>
+      httpCall(`${tollgate.url}/v1/admin/active-org/members`, { headers: { authorization: `Bearer ${person.token}` } });
     const statuses = async () => {
       const seen = await Promise.all(Array.from({ length: GATEWAYS * 6 }, async () => (await members()).status));
       return [...new Set(seen)].join();
     };
-    const becomes = (status: number) => waitFor(`every process to answer ${status}`, statuses, (seen) => seen === String(status), BACKSTOP_MS);
+    const becomes = (status: number) =>
+      waitFor(`every process to answer ${status}`, statuses, (seen) => seen === String(status), BACKSTOP_MS);
     await becomes(200);
     await tenant.as('PATCH', `/members/${person.userId}`, { role: 'member' });
     await becomes(403);
@@ -146,12 +159,17 @@ describe('revocation on four gateway processes', () => {
   test('a model that is made inactive is no longer served by any process, until it is active again', async () => {
     const key = await tenant.addKey();
     const headers = { authorization: `Bearer ${key.secret}` };
-    const chat = () => httpCall(`${tollgate.url}/v1/chat/completions`, { headers, body: '{"model":"sim/small","messages":[],"max_tokens":5}' });
+    const chat = () =>
+      httpCall(`${tollgate.url}/v1/chat/completions`, {
+        headers,
+        body: '{"model":"sim/small","messages":[],"max_tokens":5}',
+      });
     const statuses = async () => {
       const seen = await Promise.all(Array.from({ length: GATEWAYS * 6 }, async () => (await chat()).status));
       return [...new Set(seen)].join();
     };
-    const becomes = (status: number) => waitFor(`every process to answer ${status}`, statuses, (seen) => seen === String(status), BACKSTOP_MS);
+    const becomes = (status: number) =>
+      waitFor(`every process to answer ${status}`, statuses, (seen) => seen === String(status), BACKSTOP_MS);
     const apply = async (text: string) => {
       const file = join(tollgate.dataDir, 'changed.yaml');
       writeFileSync(file, text);
@@ -185,7 +203,9 @@ describe('revocation on four gateway processes', () => {
     let cutting = true;
     const cuts = (async () => {
       for (let round = 0; cutting || round < 20; round += 1) {
-        await postgres.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tollgate listener'`);
+        await postgres.query(
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tollgate listener'`,
+        );
         await pause(5);
       }
     })();
@@ -194,7 +214,9 @@ describe('revocation on four gateway processes', () => {
     const revokedAtMs = performance.now();
     cutting = false;
     await cuts;
-    context.diagnostic(`refused everywhere ${Math.max(0, (await load.refusedEverywhere()) - revokedAtMs).toFixed(0)} ms after the revocation`);
+    context.diagnostic(
+      `refused everywhere ${Math.max(0, (await load.refusedEverywhere()) - revokedAtMs).toFixed(0)} ms after the revocation`,
+    );
   });
 
   test('a notification that never comes is made up for by the time to live', async (context) => {
@@ -211,6 +233,8 @@ describe('revocation on four gateway processes', () => {
     // Behind the back of everything that would tell.
     await postgres.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [key.id]);
     const revokedAtMs = performance.now();
-    context.diagnostic(`refused everywhere ${Math.max(0, (await load.refusedEverywhere()) - revokedAtMs).toFixed(0)} ms after the revocation`);
+    context.diagnostic(
+      `refused everywhere ${Math.max(0, (await load.refusedEverywhere()) - revokedAtMs).toFixed(0)} ms after the revocation`,
+    );
   });
 });

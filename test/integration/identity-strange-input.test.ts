@@ -1,4 +1,5 @@
-// Strange text in every field of the identity API of a whole installation: refused by field or kept verbatim, never a fault. And nobody climbs.
+// Strange text in every field of the identity API of a whole installation: refused by field or kept verbatim, never a
+// fault. And nobody climbs.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -25,14 +26,24 @@ describe('the identity API, given strange text', () => {
   let tenant: Tenant;
 
   before(async () => {
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }), env: { ADMIN_TOKEN } });
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }),
+      env: { ADMIN_TOKEN },
+    });
     tenant = await Tenant.create(tollgate.url, 'strange');
   });
   after(() => tollgate?.stop());
 
   async function send(method: string, path: string, body: object, credential = tenant.owner.token) {
-    const reply = await httpCall(`${tollgate.url}${path}`, { method, headers: { authorization: `Bearer ${credential}` }, body: JSON.stringify(body) });
-    return { status: reply.status, body: JSON.parse(reply.body.toString()) as { data?: Record<string, unknown>; error?: string } };
+    const reply = await httpCall(`${tollgate.url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${credential}` },
+      body: JSON.stringify(body),
+    });
+    return {
+      status: reply.status,
+      body: JSON.parse(reply.body.toString()) as { data?: Record<string, unknown>; error?: string },
+    };
   }
 
   test('names are kept verbatim, and read back so', async () => {
@@ -46,7 +57,10 @@ describe('the identity API, given strange text', () => {
       const organization = `/v1/admin/organizations/${tenant.id}`;
       await ask(tollgate.url, ADMIN_TOKEN, 'PATCH', organization, { display_name: text });
       assert.equal((await ask(tollgate.url, ADMIN_TOKEN, 'GET', organization))['display_name'], text);
-      assert.equal((await ask(tollgate.url, tenant.owner.token, 'POST', '/v1/me/tokens', { name: text }, 201))['name'], text);
+      assert.equal(
+        (await ask(tollgate.url, tenant.owner.token, 'POST', '/v1/me/tokens', { name: text }, 201))['name'],
+        text,
+      );
     }
   });
 
@@ -74,13 +88,25 @@ describe('the identity API, given strange text', () => {
   test('numbers, dates and amounts at and over their edges never fault', async () => {
     const key = await tenant.addKey();
     const bodies: readonly (readonly [string, string, object, readonly number[]])[] = [
-      ...['0', '0.000000000001', '99999999999999999999999999'].map((limit) => ['PUT', '/v1/admin/active-org/limits', budget(limit), [200, 400]] as const),
-      ...['-1', '1e5', 'NaN', '', '0x10', ' 1', '1'.repeat(5_000)].map((limit) => ['PUT', '/v1/admin/active-org/limits', budget(limit), [400]] as const),
-      ...[0, Number.MAX_SAFE_INTEGER].map((limit) => ['PUT', '/v1/admin/active-org/limits', rate(limit), [200]] as const),
-      ...[-1, 1.5, 1e300, '5', null].map((limit) => ['PUT', '/v1/admin/active-org/limits', rate(limit), [400]] as const),
-      ...['0001-01-01T00:00:00Z', '9999-12-31T23:59:59Z', '2026-02-30T00:00:00Z', '2026-01-01', '+275760-09-13T00:00:00Z'].map(
-        (expires_at) => ['PATCH', `/v1/admin/active-org/keys/${key.id}`, { expires_at }, [200, 400]] as const,
+      ...['0', '0.000000000001', '99999999999999999999999999'].map(
+        (limit) => ['PUT', '/v1/admin/active-org/limits', budget(limit), [200, 400]] as const,
       ),
+      ...['-1', '1e5', 'NaN', '', '0x10', ' 1', '1'.repeat(5_000)].map(
+        (limit) => ['PUT', '/v1/admin/active-org/limits', budget(limit), [400]] as const,
+      ),
+      ...[0, Number.MAX_SAFE_INTEGER].map(
+        (limit) => ['PUT', '/v1/admin/active-org/limits', rate(limit), [200]] as const,
+      ),
+      ...[-1, 1.5, 1e300, '5', null].map(
+        (limit) => ['PUT', '/v1/admin/active-org/limits', rate(limit), [400]] as const,
+      ),
+      ...[
+        '0001-01-01T00:00:00Z',
+        '9999-12-31T23:59:59Z',
+        '2026-02-30T00:00:00Z',
+        '2026-01-01',
+        '+275760-09-13T00:00:00Z',
+      ].map((expires_at) => ['PATCH', `/v1/admin/active-org/keys/${key.id}`, { expires_at }, [200, 400]] as const),
       ['PUT', '/v1/admin/active-org/model-access', { allowed_models: ['no/such'] }, [400]],
       ['PUT', '/v1/admin/active-org/model-access', { allowed_models: [] }, [200, 400]],
       ['PUT', '/v1/admin/active-org/model-access', { allowed_models: null }, [200]],
@@ -88,7 +114,10 @@ describe('the identity API, given strange text', () => {
     ];
     for (const [method, path, body, statuses] of bodies) {
       const reply = await send(method, path, body);
-      assert.ok(statuses.includes(reply.status), `${method} ${path} ${JSON.stringify(body).slice(0, 80)}: ${reply.status} ${JSON.stringify(reply.body)}`);
+      assert.ok(
+        statuses.includes(reply.status),
+        `${method} ${path} ${JSON.stringify(body).slice(0, 80)}: ${reply.status} ${JSON.stringify(reply.body)}`,
+      );
     }
   });
 

@@ -1,12 +1,17 @@
-// Requests and tokens per minute, lent by a real Postgres: in no 60 seconds is more used than the limit, and under load nearly all of it is.
+// Requests and tokens per minute, lent by a real Postgres: in no 60 seconds is more used than the limit, and under load
+// nearly all of it is.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { closeDeadEpoch } from '../../src/storage/postgres/epochs.ts';
-import { giveBackLimitLease, type LimitLeaseAnswer, takeLimitLease } from '../../src/storage/postgres/limit-leases.ts';
+import { closeDeadEpoch } from '../../src/storage/postgres/ledger/epochs.ts';
+import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
+import {
+  giveBackLimitLease,
+  type LimitLeaseAnswer,
+  takeLimitLease,
+} from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { registerEpoch } from '../../src/storage/postgres/wallets.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { fundOrganization } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -30,11 +35,10 @@ const newEpoch = (): Promise<number> => registerEpoch(postgres, { machine: 'm', 
 
 async function makeLimit(amount: number, kind = 'tokens_per_minute'): Promise<string> {
   await postgres.query('DELETE FROM usage_limits WHERE organization_id = $1 AND kind = $2', [organizationId, kind]);
-  const { rows } = await postgres.query<{ id: string }>('INSERT INTO usage_limits (organization_id, kind, amount) VALUES ($1, $2, $3) RETURNING id', [
-    organizationId,
-    kind,
-    amount,
-  ]);
+  const { rows } = await postgres.query<{ id: string }>(
+    'INSERT INTO usage_limits (organization_id, kind, amount) VALUES ($1, $2, $3) RETURNING id',
+    [organizationId, kind, amount],
+  );
   return rows[0]?.id ?? '';
 }
 
@@ -62,7 +66,11 @@ async function runLoad(load: Load): Promise<{ used: bigint; most: bigint }> {
     for (const taker of takers) await taker.giveBackFree();
   };
   const total = load.perSecond.reduce((sum, rate) => sum + rate, 0);
-  for (let nowMs = START_MS; nowMs < START_MS + load.seconds * 1000; nowMs += (-Math.log(1 - random()) / total) * 1000) {
+  for (
+    let nowMs = START_MS;
+    nowMs < START_MS + load.seconds * 1000;
+    nowMs += (-Math.log(1 - random()) / total) * 1000
+  ) {
     let pick = random() * total;
     const index = load.perSecond.findIndex((rate) => (pick -= rate) < 0);
     const taker = takers[Math.max(index, 0)];
@@ -124,7 +132,9 @@ describe('a sliding minute', () => {
     const limitId = await makeLimit(1_000, 'requests_per_minute');
     const epochs = await Promise.all([1, 2, 3, 4].map(newEpoch));
     const answers = await Promise.all(
-      Array.from({ length: 120 }, (_, index) => takeLimitLease(postgres, { epoch: epochs[index % 4] ?? 0, limitId, amount: 17n, minimum: 1n, present: null })),
+      Array.from({ length: 120 }, (_, index) =>
+        takeLimitLease(postgres, { epoch: epochs[index % 4] ?? 0, limitId, amount: 17n, minimum: 1n, present: null }),
+      ),
     );
     assert.equal(
       answers.reduce((sum, { granted }) => sum + granted, 0n),
@@ -135,7 +145,12 @@ describe('a sliding minute', () => {
       assert.match(grantId, new RegExp(`^${limitId}@\\d+$`));
     }
     const refused = answers.find((answer) => answer.granted === 0n);
-    assert.ok(refused !== undefined && refused.retryAfterMs !== null && refused.retryAfterMs > 59_000 && refused.retryAfterMs <= 76_000);
+    assert.ok(
+      refused !== undefined &&
+        refused.retryAfterMs !== null &&
+        refused.retryAfterMs > 59_000 &&
+        refused.retryAfterMs <= 76_000,
+    );
   });
 });
 
@@ -156,7 +171,10 @@ describe('grants', () => {
   test('far from the limit a grant lasts long, near it no longer than the next second', async () => {
     await begin();
     const first = await take(1n);
-    assert.deepEqual([first.granted, first.available, first.leasedElsewhere, first.ceiling, first.gone], [1n, 99n, 0n, 100n, false]);
+    assert.deepEqual(
+      [first.granted, first.available, first.leasedElsewhere, first.ceiling, first.gone],
+      [1n, 99n, 0n, 100n, false],
+    );
     assert.ok((first.validForMs ?? 0) > 13_000 && (first.validForMs ?? 0) <= 16_000);
     const last = await take(60n);
     assert.equal(last.validForMs, 1_750);
@@ -182,7 +200,10 @@ describe('grants', () => {
     assert.notEqual(next.grantId, first.grantId);
     // The 10 used under the first label age first, the 40 under the second later.
     const labelOf = ({ grantId }: LimitLeaseAnswer): number => Number(grantId.split('@')[1]);
-    assert.equal((await take(0n, { minimum: 0n, atMs: (labelOf(first) + 61) * 1000 })).available, labelOf(first) < labelOf(next) ? 60n : 100n);
+    assert.equal(
+      (await take(0n, { minimum: 0n, atMs: (labelOf(first) + 61) * 1000 })).available,
+      labelOf(first) < labelOf(next) ? 60n : 100n,
+    );
     assert.equal((await take(0n, { minimum: 0n, atMs: (labelOf(next) + 61) * 1000 })).available, 100n);
   });
 
@@ -196,7 +217,10 @@ describe('grants', () => {
     assert.equal((await take(100n, { atMs: atMs + 90_000 })).granted, 100n);
     await giveBackLimitLease(postgres, { epoch, limitId, grantId: first.grantId, amount: 30n });
     assert.equal((await take(1n, { atMs: atMs + 90_000 })).granted, 0n);
-    await assert.rejects(giveBackLimitLease(postgres, { epoch, limitId, grantId: first.grantId, amount: -1n }), /negative/);
+    await assert.rejects(
+      giveBackLimitLease(postgres, { epoch, limitId, grantId: first.grantId, amount: -1n }),
+      /negative/,
+    );
   });
 
   test('a lowered limit holds at the next call, and a clock that steps back lends nothing twice', async () => {
@@ -224,7 +248,8 @@ describe('grants', () => {
 
   test('however long it is used, a window stays as small as it began', async () => {
     await begin();
-    const sizeOf = async (): Promise<unknown> => (await postgres.query('SELECT cardinality(cells) AS n FROM rate_windows WHERE limit_id = $1', [limitId])).rows;
+    const sizeOf = async (): Promise<unknown> =>
+      (await postgres.query('SELECT cardinality(cells) AS n FROM rate_windows WHERE limit_id = $1', [limitId])).rows;
     await take(1n);
     const size = await sizeOf();
     for (let second = 0; second < 200; second += 1) await take(1n, { atMs: atMs + second * 1_000 });

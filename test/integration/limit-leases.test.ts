@@ -1,10 +1,15 @@
-// Budgets and open requests, lent by a real Postgres: never more than the limit, what is used is posted once, what a dead process had returns.
+// Budgets and open requests, lent by a real Postgres: never more than the limit, what is used is posted once, what a
+// dead process had returns.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { closeDeadEpoch, fenceEpoch, resolvePending } from '../../src/storage/postgres/epochs.ts';
-import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
-import { forgetLimitPools, giveBackLimitLease, takeLimitLease } from '../../src/storage/postgres/limit-leases.ts';
+import { closeDeadEpoch, fenceEpoch, resolvePending } from '../../src/storage/postgres/ledger/epochs.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
+import {
+  forgetLimitPools,
+  giveBackLimitLease,
+  takeLimitLease,
+} from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { admittedRecord, terminalRecord } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -24,7 +29,10 @@ after(async () => {
 });
 
 async function readPool(id: string): Promise<{ used: bigint; leased: bigint }> {
-  const { rows } = await postgres.query<{ used: string; leased: string }>('SELECT used, leased FROM limit_pools WHERE id = $1', [id]);
+  const { rows } = await postgres.query<{ used: string; leased: string }>(
+    'SELECT used, leased FROM limit_pools WHERE id = $1',
+    [id],
+  );
   return { used: BigInt(rows[0]?.used ?? -1), leased: BigInt(rows[0]?.leased ?? -1) };
 }
 
@@ -33,7 +41,9 @@ describe('a budget', () => {
     const tenant = await LimitedOrganization.create(postgres, budget(10_000n));
     const [limitId] = await tenant.limitIds();
     const epochs = await Promise.all(Array.from({ length: 8 }, () => tenant.newEpoch()));
-    const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => tenant.take(epochs[index % 8] ?? 0, limitId, 97n, { minimum: 1n })));
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, index) => tenant.take(epochs[index % 8] ?? 0, limitId, 97n, { minimum: 1n })),
+    );
     assert.equal(
       answers.reduce((sum, { granted }) => sum + granted, 0n),
       10_000n,
@@ -65,11 +75,20 @@ describe('a budget', () => {
     const present = { grantId, free: 5n };
     assert.equal((await tenant.take(epoch, limitId, 1n, { atMs, present })).presentMoved, true);
     const short = await tenant.take(other, limitId, 60n, { minimum: 40n, atMs });
-    assert.deepEqual([short.granted, short.available, short.leasedElsewhere, short.retryAfterMs], [0n, 39n, 61n, 60_000]);
+    assert.deepEqual(
+      [short.granted, short.available, short.leasedElsewhere, short.retryAfterMs],
+      [0n, 39n, 61n, 60_000],
+    );
     assert.equal((await tenant.take(other, limitId, 60n, { minimum: 39n, atMs })).granted, 39n);
     await giveBackLimitLease(postgres, { epoch, limitId, grantId, amount: 61n });
-    await assert.rejects(giveBackLimitLease(postgres, { epoch, limitId, grantId, amount: 1n }), /violates check constraint/);
-    await assert.rejects(giveBackLimitLease(postgres, { epoch: await tenant.newEpoch(), limitId, grantId, amount: 1n }), /violates check|holds nothing/);
+    await assert.rejects(
+      giveBackLimitLease(postgres, { epoch, limitId, grantId, amount: 1n }),
+      /violates check constraint/,
+    );
+    await assert.rejects(
+      giveBackLimitLease(postgres, { epoch: await tenant.newEpoch(), limitId, grantId, amount: 1n }),
+      /violates check|holds nothing/,
+    );
     assert.deepEqual(await readPool(grantId), { used: 0n, leased: 39n });
     await tenant.assertBooksAgree();
   });
@@ -106,13 +125,20 @@ describe('a budget', () => {
     const { grantId } = await tenant.take(epoch, limitId, 900n);
     await tenant.take(other, limitId, 50n);
     const open = admittedRecord(tenant.owner, { budgets: [grantId] });
-    await tenant.post(epoch, open, terminalRecord(admittedRecord(tenant.owner, { budgets: [grantId] }), { budgetUse: '300', charge: '300' }));
+    await tenant.post(
+      epoch,
+      open,
+      terminalRecord(admittedRecord(tenant.owner, { budgets: [grantId] }), { budgetUse: '300', charge: '300' }),
+    );
     await fenceEpoch(postgres, epoch);
     await assert.rejects(tenant.take(epoch, limitId, 1n), { code: 'TG001' });
     for (const _ of [1, 2]) await postgres.transaction((client) => closeDeadEpoch(client, epoch));
     await postgres.transaction((client) => resolvePending(client, { nowMs: 1_790_000_009_000, max: 10 }));
     assert.deepEqual(await readPool(grantId), { used: 300n, leased: 50n });
-    assert.deepEqual([(await tenant.take(other, limitId, 651n)).granted, (await tenant.take(other, limitId, 650n)).granted], [0n, 650n]);
+    assert.deepEqual(
+      [(await tenant.take(other, limitId, 651n)).granted, (await tenant.take(other, limitId, 650n)).granted],
+      [0n, 650n],
+    );
     await tenant.assertBooksAgree();
   });
 
@@ -127,17 +153,26 @@ describe('a budget', () => {
         if (grants.every(({ granted }) => granted > 0n)) {
           const budgets = grants.map(({ grantId }) => grantId);
           const order = index % 2 === 0 ? budgets : budgets.toReversed();
-          await tenant.post(epoch, terminalRecord(admittedRecord(tenant.owner, { budgets: order }), { budgetUse: '700' }));
+          await tenant.post(
+            epoch,
+            terminalRecord(admittedRecord(tenant.owner, { budgets: order }), { budgetUse: '700' }),
+          );
         }
         for (const [position, { granted, grantId }] of grants.entries()) {
           const left = granted === 0n || grants.some((grant) => grant.granted === 0n) ? granted : granted - 700n;
-          if (round % 3 !== 0) await giveBackLimitLease(postgres, { epoch, limitId: pools[position] ?? '', grantId, amount: left }).catch(ignoreNothingHeld);
+          if (round % 3 !== 0)
+            await giveBackLimitLease(postgres, { epoch, limitId: pools[position] ?? '', grantId, amount: left }).catch(
+              ignoreNothingHeld,
+            );
         }
       }
       await postgres.transaction((client) => closeDeadEpoch(client, epoch));
     };
     await Promise.all(Array.from({ length: 6 }, (_, index) => work(index)));
-    const { rows } = await postgres.query<{ used: string; leased: string }>('SELECT used, leased FROM limit_pools WHERE limit_id = ANY ($1)', [pools]);
+    const { rows } = await postgres.query<{ used: string; leased: string }>(
+      'SELECT used, leased FROM limit_pools WHERE limit_id = ANY ($1)',
+      [pools],
+    );
     assert.equal(new Set(rows.map(({ used }) => used)).size, 1);
     assert.ok(BigInt(rows[0]?.used ?? 0) > 0n && rows.every(({ leased }) => leased === '0'));
     await tenant.assertBooksAgree();
@@ -148,7 +183,10 @@ describe('a budget', () => {
     const [limitId] = await tenant.limitIds();
     const epoch = await tenant.newEpoch();
     const { grantId } = await tenant.take(epoch, limitId, 100n);
-    await tenant.post(epoch, terminalRecord(admittedRecord(tenant.owner, { budgets: [grantId] }), { budgetUse: '1001', charge: '1' }));
+    await tenant.post(
+      epoch,
+      terminalRecord(admittedRecord(tenant.owner, { budgets: [grantId] }), { budgetUse: '1001', charge: '1' }),
+    );
     assert.deepEqual(await readPool(grantId), { used: 1_001n, leased: 0n });
     assert.deepEqual(
       (await findBrokenInvariants(postgres)).map(({ invariant }) => invariant),
@@ -185,7 +223,10 @@ describe('the period of a budget', () => {
         const wish = { epoch, limitId, amount: 1n, minimum: 1n, present: null };
         assert.equal((await takeLimitLease(client, { ...wish, atMs: NOON })).validForMs, ENDS[window] - NOON);
         assert.equal((await takeLimitLease(client, { ...wish, atMs: ENDS[window] - 1 })).validForMs, 1);
-        assert.equal((await takeLimitLease(client, { ...wish, atMs: ENDS[window] })).available, client === postgres ? 99n : 98n);
+        assert.equal(
+          (await takeLimitLease(client, { ...wish, atMs: ENDS[window] })).available,
+          client === postgres ? 99n : 98n,
+        );
       }
       await tenant.assertBooksAgree();
     }
@@ -197,11 +238,17 @@ describe('the period of a budget', () => {
     const [limitId] = await tenant.limitIds();
     const epoch = await tenant.newEpoch();
     const friday = await tenant.take(epoch, limitId, 100n, { atMs: ENDS.day - 1 });
-    const saturday = await tenant.take(epoch, limitId, 100n, { atMs: ENDS.day, present: { grantId: friday.grantId, free: 40n } });
+    const saturday = await tenant.take(epoch, limitId, 100n, {
+      atMs: ENDS.day,
+      present: { grantId: friday.grantId, free: 40n },
+    });
     assert.deepEqual([saturday.granted, saturday.presentMoved], [100n, false]);
     assert.notEqual(saturday.grantId, friday.grantId);
     await giveBackLimitLease(postgres, { epoch, limitId, grantId: friday.grantId, amount: 40n });
-    await tenant.post(epoch, terminalRecord(admittedRecord(tenant.owner, { budgets: [friday.grantId] }), { budgetUse: '60', charge: '60' }));
+    await tenant.post(
+      epoch,
+      terminalRecord(admittedRecord(tenant.owner, { budgets: [friday.grantId] }), { budgetUse: '60', charge: '60' }),
+    );
     assert.deepEqual(await readPool(friday.grantId), { used: 60n, leased: 0n });
     assert.deepEqual(await readPool(saturday.grantId), { used: 0n, leased: 100n });
     await tenant.assertBooksAgree();
@@ -234,15 +281,23 @@ describe('open requests', () => {
     const [limitId] = await tenant.limitIds();
     const epochs = await Promise.all([1, 2, 3].map(() => tenant.newEpoch()));
     const [first = 0, second = 0] = epochs;
-    const answers = await Promise.all(Array.from({ length: 90 }, (_, index) => tenant.take(epochs[index % 3] ?? 0, limitId, 1n)));
+    const answers = await Promise.all(
+      Array.from({ length: 90 }, (_, index) => tenant.take(epochs[index % 3] ?? 0, limitId, 1n)),
+    );
     assert.equal(answers.filter(({ granted }) => granted === 1n).length, 50);
     const full = await tenant.take(first, limitId, 1n);
     assert.deepEqual([full.grantId, full.validForMs, full.retryAfterMs, full.ceiling], [limitId, null, null, 50n]);
     await giveBackLimitLease(postgres, { epoch: first, limitId, grantId: limitId, amount: 1n });
     assert.equal((await tenant.take(second, limitId, 1n)).granted, 1n);
-    const { rows } = await postgres.query<{ outstanding: string }>('SELECT outstanding FROM limit_leases WHERE epoch = $1', [first]);
+    const { rows } = await postgres.query<{ outstanding: string }>(
+      'SELECT outstanding FROM limit_leases WHERE epoch = $1',
+      [first],
+    );
     await postgres.transaction((client) => closeDeadEpoch(client, first));
-    assert.equal((await tenant.take(second, limitId, 50n, { minimum: 1n })).granted, BigInt(rows[0]?.outstanding ?? -1));
+    assert.equal(
+      (await tenant.take(second, limitId, 50n, { minimum: 1n })).granted,
+      BigInt(rows[0]?.outstanding ?? -1),
+    );
     await tenant.assertBooksAgree();
   });
 });

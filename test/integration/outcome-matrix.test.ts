@@ -1,5 +1,6 @@
-// The outcome matrix produced cell by cell (DESIGN 4): every way an execution can end, in every dialect, billed and not, by what a provider, a client or the
-// death of the process really does, and what is posted for it. The rules alone are tested in contract/3.1-outcome-matrix.test.ts.
+// The outcome matrix produced cell by cell (DESIGN 4): every way an execution can end, in every dialect, billed and
+// not, by what a provider, a client or the death of the process really does, and what is posted for it. The rules alone
+// are tested in contract/3.1-outcome-matrix.test.ts.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
@@ -80,19 +81,30 @@ const DIALECTS: readonly DialectCase[] = [
     path: '/v1/responses',
     model: 'sim/small',
     body: (model, user) => ({ model, user, input: 'hi', max_output_tokens: 50, store: false, stream: true }),
-    whole: stream(RESPONSES_TEXT, `data: {"type":"response.completed","response":{"id":"resp_1","usage":${PLAIN_USAGE}}}\n\n`),
+    whole: stream(
+      RESPONSES_TEXT,
+      `data: {"type":"response.completed","response":{"id":"resp_1","usage":${PLAIN_USAGE}}}\n\n`,
+    ),
     wholePico: expectedCostPico(USAGE),
     withoutUsage: stream(RESPONSES_TEXT, 'data: {"type":"response.completed","response":{"id":"resp_1"}}\n\n'),
     begun: stream(RESPONSES_TEXT),
     // Its usage comes with its last event: only a document can be cut after it.
-    begunWithUsage: json(`{"usage":${PLAIN_USAGE},"id":"resp_1","output":[{"type":"message","content":[{"type":"output_text","text":"${TEXT}`),
+    begunWithUsage: json(
+      `{"usage":${PLAIN_USAGE},"id":"resp_1","output":[{"type":"message","content":[{"type":"output_text","text":"${TEXT}`,
+    ),
     counted: true,
   },
   {
     name: 'messages',
     path: '/v1/messages',
     model: 'sim/small',
-    body: (model, user) => ({ model, metadata: { user_id: user }, messages: [{ role: 'user', content: 'hi' }], max_tokens: 50, stream: true }),
+    body: (model, user) => ({
+      model,
+      metadata: { user_id: user },
+      messages: [{ role: 'user', content: 'hi' }],
+      max_tokens: 50,
+      stream: true,
+    }),
     whole: stream(MESSAGES_TEXT, MESSAGES_REPORT, MESSAGES_STOP),
     wholePico: expectedCostPico(USAGE),
     withoutUsage: stream(MESSAGES_TEXT, MESSAGES_STOP),
@@ -111,7 +123,8 @@ const DIALECTS: readonly DialectCase[] = [
     begun: stream(IMAGE_PARTIAL),
     begunWithUsage: stream(IMAGE_DONE),
     counted: false,
-    // The images are the usage. Whoever leaves pays for the one that had begun to come; what the provider breaks off costs its whole images.
+    // The images are the usage. Whoever leaves pays for the one that had begun to come; what the provider breaks off
+    // costs its whole images.
     instead: {
       completed_without_usage: { outcome: 'completed', pico: 0n },
       aborted_mid_stream: { outcome: 'usage_then_cut', pico: IMAGE_PICO },
@@ -123,7 +136,11 @@ const DIALECTS: readonly DialectCase[] = [
     name: 'typed questions',
     path: '/v1/systemone',
     model: 'sim/judge',
-    body: (model, state) => ({ model, state, questions: { q: { type: 'choice', instructions: 'Is it?', criteria: { yes: null, no: null } } } }),
+    body: (model, state) => ({
+      model,
+      state,
+      questions: { q: { type: 'choice', instructions: 'Is it?', criteria: { yes: null, no: null } } },
+    }),
     whole: json(`{"answers":{},"usage":${PLAIN_USAGE}}`),
     wholePico: 40n * 42_000n,
     withoutUsage: json('{"answers":{}}'),
@@ -137,7 +154,11 @@ const ERROR_BODY = '{"type":"error","error":{"type":"api_error","message":"no"}}
 
 /** What the provider does; null: it cannot be reached. */
 function scriptOf(dialect: DialectCase, outcome: Outcome): Script | null {
-  const cut = (reply: ScriptedReply): Script => ({ ...reply, framing: 'chunked', fault: { kind: 'cut', afterBytes: Buffer.byteLength(reply.body) } });
+  const cut = (reply: ScriptedReply): Script => ({
+    ...reply,
+    framing: 'chunked',
+    fault: { kind: 'cut', afterBytes: Buffer.byteLength(reply.body) },
+  });
   switch (outcome) {
     case 'completed':
       return dialect.whole;
@@ -157,7 +178,11 @@ function scriptOf(dialect: DialectCase, outcome: Outcome): Script | null {
     case 'process_killed':
       return { instead: 'silence' };
     case 'aborted_mid_stream':
-      return { ...dialect.begun, framing: 'chunked', fault: { kind: 'stall', afterBytes: Buffer.byteLength(dialect.begun.body) } };
+      return {
+        ...dialect.begun,
+        framing: 'chunked',
+        fault: { kind: 'stall', afterBytes: Buffer.byteLength(dialect.begun.body) },
+      };
     case 'cut_mid_stream':
       return cut(dialect.begun);
     case 'usage_then_cut':
@@ -165,7 +190,11 @@ function scriptOf(dialect: DialectCase, outcome: Outcome): Script | null {
   }
 }
 
-const LEFT_BY_CLIENT: ReadonlySet<Outcome> = new Set(['aborted_before_first_byte', 'aborted_mid_stream', 'process_killed']);
+const LEFT_BY_CLIENT: ReadonlySet<Outcome> = new Set([
+  'aborted_before_first_byte',
+  'aborted_mid_stream',
+  'process_killed',
+]);
 const ORGANIZATIONS = [
   { name: 'billed', key: KEYS.acme, isBilled: true },
   { name: 'not billed', key: KEYS.free, isBilled: false },
@@ -190,7 +219,9 @@ describe('every cell of the outcome matrix', { timeout: 300_000 }, () => {
   let ledger: LedgerView;
 
   before(async () => {
-    upstream = await startFakeUpstream(({ body }) => scripts.get(/cell-\d+-/.exec(body.toString())?.[0] ?? '') ?? { instead: 'close' });
+    upstream = await startFakeUpstream(
+      ({ body }) => scripts.get(/cell-\d+-/.exec(body.toString())?.[0] ?? '') ?? { instead: 'close' },
+    );
     tollgate = await startTollgate({ configurationYaml: configuration(upstream.url, await findFreePort()) });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
@@ -208,9 +239,18 @@ describe('every cell of the outcome matrix', { timeout: 300_000 }, () => {
     const script = scriptOf(dialect, outcome);
     if (script !== null) scripts.set(label, script);
     const model = outcome === 'refused' ? UNKNOWN : dialect.model + (script === null ? NOWHERE : '');
-    const sent = ask(`${tollgate.url}${dialect.path}`, { key, label, body: JSON.stringify(dialect.body(model, label)) });
+    const sent = ask(`${tollgate.url}${dialect.path}`, {
+      key,
+      label,
+      body: JSON.stringify(dialect.body(model, label)),
+    });
     if (outcome === 'aborted_mid_stream') await sent.begun;
-    else if (LEFT_BY_CLIENT.has(outcome)) await waitFor('the provider to be called', () => upstream.requests.some(({ body }) => body.includes(label)), Boolean);
+    else if (LEFT_BY_CLIENT.has(outcome))
+      await waitFor(
+        'the provider to be called',
+        () => upstream.requests.some(({ body }) => body.includes(label)),
+        Boolean,
+      );
     if (outcome === 'process_killed') return label;
     if (LEFT_BY_CLIENT.has(outcome)) sent.leave();
     await sent.ended;
@@ -250,7 +290,9 @@ describe('every cell of the outcome matrix', { timeout: 300_000 }, () => {
     for (const { name, key, isBilled } of ORGANIZATIONS) {
       describe(`${dialect.name}, ${name}`, () => {
         for (const outcome of OUTCOMES.filter((one) => one !== 'process_killed')) {
-          test(outcome, async () => assertCell(await readCell(await produce(dialect, outcome, key)), dialect, { outcome, isBilled }));
+          test(outcome, async () =>
+            assertCell(await readCell(await produce(dialect, outcome, key)), dialect, { outcome, isBilled }),
+          );
         }
       });
     }
@@ -259,11 +301,16 @@ describe('every cell of the outcome matrix', { timeout: 300_000 }, () => {
   test('process_killed, in every dialect, billed and not', async () => {
     const produced = await Promise.all(
       DIALECTS.flatMap((dialect) =>
-        ORGANIZATIONS.map(async ({ key, isBilled }) => ({ dialect, isBilled, label: await produce(dialect, 'process_killed', key) })),
+        ORGANIZATIONS.map(async ({ key, isBilled }) => ({
+          dialect,
+          isBilled,
+          label: await produce(dialect, 'process_killed', key),
+        })),
       ),
     );
     for (const pid of tollgate.gatewayPids()) process.kill(pid, 'SIGKILL');
-    for (const { dialect, isBilled, label } of produced) assertCell(await readCell(label), dialect, { outcome: 'process_killed', isBilled });
+    for (const { dialect, isBilled, label } of produced)
+      assertCell(await readCell(label), dialect, { outcome: 'process_killed', isBilled });
   });
 
   test('the wallet has paid the cells, and nothing else', async () => {
@@ -286,14 +333,22 @@ interface Cell {
 }
 
 /** What an execution is worth by the rule of its outcome; null where that cannot be known. */
-function ratedCostOf(cell: Cell, dialect: DialectCase, { rule, reportedPico }: { rule: ChargeRule; reportedPico: bigint }): string | null {
+function ratedCostOf(
+  cell: Cell,
+  dialect: DialectCase,
+  { rule, reportedPico }: { rule: ChargeRule; reportedPico: bigint },
+): string | null {
   if (rule === 'nothing') return null;
   if (rule === 'reported') {
     assert.equal(cell.usage_source, 'reported');
     return reportedPico.toString();
   }
   if (!dialect.counted) {
-    assert.deepEqual([cell.usage_source, cell.input, cell.output], [null, null, null], 'what cannot be counted is not known, and never 0');
+    assert.deepEqual(
+      [cell.usage_source, cell.input, cell.output],
+      [null, null, null],
+      'what cannot be counted is not known, and never 0',
+    );
     return null;
   }
   assert.equal(cell.usage_source, 'counted');

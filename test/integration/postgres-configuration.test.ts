@@ -9,16 +9,16 @@ import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash
 import type { Organization } from '../../src/domain/identity/organization.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
-import { type AppliedConfiguration, applyConfiguration } from '../../src/storage/postgres/apply-configuration.ts';
-import { loadCatalog } from '../../src/storage/postgres/catalog-store.ts';
-import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
+import { type AppliedConfiguration, applyConfiguration } from '../../src/storage/postgres/apply/apply-configuration.ts';
+import { loadCatalog } from '../../src/storage/postgres/catalog/catalog-store.ts';
+import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 
 import { findKeyByNameOrId, revokeKey, updateKey } from '../../src/storage/postgres/identity/keys.ts';
 import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { getModelAccess, setModelAccess } from '../../src/storage/postgres/identity/model-access.ts';
 import { findOrganizationBySlug } from '../../src/storage/postgres/identity/organizations.ts';
 import { rotateKey } from '../../src/storage/postgres/identity/rotate-key.ts';
-import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { createListener, type Listener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -75,7 +75,8 @@ function read(text: string): Configuration {
 }
 
 const apply = (text: string): Promise<AppliedConfiguration> => applyConfiguration(postgres, read(text), { masterKey });
-const principalOf = (secret: string): Promise<Principal | null> => findPrincipalByCredentialHash(postgres, hashCredential(pepper, secret));
+const principalOf = (secret: string): Promise<Principal | null> =>
+  findPrincipalByCredentialHash(postgres, hashCredential(pepper, secret));
 
 /** Every row of every table a file writes, but for what may differ by time. */
 async function dump(): Promise<unknown> {
@@ -96,7 +97,9 @@ async function dump(): Promise<unknown> {
     'ledger_entries',
     'catalog_version',
   ];
-  const rows = await Promise.all(tables.map((table) => postgres.query(`SELECT to_jsonb(t) AS row FROM ${table} t ORDER BY to_jsonb(t)::text`)));
+  const rows = await Promise.all(
+    tables.map((table) => postgres.query(`SELECT to_jsonb(t) AS row FROM ${table} t ORDER BY to_jsonb(t)::text`)),
+  );
   return rows.map((result) => result.rows);
 }
 
@@ -122,11 +125,15 @@ describe('applying a file', () => {
 
   test('no provider key lies in clear in the database, and another master key does not open it', async () => {
     await apply(FILE);
-    const { rows } = await postgres.query<{ text: string }>(`SELECT string_agg(encode(api_key_sealed, 'escape'), ' ') AS text FROM providers`);
+    const { rows } = await postgres.query<{ text: string }>(
+      `SELECT string_agg(encode(api_key_sealed, 'escape'), ' ') AS text FROM providers`,
+    );
     assert.doesNotMatch(rows[0]?.text ?? 'sim-key', /sim-key|other-key/);
     await assert.rejects(loadCatalog(postgres, randomBytes(32)), /another MASTER_KEY/);
     // A sealed key moved to another provider's row does not open there.
-    await postgres.query(`UPDATE providers SET api_key_sealed = (SELECT api_key_sealed FROM providers WHERE id = 'sim') WHERE id = 'other'`);
+    await postgres.query(
+      `UPDATE providers SET api_key_sealed = (SELECT api_key_sealed FROM providers WHERE id = 'sim') WHERE id = 'other'`,
+    );
     await assert.rejects(loadCatalog(postgres, masterKey), /sealed secret of provider other is damaged/);
   });
 
@@ -154,7 +161,10 @@ describe('applying a file', () => {
     await apply(FILE);
     await apply(FILE);
     await apply(FILE.replace('teams: [{ slug: research }]', 'teams: [{ slug: research }, { slug: sales }]'));
-    const { rows } = await postgres.query<{ before: { teams: string[] } | null; after: { teams: string[]; keys: object[] } }>(
+    const { rows } = await postgres.query<{
+      before: { teams: string[] } | null;
+      after: { teams: string[]; keys: object[] };
+    }>(
       `SELECT before, after FROM audit_log WHERE action = 'configuration.apply' AND after->>'slug' = 'acme' ORDER BY created_at, id`,
     );
     assert.deepEqual(
@@ -200,7 +210,7 @@ describe('applying a file', () => {
     assert.deepEqual(old.rows, [{ output: '10000000' }]);
   });
 
-  test('what an offer does about usage can change, and its price stays the same version', async () => {
+  test('what a deployment does about usage can change, and its price stays the same version', async () => {
     await apply(FILE);
     const versionOf = async () => (await loadCatalog(postgres, masterKey)).models[0]?.servedBy[0]?.price?.version;
     const price = await versionOf();
@@ -213,20 +223,31 @@ describe('applying a file', () => {
   test('an alias can move between models of the file, but not away from a model that is not in it', async () => {
     await apply(FILE);
     const providers = FILE.slice(0, FILE.indexOf('models:'));
-    const offer = 'served_by: [{ provider: sim, model: x, apis: [chat_completions] }]';
-    await apply(`${providers}models:\n  - { id: sim/large, ${offer} }\n  - { id: sim/new, aliases: [sim/latest], ${offer} }\n`);
+    const deployment = 'served_by: [{ provider: sim, model: x, apis: [chat_completions] }]';
+    await apply(
+      `${providers}models:\n  - { id: sim/large, ${deployment} }\n  - { id: sim/new, aliases: [sim/latest], ${deployment} }\n`,
+    );
     assert.equal((await loadCatalog(postgres, masterKey)).byName.get('sim/latest')?.id, 'sim/new');
-    await assert.rejects(apply(`${providers}models:\n  - { id: sim/third, aliases: [sim/latest], ${offer} }\n`), { name: 'ConfigurationConflict' });
-    await assert.rejects(apply(`${providers}models:\n  - { id: sim/latest, ${offer} }\n`), { name: 'ConfigurationConflict' });
+    await assert.rejects(apply(`${providers}models:\n  - { id: sim/third, aliases: [sim/latest], ${deployment} }\n`), {
+      name: 'ConfigurationConflict',
+    });
+    await assert.rejects(apply(`${providers}models:\n  - { id: sim/latest, ${deployment} }\n`), {
+      name: 'ConfigurationConflict',
+    });
     assert.equal((await loadCatalog(postgres, masterKey)).byName.get('sim/latest')?.id, 'sim/new');
   });
 
   test('routing policies get a version for each change', async () => {
-    const judge = '  - { id: sim/judge, kind: evaluation, served_by: [{ provider: sim, model: judge, apis: [systemone] }] }\n';
-    const policy = (floor: string): string => `${FILE.replace('organizations:', `${judge}organizations:`)}routing_policies:
+    const judge =
+      '  - { id: sim/judge, kind: evaluation, served_by: [{ provider: sim, model: judge, apis: [systemone] }] }\n';
+    const policy = (
+      floor: string,
+    ): string => `${FILE.replace('organizations:', `${judge}organizations:`)}routing_policies:
   - { name: default, classifier: { model: sim/judge, confidence_floor: ${floor} }, tiers: [{ name: only, description: d, models: [{ id: sim/large }] }] }\n`;
     for (const floor of ['0.5', '0.5', '0.6', '0.5']) await apply(policy(floor));
-    const { rows } = await postgres.query(`SELECT version, definition -> 'classifier' ->> 'confidence_floor' AS floor FROM routing_policies ORDER BY version`);
+    const { rows } = await postgres.query(
+      `SELECT version, definition -> 'classifier' ->> 'confidence_floor' AS floor FROM routing_policies ORDER BY version`,
+    );
     assert.deepEqual(rows, [
       { version: 1, floor: '0.5' },
       { version: 2, floor: '0.6' },
@@ -279,13 +300,24 @@ describe('beside what is administered', () => {
   test('the key of a file keeps its name, by which the file finds it: an organization does not stop the next start', async () => {
     await apply(FILE);
     const { id: organizationId } = await acme();
-    const ids = (await postgres.query<{ id: string }>('SELECT id FROM api_keys ORDER BY name')).rows.map(({ id }) => id);
+    const ids = (await postgres.query<{ id: string }>('SELECT id FROM api_keys ORDER BY name')).rows.map(
+      ({ id }) => id,
+    );
     for (const keyId of ids) {
       const renamed = await updateKey(postgres, PERSON, { organizationId, keyId }, { name: 'mine' });
       assert.deepEqual(renamed, { refused: 'conflict', field: 'name', reason: 'is the configuration file’s' });
     }
     assert.deepEqual((await apply(FILE)).generatedKeys, []);
-    assert.ok(!isRefused(await updateKey(postgres, PERSON, { organizationId, keyId: ids[0] ?? '' }, { name: 'ci', expiresAtMs: 1_900_000_000_000 })));
+    assert.ok(
+      !isRefused(
+        await updateKey(
+          postgres,
+          PERSON,
+          { organizationId, keyId: ids[0] ?? '' },
+          { name: 'ci', expiresAtMs: 1_900_000_000_000 },
+        ),
+      ),
+    );
   });
 
   test('another secret under the name of a file’s key is under what was set on the key before', async () => {
@@ -297,8 +329,16 @@ describe('beside what is administered', () => {
       ['platform', 7n],
       ['organization', 5n],
     ] as const) {
-      assert.ok(!isRefused(await replaceLimits(postgres, PERSON, scope, { setBy, limits: [{ kind: 'concurrent_requests', limit }] })));
-      assert.ok(!isRefused(await setModelAccess(postgres, PERSON, scope, { setBy, models: setBy === 'platform' ? ['sim/large'] : [] })));
+      assert.ok(
+        !isRefused(
+          await replaceLimits(postgres, PERSON, scope, { setBy, limits: [{ kind: 'concurrent_requests', limit }] }),
+        ),
+      );
+      assert.ok(
+        !isRefused(
+          await setModelAccess(postgres, PERSON, scope, { setBy, models: setBy === 'platform' ? ['sim/large'] : [] }),
+        ),
+      );
     }
     const limited = await principalOf('tg-known');
     await apply(FILE.replace('tg-known', 'tg-rotated'));
@@ -334,7 +374,9 @@ describe('beside what is administered', () => {
     const key = await findKeyByNameOrId(postgres, { organizationId: organization.id, key: 'ci' });
     assert.ok(!isRefused(key));
     const name = { organizationId: organization.id, keyId: key.id };
-    const rotated = await rotateKey(postgres, { masterKey }, { kind: 'cli', userId: null, label: 'test' }, name, { overlapSeconds: 0 });
+    const rotated = await rotateKey(postgres, { masterKey }, { kind: 'cli', userId: null, label: 'test' }, name, {
+      overlapSeconds: 0,
+    });
     assert.ok(!isRefused(rotated));
     await apply(FILE);
     assert.equal((await principalOf(rotated.secret))?.apiKeyId, key.id);
@@ -355,7 +397,11 @@ async function revokeByName(name: string): Promise<void> {
   const organization = await acme();
   const key = await findKeyByNameOrId(postgres, { organizationId: organization.id, key: name });
   assert.ok(!isRefused(key));
-  const revoked = await revokeKey(postgres, { kind: 'cli', userId: null, label: 'test' }, { organizationId: organization.id, keyId: key.id });
+  const revoked = await revokeKey(
+    postgres,
+    { kind: 'cli', userId: null, label: 'test' },
+    { organizationId: organization.id, keyId: key.id },
+  );
   assert.ok(!isRefused(revoked));
 }
 
@@ -408,7 +454,8 @@ describe('listening', () => {
 
   test('a changed limit is told, since principals are remembered with it, and stays the same limit', async () => {
     await apply(FILE);
-    const idsOf = async (): Promise<unknown[]> => (await postgres.query('SELECT id, kind, model FROM usage_limits ORDER BY kind, model')).rows;
+    const idsOf = async (): Promise<unknown[]> =>
+      (await postgres.query('SELECT id, kind, model FROM usage_limits ORDER BY kind, model')).rows;
     const before = await idsOf();
     const heard: string[] = [];
     const listener = await listen(heard);
@@ -440,7 +487,12 @@ describe('listening', () => {
 });
 
 async function listen(heard: string[], onReconnect: () => void = () => {}): Promise<Listener> {
-  const listener = createListener({ url, log: silentLog, channels: { tollgate_changed: (payload) => void heard.push(payload) }, onReconnect });
+  const listener = createListener({
+    url,
+    log: silentLog,
+    channels: { tollgate_changed: (payload) => void heard.push(payload) },
+    onReconnect,
+  });
   await listener.listening;
   return listener;
 }

@@ -1,4 +1,5 @@
-// The embedded server: first start, restart, crash, a supervisor that was killed, long paths, and two installations at once.
+// The embedded server: first start, restart, crash, a supervisor that was killed, long paths, and two installations at
+// once.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -7,7 +8,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { embeddedPostgresUrl, startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
+import { embeddedPostgresUrl, startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { silentLog } from '../support/postgres.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
@@ -37,7 +38,10 @@ async function queryOnce(url: string, text: string): Promise<Record<string, unkn
 }
 
 function homeOf(dataDir: string): string {
-  return path.resolve(dataDir, (JSON.parse(readFileSync(path.join(dataDir, 'postgres.json'), 'utf8')) as { home: string }).home);
+  return path.resolve(
+    dataDir,
+    (JSON.parse(readFileSync(path.join(dataDir, 'postgres.json'), 'utf8')) as { home: string }).home,
+  );
 }
 
 test('data is found again by a second start, in a path with spaces, and after kill -9 of the server', async () => {
@@ -73,7 +77,11 @@ test('a server whose supervisor was killed is stopped by the next start, which f
      setInterval(() => {}, 1000);`,
   );
   const supervisor = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const orphan = Number(await new Promise<string>((resolve) => supervisor.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString()))));
+  const orphan = Number(
+    await new Promise<string>((resolve) =>
+      supervisor.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString())),
+    ),
+  );
   const gone = new Promise((resolve) => supervisor.once('exit', resolve));
   supervisor.kill('SIGKILL');
   await gone;
@@ -88,7 +96,10 @@ test('a server whose supervisor was killed is stopped by the next start, which f
 test('a lock file that names some other living process does not prevent a start', async () => {
   const dataDir = newDataDir('data');
   await (await startEmbeddedPostgres({ dataDir, log: silentLog })).stop();
-  writeFileSync(path.join(homeOf(dataDir), 'data', 'postmaster.pid'), `${process.pid}\n${homeOf(dataDir)}/data\n1\n5432\n\n\n\n\n`);
+  writeFileSync(
+    path.join(homeOf(dataDir), 'data', 'postmaster.pid'),
+    `${process.pid}\n${homeOf(dataDir)}/data\n1\n5432\n\n\n\n\n`,
+  );
   await (await startEmbeddedPostgres({ dataDir, log: silentLog })).stop();
 });
 
@@ -104,9 +115,13 @@ test('an initdb that was cut half way is done again', async () => {
 
 test('a data directory with a very long path, and two installations at once', async () => {
   const servers = await Promise.all(
-    [newDataDir('l'.repeat(120), 'one'), newDataDir('l'.repeat(120), 'two')].map((dataDir) => startEmbeddedPostgres({ dataDir, log: silentLog })),
+    [newDataDir('l'.repeat(120), 'one'), newDataDir('l'.repeat(120), 'two')].map((dataDir) =>
+      startEmbeddedPostgres({ dataDir, log: silentLog }),
+    ),
   );
-  const systems = await Promise.all(servers.map((server) => queryOnce(server.url, 'SELECT system_identifier::text AS id FROM pg_control_system()')));
+  const systems = await Promise.all(
+    servers.map((server) => queryOnce(server.url, 'SELECT system_identifier::text AS id FROM pg_control_system()')),
+  );
   assert.notDeepEqual(systems[0], systems[1]);
   for (const server of servers) await server.stop();
 });

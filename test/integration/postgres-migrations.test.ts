@@ -7,7 +7,13 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { migratePostgres } from '../../src/storage/postgres/migrate.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
-import { MIGRATIONS_DIRECTORY, silentLog, startTestPostgres, type TestPostgres, withDatabase } from '../support/postgres.ts';
+import {
+  MIGRATIONS_DIRECTORY,
+  silentLog,
+  startTestPostgres,
+  type TestPostgres,
+  withDatabase,
+} from '../support/postgres.ts';
 
 let server: TestPostgres;
 before(async () => {
@@ -30,7 +36,9 @@ test('processes that start together apply each file once', async () => {
   const owner = createPostgres({ url: server.url, log: silentLog, max: 1 });
   const name = `migrate_${process.pid}`;
   await owner.query(`CREATE DATABASE ${name}`);
-  const processes = Array.from({ length: 4 }, () => createPostgres({ url: withDatabase(server.url, name), log: silentLog, max: 1 }));
+  const processes = Array.from({ length: 4 }, () =>
+    createPostgres({ url: withDatabase(server.url, name), log: silentLog, max: 1 }),
+  );
   try {
     const applied = await Promise.all(processes.map((postgres) => migratePostgres(postgres, MIGRATIONS_DIRECTORY)));
     const names = applied.flat().sort();
@@ -53,7 +61,8 @@ test('ceilings of before there were two layers are the platform’s', async () =
   try {
     const files = readdirSync(MIGRATIONS_DIRECTORY).sort();
     const layers = files.findIndex((file) => file.endsWith('two-layers-of-ceilings.sql'));
-    for (const file of files.slice(0, layers)) cpSync(path.join(MIGRATIONS_DIRECTORY, file), path.join(directory, file));
+    for (const file of files.slice(0, layers))
+      cpSync(path.join(MIGRATIONS_DIRECTORY, file), path.join(directory, file));
     await migratePostgres(postgres, directory);
     await postgres.query(
       `WITH tenant AS (INSERT INTO organizations (slug, display_name, billing, allowed_models) VALUES ('a', 'a', 'none', '{m/a,m/b}') RETURNING id),
@@ -62,14 +71,20 @@ test('ceilings of before there were two layers are the platform’s', async () =
        INSERT INTO usage_limits (organization_id, kind, amount) SELECT id, 'requests_per_minute', 5 FROM tenant`,
     );
     await migratePostgres(postgres, MIGRATIONS_DIRECTORY);
-    assert.deepEqual((await postgres.query('SELECT kind, set_by FROM usage_limits')).rows, [{ kind: 'requests_per_minute', set_by: 'platform' }]);
+    assert.deepEqual((await postgres.query('SELECT kind, set_by FROM usage_limits')).rows, [
+      { kind: 'requests_per_minute', set_by: 'platform' },
+    ]);
     const lists = 'allowed_models, platform_allowed_models, organization_allowed_models';
     const { rows } = await postgres.query(
       `SELECT ${lists} FROM organizations UNION ALL SELECT ${lists} FROM teams UNION ALL SELECT ${lists} FROM api_keys ORDER BY 1 DESC NULLS LAST`,
     );
     assert.deepEqual(
       rows,
-      [['m/a', 'm/b'], [], null].map((models) => ({ allowed_models: models, platform_allowed_models: models, organization_allowed_models: null })),
+      [['m/a', 'm/b'], [], null].map((models) => ({
+        allowed_models: models,
+        platform_allowed_models: models,
+        organization_allowed_models: null,
+      })),
     );
   } finally {
     await postgres.close();

@@ -2,15 +2,20 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
-import { deposit } from '../../src/storage/postgres/credits.ts';
-import { closeDeadEpoch, fenceEpoch, listOpenEpochs, resolvePending } from '../../src/storage/postgres/epochs.ts';
-import { findGeneration, listGenerationsByClientRequestId } from '../../src/storage/postgres/generations.ts';
-import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
+import type { ExecutionRecord } from '../../src/records/execution-record.ts';
+import { deposit } from '../../src/storage/postgres/ledger/credits.ts';
+import {
+  closeDeadEpoch,
+  fenceEpoch,
+  listOpenEpochs,
+  resolvePending,
+} from '../../src/storage/postgres/ledger/epochs.ts';
+import { findGeneration, listGenerationsByClientRequestId } from '../../src/storage/postgres/ledger/generations.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
+import { type PostResult, postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
+import { registerEpoch, returnLease, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { type PostResult, postExecutions } from '../../src/storage/postgres/post-executions.ts';
-import { registerEpoch, returnLease, takeLease } from '../../src/storage/postgres/wallets.ts';
 import { admittedRecord, fundOrganization, terminalRecord } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 
@@ -27,12 +32,20 @@ after(async () => {
 
 const newEpoch = (): Promise<number> => registerEpoch(postgres, { machine: 'm', pid: 1, kind: 'gateway' });
 
-function post(epoch: number, fromOffset: number, toOffset: number, records: readonly ExecutionRecord[]): Promise<PostResult> {
+function post(
+  epoch: number,
+  fromOffset: number,
+  toOffset: number,
+  records: readonly ExecutionRecord[],
+): Promise<PostResult> {
   return postgres.transaction((client) => postExecutions(client, { epoch, segment: 1, fromOffset, toOffset, records }));
 }
 
 async function readWallet(walletId: string): Promise<{ balance: bigint; leased: bigint }> {
-  const { rows } = await postgres.query<{ balance: string; leased: string }>('SELECT balance, leased FROM wallets WHERE id = $1', [walletId]);
+  const { rows } = await postgres.query<{ balance: string; leased: string }>(
+    'SELECT balance, leased FROM wallets WHERE id = $1',
+    [walletId],
+  );
   return { balance: BigInt(rows[0]?.balance ?? -1), leased: BigInt(rows[0]?.leased ?? -1) };
 }
 
@@ -73,7 +86,9 @@ describe('leases', () => {
     const { walletId } = await fundOrganization(postgres, 10_000n);
     const epochs = await Promise.all(Array.from({ length: 8 }, newEpoch));
     const answers = await Promise.all(
-      Array.from({ length: 200 }, (_, index) => takeLease(postgres, { epoch: epochs[index % epochs.length] ?? 0, walletId, amount: 97n, minimum: 1n })),
+      Array.from({ length: 200 }, (_, index) =>
+        takeLease(postgres, { epoch: epochs[index % epochs.length] ?? 0, walletId, amount: 97n, minimum: 1n }),
+      ),
     );
     assert.equal(
       answers.reduce((sum, { granted }) => sum + granted, 0n),
@@ -105,9 +120,16 @@ describe('deposits', () => {
     const order = { walletId, amount: picoUsd(500n), reference: 'invoice-1' };
     const results = await Promise.all([1, 2, 3, 4].map(() => deposit(postgres, order)));
     assert.equal(results.filter((result) => result.ok && !result.repeated).length, 1);
-    assert.deepEqual(await deposit(postgres, { ...order, amount: picoUsd(501n) }), { ok: false, reason: 'reference_conflict' });
+    assert.deepEqual(await deposit(postgres, { ...order, amount: picoUsd(501n) }), {
+      ok: false,
+      reason: 'reference_conflict',
+    });
     const { walletId: elsewhere } = await fundOrganization(postgres, 0n);
-    assert.deepEqual(await deposit(postgres, { ...order, walletId: elsewhere }), { ok: true, repeated: false, balance: 500n });
+    assert.deepEqual(await deposit(postgres, { ...order, walletId: elsewhere }), {
+      ok: true,
+      repeated: false,
+      balance: 500n,
+    });
     assert.equal((await readWallet(walletId)).balance, 500n);
     await assertBooksAgree();
   });
@@ -139,14 +161,25 @@ describe('posting', () => {
       authorizedAmount: 1000n,
     });
     assert.equal((await findGeneration(postgres, { id: second.id, ...owner }))?.billingStatus, 'pending');
-    assert.equal(await findGeneration(postgres, { id: first.id, organizationId: owner.organizationId, walletId: null }), null);
-    assert.equal(await findGeneration(postgres, { id: first.id, organizationId: first.apiKeyId, walletId: owner.walletId }), null);
+    assert.equal(
+      await findGeneration(postgres, { id: first.id, organizationId: owner.organizationId, walletId: null }),
+      null,
+    );
+    assert.equal(
+      await findGeneration(postgres, { id: first.id, organizationId: first.apiKeyId, walletId: owner.walletId }),
+      null,
+    );
     assert.deepEqual(
-      (await listGenerationsByClientRequestId(postgres, { clientRequestId: 'posted-once', ...owner })).map(({ id }) => id),
+      (await listGenerationsByClientRequestId(postgres, { clientRequestId: 'posted-once', ...owner })).map(
+        ({ id }) => id,
+      ),
       [first.id],
     );
 
-    assert.equal((await post(epoch, 300, 400, [terminalRecord(second, { charge: '0', ratedCost: '0', suspense: '55' })])).status, 'posted');
+    assert.equal(
+      (await post(epoch, 300, 400, [terminalRecord(second, { charge: '0', ratedCost: '0', suspense: '55' })])).status,
+      'posted',
+    );
     assert.deepEqual(await readWallet(owner.walletId), { balance: 999_300n, leased: 4_300n });
     const suspense = await postgres.query<{ amount: string }>(
       `SELECT e.amount FROM ledger_entries e JOIN ledger_transfers t ON t.id = e.transfer_id JOIN ledger_accounts a ON a.id = e.account_id
@@ -176,7 +209,12 @@ describe('posting', () => {
     await takeLease(postgres, { epoch, walletId: owner.walletId, amount: 50_000n, minimum: 1n });
     const batch = Array.from({ length: 20 }, () => terminalRecord(admittedRecord(owner)));
     const results = await Promise.all([1, 2, 3, 4].map(() => post(epoch, 0, 100, batch)));
-    assert.deepEqual(results.map(({ status }) => status).sort(), ['already_posted', 'already_posted', 'already_posted', 'posted']);
+    assert.deepEqual(results.map(({ status }) => status).sort(), [
+      'already_posted',
+      'already_posted',
+      'already_posted',
+      'posted',
+    ]);
     assert.equal((await readWallet(owner.walletId)).balance, 100_000n - 20n * 700n);
     await assertBooksAgree();
   });
@@ -201,7 +239,8 @@ describe('posting', () => {
   test('many epochs charging the same wallets at once keep the books', async () => {
     const owners = await Promise.all([1, 2, 3].map(() => fundOrganization(postgres, 1_000_000n)));
     const epochs = await Promise.all(Array.from({ length: 6 }, newEpoch));
-    for (const epoch of epochs) for (const { walletId } of owners) await takeLease(postgres, { epoch, walletId, amount: 50_000n, minimum: 1n });
+    for (const epoch of epochs)
+      for (const { walletId } of owners) await takeLease(postgres, { epoch, walletId, amount: 50_000n, minimum: 1n });
     await Promise.all(
       epochs.flatMap(async (epoch) => {
         for (let offset = 0; offset < 10; offset += 1) {
@@ -214,7 +253,8 @@ describe('posting', () => {
         }
       }),
     );
-    for (const { walletId } of owners) assert.equal((await readWallet(walletId)).balance, 1_000_000n - 6n * 10n * 2n * 700n);
+    for (const { walletId } of owners)
+      assert.equal((await readWallet(walletId)).balance, 1_000_000n - 6n * 10n * 2n * 700n);
     await assertBooksAgree();
   });
 
@@ -230,14 +270,22 @@ describe('posting', () => {
   test('labels that Postgres cannot hold do not stop the batch; an organization that is not billed has no ledger entry', async () => {
     const owner = await fundOrganization(postgres, 10_000n);
     const epoch = await newEpoch();
-    const odd = terminalRecord(admittedRecord(owner, { walletId: null, authorizedAmount: null, clientRequestId: 'a\0b\ud800c', requestedModel: 'C:\\u0000' }), {
-      billingStatus: 'not_billed',
-      charge: null,
-      usage: null,
-      usageSource: null,
-      outcome: 'provider_refused',
-      errorCode: '\udfff',
-    });
+    const odd = terminalRecord(
+      admittedRecord(owner, {
+        walletId: null,
+        authorizedAmount: null,
+        clientRequestId: 'a\0b\ud800c',
+        requestedModel: 'C:\\u0000',
+      }),
+      {
+        billingStatus: 'not_billed',
+        charge: null,
+        usage: null,
+        usageSource: null,
+        outcome: 'provider_refused',
+        errorCode: '\udfff',
+      },
+    );
     assert.equal((await post(epoch, 0, 100, [odd])).status, 'posted');
     const wanted = { organizationId: owner.organizationId, walletId: null };
     const [found] = await listGenerationsByClientRequestId(postgres, { clientRequestId: 'a\uFFFDb\uFFFDc', ...wanted });
@@ -270,7 +318,10 @@ describe('a dead epoch', () => {
     await post(epoch, 0, 100, [done, open, unbilled, terminalRecord(done)]);
 
     // An epoch that lives keeps what is its own.
-    assert.deepEqual(await postgres.transaction((client) => resolvePending(client, { nowMs: 1_790_000_009_000, max: 100 })), []);
+    assert.deepEqual(
+      await postgres.transaction((client) => resolvePending(client, { nowMs: 1_790_000_009_000, max: 100 })),
+      [],
+    );
     assert.deepEqual(
       (await listOpenEpochs(postgres, 'm')).some((found) => found.epoch === epoch),
       true,
@@ -283,7 +334,9 @@ describe('a dead epoch', () => {
       false,
     );
 
-    const resolved = await postgres.transaction((client) => resolvePending(client, { nowMs: 1_790_000_009_000, max: 100 }));
+    const resolved = await postgres.transaction((client) =>
+      resolvePending(client, { nowMs: 1_790_000_009_000, max: 100 }),
+    );
     const byId = new Map(resolved.map((record) => [record.id, record]));
     assert.equal(byId.size, 2);
     assert.deepEqual(byId.get(open.id), {

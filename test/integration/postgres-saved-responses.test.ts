@@ -1,17 +1,18 @@
-// Saved responses in Postgres: posted once with their execution, found only by their own organization and payer, forgotten in time.
+// Saved responses in Postgres: posted once with their execution, found only by their own organization and payer,
+// forgotten in time.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { forgetOldSavedResponses } from '../../jobs/forget-saved-responses.ts';
-import type { JobContext } from '../../jobs/job.ts';
-import type { ExecutionRecord, TerminalRecord } from '../../src/domain/executions/execution-record.ts';
-import { findGeneration } from '../../src/storage/postgres/generations.ts';
+import type { JobContext } from '../../jobs/scheduling/job.ts';
+import { forgetOldSavedResponses } from '../../jobs/tasks/forget-saved-responses.ts';
+import type { ExecutionRecord, TerminalRecord } from '../../src/records/execution-record.ts';
+import { findGeneration } from '../../src/storage/postgres/ledger/generations.ts';
+import { type PostResult, postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
+import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createPostgres, type Postgres, type PostgresClient } from '../../src/storage/postgres/pool.ts';
-import { type PostResult, postExecutions } from '../../src/storage/postgres/post-executions.ts';
-import { findSavedItems } from '../../src/storage/postgres/saved-items.ts';
-import { findSavedResponse, forgetSavedResponses } from '../../src/storage/postgres/saved-responses.ts';
-import { registerEpoch, takeLease } from '../../src/storage/postgres/wallets.ts';
+import { findSavedItems } from '../../src/storage/postgres/saved/saved-items.ts';
+import { findSavedResponse, forgetSavedResponses } from '../../src/storage/postgres/saved/saved-responses.ts';
 import { admittedRecord, type FundedOrganization, fundOrganization, terminalRecord } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 
@@ -53,7 +54,13 @@ async function readRows(): Promise<{ response_id: string; execution_id: string }
 describe('posting', () => {
   test('a saved response is found once its execution is posted, and a batch that comes again changes nothing', async () => {
     const first = savedRecord('resp_1');
-    const second = savedRecord('resp_2', { usage: null, usageSource: null, provider: 'other', model: 'other/small', providerModel: 'small-1' });
+    const second = savedRecord('resp_2', {
+      usage: null,
+      usageSource: null,
+      provider: 'other',
+      model: 'other/small',
+      providerModel: 'small-1',
+    });
     assert.equal(await findSavedResponse(postgres, { ...owner, responseId: 'resp_1' }), null);
     await post(0, 100, [first, second]);
     assert.deepEqual(await findSavedResponse(postgres, { ...owner, responseId: 'resp_1' }), {
@@ -90,12 +97,9 @@ describe('posting', () => {
   });
 
   test('of executions with the same id the newest has it, in whatever order they are posted', async () => {
-    const [oldest, older, middle, newest] = [1, 2, 3, 4].map((place) => savedRecord('resp_1', { provider: `place-${place}` })) as [
-      TerminalRecord,
-      TerminalRecord,
-      TerminalRecord,
-      TerminalRecord,
-    ];
+    const [oldest, older, middle, newest] = [1, 2, 3, 4].map((place) =>
+      savedRecord('resp_1', { provider: `place-${place}` }),
+    ) as [TerminalRecord, TerminalRecord, TerminalRecord, TerminalRecord];
     await post(0, 100, [middle]);
     await post(100, 200, [newest, older]);
     assert.deepEqual(await readRows(), [{ response_id: 'resp_1', execution_id: newest.id }]);
@@ -118,14 +122,21 @@ describe('posting', () => {
     const records = ids.map((id) => savedRecord(id, { clientRequestId: 'a\0b' }));
     const longest = savedRecord('r'.repeat(256), { clientRequestId: 'a\0b\ud800' });
     assert.equal((await post(0, 100, [...records, longest])).status, 'posted');
-    for (const { id } of records) assert.equal((await findGeneration(postgres, { id, ...owner }))?.billingStatus, 'final');
+    for (const { id } of records)
+      assert.equal((await findGeneration(postgres, { id, ...owner }))?.billingStatus, 'final');
     assert.deepEqual(await readRows(), [{ response_id: 'r'.repeat(256), execution_id: longest.id }]);
     for (const responseId of ids) assert.equal(await findSavedResponse(postgres, { ...owner, responseId }), null);
   });
 
   test('a transaction that dies after posting leaves no row', async () => {
     const torn = postgres.transaction(async (client) => {
-      await postExecutions(client, { epoch, segment: 1, fromOffset: 0, toOffset: 100, records: [savedRecord('resp_1')] });
+      await postExecutions(client, {
+        epoch,
+        segment: 1,
+        fromOffset: 0,
+        toOffset: 100,
+        records: [savedRecord('resp_1')],
+      });
       throw new Error('torn');
     });
     await assert.rejects(torn, /torn/);
@@ -135,11 +146,16 @@ describe('posting', () => {
   test('a batch is one statement, so that no process that stops can hold what it locks', async () => {
     const countStatements = async (fromOffset: number, records: readonly ExecutionRecord[]): Promise<number> => {
       let statements = 0;
-      const counting: PostgresClient = { query: (statement, values) => (statements++, postgres.query(statement, values)) };
+      const counting: PostgresClient = {
+        query: (statement, values) => (statements++, postgres.query(statement, values)),
+      };
       await postExecutions(counting, { epoch, segment: 1, fromOffset, toOffset: fromOffset + 100, records });
       return statements;
     };
-    assert.equal(await countStatements(0, [terminalRecord(admittedRecord(owner)), terminalRecord(admittedRecord(owner))]), 1);
+    assert.equal(
+      await countStatements(0, [terminalRecord(admittedRecord(owner)), terminalRecord(admittedRecord(owner))]),
+      1,
+    );
     const saved = Array.from({ length: 10 }, (_, index) => savedRecord(`resp_${index}`));
     assert.equal(await countStatements(100, [terminalRecord(admittedRecord(owner)), ...saved]), 1);
     assert.equal((await readRows()).length, 10);
@@ -147,12 +163,18 @@ describe('posting', () => {
 });
 
 describe('items', () => {
-  const find = async (itemIds: readonly string[], asked: { organizationId: string; walletId: string | null } = owner): Promise<unknown> =>
-    Object.fromEntries(await findSavedItems(postgres, { ...asked, itemIds }));
+  const find = async (
+    itemIds: readonly string[],
+    asked: { organizationId: string; walletId: string | null } = owner,
+  ): Promise<unknown> => Object.fromEntries(await findSavedItems(postgres, { ...asked, itemIds }));
   const of = (responseId: string, provider = 'sim') => ({ provider, responseId, outputTokens: 20 });
 
   test('are found with their response, by their organization and payer alone, and forgotten with it', async () => {
-    const records = [savedRecord('resp_1', { itemIds: ['rs_1', 'msg_1'] }), savedRecord('resp_2', { itemIds: ['msg_2'], usage: null }), savedRecord('resp_3')];
+    const records = [
+      savedRecord('resp_1', { itemIds: ['rs_1', 'msg_1'] }),
+      savedRecord('resp_2', { itemIds: ['msg_2'], usage: null }),
+      savedRecord('resp_3'),
+    ];
     await post(0, 100, records);
     assert.deepEqual(await find(['msg_1', 'msg_2', 'rs_1', 'msg_3', 'resp_1', 'MSG_1', 'a\0b']), {
       rs_1: of('resp_1'),
@@ -175,7 +197,9 @@ describe('items', () => {
     await post(0, 100, [newer]);
     await post(100, 200, [older]);
     assert.deepEqual(await find(['msg_1']), { msg_1: of('resp_2') });
-    const { rows } = await postgres.query('SELECT item_id FROM saved_items WHERE organization_id = $1', [owner.organizationId]);
+    const { rows } = await postgres.query('SELECT item_id FROM saved_items WHERE organization_id = $1', [
+      owner.organizationId,
+    ]);
     assert.deepEqual(rows, [{ item_id: 'msg_1' }]);
     const many = Array.from({ length: 100 }, (_, index) => `msg_many_${index}`);
     await post(200, 300, [savedRecord('resp_3', { itemIds: many })]);
@@ -183,7 +207,9 @@ describe('items', () => {
   });
 
   test('of a reply that was refused are nobody’s', async () => {
-    await post(0, 100, [savedRecord('resp_1', { itemIds: ['msg_1'], status: 429, outcome: 'provider_refused', charge: '0' })]);
+    await post(0, 100, [
+      savedRecord('resp_1', { itemIds: ['msg_1'], status: 429, outcome: 'provider_refused', charge: '0' }),
+    ]);
     assert.deepEqual(await find(['msg_1']), {});
   });
 });
@@ -209,7 +235,9 @@ describe('finding', () => {
   test('two organizations with the same id each find their own', async () => {
     const other = await fundOrganization(postgres, 10_000n);
     await takeLease(postgres, { epoch, walletId: other.walletId, amount: 5_000n, minimum: 1n });
-    const theirs = terminalRecord(admittedRecord(other, { api: 'responses', provider: 'theirs' }), { responseId: 'resp_1' });
+    const theirs = terminalRecord(admittedRecord(other, { api: 'responses', provider: 'theirs' }), {
+      responseId: 'resp_1',
+    });
     await post(0, 100, [savedRecord('resp_1'), theirs]);
     assert.equal((await findSavedResponse(postgres, { ...owner, responseId: 'resp_1' }))?.provider, 'sim');
     assert.equal((await findSavedResponse(postgres, { ...other, responseId: 'resp_1' }))?.provider, 'theirs');
@@ -220,7 +248,8 @@ test('a row is forgotten 90 days after its execution ended', async () => {
   const dayMs = 86_400_000;
   const endedAtMs = 1_600_000_000_000;
   await post(0, 100, [savedRecord('resp_old', { endedAtMs }), savedRecord('resp_young', { endedAtMs: endedAtMs + 2 })]);
-  const run = (nowMs: number) => forgetOldSavedResponses({ postgres, clock: { nowMs: () => nowMs, monotonicMs: () => 0 } } as JobContext);
+  const run = (nowMs: number) =>
+    forgetOldSavedResponses({ postgres, clock: { nowMs: () => nowMs, monotonicMs: () => 0 } } as JobContext);
   assert.deepEqual(await run(endedAtMs + 90 * dayMs), { forgotten: 0 });
   assert.deepEqual(await run(endedAtMs + 90 * dayMs + 1), { forgotten: 1 });
   assert.deepEqual(

@@ -1,9 +1,10 @@
-// A process that stops in the middle of a transaction does not keep others from the wallets that it has locked, and nothing of what it began counts.
+// A process that stops in the middle of a transaction does not keep others from the wallets that it has locked, and
+// nothing of what it began counts.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { registerEpoch, takeLease } from '../../src/storage/postgres/wallets.ts';
 import { fundOrganization } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { waitFor } from '../support/waiting.ts';

@@ -1,4 +1,5 @@
-// A request is rated with the prices in force when it was admitted (spec 8): the price changes by `tollgate apply` while it is under way, and once more.
+// A request is rated with the prices in force when it was admitted (spec 8): the price changes by `tollgate apply`
+// while it is under way, and once more.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -18,7 +19,10 @@ const EVENTS = [
   'data: [DONE]\n\n',
 ];
 
-/** Dollars per million tokens, in and out, and what 40 and 10 of them cost: 40 × in + 10 × out, six digits more in pico-dollars. */
+/**
+ * Dollars per million tokens, in and out, and what 40 and 10 of them cost: 40 × in + 10 × out, six digits more in
+ * pico-dollars.
+ */
 const FIRST = { input: '1.25', output: '10.00', costPico: '150000000' };
 const SECOND = { input: '100', output: '7', costPico: '4070000000' };
 const THIRD = { input: '0', output: '0.000001', costPico: '10' };
@@ -35,7 +39,10 @@ describe('a price that changes', { timeout: 180_000 }, () => {
       const name = /held-\w+/.exec(body.toString())?.[0];
       if (name !== undefined) await new Promise<void>((resolve) => waiting.set(name, resolve));
       const streamed = body.includes('"stream":true');
-      return { headers: [['content-type', streamed ? 'text/event-stream' : 'application/json']], body: streamed ? EVENTS.join('') : `{"choices":[],${USAGE}}` };
+      return {
+        headers: [['content-type', streamed ? 'text/event-stream' : 'application/json']],
+        body: streamed ? EVENTS.join('') : `{"choices":[],${USAGE}}`,
+      };
     });
     configurationYaml = testConfiguration({ upstreamUrl: upstream.url });
     tollgate = await startTollgate({ configurationYaml, gatewayProcesses: 2 });
@@ -48,10 +55,22 @@ describe('a price that changes', { timeout: 180_000 }, () => {
     await upstream?.close();
   });
 
-  function ask(content: string, { streamed, key = KEYS.acme }: { streamed: boolean; key?: string }): Promise<HttpAnswer> {
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-client-request-id': content };
+  function ask(
+    content: string,
+    { streamed, key = KEYS.acme }: { streamed: boolean; key?: string },
+  ): Promise<HttpAnswer> {
+    const headers = {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      'x-client-request-id': content,
+    };
     const fields = streamed ? { stream: true, stream_options: { include_usage: true } } : {};
-    const body = JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content }], max_tokens: 100, ...fields });
+    const body = JSON.stringify({
+      model: 'sim/small',
+      messages: [{ role: 'user', content }],
+      max_tokens: 100,
+      ...fields,
+    });
     return httpCall(`${tollgate.url}/v1/chat/completions`, { headers, body });
   }
 
@@ -59,9 +78,10 @@ describe('a price that changes', { timeout: 180_000 }, () => {
     const [row] = await waitFor(
       `${clientRequestId} to be posted`,
       () =>
-        ledger.query('SELECT charge::text, rated_cost::text, price_version FROM generations WHERE client_request_id = $1 AND outcome IS NOT NULL', [
-          clientRequestId,
-        ]),
+        ledger.query(
+          'SELECT charge::text, rated_cost::text, price_version FROM generations WHERE client_request_id = $1 AND outcome IS NOT NULL',
+          [clientRequestId],
+        ),
       (rows) => rows.length === 1,
     );
     return row ?? {};
@@ -70,7 +90,10 @@ describe('a price that changes', { timeout: 180_000 }, () => {
   /** Resolves once every gateway rates with it. */
   async function change({ input, output, costPico }: typeof FIRST): Promise<void> {
     const path = `${tollgate.dataDir}/next.yaml`;
-    writeFileSync(path, configurationYaml.replaceAll(/input: "1.25", (.*) output: "10.00"/g, `input: "${input}", $1 output: "${output}"`));
+    writeFileSync(
+      path,
+      configurationYaml.replaceAll(/input: "1.25", (.*) output: "10.00"/g, `input: "${input}", $1 output: "${output}"`),
+    );
     const applied = await tollgate.run(['apply', path]);
     assert.equal(applied.exitCode, 0, applied.output);
     let inRow = 0;
@@ -85,14 +108,19 @@ describe('a price that changes', { timeout: 180_000 }, () => {
   const isHeld = (name: string) => waitFor(`${name} to be under way`, () => waiting.has(name), Boolean);
 
   test('whoever was admitted before pays the old price, whenever it ends; whoever comes after pays the new one', async () => {
-    const first = [ask('held-stream', { streamed: true }), ask('held-whole', { streamed: false }), ask('held-free', { streamed: true, key: KEYS.free })];
+    const first = [
+      ask('held-stream', { streamed: true }),
+      ask('held-whole', { streamed: false }),
+      ask('held-free', { streamed: true, key: KEYS.free }),
+    ];
     await Promise.all(['held-stream', 'held-whole', 'held-free'].map(isHeld));
     await change(SECOND);
     const second = ask('held-second', { streamed: true });
     await isHeld('held-second');
     await change(THIRD);
     for (const resolve of waiting.values()) resolve();
-    for (const answer of await Promise.all([...first, second])) assert.deepEqual([answer.status, answer.complete], [200, true]);
+    for (const answer of await Promise.all([...first, second]))
+      assert.deepEqual([answer.status, answer.complete], [200, true]);
 
     const versions: unknown[] = [];
     for (const [id, price] of [
@@ -110,7 +138,11 @@ describe('a price that changes', { timeout: 180_000 }, () => {
     const afterwards = await execution('afterwards');
     assert.equal(afterwards.charge, THIRD.costPico);
     assert.equal(versions[0], versions[1]);
-    assert.equal(new Set([versions[0], versions[2], afterwards.price_version]).size, 3, 'the record names the price that it was rated with');
+    assert.equal(
+      new Set([versions[0], versions[2], afterwards.price_version]).size,
+      3,
+      'the record names the price that it was rated with',
+    );
   });
 
   test('the wallet has paid what was charged', async () => {

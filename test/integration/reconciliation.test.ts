@@ -1,16 +1,17 @@
-// Reconciliation as an operator meets it: jobs run on request, their state in metrics, late executions, epochs that are given up, wallets by command.
+// Reconciliation as an operator meets it: jobs run on request, their state in metrics, late executions, epochs that are
+// given up, wallets by command.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { checkPending } from '../../jobs/check-pending.ts';
-import type { JobContext } from '../../jobs/job.ts';
-import { createJobGauges } from '../../jobs/job-gauges.ts';
-import { RequestedJobs } from '../../jobs/run-requested-jobs.ts';
-import { JOBS, type Job, nextDueTime, runDueJob } from '../../jobs/schedule.ts';
-import { createWatchedGauges } from '../../jobs/watch-jobs.ts';
+import type { JobContext } from '../../jobs/scheduling/job.ts';
+import { createJobGauges } from '../../jobs/scheduling/job-gauges.ts';
+import { RequestedJobs } from '../../jobs/scheduling/run-requested-jobs.ts';
+import { JOBS, type Job, nextDueTime, runDueJob } from '../../jobs/scheduling/schedule.ts';
+import { createWatchedGauges } from '../../jobs/scheduling/watch-jobs.ts';
+import { checkPending } from '../../jobs/tasks/check-pending.ts';
 import type { Command } from '../../src/commands/command.ts';
 import { creditCommand } from '../../src/commands/credit.ts';
 import { epochCommand } from '../../src/commands/epoch.ts';
@@ -19,13 +20,12 @@ import { walletCommand } from '../../src/commands/wallet.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-import { closeDeadEpoch } from '../../src/storage/postgres/epochs.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
-
 import { claimRequestedRun, listLastRuns, requestJobRun, withdrawJobRun } from '../../src/storage/postgres/job-runs.ts';
-import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
+import { closeDeadEpoch } from '../../src/storage/postgres/ledger/epochs.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
+import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
 import { admittedRecord } from '../support/execution-records.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
@@ -52,7 +52,14 @@ describe('reconciliation', () => {
     postgres = createPostgres({ url, log: silentLog });
     metrics = new MetricsRegistry();
     const clickhouse = () => assert.fail('ClickHouse is away');
-    context = { postgres, clickhouse, log: silentLog, clock: systemClock, gauges: createJobGauges(metrics), factsRetentionDays: null };
+    context = {
+      postgres,
+      clickhouse,
+      log: silentLog,
+      clock: systemClock,
+      gauges: createJobGauges(metrics),
+      factsRetentionDays: null,
+    };
     payer = await shipping.createPayer(postgres);
   });
   afterEach(async () => {
@@ -63,8 +70,16 @@ describe('reconciliation', () => {
   /** What a command prints, and its exit code. */
   async function run(command: Command, line: string): Promise<{ lines: readonly string[]; code: number }> {
     const lines: string[] = [];
-    const environment = { DATABASE_URL: url, MASTER_KEY: MASTER_KEY.toString('base64'), DATA_DIR: dataDirectory, USER: 'operator' };
-    const code = await command.run(line === '' ? [] : line.split(' '), { environment, print: (text) => void lines.push(text) });
+    const environment = {
+      DATABASE_URL: url,
+      MASTER_KEY: MASTER_KEY.toString('base64'),
+      DATA_DIR: dataDirectory,
+      USER: 'operator',
+    };
+    const code = await command.run(line === '' ? [] : line.split(' '), {
+      environment,
+      print: (text) => void lines.push(text),
+    });
     return { lines, code };
   }
 
@@ -91,7 +106,10 @@ describe('reconciliation', () => {
     const failed = await run(reconcileCommand, 'compare-facts');
     assert.equal(failed.code, 1);
     assert.match(failed.lines[0] ?? '', /^compare-facts: failed: this version has no job/);
-    await assert.rejects(run(reconcileCommand, 'no-such-job'), /there is no job "no-such-job"; there are resolve-pending, /);
+    await assert.rejects(
+      run(reconcileCommand, 'no-such-job'),
+      /there is no job "no-such-job"; there are resolve-pending, /,
+    );
     await requested.stop();
     const [last] = await listLastRuns(postgres, ['check-ledger']);
     assert.deepEqual([last?.machine, last?.error], ['elsewhere', null]);
@@ -125,7 +143,12 @@ describe('reconciliation', () => {
 
   test('the metrics say what the last runs found, on whichever machine they ran', async () => {
     const watched = createWatchedGauges(metrics, context.gauges);
-    const job = (name: string, result: () => Promise<Record<string, unknown>>): Job => ({ name, cron: '* * * * *', lock: 'cluster', run: result });
+    const job = (name: string, result: () => Promise<Record<string, unknown>>): Job => ({
+      name,
+      cron: '* * * * *',
+      lock: 'cluster',
+      run: result,
+    });
     const elsewhere = { ...context, gauges: createJobGauges(new MetricsRegistry()) };
     const due = { dueAtMs: systemClock.nowMs(), machine: 'elsewhere' };
     await runDueJob(
@@ -142,7 +165,9 @@ describe('reconciliation', () => {
     await admit(epoch, systemClock.nowMs() - 2 * HOUR_MS);
     await watched.refresh(postgres, ['check-ledger', 'resolve-pending', 'compare-facts']);
     assert.equal(shipping.metricValue(metrics, 'tollgate_ledger_drift'), 2);
-    assert.ok(shipping.metricValue(metrics, 'tollgate_job_last_success_seconds', 'check-ledger') > due.dueAtMs / 1000 - 60);
+    assert.ok(
+      shipping.metricValue(metrics, 'tollgate_job_last_success_seconds', 'check-ledger') > due.dueAtMs / 1000 - 60,
+    );
     assert.equal(shipping.metricValue(metrics, 'tollgate_job_failed', 'resolve-pending'), 1);
     assert.equal(shipping.metricValue(metrics, 'tollgate_pending_executions'), 1);
     assert.ok(shipping.metricValue(metrics, 'tollgate_pending_oldest_seconds') >= 7_200);
@@ -181,7 +206,10 @@ describe('reconciliation', () => {
     const epoch = await shipping.createEpoch(postgres, payer, 2);
     const id = await admit(epoch, systemClock.nowMs() - 2 * HOUR_MS);
     const { lines } = await run(epochCommand, 'list');
-    assert.match(lines.join('\n'), new RegExp(`^${epoch}  test  gateway ${process.pid}  since .* last posted .* holds 0\\.000002 USD  1 pending$`));
+    assert.match(
+      lines.join('\n'),
+      new RegExp(`^${epoch}  test  gateway ${process.pid}  since .* last posted .* holds 0\\.000002 USD  1 pending$`),
+    );
     await assert.rejects(run(epochCommand, `abandon ${epoch + 1} --machine test`), /there is no open epoch/);
     await assert.rejects(run(epochCommand, `abandon ${epoch} --machine ${hostname()}-x`), /is one of "test"/);
     await assert.rejects(run(epochCommand, `abandon ${epoch}`), /--machine is missing/);
@@ -192,7 +220,9 @@ describe('reconciliation', () => {
     await postgres.query(`UPDATE spool_cursors SET updated_at = now() - interval '1 day'`);
     rmSync(join(dataDirectory, 'spool'), { recursive: true });
     const { lines: abandoned } = await run(epochCommand, `abandon ${epoch} --machine test`);
-    assert.deepEqual(abandoned, [`epoch ${epoch} of test is closed: 0.000001 USD returned, 1 open executions cancelled`]);
+    assert.deepEqual(abandoned, [
+      `epoch ${epoch} of test is closed: 0.000001 USD returned, 1 open executions cancelled`,
+    ]);
     assert.deepEqual(await shipping.readGenerations(postgres), [{ id, billing_status: 'cancelled', charge: '0' }]);
     assert.equal((await shipping.readWallet(postgres, payer.walletId)).leased, 0n);
     assert.deepEqual(await findBrokenInvariants(postgres), []);
@@ -212,18 +242,26 @@ describe('reconciliation', () => {
        INSERT INTO memberships (organization_id, user_id, role) SELECT $1, id, 'member' FROM person`,
       [payer.organizationId],
     );
-    assert.deepEqual((await run(walletCommand, `list --organization ${slug}`)).lines, [`${slug}: balance 1000 USD, of it 0 with gateways`]);
+    assert.deepEqual((await run(walletCommand, `list --organization ${slug}`)).lines, [
+      `${slug}: balance 1000 USD, of it 0 with gateways`,
+    ]);
     await assert.rejects(run(walletCommand, `freeze --organization ${slug} --user p@own.test`), /has no wallet/);
     const credit = `add --organization ${slug} --user P@own.test --amount 2.50 --reference first`;
-    assert.deepEqual((await run(creditCommand, credit)).lines, [`2.5 USD posted; balance of "P@own.test" in "${slug}": 2.5 USD`]);
+    assert.deepEqual((await run(creditCommand, credit)).lines, [
+      `2.5 USD posted; balance of "P@own.test" in "${slug}": 2.5 USD`,
+    ]);
     assert.match((await run(creditCommand, credit)).lines[0] ?? '', /^posted before, nothing changed/);
     await assert.rejects(run(creditCommand, credit.replace('2.50', '2.51')), /used before for another amount/);
-    assert.deepEqual((await run(walletCommand, `freeze --organization ${slug}`)).lines, [`${slug}: frozen; balance 1000 USD, of it 0 with gateways`]);
+    assert.deepEqual((await run(walletCommand, `freeze --organization ${slug}`)).lines, [
+      `${slug}: frozen; balance 1000 USD, of it 0 with gateways`,
+    ]);
     assert.deepEqual((await run(walletCommand, `list --organization ${slug}`)).lines, [
       `${slug}: frozen; balance 1000 USD, of it 0 with gateways`,
       'p@own.test: balance 2.5 USD, of it 0 with gateways',
     ]);
-    assert.deepEqual((await run(walletCommand, `unfreeze --organization ${slug}`)).lines, [`${slug}: balance 1000 USD, of it 0 with gateways`]);
+    assert.deepEqual((await run(walletCommand, `unfreeze --organization ${slug}`)).lines, [
+      `${slug}: balance 1000 USD, of it 0 with gateways`,
+    ]);
   });
 
   test('every job is due again', () => {

@@ -1,4 +1,5 @@
-// Bad input: each its status and envelope from the spec (7.3, 7.4, 7.6, 7.8); nothing crashes, nothing reaches a provider, nothing is charged.
+// Bad input: each its status and envelope from the spec (7.3, 7.4, 7.6, 7.8); nothing crashes, nothing reaches a
+// provider, nothing is charged.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -37,36 +38,158 @@ const CASES: readonly Case[] = [
   { name: 'an array', body: '[]', status: 400, envelope: 'openai' },
   { name: 'a string', body: '"model"', status: 400, envelope: 'openai' },
   { name: 'null', body: 'null', status: 400, envelope: 'openai' },
-  { name: 'form data', body: 'model=sim%2Fsmall', headers: { 'content-type': 'application/x-www-form-urlencoded' }, status: 415, envelope: 'openai' },
+  {
+    name: 'form data',
+    body: 'model=sim%2Fsmall',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    status: 415,
+    envelope: 'openai',
+  },
   { name: 'a compressed body', body: GOOD, headers: { 'content-encoding': 'gzip' }, status: 415, envelope: 'openai' },
   { name: 'no model', body: '{"messages":[]}', status: 400, envelope: 'openai', code: 'missing_model' },
-  { name: 'a model that is a number', body: '{"model":5,"messages":[]}', status: 400, envelope: 'openai', code: 'model_not_a_string' },
+  {
+    name: 'a model that is a number',
+    body: '{"model":5,"messages":[]}',
+    status: 400,
+    envelope: 'openai',
+    code: 'model_not_a_string',
+  },
   { name: 'a model that is null', body: '{"model":null,"messages":[]}', status: 400, envelope: 'openai' },
-  { name: 'a model that is an object', body: '{"model":{"id":"sim/small"},"messages":[]}', status: 400, envelope: 'openai' },
-  { name: 'an empty model', body: '{"model":"","messages":[]}', status: 400, envelope: 'openai', code: 'missing_model' },
-  { name: 'an unknown model', body: '{"model":"sim/none","messages":[]}', status: 404, envelope: 'openai', code: 'model_not_found' },
-  { name: 'a hostile model name', body: '{"model":"__proto__","messages":[]}', status: 404, envelope: 'openai', code: 'model_not_found' },
-  { name: 'a model name with line ends', body: '{"model":"a\\r\\nX-Evil: 1","messages":[]}', status: 404, envelope: 'openai', code: 'model_not_found' },
-  { name: 'auto routing that is not enabled', body: '{"model":"service/auto","messages":[]}', status: 404, envelope: 'openai', code: 'model_not_found' },
-  { name: 'stream that is a string', body: '{"model":"sim/small","stream":"yes","messages":[]}', status: 400, envelope: 'openai' },
-  { name: 'max_tokens that is a string', body: '{"model":"sim/small","max_tokens":"5","messages":[]}', status: 400, envelope: 'openai' },
-  { name: 'max_tokens below zero', body: '{"model":"sim/small","max_tokens":-1,"messages":[]}', status: 400, envelope: 'openai' },
-  { name: 'max_tokens that is not whole', body: '{"model":"sim/small","max_tokens":1.5,"messages":[]}', status: 400, envelope: 'openai' },
-  { name: 'no limit where none is known', body: '{"model":"sim/uncapped","messages":[]}', status: 422, envelope: 'admission', code: 'not_safely_billable' },
-  { name: 'an empty wallet', body: GOOD, key: KEYS.poor, status: 402, envelope: 'admission', code: 'insufficient_credit' },
+  {
+    name: 'a model that is an object',
+    body: '{"model":{"id":"sim/small"},"messages":[]}',
+    status: 400,
+    envelope: 'openai',
+  },
+  {
+    name: 'an empty model',
+    body: '{"model":"","messages":[]}',
+    status: 400,
+    envelope: 'openai',
+    code: 'missing_model',
+  },
+  {
+    name: 'an unknown model',
+    body: '{"model":"sim/none","messages":[]}',
+    status: 404,
+    envelope: 'openai',
+    code: 'model_not_found',
+  },
+  {
+    name: 'a hostile model name',
+    body: '{"model":"__proto__","messages":[]}',
+    status: 404,
+    envelope: 'openai',
+    code: 'model_not_found',
+  },
+  {
+    name: 'a model name with line ends',
+    body: '{"model":"a\\r\\nX-Evil: 1","messages":[]}',
+    status: 404,
+    envelope: 'openai',
+    code: 'model_not_found',
+  },
+  {
+    name: 'auto routing that is not enabled',
+    body: '{"model":"service/auto","messages":[]}',
+    status: 404,
+    envelope: 'openai',
+    code: 'model_not_found',
+  },
+  {
+    name: 'stream that is a string',
+    body: '{"model":"sim/small","stream":"yes","messages":[]}',
+    status: 400,
+    envelope: 'openai',
+  },
+  {
+    name: 'max_tokens that is a string',
+    body: '{"model":"sim/small","max_tokens":"5","messages":[]}',
+    status: 400,
+    envelope: 'openai',
+  },
+  {
+    name: 'max_tokens below zero',
+    body: '{"model":"sim/small","max_tokens":-1,"messages":[]}',
+    status: 400,
+    envelope: 'openai',
+  },
+  {
+    name: 'max_tokens that is not whole',
+    body: '{"model":"sim/small","max_tokens":1.5,"messages":[]}',
+    status: 400,
+    envelope: 'openai',
+  },
+  {
+    name: 'no limit where none is known',
+    body: '{"model":"sim/uncapped","messages":[]}',
+    status: 422,
+    envelope: 'admission',
+    code: 'not_safely_billable',
+  },
+  {
+    name: 'an empty wallet',
+    body: GOOD,
+    key: KEYS.poor,
+    status: 402,
+    envelope: 'admission',
+    code: 'insufficient_credit',
+  },
   { name: 'no key', body: GOOD, key: null, status: 401, envelope: 'gateway', code: 'authentication required' },
   { name: 'a wrong key', body: GOOD, key: 'tg-nobody', status: 401, envelope: 'gateway', code: 'unauthorized' },
-  { name: 'a prefix of a key', body: GOOD, key: KEYS.acme.slice(0, -1), status: 401, envelope: 'gateway', code: 'unauthorized' },
+  {
+    name: 'a prefix of a key',
+    body: GOOD,
+    key: KEYS.acme.slice(0, -1),
+    status: 401,
+    envelope: 'gateway',
+    code: 'unauthorized',
+  },
   { name: 'a key and more', body: GOOD, key: `${KEYS.acme}x`, status: 401, envelope: 'gateway', code: 'unauthorized' },
-  { name: 'a key in capitals', body: GOOD, key: KEYS.acme.toUpperCase(), status: 401, envelope: 'gateway', code: 'unauthorized' },
-  { name: 'another scheme', body: GOOD, key: null, headers: { authorization: `Basic ${KEYS.acme}` }, status: 401, envelope: 'gateway' },
+  {
+    name: 'a key in capitals',
+    body: GOOD,
+    key: KEYS.acme.toUpperCase(),
+    status: 401,
+    envelope: 'gateway',
+    code: 'unauthorized',
+  },
+  {
+    name: 'another scheme',
+    body: GOOD,
+    key: null,
+    headers: { authorization: `Basic ${KEYS.acme}` },
+    status: 401,
+    envelope: 'gateway',
+  },
   { name: 'SQL for a key', body: GOOD, key: "' OR 1=1 --", status: 401, envelope: 'gateway', code: 'unauthorized' },
-  { name: 'no key on a lookup', method: 'GET', path: '/v1/models', key: null, status: 401, envelope: 'gateway', code: 'authentication required' },
+  {
+    name: 'no key on a lookup',
+    method: 'GET',
+    path: '/v1/models',
+    key: null,
+    status: 401,
+    envelope: 'gateway',
+    code: 'authentication required',
+  },
   { name: 'GET on the endpoint', method: 'GET', status: 405, envelope: 'openai' },
   { name: 'an unknown path', method: 'GET', path: '/v1/nothing', status: 404, envelope: 'platform' },
-  { name: 'a doubled version', body: GOOD, path: '/v1/v1/chat/completions', status: 404, envelope: 'openai', code: 'unknown_path' },
+  {
+    name: 'a doubled version',
+    body: GOOD,
+    path: '/v1/v1/chat/completions',
+    status: 404,
+    envelope: 'openai',
+    code: 'unknown_path',
+  },
   { name: 'a lookup without an id', method: 'GET', path: '/v1/generation', status: 400, envelope: 'platform' },
-  { name: 'a lookup of what is no id', method: 'GET', path: '/v1/generation?id=%27%3B--', status: 404, envelope: 'platform' },
+  {
+    name: 'a lookup of what is no id',
+    method: 'GET',
+    path: '/v1/generation?id=%27%3B--',
+    status: 404,
+    envelope: 'platform',
+  },
   { name: 'a label lookup without a label', method: 'GET', path: '/v1/generations', status: 400, envelope: 'platform' },
 ];
 
@@ -77,7 +200,9 @@ describe('bad input', () => {
   let port: number;
 
   before(async () => {
-    upstream = await startFakeUpstream(() => ({ body: '{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}' }));
+    upstream = await startFakeUpstream(() => ({
+      body: '{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}',
+    }));
     tollgate = await startTollgate({
       configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
       env: { BODY_LIMIT_BYTES: String(BODY_LIMIT_BYTES) },
@@ -95,7 +220,11 @@ describe('bad input', () => {
   for (const item of CASES) {
     test(`${item.name}: ${item.status}`, async () => {
       const key = item.key === undefined ? KEYS.acme : item.key;
-      const headers = { 'content-type': 'application/json', ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...item.headers };
+      const headers = {
+        'content-type': 'application/json',
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...item.headers,
+      };
       const answer = await httpCall(`${tollgate.url}${item.path ?? '/v1/chat/completions'}`, {
         headers,
         ...(item.method === undefined ? {} : { method: item.method }),
@@ -159,14 +288,22 @@ describe('bad input', () => {
     assert.equal((await ledger.wallet('acme')).balance, OPENING_CREDIT_PICO);
     assert.equal((await ledger.wallet('poor')).balance, 1_000_000n);
     assert.equal(tollgate.gatewayPids().length, 1);
-    const answer = await httpCall(`${tollgate.url}/v1/chat/completions`, { headers: { authorization: `Bearer ${KEYS.acme}` }, body: GOOD });
+    const answer = await httpCall(`${tollgate.url}/v1/chat/completions`, {
+      headers: { authorization: `Bearer ${KEYS.acme}` },
+      body: GOOD,
+    });
     assert.equal(answer.status, 200);
     assert.doesNotMatch(tollgate.output(), /internal_error|uncaught|unhandled/i);
   });
 });
 
 function headOf(length: number): string {
-  const lines = ['POST /v1/chat/completions HTTP/1.1', 'Host: gateway', `Authorization: Bearer ${KEYS.acme}`, 'Content-Type: application/json'];
+  const lines = [
+    'POST /v1/chat/completions HTTP/1.1',
+    'Host: gateway',
+    `Authorization: Bearer ${KEYS.acme}`,
+    'Content-Type: application/json',
+  ];
   return `${[...lines, `Content-Length: ${length}`].join('\r\n')}\r\n\r\n`;
 }
 

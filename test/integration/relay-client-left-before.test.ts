@@ -7,7 +7,14 @@ import { after, before, describe, test } from 'node:test';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { callRoute } from '../support/generation-routes.ts';
-import { classifierAnswer, Gate, PlaneInProcess, principalOf, sendAndHold, VIRTUAL_MODEL } from '../support/plane-in-process.ts';
+import {
+  classifierAnswer,
+  Gate,
+  PlaneInProcess,
+  principalOf,
+  sendAndHold,
+  VIRTUAL_MODEL,
+} from '../support/plane-in-process.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 
 const CHAT = '/v1/chat/completions';
@@ -30,17 +37,41 @@ interface Case {
 }
 
 const CASES: readonly Case[] = [
-  { name: 'its credential', gate: 'credential', path: CHAT, body: () => chatBody('sim/small'), key: () => 'key-cold', lookUps: 1 },
-  { name: 'its lease', gate: 'lease', path: CHAT, body: () => chatBody('sim/small'), key: (round) => `key-lease-${round}` },
+  {
+    name: 'its credential',
+    gate: 'credential',
+    path: CHAT,
+    body: () => chatBody('sim/small'),
+    key: () => 'key-cold',
+    lookUps: 1,
+  },
+  {
+    name: 'its lease',
+    gate: 'lease',
+    path: CHAT,
+    body: () => chatBody('sim/small'),
+    key: (round) => `key-lease-${round}`,
+  },
   {
     name: 'what it continues',
     gate: 'continuation',
     path: RESPONSES,
-    body: (round) => JSON.stringify({ model: 'sim/small', input: 'go on', max_output_tokens: 10, previous_response_id: `resp_${round}` }),
+    body: (round) =>
+      JSON.stringify({
+        model: 'sim/small',
+        input: 'go on',
+        max_output_tokens: 10,
+        previous_response_id: `resp_${round}`,
+      }),
     // Of one organization so many are looked up at a time.
     lookUps: 8,
   },
-  { name: 'the route of its turn', gate: 'route', path: CHAT, body: (round) => chatBody(VIRTUAL_MODEL, `a turn of its own, number ${round}, all new`) },
+  {
+    name: 'the route of its turn',
+    gate: 'route',
+    path: CHAT,
+    body: (round) => chatBody(VIRTUAL_MODEL, `a turn of its own, number ${round}, all new`),
+  },
   {
     name: 'its exact count',
     gate: 'counting',
@@ -70,7 +101,9 @@ describe('a client that leaves while something is looked up', () => {
       return { body: classifierAnswer('light') };
     });
     // Enough for the text's tokens, not for a token for each of its bytes.
-    const amounts = new Map(Array.from({ length: ROUNDS }, (_, round) => [`wallet-of-near-the-edge-${round}`, 1_000_000n]));
+    const amounts = new Map(
+      Array.from({ length: ROUNDS }, (_, round) => [`wallet-of-near-the-edge-${round}`, 1_000_000n]),
+    );
     plane = await PlaneInProcess.start({ providerUrl: upstream.url, principals, amounts });
     // Known from here on, without a lease: nothing is borrowed for a saved response.
     for (const key of [...principals.keys()].filter((name) => !name.includes('cold'))) {
@@ -93,7 +126,11 @@ describe('a client that leaves while something is looked up', () => {
   const callsSince = (count: number): string[] => upstream.requests.slice(count).map(({ path }) => path);
 
   /** The next request of somebody who stays is the first that a provider sees. */
-  async function assertUnserved(callsBefore: number, recordsBefore: number, expected: readonly string[] = []): Promise<void> {
+  async function assertUnserved(
+    callsBefore: number,
+    recordsBefore: number,
+    expected: readonly string[] = [],
+  ): Promise<void> {
     await untilNothingIsUnderWay();
     const answer = await callRoute(plane.url + CHAT, { key: 'key-warm', body: chatBody('sim/small') });
     assert.equal(answer.status, 200);
@@ -109,7 +146,9 @@ describe('a client that leaves while something is looked up', () => {
       const gate = plane.gates[gateName];
       const [calls, records, arrived] = [upstream.requests.length, plane.records, gate.arrived];
       gate.shut();
-      const clients = Array.from({ length: ROUNDS }, (_, round) => sendAndHold(plane.port, path, key(round), body(round)));
+      const clients = Array.from({ length: ROUNDS }, (_, round) =>
+        sendAndHold(plane.port, path, key(round), body(round)),
+      );
       await waitFor(
         'all to wait for it',
         () => [plane.gates[gateName].arrived - arrived, plane.openExchanges],
@@ -172,7 +211,8 @@ describe('a client that leaves while something is looked up', () => {
       );
       gate.open();
       await pause(20);
-      if (gateName === 'credential') assert.equal(plane.gates.continuation.arrived, lookedUp, 'nothing is looked up for somebody who has left');
+      if (gateName === 'credential')
+        assert.equal(plane.gates.continuation.arrived, lookedUp, 'nothing is looked up for somebody who has left');
     }
     await untilNothingIsUnderWay();
     assert.deepEqual(callsSince(calls), []);

@@ -1,5 +1,5 @@
-// Who serves when the first provider cannot (DESIGN 3): the next one, before a byte of a reply; a provider that asks for a pause gets it; the body that
-// reaches whoever serves is the client's but for the model.
+// Who serves when the first provider cannot (DESIGN 3): the next one, before a byte of a reply; a provider that asks
+// for a pause gets it; the body that reaches whoever serves is the client's but for the model.
 
 import assert from 'node:assert/strict';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -40,7 +40,9 @@ const CASES = {
   refusesWithoutTime: { first: [refused(429)] },
   refusesRequest: { first: [refused(400)] },
   allPause: { first: [refused(429, ['retry-after', '40'])], second: [refused(503, ['retry-after', '20'])] },
-  retryAfterOn200: { first: [{ body: JSON.stringify({ choices: [], usage: USAGE }), headers: [['retry-after', '60']] }] },
+  retryAfterOn200: {
+    first: [{ body: JSON.stringify({ choices: [], usage: USAGE }), headers: [['retry-after', '60']] }],
+  },
   cutAfterHead: { first: [{ body: 'x'.repeat(100), fault: { kind: 'cut', afterBytes: 0 } }] },
   cutAfterBytes: { first: [{ body: 'x'.repeat(100), fault: { kind: 'reset', afterBytes: 50 } }] },
   saysNothing: { first: [{ instead: 'reset' }] },
@@ -52,21 +54,21 @@ type CaseName = keyof typeof CASES;
 const MODELS: readonly OfferedModel[] = [
   ...Object.keys(CASES).map((name) => ({
     id: `test/${name}`,
-    offers: [
+    deployments: [
       { provider: 'first', model: `${name}-at-the-first` },
       { provider: 'second', model: `${name}-2` },
     ],
   })),
   {
     id: 'test/gone',
-    offers: [
+    deployments: [
       { provider: 'gone', model: 'gone' },
       { provider: 'second', model: 'gone-2' },
     ],
   },
   {
     id: 'test/early',
-    offers: [
+    deployments: [
       { provider: 'early', model: 'a-very-much-longer-name-than-the-public-one-so-that-the-body-moves-in-its-buffer' },
       { provider: 'second', model: 'e' },
     ],
@@ -74,7 +76,7 @@ const MODELS: readonly OfferedModel[] = [
   {
     id: 'test/form',
     kind: 'image',
-    offers: [
+    deployments: [
       { provider: 'first', model: 'form-at-the-first' },
       { provider: 'second', model: 'f' },
     ],
@@ -120,14 +122,22 @@ describe('failover and cooldown', () => {
   const ask = (name: CaseName | 'gone', route: (typeof ROUTES)[number] = ROUTES[0]): Promise<HttpAnswer> =>
     send(route.path, JSON.stringify({ model: `test/${name}`, ...route.fields }), 'application/json');
   const send = (path: string, body: string | Buffer, contentType: string): Promise<HttpAnswer> =>
-    httpCall(`${tollgate.url}${path}`, { headers: { authorization: `Bearer ${KEYS.acme}`, 'content-type': contentType }, body });
-  const callsOf = (upstream: FakeUpstream, name: string): number => upstream.requests.filter(({ body }) => caseOf(body) === name).length;
+    httpCall(`${tollgate.url}${path}`, {
+      headers: { authorization: `Bearer ${KEYS.acme}`, 'content-type': contentType },
+      body,
+    });
+  const callsOf = (upstream: FakeUpstream, name: string): number =>
+    upstream.requests.filter(({ body }) => caseOf(body) === name).length;
 
   async function assertProvider(answer: HttpAnswer, provider: string): Promise<void> {
     const id = String(answer.headers['x-service-execution-id']);
     const [row] = await waitFor(
       `execution ${id} to be posted`,
-      () => ledger.query('SELECT provider, provider_model, outcome, price_version FROM generations WHERE id = $1 AND outcome IS NOT NULL', [id]),
+      () =>
+        ledger.query(
+          'SELECT provider, provider_model, outcome, price_version FROM generations WHERE id = $1 AND outcome IS NOT NULL',
+          [id],
+        ),
       (rows) => rows.length === 1,
     );
     assert.equal(row?.provider, provider);
@@ -187,7 +197,10 @@ describe('failover and cooldown', () => {
 
   test('when none is left: the last one’s answer as it is, and then 429 upstream_cooldown until the first of them may be asked', async () => {
     const last = await ask('allPause');
-    assert.deepEqual([last.status, last.headers['retry-after'], last.body.toString('utf8')], [503, '20', '{"error":{"message":"busy 503"}}']);
+    assert.deepEqual(
+      [last.status, last.headers['retry-after'], last.body.toString('utf8')],
+      [503, '20', '{"error":{"message":"busy 503"}}'],
+    );
     for (const route of ROUTES) {
       const answer = await ask('allPause', route);
       assert.equal(answer.status, 429);
@@ -196,9 +209,16 @@ describe('failover and cooldown', () => {
       assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 20, `Retry-After: ${seconds}`);
       assert.ok(milliseconds >= 1 && Math.ceil(milliseconds / 1000) === seconds, `retry-after-ms: ${milliseconds}`);
       assert.equal(answer.headers['x-should-retry'], 'true');
-      assert.match(String(answer.headers['x-service-execution-id']), /^[0-9a-f-]{36}$/, 'a refused request has a record');
+      assert.match(
+        String(answer.headers['x-service-execution-id']),
+        /^[0-9a-f-]{36}$/,
+        'a refused request has a record',
+      );
       const body = JSON.parse(answer.body.toString('utf8')) as Record<string, unknown>;
-      assert.deepEqual([body['error'], body['retryable'], body['retry_after_seconds']], ['upstream_cooldown', true, seconds]);
+      assert.deepEqual(
+        [body['error'], body['retryable'], body['retry_after_seconds']],
+        ['upstream_cooldown', true, seconds],
+      );
     }
     assert.deepEqual([callsOf(first, 'allPause'), callsOf(second, 'allPause')], [1, 1]);
   });
@@ -233,7 +253,10 @@ describe('failover and cooldown', () => {
       assert.equal((await ask(name)).status, 200);
       const answer = await ask(name);
       assert.equal(answer.status, 502);
-      assert.equal((JSON.parse(answer.body.toString('utf8')) as { error: { code: string } }).error.code, 'upstream_unreachable');
+      assert.equal(
+        (JSON.parse(answer.body.toString('utf8')) as { error: { code: string } }).error.code,
+        'upstream_unreachable',
+      );
       assert.deepEqual([callsOf(first, name), callsOf(second, name)], [2, 0], name);
     }
   });

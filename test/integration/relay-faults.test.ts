@@ -1,5 +1,6 @@
-// Providers that misbehave: what the client gets, how often the provider was called, and what the execution cost (DESIGN 3 and 4).
-// A stream that did not finish never looks finished, and no report of a provider ever becomes a credit.
+// Providers that misbehave: what the client gets, how often the provider was called, and what the execution cost
+// (DESIGN 3 and 4). A stream that did not finish never looks finished, and no report of a provider ever becomes a
+// credit.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
@@ -29,7 +30,15 @@ interface Case {
 const NOTHING = { output: null, usageSource: null } as const;
 
 const CASES: readonly Case[] = [
-  { name: 'a 400', directives: 'status=400', status: 400, complete: true, outcome: 'provider_refused', billingStatus: 'not_billed', ...NOTHING },
+  {
+    name: 'a 400',
+    directives: 'status=400',
+    status: 400,
+    complete: true,
+    outcome: 'provider_refused',
+    billingStatus: 'not_billed',
+    ...NOTHING,
+  },
   {
     name: 'a 429',
     directives: 'status=429 retry_after=2',
@@ -40,7 +49,15 @@ const CASES: readonly Case[] = [
     billingStatus: 'not_billed',
     ...NOTHING,
   },
-  { name: 'a 500', directives: 'status=500', status: 500, complete: true, outcome: 'provider_failed', billingStatus: 'not_billed', ...NOTHING },
+  {
+    name: 'a 500',
+    directives: 'status=500',
+    status: 500,
+    complete: true,
+    outcome: 'provider_failed',
+    billingStatus: 'not_billed',
+    ...NOTHING,
+  },
   {
     name: 'a 503 on a stream',
     directives: 'status=503',
@@ -69,7 +86,15 @@ const CASES: readonly Case[] = [
     billingStatus: 'not_billed',
     ...NOTHING,
   },
-  { name: 'headers of 100 KB', directives: 'header_bytes=100000', status: 502, complete: true, outcome: 'no_reply', billingStatus: 'not_billed', ...NOTHING },
+  {
+    name: 'headers of 100 KB',
+    directives: 'header_bytes=100000',
+    status: 502,
+    complete: true,
+    outcome: 'no_reply',
+    billingStatus: 'not_billed',
+    ...NOTHING,
+  },
   {
     name: 'a stream that is cut',
     directives: 'tokens=40 cut_after=7',
@@ -211,17 +236,35 @@ describe('a provider that misbehaves', () => {
       });
       assert.equal(answer.status, item.status, answer.body.toString('utf8').slice(0, 500));
       assert.equal(answer.complete, item.complete);
-      // A kept connection that dies before a reply byte may have been dead already: then the request goes once more (DESIGN 3).
+      // A kept connection that dies before a reply byte may have been dead already: then the request goes once more
+      // (DESIGN 3).
       const callsMax = item.outcome === 'no_reply' ? 2 : 1;
-      assert.ok(provider.starts().length - callsBefore <= callsMax, `${provider.starts().length - callsBefore} calls at the provider`);
+      assert.ok(
+        provider.starts().length - callsBefore <= callsMax,
+        `${provider.starts().length - callsBefore} calls at the provider`,
+      );
       const row = await readExecution(String(answer.headers['x-service-execution-id']));
       assert.deepEqual(
-        { outcome: row.outcome, billingStatus: row.billing_status, output: row.output ?? null, usageSource: row.usage_source },
-        { outcome: item.outcome, billingStatus: item.billingStatus, output: item.output === null ? null : String(item.output), usageSource: item.usageSource },
+        {
+          outcome: row.outcome,
+          billingStatus: row.billing_status,
+          output: row.output ?? null,
+          usageSource: row.usage_source,
+        },
+        {
+          outcome: item.outcome,
+          billingStatus: item.billingStatus,
+          output: item.output === null ? null : String(item.output),
+          usageSource: item.usageSource,
+        },
       );
       const charge = BigInt(row.charge ?? 0);
       if (item.output === null) assert.equal(charge, 0n);
-      else assert.ok(charge >= BigInt(item.output) * PICO_PER_TOKEN.output && charge <= BigInt(String(row.held)), `charge ${charge}`);
+      else
+        assert.ok(
+          charge >= BigInt(item.output) * PICO_PER_TOKEN.output && charge <= BigInt(String(row.held)),
+          `charge ${charge}`,
+        );
     });
   }
 
@@ -253,7 +296,10 @@ describe('a provider that misbehaves', () => {
     assert.equal(end.completed, false);
     const [row, ...more] = await waitFor(
       'the execution to be posted',
-      () => ledger.query(`SELECT outcome, billing_status, charge::text AS charge FROM generations WHERE outcome = 'aborted_before_first_byte'`),
+      () =>
+        ledger.query(
+          `SELECT outcome, billing_status, charge::text AS charge FROM generations WHERE outcome = 'aborted_before_first_byte'`,
+        ),
       (rows) => rows.length > 0,
     );
     assert.equal(more.length, 0);
@@ -270,7 +316,10 @@ describe('a provider that misbehaves', () => {
     assert.ok(output > 0 && output <= end.completionTokens, `${output} of ${end.completionTokens} tokens`);
   });
 
-  /** Closes the connection after so many bytes of the reply, 0: before any; resolves with the execution id, if there was one. */
+  /**
+   * Closes the connection after so many bytes of the reply, 0: before any; resolves with the execution id, if there was
+   * one.
+   */
   function leaveAfter(content: string, bytes: number): Promise<string> {
     return new Promise((resolve) => {
       const body = bodyOf(content, { stream: true });

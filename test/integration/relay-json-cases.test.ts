@@ -1,5 +1,5 @@
-// JSON parsing cases through the HTTP endpoint, each as the value of an unknown field: what is JSON passes byte-equal, what is not
-// gets 400 and costs nothing, and a control field may stand only once however it is spelt (DESIGN 3).
+// JSON parsing cases through the HTTP endpoint, each as the value of an unknown field: what is JSON passes byte-equal,
+// what is not gets 400 and costs nothing, and a control field may stand only once however it is spelt (DESIGN 3).
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -14,8 +14,10 @@ import { KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-co
 import { waitFor } from '../support/waiting.ts';
 
 const folder = sharedAssets('json-test-suite', 'test_parsing');
-const cases = folder === null ? [] : readdirSync(folder).map((name) => ({ name, value: readFileSync(join(folder, name)) }));
-const REPLY = '{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}';
+const cases =
+  folder === null ? [] : readdirSync(folder).map((name) => ({ name, value: readFileSync(join(folder, name)) }));
+const REPLY =
+  '{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}';
 const COST_PICO = 1_250_000n + 10_000_000n;
 
 describe('JSON in request bodies', () => {
@@ -39,7 +41,8 @@ describe('JSON in request bodies', () => {
   /** Sends a body with this value; when it is accepted, asserts that the provider got the same bytes. */
   async function sendValue(value: Buffer | string): Promise<HttpAnswer> {
     const before = upstream.requests.length;
-    const body = (model: string): Buffer => Buffer.concat([Buffer.from(`{"model":"${model}","messages":[],"x":`), Buffer.from(value), Buffer.from('}')]);
+    const body = (model: string): Buffer =>
+      Buffer.concat([Buffer.from(`{"model":"${model}","messages":[],"x":`), Buffer.from(value), Buffer.from('}')]);
     const answer = await post(tollgate, body('sim/small'));
     if (answer.status !== 200) {
       assert.equal(upstream.requests.length, before, 'a refused request does not reach the provider');
@@ -50,7 +53,9 @@ describe('JSON in request bodies', () => {
     return answer;
   }
 
-  test('what is JSON passes byte-equal, what is not gets 400', { skip: folder === null ? 'no parsing cases beside the repository' : false }, async () => {
+  test('what is JSON passes byte-equal, what is not gets 400', {
+    skip: folder === null ? 'no parsing cases beside the repository' : false,
+  }, async () => {
     const wrong: string[] = [];
     for (const { name, value } of cases) {
       const { status, body } = await sendValue(value);
@@ -62,7 +67,16 @@ describe('JSON in request bodies', () => {
   });
 
   test('values that only a whole grammar check gets right', async () => {
-    for (const value of ['-0', '1e400', '1E-999', '9007199254740993', '"\\ud800"', '"\\u0000"', '{"":{"":[]}}', '[[[[[[[[]]]]]]]]']) {
+    for (const value of [
+      '-0',
+      '1e400',
+      '1E-999',
+      '9007199254740993',
+      '"\\ud800"',
+      '"\\u0000"',
+      '{"":{"":[]}}',
+      '[[[[[[[[]]]]]]]]',
+    ]) {
       assert.equal((await sendValue(value)).status, 200, value);
     }
     for (const value of [
@@ -128,7 +142,8 @@ describe('JSON in request bodies', () => {
     await waitFor(
       'every accepted request to be posted',
       async () => ({ generations: await ledger.generationCount(), balance: (await ledger.wallet('acme')).balance }),
-      ({ generations, balance }) => generations === accepted && balance === OPENING_CREDIT_PICO - BigInt(accepted) * COST_PICO,
+      ({ generations, balance }) =>
+        generations === accepted && balance === OPENING_CREDIT_PICO - BigInt(accepted) * COST_PICO,
     );
   });
 });

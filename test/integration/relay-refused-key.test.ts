@@ -1,5 +1,5 @@
-// A provider that does not accept the service's own key (DESIGN 3): the next one serves, else 502 without a word of the provider's; the operator is told.
-// Any other refusal is relayed as it came. And headers that are no ASCII.
+// A provider that does not accept the service's own key (DESIGN 3): the next one serves, else 502 without a word of the
+// provider's; the operator is told. Any other refusal is relayed as it came. And headers that are no ASCII.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -16,11 +16,27 @@ const CANARY = 'account-of-the-operator';
 const json = (status: number, value: unknown): Script => ({ status, body: JSON.stringify(value) });
 
 const REFUSALS: Readonly<Record<string, Script>> = {
-  unauthorized: json(401, { error: { message: `Incorrect API key provided: ${CANARY}`, type: 'invalid_request_error' } }),
+  unauthorized: json(401, {
+    error: { message: `Incorrect API key provided: ${CANARY}`, type: 'invalid_request_error' },
+  }),
   credit: json(402, { error: { message: `Insufficient credits: ${CANARY}`, code: 402 } }),
-  disabled: json(400, { type: 'error', error: { type: 'invalid_request_error', message: `This organization has been disabled. ${CANARY}` } }),
-  gemini: json(400, [{ error: { code: 400, message: 'API key not valid.', details: [{ reason: 'API_KEY_INVALID', metadata: { consumer: CANARY } }] } }]),
-  xai: { ...json(400, { code: CANARY, error: 'Incorrect API key provided: x***y.' }), split: { kind: 'each_byte' } } as Script,
+  disabled: json(400, {
+    type: 'error',
+    error: { type: 'invalid_request_error', message: `This organization has been disabled. ${CANARY}` },
+  }),
+  gemini: json(400, [
+    {
+      error: {
+        code: 400,
+        message: 'API key not valid.',
+        details: [{ reason: 'API_KEY_INVALID', metadata: { consumer: CANARY } }],
+      },
+    },
+  ]),
+  xai: {
+    ...json(400, { code: CANARY, error: 'Incorrect API key provided: x***y.' }),
+    split: { kind: 'each_byte' },
+  } as Script,
   chunked: { ...json(403, { error: { type: 'permission_error', message: CANARY } }), framing: 'chunked' } as Script,
 };
 /** What the second of two asks gets too. */
@@ -32,7 +48,11 @@ const RELAYED: Readonly<Record<string, Script>> = {
   empty: { status: 403, body: '' },
   chunks: { ...json(400, { error: { message: 'no' } }), framing: 'chunked', split: { kind: 'each_byte' } } as Script,
 };
-const GOOD = json(200, { id: 'resp_saved1', choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, input_tokens: 3, output_tokens: 2 } });
+const GOOD = json(200, {
+  id: 'resp_saved1',
+  choices: [],
+  usage: { prompt_tokens: 3, completion_tokens: 2, input_tokens: 3, output_tokens: 2 },
+});
 const ROUTES = [
   { path: '/v1/chat/completions', fields: { messages: [] } },
   { path: '/v1/responses', fields: { input: 'hi' } },
@@ -62,12 +82,12 @@ describe('a key of the service that a provider refuses', () => {
       [...Object.keys(REFUSALS), ...Object.keys(RELAYED), 'kept'].flatMap((name) => [
         {
           id: `test/${name}`,
-          offers: [
+          deployments: [
             { provider: 'first', model: `at-${name}` },
             { provider: 'second', model: 'm' },
           ],
         },
-        { id: `alone/${name}`, offers: [{ provider: 'first', model: `alone-${name}` }] },
+        { id: `alone/${name}`, deployments: [{ provider: 'first', model: `alone-${name}` }] },
       ]),
     );
     tollgate = await startTollgate({ configurationYaml });
@@ -108,7 +128,8 @@ describe('a key of the service that a provider refuses', () => {
         const id = String(answer.headers['x-service-execution-id']);
         const [row] = await waitFor(
           `execution ${id} to be posted`,
-          () => ledger.query('SELECT outcome, billing_status FROM generations WHERE id = $1 AND outcome IS NOT NULL', [id]),
+          () =>
+            ledger.query('SELECT outcome, billing_status FROM generations WHERE id = $1 AND outcome IS NOT NULL', [id]),
           (rows) => rows.length === 1,
         );
         assert.deepEqual([row?.outcome, row?.billing_status], ['provider_refused', 'not_billed']);
@@ -129,7 +150,9 @@ describe('a key of the service that a provider refuses', () => {
   test('a saved response: 502 and nothing of what the provider said', async () => {
     const saved = await ask('alone/kept', ROUTES[1]);
     assert.equal(saved.status, 200, saved.body.toString('utf8'));
-    const answer = await httpCall(`${tollgate.url}/v1/responses/resp_saved1`, { headers: { authorization: `Bearer ${KEYS.acme}` } });
+    const answer = await httpCall(`${tollgate.url}/v1/responses/resp_saved1`, {
+      headers: { authorization: `Bearer ${KEYS.acme}` },
+    });
     assert.equal(answer.status, 502, answer.body.toString('utf8'));
     assert.ok(!answer.body.includes(CANARY));
   });
@@ -153,7 +176,11 @@ describe('a key of the service that a provider refuses', () => {
     const body = '{"model":"test/good","messages":[]}'.replace('good', 'kept');
     const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${KEYS.acme}\r\nuser-agent: `;
     const rest = `\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
-    return exchangeRaw(Number(new URL(tollgate.url).port), Buffer.concat([Buffer.from(head), value, Buffer.from(rest)]), { kind: 'whole' });
+    return exchangeRaw(
+      Number(new URL(tollgate.url).port),
+      Buffer.concat([Buffer.from(head), value, Buffer.from(rest)]),
+      { kind: 'whole' },
+    );
   };
 
   test('a header of any UTF-8 reaches the provider as the bytes it came in', async () => {

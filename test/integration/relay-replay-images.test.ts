@@ -1,5 +1,6 @@
-// Promise of DESIGN 3 for images: recorded generations and edits as JSON, and edits as forms, go through a whole gateway in pieces down to one byte; only
-// the model's name changes, in a form the bytes of its part, and every image of the reply costs its price.
+// Promise of DESIGN 3 for images: recorded generations and edits as JSON, and edits as forms, go through a whole
+// gateway in pieces down to one byte; only the model's name changes, in a form the bytes of its part, and every image
+// of the reply costs its price.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -52,7 +53,12 @@ function loadRecordedImages(): RecordedImages[] {
   const lines = readFileSync(join(folder, 'index.jsonl'), 'utf8').split('\n').filter(Boolean);
   return lines.map((line) => {
     const { id, url_path, status, req, resp } = JSON.parse(line) as IndexLine;
-    return { name: id, path: url_path, request: readFileSync(join(folder, req)), reply: { name: id, body: readFileSync(join(folder, resp)), status } };
+    return {
+      name: id,
+      path: url_path,
+      request: readFileSync(join(folder, req)),
+      reply: { name: id, body: readFileSync(join(folder, resp)), status },
+    };
   });
 }
 
@@ -70,22 +76,41 @@ const random = seededRandom(SEED);
 /** Bytes that look like the end of a part again and again, and are none. */
 function makeImage(bytes: number): Buffer {
   const image = Buffer.from(Array.from({ length: bytes }, () => Math.floor(random() * 256)));
-  for (let at = 11; at + 40 < bytes; at += 97) image.write('\r\n--b0undary\r\nContent-Disposition: form-data', at, 'latin1');
+  for (let at = 11; at + 40 < bytes; at += 97)
+    image.write('\r\n--b0undary\r\nContent-Disposition: form-data', at, 'latin1');
   return image;
 }
 
 const BOUNDARY = 'b0undary-7f3a';
 const text = (name: string, value: string): FormEntry => ({ name, value });
-const file = (name: string, filename: string, bytes: number): FormEntry => ({ name, filename, headers: ['Content-Type: image/png'], value: makeImage(bytes) });
+const file = (name: string, filename: string, bytes: number): FormEntry => ({
+  name,
+  filename,
+  headers: ['Content-Type: image/png'],
+  value: makeImage(bytes),
+});
 
 /** Forms by their entries around the model. */
-const FORMS: readonly { readonly name: string; readonly before: readonly FormEntry[]; readonly after: readonly FormEntry[] }[] = [
+const FORMS: readonly {
+  readonly name: string;
+  readonly before: readonly FormEntry[];
+  readonly after: readonly FormEntry[];
+}[] = [
   { name: 'the model first', before: [], after: [text('prompt', 'a cat'), file('image[]', 'a.png', 900)] },
-  { name: 'the model last', before: [file('image', 'cat.png', 70_000), text('prompt', 'wörds — ünd ☃'), text('n', '2')], after: [] },
+  {
+    name: 'the model last',
+    before: [file('image', 'cat.png', 70_000), text('prompt', 'wörds — ünd ☃'), text('n', '2')],
+    after: [],
+  },
   {
     name: 'several images and a mask',
     before: [text('prompt', 'join them'), file('image[]', '1.png', 40_000), file('image[]', '2.png', 1)],
-    after: [file('image[]', '3 %22quoted%22.png', 250_000), file('mask', 'mask.png', 5_000), text('quality', 'high'), text('input_fidelity', 'low')],
+    after: [
+      file('image[]', '3 %22quoted%22.png', 250_000),
+      file('mask', 'mask.png', 5_000),
+      text('quality', 'high'),
+      text('input_fidelity', 'low'),
+    ],
   },
   {
     name: 'fields that look like the model',
@@ -95,11 +120,26 @@ const FORMS: readonly { readonly name: string; readonly before: readonly FormEnt
 ];
 
 function formReplay(index: number, { name, before, after }: (typeof FORMS)[number], reply: ImageReply): Replay {
-  const bodyOf = (model: string): Buffer => writeForm(BOUNDARY, [...before, text('model', model), ...after], { epilogue: '' });
-  return makeReplay(index, `form: ${name}, ${reply.name}`, '/v1/images/edits', bodyOf, `multipart/form-data; boundary=${BOUNDARY}`, reply);
+  const bodyOf = (model: string): Buffer =>
+    writeForm(BOUNDARY, [...before, text('model', model), ...after], { epilogue: '' });
+  return makeReplay(
+    index,
+    `form: ${name}, ${reply.name}`,
+    '/v1/images/edits',
+    bodyOf,
+    `multipart/form-data; boundary=${BOUNDARY}`,
+    reply,
+  );
 }
 
-function makeReplay(index: number, name: string, path: string, bodyOf: Replay['bodyOf'], contentType: string, reply: ImageReply): Replay {
+function makeReplay(
+  index: number,
+  name: string,
+  path: string,
+  bodyOf: Replay['bodyOf'],
+  contentType: string,
+  reply: ImageReply,
+): Replay {
   return {
     name,
     api: 'images',
@@ -121,15 +161,26 @@ function makeReplays(): Replay[] {
   const replies = [...loadReplies(), ...recorded.map(({ reply }) => reply)];
   const asJson = recorded.map((exchange, index) => {
     const hole = findModelHole(exchange.request.toString('utf8'));
-    return makeReplay(index, exchange.name, exchange.path, (model) => Buffer.from(fillModel(hole, model)), 'application/json', exchange.reply);
+    return makeReplay(
+      index,
+      exchange.name,
+      exchange.path,
+      (model) => Buffer.from(fillModel(hole, model)),
+      'application/json',
+      exchange.reply,
+    );
   });
-  const asForm = FORMS.flatMap((form, row) => replies.map((reply, column) => formReplay(100 + row * 20 + column, form, reply)));
+  const asForm = FORMS.flatMap((form, row) =>
+    replies.map((reply, column) => formReplay(100 + row * 20 + column, form, reply)),
+  );
   return [...asJson, ...asForm];
 }
 
 const replays = makeReplays();
 
-describe(`recorded images (TEST_SEED=${SEED})`, { skip: recorded.length === 0 ? 'no recordings beside the repository' : false }, () => {
+describe(`recorded images (TEST_SEED=${SEED})`, {
+  skip: recorded.length === 0 ? 'no recordings beside the repository' : false,
+}, () => {
   let installation: ReplayInstallation;
 
   before(async () => {
@@ -148,11 +199,18 @@ describe(`recorded images (TEST_SEED=${SEED})`, { skip: recorded.length === 0 ? 
 
   async function assertImageBill(replay: Replay, id: string): Promise<void> {
     const record = await settledGeneration(installation.tollgate.url, KEYS.acme, id);
-    const reply = JSON.parse(replay.reply.body.toString('utf8')) as { data?: unknown[]; usage?: { input_tokens?: number; output_tokens?: number } };
+    const reply = JSON.parse(replay.reply.body.toString('utf8')) as {
+      data?: unknown[];
+      usage?: { input_tokens?: number; output_tokens?: number };
+    };
     const images = replay.status === 200 ? (reply.data?.length ?? 0) : 0;
     // Held is the price of as many as were asked for; a provider that makes more is paid for by suspense.
     const asked = /name="n"\r\n\r\n2/.test(replay.bodyOf('m').toString('latin1')) ? 2 : 1;
-    assert.equal(record.totalCost ?? '0', decimalOfPico(PICO_PER_IMAGE * BigInt(Math.min(images, asked))), `${replay.name}: charge`);
+    assert.equal(
+      record.totalCost ?? '0',
+      decimalOfPico(PICO_PER_IMAGE * BigInt(Math.min(images, asked))),
+      `${replay.name}: charge`,
+    );
     if (replay.status !== 200) return;
     assert.equal(record.ratedCost, decimalOfPico(PICO_PER_IMAGE * BigInt(images)), `${replay.name}: rated cost`);
     if (reply.usage?.input_tokens === undefined) return;

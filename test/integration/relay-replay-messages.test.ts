@@ -1,5 +1,6 @@
-// Promise of DESIGN 3 for the Messages dialect: every recorded exchange and token count goes through a whole gateway in pieces down to one byte; only
-// `model` changes on the way in, nothing on the way back, and the bill is the recording's to the last digit.
+// Promise of DESIGN 3 for the Messages dialect: every recorded exchange and token count goes through a whole gateway in
+// pieces down to one byte; only `model` changes on the way in, nothing on the way back, and the bill is the recording's
+// to the last digit.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -32,7 +33,11 @@ describe(`recorded Messages exchanges (TEST_SEED=${SEED})`, { skip: SKIP_WITHOUT
     await inParallel(messages, async (replay) => {
       const { headers } = await assertRelayed(installation, replay, VERSION);
       assert.match(String(headers['request-id']), /^req_/, replay.name);
-      assert.equal(installation.received(replay.providerModel)[0]?.header('anthropic-version'), VERSION['anthropic-version'], replay.name);
+      assert.equal(
+        installation.received(replay.providerModel)[0]?.header('anthropic-version'),
+        VERSION['anthropic-version'],
+        replay.name,
+      );
       await assertBill(installation, replay, String(headers['x-service-execution-id']));
     });
     assert.deepEqual(installation.upstream.violations, []);

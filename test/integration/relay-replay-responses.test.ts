@@ -1,5 +1,6 @@
-// Promise of DESIGN 3 for the Responses dialect and its saved responses: every recorded exchange goes through a whole gateway in pieces down to one
-// byte; only `model` changes on the way in, nothing on the way back, and the bill is the recording's to the last digit.
+// Promise of DESIGN 3 for the Responses dialect and its saved responses: every recorded exchange goes through a whole
+// gateway in pieces down to one byte; only `model` changes on the way in, nothing on the way back, and the bill is the
+// recording's to the last digit.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -27,7 +28,8 @@ const later = loadRecordedExchanges('responses_sub');
 
 /** Endpoints that were recorded and are not served, each with the reason. What else was recorded is replayed. */
 const NOT_SERVED: Readonly<Record<string, string>> = {
-  'POST /v1/responses/input_tokens': 'spec 4 has no such endpoint: tokens are counted on /v1/messages/count_tokens alone',
+  'POST /v1/responses/input_tokens':
+    'spec 4 has no such endpoint: tokens are counted on /v1/messages/count_tokens alone',
 };
 const endpointOf = ({ method, path }: { method: string; path: string }): string => `${method} ${path}`;
 const excluded = later.filter((exchange) => endpointOf(exchange) in NOT_SERVED);
@@ -76,7 +78,10 @@ describe(`recorded Responses exchanges (TEST_SEED=${SEED})`, { skip: SKIP_WITHOU
       assert.equal(retrieval.method, 'GET', `${retrieval.name}: to be replayed, or not served for a reason`);
       const created = replays.find((replay) => retrieval.path.includes(`/${responseIdIn(replay)}`));
       assert.ok(created !== undefined, `${retrieval.name}: its creation was replayed`);
-      savedReplies.set(`GET ${retrieval.path}`, scriptReply(retrieval.responseBody, retrieval.status, retrieval.contentType, retrieval.stream, index));
+      savedReplies.set(
+        `GET ${retrieval.path}`,
+        scriptReply(retrieval.responseBody, retrieval.status, retrieval.contentType, retrieval.stream, index),
+      );
       const answer = await call('GET', retrieval.path, created.key);
       assert.equal(answer.status, retrieval.status, retrieval.name);
       assert.ok(answer.complete && answer.body.equals(retrieval.responseBody), `${retrieval.name}: response bytes`);
@@ -91,7 +96,11 @@ describe(`recorded Responses exchanges (TEST_SEED=${SEED})`, { skip: SKIP_WITHOU
       const callsBefore = installation.upstream.requests.length;
       for (const { name, method, path, requestBody } of recorded) {
         const headers = { authorization: `Bearer ${KEYS.acme}`, 'content-type': 'application/json' };
-        const answer = await httpCall(`${installation.tollgate.url}${path}`, { method, headers, body: requestBody ?? '{}' });
+        const answer = await httpCall(`${installation.tollgate.url}${path}`, {
+          method,
+          headers,
+          body: requestBody ?? '{}',
+        });
         assert.equal(answer.status, 404, name);
         const { error } = JSON.parse(answer.body.toString('utf8')) as { error: { code: string; message: string } };
         assert.equal(error.code, 'unknown_path');
@@ -102,7 +111,13 @@ describe(`recorded Responses exchanges (TEST_SEED=${SEED})`, { skip: SKIP_WITHOU
   }
 
   test('every operation on every kept response goes to the provider that keeps it, for its owner alone', async () => {
-    const kept = replays.filter((replay) => replay.key === KEYS.acme && replay.status === 200 && !isStoredNowhere(replay.bodyOf('m')) && responseIdIn(replay));
+    const kept = replays.filter(
+      (replay) =>
+        replay.key === KEYS.acme &&
+        replay.status === 200 &&
+        !isStoredNowhere(replay.bodyOf('m')) &&
+        responseIdIn(replay),
+    );
     const ids = [...new Set(kept.map((replay) => String(responseIdIn(replay))))];
     assert.ok(ids.length > 50, `${ids.length} responses were kept`);
     await inParallel([...ids.entries()], async ([index, id]) => {
@@ -116,10 +131,19 @@ describe(`recorded Responses exchanges (TEST_SEED=${SEED})`, { skip: SKIP_WITHOU
       }
       const foreign = await call('GET', `/v1/responses/${id}`, KEYS.other);
       assert.equal(foreign.status, 404);
-      assert.equal((JSON.parse(foreign.body.toString('utf8')) as { error: { code: string } }).error.code, 'response_not_found');
+      assert.equal(
+        (JSON.parse(foreign.body.toString('utf8')) as { error: { code: string } }).error.code,
+        'response_not_found',
+      );
     });
-    const operations = installation.upstream.requests.filter(({ method, body }) => method !== 'POST' || body.length === 0);
-    assert.equal(operations.length, retrievals.length + ids.length * OPERATIONS.length, 'nothing was asked for a stranger');
+    const operations = installation.upstream.requests.filter(
+      ({ method, body }) => method !== 'POST' || body.length === 0,
+    );
+    assert.equal(
+      operations.length,
+      retrievals.length + ids.length * OPERATIONS.length,
+      'nothing was asked for a stranger',
+    );
     for (const operation of operations) assert.equal(operation.header('authorization'), `Bearer ${PROVIDER_KEY}`);
     assert.deepEqual(installation.upstream.violations, []);
   });
@@ -134,7 +158,10 @@ const OPERATIONS = [
 ] as const;
 
 function continuesAnother(replay: Replay): boolean {
-  return typeof (JSON.parse(replay.bodyOf('m').toString('utf8')) as { previous_response_id?: unknown }).previous_response_id === 'string';
+  return (
+    typeof (JSON.parse(replay.bodyOf('m').toString('utf8')) as { previous_response_id?: unknown })
+      .previous_response_id === 'string'
+  );
 }
 
 function isStoredNowhere(body: Buffer): boolean {

@@ -1,19 +1,32 @@
-// Promise of DESIGN 3: only `model` changes. Every recorded chat exchange, and what coding agents sent, goes through a whole gateway, split at random down to one byte;
-// the provider must get the request and the client the response exactly, and the usage found must be the recording's.
+// Promise of DESIGN 3: only `model` changes. Every recorded chat exchange, and what coding agents sent, goes through a
+// whole gateway, split at random down to one byte; the provider must get the request and the client the response
+// exactly, and the usage found must be the recording's.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { type BodyWithHole, fillModel, findModelHole, oddBody } from '../support/body-splices.ts';
 import type { SplitPlan } from '../support/byte-splits.ts';
-import { type FakeUpstream, type ReceivedRequest, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
+import {
+  type FakeUpstream,
+  type ReceivedRequest,
+  type ScriptedReply,
+  startFakeUpstream,
+} from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { loadRecordedChatExchanges, type RecordedExchange } from '../support/recorded-exchanges.ts';
 import { agentExchanges } from '../support/replays.ts';
-import { decimalOfPico, expectedCostPico, KEYS, PROVIDER_KEY, type TestModel, testConfiguration } from '../support/test-configuration.ts';
+import {
+  decimalOfPico,
+  expectedCostPico,
+  KEYS,
+  PROVIDER_KEY,
+  type TestModel,
+  testConfiguration,
+} from '../support/test-configuration.ts';
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_120);
 const PARALLEL = 8;
@@ -82,8 +95,12 @@ describe('the relay', { skip: replays.length === 0 ? 'no recordings beside the r
   const byProviderModel = new Map(replays.map((replay) => [replay.providerModel, replay]));
 
   before(async () => {
-    upstream = await startFakeUpstream((request) => byProviderModel.get(modelOf(request))?.reply ?? { body: '{"choices":[]}' });
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: MODELS }) });
+    upstream = await startFakeUpstream(
+      (request) => byProviderModel.get(modelOf(request))?.reply ?? { body: '{"choices":[]}' },
+    );
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models: MODELS }),
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
 
@@ -115,24 +132,40 @@ describe('the relay', { skip: replays.length === 0 ? 'no recordings beside the r
       assert.equal(sha256(answer.body), sha256(replay.recorded.responseBody), `${where}: response bytes`);
       const got = upstream.requests.filter((request) => modelOf(request) === replay.providerModel);
       assert.equal(got.length, 1, `${where}: one call at the provider`);
-      assert.equal(got[0]?.body.toString('utf8'), fillModel(replay.request, replay.providerModel), `${where}: request bytes`);
+      assert.equal(
+        got[0]?.body.toString('utf8'),
+        fillModel(replay.request, replay.providerModel),
+        `${where}: request bytes`,
+      );
       await assertUsage(replay, String(answer.headers['x-service-execution-id']), key);
     });
     assert.deepEqual(upstream.violations, []);
   });
 
-  /** The service's own key is none of the client's business: it is told that nobody could serve, and not in the provider's words. */
+  /**
+   * The service's own key is none of the client's business: it is told that nobody could serve, and not in the
+   * provider's words.
+   */
   function assertKeyRefusalIsHidden(answer: HttpAnswer, replay: Replay, where: string): void {
     assert.equal(answer.status, 502, where);
-    assert.equal((JSON.parse(answer.body.toString('utf8')) as { error: { code: string } }).error.code, 'provider_unavailable', where);
-    assert.equal(upstream.requests.filter((request) => modelOf(request) === replay.providerModel).length, 1, `${where}: one call at the provider`);
+    assert.equal(
+      (JSON.parse(answer.body.toString('utf8')) as { error: { code: string } }).error.code,
+      'provider_unavailable',
+      where,
+    );
+    assert.equal(
+      upstream.requests.filter((request) => modelOf(request) === replay.providerModel).length,
+      1,
+      `${where}: one call at the provider`,
+    );
   }
 
   async function assertUsage(replay: Replay, id: string, key: string): Promise<void> {
     const { expectedUsage, status } = replay.recorded;
     const record = await settledGeneration(tollgate.url, key, id);
     if (expectedUsage === null) {
-      if (status >= 400) assert.equal(record.totalCost ?? '0', '0', `${replay.name}: a provider's refusal costs nothing`);
+      if (status >= 400)
+        assert.equal(record.totalCost ?? '0', '0', `${replay.name}: a provider's refusal costs nothing`);
       return;
     }
     assert.equal(record.tokensPrompt, show(expectedUsage.inputTokens), `${replay.name}: input tokens`);
@@ -141,9 +174,16 @@ describe('the relay', { skip: replays.length === 0 ? 'no recordings beside the r
     const cachedTokens = partOf(expectedUsage.cachedTokens, inputTokens);
     const counts = { input: inputTokens ?? 0, cached: cachedTokens ?? 0, output: outputTokens ?? 0 };
     assert.equal(record.ratedCost, decimalOfPico(expectedCostPico(counts)), `${replay.name}: rated cost`);
-    const [row] = await ledger.query('SELECT cached_input_tokens::text AS cached, reasoning_tokens::text AS reasoning FROM generations WHERE id = $1', [id]);
+    const [row] = await ledger.query(
+      'SELECT cached_input_tokens::text AS cached, reasoning_tokens::text AS reasoning FROM generations WHERE id = $1',
+      [id],
+    );
     assert.equal(row?.cached, show(cachedTokens), `${replay.name}: cached tokens`);
-    assert.equal(row?.reasoning, show(partOf(expectedUsage.reasoningTokens, outputTokens)), `${replay.name}: reasoning tokens`);
+    assert.equal(
+      row?.reasoning,
+      show(partOf(expectedUsage.reasoningTokens, outputTokens)),
+      `${replay.name}: reasoning tokens`,
+    );
   }
 
   test('changes nothing but the value of model', async () => {
@@ -154,7 +194,10 @@ describe('the relay', { skip: replays.length === 0 ? 'no recordings beside the r
       [fillModel(hole, 'odd/much-longer-than-what-the-provider-calls-it'), fillModel(hole, 'b')],
       [fillModel(hole, 'o'), fillModel(hole, 'a-provider-name-that-is-very-much-longer-than-the-public-one')],
       // The key and the value may be spelt with escapes; the key keeps its spelling.
-      [`{"\\u006dodel":"\\u006f","messages":[]}`, `{"\\u006dodel":"a-provider-name-that-is-very-much-longer-than-the-public-one","messages":[]}`],
+      [
+        `{"\\u006dodel":"\\u006f","messages":[]}`,
+        `{"\\u006dodel":"a-provider-name-that-is-very-much-longer-than-the-public-one","messages":[]}`,
+      ],
       [`{"messages":[],"model":"odd\\/plain"}`, `{"messages":[],"model":"a"}`],
     ];
     for (const [sent, expected] of cases) {
@@ -189,7 +232,15 @@ describe('the relay', { skip: replays.length === 0 ? 'no recordings beside the r
     assert.equal(fields.get('content-type'), 'application/json');
     assert.equal(fields.get('user-agent'), 'test-client/1.0');
     assert.equal(fields.get('openai-beta'), 'assistants=v2');
-    const forbidden = ['cookie', 'x-client-request-id', 'x-service-tag', 'x-service-anything', 'proxy-authorization', 'te', 'x-nominated'];
+    const forbidden = [
+      'cookie',
+      'x-client-request-id',
+      'x-service-tag',
+      'x-service-anything',
+      'proxy-authorization',
+      'te',
+      'x-nominated',
+    ];
     for (const name of forbidden) assert.equal(fields.get(name), undefined, name);
     assert.ok(!JSON.stringify([...fields]).includes(KEYS.acme), 'the client key stays here');
     assert.ok(!JSON.stringify(answer.headers).includes(PROVIDER_KEY), 'the provider key stays here');
@@ -205,7 +256,11 @@ function modelOf(request: ReceivedRequest): string {
 function asksForWhatHasNoPrice(body: string): boolean {
   const request = JSON.parse(body) as Readonly<Record<string, unknown>>;
   const tools = Array.isArray(request.tools) ? (request.tools as readonly { readonly type?: unknown }[]) : [];
-  return 'web_search_options' in request || 'plugins' in request || tools.some(({ type }) => type !== 'function' && type !== 'custom');
+  return (
+    'web_search_options' in request ||
+    'plugins' in request ||
+    tools.some(({ type }) => type !== 'function' && type !== 'custom')
+  );
 }
 
 function sha256(bytes: Buffer): string {
@@ -213,8 +268,8 @@ function sha256(bytes: Buffer): string {
 }
 
 /**
- * Some providers count cached input (Grok's hidden prompt) or reasoning (xAI) beside the total and not inside it: then it is not a part of it,
- * and what is not known to be cached costs the full price.
+ * Some providers count cached input (Grok's hidden prompt) or reasoning (xAI) beside the total and not inside it: then
+ * it is not a part of it, and what is not known to be cached costs the full price.
  */
 function partOf(part: number | null, whole: number | null): number | null {
   return part !== null && whole !== null && part > whole ? null : part;
@@ -236,5 +291,8 @@ async function inParallel<T>(items: readonly T[], run: (item: T) => Promise<void
   const [first] = failures;
   if (first === undefined) return;
   // All of them by name, the first one in full.
-  throw new Error(`${failures.length} failed:\n${failures.map((failure) => String(failure).split('\n', 1)[0]).join('\n')}`, { cause: first });
+  throw new Error(
+    `${failures.length} failed:\n${failures.map((failure) => String(failure).split('\n', 1)[0]).join('\n')}`,
+    { cause: first },
+  );
 }

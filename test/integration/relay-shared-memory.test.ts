@@ -1,5 +1,6 @@
-// Replies lie in memory that many of them use one after the other and at once: every client gets the bytes of its own reply, exactly, whoever else is slow,
-// leaves in the middle or is served meanwhile, and in whatever pieces the replies come.
+// Replies lie in memory that many of them use one after the other and at once: every client gets the bytes of its own
+// reply, exactly, whoever else is slow, leaves in the middle or is served meanwhile, and in whatever pieces the replies
+// come.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -39,16 +40,27 @@ function plan(index: number): Planned {
   const client = oneOf<Client>(['prompt', 'prompt', 'prompt', 'slow', 'leaves']);
   const isStream = below(2) === 0;
   // Beyond what the sockets' own buffers take, for a client that does not read.
-  const bytes = client === 'slow' && below(2) === 0 ? 4_000_000 : oneOf([1, 300, 3_000, 8_000, 9_000, 40_000, 250_000, 300_000, 600_000]);
+  const bytes =
+    client === 'slow' && below(2) === 0
+      ? 4_000_000
+      : oneOf([1, 300, 3_000, 8_000, 9_000, 40_000, 250_000, 300_000, 600_000]);
   const content = contentOf(index, bytes);
   const usage = '"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}';
-  const events = (content.match(/.{1,1700}/g) ?? []).map((part) => `data: {"choices":[{"index":0,"delta":{"content":"${part}"}}]}\n\n`).join('');
-  const text = isStream ? `${events}data: {"choices":[],${usage}}\n\ndata: [DONE]\n\n` : `{"choices":[{"message":{"content":"${content}"}}],${usage}}`;
+  const events = (content.match(/.{1,1700}/g) ?? [])
+    .map((part) => `data: {"choices":[{"index":0,"delta":{"content":"${part}"}}]}\n\n`)
+    .join('');
+  const text = isStream
+    ? `${events}data: {"choices":[],${usage}}\n\ndata: [DONE]\n\n`
+    : `{"choices":[{"message":{"content":"${content}"}}],${usage}}`;
   const reply: ScriptedReply = {
     headers: [['content-type', isStream ? 'text/event-stream' : 'application/json']],
     body: text,
     framing: isStream ? 'chunked' : oneOf(['length', 'chunked', 'close']),
-    split: { kind: 'random', seed: SEED + index, bytesMax: Math.max(oneOf([500, 5_000, 9_000, 70_000]), text.length / 400) },
+    split: {
+      kind: 'random',
+      seed: SEED + index,
+      bytesMax: Math.max(oneOf([500, 5_000, 9_000, 70_000]), text.length / 400),
+    },
     delayMs: below(5),
   };
   return { client, isStream, body: Buffer.from(text), reply };
@@ -60,7 +72,9 @@ describe('replies that lie in the same memory', () => {
   let tollgate: Tollgate;
 
   before(async () => {
-    upstream = await startFakeUpstream((request) => (planned[Number(JSON.parse(String(request.body)).user)] as Planned).reply);
+    upstream = await startFakeUpstream(
+      (request) => (planned[Number(JSON.parse(String(request.body)).user)] as Planned).reply,
+    );
     const models = [{ id: 'm', providerModel: 'provided', outputCap: 1_000 }];
     tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models }) });
   });
@@ -78,8 +92,13 @@ describe('replies that lie in the same memory', () => {
         const { client, isStream, body } = planned[index] as Planned;
         const got = await receive(index, client, isStream);
         served[client] += 1;
-        if (client === 'leaves') assert.ok(body.subarray(0, got.length).equals(got), `${index}: what came before it left is its own`);
-        else assert.ok(got.equals(body), `${index}, ${client}: ${got.length} of ${body.length} bytes, other from ${firstDifference(got, body)} on`);
+        if (client === 'leaves')
+          assert.ok(body.subarray(0, got.length).equals(got), `${index}: what came before it left is its own`);
+        else
+          assert.ok(
+            got.equals(body),
+            `${index}, ${client}: ${got.length} of ${body.length} bytes, other from ${firstDifference(got, body)} on`,
+          );
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, serve));
@@ -94,8 +113,18 @@ describe('replies that lie in the same memory', () => {
 
   function receive(index: number, client: Client, stream: boolean): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'Hello.' }], max_tokens: 10, stream, user: String(index) });
-      const headers = { authorization: `Bearer ${KEYS.acme}`, 'content-type': 'application/json', 'content-length': String(body.length) };
+      const body = JSON.stringify({
+        model: 'm',
+        messages: [{ role: 'user', content: 'Hello.' }],
+        max_tokens: 10,
+        stream,
+        user: String(index),
+      });
+      const headers = {
+        authorization: `Bearer ${KEYS.acme}`,
+        'content-type': 'application/json',
+        'content-length': String(body.length),
+      };
       const request = httpRequest(`${tollgate.url}/v1/chat/completions`, { method: 'POST', headers, agent: false });
       request.on('error', reject);
       request.on('response', (response) => {

@@ -1,5 +1,6 @@
-// A disk that takes no more of the spool while replies are under way (DESIGN 3, 4): what cannot be recorded is never shown as complete, nothing more is
-// admitted or sent, the process lives on, and the money that it cannot account for stays held until the epoch is closed.
+// A disk that takes no more of the spool while replies are under way (DESIGN 3, 4): what cannot be recorded is never
+// shown as complete, nothing more is admitted or sent, the process lives on, and the money that it cannot account for
+// stays held until the epoch is closed.
 
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -95,9 +96,17 @@ describe('a disk that takes no more of the spool', () => {
     tollgate = await startTollgate({
       configurationYaml: testConfiguration({
         upstreamUrl: `http://127.0.0.1:${provider.port}`,
-        models: CASES.map((_, index) => ({ id: `sim/case-${index}`, providerModel: `case-${index}`, outputCap: 4_096, apis: TEXT_APIS })),
+        models: CASES.map((_, index) => ({
+          id: `sim/case-${index}`,
+          providerModel: `case-${index}`,
+          outputCap: 4_096,
+          apis: TEXT_APIS,
+        })),
       }),
-      env: { FULL_DISK_FLAG: flag, NODE_OPTIONS: `--disable-warning=ExperimentalWarning --import=${fileURLToPath(PRELOAD)}` },
+      env: {
+        FULL_DISK_FLAG: flag,
+        NODE_OPTIONS: `--disable-warning=ExperimentalWarning --import=${fileURLToPath(PRELOAD)}`,
+      },
     });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
@@ -133,7 +142,11 @@ describe('a disk that takes no more of the spool', () => {
 
       const { tollgate_lease_held_usd: held, tollgate_lease_free_usd: free, ...underWay } = await settledGauges();
       assert.deepEqual(underWay, { tollgate_inflight: 0, tollgate_relays_open: 0, tollgate_upstream_open: 0 });
-      assert.deepEqual([held, free], [before.tollgate_lease_held_usd, before.tollgate_lease_free_usd], 'nothing of it became free again');
+      assert.deepEqual(
+        [held, free],
+        [before.tollgate_lease_held_usd, before.tollgate_lease_free_usd],
+        'nothing of it became free again',
+      );
       assert.deepEqual(tollgate.gatewayPids(), [pid], 'the process lives');
       assert.doesNotMatch(tollgate.output(), /uncaught|unhandled/i);
 
@@ -171,7 +184,11 @@ describe('a disk that takes no more of the spool', () => {
     const ids = pending.map(({ id }) => id);
     await waitFor(
       'the charges',
-      () => ledger.query(`SELECT count(*)::int AS count FROM generations WHERE id = ANY($1) AND billing_status = 'final' AND charge > 0`, [ids]),
+      () =>
+        ledger.query(
+          `SELECT count(*)::int AS count FROM generations WHERE id = ANY($1) AND billing_status = 'final' AND charge > 0`,
+          [ids],
+        ),
       (rows) => rows[0]?.count === ids.length,
     );
     assert.deepEqual(tollgate.gatewayPids(), pids);
@@ -189,7 +206,11 @@ describe('a disk that takes no more of the spool', () => {
     assert.ok((await complete(0)).complete);
     const rows = await waitFor(
       'the end of what was cut',
-      () => ledger.query('SELECT billing_status, error_code, charge::text AS charge FROM generations WHERE id = $1 AND outcome IS NOT NULL', [id]),
+      () =>
+        ledger.query(
+          'SELECT billing_status, error_code, charge::text AS charge FROM generations WHERE id = $1 AND outcome IS NOT NULL',
+          [id],
+        ),
       (found) => found.length === 1,
     );
     assert.deepEqual(rows, [{ billing_status: 'cancelled', error_code: 'record_lost', charge: '0' }]);
@@ -241,17 +262,23 @@ describe('a disk that takes no more of the spool', () => {
   async function begin(index: number): Promise<Pending> {
     const one = CASES[index] as Case;
     const { id, ended } = await new Promise<Pick<Pending, 'id' | 'ended'>>((resolve, reject) => {
-      const request = httpRequest(`${tollgate.url}${one.path}`, { method: 'POST', headers: HEADERS, agent: false }, (response) => {
-        let body = '';
-        response.setEncoding('utf8');
-        response.on('data', (text: string) => {
-          body += text;
-        });
-        const done = Promise.withResolvers<{ complete: boolean; body: string }>();
-        response.on('close', () => done.resolve({ complete: response.complete, body }));
-        response.on('error', () => undefined);
-        response.once('data', () => resolve({ id: String(response.headers['x-service-execution-id']), ended: done.promise }));
-      });
+      const request = httpRequest(
+        `${tollgate.url}${one.path}`,
+        { method: 'POST', headers: HEADERS, agent: false },
+        (response) => {
+          let body = '';
+          response.setEncoding('utf8');
+          response.on('data', (text: string) => {
+            body += text;
+          });
+          const done = Promise.withResolvers<{ complete: boolean; body: string }>();
+          response.on('close', () => done.resolve({ complete: response.complete, body }));
+          response.on('error', () => undefined);
+          response.once('data', () =>
+            resolve({ id: String(response.headers['x-service-execution-id']), ended: done.promise }),
+          );
+        },
+      );
       request.on('error', reject);
       request.end(bodyOf(index));
     });
@@ -293,16 +320,26 @@ describe('a disk that takes no more of the spool', () => {
     );
   }
 
-  /** The closed epoch's executions have an end, none of them twice, and what it held is the wallet's again but for what they cost. */
+  /**
+   * The closed epoch's executions have an end, none of them twice, and what it held is the wallet's again but for what
+   * they cost.
+   */
   async function assertAccounted(pid: number, ids: readonly string[]): Promise<void> {
     await waitFor(
       'the executions to be resolved',
-      () => ledger.query('SELECT count(*)::int AS count FROM generations WHERE id = ANY($1) AND outcome IS NOT NULL', [ids]),
+      () =>
+        ledger.query('SELECT count(*)::int AS count FROM generations WHERE id = ANY($1) AND outcome IS NOT NULL', [
+          ids,
+        ]),
       (rows) => rows[0]?.count === ids.length,
     );
     await waitFor(
       'the lease to be returned',
-      () => ledger.query('SELECT coalesce(sum(outstanding), 0)::text AS left FROM leases JOIN process_epochs USING (epoch) WHERE pid = $1', [pid]),
+      () =>
+        ledger.query(
+          'SELECT coalesce(sum(outstanding), 0)::text AS left FROM leases JOIN process_epochs USING (epoch) WHERE pid = $1',
+          [pid],
+        ),
       (rows) => rows[0]?.left === '0',
     );
     // In one statement: the successor's own request is posted meanwhile.
@@ -321,7 +358,9 @@ describe('a disk that takes no more of the spool', () => {
     const one = CASES[index] as Case;
     atProvider.set(index, provider.sockets.indexOf(socket));
     const length = `content-length: ${one.first.length + one.rest.length}`;
-    const head = one.stream ? ['content-type: text/event-stream', 'transfer-encoding: chunked'] : ['content-type: application/json', length];
+    const head = one.stream
+      ? ['content-type: text/event-stream', 'transfer-encoding: chunked']
+      : ['content-type: application/json', length];
     socket.write(`HTTP/1.1 200 OK\r\n${head.join('\r\n')}\r\n\r\n${framed(one, one.first, false)}`);
   }
 });

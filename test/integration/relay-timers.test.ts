@@ -1,5 +1,6 @@
-// Providers and clients that stop in the middle, on the three text dialects: each call ends by a timer of its own, with the dialect's error while nothing was
-// sent and with a cut connection afterwards, and leaves nothing behind: no exchange, no call, no hold, no socket.
+// Providers and clients that stop in the middle, on the three text dialects: each call ends by a timer of its own, with
+// the dialect's error while nothing was sent and with a cut connection afterwards, and leaves nothing behind: no
+// exchange, no call, no hold, no socket.
 
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
@@ -14,7 +15,10 @@ import { KEYS, OPENING_CREDIT_PICO } from '../support/test-configuration.ts';
 import { startUnansweringAddress, type UnansweringAddress } from '../support/unanswering-address.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 
-/** Providers by the one timer that is short; all are the same simulated one, but for one that does not take a connection. */
+/**
+ * Providers by the one timer that is short; all are the same simulated one, but for one that does not take a
+ * connection.
+ */
 const TIMEOUTS: Readonly<Record<string, NonNullable<TestProvider['timeouts']>>> = {
   patient: {},
   'short-connect': { connect_ms: 500 },
@@ -33,7 +37,8 @@ interface Route {
 const ROUTES: readonly Route[] = [
   {
     path: '/v1/chat/completions',
-    bodyOf: (model, content, stream) => JSON.stringify({ model, messages: [{ role: 'user', content }], max_tokens: 2_000, stream }),
+    bodyOf: (model, content, stream) =>
+      JSON.stringify({ model, messages: [{ role: 'user', content }], max_tokens: 2_000, stream }),
     assertError: assertOpenaiError,
   },
   {
@@ -43,7 +48,8 @@ const ROUTES: readonly Route[] = [
   },
   {
     path: '/v1/messages',
-    bodyOf: (model, content, stream) => JSON.stringify({ model, messages: [{ role: 'user', content }], max_tokens: 2_000, stream }),
+    bodyOf: (model, content, stream) =>
+      JSON.stringify({ model, messages: [{ role: 'user', content }], max_tokens: 2_000, stream }),
     assertError: (body) => {
       const { type, error } = body as { type: string; error: { type: string; message: string } };
       assert.deepEqual([type, error.type], ['error', 'api_error']);
@@ -67,10 +73,19 @@ describe('a call that would not end', () => {
   before(async () => {
     provider = await startSimulatedProvider();
     nowhere = await startUnansweringAddress();
-    const providers = Object.entries(TIMEOUTS).map(([id, timeouts]) => ({ id, url: 'connect_ms' in timeouts ? nowhere.url : provider.url, timeouts }));
-    const models = providers.map(({ id }) => ({ id: `sim/${id}`, offers: [{ provider: id, model: `sim-${id}` }] }));
-    const offers = ['short-connect', 'patient'].map((id) => ({ provider: id, model: `sim-${id}` }));
-    tollgate = await startTollgate({ configurationYaml: providersConfiguration(providers, [...models, { id: 'sim/passed-over', offers }]) });
+    const providers = Object.entries(TIMEOUTS).map(([id, timeouts]) => ({
+      id,
+      url: 'connect_ms' in timeouts ? nowhere.url : provider.url,
+      timeouts,
+    }));
+    const models = providers.map(({ id }) => ({
+      id: `sim/${id}`,
+      deployments: [{ provider: id, model: `sim-${id}` }],
+    }));
+    const deployments = ['short-connect', 'patient'].map((id) => ({ provider: id, model: `sim-${id}` }));
+    tollgate = await startTollgate({
+      configurationYaml: providersConfiguration(providers, [...models, { id: 'sim/passed-over', deployments }]),
+    });
     ledger = openLedgerView(tollgate.postgresUrl);
     port = Number(new URL(tollgate.url).port);
     assert.deepEqual(Object.values(await readGauges(tollgate)), [0, 0, 0, 0], 'every gauge is there');
@@ -86,7 +101,10 @@ describe('a call that would not end', () => {
   afterEach(() => waitForQuiet(tollgate));
 
   const ask = (route: Route, timer: string, directives: string, stream: boolean): Promise<HttpAnswer> =>
-    httpCall(`${tollgate.url}${route.path}`, { headers: HEADERS, body: route.bodyOf(`sim/${timer}`, `Hello. [[sim: ${directives}]]`, stream) });
+    httpCall(`${tollgate.url}${route.path}`, {
+      headers: HEADERS,
+      body: route.bodyOf(`sim/${timer}`, `Hello. [[sim: ${directives}]]`, stream),
+    });
   const onEveryRoute = async (run: (route: Route, stream: boolean) => Promise<void>): Promise<void> => {
     await Promise.all(ROUTES.flatMap((route) => [true, false].map((stream) => run(route, stream))));
   };
@@ -111,12 +129,14 @@ describe('a call that would not end', () => {
       assert.equal(await outcomeOf(answer), 'connect_failed');
     }));
 
-  test('no connection, and another offer: that one serves', () =>
+  test('no connection, and another deployment: that one serves', () =>
     onEveryRoute(async (route, stream) => {
       const answer = await ask(route, 'passed-over', 'tokens=2', stream);
       assert.ok(answer.status === 200 && answer.complete, answer.body.toString('utf8'));
       assert.match(await outcomeOf(answer), /^completed/);
-      const [row] = await ledger.query('SELECT provider FROM generations WHERE id = $1', [String(answer.headers['x-service-execution-id'])]);
+      const [row] = await ledger.query('SELECT provider FROM generations WHERE id = $1', [
+        String(answer.headers['x-service-execution-id']),
+      ]);
       assert.equal(row?.provider, 'patient');
     }));
 
@@ -159,9 +179,15 @@ describe('a call that would not end', () => {
         // A whole answer waits for all its tokens before its first byte.
         if (!stream && timer === 'short-total') return;
         const answer = await ask(route, timer, directives, stream).catch(() => null);
-        assert.ok(answer === null || (answer.status === 200 && !answer.complete), `${route.path}: ${answer?.body.toString('utf8').slice(-200)}`);
+        assert.ok(
+          answer === null || (answer.status === 200 && !answer.complete),
+          `${route.path}: ${answer?.body.toString('utf8').slice(-200)}`,
+        );
         if (answer === null) return;
-        assert.ok(!/\[DONE\]|response\.completed|message_stop/.test(answer.body.toString('utf8')), 'no event of the end');
+        assert.ok(
+          !/\[DONE\]|response\.completed|message_stop/.test(answer.body.toString('utf8')),
+          'no event of the end',
+        );
         assert.match(await outcomeOf(answer), /^(cut_mid_stream|usage_then_cut)$/);
       }));
   }
@@ -169,9 +195,15 @@ describe('a call that would not end', () => {
   test('a line of a megabyte and bytes that are not UTF-8 pass as they are', () =>
     onEveryRoute(async (route, stream) => {
       const large = await ask(route, 'patient', 'tokens=2 bytes=1000000', stream);
-      assert.ok(large.status === 200 && large.complete && large.body.length > 1_000_000, `${route.path}: ${large.body.length}`);
+      assert.ok(
+        large.status === 200 && large.complete && large.body.length > 1_000_000,
+        `${route.path}: ${large.body.length}`,
+      );
       const broken = await ask(route, 'patient', 'tokens=2 invalid_utf8', stream);
-      assert.ok(broken.status === 200 && broken.complete && broken.body.includes(Buffer.from([0xff, 0xc3, 0x28])), route.path);
+      assert.ok(
+        broken.status === 200 && broken.complete && broken.body.includes(Buffer.from([0xff, 0xc3, 0x28])),
+        route.path,
+      );
     }));
 
   test('a client that leaves: the provider is left within a second, before the first byte and in mid-stream', async () => {
@@ -188,28 +220,38 @@ describe('a call that would not end', () => {
         socket.destroy();
         const end = await provider.lastEnd();
         assert.equal(end.completed, false);
-        assert.ok(Date.parse(end.at) - leftAtMs < 1_000, `${route.path}: left ${Date.parse(end.at) - leftAtMs} ms later`);
+        assert.ok(
+          Date.parse(end.at) - leftAtMs < 1_000,
+          `${route.path}: left ${Date.parse(end.at) - leftAtMs} ms later`,
+        );
       }
     }
   });
 
   test('100 slow readers get everything', async () => {
     const content = 'tokens=3 bytes=400000';
-    const whole = await Promise.all(ROUTES.map(async (route) => (await ask(route, 'patient', content, true)).body.length));
+    const whole = await Promise.all(
+      ROUTES.map(async (route) => (await ask(route, 'patient', content, true)).body.length),
+    );
     await Promise.all(
       Array.from({ length: 100 }, async (_, index) => {
         const route = ROUTES[index % ROUTES.length] as Route;
         const socket = await open(requestOf(route, 'patient', content));
         const received = await readSlowly(socket);
         assert.ok(received.endsWith('0\r\n\r\n'), `${route.path}: the last chunk came`);
-        assert.ok(received.length > (whole[index % ROUTES.length] ?? 0), `${route.path}: ${received.length} of ${whole.join()}`);
+        assert.ok(
+          received.length > (whole[index % ROUTES.length] ?? 0),
+          `${route.path}: ${received.length} of ${whole.join()}`,
+        );
       }),
     );
   });
 
   test('clients that take nothing are cut off, and their providers with them', async () => {
     for (const timer of ['short-idle', 'short-total']) {
-      const sockets = await Promise.all(ROUTES.map((route) => open(requestOf(route, timer, 'tokens=3 bytes=14000000'))));
+      const sockets = await Promise.all(
+        ROUTES.map((route) => open(requestOf(route, timer, 'tokens=3 bytes=14000000'))),
+      );
       for (const socket of sockets) socket.pause();
       await waitFor(
         'the calls to be under way',
@@ -233,7 +275,10 @@ describe('a call that would not end', () => {
     assert.ok((connectionsAt(Number(new URL(provider.url).port)) ?? 0) <= 110);
     const [row] = await waitFor(
       'every execution to be posted',
-      () => ledger.query(`SELECT count(*) FILTER (WHERE outcome IS NULL)::int AS open, coalesce(sum(charge), 0)::text AS charged FROM generations`),
+      () =>
+        ledger.query(
+          `SELECT count(*) FILTER (WHERE outcome IS NULL)::int AS open, coalesce(sum(charge), 0)::text AS charged FROM generations`,
+        ),
       (rows) => rows[0]?.open === 0,
     );
     await waitFor(
@@ -246,7 +291,11 @@ describe('a call that would not end', () => {
 
   function requestOf(route: Route, timer: string, directives: string): string {
     const body = route.bodyOf(`sim/${timer}`, `Hello. [[sim: ${directives}]]`, true);
-    const lines = [`POST ${route.path} HTTP/1.1`, 'Host: gateway', ...Object.entries(HEADERS).map(([name, value]) => `${name}: ${value}`)];
+    const lines = [
+      `POST ${route.path} HTTP/1.1`,
+      'Host: gateway',
+      ...Object.entries(HEADERS).map(([name, value]) => `${name}: ${value}`),
+    ];
     return `${[...lines, `content-length: ${Buffer.byteLength(body)}`].join('\r\n')}\r\n\r\n${body}`;
   }
 
@@ -262,7 +311,11 @@ describe('a call that would not end', () => {
   }
 });
 
-const HEADERS = { authorization: `Bearer ${KEYS.acme}`, 'content-type': 'application/json', 'anthropic-version': '2023-06-01' };
+const HEADERS = {
+  authorization: `Bearer ${KEYS.acme}`,
+  'content-type': 'application/json',
+  'anthropic-version': '2023-06-01',
+};
 
 /** Takes a little at a time, until the last chunk or the end of the connection. */
 async function readSlowly(socket: Socket): Promise<string> {
@@ -277,7 +330,8 @@ async function readSlowly(socket: Socket): Promise<string> {
   socket.on('readable', () => undefined);
   while (!ended && !received.endsWith('0\r\n\r\n')) {
     await pause(20);
-    for (let piece = socket.read() as string | null; piece !== null; piece = socket.read() as string | null) received += piece;
+    for (let piece = socket.read() as string | null; piece !== null; piece = socket.read() as string | null)
+      received += piece;
   }
   socket.destroy();
   return received;

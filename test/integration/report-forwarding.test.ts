@@ -1,4 +1,5 @@
-// Reports between a gateway and jobs: who is away, what cannot be minted, what is cut, what is slow, how many at once. ClickHouse is a script.
+// Reports between a gateway and jobs: who is away, what cannot be minted, what is cut, what is slow, how many at once.
+// ClickHouse is a script.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -10,7 +11,13 @@ import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.t
 import { NOBODY, PLATFORM } from '../support/billing-front.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
-import { DELEGATION_KEY, type Json, type ReportsFront, type ReportsFrontOptions, startReportsFront } from '../support/reports-front.ts';
+import {
+  DELEGATION_KEY,
+  type Json,
+  type ReportsFront,
+  type ReportsFrontOptions,
+  startReportsFront,
+} from '../support/reports-front.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const PRINCIPALS = {
@@ -41,7 +48,9 @@ async function startJobs(
 
 /** A ClickHouse whose every query is answered by `answer`, or throws what it throws. */
 function scripted(answer: (query: string) => unknown[] | Promise<unknown[]>): ClickHouseClient {
-  return { query: async ({ query }: { query: string }) => ({ json: async () => answer(query) }) } as unknown as ClickHouseClient;
+  return {
+    query: async ({ query }: { query: string }) => ({ json: async () => answer(query) }),
+  } as unknown as ClickHouseClient;
 }
 
 function assertUnavailable(answer: Awaited<ReturnType<ReportsFront['get']>>): void {
@@ -89,7 +98,9 @@ describe('while something is away', () => {
   });
 
   test('a statement that is wrong is a fault of ours: 500', async (context) => {
-    const front = await startFront(context, { clickhouse: () => scripted(() => Promise.reject(Object.assign(new Error('unknown column'), { code: '47' }))) });
+    const front = await startFront(context, {
+      clickhouse: () => scripted(() => Promise.reject(Object.assign(new Error('unknown column'), { code: '47' }))),
+    });
     const answer = await front.get('ann', '/v1/usage/me');
     assert.equal(answer.status, 500);
     assert.doesNotMatch(answer.body.toString(), /column/);
@@ -101,7 +112,10 @@ describe('the delegation token', () => {
 
   test('that cannot be minted, or that jobs does not take, is 502 in the gateway envelope', async (context) => {
     for (const delegationKey of [null, Buffer.from('of another installation, 32 bytes')]) {
-      const front = await startFront(context, { delegationKey, clickhouse: () => scripted(() => assert.fail('nothing may be read')) });
+      const front = await startFront(context, {
+        delegationKey,
+        clickhouse: () => scripted(() => assert.fail('nothing may be read')),
+      });
       const answer = await front.get('ann', '/v1/usage/me');
       assert.deepEqual([answer.status, answer.body.toString()], [502, unavailable]);
       await waitFor(
@@ -123,7 +137,8 @@ describe('the delegation token', () => {
     await spy.get('ann', '/v1/usage/me?model=a');
     const jobs = `http://127.0.0.1:${front.jobsPort}`;
     const delegation = { report: 'usage', audience: 'platform', scope: { organizationId: null } } as const;
-    const past = mintDelegationToken(DELEGATION_KEY, delegation, { method: 'GET', target: '/v1/admin/usage' }, 1_000) ?? '';
+    const past =
+      mintDelegationToken(DELEGATION_KEY, delegation, { method: 'GET', target: '/v1/admin/usage' }, 1_000) ?? '';
     for (const [path, authorization] of [
       ['/v1/usage/me?model=b', seen],
       ['/v1/admin/usage', seen],
@@ -145,7 +160,11 @@ describe('the delegation token', () => {
       response.end('{}');
     });
     const front = await startFront(context, { address: jobs });
-    await front.get('ann', '/v1/usage/me?model=%C3%A9&x="', { cookie: 'a=b', 'x-api-key': 'secret', 'x-forwarded-for': '1.2.3.4' });
+    await front.get('ann', '/v1/usage/me?model=%C3%A9&x="', {
+      cookie: 'a=b',
+      'x-api-key': 'secret',
+      'x-forwarded-for': '1.2.3.4',
+    });
     assert.deepEqual(
       headers.map((of) => Object.keys(of).toSorted()),
       [['accept', 'authorization', 'connection', 'host']],
@@ -179,7 +198,11 @@ describe('an answer on its way', () => {
       if (statements > 6) throw new Error('socket hang up');
       const startMs = Date.now() - 10_000 * statements;
       if (!query.includes('AS organization')) return [{ created_ms: startMs, tags: [] }];
-      return Array.from({ length: 5_001 }, (_, index) => ({ entry_id: randomUUID(), organization: randomUUID(), admitted_ms: startMs - index }));
+      return Array.from({ length: 5_001 }, (_, index) => ({
+        entry_id: randomUUID(),
+        organization: randomUUID(),
+        admitted_ms: startMs - index,
+      }));
     });
     const front = await startFront(context, { clickhouse: () => client });
     const answer = await front.get('ann', '/v1/usage/me/requests?format=csv');
@@ -203,7 +226,11 @@ describe('an answer on its way', () => {
     });
     const front = await startFront(context, { address: jobs });
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      request(`${front.url}/v1/usage/me/requests?format=csv`, { headers: { authorization: 'Bearer ann' }, agent: false }, resolve)
+      request(
+        `${front.url}/v1/usage/me/requests?format=csv`,
+        { headers: { authorization: 'Bearer ann' }, agent: false },
+        resolve,
+      )
         .once('error', reject)
         .end();
     });
@@ -233,7 +260,10 @@ describe('an answer on its way', () => {
     });
     const front = await startFront(context, { address: jobs });
     for (const expected of [1, 2]) {
-      const call = request(`${front.url}/v1/usage/me/requests?format=csv`, { headers: { authorization: 'Bearer ann' }, agent: false });
+      const call = request(`${front.url}/v1/usage/me/requests?format=csv`, {
+        headers: { authorization: 'Bearer ann' },
+        agent: false,
+      });
       call.on('error', () => undefined);
       call.end();
       await waitFor(
@@ -368,7 +398,11 @@ describe('how many at once', () => {
       running -= 1;
       return [];
     });
-    const front = await startFront(context, { clickhouse: () => client, atOnce: 2, limits: { openMax: 100, openOfOwnerMax: 100 } });
+    const front = await startFront(context, {
+      clickhouse: () => client,
+      atOnce: 2,
+      limits: { openMax: 100, openOfOwnerMax: 100 },
+    });
     const refused: Awaited<ReturnType<ReportsFront['get']>>[] = [];
     const answers = Array.from({ length: 70 }, async () => {
       const answer = await front.get('ann', '/v1/usage/me/daily');

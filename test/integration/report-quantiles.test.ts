@@ -1,16 +1,17 @@
-// The two ways in which the routing report keeps what its quantiles are of give the same figures, those of the nearest rank, for every number of requests.
+// The two ways in which the routing report keeps what its quantiles are of give the same figures, those of the nearest
+// rank, for every number of requests.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { QuantileStates } from '../../src/storage/clickhouse/reports/metrics.ts';
-import type { ReportQuestion } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportParams } from '../../src/storage/clickhouse/reports/report-question.ts';
 import { type RoutingGroups, selectRoutingGroups } from '../../src/storage/clickhouse/reports/routing-groups.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 
 /** A group of each size up to this, so that levels meet ranks exactly and do not. */
 const GROUPS = 140;
 const FROM_MS = Date.UTC(2026, 9, 1);
-const QUESTION: ReportQuestion = {
+const QUESTION: ReportParams = {
   scope: { organizationId: null },
   filters: {},
   window: { fromMs: FROM_MS, untilMs: FROM_MS + 86_400_000, granularity: 'day', timeZone: 'UTC' },
@@ -49,7 +50,10 @@ after(() => clickhouse.close());
 function quantilesOf(groups: RoutingGroups): Map<string, object> {
   const all = [...groups.totals, ...groups.tiers, ...groups.models, ...groups.tasks, ...groups.taskModels];
   return new Map(
-    all.map((row) => [`${row.grouped_by} ${row.tier} ${row.ranked_model} ${row.task} ${row.served}`, [row.m_latency, row.m_latency_known, row.m_ttft]]),
+    all.map((row) => [
+      `${row.grouped_by} ${row.tier} ${row.ranked_model} ${row.task} ${row.served}`,
+      [row.m_latency, row.m_latency_known, row.m_ttft],
+    ]),
   );
 }
 
@@ -68,7 +72,8 @@ for (const states of ['every value', 'different values'] as const satisfies read
       const ttfts = latencies.map((_, index) => index);
       assert.equal(row.m_requests, group + 1);
       assert.equal(row.m_latency_known, latencies.filter((value) => value !== null).length);
-      if (row.m_latency_known > 0) assert.deepEqual(row.m_latency, [nearestRank(latencies, 0.5), nearestRank(latencies, 0.95)], row.task);
+      if (row.m_latency_known > 0)
+        assert.deepEqual(row.m_latency, [nearestRank(latencies, 0.5), nearestRank(latencies, 0.95)], row.task);
       assert.deepEqual(row.m_ttft, [nearestRank(ttfts, 0.5), nearestRank(ttfts, 0.95)], row.task);
     }
   });

@@ -1,4 +1,5 @@
-// A reader who leaves: no further statement begins for them, a ClickHouse server is left, and the embedded engine goes on for everybody else.
+// A reader who leaves: no further statement begins for them, a ClickHouse server is left, and the embedded engine goes
+// on for everybody else.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -6,7 +7,13 @@ import { request } from 'node:http';
 import { Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/platform/clock.ts';
-import { type ClickHouseClient, createClickHouse, readingFor, SERVER_READ_SETTINGS, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
+import {
+  type ClickHouseClient,
+  createClickHouse,
+  readingFor,
+  SERVER_READ_SETTINGS,
+  selectRows,
+} from '../../src/storage/clickhouse/clickhouse.ts';
 import { NOBODY } from '../support/billing-front.ts';
 import { openTestClickHouse } from '../support/clickhouse.ts';
 import { startClickHouseServer } from '../support/clickhouse-server.ts';
@@ -18,7 +25,10 @@ const PRINCIPALS = {
   bob: { ...NOBODY, organizationId: randomUUID(), userId: randomUUID() },
 };
 
-async function startFront(context: TestContext, options: Omit<ReportsFrontOptions, 'principals'>): Promise<ReportsFront> {
+async function startFront(
+  context: TestContext,
+  options: Omit<ReportsFrontOptions, 'principals'>,
+): Promise<ReportsFront> {
   const front = await startReportsFront({ principals: PRINCIPALS, ...options });
   context.after(() => front.stop());
   return front;

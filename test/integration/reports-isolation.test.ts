@@ -1,5 +1,6 @@
-// Nobody reads what is not theirs: every identity on every report and listing, with and without filters that name what is others', over facts of several
-// organizations. What each may see is computed from the facts; of all else not one id shows.
+// Nobody reads what is not theirs: every identity on every report and listing, with and without filters that name what
+// is others', over facts of several organizations. What each may see is computed from the facts; of all else not one id
+// shows.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -15,7 +16,12 @@ import { type Json, type ReportsFront, startReportsFront } from '../support/repo
 
 const NOW = Date.UTC(2026, 10, 19, 4);
 const WINDOW = 'start_date=2026-09-24&end_date=2026-11-19';
-const window = { fromMs: Date.UTC(2026, 8, 24), untilMs: Date.UTC(2026, 10, 20), granularity: 'day', timeZone: 'UTC' } as const;
+const window = {
+  fromMs: Date.UTC(2026, 8, 24),
+  untilMs: Date.UTC(2026, 10, 20),
+  granularity: 'day',
+  timeZone: 'UTC',
+} as const;
 /** For cost exports, which ask once a day. */
 const DAY = 'start_date=2026-11-05&end_date=2026-11-05';
 const DAY_FROM_MS = Date.UTC(2026, 10, 5);
@@ -35,7 +41,9 @@ const distinct = (organizationId: string, read: (fact: RequestFact) => string | 
 ];
 /** With teams, people, and keys of nobody in particular; and another. */
 const [ours = '', theirs = ''] = pools.organizations.filter(
-  (id) => distinct(id, ({ teamId }) => teamId).length > 1 && latest.some((fact) => fact.organizationId === id && fact.userId === null),
+  (id) =>
+    distinct(id, ({ teamId }) => teamId).length > 1 &&
+    latest.some((fact) => fact.organizationId === id && fact.userId === null),
 );
 const teams = distinct(ours, ({ teamId }) => teamId);
 const users = distinct(ours, ({ userId }) => userId);
@@ -72,7 +80,9 @@ type Sees = { readonly scope: ReportScope; readonly key?: string } | string;
 function seesOwn(caller: Caller): Sees {
   const { organizationId, userId } = PRINCIPALS[caller];
   if (organizationId === null) return UNRESOLVED;
-  return userId === null ? { scope: { organizationId }, key: PRINCIPALS[caller].apiKeyId } : { scope: { organizationId, userId } };
+  return userId === null
+    ? { scope: { organizationId }, key: PRINCIPALS[caller].apiKeyId }
+    : { scope: { organizationId, userId } };
 }
 
 function seesTeam(caller: Caller, name: TeamName): Sees {
@@ -111,7 +121,12 @@ const PLACES: readonly Place[] = [
       narrows: ['api_key_id', 'user_id'],
     }),
   ),
-  { path: '/v1/usage/active-org', routing: '/v1/usage/active-org/analytics/routing', sees: seesOrganization, narrows: ['api_key_id', 'user_id', 'team_id'] },
+  {
+    path: '/v1/usage/active-org',
+    routing: '/v1/usage/active-org/analytics/routing',
+    sees: seesOrganization,
+    narrows: ['api_key_id', 'user_id', 'team_id'],
+  },
   {
     path: '/v1/admin/active-org/usage',
     routing: '/v1/admin/active-org/usage/analytics/routing',
@@ -129,15 +144,27 @@ const PLACES: readonly Place[] = [
 ];
 
 /** Of the other organization; for its own people these are their own. */
-const FOREIGN = { api_key_id: foreignKey, user_id: foreignUser, team_id: foreignTeam, organization_id: theirs } as const;
-const FIELDS = { api_key_id: 'apiKeyId', user_id: 'userId', team_id: 'teamId', organization_id: 'organizationId' } as const;
+const FOREIGN = {
+  api_key_id: foreignKey,
+  user_id: foreignUser,
+  team_id: foreignTeam,
+  organization_id: theirs,
+} as const;
+const FIELDS = {
+  api_key_id: 'apiKeyId',
+  user_id: 'userId',
+  team_id: 'teamId',
+  organization_id: 'organizationId',
+} as const;
 
 let clickhouse: TestClickHouse;
 let front: ReportsFront;
 before(async () => {
   clickhouse = await openTestClickHouse();
   await insertFacts(clickhouse.client, facts, 'all');
-  const homes = [ours, theirs].flatMap((organizationId) => distinct(organizationId, ({ teamId }) => teamId).map((id) => [id, organizationId] as const));
+  const homes = [ours, theirs].flatMap((organizationId) =>
+    distinct(organizationId, ({ teamId }) => teamId).map((id) => [id, organizationId] as const),
+  );
   front = await startReportsFront({
     principals: PRINCIPALS,
     teams: new Map(homes),
@@ -152,15 +179,27 @@ after(async () => {
 
 /** The facts that a caller may see there, narrowed; those of refused requests too, which only listings show. */
 function visible({ scope, key }: Exclude<Sees, string>, filters: ReportFilters = {}): RequestFact[] {
-  return matching(latest, { scope, filters, window, showsRefused: true }).filter(({ apiKeyId }) => key === undefined || apiKeyId === key);
+  return matching(latest, { scope, filters, window, showsRefused: true }).filter(
+    ({ apiKeyId }) => key === undefined || apiKeyId === key,
+  );
 }
 
-async function assertSees(caller: Caller, { path, routing, focus }: Place, seen: RequestFact[], query: string): Promise<void> {
+async function assertSees(
+  caller: Caller,
+  { path, routing, focus }: Place,
+  seen: RequestFact[],
+  query: string,
+): Promise<void> {
   const where = `${caller} at ${path}?${query}`;
   const question = { scope: { organizationId: null }, filters: {}, window };
   const get = async (at: string) => front.json(caller, `${at}?${WINDOW}&${query}`);
 
-  const summary = { ...expectedSummary(seen, question), start_date: '2026-09-24', end_date: '2026-11-19', time_zone: 'UTC' };
+  const summary = {
+    ...expectedSummary(seen, question),
+    start_date: '2026-09-24',
+    end_date: '2026-11-19',
+    time_zone: 'UTC',
+  };
   assert.deepEqual((await get(path))['data'], summary, where);
   assert.deepEqual((await get(`${path}/daily`))['data'], expectedDays(seen, question), where);
   const { totals, by_model } = (await get(routing)) as { totals: Json; by_model: Json[] };
@@ -190,9 +229,12 @@ async function assertSees(caller: Caller, { path, routing, focus }: Place, seen:
   if (focus === undefined) return;
   const costs = (await front.get(caller, `${focus}?${DAY}&${query}`)).body.toString();
   const organizations = new Set(
-    seen.filter(({ admittedAtMs }) => admittedAtMs >= DAY_FROM_MS && admittedAtMs < DAY_FROM_MS + 86_400_000).map(({ organizationId }) => organizationId),
+    seen
+      .filter(({ admittedAtMs }) => admittedAtMs >= DAY_FROM_MS && admittedAtMs < DAY_FROM_MS + 86_400_000)
+      .map(({ organizationId }) => organizationId),
   );
-  for (const id of pools.organizations) assert.equal(costs.includes(id), organizations.has(id), `${where}: costs of ${id}`);
+  for (const id of pools.organizations)
+    assert.equal(costs.includes(id), organizations.has(id), `${where}: costs of ${id}`);
 }
 
 function byText(a: string, b: string): number {
@@ -200,7 +242,14 @@ function byText(a: string, b: string): number {
 }
 
 async function assertRefused(caller: Caller, { path, routing, focus }: Place, words: string): Promise<void> {
-  for (const at of [path, `${path}/daily`, `${path}/requests`, `${path}/requests?format=csv`, routing, ...(focus === undefined ? [] : [focus])]) {
+  for (const at of [
+    path,
+    `${path}/daily`,
+    `${path}/requests`,
+    `${path}/requests?format=csv`,
+    routing,
+    ...(focus === undefined ? [] : [focus]),
+  ]) {
     const answer = await front.get(caller, at);
     const body = answer.body.toString();
     const status = words === DENIED ? 403 : words === UNRESOLVED ? 400 : 404;
@@ -211,7 +260,14 @@ async function assertRefused(caller: Caller, { path, routing, focus }: Place, wo
 
 describe('the facts of this test', () => {
   test('are of several organizations, teams, people and keys', () => {
-    assert.ok(teams.length >= 2 && users.length >= 1 && annsKey !== '' && nobodysKey !== '' && foreignTeam !== '' && foreignUser !== '');
+    assert.ok(
+      teams.length >= 2 &&
+        users.length >= 1 &&
+        annsKey !== '' &&
+        nobodysKey !== '' &&
+        foreignTeam !== '' &&
+        foreignUser !== '',
+    );
     for (const caller of ['member', 'nobodysKey', 'foreignKey', 'owner'] as const)
       assert.ok(visible(seesOwn(caller === 'owner' ? 'member' : caller) as Exclude<Sees, string>).length > 5, caller);
   });
@@ -243,7 +299,10 @@ describe('a filter that names what is another’s', () => {
             if (sees.scope.organizationId === ours) assert.deepEqual(seen, []);
           } else {
             const answer = await front.get(caller, `${place.path}?${parameter}=${value}`);
-            assert.deepEqual([answer.status, answer.body.toString().includes(`\\"${parameter}\\" is not valid`)], [400, true]);
+            assert.deepEqual(
+              [answer.status, answer.body.toString().includes(`\\"${parameter}\\" is not valid`)],
+              [400, true],
+            );
           }
         }
       }
@@ -256,7 +315,8 @@ describe('a filter that names what is another’s', () => {
       ['user_id', foreignUser],
       ['team_id', foreignTeam],
     ] as const) {
-      const ask = async (id: string) => (await front.get('owner', `/v1/admin/active-org/usage/requests?${WINDOW}&${parameter}=${id}`)).body.toString();
+      const ask = async (id: string) =>
+        (await front.get('owner', `/v1/admin/active-org/usage/requests?${WINDOW}&${parameter}=${id}`)).body.toString();
       assert.equal(await ask(value), await ask(randomUUID()));
     }
   });
@@ -264,7 +324,8 @@ describe('a filter that names what is another’s', () => {
 
 describe('a cursor', () => {
   test('of another scope is refused, and one’s own shows nothing of others', async () => {
-    const cursorAt = async (caller: Caller, path: string) => String((await front.json(caller, `${path}?${WINDOW}&limit=1`))['next_cursor']);
+    const cursorAt = async (caller: Caller, path: string) =>
+      String((await front.json(caller, `${path}?${WINDOW}&limit=1`))['next_cursor']);
     const cursors = [
       await cursorAt('platform', '/v1/admin/usage/requests'),
       await cursorAt('foreignOwner', '/v1/admin/active-org/usage/requests'),

@@ -7,7 +7,15 @@ import { after, before, describe, test } from 'node:test';
 import type { Principal, PrincipalLimit } from '../../src/domain/identity/principal.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { callRoute } from '../support/generation-routes.ts';
-import { classifierAnswer, Gate, modelServedBy, PlaneInProcess, principalOf, providerAt, VIRTUAL_MODEL } from '../support/plane-in-process.ts';
+import {
+  classifierAnswer,
+  Gate,
+  modelServedBy,
+  PlaneInProcess,
+  principalOf,
+  providerAt,
+  VIRTUAL_MODEL,
+} from '../support/plane-in-process.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const CHAT = '/v1/chat/completions';
@@ -27,7 +35,15 @@ const body = (): string => {
 };
 
 function limit(id: string, kind: PrincipalLimit['kind'], amount: bigint): PrincipalLimit {
-  return { id, scope: 'organization', kind, window: kind === 'budget' ? 'day' : null, amount, model: null, setBy: 'organization' };
+  return {
+    id,
+    scope: 'organization',
+    kind,
+    window: kind === 'budget' ? 'day' : null,
+    amount,
+    model: null,
+    setBy: 'organization',
+  };
 }
 
 describe('auto routing', () => {
@@ -37,7 +53,10 @@ describe('auto routing', () => {
   const principals = new Map<string, Principal>([
     ['no-credit', principalOf('no-credit')],
     ['out-of-budget', principalOf('out-of-budget', { limits: [limit('spent-budget', 'budget', 5n)] })],
-    ['out-of-requests', principalOf('out-of-requests', { limits: [limit('spent-requests', 'requests_per_minute', 5n)] })],
+    [
+      'out-of-requests',
+      principalOf('out-of-requests', { limits: [limit('spent-requests', 'requests_per_minute', 5n)] }),
+    ],
     ['no-access', principalOf('no-access', { allowedModels: new Set(['sim/other']) })],
     ['one-cheap', principalOf('one-cheap')],
     ['one-place', principalOf('one-place', { limits: [limit('one-place', 'concurrent_requests', 1n)] })],
@@ -153,7 +172,12 @@ describe('auto routing', () => {
 
   test('what a request continues is not looked up where the wallet would refuse it whatever that is', async () => {
     const { arrived } = plane.gates.continuation;
-    const continued = JSON.stringify({ model: 'sim/small', input: 'go on', max_output_tokens: 10, previous_response_id: 'resp_1' });
+    const continued = JSON.stringify({
+      model: 'sim/small',
+      input: 'go on',
+      max_output_tokens: 10,
+      previous_response_id: 'resp_1',
+    });
     for (let round = 0; round < 5; round += 1) {
       assert.equal((await callRoute(`${plane.url}/v1/responses`, { key: 'no-credit', body: continued })).status, 402);
     }

@@ -1,5 +1,6 @@
-// Postgres is away for a while (spec 4.11): a turn that this process knows keeps its model, a new one goes to the fallback tier without a question, and
-// nothing waits for long. With Postgres back all is as before, and the records of what happened meanwhile are posted.
+// Postgres is away for a while (spec 4.11): a turn that this process knows keeps its model, a new one goes to the
+// fallback tier without a question, and nothing waits for long. With Postgres back all is as before, and the records of
+// what happened meanwhile are posted.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -7,10 +8,15 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { silentLog } from '../support/postgres.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
-import { ROUTING_KEYS, type RoutedAnswer, type RoutingInstallation, startRoutingInstallation } from '../support/routing-installation.ts';
+import {
+  ROUTING_KEYS,
+  type RoutedAnswer,
+  type RoutingInstallation,
+  startRoutingInstallation,
+} from '../support/routing-installation.ts';
 import { waitFor } from '../support/waiting.ts';
 
 /** Long after every time limit of a connection to the database: what takes longer hangs. */
@@ -19,7 +25,11 @@ const LIGHT = '[[sim/systemone: tier=light:0.95 kind=prose correction=0]]';
 const STRONG = '[[sim/systemone: tier=strong:0.95 kind=prose correction=0]]';
 const user = (text: string): object => ({ role: 'user', content: text });
 const TOOL_LOOP: readonly object[] = [
-  { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'run', arguments: '{}' } }] },
+  {
+    role: 'assistant',
+    content: null,
+    tool_calls: [{ id: 'c', type: 'function', function: { name: 'run', arguments: '{}' } }],
+  },
   { role: 'tool', tool_call_id: 'c', content: 'done' },
 ];
 
@@ -28,9 +38,17 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
   let postgres: EmbeddedPostgres;
   let routing: RoutingInstallation;
   /** Billed from a lease, and not billed at all. */
-  const conversations = ([ROUTING_KEYS.acme, ROUTING_KEYS.free] as const).map((key) => ({ key, headers: { 'x-session-id': randomUUID() } }));
+  const conversations = ([ROUTING_KEYS.acme, ROUTING_KEYS.free] as const).map((key) => ({
+    key,
+    headers: { 'x-session-id': randomUUID() },
+  }));
   const first = [user(`Please write a small program. ${LIGHT}`)];
-  const next = [...first, ...TOOL_LOOP, { role: 'assistant', content: 'Here it is.' }, user(`Make it smaller. ${LIGHT}`)];
+  const next = [
+    ...first,
+    ...TOOL_LOOP,
+    { role: 'assistant', content: 'Here it is.' },
+    user(`Make it smaller. ${LIGHT}`),
+  ];
   const meanwhile: RoutedAnswer[] = [];
 
   before(async () => {
@@ -46,7 +64,11 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
     removeInstallation(directory);
   });
 
-  async function ask(key: string, headers: Readonly<Record<string, string>>, messages: readonly object[]): Promise<RoutedAnswer> {
+  async function ask(
+    key: string,
+    headers: Readonly<Record<string, string>>,
+    messages: readonly object[],
+  ): Promise<RoutedAnswer> {
     const answer = await routing.ask({ key, headers, body: { messages, max_tokens: 20 } });
     assert.equal(answer.status, 200, answer.body);
     return answer;
@@ -88,7 +110,9 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
     assert.equal((await routing.ask({ api: 'responses', key: ROUTING_KEYS.free, body })).status, 503);
   });
 
-  test('with Postgres back, new turns are classified, and the records tell what happened', { timeout: 2 * HANG_MS }, async () => {
+  test('with Postgres back, new turns are classified, and the records tell what happened', {
+    timeout: 2 * HANG_MS,
+  }, async () => {
     postgres = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
     await waitFor(
       'a new conversation to be classified',

@@ -1,4 +1,5 @@
-// `tollgate routing replay`: what a whole installation has routed, under a draft. The figures equal a recomputation from the posted rows.
+// `tollgate routing replay`: what a whole installation has routed, under a draft. The figures equal a recomputation
+// from the posted rows.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -6,7 +7,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
-import { ROUTING_KEYS, ROUTING_PRICES, type RoutingInstallation, startRoutingInstallation } from '../support/routing-installation.ts';
+import {
+  ROUTING_KEYS,
+  ROUTING_PRICES,
+  type RoutingInstallation,
+  startRoutingInstallation,
+} from '../support/routing-installation.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { decimalOfPico } from '../support/test-configuration.ts';
 
@@ -36,7 +42,11 @@ before(async () => {
   for (const [index, words] of [...judged, ...judged].entries()) {
     const key = index % 3 === 0 ? ROUTING_KEYS.free : ROUTING_KEYS.acme;
     const content = `Question ${index}, which is a question. [[sim/systemone: tier=${words} kind=prose]] [[sim/text: tokens=${20 + index}]]`;
-    const answer = await routing.ask({ key, headers: { 'x-session-id': randomUUID() }, body: { messages: [{ role: 'user', content }], max_tokens: 200 } });
+    const answer = await routing.ask({
+      key,
+      headers: { 'x-session-id': randomUUID() },
+      body: { messages: [{ role: 'user', content }], max_tokens: 200 },
+    });
     await routing.routeOf(answer.executionId);
   }
   const read = await routing.postgres.query<Row>(
@@ -57,7 +67,15 @@ describe('tollgate routing replay', () => {
       const file = join(temporaryDirectory(context), 'draft.yaml');
       writeFileSync(file, DRAFT);
       const before = routing.upstream.requests.length;
-      const args = ['routing', 'replay', '--policy', file, '--days', '1', ...(organization === null ? [] : ['--organization', organization])];
+      const args = [
+        'routing',
+        'replay',
+        '--policy',
+        file,
+        '--days',
+        '1',
+        ...(organization === null ? [] : ['--organization', organization]),
+      ];
       const { exitCode, output } = await routing.tollgate.run(args);
       assert.equal(exitCode, 0, output);
       assert.equal(routing.upstream.requests.length, before);
@@ -66,7 +84,10 @@ describe('tollgate routing replay', () => {
       const share = (count: number) => `${count} (${((100 * count) / own.length).toFixed(1)} %)`;
       const was = (tier: string) => own.filter(({ model_route: route }) => route.tier === tier).length;
       const draft = (model: string) => wanted.filter((one) => one === model).length;
-      const [wasCost, draftCost] = [sum(own.map((row) => BigInt(row.rated_cost))), sum(own.map((row, index) => costAt(wanted[index] ?? 'large', row)))];
+      const [wasCost, draftCost] = [
+        sum(own.map((row) => BigInt(row.rated_cost))),
+        sum(own.map((row, index) => costAt(wanted[index] ?? 'large', row))),
+      ];
       const baseline = sum(own.map((row) => costAt('large', row)));
       const costs = (cost: bigint) =>
         [cost, baseline]
@@ -96,7 +117,11 @@ describe('tollgate routing replay', () => {
       return routing.tollgate.run(['routing', 'replay', '--policy', file, '--days', '1', ...more]);
     };
     const mistakes: readonly [string, readonly string[], RegExp][] = [
-      [DRAFT.replace('sim/small', 'sim/nowhere'), [], /the draft cannot be used: tiers\.0\.models\.0\.id.*there is no model "sim\/nowhere"/],
+      [
+        DRAFT.replace('sim/small', 'sim/nowhere'),
+        [],
+        /the draft cannot be used: tiers\.0\.models\.0\.id.*there is no model "sim\/nowhere"/,
+      ],
       [DRAFT.replace('tiers:', 'tears:'), [], /draft\.yaml cannot be used:[^]*tears/],
       [DRAFT, ['--organization', 'nobody'], /there is no organization "nobody"/],
       [DRAFT, ['--days', '0'], /--days: must be a whole number/],
@@ -108,6 +133,9 @@ describe('tollgate routing replay', () => {
     }
     const { output } = await replay(DRAFT.replace('name: light', 'name: cheap'));
     const light = rows.filter(({ model_route: route }) => route.classified_tier === 'light').length;
-    assert.match(output, new RegExp(`not replayed: ${light}\\tthe classifier chose the tier "light", which the draft does not have`));
+    assert.match(
+      output,
+      new RegExp(`not replayed: ${light}\\tthe classifier chose the tier "light", which the draft does not have`),
+    );
   });
 });

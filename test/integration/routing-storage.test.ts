@@ -1,18 +1,19 @@
-// Routing in the databases: turns that are claimed once and remembered, records with exact baseline costs, facts that say the same as the ledger.
+// Routing in the databases: turns that are claimed once and remembered, records with exact baseline costs, facts that
+// say the same as the ledger.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import type { TerminalRecord } from '../../src/domain/executions/execution-record.ts';
 import type { RouteDecision } from '../../src/domain/routing/decide-route.ts';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
+import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
-import { readEndedExecutions } from '../../src/storage/postgres/generation-facts.ts';
+import { readEndedExecutions } from '../../src/storage/postgres/ledger/generation-facts.ts';
+import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
+import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
 import { claimTurn, decideTurn, findTurn, forgetTurns, releaseTurn } from '../../src/storage/postgres/routing/turns.ts';
-import { registerEpoch } from '../../src/storage/postgres/wallets.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { executionStart, terminalRecord } from '../support/execution-records.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -59,7 +60,9 @@ describe('turns', () => {
     const claims = await Promise.all(Array.from({ length: 20 }, () => claimTurn(postgres, turn)));
     assert.equal(claims.filter(({ claimed }) => claimed).length, 1);
     assert.ok(claims.every((claim) => claim.decision === null));
-    const written = await Promise.all(Array.from({ length: 10 }, (_, index) => decideTurn(postgres, turn, decision(`model-${index}`))));
+    const written = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => decideTurn(postgres, turn, decision(`model-${index}`))),
+    );
     const winner = written.findIndex((earlier) => earlier === null);
     assert.deepEqual(
       written.filter((_, index) => index !== winner),
@@ -80,8 +83,17 @@ describe('turns', () => {
       await claimTurn(postgres, turnOf('order', position));
       if (model !== null) await decideTurn(postgres, turnOf('order', position), decision(model));
     }
-    const previousOf = async (humanMessages: number) => (await findTurn(postgres, turnOf('order', humanMessages, 'new'))).previous?.decision.model;
-    assert.deepEqual(await Promise.all([1, 2, 3, 4, 5, 6, 7].map(previousOf)), [undefined, 'first', 'first', 'third', 'third', 'third', 'sixth']);
+    const previousOf = async (humanMessages: number) =>
+      (await findTurn(postgres, turnOf('order', humanMessages, 'new'))).previous?.decision.model;
+    assert.deepEqual(await Promise.all([1, 2, 3, 4, 5, 6, 7].map(previousOf)), [
+      undefined,
+      'first',
+      'first',
+      'third',
+      'third',
+      'third',
+      'sixth',
+    ]);
     assert.equal((await findTurn(postgres, turnOf('other', 9))).previous, null);
   });
 
@@ -125,7 +137,9 @@ const ROUTE: ModelRoute = {
 
 async function post(...terminals: TerminalRecord[]): Promise<void> {
   const epoch = await registerEpoch(postgres, { machine: 'test', pid: 1, kind: 'gateway' });
-  await postgres.transaction((client) => postExecutions(client, { epoch, segment: 1, fromOffset: 0, toOffset: 1, records: terminals }));
+  await postgres.transaction((client) =>
+    postExecutions(client, { epoch, segment: 1, fromOffset: 0, toOffset: 1, records: terminals }),
+  );
 }
 
 describe('records', () => {
@@ -142,7 +156,11 @@ describe('records', () => {
       rows.map(({ model_route }) => model_route),
       [{ ...ROUTE, baseline_cost_usd: '12345678901.234567890123' }, null],
     );
-    const window = { fromMs: routed.admittedAtMs - 60_000, untilMs: routed.admittedAtMs + 60_000, endedBeforeMs: routed.endedAtMs + 60_000 };
+    const window = {
+      fromMs: routed.admittedAtMs - 60_000,
+      untilMs: routed.admittedAtMs + 60_000,
+      endedBeforeMs: routed.endedAtMs + 60_000,
+    };
     const read = await readEndedExecutions(postgres, window);
     const found = read.find(({ id }) => id === routed.id);
     assert.deepEqual([found?.route, found?.baselineCost], [ROUTE, '12345678901234567890123']);
@@ -217,7 +235,13 @@ describe('records', () => {
     const start = executionStart({ route: ROUTE });
     const epoch = await registerEpoch(postgres, { machine: 'test', pid: 1, kind: 'gateway' });
     await postgres.transaction((client) =>
-      postExecutions(client, { epoch, segment: 1, fromOffset: 0, toOffset: 1, records: [{ type: 'admitted', ...start }] }),
+      postExecutions(client, {
+        epoch,
+        segment: 1,
+        fromOffset: 0,
+        toOffset: 1,
+        records: [{ type: 'admitted', ...start }],
+      }),
     );
     const { rows } = await postgres.query('SELECT model_route FROM generations WHERE id = $1', [start.id]);
     assert.deepEqual(rows, [{ model_route: ROUTE }]);
@@ -229,7 +253,14 @@ describe('records', () => {
     await decideTurn(postgres, turn, decision('a'));
     const sized = (requestBytes: number, inputTokens: number, changes: Partial<TerminalRecord> = {}) =>
       terminalRecord(executionStart({ route: ROUTE, requestBytes }), {
-        usage: { inputTokens, cachedInputTokens: null, cacheWriteTokens: null, outputTokens: 5, reasoningTokens: null, images: null },
+        usage: {
+          inputTokens,
+          cachedInputTokens: null,
+          cacheWriteTokens: null,
+          outputTokens: 5,
+          reasoningTokens: null,
+          images: null,
+        },
         ...changes,
       });
     const remembered = async () => {
@@ -239,7 +270,11 @@ describe('records', () => {
     assert.deepEqual(await remembered(), [null, null]);
     await post(sized(4_000, 1_000), sized(9_000, 2_200), sized(6_000, 1_500));
     assert.deepEqual(await remembered(), [2_200, 9_000]);
-    await post(sized(8_000, 9), sized(20_000, 0, { api: 'count_tokens' }), sized(30_000, 7, { usageSource: 'counted' }));
+    await post(
+      sized(8_000, 9),
+      sized(20_000, 0, { api: 'count_tokens' }),
+      sized(30_000, 7, { usageSource: 'counted' }),
+    );
     assert.deepEqual(await remembered(), [2_200, 9_000]);
   });
 });

@@ -1,4 +1,5 @@
-// A binary older than the schema starts nothing and changes nothing: it says which schema it met, which it knows, and what to do.
+// A binary older than the schema starts nothing and changes nothing: it says which schema it met, which it knows, and
+// what to do.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -18,7 +19,8 @@ import { silentLog } from '../support/silent-log.ts';
 import { testConfiguration } from '../support/test-configuration.ts';
 
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
-const REFUSAL = /Postgres has the schema 9999-of-tomorrow, and this version of Tollgate knows none after \d{4}-[a-z-]+: .* Run that version or a newer one/;
+const REFUSAL =
+  /Postgres has the schema 9999-of-tomorrow, and this version of Tollgate knows none after \d{4}-[a-z-]+: .* Run that version or a newer one/;
 
 describe('a database of a newer version', () => {
   let server: TestPostgres;
@@ -30,7 +32,9 @@ describe('a database of a newer version', () => {
     server = await startTestPostgres();
     databaseUrl = await server.createDatabase();
     postgres = createPostgres({ url: databaseUrl, log: silentLog, max: 1 });
-    await postgres.query(`INSERT INTO applied_migrations (number, name, checksum) VALUES (9999, '9999-of-tomorrow', 'x')`);
+    await postgres.query(
+      `INSERT INTO applied_migrations (number, name, checksum) VALUES (9999, '9999-of-tomorrow', 'x')`,
+    );
     writeFileSync(join(directory, 'tollgate.yaml'), testConfiguration({ upstreamUrl: 'http://127.0.0.1:9' }));
   });
   after(async () => {
@@ -43,10 +47,18 @@ describe('a database of a newer version', () => {
     const [port, adminPort] = [await findFreePort(), await findFreePort()];
     const [MASTER_KEY, DELEGATION_KEY, ADMIN_TOKEN] = [1, 2, 3].map(() => randomBytes(32).toString('base64'));
     const secrets = { MASTER_KEY, DELEGATION_KEY, ADMIN_TOKEN };
-    const env = { ...process.env, ...secrets, DATABASE_URL: databaseUrl, DATA_DIR: join(directory, 'data'), PORT: `${port}`, ADMIN_PORT: `${adminPort}` };
+    const env = {
+      ...process.env,
+      ...secrets,
+      DATABASE_URL: databaseUrl,
+      DATA_DIR: join(directory, 'data'),
+      PORT: `${port}`,
+      ADMIN_PORT: `${adminPort}`,
+    };
     const child = spawn(process.execPath, [COMMAND, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => (output += text));
     return new Promise((resolve) => child.once('close', (exitCode) => resolve({ exitCode, output })));
   }
 
@@ -71,7 +83,11 @@ describe('a database of a newer version', () => {
 test('a ClickHouse of a newer version is refused likewise', async () => {
   const engine = await openTestClickHouse();
   try {
-    await engine.client.insert({ table: 'applied_migrations', values: [{ number: 9999, name: '9999-of-tomorrow', checksum: 'x' }], format: 'JSONEachRow' });
+    await engine.client.insert({
+      table: 'applied_migrations',
+      values: [{ number: 9999, name: '9999-of-tomorrow', checksum: 'x' }],
+      format: 'JSONEachRow',
+    });
     await assert.rejects(
       migrateClickHouse(engine.client, CLICKHOUSE_MIGRATIONS),
       /ClickHouse has the schema 9999-of-tomorrow, and this version of Tollgate knows none after \d{4}-[a-z-]+:/,

@@ -1,5 +1,5 @@
-// Processes that spool and the process that ships, killed again and again at any point: what was seen complete is posted exactly once,
-// the books are right, and facts equal the ledger.
+// Processes that spool and the process that ships, killed again and again at any point: what was seen complete is
+// posted exactly once, the books are right, and facts equal the ledger.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -7,12 +7,12 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { compareFacts } from '../../jobs/compare-facts.ts';
-import { createJobGauges } from '../../jobs/job-gauges.ts';
+import { createJobGauges } from '../../jobs/scheduling/job-gauges.ts';
+import { compareFacts } from '../../jobs/tasks/compare-facts.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { createClickHouse, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
-import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { listEpochs, listQuarantine } from '../../src/storage/spool/spool-directory.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -61,7 +61,12 @@ async function kill(child: ChildProcess, signal: NodeJS.Signals): Promise<void> 
 /** One gateway after another. What a killed one had printed in part is no id: nobody was told. */
 async function killGateways(run: Run): Promise<void> {
   for (let count = 0; count < GATEWAY_KILLS / 2; count++) {
-    const child = start('fake-gateway.ts', [run.dataDirectory, run.databaseUrl, run.payer.organizationId, run.payer.walletId]);
+    const child = start('fake-gateway.ts', [
+      run.dataDirectory,
+      run.databaseUrl,
+      run.payer.organizationId,
+      run.payer.walletId,
+    ]);
     const chunks: Buffer[] = [];
     child.stdout?.on('data', (chunk: Buffer) => chunks.push(chunk));
     await waitFor(
@@ -138,7 +143,9 @@ async function assertFactsEqual(run: Run, postgres: Postgres): Promise<void> {
       client,
       'SELECT toString(count()) AS count, toString(sum(total_cost)) AS cost FROM request_facts FINAL',
     );
-    const { rows } = await postgres.query<{ count: string; charged: string }>('SELECT count(*)::text AS count, sum(charge)::text AS charged FROM generations');
+    const { rows } = await postgres.query<{ count: string; charged: string }>(
+      'SELECT count(*)::text AS count, sum(charge)::text AS charged FROM generations',
+    );
     assert.equal(facts?.count, rows[0]?.count);
     const [whole = '', fraction = ''] = (facts?.cost ?? '').split('.');
     assert.equal(BigInt(whole + fraction.padEnd(12, '0')), BigInt(rows[0]?.charged ?? -1));

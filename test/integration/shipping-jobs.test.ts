@@ -3,20 +3,20 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { checkLedger } from '../../jobs/check-ledger.ts';
-import { compareFacts } from '../../jobs/compare-facts.ts';
-import type { JobContext } from '../../jobs/job.ts';
-import { createJobGauges } from '../../jobs/job-gauges.ts';
-import { resolvePendingExecutions } from '../../jobs/resolve-pending.ts';
 import { runJobs } from '../../jobs/run-jobs.ts';
-import { JOBS, runDueJob, startSchedule } from '../../jobs/schedule.ts';
+import type { JobContext } from '../../jobs/scheduling/job.ts';
+import { createJobGauges } from '../../jobs/scheduling/job-gauges.ts';
+import { JOBS, runDueJob, startSchedule } from '../../jobs/scheduling/schedule.ts';
+import { checkLedger } from '../../jobs/tasks/check-ledger.ts';
+import { compareFacts } from '../../jobs/tasks/compare-facts.ts';
+import { resolvePendingExecutions } from '../../jobs/tasks/resolve-pending.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { createClickHouse } from '../../src/storage/clickhouse/clickhouse.ts';
 import { factOf, insertFacts } from '../../src/storage/clickhouse/facts.ts';
-import { closeDeadEpoch } from '../../src/storage/postgres/epochs.ts';
+import { closeDeadEpoch } from '../../src/storage/postgres/ledger/epochs.ts';
+import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
 import { listEpochs } from '../../src/storage/spool/spool-directory.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
@@ -49,7 +49,11 @@ describe('the jobs process', () => {
     const payer = await shipping.createPayer(postgres);
     const epoch = await shipping.createEpoch(postgres, payer, 100);
     const metrics = new MetricsRegistry();
-    const parts = { config: { ...SETTINGS, dataDirectory, databaseUrl, clickhouseUrl: null }, log: silentLog, clock: systemClock };
+    const parts = {
+      config: { ...SETTINGS, dataDirectory, databaseUrl, clickhouseUrl: null },
+      log: silentLog,
+      clock: systemClock,
+    };
     const first = await runJobs({ ...parts, metrics });
     const writer = shipping.openSpool(join(dataDirectory, 'spool'), epoch);
     const ids = Array.from({ length: 20 }, () => shipping.appendExecution(writer, payer));
@@ -125,8 +129,14 @@ describe('scheduled jobs', () => {
     };
   });
 
-  async function post(epoch: number, records: Parameters<typeof postExecutions>[1]['records'], fromOffset = 0): Promise<void> {
-    const result = await postgres.transaction((client) => postExecutions(client, { epoch, segment: 1, fromOffset, toOffset: fromOffset + 1, records }));
+  async function post(
+    epoch: number,
+    records: Parameters<typeof postExecutions>[1]['records'],
+    fromOffset = 0,
+  ): Promise<void> {
+    const result = await postgres.transaction((client) =>
+      postExecutions(client, { epoch, segment: 1, fromOffset, toOffset: fromOffset + 1, records }),
+    );
     assert.equal(result.status, 'posted');
   }
 
@@ -141,7 +151,14 @@ describe('scheduled jobs', () => {
       });
       return shipping.billedTerminal(start, ended);
     });
-    records.push(terminalRecord(executionStart({ admittedAtMs: systemClock.nowMs() - 3_000 }), { ...ended, usage: null, usageSource: null, ratedCost: null }));
+    records.push(
+      terminalRecord(executionStart({ admittedAtMs: systemClock.nowMs() - 3_000 }), {
+        ...ended,
+        usage: null,
+        usageSource: null,
+        ratedCost: null,
+      }),
+    );
     await post(epoch, records);
     await insertFacts(clickhouse.client, records.slice(0, 50).map(factOf), 'a');
     const [wrong] = records;
@@ -153,11 +170,20 @@ describe('scheduled jobs', () => {
     const facts = await shipping.readFactRows(clickhouse.client);
     assert.equal(facts.length, 101);
     assert.equal(facts.find((fact) => fact.id === wrong.id)?.total_cost, '0.0000004275');
-    assert.deepEqual(await compareFacts(job, { hours: 2, settlingMs: 0 }), { differing: [], repaired: 0, stillDiffering: [], drift: 0 });
+    assert.deepEqual(await compareFacts(job, { hours: 2, settlingMs: 0 }), {
+      differing: [],
+      repaired: 0,
+      stillDiffering: [],
+      drift: 0,
+    });
   });
 
   test('a fact without a ledger row cannot be repaired and is an alarm', async () => {
-    await insertFacts(clickhouse.client, [factOf(terminalRecord(executionStart({ admittedAtMs: systemClock.nowMs() - 5_000 })))], 'a');
+    await insertFacts(
+      clickhouse.client,
+      [factOf(terminalRecord(executionStart({ admittedAtMs: systemClock.nowMs() - 5_000 })))],
+      'a',
+    );
     const result = await compareFacts(job, { hours: 2, settlingMs: 0 });
     assert.deepEqual([result['repaired'], (result['stillDiffering'] as string[]).length], [0, 1]);
     assert.equal(job.gauges.factsDrift.value, 1);
@@ -166,7 +192,12 @@ describe('scheduled jobs', () => {
   test('what ended just now is not compared yet', async () => {
     const epoch = await shipping.createEpoch(postgres, payer, 2);
     await post(epoch, [shipping.billedTerminal(shipping.billedStart(payer), { endedAtMs: systemClock.nowMs() })]);
-    assert.deepEqual(await compareFacts(job, { hours: 2 }), { differing: [], repaired: 0, stillDiffering: [], drift: 0 });
+    assert.deepEqual(await compareFacts(job, { hours: 2 }), {
+      differing: [],
+      repaired: 0,
+      stillDiffering: [],
+      drift: 0,
+    });
   });
 
   test('executions that a closed epoch left open are resolved, and have facts', async () => {
@@ -175,7 +206,9 @@ describe('scheduled jobs', () => {
     await post(epoch, [admittedRecord(start)]);
     await postgres.transaction((client) => closeDeadEpoch(client, epoch));
     assert.deepEqual(await resolvePendingExecutions(job), { resolved: 1 });
-    assert.deepEqual(await shipping.readFactRows(clickhouse.client), [{ id: start.id, billing_status: 'cancelled', total_cost: '0' }]);
+    assert.deepEqual(await shipping.readFactRows(clickhouse.client), [
+      { id: start.id, billing_status: 'cancelled', total_cost: '0' },
+    ]);
     assert.equal((await shipping.readWallet(postgres, payer.walletId)).leased, 0n);
     assert.deepEqual(await resolvePendingExecutions(job), { resolved: 0 });
   });
@@ -192,12 +225,16 @@ describe('scheduled jobs', () => {
     let runs = 0;
     const good = { name: 'good', cron: '* * * * *', lock: 'cluster' as const, run: async () => ({ runs: ++runs }) };
     const due = { dueAtMs: 1_700_000_000_400, machine: 'one' };
-    const results = await Promise.all(['one', 'two', 'three'].map((machine) => runDueJob(job, good, { ...due, machine })));
+    const results = await Promise.all(
+      ['one', 'two', 'three'].map((machine) => runDueJob(job, good, { ...due, machine })),
+    );
     assert.deepEqual(results.sort(), ['claimed_elsewhere', 'claimed_elsewhere', 'ran']);
     assert.equal(await runDueJob(job, good, { ...due, dueAtMs: due.dueAtMs + 60_000 }), 'ran');
     const bad = { ...good, name: 'bad', run: async () => Promise.reject(new Error('not today')) };
     assert.equal(await runDueJob(job, bad, due), 'failed');
-    const { rows } = await postgres.query(`SELECT name, error, details ->> 'runs' AS runs, finished_at >= started_at AS finished FROM job_runs ORDER BY id`);
+    const { rows } = await postgres.query(
+      `SELECT name, error, details ->> 'runs' AS runs, finished_at >= started_at AS finished FROM job_runs ORDER BY id`,
+    );
     assert.deepEqual(rows, [
       { name: 'good', error: null, runs: '1', finished: true },
       { name: 'good', error: null, runs: '2', finished: true },
@@ -206,9 +243,19 @@ describe('scheduled jobs', () => {
   });
 
   test('every job of the table runs, and the clockwork starts them', async () => {
-    for (const scheduled of JOBS) assert.equal(await runDueJob(job, scheduled, { dueAtMs: 1_700_000_000_000, machine: 'one' }), 'ran', scheduled.name);
+    for (const scheduled of JOBS)
+      assert.equal(
+        await runDueJob(job, scheduled, { dueAtMs: 1_700_000_000_000, machine: 'one' }),
+        'ran',
+        scheduled.name,
+      );
     let ran = Promise.withResolvers<void>();
-    const everySecond = { name: 'every-second', cron: '* * * * * *', lock: 'cluster' as const, run: async () => (ran.resolve(), {}) };
+    const everySecond = {
+      name: 'every-second',
+      cron: '* * * * * *',
+      lock: 'cluster' as const,
+      run: async () => (ran.resolve(), {}),
+    };
     const schedule = startSchedule(job, 'one', [everySecond]);
     await ran.promise;
     ran = Promise.withResolvers();

@@ -1,4 +1,5 @@
-// Spools shipped into a real Postgres: exactly once, in order, past damage, through outages, and to the end of an epoch.
+// Spools shipped into a real Postgres: exactly once, in order, past damage, through outages, and to the end of an
+// epoch.
 
 import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -6,9 +7,9 @@ import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
+import { readSpoolCursors } from '../../src/storage/postgres/ledger/spool-cursors.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { readSpoolCursors } from '../../src/storage/postgres/spool-cursors.ts';
 import { listEpochs, listQuarantine, listSegments, segmentFileName } from '../../src/storage/spool/spool-directory.ts';
 import { admittedRecord } from '../support/execution-records.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -40,7 +41,10 @@ async function assertShipped(ids: readonly string[]): Promise<void> {
     [...ids].sort().map((id) => ({ id, billing_status: 'final', charge: shipping.CHARGE.toString() })),
   );
   assert.deepEqual([...sink.facts.keys()].sort(), [...ids].sort());
-  assert.equal((await shipping.readWallet(postgres, payer.walletId)).balance, shipping.DEPOSIT - shipping.CHARGE * BigInt(ids.length));
+  assert.equal(
+    (await shipping.readWallet(postgres, payer.walletId)).balance,
+    shipping.DEPOSIT - shipping.CHARGE * BigInt(ids.length),
+  );
   assert.deepEqual(await findBrokenInvariants(postgres), []);
 }
 
@@ -87,7 +91,10 @@ describe('shipping', () => {
     await shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce();
     assert.deepEqual(listEpochs(spoolDirectory), []);
     assert.deepEqual(await readSpoolCursors(postgres, epoch), []);
-    assert.deepEqual(await shipping.readWallet(postgres, payer.walletId), { balance: shipping.DEPOSIT - 2n * shipping.CHARGE, leased: 0n });
+    assert.deepEqual(await shipping.readWallet(postgres, payer.walletId), {
+      balance: shipping.DEPOSIT - 2n * shipping.CHARGE,
+      leased: 0n,
+    });
     const rows = await shipping.readGenerations(postgres);
     assert.deepEqual(rows.map((row) => row.billing_status).sort(), ['cancelled', 'final', 'final']);
     assert.deepEqual([...sink.facts.keys()].sort(), [...ids, open.id].sort());
@@ -164,7 +171,9 @@ describe('shipping', () => {
   test('of a frame with records that Postgres refuses the others are posted, once, and its bytes are set aside', async (context) => {
     const { spoolDirectory, writer, directory, epoch } = await setUp(context, 100);
     const before = shipping.appendExecution(writer, payer);
-    const starts = Array.from({ length: 3 }, (_, index) => shipping.billedStart(payer, index === 1 ? { apiKeyId: 'not a uuid' } : {}));
+    const starts = Array.from({ length: 3 }, (_, index) =>
+      shipping.billedStart(payer, index === 1 ? { apiKeyId: 'not a uuid' } : {}),
+    );
     const from = readFileSync(join(directory, segmentFileName(1))).length;
     const group = writer.takeGroup();
     for (const record of starts.flatMap((start) => [admittedRecord(start), shipping.billedTerminal(start)])) {
@@ -183,15 +192,22 @@ describe('shipping', () => {
     const good = starts.filter((start) => start.apiKeyId !== 'not a uuid').map((start) => start.id);
     await assertShipped([before, ...good, behind]);
     assert.deepEqual(listQuarantine(spoolDirectory), [`${epoch}-${segmentFileName(1)}-${from}.bad`]);
-    assert.deepEqual(readFileSync(join(spoolDirectory, 'quarantine', `${epoch}-${segmentFileName(1)}-${from}.bad`)), bytes);
+    assert.deepEqual(
+      readFileSync(join(spoolDirectory, 'quarantine', `${epoch}-${segmentFileName(1)}-${from}.bad`)),
+      bytes,
+    );
     assert.deepEqual(listEpochs(spoolDirectory), []);
   });
 
   test('when many records in a row are refused, posting stops and nothing more is set aside', async (context) => {
     const { spoolDirectory, writer } = await setUp(context, 100);
-    for (let index = 0; index < 10; index++) appendRecords(writer, admittedRecord(shipping.billedStart(payer, { apiKeyId: 'not a uuid' })));
+    for (let index = 0; index < 10; index++)
+      appendRecords(writer, admittedRecord(shipping.billedStart(payer, { apiKeyId: 'not a uuid' })));
     await writer.close();
-    await assert.rejects(shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce(), /invalid input syntax for type uuid/);
+    await assert.rejects(
+      shipping.testShipper({ spoolDirectory, postgres, facts: sink }).drainOnce(),
+      /invalid input syntax for type uuid/,
+    );
     assert.equal(listQuarantine(spoolDirectory).length, 3);
     assert.equal(listEpochs(spoolDirectory).length, 1);
   });
@@ -226,7 +242,8 @@ describe('shipping', () => {
     let away = false;
     const flaky: Postgres = {
       ...postgres,
-      query: (statement, values) => (away ? Promise.reject(new Error('Postgres is away')) : postgres.query(statement, values)),
+      query: (statement, values) =>
+        away ? Promise.reject(new Error('Postgres is away')) : postgres.query(statement, values),
       transaction: (work) => (away ? Promise.reject(new Error('Postgres is away')) : postgres.transaction(work)),
     };
     const limits = { pollMs: 5, factsIntervalMs: 20 };
@@ -284,7 +301,12 @@ describe('shipping', () => {
 
   test('a start without a terminal record becomes pending after a while, and is settled when its end comes', async (context) => {
     const { spoolDirectory, writer } = await setUp(context, 10);
-    const shipper = shipping.testShipper({ spoolDirectory, postgres, facts: sink, limits: { pollMs: 5, factsIntervalMs: 20, admittedWaitMs: 20 } });
+    const shipper = shipping.testShipper({
+      spoolDirectory,
+      postgres,
+      facts: sink,
+      limits: { pollMs: 5, factsIntervalMs: 20, admittedWaitMs: 20 },
+    });
     shipper.start();
     const start = shipping.billedStart(payer);
     appendRecords(writer, admittedRecord(start));

@@ -1,4 +1,5 @@
-// A gateway that dies between getting its epoch and opening its spool leaves an epoch that only jobs can close; every other one is let alone.
+// A gateway that dies between getting its epoch and opening its spool leaves an epoch that only jobs can close; every
+// other one is let alone.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -6,9 +7,9 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { closeUnspooledEpochs } from '../../jobs/shipping/close-unspooled-epochs.ts';
-import { listOpenEpochs } from '../../src/storage/postgres/epochs.ts';
+import { listOpenEpochs } from '../../src/storage/postgres/ledger/epochs.ts';
+import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
-import { registerEpoch, takeLease } from '../../src/storage/postgres/wallets.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';

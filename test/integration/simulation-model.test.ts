@@ -1,16 +1,20 @@
-// The simulation's model of the database is no wish: the same random operations, through the real storage functions, on a real Postgres and on the
-// model, give the same answers, the same refusals and the same tables.
+// The simulation's model of the database is no wish: the same random operations, through the real storage functions, on
+// a real Postgres and on the model, give the same answers, the same refusals and the same tables.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import type { AdmittedRecord, ExecutionRecord, TerminalRecord } from '../../src/domain/executions/execution-record.ts';
-import { closeDeadEpoch, fenceEpoch, resolvePending } from '../../src/storage/postgres/epochs.ts';
-import { giveBackLimitLease, takeLimitLease } from '../../src/storage/postgres/limit-leases.ts';
+import type { AdmittedRecord, ExecutionRecord, TerminalRecord } from '../../src/records/execution-record.ts';
+import { closeDeadEpoch, fenceEpoch, resolvePending } from '../../src/storage/postgres/ledger/epochs.ts';
+import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
+import {
+  advanceFactsOffsets,
+  deleteSpoolCursors,
+  readSpoolCursors,
+} from '../../src/storage/postgres/ledger/spool-cursors.ts';
+import { registerEpoch, returnLease, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
+import { giveBackLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres, type PostgresClient, type Statement } from '../../src/storage/postgres/pool.ts';
-import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
-import { advanceFactsOffsets, deleteSpoolCursors, readSpoolCursors } from '../../src/storage/postgres/spool-cursors.ts';
-import { registerEpoch, returnLease, takeLease } from '../../src/storage/postgres/wallets.ts';
 import { ModelBooks } from '../simulation/model-books.ts';
 import type { UsageLimitRow } from '../simulation/model-limits.ts';
 import { answerStatement } from '../simulation/model-statements.ts';
@@ -25,7 +29,10 @@ const OPERATIONS = 40;
 class ModelPostgres implements Postgres {
   readonly books = new ModelBooks(randomUUID);
 
-  async query<Row extends object>(statement: Statement, values: readonly unknown[] = []): Promise<{ rows: Row[]; rowCount: number }> {
+  async query<Row extends object>(
+    statement: Statement,
+    values: readonly unknown[] = [],
+  ): Promise<{ rows: Row[]; rowCount: number }> {
     try {
       const result = this.answer<Row>(statement, values);
       this.books.commit();
@@ -36,7 +43,10 @@ class ModelPostgres implements Postgres {
     }
   }
 
-  private answer<Row extends object>(statement: Statement, values: readonly unknown[]): { rows: Row[]; rowCount: number } {
+  private answer<Row extends object>(
+    statement: Statement,
+    values: readonly unknown[],
+  ): { rows: Row[]; rowCount: number } {
     const context = { books: this.books, nowMs: 0, notify: () => undefined };
     const rows = answerStatement(context, typeof statement === 'string' ? statement : statement.name, values) as Row[];
     return { rows, rowCount: rows.length };
@@ -113,7 +123,8 @@ class Sequence {
   }
 
   async run(): Promise<void> {
-    for (const kind of ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests', 'budget'] as const) await this.makeLimit(kind);
+    for (const kind of ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests', 'budget'] as const)
+      await this.makeLimit(kind);
     await this.both(this.register());
     for (this.step = 0; this.step < OPERATIONS; this.step += 1) {
       this.atMs += Math.round(this.random.magnitude(1, 20_000)) - 1;
@@ -160,13 +171,10 @@ class Sequence {
     const limit: Limit = { id: randomUUID(), kind, period };
     this.limits.push(limit);
     const amount = BigInt(this.random.whole(1, kind === 'budget' ? 3_000 : 30));
-    await this.real.postgres.query('INSERT INTO usage_limits (id, organization_id, kind, time_window, amount) VALUES ($1, $2, $3, $4, $5)', [
-      limit.id,
-      this.owner.organizationId,
-      kind,
-      period,
-      amount.toString(),
-    ]);
+    await this.real.postgres.query(
+      'INSERT INTO usage_limits (id, organization_id, kind, time_window, amount) VALUES ($1, $2, $3, $4, $5)',
+      [limit.id, this.owner.organizationId, kind, period, amount.toString()],
+    );
     this.books.limits.limits.set(limit.id, { ...limit, amount });
     this.books.commit();
   }
@@ -189,13 +197,19 @@ class Sequence {
     const [index, amount] = [this.anyEpoch(), BigInt(this.random.whole(0, 4_000))];
     const minimum = BigInt(this.random.whole(-1, Number(amount) + (this.random.chance(0.05) ? 1 : 0)));
     const { walletId } = this.owner;
-    return { name: 'take a lease', act: ({ postgres, epochs }) => takeLease(postgres, { epoch: epochs[index] as number, walletId, amount, minimum }) };
+    return {
+      name: 'take a lease',
+      act: ({ postgres, epochs }) => takeLease(postgres, { epoch: epochs[index] as number, walletId, amount, minimum }),
+    };
   }
 
   private returnCredit(): Operation {
     const [index, amount] = [this.anyEpoch(), BigInt(this.random.whole(this.random.chance(0.05) ? -1 : 0, 2_000))];
     const { walletId } = this.owner;
-    return { name: 'return a lease', act: ({ postgres, epochs }) => returnLease(postgres, { epoch: epochs[index] as number, walletId, amount }) };
+    return {
+      name: 'return a lease',
+      act: ({ postgres, epochs }) => returnLease(postgres, { epoch: epochs[index] as number, walletId, amount }),
+    };
   }
 
   private deposit(): Operation {
@@ -231,7 +245,10 @@ class Sequence {
     const amount = BigInt(random.whole(0, limit.kind === 'budget' ? 2_000 : 15));
     const minimum = BigInt(random.whole(0, Number(amount)));
     const earlier = [...this.grantLimits].filter(([, of]) => of === limit).map(([place]) => place);
-    const present = earlier.length > 0 && random.chance(0.5) ? { place: random.pick(earlier), free: BigInt(random.whole(0, 12)) } : null;
+    const present =
+      earlier.length > 0 && random.chance(0.5)
+        ? { place: random.pick(earlier), free: BigInt(random.whole(0, 12)) }
+        : null;
     this.grantLimits.set(step, limit);
     return {
       name: `take of ${limit.kind}`,
@@ -249,7 +266,12 @@ class Sequence {
         const { validForMs, retryAfterMs, ...rest } = answer;
         // Each side has its own ids of pools; of the seconds of a rate both must agree.
         const round = (ms: number | null): number | null => (ms === null ? null : Math.round(ms));
-        return { ...rest, grantId: answer.grantId.split('@')[1] ?? null, validForMs: round(validForMs), retryAfterMs: round(retryAfterMs) };
+        return {
+          ...rest,
+          grantId: answer.grantId.split('@')[1] ?? null,
+          validForMs: round(validForMs),
+          retryAfterMs: round(retryAfterMs),
+        };
       },
     };
   }
@@ -264,7 +286,8 @@ class Sequence {
       name: `give back of ${limit.kind}`,
       act: async ({ postgres, epochs, grants }) => {
         const grantId = grants.get(place);
-        if (grantId !== undefined) await giveBackLimitLease(postgres, { epoch: epochs[index] as number, limitId: limit.id, grantId, amount });
+        if (grantId !== undefined)
+          await giveBackLimitLease(postgres, { epoch: epochs[index] as number, limitId: limit.id, grantId, amount });
       },
     };
   }
@@ -301,9 +324,13 @@ class Sequence {
       act: async (side) => {
         const records = written.map(({ record, grants }) => withBudgets(record, grants, side));
         const epoch = side.epochs[index] as number;
-        const result = await side.postgres.transaction((client) => postExecutions(client, { epoch, segment, fromOffset, toOffset, records }));
+        const result = await side.postgres.transaction((client) =>
+          postExecutions(client, { epoch, segment, fromOffset, toOffset, records }),
+        );
         if (result.status === 'posted') this.offsets.set(cursor, toOffset);
-        return result.status === 'posted' ? { status: result.status, ids: result.terminals.map(({ id }) => id).sort() } : result;
+        return result.status === 'posted'
+          ? { status: result.status, ids: result.terminals.map(({ id }) => id).sort() }
+          : result;
       },
     };
   }
@@ -332,9 +359,16 @@ class Sequence {
   private newExecution(index: number): Execution {
     const { random } = this;
     const walletId = random.chance(0.8) ? this.owner.walletId : null;
-    const grants = [...this.grantLimits].filter(([, { kind }]) => kind === 'budget' && random.chance(0.3)).map(([place]) => place);
+    const grants = [...this.grantLimits]
+      .filter(([, { kind }]) => kind === 'budget' && random.chance(0.3))
+      .map(([place]) => place);
     const authorizedAmount = walletId === null ? null : `${random.whole(0, 400)}`;
-    const start = admittedRecord(this.owner, { walletId: walletId as string, authorizedAmount, clientRequestId: null, tags: [] });
+    const start = admittedRecord(this.owner, {
+      walletId: walletId as string,
+      authorizedAmount,
+      clientRequestId: null,
+      tags: [],
+    });
     const execution = { start, epoch: index, grants };
     this.executions.push(execution);
     return execution;
@@ -364,14 +398,19 @@ class Sequence {
 
   private close(): Operation {
     const index = this.anyEpoch();
-    return { name: 'close a dead epoch', act: ({ postgres, epochs }) => postgres.transaction((client) => closeDeadEpoch(client, epochs[index] as number)) };
+    return {
+      name: 'close a dead epoch',
+      act: ({ postgres, epochs }) => postgres.transaction((client) => closeDeadEpoch(client, epochs[index] as number)),
+    };
   }
 
   private resolve(): Operation {
     return {
       name: 'resolve what is open',
       act: async ({ postgres }) => {
-        const records = await postgres.transaction((client) => resolvePending(client, { nowMs: this.atMs, max: 100_000 }));
+        const records = await postgres.transaction((client) =>
+          resolvePending(client, { nowMs: this.atMs, max: 100_000 }),
+        );
         return records
           .filter(({ organizationId }) => organizationId === this.owner.organizationId)
           .map(({ id, billingStatus, charge, outcome }) => ({ id, billingStatus, charge, outcome }))
@@ -401,15 +440,17 @@ async function tablesOf({ real, owner, limits }: Sequence): Promise<Tables> {
     (await postgres.query<{ row: unknown }>(text, values)).rows.map(({ row }) => row);
   const epochOf = 'array_position($1::bigint[], epoch) - 1';
   return {
-    wallet: await rowsOf(`SELECT concat_ws(' ', balance, leased, frozen) AS row FROM wallets WHERE id = $1`, [owner.walletId]),
+    wallet: await rowsOf(`SELECT concat_ws(' ', balance, leased, frozen) AS row FROM wallets WHERE id = $1`, [
+      owner.walletId,
+    ]),
     epochs: await rowsOf(
       `SELECT concat_ws(' ', ${epochOf}, fenced_at IS NOT NULL, returned_at IS NOT NULL) AS row FROM process_epochs WHERE epoch = ANY($1) ORDER BY epoch`,
       [epochs],
     ),
-    leases: await rowsOf(`SELECT concat_ws(' ', ${epochOf}, outstanding) AS row FROM leases WHERE epoch = ANY($1) AND wallet_id = $2 ORDER BY epoch`, [
-      epochs,
-      owner.walletId,
-    ]),
+    leases: await rowsOf(
+      `SELECT concat_ws(' ', ${epochOf}, outstanding) AS row FROM leases WHERE epoch = ANY($1) AND wallet_id = $2 ORDER BY epoch`,
+      [epochs, owner.walletId],
+    ),
     generations: await rowsOf(
       `SELECT concat_ws(' ', id, ${epochOf}, wallet_id IS NOT NULL, authorized_amount, billing_status, coalesce(charge::text, '-'), coalesce(outcome, '-'), suspense) AS row
          FROM generations WHERE epoch = ANY($1) ORDER BY id`,
@@ -453,8 +494,12 @@ function modelTablesOf({ books, model, owner }: Sequence): Tables {
   const entries = books.transfers.values().filter(({ kind }) => kind !== 'suspense').length;
   return {
     wallet: [`${balance} ${leased} ${flag(frozen)}`],
-    epochs: books.epochs.values().map(({ epoch, fenced, returned }) => `${placeOf(epoch)} ${flag(fenced)} ${flag(returned)}`),
-    leases: sorted(books.leases.values().map(({ epoch, outstanding }) => [placeOf(epoch), `${placeOf(epoch)} ${outstanding}`])),
+    epochs: books.epochs
+      .values()
+      .map(({ epoch, fenced, returned }) => `${placeOf(epoch)} ${flag(fenced)} ${flag(returned)}`),
+    leases: sorted(
+      books.leases.values().map(({ epoch, outstanding }) => [placeOf(epoch), `${placeOf(epoch)} ${outstanding}`]),
+    ),
     generations: sorted(
       books.generations.values().map(({ id, epoch, walletId, authorizedAmount, billingStatus, charge, terminal }) => {
         const authorized = authorizedAmount === null ? '' : ` ${authorizedAmount}`;
@@ -466,12 +511,20 @@ function modelTablesOf({ books, model, owner }: Sequence): Tables {
     ),
     ledger: [`${books.account(`wallet ${owner.walletId}`)} ${entries}`],
     cursors: sorted(
-      books.cursors.values().map(({ epoch, segment, posted, facts }) => [placeOf(epoch) * 10 + segment, `${placeOf(epoch)} ${segment} ${posted} ${facts}`]),
+      books.cursors
+        .values()
+        .map(({ epoch, segment, posted, facts }) => [
+          placeOf(epoch) * 10 + segment,
+          `${placeOf(epoch)} ${segment} ${posted} ${facts}`,
+        ]),
     ),
     pools: sorted(
       limits.pools
         .values()
-        .map(({ limitId, startMs, used, leased: lent, highest }) => [`${limitId}${startMs}`, `${limitId}${second(startMs)} ${used} ${lent} ${highest}`]),
+        .map(({ limitId, startMs, used, leased: lent, highest }) => [
+          `${limitId}${startMs}`,
+          `${limitId}${second(startMs)} ${used} ${lent} ${highest}`,
+        ]),
     ),
     limitLeases: sorted(
       limits.leases.values().map(({ epoch, poolId, outstanding }) => {
@@ -483,7 +536,9 @@ function modelTablesOf({ books, model, owner }: Sequence): Tables {
         ];
       }),
     ),
-    windows: sorted(limits.windows.values().map(({ limitId, first, cells }) => [limitId, `${limitId} ${first} ${cells.join(',')}`])),
+    windows: sorted(
+      limits.windows.values().map(({ limitId, first, cells }) => [limitId, `${limitId} ${first} ${cells.join(',')}`]),
+    ),
     holdings: sorted(
       limits.holdings
         .values()

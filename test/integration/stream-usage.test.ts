@@ -1,4 +1,5 @@
-// `stream_usage: request` (DESIGN 3) through a whole gateway: what the provider is asked, what the client gets, and what is billed, also when it leaves.
+// `stream_usage: request` (DESIGN 3) through a whole gateway: what the provider is asked, what the client gets, and
+// what is billed, also when it leaves.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
@@ -46,7 +47,9 @@ function makeReplay(recorded: RecordedExchange, index: number): Replay {
   const hole = oddBody({ stream: true, padBytes: recorded.expectedUsage?.inputTokens ?? 0 });
   const [written, sent] = OPTIONS[index % OPTIONS.length] ?? [null, ASKED];
   const split: SplitPlan =
-    recorded.responseBody.length < 3_000 ? { kind: 'each_byte' } : { kind: 'random', seed: SEED + index, bytesMax: [8, 64, 700][index % 3] ?? 64 };
+    recorded.responseBody.length < 3_000
+      ? { kind: 'each_byte' }
+      : { kind: 'random', seed: SEED + index, bytesMax: [8, 64, 700][index % 3] ?? 64 };
   return {
     publicModel: `replay/${index}`,
     providerModel: `replayed-${index}`,
@@ -73,24 +76,24 @@ function withOptions(hole: BodyWithHole, model: string, options: string | null):
 const MODELS: readonly OfferedModel[] = [
   ...replays.map(({ publicModel, providerModel }) => ({
     id: publicModel,
-    offers: [{ provider: 'fake', model: providerModel, streamUsage: 'request' as const }],
+    deployments: [{ provider: 'fake', model: providerModel, streamUsage: 'request' as const }],
   })),
   {
     id: 'over/asked-first',
-    offers: [
+    deployments: [
       { provider: 'fake', model: 'busy-and-asked', streamUsage: 'request' },
       { provider: 'fake', model: 'plain' },
     ],
   },
   {
     id: 'over/plain-first',
-    offers: [
+    deployments: [
       { provider: 'fake', model: 'busy-and-plain' },
       { provider: 'fake', model: 'a', streamUsage: 'request' },
     ],
   },
-  { id: 'sim/asked', offers: [{ provider: 'sim', model: 'sim-small', streamUsage: 'request' }] },
-  { id: 'sim/plain', offers: [{ provider: 'sim', model: 'sim-small' }] },
+  { id: 'sim/asked', deployments: [{ provider: 'sim', model: 'sim-small', streamUsage: 'request' }] },
+  { id: 'sim/plain', deployments: [{ provider: 'sim', model: 'sim-small' }] },
 ];
 
 const STREAM = Buffer.from(
@@ -127,7 +130,8 @@ describe('stream_usage: request', () => {
   });
 
   const headers = { authorization: `Bearer ${KEYS.acme}`, 'content-type': 'application/json' };
-  const send = (body: string): Promise<HttpAnswer> => httpCall(`${tollgate.url}/v1/chat/completions`, { headers, body });
+  const send = (body: string): Promise<HttpAnswer> =>
+    httpCall(`${tollgate.url}/v1/chat/completions`, { headers, body });
   const settled = (id: string) => settledGeneration(tollgate.url, KEYS.acme, id);
 
   test(`replays ${replays.length} recorded streams: one edit of the request, one chunk less in the reply, the usage billed (TEST_SEED=${SEED})`, {
@@ -145,7 +149,10 @@ describe('stream_usage: request', () => {
     const where = `${recorded.name} (${publicModel})`;
     const answer = await send(request(publicModel, false));
     assert.ok(answer.complete && answer.status === 200, where);
-    assert.ok(answer.body.equals(clientAsked ? recorded.responseBody : withoutUsageChunks(recorded.responseBody)), `${where}: response bytes`);
+    assert.ok(
+      answer.body.equals(clientAsked ? recorded.responseBody : withoutUsageChunks(recorded.responseBody)),
+      `${where}: response bytes`,
+    );
     const calls = fake.requests.filter(({ body }) => modelOf(body) === providerModel);
     assert.deepEqual(
       calls.map(({ body }) => body.toString()),
@@ -155,14 +162,26 @@ describe('stream_usage: request', () => {
     const { expectedUsage } = recorded;
     if (expectedUsage === null) return;
     const { tokensPrompt, tokensCompletion } = await settled(String(answer.headers['x-service-execution-id']));
-    assert.deepEqual([tokensPrompt, tokensCompletion], [String(expectedUsage.inputTokens), String(expectedUsage.outputTokens)], where);
+    assert.deepEqual(
+      [tokensPrompt, tokensCompletion],
+      [String(expectedUsage.inputTokens), String(expectedUsage.outputTokens)],
+      where,
+    );
   }
 
-  test('whoever serves in the end gets the body that its own offer asks for', async () => {
+  test('whoever serves in the end gets the body that its own deployment asks for', async () => {
     const hole = oddBody({ stream: true });
     const cases = [
-      { model: 'over/asked-first', got: [withOptions(hole, 'busy-and-asked', ASKED), withOptions(hole, 'plain', null)], reply: STREAM },
-      { model: 'over/plain-first', got: [withOptions(hole, 'busy-and-plain', null), withOptions(hole, 'a', ASKED)], reply: withoutUsageChunks(STREAM) },
+      {
+        model: 'over/asked-first',
+        got: [withOptions(hole, 'busy-and-asked', ASKED), withOptions(hole, 'plain', null)],
+        reply: STREAM,
+      },
+      {
+        model: 'over/plain-first',
+        got: [withOptions(hole, 'busy-and-plain', null), withOptions(hole, 'a', ASKED)],
+        reply: withoutUsageChunks(STREAM),
+      },
     ];
     for (const { model, got, reply } of cases) {
       const before = fake.requests.length;
@@ -176,8 +195,13 @@ describe('stream_usage: request', () => {
   });
 
   test('a reply that is no stream, asked for or not, is left as it is', async () => {
-    const whole = await send(JSON.stringify({ model: 'sim/asked', messages: [{ role: 'user', content: 'Hi. [[sim: tokens=3]]' }] }));
-    assert.equal((JSON.parse(whole.body.toString()) as { usage: { completion_tokens: number } }).usage.completion_tokens, 3);
+    const whole = await send(
+      JSON.stringify({ model: 'sim/asked', messages: [{ role: 'user', content: 'Hi. [[sim: tokens=3]]' }] }),
+    );
+    assert.equal(
+      (JSON.parse(whole.body.toString()) as { usage: { completion_tokens: number } }).usage.completion_tokens,
+      3,
+    );
     const refused = await send(bodyOf('sim/asked', 'Hi. [[sim: status=400]]'));
     assert.equal(refused.status, 400);
     assert.ok(refused.body.includes('"error"'));
@@ -205,7 +229,10 @@ describe('stream_usage: request', () => {
   async function assertBilled(id: string, outcome: string, outputTokens: number): Promise<void> {
     const record = await settled(id);
     const row = await readExecution(id);
-    assert.deepEqual([row['outcome'], row['source'], row['output'], row['reasoning']], [outcome, 'reported', String(outputTokens), '700']);
+    assert.deepEqual(
+      [row['outcome'], row['source'], row['output'], row['reasoning']],
+      [outcome, 'reported', String(outputTokens), '700'],
+    );
     const cost = BigInt(record.tokensPrompt ?? 0) * PICO_PER_TOKEN.input + BigInt(outputTokens) * PICO_PER_TOKEN.output;
     assert.equal(record.totalCost, decimalOfPico(cost));
   }
@@ -224,7 +251,11 @@ describe('stream_usage: request', () => {
   function leaveAfterFirstChunk(model: string): Promise<string> {
     const body = bodyOf(model, 'Think long. [[sim: tokens=30 delay_ms=20 reasoning=700]]');
     return new Promise((resolve, reject) => {
-      const options = { method: 'POST', headers: { ...headers, 'content-length': Buffer.byteLength(body) }, agent: false };
+      const options = {
+        method: 'POST',
+        headers: { ...headers, 'content-length': Buffer.byteLength(body) },
+        agent: false,
+      };
       const request = httpRequest(`${tollgate.url}/v1/chat/completions`, options);
       request.on('error', reject);
       request.on('response', (response) => {

@@ -69,7 +69,10 @@ describe('command line', () => {
       ])
         assert.match(help.stdout, new RegExp(`^ {2}tollgate ${command}`, 'm'));
       const unknown = await call(context, ['strat'], { node });
-      assert.deepEqual([unknown.exitCode, unknown.stderr], [2, 'tollgate: unknown command "strat"; "tollgate --help" lists the commands\n']);
+      assert.deepEqual(
+        [unknown.exitCode, unknown.stderr],
+        [2, 'tollgate: unknown command "strat"; "tollgate --help" lists the commands\n'],
+      );
     });
   }
 
@@ -98,7 +101,10 @@ describe('command line', () => {
     for (const args of [['start', '--config', 'nowhere.yaml'], ['gateway'], ['jobs']]) {
       const { exitCode, stdout, stderr } = await call(context, args, { env });
       assert.deepEqual([exitCode, stdout], [2, '']);
-      assert.match(stderr, /^tollgate: MASTER_KEY: [^\n]+\ntollgate: ADMIN_TOKEN: [^\n]+\ntollgate: DELEGATION_KEY: [^\n]+\n$/);
+      assert.match(
+        stderr,
+        /^tollgate: MASTER_KEY: [^\n]+\ntollgate: ADMIN_TOKEN: [^\n]+\ntollgate: DELEGATION_KEY: [^\n]+\n$/,
+      );
       assert.ok(!stderr.includes(env.MASTER_KEY) && !stderr.includes(env.ADMIN_TOKEN));
     }
   });
@@ -108,10 +114,16 @@ describe('command line', () => {
       [['key', 'create', '--name', 'x'], '--organization is missing'],
       [['key'], 'create, update, rotate, revoke or list is missing'],
       [['team', 'member', 'add', '--organization', 'a', '--user', 'b@a.test'], '--team is missing'],
-      [['limit', 'set', '--organization', 'a', '--kind', 'budget', '--limit', '5'], '--window: a budget needs one of hour, day, week, month'],
+      [
+        ['limit', 'set', '--organization', 'a', '--kind', 'budget', '--limit', '5'],
+        '--window: a budget needs one of hour, day, week, month',
+      ],
       [['access', 'set', '--organization', 'a'], '--models is missing'],
       [['key', 'forget', '--organization', 'a', '--name', 'x'], 'unknown action "forget"'],
-      [['credit', 'add', '--organization', 'a', '--reference', 'r', '--amount', '0'], '--amount: must be dollars as a decimal above 0, such as 25.00, got "0"'],
+      [
+        ['credit', 'add', '--organization', 'a', '--reference', 'r', '--amount', '0'],
+        '--amount: must be dollars as a decimal above 0, such as 25.00, got "0"',
+      ],
       [['apply'], 'FILE is missing'],
       [['start', 'x'], 'unexpected argument "x"'],
       [['start', '--wrong'], "Unknown option '--wrong'"],
@@ -131,7 +143,10 @@ describe('command line', () => {
     ]) {
       const answer = await call(context, args);
       assert.equal(answer.exitCode, 1);
-      assert.match(answer.stderr, /^tollgate: no installation is running on .*\.tollgate: start it with "tollgate start"/);
+      assert.match(
+        answer.stderr,
+        /^tollgate: no installation is running on .*\.tollgate: start it with "tollgate start"/,
+      );
     }
     const status = await call(context, ['status']);
     assert.equal(status.exitCode, 1);
@@ -158,12 +173,18 @@ describe('command line', () => {
     const answer = await call(context, ['start'], { env: { PORT: String(port), DATA_DIR: data } });
     assert.deepEqual(
       [answer.exitCode, answer.stderr],
-      [1, `tollgate: PORT: port ${port} on 127.0.0.1 is in use by another program; give another PORT or stop that program\n`],
+      [
+        1,
+        `tollgate: PORT: port ${port} on 127.0.0.1 is in use by another program; give another PORT or stop that program\n`,
+      ],
     );
     assert.equal(existsSync(join(data, 'postgres.json')), false);
     const host = await call(context, ['start'], { env: { HOST: '192.0.2.1', PORT: String(port), DATA_DIR: data } });
     assert.equal(host.exitCode, 1);
-    assert.match(host.stderr, /^tollgate: HOST, PORT: cannot listen on 192\.0\.2\.1 port \d+: [^\n]*EADDRNOTAVAIL[^\n]*\n$/);
+    assert.match(
+      host.stderr,
+      /^tollgate: HOST, PORT: cannot listen on 192\.0\.2\.1 port \d+: [^\n]*EADDRNOTAVAIL[^\n]*\n$/,
+    );
   });
 
   test('a gateway alone, without a database or secrets to find, says what is missing', async (context) => {

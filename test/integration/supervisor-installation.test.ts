@@ -1,4 +1,5 @@
-// A whole installation as an operator meets it, real databases included: first start, second start, two at once, commands beside it, kills.
+// A whole installation as an operator meets it, real databases included: first start, second start, two at once,
+// commands beside it, kills.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -78,9 +79,16 @@ async function start(
   };
 }
 
-async function callCommand(directory: string, args: readonly string[]): Promise<{ exitCode: number | null; output: string }> {
+async function callCommand(
+  directory: string,
+  args: readonly string[],
+): Promise<{ exitCode: number | null; output: string }> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [COMMAND, ...args], { cwd: directory, env: ENVIRONMENT, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [COMMAND, ...args], {
+      cwd: directory,
+      env: ENVIRONMENT,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
     child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()));
@@ -115,12 +123,15 @@ async function ask(installation: Installation, key: string, model = 'sim/small')
 }
 
 async function findGeneration(installation: Installation, key: string, id: string): Promise<number> {
-  return (await httpCall(`${installation.url}/v1/generation?id=${id}`, { headers: { authorization: `Bearer ${key}` } })).status;
+  return (await httpCall(`${installation.url}/v1/generation?id=${id}`, { headers: { authorization: `Bearer ${key}` } }))
+    .status;
 }
 
 function configuration(upstream: string, models: readonly string[]): string {
   const entries = models.map(
-    (id) => `  - { id: ${id}, display_name: X, kind: text, context_length: 1000, max_output_tokens: 100, max_completion_tokens_cap: 100, tokenizer: o200k_base,
+    (
+      id,
+    ) => `  - { id: ${id}, display_name: X, kind: text, context_length: 1000, max_output_tokens: 100, max_completion_tokens_cap: 100, tokenizer: o200k_base,
       served_by: [{ provider: p, model: m, apis: [chat_completions], price: { input: "1", output: "1" } }] }`,
   );
   return `providers:\n  - { id: p, base_url: ${upstream}, api_key: k, auth: bearer }\nmodels:\n${entries.join('\n')}
@@ -190,7 +201,9 @@ describe('installation', () => {
     assert.equal(await second.end('SIGTERM'), 0);
   });
 
-  test('with a file: keys printed once, mistakes with their lines, changes followed, keys and credit by command', { timeout: 300_000 }, async (context) => {
+  test('with a file: keys printed once, mistakes with their lines, changes followed, keys and credit by command', {
+    timeout: 300_000,
+  }, async (context) => {
     const directory = installationDirectory(context);
     const provider = await startSimulatedProvider();
     context.after(() => provider.stop());
@@ -222,20 +235,37 @@ describe('installation', () => {
     assert.match(created.output, /^tg-[\w-]{43}\n$/);
     const second = created.output.trim();
     assert.equal(await ask(installation, second, 'one/m'), 200);
-    assert.equal((await callCommand(directory, ['key', 'revoke', '--organization', 'acme', '--name', 'second'])).exitCode, 0);
+    assert.equal(
+      (await callCommand(directory, ['key', 'revoke', '--organization', 'acme', '--name', 'second'])).exitCode,
+      0,
+    );
     await waitFor(
       'the revocation',
       () => ask(installation, second, 'one/m'),
       (status) => status === 401,
     );
     assert.match(
-      (await callCommand(directory, ['credit', 'add', '--organization', 'acme', '--amount', '2.50', '--reference', 'r1'])).output,
+      (
+        await callCommand(directory, [
+          'credit',
+          'add',
+          '--organization',
+          'acme',
+          '--amount',
+          '2.50',
+          '--reference',
+          'r1',
+        ])
+      ).output,
       /^2\.5 USD posted; balance of "acme": 7\.49\d* USD\n$/,
     );
 
     const status = await callCommand(directory, ['status']);
     assert.equal(status.exitCode, 0);
-    assert.match(status.output, /^running as process \d+ .*\nserves http:\S+, admin http:\S+\nready\njob .*\n(?:[a-z-]+ .*\n)+$/);
+    assert.match(
+      status.output,
+      /^running as process \d+ .*\nserves http:\S+, admin http:\S+\nready\njob .*\n(?:[a-z-]+ .*\n)+$/,
+    );
     assert.equal(await installation.end('SIGTERM'), 0);
     const again = await start(context, directory, withFile);
     assert.doesNotMatch(again.printed(), /tg-/);

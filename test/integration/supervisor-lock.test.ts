@@ -23,7 +23,9 @@ const TAKER = `
 `;
 
 async function spawnTaker(directory: string) {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', TAKER, directory], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--input-type=module', '-e', TAKER, directory], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const [chunk] = (await once(child.stdout, 'data')) as [Buffer];
   const kill = async () => {
     child.kill('SIGKILL');
@@ -79,11 +81,17 @@ describe('installation lock', () => {
   test('of many that find a stale lock at once, one gets it', async (context) => {
     const directory = temporaryDirectory(context);
     for (let round = 0; round < 3; round += 1) {
-      writeFileSync(join(directory, 'supervisor.lock'), JSON.stringify({ pid: 2 ** 22 - 3, processStart: '1', bootId: 'x' }));
+      writeFileSync(
+        join(directory, 'supervisor.lock'),
+        JSON.stringify({ pid: 2 ** 22 - 3, processStart: '1', bootId: 'x' }),
+      );
       const takers = await Promise.all(Array.from({ length: 6 }, () => spawnTaker(directory)));
       const winners = takers.filter((taker) => taker.said === 'taken');
       assert.equal(winners.length, 1, takers.map((taker) => taker.said).join(', '));
-      assert.equal((JSON.parse(readFileSync(join(directory, 'supervisor.lock'), 'utf8')) as { pid: number }).pid, winners[0]?.pid);
+      assert.equal(
+        (JSON.parse(readFileSync(join(directory, 'supervisor.lock'), 'utf8')) as { pid: number }).pid,
+        winners[0]?.pid,
+      );
       await Promise.all(takers.map((taker) => taker.kill()));
     }
   });

@@ -1,4 +1,5 @@
-// An embedded Postgres that ends unasked is started again by whoever supervises it, and gateways and jobs outlast its absence.
+// An embedded Postgres that ends unasked is started again by whoever supervises it, and gateways and jobs outlast its
+// absence.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -16,8 +17,13 @@ describe('the embedded Postgres ends', { timeout: 180_000 }, () => {
   let tollgate: Tollgate;
 
   before(async () => {
-    upstream = await startFakeUpstream(() => ({ body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }) }));
-    tollgate = await startTollgate({ ownPostgres: true, configurationYaml: testConfiguration({ upstreamUrl: upstream.url }) });
+    upstream = await startFakeUpstream(() => ({
+      body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
+    }));
+    tollgate = await startTollgate({
+      ownPostgres: true,
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
+    });
   });
   after(async () => {
     await tollgate?.stop();
@@ -30,9 +36,24 @@ describe('the embedded Postgres ends', { timeout: 180_000 }, () => {
   };
 
   const victims = [
-    { name: 'immediate shutdown', pidOf: () => tollgate.postgresPids().postmaster, signal: 'SIGQUIT', newCredential: KEYS.acmeSecond },
-    { name: 'kill -9 of the server', pidOf: () => tollgate.postgresPids().postmaster, signal: 'SIGKILL', newCredential: KEYS.free },
-    { name: 'kill -9 of the process that owns it', pidOf: () => tollgate.postgresPids().keeper, signal: 'SIGKILL', newCredential: KEYS.other },
+    {
+      name: 'immediate shutdown',
+      pidOf: () => tollgate.postgresPids().postmaster,
+      signal: 'SIGQUIT',
+      newCredential: KEYS.acmeSecond,
+    },
+    {
+      name: 'kill -9 of the server',
+      pidOf: () => tollgate.postgresPids().postmaster,
+      signal: 'SIGKILL',
+      newCredential: KEYS.free,
+    },
+    {
+      name: 'kill -9 of the process that owns it',
+      pidOf: () => tollgate.postgresPids().keeper,
+      signal: 'SIGKILL',
+      newCredential: KEYS.other,
+    },
   ] as const;
   for (const { name, pidOf, signal, newCredential } of victims) {
     test(name, async () => {
@@ -55,7 +76,11 @@ describe('the embedded Postgres ends', { timeout: 180_000 }, () => {
         () => generate(newCredential),
         (status) => status === 200,
       );
-      assert.deepEqual({ gateways: tollgate.gatewayPids(), jobs: tollgate.jobsPid() }, others, 'no gateway and no jobs process ended');
+      assert.deepEqual(
+        { gateways: tollgate.gatewayPids(), jobs: tollgate.jobsPid() },
+        others,
+        'no gateway and no jobs process ended',
+      );
       await waitFor('jobs to post what was served', countPosted, (count) => count === upstream.requests.length);
     });
   }

@@ -1,4 +1,5 @@
-// The supervisor with real processes that do nothing: order of start and end, restarts, rolling, and that nothing is ever left behind.
+// The supervisor with real processes that do nothing: order of start and end, restarts, rolling, and that nothing is
+// ever left behind.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -40,7 +41,9 @@ async function startFake(
   let printed = '';
   child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (printed += chunk.toString()));
-  const ended = new Promise<readonly [number | null, NodeJS.Signals | null]>((resolve) => child.once('exit', (code, signal) => resolve([code, signal])));
+  const ended = new Promise<readonly [number | null, NodeJS.Signals | null]>((resolve) =>
+    child.once('exit', (code, signal) => resolve([code, signal])),
+  );
   context.after(() => {
     for (const entry of listDescendants(child.pid ?? 0)) process.kill(entry.pid, 'SIGKILL');
     child.kill('SIGKILL');
@@ -124,7 +127,9 @@ describe('supervisor', () => {
     await untilAnnounced(fake);
     const entries = fake.processes();
     fake.child.kill('SIGINT');
-    await waitFor('the drain to begin', fake.events, (events) => events.some((event) => event.startsWith('gateway') && event.endsWith('drain')));
+    await waitFor('the drain to begin', fake.events, (events) =>
+      events.some((event) => event.startsWith('gateway') && event.endsWith('drain')),
+    );
     await new Promise((resolve) => setTimeout(resolve, 700));
     fake.child.kill('SIGINT');
     await fake.ended;
@@ -217,7 +222,10 @@ describe('supervisor', () => {
   test('counters of processes that ended stay in /metrics', async (context) => {
     const fake = await startFake(context);
     await untilAnnounced(fake);
-    const starts = async () => /^fake_starts_total\{role="gateway"\} (\d+)$/m.exec((await httpCall(`${fake.adminUrl}/metrics`)).body.toString())?.[1];
+    const starts = async () =>
+      /^fake_starts_total\{role="gateway"\} (\d+)$/m.exec(
+        (await httpCall(`${fake.adminUrl}/metrics`)).body.toString(),
+      )?.[1];
     assert.equal(await starts(), '2');
     process.kill(pidOf(fake, 'gateway'), 'SIGKILL');
     await waitFor('the third start', starts, (count) => count === '3');
@@ -304,7 +312,11 @@ describe('supervisor', () => {
     const broken = join(directory, 'broken.gateway');
     writeFileSync(broken, '');
     const fake = await startFake(context, { directory, gateways: 1 });
-    await waitFor('two failures', fake.events, (events) => events.filter((event) => event.endsWith('broken')).length >= 2);
+    await waitFor(
+      'two failures',
+      fake.events,
+      (events) => events.filter((event) => event.endsWith('broken')).length >= 2,
+    );
     unlinkSync(broken);
     await untilAnnounced(fake);
     fake.child.kill('SIGTERM');

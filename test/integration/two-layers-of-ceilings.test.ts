@@ -1,5 +1,5 @@
-// What the platform sets binds and an organization may only tighten it: limits and lists of models by scope, kind and who set them, over HTTP on a whole
-// installation. Who may call which of the routes is in identity-matrix.test.ts.
+// What the platform sets binds and an organization may only tighten it: limits and lists of models by scope, kind and
+// who set them, over HTTP on a whole installation. Who may call which of the routes is in identity-matrix.test.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -23,9 +23,21 @@ const KINDS = {
     zero: { kind: 'requests_per_minute', limit: 0 },
     wide: { kind: 'requests_per_minute', limit: 1_000_000 },
   },
-  tokens_per_minute: { status: 422, zero: { kind: 'tokens_per_minute', limit: 0 }, wide: { kind: 'tokens_per_minute', limit: 1_000_000_000 } },
-  concurrent_requests: { status: 429, zero: { kind: 'concurrent_requests', limit: 0 }, wide: { kind: 'concurrent_requests', limit: 1_000 } },
-  budget: { status: 429, zero: { kind: 'budget', window: 'day', limit: '0' }, wide: { kind: 'budget', window: 'day', limit: '1000000' } },
+  tokens_per_minute: {
+    status: 422,
+    zero: { kind: 'tokens_per_minute', limit: 0 },
+    wide: { kind: 'tokens_per_minute', limit: 1_000_000_000 },
+  },
+  concurrent_requests: {
+    status: 429,
+    zero: { kind: 'concurrent_requests', limit: 0 },
+    wide: { kind: 'concurrent_requests', limit: 1_000 },
+  },
+  budget: {
+    status: 429,
+    zero: { kind: 'budget', window: 'day', limit: '0' },
+    wide: { kind: 'budget', window: 'day', limit: '1000000' },
+  },
 } as const;
 
 const MODELS = ['sim/small', 'sim/limited'] as const;
@@ -39,8 +51,13 @@ describe('ceilings in two layers', () => {
   let ids: Readonly<Record<'team' | 'user' | 'key', string>>;
 
   before(async () => {
-    upstream = await startFakeUpstream(() => ({ body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }) }));
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url }), env: { ADMIN_TOKEN } });
+    upstream = await startFakeUpstream(() => ({
+      body: JSON.stringify({ usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }),
+    }));
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url }),
+      env: { ADMIN_TOKEN },
+    });
     tenant = await Tenant.create(tollgate.url, 'tenant');
     const team = await tenant.addTeam();
     const user = await tenant.addMember('member', { id: team, role: 'member' });
@@ -72,11 +89,15 @@ describe('ceilings in two layers', () => {
     }
   }
 
-  const setLimits = (setBy: SetBy, scope: Scope, ...limits: Json[]) => as(setBy, 'PUT', `${pathOf(scope)}/limits`, { limits });
+  const setLimits = (setBy: SetBy, scope: Scope, ...limits: Json[]) =>
+    as(setBy, 'PUT', `${pathOf(scope)}/limits`, { limits });
 
   function chat(model: string = MODELS[0], credential = secret): Promise<HttpAnswer> {
     const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }], max_tokens: 5 });
-    return httpCall(`${tollgate.url}/v1/chat/completions`, { headers: { authorization: `Bearer ${credential}` }, body });
+    return httpCall(`${tollgate.url}/v1/chat/completions`, {
+      headers: { authorization: `Bearer ${credential}` },
+      body,
+    });
   }
 
   /** Until the gateway knows that these limits hold for the key, and no others. */
@@ -85,8 +106,15 @@ describe('ceilings in two layers', () => {
     await waitFor(
       'the limits to hold',
       async () => {
-        const found = (await ask(tollgate.url, credential, 'GET', '/v1/usage/limits/current')) as unknown as readonly Json[];
-        return found.map(({ scope: whose, set_by, kind, limit }) => [whose, set_by, kind, limit]).toSorted((a, b) => String(b[1]).localeCompare(String(a[1])));
+        const found = (await ask(
+          tollgate.url,
+          credential,
+          'GET',
+          '/v1/usage/limits/current',
+        )) as unknown as readonly Json[];
+        return found
+          .map(({ scope: whose, set_by, kind, limit }) => [whose, set_by, kind, limit])
+          .toSorted((a, b) => String(b[1]).localeCompare(String(a[1])));
       },
       (found) => JSON.stringify(found) === JSON.stringify(expected),
     );
@@ -115,7 +143,8 @@ describe('ceilings in two layers', () => {
           { ...wide, set_by: 'organization' },
         ];
         assert.deepEqual(await setLimits('organization', scope, wide), { limits: both });
-        for (const reader of ['platform', 'organization'] as const) assert.deepEqual(await as(reader, 'GET', `${pathOf(scope)}/limits`), { limits: both });
+        for (const reader of ['platform', 'organization'] as const)
+          assert.deepEqual(await as(reader, 'GET', `${pathOf(scope)}/limits`), { limits: both });
         await hold(scope, [
           ['platform', zero],
           ['organization', wide],
@@ -150,7 +179,8 @@ describe('ceilings in two layers', () => {
 
   /** A key's list is set by the organization as a field of the key. */
   function setModels(setBy: SetBy, scope: Exclude<Scope, 'user'>, models: readonly string[] | null): Promise<Json> {
-    if (setBy === 'organization' && scope === 'key') return tenant.as('PATCH', pathOf('key'), { allowed_models: models });
+    if (setBy === 'organization' && scope === 'key')
+      return tenant.as('PATCH', pathOf('key'), { allowed_models: models });
     return as(setBy, 'PUT', `${pathOf(scope)}/model-access`, { allowed_models: models });
   }
 
@@ -169,7 +199,10 @@ describe('ceilings in two layers', () => {
   for (const scope of ['organization', 'team', 'key'] as const) {
     test(`models of the ${scope}: those that both allow, and each one's list stays its own`, async () => {
       const [small, limited] = MODELS;
-      const shown = (allowed: unknown, platform: unknown, organization: unknown) => [allowed, { platform, organization }];
+      const shown = (allowed: unknown, platform: unknown, organization: unknown) => [
+        allowed,
+        { platform, organization },
+      ];
       const readAs = async (reader: SetBy) => {
         const own = scope === 'key' && reader === 'organization' ? pathOf('key') : `${pathOf(scope)}/model-access`;
         const { allowed_models, allowed_models_set_by } = await as(reader, 'GET', own);
@@ -181,7 +214,8 @@ describe('ceilings in two layers', () => {
       assert.deepEqual([lifted['allowed_models'], lifted['allowed_models_set_by']], shown([small], [small], null));
       assert.deepEqual(await servedOnceAllowed([small]), [small]);
       await setModels('organization', scope, [limited]);
-      for (const reader of ['platform', 'organization'] as const) assert.deepEqual(await readAs(reader), shown([], [small], [limited]), reader);
+      for (const reader of ['platform', 'organization'] as const)
+        assert.deepEqual(await readAs(reader), shown([], [small], [limited]), reader);
       assert.deepEqual(await servedOnceAllowed([]), []);
       await setModels('organization', scope, [limited, small]);
       assert.deepEqual(await readAs('organization'), shown([small], [small], [limited, small]));
@@ -204,7 +238,9 @@ describe('ceilings in two layers', () => {
     await as('platform', 'PUT', `/keys/${key.id}/model-access`, { allowed_models: [MODELS[0]] });
     const rotated = await tenant.as('POST', `/keys/${key.id}/rotate`, { overlap_seconds: 0 });
     await hold('key', [['platform', zero]], String(rotated['secret']));
-    assert.deepEqual((await ask(tollgate.url, String(rotated['secret']), 'GET', '/v1/me'))['allowed_models'], [MODELS[0]]);
+    assert.deepEqual((await ask(tollgate.url, String(rotated['secret']), 'GET', '/v1/me'))['allowed_models'], [
+      MODELS[0],
+    ]);
     assert.equal((await chat(MODELS[0], String(rotated['secret']))).status, 429);
   });
 
@@ -265,8 +301,17 @@ describe('ceilings in two layers', () => {
     await hold('organization', [['platform', zero]], credential);
     const refused = await chat(MODELS[0], credential);
     assert.deepEqual([refused.status, JSON.parse(refused.body.toString()).error], [429, 'usage_limit_exceeded']);
-    await as('platform', 'PUT', `/keys/${String(own['id'])}/model-access`, { allowed_models: [MODELS[1]] }, 200, paying);
-    const widened = await ask(tollgate.url, person.token, 'PATCH', `/v1/me/keys/${String(own['id'])}`, { allowed_models: null });
+    await as(
+      'platform',
+      'PUT',
+      `/keys/${String(own['id'])}/model-access`,
+      { allowed_models: [MODELS[1]] },
+      200,
+      paying,
+    );
+    const widened = await ask(tollgate.url, person.token, 'PATCH', `/v1/me/keys/${String(own['id'])}`, {
+      allowed_models: null,
+    });
     assert.deepEqual(widened['allowed_models'], [MODELS[1]]);
   });
 
@@ -290,7 +335,11 @@ describe('ceilings in two layers', () => {
     assert.deepEqual(await run('limit remove --kind requests_per_minute'), [organizations]);
     await setLimits('organization', 'team');
     await setModels('organization', 'team', [MODELS[1]]);
-    const lists = (allowed: string, platform: string) => [`allowed\t${allowed}`, `set by platform\t${platform}`, `set by organization\t${MODELS[1]}`];
+    const lists = (allowed: string, platform: string) => [
+      `allowed\t${allowed}`,
+      `set by platform\t${platform}`,
+      `set by organization\t${MODELS[1]}`,
+    ];
     assert.deepEqual(await run(`access set --models ${MODELS.join(',')}`), lists(MODELS[1], MODELS.join(',')));
     assert.deepEqual(await run(`access set --models ${MODELS[0]}`), lists('no model', MODELS[0]));
     assert.deepEqual(await run('access clear'), lists(MODELS[1], 'every model'));

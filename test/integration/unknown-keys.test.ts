@@ -1,4 +1,5 @@
-// Requests of nobody: each is refused before its body has come, on every route that takes one, and holds no memory meanwhile.
+// Requests of nobody: each is refused before its body has come, on every route that takes one, and holds no memory
+// meanwhile.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -11,7 +12,8 @@ import { finalStatuses } from '../support/raw-connection.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
-const REPLY = '{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}';
+const REPLY =
+  '{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}';
 const FORM = 'multipart/form-data; boundary=b';
 const ROUTES = [
   { path: '/v1/chat/completions', type: 'application/json', bytes: 33_554_432 },

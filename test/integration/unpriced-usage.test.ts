@@ -1,9 +1,9 @@
-// What has no price costs the operator nothing: a billed organization that names it is refused before anything is sent, and a reply that was served with it
-// is charged as held. Through the whole installation, to the posted charge.
+// What has no price costs the operator nothing: a billed organization that names it is refused before anything is sent,
+// and a reply that was served with it is charged as held. Through the whole installation, to the posted charge.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
@@ -18,13 +18,24 @@ const HOUR = { system: [{ type: 'text', text: 'x', cache_control: { type: 'ephem
 
 /** With a price for cache writes of an hour, and without. */
 const MODELS = [
-  { id: 'sim/small', providerModel: 'sim-small', outputCap: 16_384, apis: ['chat_completions', 'responses', 'messages'] as const },
+  {
+    id: 'sim/small',
+    providerModel: 'sim-small',
+    outputCap: 16_384,
+    apis: ['chat_completions', 'responses', 'messages'] as const,
+  },
   { id: 'sim/cached', providerModel: 'sim-cached', outputCap: 16_384, apis: ['messages'] as const },
 ];
 
-const json = (body: object): Script => ({ headers: [['content-type', 'application/json']], body: JSON.stringify(body) });
+const json = (body: object): Script => ({
+  headers: [['content-type', 'application/json']],
+  body: JSON.stringify(body),
+});
 
-/** A request that is refused for an organization that is billed: the path, its fields beside the model, and the field that is named. */
+/**
+ * A request that is refused for an organization that is billed: the path, its fields beside the model, and the field
+ * that is named.
+ */
 const REFUSED: readonly (readonly [path: string, fields: object, field: string])[] = [
   [CHAT, { service_tier: 'priority' }, 'service_tier'],
   [CHAT, { web_search_options: {} }, 'web_search_options'],
@@ -67,9 +78,15 @@ describe('what has no price', () => {
   });
 
   async function post(path: string, fields: object, key: string = KEYS.acme) {
-    const input = path === RESPONSES ? { input: 'hi', max_output_tokens: 50, store: false } : { messages: [{ role: 'user', content: 'hi' }], max_tokens: 50 };
+    const input =
+      path === RESPONSES
+        ? { input: 'hi', max_output_tokens: 50, store: false }
+        : { messages: [{ role: 'user', content: 'hi' }], max_tokens: 50 };
     const body = JSON.stringify({ model: 'sim/small', ...input, ...fields });
-    return httpCall(`${tollgate.url}${path}`, { headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }, body });
+    return httpCall(`${tollgate.url}${path}`, {
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body,
+    });
   }
 
   async function posted(path: string, fields: object, script: Script): Promise<LedgerRow> {
@@ -111,11 +128,19 @@ describe('what has no price', () => {
   const SERVED: readonly (readonly [path: string, reply: object, reason: string])[] = [
     [CHAT, { choices: [], usage: USED, service_tier: 'priority' }, 'service_tier priority'],
     [RESPONSES, { output: [], usage: USED, service_tier: 'priority' }, 'service_tier priority'],
-    [RESPONSES, { output: [], usage: USED, tool_usage: { web_search: { num_requests: 2 } } }, 'tool_usage web_search.num_requests'],
+    [
+      RESPONSES,
+      { output: [], usage: USED, tool_usage: { web_search: { num_requests: 2 } } },
+      'tool_usage web_search.num_requests',
+    ],
     [MESSAGES, { content: [], usage: { ...USED, service_tier: 'priority' } }, 'service_tier priority'],
     [MESSAGES, { content: [], usage: { ...USED, speed: 'fast' } }, 'speed fast'],
     [MESSAGES, { content: [], usage: { ...USED, inference_geo: 'us' } }, 'inference_geo us'],
-    [MESSAGES, { content: [], usage: { ...USED, server_tool_use: { web_search_requests: 1 } } }, 'server_tool_use web_search_requests'],
+    [
+      MESSAGES,
+      { content: [], usage: { ...USED, server_tool_use: { web_search_requests: 1 } } },
+      'server_tool_use web_search_requests',
+    ],
   ];
 
   for (const [path, body, reason] of SERVED) {
@@ -133,7 +158,11 @@ describe('what has no price', () => {
         { type: 'web_search', external_web_access: true },
       ],
     };
-    const unused = await posted(RESPONSES, fields, json({ output: [], usage: USED, tool_usage: { web_search: { num_requests: 0 } } }));
+    const unused = await posted(
+      RESPONSES,
+      fields,
+      json({ output: [], usage: USED, tool_usage: { web_search: { num_requests: 0 } } }),
+    );
     assert.deepEqual([unused['charge'], unused['suspense'], unused['error_code']], [String(RATED), '0', null]);
     // The whole context: what is found is read as input.
     assert.equal(unused['held'], String(1_000_000n * 1_500_000n + 50n * 10_000_000n));
@@ -148,16 +177,26 @@ describe('what has no price', () => {
       cache_creation: { ephemeral_5m_input_tokens: 500, ephemeral_1h_input_tokens: 1_500 },
     };
     const script = json({ content: [], usage: { ...writes, output_tokens: 3 } });
-    const priced = await posted(MESSAGES, { model: 'sim/cached', ...HOUR, messages: [{ role: 'user', content: 'x'.repeat(3_000) }] }, script);
+    const priced = await posted(
+      MESSAGES,
+      { model: 'sim/cached', ...HOUR, messages: [{ role: 'user', content: 'x'.repeat(3_000) }] },
+      script,
+    );
     // 10 × 1 250 000 + 500 × 1 500 000 + 1500 × 2 500 000 + 3 × 10 000 000
     assert.deepEqual([priced['charge'], priced['suspense'], priced['error_code']], ['4542500000', '0', null]);
     assert.equal(BigInt(String(priced['held'])) % 2_500_000n, 0n);
     const unpriced = await posted(MESSAGES, { messages: [{ role: 'user', content: 'x'.repeat(6_000) }] }, script);
-    assert.deepEqual([unpriced['charge'], unpriced['error_code']], [unpriced['held'], 'usage_unpriced: cache_write_1h']);
+    assert.deepEqual(
+      [unpriced['charge'], unpriced['error_code']],
+      [unpriced['held'], 'usage_unpriced: cache_write_1h'],
+    );
   });
 
   test('the catalog shows the price', async () => {
-    const answer = await httpCall(`${tollgate.url}/v1/models`, { headers: { authorization: `Bearer ${KEYS.acme}` }, method: 'GET' });
+    const answer = await httpCall(`${tollgate.url}/v1/models`, {
+      headers: { authorization: `Bearer ${KEYS.acme}` },
+      method: 'GET',
+    });
     const { data } = JSON.parse(answer.body.toString()) as { data: { id: string; pricing: Record<string, string> }[] };
     const shown = Object.fromEntries(data.map(({ id, pricing }) => [id, pricing['cache_write_1h']]));
     assert.deepEqual([shown['sim/cached'], shown['sim/small']], ['2.5', undefined]);
@@ -166,7 +205,10 @@ describe('what has no price', () => {
   test('the operator is told, and the books hold', async () => {
     const metrics = (await httpCall(`${tollgate.adminUrl}/metrics`)).body.toString();
     assert.match(metrics, /^tollgate_usage_unpriced_total 9$/m);
-    assert.deepEqual(await findBrokenInvariants({ query: async (text: string) => ({ rows: await ledger.query(text) }) } as never), []);
+    assert.deepEqual(
+      await findBrokenInvariants({ query: async (text: string) => ({ rows: await ledger.query(text) }) } as never),
+      [],
+    );
     const [row] = await ledger.query(
       `SELECT (SELECT sum(suspense)::text FROM generations) AS suspended,
               (SELECT sum(amount)::text FROM ledger_entries JOIN ledger_accounts ON ledger_accounts.id = account_id WHERE kind = 'suspense') AS in_suspense,

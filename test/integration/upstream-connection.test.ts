@@ -1,5 +1,5 @@
-// Connections to providers on real sockets: what goes over the wire, when a connection is used again and when never, each fault told once,
-// backpressure, and TLS (DESIGN 3; failures ST4, ST5, S12).
+// Connections to providers on real sockets: what goes over the wire, when a connection is used again and when never,
+// each fault told once, backpressure, and TLS (DESIGN 3; failures ST4, ST5, S12).
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -38,8 +38,13 @@ describe('a request', () => {
     const slab = Buffer.alloc(1_100, 'x');
     const body = slab.subarray(1_000);
     await callTo(origin, { path: '/v1?q=1', headers, body }).ended;
-    await callTo(origin, { path: '/v1?q=1', headers, body: { buffer: slab, start: 1_000, end: 1_100, slab: null } }).ended;
-    await callTo(origin, { path: '/v1?q=1', headers, body: { buffer: slab.subarray(990), start: 10, end: 110, slab: null } }).ended;
+    await callTo(origin, { path: '/v1?q=1', headers, body: { buffer: slab, start: 1_000, end: 1_100, slab: null } })
+      .ended;
+    await callTo(origin, {
+      path: '/v1?q=1',
+      headers,
+      body: { buffer: slab.subarray(990), start: 10, end: 110, slab: null },
+    }).ended;
     const client = new Client(`http://127.0.0.1:${raw.port}`);
     await (await client.request({ method: 'POST', path: '/v1?q=1', headers, body })).body.text();
     for (const method of ['GET', 'DELETE', 'PUT'] as const) {
@@ -73,7 +78,9 @@ describe('a request', () => {
 
 describe('a connection is used again', () => {
   test('the last used first, one call at a time', async () => {
-    const { raw, origin } = await provider((socket, request) => (request.includes('/slow') ? setTimeout(hello, 50, socket) : hello(socket)));
+    const { raw, origin } = await provider((socket, request) =>
+      request.includes('/slow') ? setTimeout(hello, 50, socket) : hello(socket),
+    );
     await Promise.all([callTo(origin, { path: '/slow' }).ended, callTo(origin).ended]);
     assert.equal(raw.sockets.length, 2);
     for (let call = 0; call < 5; call++) await callTo(origin).ended;
@@ -87,7 +94,8 @@ describe('a connection is used again', () => {
   const NEVER_AGAIN: Readonly<Record<string, string>> = {
     'connection: close': 'HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello',
     'HTTP/1.0': 'HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\nhello',
-    'a second reply in one piece with the first': 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil',
+    'a second reply in one piece with the first':
+      'HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil',
     'a body longer than declared': 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello!',
     'a 204 with a body': 'HTTP/1.1 204 OK\r\ncontent-length: 5\r\n\r\nevil!',
     'a keep-alive too short to use': 'HTTP/1.1 200 OK\r\nkeep-alive: timeout=1\r\ncontent-length: 5\r\n\r\nhello',
@@ -107,7 +115,8 @@ describe('a connection is used again', () => {
     // The second reply comes in a segment of its own, right behind the first.
     const { raw, origin } = await provider((socket, request) => {
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n${/id=(....)/.exec(request)?.[1]}`);
-      if (request.includes('evil')) setImmediate(() => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil'));
+      if (request.includes('evil'))
+        setImmediate(() => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil'));
     });
     for (let round = 0; round < 50; round++) {
       assert.equal((await callTo(origin, { path: '/evil?id=abcd' }).ended).body, 'abcd');
@@ -120,7 +129,10 @@ describe('a connection is used again', () => {
 
   test('but not when such bytes, or its end, wait unread: the request is not even sent', async () => {
     const { raw, origin } = await provider(hello);
-    for (const act of [(socket: Socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil'), (socket: Socket) => socket.end()]) {
+    for (const act of [
+      (socket: Socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil'),
+      (socket: Socket) => socket.end(),
+    ]) {
       await callTo(origin).ended;
       const sent = raw.requests.length;
       // The kernel has it before the call is made, the event loop has not.
@@ -163,7 +175,9 @@ describe('a connection is used again', () => {
 
   test('until its time is over: 4 s, or what the server says less a second', async () => {
     const { raw, origin } = await provider((socket, request) =>
-      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 0\r\n${request.includes('/hint') ? 'keep-alive: timeout=3\r\n' : ''}\r\n`),
+      socket.write(
+        `HTTP/1.1 200 OK\r\ncontent-length: 0\r\n${request.includes('/hint') ? 'keep-alive: timeout=3\r\n' : ''}\r\n`,
+      ),
     );
     for (const [path, keptMs] of [
       ['/', 4_000],
@@ -195,7 +209,9 @@ describe('a connection is used again', () => {
   });
 
   test('until the origin closes: calls under way end first', async () => {
-    const { raw, origin } = await provider((socket, _, { anywhere }) => (anywhere === 0 ? hello(socket) : setTimeout(hello, 50, socket)));
+    const { raw, origin } = await provider((socket, _, { anywhere }) =>
+      anywhere === 0 ? hello(socket) : setTimeout(hello, 50, socket),
+    );
     await callTo(origin).ended;
     const told = callTo(origin, {}, true);
     await waitFor(
@@ -247,7 +263,9 @@ describe('a fault is told once, and which it is', () => {
   };
   for (const [name, reply] of Object.entries(UNREADABLE)) {
     test(`${name}: no_reply, on a kept connection too, for the provider has done its work`, async () => {
-      const { raw, origin } = await provider((socket, request) => (request.includes('/bad') ? socket.end(reply, 'latin1') : hello(socket)));
+      const { raw, origin } = await provider((socket, request) =>
+        request.includes('/bad') ? socket.end(reply, 'latin1') : hello(socket),
+      );
       assert.equal((await callTo(origin, { path: '/bad' }).ended).end, 'no_reply');
       await callTo(origin).ended;
       assert.equal((await callTo(origin, { path: '/bad' }).ended).end, 'no_reply');
@@ -257,8 +275,10 @@ describe('a fault is told once, and which it is', () => {
 
   const CUTS: Readonly<Record<string, (socket: Socket) => unknown>> = {
     'an end within the length': (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello'),
-    'an end within the chunks': (socket) => socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n'),
-    'a chunk that is none': (socket) => socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\nx\r\n'),
+    'an end within the chunks': (socket) =>
+      socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n'),
+    'a chunk that is none': (socket) =>
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\nx\r\n'),
     'a reset where only the end of the connection ends the reply': (socket) => {
       socket.write('HTTP/1.1 200 OK\r\n\r\nhello');
       setTimeout(() => socket.resetAndDestroy(), 20);
@@ -269,7 +289,11 @@ describe('a fault is told once, and which it is', () => {
       const { raw, origin } = await provider(act);
       const told = await callTo(origin).ended;
       assert.deepEqual([told.end, told.body], ['cut', 'hello']);
-      await waitFor('the connection to close', () => raw.sockets[0]?.destroyed || raw.sockets[0]?.readableEnded, Boolean);
+      await waitFor(
+        'the connection to close',
+        () => raw.sockets[0]?.destroyed || raw.sockets[0]?.readableEnded,
+        Boolean,
+      );
     });
   }
 
@@ -314,7 +338,8 @@ describe('a fault is told once, and which it is', () => {
 
   test('the total timeout ends every call: without a reply, within one, and while its reader has paused it', async () => {
     const { origin } = await provider(
-      (socket, request) => (request.includes('/mute') ? undefined : socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello')),
+      (socket, request) =>
+        request.includes('/mute') ? undefined : socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello'),
       { timeouts: { totalMs: 10_000 } },
     );
     const [mute, begun, paused] = [callTo(origin, { path: '/mute' }), callTo(origin), callTo(origin)];
@@ -331,7 +356,9 @@ describe('a fault is told once, and which it is', () => {
   });
 
   test('cut: a reply that stalls, but not one that its reader has paused', async () => {
-    const { origin } = await provider((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello'), { timeouts: { idleMs: 1_000 } });
+    const { origin } = await provider((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello'), {
+      timeouts: { idleMs: 1_000 },
+    });
     const told = callTo(origin);
     await told.started;
     told.call.pause();
@@ -367,7 +394,8 @@ describe('a fault is told once, and which it is', () => {
 
 describe('a reply that may refuse the key', () => {
   const COMPLAINT = '{"error":{"message":"API key not valid"}}';
-  const answering = (head: string, piece: string) => (socket: Socket) => socket.write(`HTTP/1.1 ${head}\r\n\r\n${piece}`);
+  const answering = (head: string, piece: string) => (socket: Socket) =>
+    socket.write(`HTTP/1.1 ${head}\r\n\r\n${piece}`);
 
   test('is told as such, whole or cut, and its connection is kept where it was whole', async () => {
     const { raw, origin } = await provider((socket, request) => {
@@ -405,7 +433,9 @@ describe('a reply that may refuse the key', () => {
 describe('a call that is given up', () => {
   test('before it is connected, before it is sent, before its reply, within its reply: the provider sees it, the listener hears nothing', async () => {
     const { raw, origin } = await provider((socket, request) =>
-      request.includes('/mute') ? undefined : socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${request.includes('/long') ? 99 : 5}\r\n\r\nhello`),
+      request.includes('/mute')
+        ? undefined
+        : socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${request.includes('/long') ? 99 : 5}\r\n\r\nhello`),
     );
     const told = [callTo(origin)];
     told[0]?.call.abort();
@@ -426,7 +456,11 @@ describe('a call that is given up', () => {
       call?.call.pause();
       call?.call.resume();
     }
-    await waitFor('all connections to close', () => raw.sockets.every((socket) => socket.readableEnded || socket.destroyed), Boolean);
+    await waitFor(
+      'all connections to close',
+      () => raw.sockets.every((socket) => socket.readableEnded || socket.destroyed),
+      Boolean,
+    );
     assert.deepEqual(
       told.map(({ reply }) => reply.end),
       [null, null, null, null],
@@ -467,7 +501,9 @@ describe('a call that is given up', () => {
   });
 
   test('unheard, it has two seconds to end, whatever it sends meanwhile', async () => {
-    const { raw, origin } = await provider((socket) => socket.write('HTTP/1.1 503 x\r\ncontent-length: 9\r\n\r\nhello'));
+    const { raw, origin } = await provider((socket) =>
+      socket.write('HTTP/1.1 503 x\r\ncontent-length: 9\r\n\r\nhello'),
+    );
     const told = callTo(origin);
     told.onStart = () => told.call.discard();
     await told.started;
@@ -504,7 +540,8 @@ describe('backpressure', () => {
       const { origin } = await provider((socket) => {
         socket.write(`HTTP/1.1 200 OK\r\n${framing}\r\n\r\n`);
         const piece = 'y'.repeat(100_000);
-        for (let count = 0; count < 200; count++) socket.write(framing.includes('chunked') ? `186a0\r\n${piece}\r\n` : piece);
+        for (let count = 0; count < 200; count++)
+          socket.write(framing.includes('chunked') ? `186a0\r\n${piece}\r\n` : piece);
         if (framing.includes('chunked')) socket.write('0\r\n\r\n');
       });
       const told = callTo(origin);
@@ -525,8 +562,12 @@ describe('backpressure', () => {
   }
 });
 
-/** Answers whatever each read brings, in its own thread; asked by a message, it tells how many connections there were. */
-async function startInstantTlsProvider(certificate: TlsOptions): Promise<{ readonly port: number; readonly worker: Worker }> {
+/**
+ * Answers whatever each read brings, in its own thread; asked by a message, it tells how many connections there were.
+ */
+async function startInstantTlsProvider(
+  certificate: TlsOptions,
+): Promise<{ readonly port: number; readonly worker: Worker }> {
   const source = `
     const { parentPort, workerData } = require('node:worker_threads');
     let connections = 0;
@@ -594,10 +635,16 @@ describe('many calls at once', () => {
   });
 });
 
-/** In pieces, but for a stray reply: it comes with the last bytes of its forerunner. One that comes later is in time for the next request, and nobody can tell. */
+/**
+ * In pieces, but for a stray reply: it comes with the last bytes of its forerunner. One that comes later is in time for
+ * the next request, and nobody can tell.
+ */
 async function send(socket: Socket, bytes: Buffer, seed: number, closes: boolean): Promise<void> {
   const last = bytes.length - (bytes.subarray(-EVIL.length).equals(Buffer.from(EVIL)) ? EVIL.length + 1 : 0);
-  for (const piece of [...splitBytes(bytes.subarray(0, last), { kind: 'random', seed, bytesMax: 4_000 }), bytes.subarray(last)]) {
+  for (const piece of [
+    ...splitBytes(bytes.subarray(0, last), { kind: 'random', seed, bytesMax: 4_000 }),
+    bytes.subarray(last),
+  ]) {
     if (socket.destroyed) return;
     socket.write(piece);
     if (piece.length % 3 === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -608,7 +655,8 @@ async function send(socket: Socket, bytes: Buffer, seed: number, closes: boolean
 describe('TLS', () => {
   const file = (name: string) => readFileSync(new URL(`../support/tls/localhost-${name}.pem`, import.meta.url), 'utf8');
   const certificate = { key: file('key'), cert: file('certificate'), ALPNProtocols: ['h2', 'http/1.1'] };
-  const trust = (certificates: readonly string[]) => setDefaultCACertificates([...getCACertificates('bundled'), ...certificates]);
+  const trust = (certificates: readonly string[]) =>
+    setDefaultCACertificates([...getCACertificates('bundled'), ...certificates]);
 
   async function tlsProvider(answer: Answer, options: object, host = 'localhost') {
     const raw = await startRawProvider(answer, { ...certificate, ...options });
@@ -621,10 +669,17 @@ describe('TLS', () => {
     test(`${maxVersion}: calls, kept connections, long bodies both ways, the name asked for, a session resumed`, async () => {
       trust([certificate.cert]);
       const long = 'z'.repeat(1_000_000);
-      const { raw, origin } = await tlsProvider((socket) => socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${long.length}\r\n\r\n${long}`), { maxVersion });
+      const { raw, origin } = await tlsProvider(
+        (socket) => socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${long.length}\r\n\r\n${long}`),
+        { maxVersion },
+      );
       const slab = Buffer.alloc(1_000_500, 'b');
       for (const onNewConnection of [false, false, true]) {
-        const told = await callTo(origin, { body: { buffer: slab, start: 500, end: slab.length, slab: null } }, onNewConnection).ended;
+        const told = await callTo(
+          origin,
+          { body: { buffer: slab, start: 500, end: slab.length, slab: null } },
+          onNewConnection,
+        ).ended;
         assert.deepEqual([told.end, told.body === long], ['end', true]);
         assert.equal(raw.requests.at(-1)?.split('\r\n\r\n')[1], 'b'.repeat(1_000_000));
       }
@@ -657,9 +712,13 @@ describe('TLS', () => {
       trust([certificate.cert]);
       const { raw, origin } = await tlsProvider(
         (socket, request) => {
-          if (request.includes('/long')) socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 5000000\r\n\r\n${'x'.repeat(5_000_000)}`);
+          if (request.includes('/long'))
+            socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 5000000\r\n\r\n${'x'.repeat(5_000_000)}`);
           else if (request.includes('/cut')) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello');
-          else socket.write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil');
+          else
+            socket.write(
+              'HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil',
+            );
         },
         { maxVersion },
       );
@@ -670,7 +729,10 @@ describe('TLS', () => {
       assert.ok(told.reply.body.length < 500_000, `${told.reply.body.length} bytes came while paused`);
       told.call.resume();
       assert.equal((await told.ended).body.length, 5_000_000);
-      assert.deepEqual((({ end, body }) => [end, body])(await callTo(origin, { path: '/cut' }).ended), ['cut', 'hello']);
+      assert.deepEqual((({ end, body }) => [end, body])(await callTo(origin, { path: '/cut' }).ended), [
+        'cut',
+        'hello',
+      ]);
       assert.equal((await callTo(origin).ended).body, 'hello');
       assert.equal((await callTo(origin).ended).body, 'hello');
       assert.equal(raw.sockets.length, 3);
@@ -683,7 +745,8 @@ describe('TLS', () => {
     const { port, worker } = await startInstantTlsProvider(certificate);
     const origin = originAt(`https://localhost:${port}`, clock);
     const loop = async (): Promise<void> => {
-      for (let call = 0; call < 50; call++) assert.equal((await callTo(origin, { body: Buffer.alloc(1_000, 'b') }).ended).body, 'hello');
+      for (let call = 0; call < 50; call++)
+        assert.equal((await callTo(origin, { body: Buffer.alloc(1_000, 'b') }).ended).body, 'hello');
     };
     await Promise.all([loop(), loop(), loop(), loop()]);
     const counted = new Promise<number>((resolve) => worker.once('message', resolve));

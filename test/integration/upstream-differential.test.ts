@@ -1,5 +1,5 @@
-// Our HTTP/1.1 client beside undici's: the same bytes from the same provider, cut alike. What both take is the same reply; where we refuse what undici
-// takes, or the other way round, the reason stands here.
+// Our HTTP/1.1 client beside undici's: the same bytes from the same provider, cut alike. What both take is the same
+// reply; where we refuse what undici takes, or the other way round, the reason stands here.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -48,7 +48,9 @@ async function ours(path: string): Promise<Verdict> {
   const gathered: Record<string, string> = {};
   for (let index = 0; index < headers.length; index += 2) {
     const name = headers[index] as string;
-    gathered[name] = Object.hasOwn(gathered, name) ? `${gathered[name]}|${headers[index + 1]}` : (headers[index + 1] as string);
+    gathered[name] = Object.hasOwn(gathered, name)
+      ? `${gathered[name]}|${headers[index + 1]}`
+      : (headers[index + 1] as string);
   }
   return { status, headers: gathered, body, end: end === 'end' ? 'end' : 'fault' };
 }
@@ -62,7 +64,8 @@ async function theirs(path: string): Promise<Verdict> {
       onResponseStart: (_controller, status, headers) => {
         if (status < 200) return;
         verdict.status = status;
-        for (const [name, value] of Object.entries(headers)) verdict.headers[name] = Array.isArray(value) ? value.join('|') : String(value);
+        for (const [name, value] of Object.entries(headers))
+          verdict.headers[name] = Array.isArray(value) ? value.join('|') : String(value);
       },
       onResponseData: (_controller, chunk) => {
         verdict.body += chunk.toString('latin1');
@@ -165,7 +168,9 @@ const ALIKE: Readonly<Record<string, string>> = {
 
 interface Difference {
   readonly example: string;
-  /** What replies of this kind look like: the generated ones may differ where one of these matches, and nowhere else. */
+  /**
+   * What replies of this kind look like: the generated ones may differ where one of these matches, and nowhere else.
+   */
   readonly pattern: RegExp;
   readonly because: string;
 }
@@ -175,7 +180,8 @@ const STRICTER: Readonly<Record<string, Difference>> = {
   'a coding other than chunked': {
     example: `${OK}transfer-encoding: gzip\r\n\r\nhello`,
     pattern: /\r\ntransfer-encoding:(?![ \t]*chunked[ \t]*\r\n)/i,
-    because: 'we never said that we take another (RFC 9112 7.4), and its bytes would reach the client without the name of their coding',
+    because:
+      'we never said that we take another (RFC 9112 7.4), and its bytes would reach the client without the name of their coding',
   },
   'another coding before chunked': {
     example: `${OK}transfer-encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n`,
@@ -278,7 +284,10 @@ const soundReply = fc
     status: fc.constantFrom('200 OK', '200', '404 Not Found', '503 x', '204 No Content', '304 x'),
     interim: fc.constantFrom('', 'HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n'),
     headers: fc.array(
-      fc.tuple(fc.constantFrom('X-A', 'x-b', 'Set-Cookie', 'retry-after'), fc.string({ unit: fc.constantFrom(...'abc 1,;="\xe9'.split('')), maxLength: 12 })),
+      fc.tuple(
+        fc.constantFrom('X-A', 'x-b', 'Set-Cookie', 'retry-after'),
+        fc.string({ unit: fc.constantFrom(...'abc 1,;="\xe9'.split('')), maxLength: 12 }),
+      ),
       {
         maxLength: 4,
       },
@@ -294,7 +303,9 @@ const soundReply = fc
     if (status.startsWith('204') || status.startsWith('304')) return `${head}\r\n`;
     if (framing === 'close') return `${head}\r\n${body.join('')}`;
     if (framing === 'length') return `${head}content-length: ${body.join('').length}\r\n\r\n${body.join('')}`;
-    const chunks = body.filter((piece) => piece !== '').map((piece) => `${piece.length.toString(16)}${extension}\r\n${piece}\r\n`);
+    const chunks = body
+      .filter((piece) => piece !== '')
+      .map((piece) => `${piece.length.toString(16)}${extension}\r\n${piece}\r\n`);
     return `${head}Transfer-Encoding: chunked\r\n\r\n${chunks.join('')}0${extension}\r\n${trailers}\r\n`;
   });
 
@@ -302,10 +313,17 @@ const soundReply = fc
 const hostileReply = fc
   .tuple(
     soundReply,
-    fc.array(fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.nat(2), fc.constantFrom(...'\r\n\0 \t:;,015aHx'.split(''), '\r\n', '\r\n\r\n')), {
-      minLength: 1,
-      maxLength: 3,
-    }),
+    fc.array(
+      fc.tuple(
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.nat(2),
+        fc.constantFrom(...'\r\n\0 \t:;,015aHx'.split(''), '\r\n', '\r\n\r\n'),
+      ),
+      {
+        minLength: 1,
+        maxLength: 3,
+      },
+    ),
   )
   .map(([reply, changes]) => {
     let changed = reply;
@@ -325,7 +343,10 @@ const plan: fc.Arbitrary<SplitPlan> = fc.oneof(
 describe('beside undici', () => {
   for (const [name, reply] of Object.entries(ALIKE)) {
     test(`alike: ${name}`, async () => {
-      const plans: SplitPlan[] = [{ kind: 'whole' }, ...[1, 2].map((seed): SplitPlan => ({ kind: 'random', seed, bytesMax: 20 + reply.length / 20 }))];
+      const plans: SplitPlan[] = [
+        { kind: 'whole' },
+        ...[1, 2].map((seed): SplitPlan => ({ kind: 'random', seed, bytesMax: 20 + reply.length / 20 })),
+      ];
       if (reply.length < 200) plans.push({ kind: 'each_byte' });
       for (const split of plans) {
         const verdicts = await both(reply, split);

@@ -1,13 +1,13 @@
-// Memory that a provider's socket may still be reading: it has a holder until the socket's write has called back, whatever became of the call, and nothing
-// of what lies there afterwards is ever sent.
+// Memory that a provider's socket may still be reading: it has a holder until the socket's write has called back,
+// whatever became of the call, and nothing of what lies there afterwards is ever sent.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { type Slab, SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
-import type { UpstreamOrigin } from '../../src/data-plane/relay/upstream.ts';
+import { type Slab, SlabPool } from '../../src/platform/slab-pool.ts';
+import type { UpstreamOrigin } from '../../src/upstream/origin.ts';
 import { callTo, HeldClock, originAt, type ToldCall } from '../support/upstream-calls.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 
@@ -19,7 +19,9 @@ const HEAD = 'HTTP/1.1 503 Busy\r\ncontent-length: 2\r\n\r\n';
 const SCHEMES = ['http', 'https'] as const;
 type Scheme = (typeof SCHEMES)[number];
 
-/** Puts another tenant's body into a slab as soon as nobody holds it: the earliest moment at which one might lie there. */
+/**
+ * Puts another tenant's body into a slab as soon as nobody holds it: the earliest moment at which one might lie there.
+ */
 class ReusedPool extends SlabPool {
   override release(slab: Slab): void {
     super.release(slab);
@@ -28,8 +30,13 @@ class ReusedPool extends SlabPool {
 }
 
 /** What becomes of a call while its request is not wholly written, and what the provider does for it. */
-const ENDS: Readonly<Record<string, { readonly reply: string; readonly act?: (told: ToldCall, origin: UpstreamOrigin) => void }>> = {
-  'a refusal whose body never comes, after which another provider serves': { reply: HEAD, act: (told) => told.call.discard() },
+const ENDS: Readonly<
+  Record<string, { readonly reply: string; readonly act?: (told: ToldCall, origin: UpstreamOrigin) => void }>
+> = {
+  'a refusal whose body never comes, after which another provider serves': {
+    reply: HEAD,
+    act: (told) => told.call.discard(),
+  },
   'a whole refusal, after which another provider serves': { reply: `${HEAD}{}`, act: (told) => told.call.discard() },
   'a whole reply, long before the request is': { reply: `${HEAD}{}` },
   'an abort in the middle of the reply': { reply: HEAD, act: (told) => told.call.abort() },
@@ -99,7 +106,9 @@ describe('memory that a socket sends from', () => {
       const origin = originAt((providers.get(scheme) as SlowProvider).url, clock);
       const pool = new SlabPool();
       const slab = pool.acquire(1_000);
-      const told = callTo(origin, { body: { buffer: slab.buffer, start: slab.bodyStart, end: slab.bodyStart + 1_000, slab } });
+      const told = callTo(origin, {
+        body: { buffer: slab.buffer, start: slab.bodyStart, end: slab.bodyStart + 1_000, slab },
+      });
       assert.equal(pool.lent, 1);
       pool.release(slab);
       assert.equal(pool.lent, 1, 'the connection holds what it will send');
@@ -109,7 +118,8 @@ describe('memory that a socket sends from', () => {
   }
 });
 
-const pem = (name: string): string => readFileSync(new URL(`../support/tls/localhost-${name}.pem`, import.meta.url), 'latin1');
+const pem = (name: string): string =>
+  readFileSync(new URL(`../support/tls/localhost-${name}.pem`, import.meta.url), 'latin1');
 
 interface SlowProvider {
   readonly url: string;
@@ -135,7 +145,8 @@ async function startSlowProvider(scheme: Scheme): Promise<SlowProvider> {
       socket.write(provider.reply);
     });
   };
-  const server = scheme === 'http' ? createServer(accept) : createTlsServer({ key: pem('key'), cert: pem('certificate') }, accept);
+  const server =
+    scheme === 'http' ? createServer(accept) : createTlsServer({ key: pem('key'), cert: pem('certificate') }, accept);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const provider: SlowProvider = {
     url: `${scheme}://localhost:${(server.address() as AddressInfo).port}`,

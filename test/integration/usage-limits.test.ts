@@ -5,10 +5,10 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { UsageLimit } from '../../src/domain/configuration/configuration.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
-import { findPrincipalByCredentialHash } from '../../src/storage/postgres/credentials.ts';
-import { readCurrentLimits } from '../../src/storage/postgres/current-limits.ts';
+import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
-import { giveBackLimitLease } from '../../src/storage/postgres/limit-leases.ts';
+import { readCurrentLimits } from '../../src/storage/postgres/limits/current-limits.ts';
+import { giveBackLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createListener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { admittedRecord, terminalRecord } from '../support/executions.ts';
@@ -54,7 +54,10 @@ describe('changing limits', () => {
       const short = await tenant.take(epoch, id, 1n);
       assert.deepEqual([short.granted, short.available, short.ceiling], [0n, 0n, 500n]);
       await giveBackLimitLease(postgres, { epoch, limitId: id, grantId, amount: 200n });
-      assert.deepEqual([(await tenant.take(epoch, id, 101n)).granted, (await tenant.take(epoch, id, 100n)).granted], [0n, 100n]);
+      assert.deepEqual(
+        [(await tenant.take(epoch, id, 101n)).granted, (await tenant.take(epoch, id, 100n)).granted],
+        [0n, 100n],
+      );
       await tenant.setLimits(scope);
       await waitFor(
         'recalls',
@@ -71,14 +74,31 @@ describe('changing limits', () => {
 
   test('one of each kind, window and model; a model has to be in the catalog', async () => {
     const model = `limited/${randomUUID()}`;
-    await postgres.query(`INSERT INTO models (id, display_name, kind, tokenizer) VALUES ($1, $1, 'text', 'o200k_base')`, [model]);
+    await postgres.query(
+      `INSERT INTO models (id, display_name, kind, tokenizer) VALUES ($1, $1, 'text', 'o200k_base')`,
+      [model],
+    );
     const ofModel = { kind: 'requests_per_minute', limit: 5n, model } as const;
     const tenant = await LimitedOrganization.create(postgres, { kind: 'requests_per_minute', limit: 9n }, ofModel);
     const { scope } = tenant;
-    const twice = await replaceLimits(postgres, OPERATOR, scope, { setBy: 'platform', limits: [ofModel, { ...ofModel, limit: 6n }] });
-    assert.deepEqual(twice, { refused: 'invalid', field: 'limits', reason: 'must have at most one of each kind, window and model' });
-    const unknown = await replaceLimits(postgres, OPERATOR, scope, { setBy: 'platform', limits: [{ ...ofModel, model: 'nobody/knows' }] });
-    assert.deepEqual(unknown, { refused: 'invalid', field: 'limits', reason: 'there is no model "nobody/knows" in the catalog' });
+    const twice = await replaceLimits(postgres, OPERATOR, scope, {
+      setBy: 'platform',
+      limits: [ofModel, { ...ofModel, limit: 6n }],
+    });
+    assert.deepEqual(twice, {
+      refused: 'invalid',
+      field: 'limits',
+      reason: 'must have at most one of each kind, window and model',
+    });
+    const unknown = await replaceLimits(postgres, OPERATOR, scope, {
+      setBy: 'platform',
+      limits: [{ ...ofModel, model: 'nobody/knows' }],
+    });
+    assert.deepEqual(unknown, {
+      refused: 'invalid',
+      field: 'limits',
+      reason: 'there is no model "nobody/knows" in the catalog',
+    });
     await assert.rejects(
       postgres.query(
         'INSERT INTO usage_limits (organization_id, kind, amount, model) SELECT organization_id, kind, 1, model FROM usage_limits WHERE organization_id = $1',
@@ -91,7 +111,10 @@ describe('changing limits', () => {
 
 describe('a principal', () => {
   test('has the limits of its key, user, team and organization, and sees how they stand', async () => {
-    const tenant = await LimitedOrganization.create(postgres, budget(1_000n), { kind: 'requests_per_minute', limit: 60n });
+    const tenant = await LimitedOrganization.create(postgres, budget(1_000n), {
+      kind: 'requests_per_minute',
+      limit: 60n,
+    });
     const { organizationId } = tenant.owner;
     const hash = Buffer.alloc(32, organizationId);
     const { rows } = await postgres.query<{ team_id: string; other_team_id: string; user_id: string; key_id: string }>(
@@ -110,11 +133,15 @@ describe('a principal', () => {
     await tenant.setLimits({ kind: 'team', organizationId, teamId: ids.team_id }, requests(50n));
     await tenant.setLimits({ kind: 'team', organizationId, teamId: ids.other_team_id }, requests(1n));
     await tenant.setLimits({ kind: 'user', organizationId, userId: ids.user_id }, requests(40n));
-    await tenant.setLimits({ kind: 'key', organizationId, keyId: ids.key_id }, { kind: 'concurrent_requests', limit: 3n });
+    await tenant.setLimits(
+      { kind: 'key', organizationId, keyId: ids.key_id },
+      { kind: 'concurrent_requests', limit: 3n },
+    );
 
     const principal = await findPrincipalByCredentialHash(postgres, hash);
     assert.ok(principal !== null);
-    const shown = ({ limits }: Principal): string[] => limits.map(({ scope, kind, window, amount, model }) => [scope, kind, window, amount, model].join(' '));
+    const shown = ({ limits }: Principal): string[] =>
+      limits.map(({ scope, kind, window, amount, model }) => [scope, kind, window, amount, model].join(' '));
     assert.deepEqual(shown(principal).sort(), [
       'key concurrent_requests  3 ',
       'organization budget day 1000 ',
@@ -124,20 +151,33 @@ describe('a principal', () => {
     ]);
 
     const epoch = await tenant.newEpoch();
-    const limitOf = (scope: string, kind: string): string => principal.limits.find((limit) => limit.scope === scope && limit.kind === kind)?.id ?? '';
+    const limitOf = (scope: string, kind: string): string =>
+      principal.limits.find((limit) => limit.scope === scope && limit.kind === kind)?.id ?? '';
     const { grantId } = await tenant.take(epoch, limitOf('organization', 'budget'), 900n);
-    await tenant.post(epoch, terminalRecord(admittedRecord(tenant.owner, { budgets: [grantId] }), { budgetUse: '300', charge: '300' }));
+    await tenant.post(
+      epoch,
+      terminalRecord(admittedRecord(tenant.owner, { budgets: [grantId] }), { budgetUse: '300', charge: '300' }),
+    );
     await tenant.take(epoch, limitOf('team', 'requests_per_minute'), 7n);
     await tenant.take(epoch, limitOf('key', 'concurrent_requests'), 2n);
-    const standings = new Map((await readCurrentLimits(postgres, principal)).map((limit) => [`${limit.scope} ${limit.kind}`, limit]));
-    const standingOf = (name: string): unknown[] => [standings.get(name)?.used, standings.get(name)?.remaining, typeof standings.get(name)?.resetsAtMs];
+    const standings = new Map(
+      (await readCurrentLimits(postgres, principal)).map((limit) => [`${limit.scope} ${limit.kind}`, limit]),
+    );
+    const standingOf = (name: string): unknown[] => [
+      standings.get(name)?.used,
+      standings.get(name)?.remaining,
+      typeof standings.get(name)?.resetsAtMs,
+    ];
     assert.deepEqual(standingOf('organization budget'), [300n, 700n, 'number']);
     assert.deepEqual(standingOf('team requests_per_minute'), [7n, 43n, 'object']);
     assert.deepEqual(standingOf('user requests_per_minute'), [0n, 40n, 'object']);
     assert.deepEqual(standingOf('key concurrent_requests'), [null, null, 'object']);
     assert.deepEqual(await readCurrentLimits(postgres, { limits: [] }), []);
     await tenant.setLimits({ kind: 'organization', organizationId }, budget(200n));
-    const lowered = await readCurrentLimits(postgres, (await findPrincipalByCredentialHash(postgres, hash)) ?? { limits: [] });
+    const lowered = await readCurrentLimits(
+      postgres,
+      (await findPrincipalByCredentialHash(postgres, hash)) ?? { limits: [] },
+    );
     assert.deepEqual(lowered.find(({ kind }) => kind === 'budget')?.remaining, 0n);
   });
 });

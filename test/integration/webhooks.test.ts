@@ -1,24 +1,34 @@
-// Webhooks on a real Postgres and a real receiver: one message for each execution that came to its end, signed, at least once, given up in the end,
-// never to an address that is not everybody's.
+// Webhooks on a real Postgres and a real receiver: one message for each execution that came to its end, signed, at
+// least once, given up in the end, never to an address that is not everybody's.
 
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { RETRY_AFTER_SECONDS, WebhookDeliverer } from '../../jobs/webhooks/deliver-webhooks.ts';
 import { sendWebhook } from '../../jobs/webhooks/send-webhook.ts';
-import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
 import { signWebhook, webhookSecretFault } from '../../src/domain/webhooks/webhook-signature.ts';
 import { webhookUrlFault } from '../../src/domain/webhooks/webhook-url.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-import { closeDeadEpoch, resolvePending } from '../../src/storage/postgres/epochs.ts';
+import type { ExecutionRecord } from '../../src/records/execution-record.ts';
+import { closeDeadEpoch, resolvePending } from '../../src/storage/postgres/ledger/epochs.ts';
+import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
-import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
 import { createSecretBox } from '../../src/storage/postgres/secret-box.ts';
-import { claimDeliveries, countDeliveries, forgetDeliveries } from '../../src/storage/postgres/webhook-deliveries.ts';
-import { getWebhook, redeliverWebhooks, removeWebhook, rotateWebhookSecret, setWebhook } from '../../src/storage/postgres/webhooks.ts';
+import {
+  claimDeliveries,
+  countDeliveries,
+  forgetDeliveries,
+} from '../../src/storage/postgres/webhooks/webhook-deliveries.ts';
+import {
+  getWebhook,
+  redeliverWebhooks,
+  removeWebhook,
+  rotateWebhookSecret,
+  setWebhook,
+} from '../../src/storage/postgres/webhooks/webhooks.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
@@ -63,10 +73,22 @@ describe('webhooks', () => {
   });
 
   const set = (fields: { url?: string; active?: boolean; secret?: string } = {}) =>
-    setWebhook(postgres, box, OPERATOR, { organizationId: payer.organizationId, url: receiver.url, active: true, ...fields }).then(done);
+    setWebhook(postgres, box, OPERATOR, {
+      organizationId: payer.organizationId,
+      url: receiver.url,
+      active: true,
+      ...fields,
+    }).then(done);
 
   function deliver(targets = LOOPBACK): void {
-    deliverer = new WebhookDeliverer({ postgres, masterKey: MASTER_KEY, targets, log: silentLog, clock: systemClock, metrics: new MetricsRegistry() });
+    deliverer = new WebhookDeliverer({
+      postgres,
+      masterKey: MASTER_KEY,
+      targets,
+      log: silentLog,
+      clock: systemClock,
+      metrics: new MetricsRegistry(),
+    });
     deliverer.start();
   }
 
@@ -75,11 +97,18 @@ describe('webhooks', () => {
     assert.equal((await postgres.transaction((client) => postExecutions(client, batch))).status, 'posted');
   }
 
-  const billed = (overrides: Parameters<typeof shipping.billedTerminal>[1] = {}) => shipping.billedTerminal(shipping.billedStart(payer), overrides);
+  const billed = (overrides: Parameters<typeof shipping.billedTerminal>[1] = {}) =>
+    shipping.billedTerminal(shipping.billedStart(payer), overrides);
   /** What is due is due now, whatever its schedule says. */
-  const hurry = () => postgres.query('UPDATE webhook_deliveries SET next_attempt_at = now() WHERE next_attempt_at IS NOT NULL');
+  const hurry = () =>
+    postgres.query('UPDATE webhook_deliveries SET next_attempt_at = now() WHERE next_attempt_at IS NOT NULL');
   const readAttempt = async () => {
-    const { rows } = await postgres.query<{ failures: number; attempts: number; last_error: string; pause_seconds: number }>(
+    const { rows } = await postgres.query<{
+      failures: number;
+      attempts: number;
+      last_error: string;
+      pause_seconds: number;
+    }>(
       `SELECT w.failures, d.attempts, d.last_error, extract(epoch FROM d.next_attempt_at - w.last_error_at)::double precision AS pause_seconds
          FROM webhooks w JOIN webhook_deliveries d ON d.organization_id = w.organization_id`,
     );
@@ -111,7 +140,11 @@ describe('webhooks', () => {
     await verifySignature(message, secret ?? '');
     assert.equal(message.headers['webhook-id'], `msg_${record.id}`);
     assert.equal(message.headers['content-type'], 'application/json');
-    const { type, timestamp, data } = JSON.parse(message.body) as { type: string; timestamp: string; data: Record<string, unknown> };
+    const { type, timestamp, data } = JSON.parse(message.body) as {
+      type: string;
+      timestamp: string;
+      data: Record<string, unknown>;
+    };
     assert.equal(type, 'generation.settled');
     assert.match(timestamp, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     assert.deepEqual([data['id'], data['billing_status'], data['total_cost']], [record.id, 'final', 4.275e-7]);
@@ -133,8 +166,13 @@ describe('webhooks', () => {
     await postgres.transaction((client) => resolvePending(client, { nowMs: systemClock.nowMs(), max: 10 }));
     deliver();
     await received(2);
-    const seen = receiver.messages.map(({ body }) => (JSON.parse(body) as { data: { id: string; billing_status: string } }).data);
-    assert.deepEqual(Object.fromEntries(seen.map(({ id, billing_status: status }) => [id, status])), { [first.id]: 'final', [killed.id]: 'cancelled' });
+    const seen = receiver.messages.map(
+      ({ body }) => (JSON.parse(body) as { data: { id: string; billing_status: string } }).data,
+    );
+    assert.deepEqual(Object.fromEntries(seen.map(({ id, billing_status: status }) => [id, status])), {
+      [first.id]: 'final',
+      [killed.id]: 'cancelled',
+    });
   });
 
   test('nothing is kept for who has no webhook, has it switched off, or pays for themselves', async () => {
@@ -147,7 +185,10 @@ describe('webhooks', () => {
        INSERT INTO wallets (organization_id, user_id, balance, leased) SELECT $1, id, 1000000, 1000000 FROM person RETURNING id`,
       [payer.organizationId],
     );
-    await postgres.query('INSERT INTO leases (epoch, wallet_id, outstanding) VALUES ($1, $2, 1000000)', [epoch, rows[0]?.id]);
+    await postgres.query('INSERT INTO leases (epoch, wallet_id, outstanding) VALUES ($1, $2, 1000000)', [
+      epoch,
+      rows[0]?.id,
+    ]);
     await post(billed(), shipping.billedTerminal(shipping.billedStart({ ...payer, walletId: rows[0]?.id ?? '' })));
     assert.equal((await countDeliveries(postgres)).waiting, 1);
     // An organization that is not billed learns what its requests used.
@@ -167,14 +208,19 @@ describe('webhooks', () => {
       assert.equal(row?.attempts, index + 1);
       assert.ok(Math.abs(row.pause_seconds / pauseSeconds - 1) < 0.15, `${row.pause_seconds} for ${pauseSeconds}`);
       assert.match(row.last_error, index === 2 ? /hang up|reset/ : new RegExp(`^answered ${answers[index] ?? 500}$`));
-      receiver.answerWith(answers[index + 1] === undefined ? 500 : (answers[index + 1] ?? null), { location: 'http://169.254.169.254/' });
+      receiver.answerWith(answers[index + 1] === undefined ? 500 : (answers[index + 1] ?? null), {
+        location: 'http://169.254.169.254/',
+      });
       await postgres.query('UPDATE webhooks SET paused_until = NULL');
       await hurry();
     }
     await counted(0, 1);
     const attempts = receiver.messages.length;
     assert.equal(attempts, RETRY_AFTER_SECONDS.length + 1);
-    assert.deepEqual(new Set(receiver.messages.map(({ headers }) => headers['webhook-id'])), new Set([`msg_${record.id}`]));
+    assert.deepEqual(
+      new Set(receiver.messages.map(({ headers }) => headers['webhook-id'])),
+      new Set([`msg_${record.id}`]),
+    );
     const { lastError } = done(await getWebhook(postgres, payer.organizationId));
     assert.equal(lastError, 'answered 500');
     receiver.answerWith(200);
@@ -187,20 +233,32 @@ describe('webhooks', () => {
     await set({ url: 'http://127.0.0.1:9/away' });
     await post(...Array.from({ length: 40 }, () => billed()));
     const other = await shipping.createPayer(postgres);
-    done(await setWebhook(postgres, box, OPERATOR, { organizationId: other.organizationId, url: receiver.url, active: true }));
+    done(
+      await setWebhook(postgres, box, OPERATOR, {
+        organizationId: other.organizationId,
+        url: receiver.url,
+        active: true,
+      }),
+    );
     const theirs = await shipping.createEpoch(postgres, other, 5);
     const record = shipping.billedTerminal(shipping.billedStart(other));
     deliver();
     await waitFor(
       'the pause',
       async () =>
-        (await postgres.query<{ paused: boolean }>('SELECT paused_until > now() AS paused FROM webhooks ORDER BY created_at LIMIT 1')).rows[0]?.paused,
+        (
+          await postgres.query<{ paused: boolean }>(
+            'SELECT paused_until > now() AS paused FROM webhooks ORDER BY created_at LIMIT 1',
+          )
+        ).rows[0]?.paused,
       (paused) => paused === true,
     );
     const batch = { epoch: theirs, segment: 1, fromOffset: 0, toOffset: 1, records: [record] };
     await postgres.transaction((client) => postExecutions(client, batch));
     await received(1);
-    const { rows } = await postgres.query<{ untried: number }>('SELECT count(*) FILTER (WHERE attempts = 0)::integer AS untried FROM webhook_deliveries');
+    const { rows } = await postgres.query<{ untried: number }>(
+      'SELECT count(*) FILTER (WHERE attempts = 0)::integer AS untried FROM webhook_deliveries',
+    );
     assert.ok((rows[0]?.untried ?? 0) > 0, 'some of them were not even tried');
   });
 
@@ -209,12 +267,18 @@ describe('webhooks', () => {
     const records = Array.from({ length: 60 }, () => billed());
     await post(...records);
     const parts = { postgres, masterKey: MASTER_KEY, targets: LOOPBACK, log: silentLog, clock: systemClock };
-    const deliverers = Array.from({ length: 3 }, () => new WebhookDeliverer({ ...parts, metrics: new MetricsRegistry() }));
+    const deliverers = Array.from(
+      { length: 3 },
+      () => new WebhookDeliverer({ ...parts, metrics: new MetricsRegistry() }),
+    );
     for (const one of deliverers) one.start();
     await counted(0, 0);
     for (const one of deliverers) await one.stop();
     assert.equal(receiver.messages.length, records.length);
-    assert.deepEqual(new Set(receiver.messages.map(({ headers }) => headers['webhook-id'])), new Set(records.map(({ id }) => `msg_${id}`)));
+    assert.deepEqual(
+      new Set(receiver.messages.map(({ headers }) => headers['webhook-id'])),
+      new Set(records.map(({ id }) => `msg_${id}`)),
+    );
   });
 
   test('a claim whose process died ends by itself', async () => {
@@ -292,16 +356,27 @@ describe('where webhooks may go', () => {
       'localhost',
     ];
     for (const host of hosts) {
-      assert.match((await sendWebhook({ url: `http://${host}:9/`, ...message }, INTERNET)) ?? '', /loopback, private or reserved/, host);
+      assert.match(
+        (await sendWebhook({ url: `http://${host}:9/`, ...message }, INTERNET)) ?? '',
+        /loopback, private or reserved/,
+        host,
+      );
     }
     // Forms of 127.0.0.1 that the URL standard reads as such.
     for (const host of ['2130706433', '0x7f.1', '0177.0.0.1', '127.1']) {
-      assert.match((await sendWebhook({ url: `http://${host}:9/`, ...message }, INTERNET)) ?? '', /loopback, private or reserved/, host);
+      assert.match(
+        (await sendWebhook({ url: `http://${host}:9/`, ...message }, INTERNET)) ?? '',
+        /loopback, private or reserved/,
+        host,
+      );
     }
   });
 
   test('http only where the installation allows it', async () => {
-    assert.match((await sendWebhook({ url: 'http://93.184.216.34/', ...message }, { allowHttp: false, allowPrivate: true })) ?? '', /must be an https/);
+    assert.match(
+      (await sendWebhook({ url: 'http://93.184.216.34/', ...message }, { allowHttp: false, allowPrivate: true })) ?? '',
+      /must be an https/,
+    );
     for (const url of [
       'ftp://a.test/',
       'https://user:pass@a.test/',
@@ -318,9 +393,17 @@ describe('where webhooks may go', () => {
 
   test('the signature is HMAC-SHA256 of id, time and body under the decoded secret', () => {
     const key = Buffer.alloc(32, 5);
-    const headers = signWebhook(`whsec_${key.toString('base64')}`, { id: 'msg_1', timestampSeconds: 1_614_265_330, body: '{"test": 2432232314}' });
+    const headers = signWebhook(`whsec_${key.toString('base64')}`, {
+      id: 'msg_1',
+      timestampSeconds: 1_614_265_330,
+      body: '{"test": 2432232314}',
+    });
     const expected = createHmac('sha256', key).update('msg_1.1614265330.{"test": 2432232314}').digest('base64');
-    assert.deepEqual(headers, { 'webhook-id': 'msg_1', 'webhook-timestamp': '1614265330', 'webhook-signature': `v1,${expected}` });
+    assert.deepEqual(headers, {
+      'webhook-id': 'msg_1',
+      'webhook-timestamp': '1614265330',
+      'webhook-signature': `v1,${expected}`,
+    });
     for (const secret of [
       '',
       'whsec_',

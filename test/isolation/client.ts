@@ -1,5 +1,5 @@
-// The clients of a run: kept connections, shared by all tenants as behind one proxy, that send what the plan says, leave where it says, and check every
-// byte of what comes back.
+// The clients of a run: kept connections, shared by all tenants as behind one proxy, that send what the plan says,
+// leave where it says, and check every byte of what comes back.
 
 import { connect, type Socket } from 'node:net';
 import { findMarks } from './marks.ts';
@@ -174,12 +174,17 @@ export class ClientConnection {
 
   private read(bytes: Buffer): void {
     if (this.done === null) {
-      if (!this.isClosed) this.watch.violation('wrong bytes', `to a client that waits for nothing: ${bytes.subarray(0, 200).toString('latin1')}`);
+      if (!this.isClosed)
+        this.watch.violation(
+          'wrong bytes',
+          `to a client that waits for nothing: ${bytes.subarray(0, 200).toString('latin1')}`,
+        );
       this.close();
       return;
     }
     let rest = bytes;
-    while (rest.length > 0 && this.done !== null) rest = this.reading === null ? this.readHead(rest) : this.readBody(this.reading, rest);
+    while (rest.length > 0 && this.done !== null)
+      rest = this.reading === null ? this.readHead(rest) : this.readBody(this.reading, rest);
   }
 
   private readHead(bytes: Buffer): Buffer {
@@ -268,7 +273,10 @@ export class ClientConnection {
 
   private breakOff({ exchange, at }: Reading, text: Buffer): void {
     const found = JSON.stringify(text.toString('latin1', 0, 200));
-    this.watch.violation('wrong bytes', `client of exchange ${exchange.index}: no chunk after ${at} bytes of its reply, but ${found}`);
+    this.watch.violation(
+      'wrong bytes',
+      `client of exchange ${exchange.index}: no chunk after ${at} bytes of its reply, but ${found}`,
+    );
     this.leave('cut');
   }
 
@@ -292,7 +300,8 @@ export class ClientConnection {
 
   private act({ exchange, expected, at }: Reading): void {
     if (exchange.client === 'leaves within the reply') this.leave('left');
-    else if (exchange.client === 'leaves at the last byte' && expected !== null && at >= expected.content.length - 1) this.leave('left');
+    else if (exchange.client === 'leaves at the last byte' && expected !== null && at >= expected.content.length - 1)
+      this.leave('left');
     else if (exchange.client === 'reads slowly' && !this.hasPaused) {
       this.hasPaused = true;
       this.socket.pause();
@@ -307,7 +316,11 @@ export class ClientConnection {
     watch.count(watch.answers, expected === null ? `gateway ${status}` : `provider ${status}`);
     if (expected === null) {
       for (const mark of findMarks(reading.refusal)) {
-        if (mark.tenant !== exchange.tenant) watch.violation('foreign mark', `client of exchange ${exchange.index}: a refusal has ${JSON.stringify(mark)}`);
+        if (mark.tenant !== exchange.tenant)
+          watch.violation(
+            'foreign mark',
+            `client of exchange ${exchange.index}: a refusal has ${JSON.stringify(mark)}`,
+          );
       }
     } else if (!reading.broken && (at !== expected.content.length || !expected.whole)) {
       watch.violation(

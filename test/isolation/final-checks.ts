@@ -1,4 +1,5 @@
-// What must be true once a run is over: nothing is under way any more, and whoever looks up or lists generations and responses finds only his own.
+// What must be true once a run is over: nothing is under way any more, and whoever looks up or lists generations and
+// responses finds only his own.
 
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { httpCall } from '../support/http-call.ts';
@@ -11,7 +12,12 @@ import { buildExchange, type Exchange } from './plan.ts';
 import type { Watch } from './watch.ts';
 import { TENANTS, warmKey } from './world.ts';
 
-const GAUGES = ['tollgate_inflight', 'tollgate_upstream_open', 'tollgate_relays_open', 'tollgate_lease_held_usd'] as const;
+const GAUGES = [
+  'tollgate_inflight',
+  'tollgate_upstream_open',
+  'tollgate_relays_open',
+  'tollgate_lease_held_usd',
+] as const;
 const LOOKED_UP = 5;
 /** Numbers of these exchanges begin here. */
 const FIRST_INDEX = 70_000_000_000;
@@ -32,13 +38,21 @@ export async function checkQuiet({ adminUrl, watch }: Pick<FinalParts, 'adminUrl
       .map((name) => `${name} ${valueOf(name)}`)
       .join(', ');
   };
-  await waitFor('nothing to be under way', read, (left) => left === '', QUIET_TIMEOUT_MS).catch((fault: Error) => watch.violation('left over', fault.message));
+  await waitFor('nothing to be under way', read, (left) => left === '', QUIET_TIMEOUT_MS).catch((fault: Error) =>
+    watch.violation('left over', fault.message),
+  );
 }
 
 export async function checkLookUps(parts: FinalParts): Promise<void> {
   const tenants = Array.from({ length: TENANTS }, (_, index) => index + 1);
   // Each of them waits in turn for the database or for the reports; nothing of one hangs on another.
-  await Promise.all(tenants.flatMap((tenant) => [checkGenerations(parts, tenant), checkListing(parts, tenant), checkForeignResponses(parts, tenant)]));
+  await Promise.all(
+    tenants.flatMap((tenant) => [
+      checkGenerations(parts, tenant),
+      checkListing(parts, tenant),
+      checkForeignResponses(parts, tenant),
+    ]),
+  );
 }
 
 function other(tenant: number): number {
@@ -46,7 +60,9 @@ function other(tenant: number): number {
 }
 
 async function get({ url }: FinalParts, path: string, tenant: number): Promise<{ status: number; text: string }> {
-  const { status, body } = await httpCall(url + path, { headers: { authorization: `Bearer ${warmKey(tenant, false)}` } });
+  const { status, body } = await httpCall(url + path, {
+    headers: { authorization: `Bearer ${warmKey(tenant, false)}` },
+  });
   return { status, text: body.toString('latin1') };
 }
 
@@ -60,9 +76,11 @@ async function checkGenerations(parts: FinalParts, tenant: number): Promise<void
       () => get(parts, byLabel, tenant),
       ({ text }) => text.includes(executionId),
     ).catch(() => null);
-    if (own === null) watch.violation('left over', `tenant ${tenant} does not find its execution ${executionId} (exchange ${index})`);
+    if (own === null)
+      watch.violation('left over', `tenant ${tenant} does not find its execution ${executionId} (exchange ${index})`);
     const foreign = await get(parts, byLabel, other(tenant));
-    if (UUID.test(foreign.text)) watch.violation('foreign mark', `tenant ${other(tenant)} finds by ${byLabel}: ${foreign.text.slice(0, 200)}`);
+    if (UUID.test(foreign.text))
+      watch.violation('foreign mark', `tenant ${other(tenant)} finds by ${byLabel}: ${foreign.text.slice(0, 200)}`);
     UUID.lastIndex = 0;
     const [ownById, foreignById] = [await get(parts, byId, tenant), await get(parts, byId, other(tenant))];
     if (ownById.status !== 200 || foreignById.status !== 404)
@@ -77,9 +95,11 @@ async function checkListing(parts: FinalParts, tenant: number): Promise<void> {
   watch.count(watch.answers, `listing ${status}`);
   for (const id of text.match(UUID) ?? []) {
     const owner = load.ownerOf.get(id);
-    if (owner !== undefined && owner !== tenant) watch.violation('foreign mark', `tenant ${tenant} lists execution ${id} of tenant ${owner}`);
+    if (owner !== undefined && owner !== tenant)
+      watch.violation('foreign mark', `tenant ${tenant} lists execution ${id} of tenant ${owner}`);
   }
-  for (const mark of findMarks(text)) if (mark.tenant !== tenant) watch.violation('foreign mark', `tenant ${tenant} lists ${JSON.stringify(mark)}`);
+  for (const mark of findMarks(text))
+    if (mark.tenant !== tenant) watch.violation('foreign mark', `tenant ${tenant} lists ${JSON.stringify(mark)}`);
 }
 
 /** Another tenant's response is neither read nor continued, and no provider is asked. */

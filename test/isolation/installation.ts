@@ -1,4 +1,5 @@
-// The gateway that a run attacks: a whole installation, and beside it single gateway processes on the same database, in which a fault may be planted.
+// The gateway that a run attacks: a whole installation, and beside it single gateway processes on the same database, in
+// which a fault may be planted.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -18,7 +19,11 @@ const STOP_TIMEOUT_MS = 20_000;
 const MASTER_KEY = randomBytes(32).toString('base64');
 
 export function startInstallation(configurationYaml: string, gatewayProcesses: number): Promise<Tollgate> {
-  return startTollgate({ configurationYaml, gatewayProcesses, env: { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_OPTIONS, MASTER_KEY } });
+  return startTollgate({
+    configurationYaml,
+    gatewayProcesses,
+    env: { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_OPTIONS, MASTER_KEY },
+  });
 }
 
 /** One gateway process that is not the installation's own. */
@@ -48,7 +53,8 @@ export async function startLoneGateway(tollgate: Tollgate, planted: string): Pro
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output = (output + chunk.toString()).slice(-20_000)));
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (output = (output + chunk.toString()).slice(-20_000)));
   const adminUrl = `http://127.0.0.1:${adminPort}`;
   const isReady = async (): Promise<boolean> => {
     if (child.exitCode !== null) throw new Error(`the gateway ended before it was ready:\n${output}`);

@@ -1,5 +1,6 @@
-// One isolation run from its start to its last check: installation, providers, load, look-ups that wait, a rolling restart under load, and what must be true
-// afterwards. The same installation can serve several runs, also against a gateway process in which a fault is planted.
+// One isolation run from its start to its last check: installation, providers, load, look-ups that wait, a rolling
+// restart under load, and what must be true afterwards. The same installation can serve several runs, also against a
+// gateway process in which a fault is planted.
 
 import type { Tollgate } from '../support/gateway.ts';
 import { checkLookUps, checkQuiet } from './final-checks.ts';
@@ -65,7 +66,13 @@ export class Isolation {
     const { url, adminUrl } = options.instead ?? tollgate;
     const port = Number(new URL(url).port);
     const load = new Load(new Map(), watch, providers);
-    const lookUps = new LookUps({ postgresUrl: tollgate.postgresUrl, port, open: load.open, watch, seed: options.seed });
+    const lookUps = new LookUps({
+      postgresUrl: tollgate.postgresUrl,
+      port,
+      open: load.open,
+      watch,
+      seed: options.seed,
+    });
     Object.assign(present, { watch, open: load.open, lookUps });
     const { onProgress } = options;
     const timer = onProgress === undefined ? null : setInterval(() => onProgress.tell(watch), onProgress.everyMs);
@@ -86,7 +93,12 @@ export class Isolation {
   }
 
   /** Look-ups that wait and rolling restarts, beside the load. */
-  private async workBeside({ lookUpsEvery, rollEvery, instead }: IsolationOptions, lookUps: LookUps, watch: Watch, isOver: () => boolean): Promise<void> {
+  private async workBeside(
+    { lookUpsEvery, rollEvery, instead }: IsolationOptions,
+    lookUps: LookUps,
+    watch: Watch,
+    isOver: () => boolean,
+  ): Promise<void> {
     let nextLookUps = 0;
     let nextRoll = rollEvery;
     while (!isOver()) {

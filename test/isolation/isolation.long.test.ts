@@ -20,6 +20,14 @@ describe('isolation of tenants, at length', () => {
 
   for (const seed of SEEDS) {
     test(`seed ${seed}: nobody sees a foreign mark`, () =>
-      assertIsolated(isolation, { seed, from: 1, exchanges: 3_000, atOnce: 16, isLight: false, lookUpsEvery: 1_000, rollEvery: 1_200 }));
+      assertIsolated(isolation, {
+        seed,
+        from: 1,
+        exchanges: 3_000,
+        atOnce: 16,
+        isLight: false,
+        lookUpsEvery: 1_000,
+        rollEvery: 1_200,
+      }));
   }
 });

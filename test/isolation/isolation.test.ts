@@ -1,4 +1,5 @@
-// The short form of the isolation run (README.md here): nobody ever sees a foreign mark, and each fault that is planted in a gateway is found.
+// The short form of the isolation run (README.md here): nobody ever sees a foreign mark, and each fault that is planted
+// in a gateway is found.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -7,9 +8,18 @@ import { startLoneGateway } from './installation.ts';
 import { Isolation, type IsolationOptions } from './isolate.ts';
 import { PLANTED_FAULTS } from './planted-faults.ts';
 
-/** By this one main had another tenant's prompt in a stalled provider's request before buffers counted their holders. */
+/**
+ * By this one main had another tenant's prompt in a stalled provider's request before buffers counted their holders.
+ */
 const SEED = 2;
-const OPTIONS: Omit<IsolationOptions, 'seed'> = { from: 1, exchanges: 800, atOnce: 16, isLight: false, lookUpsEvery: 400, rollEvery: 500 };
+const OPTIONS: Omit<IsolationOptions, 'seed'> = {
+  from: 1,
+  exchanges: 800,
+  atOnce: 16,
+  isLight: false,
+  lookUpsEvery: 400,
+  rollEvery: 500,
+};
 /** Of those with a planted fault at the most: they end at the first that is found. */
 const PLANTED_EXCHANGES = 6_000;
 
@@ -30,7 +40,14 @@ describe('isolation of tenants', () => {
     test(`found when planted: ${name}`, async () => {
       const gateway = await startLoneGateway(isolation.tollgate, name);
       try {
-        const watch = await isolation.run({ ...OPTIONS, seed: SEED, exchanges: PLANTED_EXCHANGES, rollEvery: 0, instead: gateway, endsAtFirst: true });
+        const watch = await isolation.run({
+          ...OPTIONS,
+          seed: SEED,
+          exchanges: PLANTED_EXCHANGES,
+          rollEvery: 0,
+          instead: gateway,
+          endsAtFirst: true,
+        });
         assert.ok(watch.countOf(found) > 0, watch.report());
       } finally {
         await gateway.stop();

@@ -5,7 +5,10 @@ import { type Exchange, planExchange } from './plan.ts';
 import type { Providers } from './providers.ts';
 import type { Watch } from './watch.ts';
 
-/** An exchange that is over is looked for no more once so many others are; one whose client left may still be on its way to a provider. */
+/**
+ * An exchange that is over is looked for no more once so many others are; one whose client left may still be on its way
+ * to a provider.
+ */
 const KEPT_AFTER_END = 300;
 const KEPT_AFTER_LEAVING_MS = 20_000;
 const SAVED_IDS_MAX = 50;
@@ -48,7 +51,8 @@ export class Load {
     const work = async (): Promise<void> => {
       while (next < from + exchanges && stopEarly?.() !== true) {
         const exchange = this.plan(seed, next++, isLight);
-        const behind = exchange.client === 'pipelines' && next < from + exchanges ? [this.plan(seed, next++, isLight)] : [];
+        const behind =
+          exchange.client === 'pipelines' && next < from + exchanges ? [this.plan(seed, next++, isLight)] : [];
         await this.runOne(clients, [exchange, ...behind]);
       }
     };
@@ -82,22 +86,30 @@ export class Load {
     const { kind, tenant, replyMark, replies } = exchange;
     this.ended.push(exchange);
     this.keepExecution(exchange);
-    if ((kind !== 'responses' && kind !== 'continued') || replies.at(-1)?.status !== 200 || replies.at(-1)?.whole !== true) return;
+    if (
+      (kind !== 'responses' && kind !== 'continued') ||
+      replies.at(-1)?.status !== 200 ||
+      replies.at(-1)?.whole !== true
+    )
+      return;
     keep(this.saved, tenant, `resp_${replyMark}`, SAVED_IDS_MAX);
   }
 
   private keepExecution({ index, tenant, executionId, replies }: Exchange): void {
     if (executionId === '') return;
-    if (this.ownerOf.has(executionId)) this.watch.violation('foreign mark', `execution ${executionId} twice, the second time for exchange ${index}`);
+    if (this.ownerOf.has(executionId))
+      this.watch.violation('foreign mark', `execution ${executionId} twice, the second time for exchange ${index}`);
     if (this.ownerOf.size >= OWNERS_MAX) this.ownerOf.clear();
     this.ownerOf.set(executionId, tenant);
-    if (replies.some(({ status, whole }) => status === 200 && whole)) keep(this.executions, tenant, { index, executionId }, EXECUTIONS_MAX);
+    if (replies.some(({ status, whole }) => status === 200 && whole))
+      keep(this.executions, tenant, { index, executionId }, EXECUTIONS_MAX);
   }
 
   private forget(): void {
     while (this.ended.length > KEPT_AFTER_END) this.open.delete(this.ended.shift()?.index ?? 0);
     const beforeMs = performance.now() - KEPT_AFTER_LEAVING_MS;
-    while ((this.left[0]?.atMs ?? Number.POSITIVE_INFINITY) < beforeMs) this.open.delete(this.left.shift()?.exchange.index ?? 0);
+    while ((this.left[0]?.atMs ?? Number.POSITIVE_INFINITY) < beforeMs)
+      this.open.delete(this.left.shift()?.exchange.index ?? 0);
   }
 }
 

@@ -1,5 +1,6 @@
-// Look-ups that wait: a table is locked, or the classifier does not answer, while clients of a cold key, a cold wallet, an unknown response or an
-// unrouted turn wait. Half of them leave before the look-up comes back: for those no provider may be called.
+// Look-ups that wait: a table is locked, or the classifier does not answer, while clients of a cold key, a cold wallet,
+// an unknown response or an unrouted turn wait. Half of them leave before the look-up comes back: for those no provider
+// may be called.
 
 import { readFileSync } from 'node:fs';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
@@ -16,7 +17,12 @@ const LOOK_UPS = ['credential', 'lease', 'continuation', 'route'] as const;
 type LookUp = (typeof LOOK_UPS)[number];
 
 const TABLES = { credential: 'api_keys', lease: 'leases', continuation: 'saved_responses' } as const;
-const KINDS: Readonly<Record<LookUp, ExchangeKind>> = { credential: 'chat', lease: 'messages', continuation: 'continued', route: 'auto' };
+const KINDS: Readonly<Record<LookUp, ExchangeKind>> = {
+  credential: 'chat',
+  lease: 'messages',
+  continuation: 'continued',
+  route: 'auto',
+};
 const CLIENTS = 6;
 /** Numbers of these exchanges begin here. */
 const FIRST_INDEX = 50_000_000_000;
@@ -64,7 +70,10 @@ export class LookUps {
     const released = Promise.withResolvers<void>();
     const exchanges = Array.from({ length: CLIENTS }, () => this.plan(lookUp));
     if (lookUp === 'lease') this.coldTenants += 1;
-    const lock = lookUp === 'route' ? this.holdClassifier(exchanges, released.promise) : await this.lock(TABLES[lookUp], released.promise);
+    const lock =
+      lookUp === 'route'
+        ? this.holdClassifier(exchanges, released.promise)
+        : await this.lock(TABLES[lookUp], released.promise);
     const waiting = exchanges.map((exchange) => {
       const connection = new ClientConnection(this.port, watch, () => undefined);
       const one = { exchange, connection, hasEnded: false, ended: connection.run([exchange]) };
@@ -74,7 +83,8 @@ export class LookUps {
       return one;
     });
     // A gateway that is being replaced closes connections that it has not looked at.
-    const isAsked = (): boolean => waiting.every(({ exchange, hasEnded }) => hasEnded || this.held.get(exchange.index)?.hasCome === true);
+    const isAsked = (): boolean =>
+      waiting.every(({ exchange, hasEnded }) => hasEnded || this.held.get(exchange.index)?.hasCome === true);
     try {
       if (lookUp === 'route') await waitFor('the classifier to be asked', isAsked, Boolean, SEEN_MS_MAX);
       await pause(ARRIVAL_MS);
@@ -145,7 +155,8 @@ export class LookUps {
   private async lock(table: string, released: Promise<void>): Promise<{ readonly isFree: Promise<void> }> {
     const locked = Promise.withResolvers<void>();
     const isFree = this.postgres.transaction(async (client) => {
-      // The product's own transactions may not idle for long; the server would end this one, and with it the lock, while clients still leave.
+      // The product's own transactions may not idle for long; the server would end this one, and with it the lock,
+      // while clients still leave.
       await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
       await client.query(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
       locked.resolve();
@@ -164,8 +175,9 @@ export class LookUps {
 const ENDED_STATES = new Set(['06' /* TIME_WAIT */, '08' /* CLOSE_WAIT */, '09' /* LAST_ACK */]);
 
 /**
- * Of how many of these clients the end has not come to the gateway's system; none where the system does not tell. A connection that the gateway has
- * paused, because more of its body was to come than it may keep of somebody unknown, stays in CLOSE_WAIT until it is read again.
+ * Of how many of these clients the end has not come to the gateway's system; none where the system does not tell. A
+ * connection that the gateway has paused, because more of its body was to come than it may keep of somebody unknown,
+ * stays in CLOSE_WAIT until it is read again.
  */
 function connectionsWithoutEnd(port: number, clientPorts: readonly number[]): number {
   const hex = (number: number): string => `:${number.toString(16).toUpperCase().padStart(4, '0')}`;

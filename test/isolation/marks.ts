@@ -1,8 +1,9 @@
-// The marks of a run: sixteen characters that say whose bytes these are. Everything a tenant sends or is sent is filled with its own.
+// The marks of a run: sixteen characters that say whose bytes these are. Everything a tenant sends or is sent is filled
+// with its own.
 
 /**
- * Who may see a mark. `p`: the client's, may go along to a provider. `c`: the client's own (credential, labels), for the gateway alone.
- * `r`: a provider's, in its reply.
+ * Who may see a mark. `p`: the client's, may go along to a provider. `c`: the client's own (credential, labels), for
+ * the gateway alone. `r`: a provider's, in its reply.
  */
 export type MarkKind = 'p' | 'c' | 'r';
 
@@ -27,7 +28,11 @@ export function filled(mark: string, bytes: number): Buffer {
 }
 
 export function findMarks(text: string): FoundMark[] {
-  return [...text.matchAll(PATTERN)].map(([, tenant, kind, exchange]) => ({ tenant: Number(tenant), kind: kind as MarkKind, exchange: Number(exchange) }));
+  return [...text.matchAll(PATTERN)].map(([, tenant, kind, exchange]) => ({
+    tenant: Number(tenant),
+    kind: kind as MarkKind,
+    exchange: Number(exchange),
+  }));
 }
 
 /** The exchange that text names first; null: none. */
@@ -40,6 +45,8 @@ export function foreignBytes(
   bytes: Buffer,
   own: { readonly tenant: number; readonly index: number },
 ): { readonly bytes: number; readonly first: FoundMark | null } {
-  const foreign = findMarks(bytes.toString('latin1')).filter(({ tenant, exchange }) => tenant !== own.tenant || (exchange !== 0 && exchange !== own.index));
+  const foreign = findMarks(bytes.toString('latin1')).filter(
+    ({ tenant, exchange }) => tenant !== own.tenant || (exchange !== 0 && exchange !== own.index),
+  );
   return { bytes: foreign.length * MARK_BYTES, first: foreign[0] ?? null };
 }

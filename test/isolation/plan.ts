@@ -1,4 +1,5 @@
-// What one exchange is, drawn from the seed and its number: the bytes of its request, what its providers do with it, and what its client does.
+// What one exchange is, drawn from the seed and its number: the bytes of its request, what its providers do with it,
+// and what its client does.
 
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { writeForm } from '../support/multipart-forms.ts';
@@ -42,7 +43,17 @@ export const CLIENT_STEPS = [
 ] as const;
 export type ClientStep = (typeof CLIENT_STEPS)[number];
 
-export type ExchangeKind = 'chat' | 'responses' | 'messages' | 'count' | 'image' | 'edit' | 'systemone' | 'auto' | 'saved' | 'continued';
+export type ExchangeKind =
+  | 'chat'
+  | 'responses'
+  | 'messages'
+  | 'count'
+  | 'image'
+  | 'edit'
+  | 'systemone'
+  | 'auto'
+  | 'saved'
+  | 'continued';
 
 export interface SentReply {
   readonly status: number;
@@ -132,7 +143,10 @@ function weighted<T>(random: SeededRandom, table: readonly (readonly [number, re
 }
 
 /** `isLight`: with few large bodies and half of the faults, so that a million can be run. */
-export function planExchange({ seed, index, isLight }: { seed: number; index: number; isLight: boolean }, saved: SavedIds): Exchange {
+export function planExchange(
+  { seed, index, isLight }: { seed: number; index: number; isLight: boolean },
+  saved: SavedIds,
+): Exchange {
   const random = new SeededRandom(seed * 100_000_007 + index);
   const tenant = random.whole(1, TENANTS);
   const drawnKind = weighted(random, KINDS);
@@ -143,7 +157,8 @@ export function planExchange({ seed, index, isLight }: { seed: number; index: nu
   const isBig = providerSteps.some((step) => BIG_PROVIDER_STEPS.has(step)) && random.chance(isLight ? 0.3 : 0.7);
   const client = random.chance(isLight ? CLIENT_FAULTS / 2 : CLIENT_FAULTS) ? random.pick(CLIENT_STEPS) : 'stays';
   const bytes = isBig ? random.pick(LARGE_SIZES) : weighted(random, isLight ? LIGHT_SIZES : SIZES);
-  const replyBytes = client === 'reads slowly' && random.chance(isLight ? 0.05 : 0.3) ? 3_000_000 : weighted(random, REPLY_SIZES);
+  const replyBytes =
+    client === 'reads slowly' && random.chance(isLight ? 0.05 : 0.3) ? 3_000_000 : weighted(random, REPLY_SIZES);
   return buildExchange(
     {
       index,
@@ -155,7 +170,11 @@ export function planExchange({ seed, index, isLight }: { seed: number; index: nu
       client,
       isStream: random.chance(0.4),
       savedId: known.length === 0 ? '' : random.pick(known),
-      reply: { bytes: replyBytes, framing: random.pick(['length', 'length', 'chunked', 'close'] as const), pieces: random.pick([1, 1, 2, 5, 12]) },
+      reply: {
+        bytes: replyBytes,
+        framing: random.pick(['length', 'length', 'chunked', 'close'] as const),
+        pieces: random.pick([1, 1, 2, 5, 12]),
+      },
     },
     random,
   );
@@ -187,12 +206,18 @@ export function buildExchange(parts: ExchangeParts, random: SeededRandom): Excha
   const named = kind === 'auto' ? 'service/auto' : (models[0] ?? '');
   const isStream = parts.isStream && STREAMED.has(kind);
   const isForm = kind === 'edit' && random.chance(0.7);
-  const body = kind === 'saved' ? EMPTY : isForm ? formBody(named, mark, parts.bytes, random) : jsonBody({ ...parts, isStream }, named, mark, random);
+  const body =
+    kind === 'saved'
+      ? EMPTY
+      : isForm
+        ? formBody(named, mark, parts.bytes, random)
+        : jsonBody({ ...parts, isStream }, named, mark, random);
   const value = isForm ? named : JSON.stringify(named);
   const start =
     kind === 'saved'
       ? 0
-      : body.indexOf(isForm ? `name="model"\r\n\r\n${named}` : `"model":${value}`) + (isForm ? 'name="model"\r\n\r\n'.length : '"model":'.length);
+      : body.indexOf(isForm ? `name="model"\r\n\r\n${named}` : `"model":${value}`) +
+        (isForm ? 'name="model"\r\n\r\n'.length : '"model":'.length);
   return {
     index,
     tenant,
@@ -224,15 +249,24 @@ function modelsOf(kind: ExchangeKind, steps: readonly ProviderStep[], random: Se
   if (kind === 'image' || kind === 'edit') return ['iso/image'];
   if (kind === 'systemone') return ['iso/eval'];
   if (steps.includes('asks for a pause')) return ['iso/cool'];
-  const texts = MODELS.filter(({ id, kind: of }) => of === 'text' && !OWN_MODELS.has(id) && (id !== 'iso/ask' || kind === 'chat'));
+  const texts = MODELS.filter(
+    ({ id, kind: of }) => of === 'text' && !OWN_MODELS.has(id) && (id !== 'iso/ask' || kind === 'chat'),
+  );
   return [random.pick(texts).id];
 }
 
 /** They are for one purpose. */
 const OWN_MODELS: ReadonlySet<string> = new Set(['iso/cool', 'iso/light', 'iso/strong']);
 
-/** What stands around the filling, by kind; `#` is the filling. The model and the other fields go before or behind it. */
-function jsonBody({ kind, bytes, isStream, savedId }: ExchangeParts, model: string, mark: string, random: SeededRandom): Buffer {
+/**
+ * What stands around the filling, by kind; `#` is the filling. The model and the other fields go before or behind it.
+ */
+function jsonBody(
+  { kind, bytes, isStream, savedId }: ExchangeParts,
+  model: string,
+  mark: string,
+  random: SeededRandom,
+): Buffer {
   const content = {
     chat: '"messages":[{"role":"user","content":"#"}]',
     auto: '"messages":[{"role":"user","content":"#"}]',
@@ -242,7 +276,8 @@ function jsonBody({ kind, bytes, isStream, savedId }: ExchangeParts, model: stri
     count: '"messages":[{"role":"user","content":"#"}]',
     image: '"prompt":"#"',
     edit: '"prompt":"#","images":[]',
-    systemone: '"state":"#","questions":{"q":{"type":"choice","instructions":"Is it?","criteria":{"yes":null,"no":null}}}',
+    systemone:
+      '"state":"#","questions":{"q":{"type":"choice","instructions":"Is it?","criteria":{"yes":null,"no":null}}}',
     saved: '',
   }[kind];
   const limit = {
@@ -255,14 +290,23 @@ function jsonBody({ kind, bytes, isStream, savedId }: ExchangeParts, model: stri
   const fields = `${(limit as Record<string, string>)[kind] ?? ''}${isStream ? ',"stream":true' : ''}`;
   const first = `"user":"${mark}"`;
   const withModel = `"model":${JSON.stringify(model)}`;
-  const [before = '', behind = ''] = (random.chance(0.6) ? `{${withModel},${first},${content}${fields}}` : `{${first},${content}${fields},${withModel}}`).split(
-    '#',
-  );
-  return Buffer.concat([Buffer.from(before), filled(mark, Math.max(16, bytes - before.length - behind.length)), Buffer.from(behind)]);
+  const [before = '', behind = ''] = (
+    random.chance(0.6) ? `{${withModel},${first},${content}${fields}}` : `{${first},${content}${fields},${withModel}}`
+  ).split('#');
+  return Buffer.concat([
+    Buffer.from(before),
+    filled(mark, Math.max(16, bytes - before.length - behind.length)),
+    Buffer.from(behind),
+  ]);
 }
 
 function formBody(model: string, mark: string, bytes: number, random: SeededRandom): Buffer {
-  const image = { name: 'image[]', filename: `${mark}.png`, headers: ['Content-Type: image/png'], value: filled(mark, Math.max(16, bytes - 400)) };
+  const image = {
+    name: 'image[]',
+    filename: `${mark}.png`,
+    headers: ['Content-Type: image/png'],
+    value: filled(mark, Math.max(16, bytes - 400)),
+  };
   const others = [
     { name: 'prompt', value: mark },
     { name: 'model', value: model },
@@ -283,7 +327,10 @@ const PATHS: Readonly<Record<ExchangeKind, string>> = {
   saved: '/v1/responses/',
 };
 
-/** Some exchanges of a tenant have the same headers as its others, so that remembered headers are used; the rest have their own mark in them. */
+/**
+ * Some exchanges of a tenant have the same headers as its others, so that remembered headers are used; the rest have
+ * their own mark in them.
+ */
 function requestHead(
   { index, tenant, kind, key, savedId }: ExchangeParts,
   body: { mark: string; isForm: boolean; bodyBytes: number },
@@ -299,7 +346,9 @@ function requestHead(
   const lines = [
     `${method} ${PATHS[kind]}${operation}${isNamedInPath ? `?m=${mark}` : ''} HTTP/1.1`,
     'host: gateway.test',
-    key.endsWith('k') && kind === 'messages' && random.chance(0.5) ? `x-api-key: ${key}` : `authorization: Bearer ${key}`,
+    key.endsWith('k') && kind === 'messages' && random.chance(0.5)
+      ? `x-api-key: ${key}`
+      : `authorization: Bearer ${key}`,
     `user-agent: isolation/${tenantMark}`,
     `x-stainless-lang: ${ownHeaders ? mark : tenantMark}`,
     `anthropic-beta: ${tenantMark}`,
@@ -309,7 +358,9 @@ function requestHead(
     `openai-organization: ${clientMark}`,
     ...(kind === 'auto' ? [`x-session-id: ${clientMark}`] : []),
     ...(ownHeaders && random.chance(0.5) ? [`idempotency-key: ${mark}`] : []),
-    ...(kind === 'saved' ? [] : [`content-type: ${isForm ? `multipart/form-data; boundary=${BOUNDARY}` : 'application/json'}`]),
+    ...(kind === 'saved'
+      ? []
+      : [`content-type: ${isForm ? `multipart/form-data; boundary=${BOUNDARY}` : 'application/json'}`]),
     ...(method === 'GET' ? [] : [`content-length: ${bodyBytes}`]),
   ];
   return `${lines.join('\r\n')}\r\n\r\n`;

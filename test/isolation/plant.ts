@@ -1,4 +1,5 @@
-// Loaded into a gateway process (NODE_OPTIONS --import) whose code is to have the planted fault that ISOLATION_PLANTED_FAULT names.
+// Loaded into a gateway process (NODE_OPTIONS --import) whose code is to have the planted fault that
+// ISOLATION_PLANTED_FAULT names.
 
 import { plant } from '../simulation/mutations.ts';
 import { PLANTED_FAULTS } from './planted-faults.ts';

@@ -1,4 +1,5 @@
-// Faults planted in a gateway process under attack, each of the kind that shows one tenant to another: the short run must find every one of them.
+// Faults planted in a gateway process under attack, each of the kind that shows one tenant to another: the short run
+// must find every one of them.
 
 import type { Mutation } from '../simulation/mutations.ts';
 import type { ViolationKind } from './watch.ts';
@@ -15,7 +16,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'a buffer is given back while a socket still sends from it',
     edits: [
       {
-        file: 'src/data-plane/relay/http1/connection.ts',
+        file: 'src/upstream/http1/connection.ts',
         find: 'this.slab = body === null || body instanceof Uint8Array ? null : body.slab;',
         replace: 'this.slab = null;',
       },
@@ -26,7 +27,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'remembered headers are those of another client',
     edits: [
       {
-        file: 'src/data-plane/relay/header-policy.ts',
+        file: 'src/upstream/header-policy.ts',
         find: 'if (value !== null && value !== headers[index + 1]) return false;',
         replace: '',
       },
@@ -37,7 +38,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'a block of a reply is lent to two replies',
     edits: [
       {
-        file: 'src/data-plane/relay/relayed-bytes.ts',
+        file: 'src/generation/reply/relayed-bytes.ts',
         find: 'freeBlocks.pop() ??',
         replace: 'freeBlocks.at(-1) ??',
       },
@@ -48,9 +49,9 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'a provider is called although the client has left',
     edits: [
       // Each step looks, and the relay once more.
-      { file: 'src/data-plane/serve-generation.ts', find: 'else if (this.exchange.closed) this.abandon(found);', replace: '' },
+      { file: 'src/generation/serve.ts', find: 'else if (this.exchange.closed) this.abandon(found);', replace: '' },
       {
-        file: 'src/data-plane/relay/relay.ts',
+        file: 'src/generation/reply/relay.ts',
         find: 'if (!exchange.closed) this.attempt();\n      else if (!this.clientGone)',
         replace: 'this.attempt();\n      if (exchange.closed && !this.clientGone)',
       },

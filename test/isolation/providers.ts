@@ -1,4 +1,5 @@
-// The providers of a run: real sockets that check every byte of every request to the end, also those they let wait, and answer as the exchange's plan says.
+// The providers of a run: real sockets that check every byte of every request to the end, also those they let wait, and
+// answer as the exchange's plan says.
 
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer as createPlainServer, type Server, type Socket } from 'node:net';
@@ -16,7 +17,8 @@ const NAMING_BYTES = 1_000;
 const STALL_MS_MAX = 1_500;
 const PAUSE_WITHIN_REPLY_MS = 15;
 const ASKED_USAGE = Buffer.from(',"stream_options":{"include_usage":true}');
-const TLS_FILE = (name: string): Buffer => readFileSync(fileURLToPath(new URL(`../support/tls/localhost-${name}.pem`, import.meta.url)));
+const TLS_FILE = (name: string): Buffer =>
+  readFileSync(fileURLToPath(new URL(`../support/tls/localhost-${name}.pem`, import.meta.url)));
 
 export interface ProviderParts {
   /** Of the run that is under way. */
@@ -164,16 +166,27 @@ class ProviderConnection {
     this.checkHead(exchange, head);
     const earlier = exchange.calledProviders.filter((provider) => provider === id).length;
     exchange.calledProviders.push(id);
-    if (exchange.forbidden !== null) watch.violation('stray call', `${id}: exchange ${exchange.index} of tenant ${exchange.tenant}: ${exchange.forbidden}`);
+    if (exchange.forbidden !== null)
+      watch.violation(
+        'stray call',
+        `${id}: exchange ${exchange.index} of tenant ${exchange.tenant}: ${exchange.forbidden}`,
+      );
     else if (earlier > exchange.retries)
-      watch.violation('stray call', `${id}: exchange ${exchange.index} of tenant ${exchange.tenant} came ${earlier + 1} times`);
+      watch.violation(
+        'stray call',
+        `${id}: exchange ${exchange.index} of tenant ${exchange.tenant} came ${earlier + 1} times`,
+      );
     const planned = exchange.providerSteps[exchange.calledProviders.length - 1] ?? 'serves';
     const step = planned === 'closes a kept connection' && this.calls === 0 ? 'serves' : planned;
     if (step !== 'serves') watch.count(watch.faults, `provider ${step}`);
     this.calls += 1;
     const { parts, asksForUsage } = this.expectedBody(exchange, bodyBytes);
     const expectedBytes = parts.reduce((sum, part) => sum + part.length, 0);
-    if (expectedBytes !== bodyBytes) watch.violation('wrong bytes', `${id}: exchange ${exchange.index}: a body of ${bodyBytes} bytes, not ${expectedBytes}`);
+    if (expectedBytes !== bodyBytes)
+      watch.violation(
+        'wrong bytes',
+        `${id}: exchange ${exchange.index}: a body of ${bodyBytes} bytes, not ${expectedBytes}`,
+      );
     return { exchange, step, asksForUsage, parts, bodyBytes, at: 0, broken: false, answered: false };
   }
 
@@ -181,29 +194,50 @@ class ProviderConnection {
     const { watch, id } = this;
     watch.checkedBytes += head.length;
     const auth = PROVIDERS.find((provider) => provider.id === id)?.auth ?? '';
-    const credential = auth === 'bearer' ? `\r\nauthorization: Bearer ${providerKeyOf(id)}\r\n` : `\r\nx-api-key: ${providerKeyOf(id)}\r\n`;
+    const credential =
+      auth === 'bearer'
+        ? `\r\nauthorization: Bearer ${providerKeyOf(id)}\r\n`
+        : `\r\nx-api-key: ${providerKeyOf(id)}\r\n`;
     const count = head.split(/\r\n(?:authorization|x-api-key):/i).length - 1;
     if (count !== 1 || !head.includes(credential)) watch.violation('wrong credential', `${id}: ${head.slice(0, 400)}`);
     for (const mark of findMarks(head)) {
       // The path names a response of the same tenant's.
-      const isOwn = mark.tenant === exchange.tenant && (mark.exchange === 0 || mark.exchange === exchange.index || exchange.kind === 'saved');
+      const isOwn =
+        mark.tenant === exchange.tenant &&
+        (mark.exchange === 0 || mark.exchange === exchange.index || exchange.kind === 'saved');
       const mayPass = mark.kind === 'p' || (mark.kind === 'r' && exchange.kind === 'saved');
-      if (!isOwn) watch.violation('foreign mark', `${id}: exchange ${exchange.index} of tenant ${exchange.tenant} has in its head: ${JSON.stringify(mark)}`);
-      else if (!mayPass) watch.violation('wrong credential', `${id}: the client's own ${JSON.stringify(mark)} in the head of exchange ${exchange.index}`);
+      if (!isOwn)
+        watch.violation(
+          'foreign mark',
+          `${id}: exchange ${exchange.index} of tenant ${exchange.tenant} has in its head: ${JSON.stringify(mark)}`,
+        );
+      else if (!mayPass)
+        watch.violation(
+          'wrong credential',
+          `${id}: the client's own ${JSON.stringify(mark)} in the head of exchange ${exchange.index}`,
+        );
     }
   }
 
-  private expectedBody({ body, modelAt, models, isForm, isStream, kind }: Exchange, bodyBytes: number): { parts: Buffer[]; asksForUsage: boolean } {
+  private expectedBody(
+    { body, modelAt, models, isForm, isStream, kind }: Exchange,
+    bodyBytes: number,
+  ): { parts: Buffer[]; asksForUsage: boolean } {
     if (modelAt === null) return { parts: [body], asksForUsage: false };
-    const candidates = MODELS.filter(({ id }) => models.includes(id)).flatMap(({ offers, asksForUsage }) =>
-      offers
+    const candidates = MODELS.filter(({ id }) => models.includes(id)).flatMap(({ deployments, asksForUsage }) =>
+      deployments
         .filter(({ provider }) => provider === this.id)
         .map(({ model }) => {
           const before = body.subarray(0, modelAt.start);
           const behind = body.subarray(modelAt.end);
           const own = Buffer.from(isForm ? model : JSON.stringify(model));
           const asks = asksForUsage && isStream && kind === 'chat';
-          return { parts: asks ? [before, own, behind.subarray(0, -1), ASKED_USAGE, behind.subarray(-1)] : [before, own, behind], asksForUsage: asks };
+          return {
+            parts: asks
+              ? [before, own, behind.subarray(0, -1), ASKED_USAGE, behind.subarray(-1)]
+              : [before, own, behind],
+            asksForUsage: asks,
+          };
         }),
     );
     const fits = candidates.find(({ parts }) => parts.reduce((sum, part) => sum + part.length, 0) === bodyBytes);
@@ -337,7 +371,10 @@ class ProviderConnection {
     if (end === 'close') this.socket.end();
   }
 
-  /** In one packet: a gateway that has read the first one can see the second. What comes after the next request was sent, nobody could tell from its reply. */
+  /**
+   * In one packet: a gateway that has read the first one can see the second. What comes after the next request was
+   * sent, nobody could tell from its reply.
+   */
   private sendTwice(call: Call): void {
     const first = renderReply(call.exchange, call.asksForUsage);
     if (first.end !== 'close' && first.wire.length === 1 && (first.wire[0]?.length ?? 0) < 4_000) {
@@ -400,7 +437,8 @@ class ProviderConnection {
     if (exchange === undefined) {
       watch.violation('stray call', `judge: a request of no exchange that is open: ${body.slice(0, 200)}`);
     } else {
-      if (findMarks(head).length > 0 || !head.includes(providerKeyOf('judge'))) watch.violation('wrong credential', `judge: ${head}`);
+      if (findMarks(head).length > 0 || !head.includes(providerKeyOf('judge')))
+        watch.violation('wrong credential', `judge: ${head}`);
       for (const { tenant, exchange: of, kind } of findMarks(body)) {
         if (tenant !== exchange.tenant || of !== exchange.index || kind !== 'p')
           watch.violation('foreign mark', `judge: exchange ${exchange.index} has tenant ${tenant}, exchange ${of}`);
@@ -408,7 +446,10 @@ class ProviderConnection {
     }
     const tier = (index ?? 0) % 2 === 0 ? 'light' : 'strong';
     const answer = `{"answers":{"tier":{"type":"choice","choice":"${tier}","confidence":0.9,"probabilities":{"${tier}":0.9}}},"usage":{"input_tokens":3}}`;
-    const send = (): void => void socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${answer.length}\r\n\r\n${answer}`);
+    const send = (): void =>
+      void socket.write(
+        `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${answer.length}\r\n\r\n${answer}`,
+      );
     const waits = exchange === undefined ? null : (this.all.parts.classifierWaits?.(exchange) ?? null);
     if (waits === null) send();
     else void waits.then(send);

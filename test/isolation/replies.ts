@@ -1,4 +1,5 @@
-// What a provider answers to an exchange: head and body on the wire, and what its client is to get of it. All of it is filled with the exchange's mark.
+// What a provider answers to an exchange: head and body on the wire, and what its client is to get of it. All of it is
+// filled with the exchange's mark.
 
 import { filled } from './marks.ts';
 import type { Exchange, SentReply } from './plan.ts';
@@ -17,7 +18,10 @@ const USAGE = '"usage":{"prompt_tokens":3,"completion_tokens":2,"input_tokens":3
 export function renderReply(exchange: Exchange, asksForUsage: boolean): RenderedReply {
   const { wire: events, content } = exchange.isStream ? renderStream(exchange, asksForUsage) : renderDocument(exchange);
   // Only the end of its connection ends a body without a length: cut off, it would look whole.
-  const wanted = exchange.providerSteps.includes('cuts its reply in the middle') && exchange.reply.framing === 'close' ? 'chunked' : exchange.reply.framing;
+  const wanted =
+    exchange.providerSteps.includes('cuts its reply in the middle') && exchange.reply.framing === 'close'
+      ? 'chunked'
+      : exchange.reply.framing;
   const framing = exchange.isStream && wanted === 'length' ? 'chunked' : wanted;
   const sent = register(exchange, 200, content);
   const type = exchange.isStream ? 'text/event-stream' : 'application/json';
@@ -28,7 +32,10 @@ export function renderReply(exchange: Exchange, asksForUsage: boolean): Rendered
 export function renderRefusal(exchange: Exchange, status: number, extraHeaders = ''): RenderedReply {
   const content = Buffer.from(`{"error":{"message":"${filled(exchange.replyMark, 160).toString('latin1')}"}}`);
   const sent = register(exchange, status, content);
-  return { ...frame(exchange, { status, type: 'application/json', body: content, framing: 'length', pieces: 1, extraHeaders }), sent };
+  return {
+    ...frame(exchange, { status, type: 'application/json', body: content, framing: 'length', pieces: 1, extraHeaders }),
+    sent,
+  };
 }
 
 /** The head names the reply by its place, so that its client knows what to expect. */
@@ -47,15 +54,24 @@ interface Framed {
   readonly extraHeaders?: string;
 }
 
-function frame(exchange: Exchange, { status, type, body, framing, pieces, extraHeaders }: Framed): Omit<RenderedReply, 'sent'> {
+function frame(
+  exchange: Exchange,
+  { status, type, body, framing, pieces, extraHeaders }: Framed,
+): Omit<RenderedReply, 'sent'> {
   const place = exchange.replies.length - 1;
-  const framed = { length: `content-length: ${body.length}`, chunked: 'transfer-encoding: chunked', close: 'connection: close' }[framing];
+  const framed = {
+    length: `content-length: ${body.length}`,
+    chunked: 'transfer-encoding: chunked',
+    close: 'connection: close',
+  }[framing];
   const head = `HTTP/1.1 ${status} Isolated\r\ncontent-type: ${type}\r\nx-request-id: ${exchange.replyMark}.${place}\r\nopenai-processing-ms: ${exchange.replyMark}\r\nset-cookie: s=${exchange.replyMark}\r\n${extraHeaders ?? ''}${framed}\r\n\r\n`;
   const pieceBytes = Math.max(1, Math.ceil(body.length / pieces));
   const wire: Buffer[] = [];
   for (let at = 0; at < body.length; at += pieceBytes) {
     const piece = body.subarray(at, at + pieceBytes);
-    wire.push(framing === 'chunked' ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, CRLF]) : piece);
+    wire.push(
+      framing === 'chunked' ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, CRLF]) : piece,
+    );
   }
   if (framing === 'chunked') wire.push(LAST_CHUNK);
   return { head: Buffer.from(head, 'latin1'), wire, end: framing };
@@ -72,14 +88,18 @@ function renderDocument({ kind, replyMark, reply }: Exchange): { wire: Buffer; c
     systemone: `{"answers":{"q":{"type":"choice","choice":"yes","confidence":0.9,"of":"${filling}"}},${USAGE}}`,
   };
   const whole = `{"id":"resp_${replyMark}","choices":[{"index":0,"message":{"role":"assistant","content":"${filling}"},"finish_reason":"stop"}],${USAGE}}`;
-  const body = Buffer.from((text as Partial<Record<string, string>>)[kind === 'edit' ? 'image' : kind] ?? whole, 'latin1');
+  const body = Buffer.from(
+    (text as Partial<Record<string, string>>)[kind === 'edit' ? 'image' : kind] ?? whole,
+    'latin1',
+  );
   return { wire: body, content: body };
 }
 
 function renderStream({ kind, replyMark, reply }: Exchange, asksForUsage: boolean): { wire: Buffer; content: Buffer } {
   const count = Math.max(1, Math.ceil(reply.bytes / EVENT_BYTES));
   const filling = filled(replyMark, Math.min(EVENT_BYTES, Math.max(16, reply.bytes))).toString('latin1');
-  const dialect = kind === 'messages' ? 'messages' : kind === 'responses' || kind === 'continued' ? 'responses' : 'chat';
+  const dialect =
+    kind === 'messages' ? 'messages' : kind === 'responses' || kind === 'continued' ? 'responses' : 'chat';
   const { start, delta, usage, end } = {
     chat: {
       start: '',
@@ -90,7 +110,8 @@ function renderStream({ kind, replyMark, reply }: Exchange, asksForUsage: boolea
     messages: {
       start: `event: message_start\ndata: {"type":"message_start","message":{"id":"${replyMark}","usage":{"input_tokens":3,"output_tokens":1}}}\n\n`,
       delta: `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${filling}"}}\n\n`,
-      usage: 'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}\n\n',
+      usage:
+        'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}\n\n',
       end: 'event: message_stop\ndata: {"type":"message_stop"}\n\n',
     },
     responses: {

@@ -1,11 +1,16 @@
-// Loaded into the gateway processes of a run (NODE_OPTIONS --import): some of what they send over plain connections goes as over a slow line.
+// Loaded into the gateway processes of a run (NODE_OPTIONS --import): some of what they send over plain connections
+// goes as over a slow line.
 //
-// A loopback connection takes a body of a megabyte at once, and nothing is left in the process that a socket could still read. Over a network the system
-// takes what its send buffer holds, some tens of kilobytes, and reads the rest of the memory when the other side has read: that is what this does.
+// A loopback connection takes a body of a megabyte at once, and nothing is left in the process that a socket could
+// still read. Over a network the system takes what its send buffer holds, some tens of kilobytes, and reads the rest of
+// the memory when the other side has read: that is what this does.
 
 import { Socket } from 'node:net';
 
-/** What is longer goes in so many pieces, each of them after so many other writes: what happens meanwhile does not hang on how fast the machine is. */
+/**
+ * What is longer goes in so many pieces, each of them after so many other writes: what happens meanwhile does not hang
+ * on how fast the machine is.
+ */
 const SHORT_BYTES = 32_768;
 const PIECES = 12;
 const WRITES_BETWEEN = 10;
@@ -38,7 +43,8 @@ function later(next: () => void): void {
 
 function passOn(): void {
   writesBefore += 1;
-  while ((waiting[0]?.atWrite ?? Number.POSITIVE_INFINITY) <= writesBefore) setImmediate(waiting.shift()?.next as () => void);
+  while ((waiting[0]?.atWrite ?? Number.POSITIVE_INFINITY) <= writesBefore)
+    setImmediate(waiting.shift()?.next as () => void);
 }
 
 function isSlow(socket: Socket, bytes: number): boolean {

@@ -43,8 +43,13 @@ export class Watch {
   wrongBytes(bytes: Buffer, own: { readonly tenant: number; readonly index: number }, where: string): void {
     const foreign = foreignBytes(bytes, own);
     this.foreignBytes += foreign.bytes;
-    if (foreign.first === null) this.violation('wrong bytes', `${where}: ${JSON.stringify(bytes.subarray(0, 80).toString('latin1'))}`);
-    else this.violation('foreign mark', `${where}: of tenant ${foreign.first.tenant}, exchange ${foreign.first.exchange}, ${foreign.bytes} bytes and more`);
+    if (foreign.first === null)
+      this.violation('wrong bytes', `${where}: ${JSON.stringify(bytes.subarray(0, 80).toString('latin1'))}`);
+    else
+      this.violation(
+        'foreign mark',
+        `${where}: of tenant ${foreign.first.tenant}, exchange ${foreign.first.exchange}, ${foreign.bytes} bytes and more`,
+      );
   }
 
   get violationCount(): number {

@@ -1,4 +1,5 @@
-// The installation that a run attacks: its tenants with their keys, its providers and models, and its configuration file.
+// The installation that a run attacks: its tenants with their keys, its providers and models, and its configuration
+// file.
 
 import { markOf } from './marks.ts';
 
@@ -27,31 +28,47 @@ export interface IsolationModel {
   readonly kind: 'text' | 'image' | 'evaluation';
   readonly asksForUsage: boolean;
   /** Names at the providers of many lengths, so that bodies move in their buffers. */
-  readonly offers: readonly { readonly provider: ProviderId; readonly model: string }[];
+  readonly deployments: readonly { readonly provider: ProviderId; readonly model: string }[];
 }
 
-const text = (id: string, ...offers: IsolationModel['offers']): IsolationModel => ({ id, kind: 'text', asksForUsage: false, offers });
+const text = (id: string, ...deployments: IsolationModel['deployments']): IsolationModel => ({
+  id,
+  kind: 'text',
+  asksForUsage: false,
+  deployments,
+});
 
 export const MODELS: readonly IsolationModel[] = [
-  text('iso/pp', { provider: 'plain-a', model: 'pp-with-a-name-much-longer-than-the-public-one' }, { provider: 'plain-b', model: 'b' }),
+  text(
+    'iso/pp',
+    { provider: 'plain-a', model: 'pp-with-a-name-much-longer-than-the-public-one' },
+    { provider: 'plain-b', model: 'b' },
+  ),
   text('iso/pt', { provider: 'plain-a', model: 'pt' }, { provider: 'tls-a', model: 'pt-at-the-provider-behind-tls' }),
   text('iso/tp', { provider: 'tls-a', model: 'tp-a' }, { provider: 'plain-b', model: 'tp-b-a-little-longer' }),
   text('iso/tt', { provider: 'tls-b', model: 'tt-b' }, { provider: 'tls-a', model: 'a' }),
   // Providers pause it for a second.
   text('iso/cool', { provider: 'plain-b', model: 'cool-b' }, { provider: 'tls-b', model: 'cool-of-tls' }),
-  { ...text('iso/ask', { provider: 'plain-b', model: 'ask-b' }, { provider: 'plain-a', model: 'ask-a-long-name-of-a-model' }), asksForUsage: true },
+  {
+    ...text(
+      'iso/ask',
+      { provider: 'plain-b', model: 'ask-b' },
+      { provider: 'plain-a', model: 'ask-a-long-name-of-a-model' },
+    ),
+    asksForUsage: true,
+  },
   text('iso/light', { provider: 'plain-a', model: 'light' }, { provider: 'tls-b', model: 'light-of-tls' }),
   text('iso/strong', { provider: 'tls-a', model: 'strong-model' }, { provider: 'plain-b', model: 'strong-model-b' }),
   {
     id: 'iso/image',
     kind: 'image',
     asksForUsage: false,
-    offers: [
+    deployments: [
       { provider: 'plain-a', model: 'image-at-plain-a' },
       { provider: 'tls-b', model: 'i' },
     ],
   },
-  { id: 'iso/eval', kind: 'evaluation', asksForUsage: false, offers: [{ provider: 'plain-b', model: 'eval-b' }] },
+  { id: 'iso/eval', kind: 'evaluation', asksForUsage: false, deployments: [{ provider: 'plain-b', model: 'eval-b' }] },
 ];
 
 /** For the tenants' own requests: known to every gateway after the first. */
@@ -67,7 +84,11 @@ export function coldKey(tenant: number, index: number): string {
 /** `urlOf`: where a provider listens. YAML reads JSON. */
 export function isolationConfiguration(urlOf: (provider: ProviderId) => string): string {
   const price = { text: { input: '0.01', output: '0.01' }, image: { image: '0.0001' }, evaluation: { input: '0.01' } };
-  const apis = { text: ['chat_completions', 'responses', 'messages', 'count_tokens'], image: ['images'], evaluation: ['systemone'] };
+  const apis = {
+    text: ['chat_completions', 'responses', 'messages', 'count_tokens'],
+    image: ['images'],
+    evaluation: ['systemone'],
+  };
   return JSON.stringify({
     providers: PROVIDERS.map(({ id, auth, onDisconnect }) => ({
       id,
@@ -77,12 +98,12 @@ export function isolationConfiguration(urlOf: (provider: ProviderId) => string):
       on_disconnect: onDisconnect,
     })),
     models: [
-      ...MODELS.map(({ id, kind, asksForUsage, offers }) => ({
+      ...MODELS.map(({ id, kind, asksForUsage, deployments }) => ({
         id,
         kind,
         context_length: 100_000_000,
         ...(kind === 'text' ? { max_completion_tokens_cap: 64 } : {}),
-        served_by: offers.map(({ provider, model }) => ({
+        served_by: deployments.map(({ provider, model }) => ({
           provider,
           model,
           apis: apis[kind],
@@ -90,7 +111,11 @@ export function isolationConfiguration(urlOf: (provider: ProviderId) => string):
           ...(asksForUsage ? { stream_usage: 'request' } : {}),
         })),
       })),
-      { id: 'iso/judge', kind: 'evaluation', served_by: [{ provider: 'judge', model: 'judge-1', apis: ['systemone'], price: price.evaluation }] },
+      {
+        id: 'iso/judge',
+        kind: 'evaluation',
+        served_by: [{ provider: 'judge', model: 'judge-1', apis: ['systemone'], price: price.evaluation }],
+      },
     ],
     routing_policies: [
       {
@@ -115,7 +140,9 @@ function organization(tenant: number): object {
   const isCold = tenant >= FIRST_COLD_TENANT;
   const secrets = [
     warmKey(tenant, false),
-    ...(isCold ? [] : [warmKey(tenant, true), ...Array.from({ length: COLD_KEYS }, (_, index) => coldKey(tenant, index))]),
+    ...(isCold
+      ? []
+      : [warmKey(tenant, true), ...Array.from({ length: COLD_KEYS }, (_, index) => coldKey(tenant, index))]),
   ];
   // The last tenant is not billed: it borrows nothing.
   const billing = tenant === TENANTS ? { billing: 'none' } : { billing: 'prepaid', opening_credit: '1000000.00' };

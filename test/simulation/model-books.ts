@@ -1,6 +1,7 @@
-// What migrations 0003 and 0004 and the statements of jobs do in SQL, in memory: wallets, leases, epochs, the ledger, generations and cursors.
+// What migrations 0003 and 0004 and the statements of jobs do in SQL, in memory: wallets, leases, epochs, the ledger,
+// generations and cursors.
 
-import type { ExecutionRecord, TerminalRecord } from '../../src/domain/executions/execution-record.ts';
+import type { ExecutionRecord, TerminalRecord } from '../../src/records/execution-record.ts';
 import { lend, ModelLimits } from './model-limits.ts';
 import { DatabaseFault, FENCED, RAISED, Table, UNIQUE_VIOLATION } from './model-tables.ts';
 
@@ -65,11 +66,15 @@ export class ModelBooks {
     leased < 0n ? 'wallets_leased_check' : balance < leased ? 'wallets_never_overspent' : null,
   );
   readonly epochs = new Table<EpochRow>(this.undo);
-  readonly leases = new Table<LeaseRow>(this.undo, ({ outstanding }) => (outstanding < 0n ? 'leases_outstanding_check' : null));
+  readonly leases = new Table<LeaseRow>(this.undo, ({ outstanding }) =>
+    outstanding < 0n ? 'leases_outstanding_check' : null,
+  );
   readonly generations = new Table<GenerationRow>(this.undo);
   readonly transfers = new Table<TransferRow>(this.undo);
   readonly accounts = new Table<AccountRow>(this.undo);
-  readonly cursors = new Table<CursorRow>(this.undo, ({ posted, facts }) => (facts > posted ? 'spool_cursors_check' : null));
+  readonly cursors = new Table<CursorRow>(this.undo, ({ posted, facts }) =>
+    facts > posted ? 'spool_cursors_check' : null,
+  );
   readonly limits: ModelLimits;
   private epochsMade = 0;
 
@@ -111,9 +116,11 @@ export class ModelBooks {
     wished: bigint,
     minimum: bigint,
   ): { granted: bigint; available: bigint; leasedElsewhere: bigint; frozen: boolean } {
-    if (wished < 0n || minimum < 0n || minimum > wished) throw new DatabaseFault(RAISED, 'take_lease: need 0 <= minimum <= amount');
+    if (wished < 0n || minimum < 0n || minimum > wished)
+      throw new DatabaseFault(RAISED, 'take_lease: need 0 <= minimum <= amount');
     const wallet = this.wallet(walletId);
-    if (this.epochs.get(`${epoch}`)?.fenced !== false) throw new DatabaseFault(FENCED, `take_lease: epoch ${epoch} is fenced`);
+    if (this.epochs.get(`${epoch}`)?.fenced !== false)
+      throw new DatabaseFault(FENCED, `take_lease: epoch ${epoch} is fenced`);
     const own = this.leases.get(`${epoch}/${walletId}`)?.outstanding ?? 0n;
     const available = wallet.balance - wallet.leased;
     const granted = wallet.frozen ? 0n : lend(available, wished, minimum);
@@ -128,7 +135,8 @@ export class ModelBooks {
     if (amount < 0n) throw new DatabaseFault(RAISED, 'return_lease: negative amount');
     this.changeWallet(walletId, { leased: this.wallet(walletId).leased - amount });
     const lease = this.leases.get(`${epoch}/${walletId}`);
-    if (lease === undefined) throw new DatabaseFault(RAISED, `return_lease: epoch ${epoch} holds nothing of wallet ${walletId}`);
+    if (lease === undefined)
+      throw new DatabaseFault(RAISED, `return_lease: epoch ${epoch} holds nothing of wallet ${walletId}`);
     this.leases.set(`${epoch}/${walletId}`, { ...lease, outstanding: lease.outstanding - amount });
   }
 
@@ -146,16 +154,19 @@ export class ModelBooks {
 
   advanceFacts(epoch: number, segment: number, facts: number): void {
     const cursor = this.cursors.get(`${epoch}/${segment}`);
-    if (cursor !== undefined) this.cursors.set(`${epoch}/${segment}`, { ...cursor, facts: Math.max(cursor.facts, facts) });
+    if (cursor !== undefined)
+      this.cursors.set(`${epoch}/${segment}`, { ...cursor, facts: Math.max(cursor.facts, facts) });
   }
 
   deleteCursors(epoch: number): void {
-    for (const cursor of this.cursors.values()) if (cursor.epoch === epoch) this.cursors.delete(`${epoch}/${cursor.segment}`);
+    for (const cursor of this.cursors.values())
+      if (cursor.epoch === epoch) this.cursors.delete(`${epoch}/${cursor.segment}`);
   }
 
   post(epoch: number, records: readonly ExecutionRecord[]): Posted {
     const terminals = new Map<string, TerminalRecord>();
-    for (const record of records) if (record.type === 'terminal' && !terminals.has(record.id)) terminals.set(record.id, record);
+    for (const record of records)
+      if (record.type === 'terminal' && !terminals.has(record.id)) terminals.set(record.id, record);
     const opened = records.filter(({ type, id }) => type === 'admitted' && this.generations.get(id) === undefined);
     for (const record of opened) this.generations.set(record.id, openRow(epoch, record));
     const settled: TerminalRecord[] = [];
@@ -168,7 +179,10 @@ export class ModelBooks {
       settled.push(terminal);
     }
     this.charge(epoch, settled);
-    return { settled: settled.length, skipped: [...terminals.keys()].filter((id) => !settled.some((one) => one.id === id)) };
+    return {
+      settled: settled.length,
+      skipped: [...terminals.keys()].filter((id) => !settled.some((one) => one.id === id)),
+    };
   }
 
   private charge(epoch: number, settled: readonly TerminalRecord[]): void {
@@ -203,7 +217,8 @@ export class ModelBooks {
       this.leases.set(`${epoch}/${walletId}`, { ...lease, outstanding: lease.outstanding - total });
     }
     for (const [pool, total] of spendings) this.limits.spend(epoch, pool, total);
-    if (charged !== owed || updated !== charges.size || held !== charges.size) throw new DatabaseFault(RAISED, `epoch ${epoch}: a posting does not add up`);
+    if (charged !== owed || updated !== charges.size || held !== charges.size)
+      throw new DatabaseFault(RAISED, `epoch ${epoch}: a posting does not add up`);
   }
 
   fence(epoch: number): void {
@@ -235,7 +250,8 @@ export class ModelBooks {
   private heldByOpen(epoch: number, walletId: string): bigint {
     let held = 0n;
     for (const row of this.generations.values()) {
-      if (row.epoch === epoch && row.walletId === walletId && row.billingStatus === 'pending') held += row.authorizedAmount ?? 0n;
+      if (row.epoch === epoch && row.walletId === walletId && row.billingStatus === 'pending')
+        held += row.authorizedAmount ?? 0n;
     }
     return held;
   }
@@ -246,12 +262,15 @@ export class ModelBooks {
   }
 
   removeEmptyLeases(epoch: number): void {
-    for (const lease of this.leases.values()) if (lease.epoch === epoch && lease.outstanding === 0n) this.leases.delete(`${epoch}/${lease.walletId}`);
+    for (const lease of this.leases.values())
+      if (lease.epoch === epoch && lease.outstanding === 0n) this.leases.delete(`${epoch}/${lease.walletId}`);
   }
 
   /** Open executions of closed epochs are cancelled, and their holds return. */
   resolve(nowMs: number, max: number): { epoch: number; record: TerminalRecord }[] {
-    const open = this.generations.values().filter((row) => row.terminal === null && this.epochs.get(`${row.epoch}`)?.returned === true);
+    const open = this.generations
+      .values()
+      .filter((row) => row.terminal === null && this.epochs.get(`${row.epoch}`)?.returned === true);
     const resolved = open.sort((one, other) => (one.id < other.id ? -1 : 1)).slice(0, max);
     for (const row of resolved) {
       const { epoch, walletId, authorizedAmount } = row;
@@ -266,7 +285,9 @@ export class ModelBooks {
   }
 
   killedOf(epoch: number): TerminalRecord[] {
-    const killed = this.generations.values().filter((row) => row.epoch === epoch && row.terminal?.outcome === 'process_killed');
+    const killed = this.generations
+      .values()
+      .filter((row) => row.epoch === epoch && row.terminal?.outcome === 'process_killed');
     return killed.sort((one, other) => (one.id < other.id ? -1 : 1)).map(({ terminal }) => terminal as TerminalRecord);
   }
 
@@ -275,7 +296,8 @@ export class ModelBooks {
   }
 
   private transfer(reference: string, kind: string, from: string, to: string, amount: bigint): void {
-    if (this.transfers.get(reference) !== undefined) throw new DatabaseFault(UNIQUE_VIOLATION, `the transfer ${reference} is there`);
+    if (this.transfers.get(reference) !== undefined)
+      throw new DatabaseFault(UNIQUE_VIOLATION, `the transfer ${reference} is there`);
     this.transfers.set(reference, { reference, kind, amount });
     this.accounts.set(from, { name: from, total: this.account(from) - amount });
     this.accounts.set(to, { name: to, total: this.account(to) + amount });
@@ -294,7 +316,16 @@ export class ModelBooks {
 
 function openRow(epoch: number, start: ExecutionRecord): GenerationRow {
   const authorizedAmount = start.authorizedAmount === null ? null : BigInt(start.authorizedAmount);
-  return { id: start.id, epoch, walletId: start.walletId, authorizedAmount, billingStatus: 'pending', charge: null, start, terminal: null };
+  return {
+    id: start.id,
+    epoch,
+    walletId: start.walletId,
+    authorizedAmount,
+    billingStatus: 'pending',
+    charge: null,
+    start,
+    terminal: null,
+  };
 }
 
 function closedRow(epoch: number, terminal: TerminalRecord): GenerationRow {

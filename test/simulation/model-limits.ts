@@ -83,19 +83,43 @@ export class ModelLimits {
 
   take(wish: LimitWish, nowMs: number): TakenLimit {
     const { limitId, wished, minimum, presentFree } = wish;
-    if (wished < 0n || minimum < 0n || minimum > wished || presentFree < 0n) throw new DatabaseFault(RAISED, 'take_limit_lease: need 0 <= minimum <= amount');
+    if (wished < 0n || minimum < 0n || minimum > wished || presentFree < 0n)
+      throw new DatabaseFault(RAISED, 'take_limit_lease: need 0 <= minimum <= amount');
     const limit = this.limits.get(limitId);
-    const nothing = { granted: 0n, grantId: limitId, validForMs: null, presentMoved: false, available: 0n, leasedElsewhere: 0n, retryAfterMs: null };
+    const nothing = {
+      granted: 0n,
+      grantId: limitId,
+      validForMs: null,
+      presentMoved: false,
+      available: 0n,
+      leasedElsewhere: 0n,
+      retryAfterMs: null,
+    };
     if (limit === undefined) return { ...nothing, ceiling: null, gone: true };
-    return limit.period !== null || limit.kind === 'concurrent_requests' ? this.takePool(wish, limit, nowMs) : this.takeRate(wish, limit, nowMs);
+    return limit.period !== null || limit.kind === 'concurrent_requests'
+      ? this.takePool(wish, limit, nowMs)
+      : this.takeRate(wish, limit, nowMs);
   }
 
-  private takePool({ epoch, limitId, wished, minimum, presentGrant }: LimitWish, { amount: ceiling, period }: UsageLimitRow, nowMs: number): TakenLimit {
+  private takePool(
+    { epoch, limitId, wished, minimum, presentGrant }: LimitWish,
+    { amount: ceiling, period }: UsageLimitRow,
+    nowMs: number,
+  ): TakenLimit {
     this.refuseFenced(epoch);
-    const [startMs, endMs] = period === null ? [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY] : boundsOf(period, nowMs);
+    const [startMs, endMs] =
+      period === null ? [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY] : boundsOf(period, nowMs);
     let pool = this.pools.values().find((row) => row.limitId === limitId && row.startMs === startMs);
     if (pool === undefined) {
-      pool = { id: period === null ? limitId : this.newId(), limitId, startMs, endMs, used: 0n, leased: 0n, highest: 0n };
+      pool = {
+        id: period === null ? limitId : this.newId(),
+        limitId,
+        startMs,
+        endMs,
+        used: 0n,
+        leased: 0n,
+        highest: 0n,
+      };
       this.pools.set(pool.id, pool);
     }
     let available = atLeast0(ceiling - pool.used - pool.leased);
@@ -103,8 +127,16 @@ export class ModelLimits {
     const lease = this.leases.get(`${epoch}/${pool.id}`);
     const leasedElsewhere = pool.leased - (lease?.outstanding ?? 0n);
     if (granted > 0n) {
-      this.pools.set(pool.id, { ...pool, leased: pool.leased + granted, highest: pool.highest > ceiling ? pool.highest : ceiling });
-      this.leases.set(`${epoch}/${pool.id}`, { epoch, poolId: pool.id, outstanding: (lease?.outstanding ?? 0n) + granted });
+      this.pools.set(pool.id, {
+        ...pool,
+        leased: pool.leased + granted,
+        highest: pool.highest > ceiling ? pool.highest : ceiling,
+      });
+      this.leases.set(`${epoch}/${pool.id}`, {
+        epoch,
+        poolId: pool.id,
+        outstanding: (lease?.outstanding ?? 0n) + granted,
+      });
       available -= granted;
     }
     const validForMs = period === null ? null : Math.max(0, endMs - nowMs);
@@ -121,7 +153,11 @@ export class ModelLimits {
     };
   }
 
-  private takeRate({ epoch, limitId, wished, minimum, presentGrant, presentFree }: LimitWish, limit: UsageLimitRow, nowMs: number): TakenLimit {
+  private takeRate(
+    { epoch, limitId, wished, minimum, presentGrant, presentFree }: LimitWish,
+    limit: UsageLimitRow,
+    nowMs: number,
+  ): TakenLimit {
     const second = Math.floor(nowMs / 1_000);
     const ceiling = limit.amount > 10n ** 18n ? 10n ** 18n : limit.amount;
     const stored = this.windows.get(limitId);
@@ -158,23 +194,44 @@ export class ModelLimits {
     this.holdings.set(`${epoch}/${limitId}`, { epoch, limitId, first: second, cells: own });
     available -= granted;
     const validForMs = (second + ahead + 1) * 1_000 - nowMs;
-    return { ...base, granted, grantId: `${limitId}@${second + ahead}`, validForMs, presentMoved, available, retryAfterMs: null };
+    return {
+      ...base,
+      granted,
+      grantId: `${limitId}@${second + ahead}`,
+      validForMs,
+      presentMoved,
+      available,
+      retryAfterMs: null,
+    };
   }
 
-  giveBack({ epoch, limitId, grantId, amount }: { epoch: number; limitId: string; grantId: string; amount: bigint }): void {
+  giveBack({
+    epoch,
+    limitId,
+    grantId,
+    amount,
+  }: {
+    epoch: number;
+    limitId: string;
+    grantId: string;
+    amount: bigint;
+  }): void {
     if (amount < 0n) throw new DatabaseFault(RAISED, 'give_back_limit_lease: negative amount');
     const label = grantId.split('@')[1];
     if (label !== undefined && label !== '') {
       const window = this.windows.get(limitId);
-      if (window !== undefined) this.windows.set(limitId, { ...window, ...withLess(window, Number(label), Number(amount)) });
+      if (window !== undefined)
+        this.windows.set(limitId, { ...window, ...withLess(window, Number(label), Number(amount)) });
       const holding = this.holdings.get(`${epoch}/${limitId}`);
-      if (holding !== undefined) this.holdings.set(`${epoch}/${limitId}`, { ...holding, ...withLess(holding, Number(label), Number(amount)) });
+      if (holding !== undefined)
+        this.holdings.set(`${epoch}/${limitId}`, { ...holding, ...withLess(holding, Number(label), Number(amount)) });
       return;
     }
     const pool = this.pools.get(grantId);
     if (pool?.limitId === limitId) this.pools.set(grantId, { ...pool, leased: pool.leased - amount });
     const lease = this.leases.get(`${epoch}/${grantId}`);
-    if (lease === undefined) throw new DatabaseFault(RAISED, `give_back_limit_lease: epoch ${epoch} holds nothing of pool ${grantId}`);
+    if (lease === undefined)
+      throw new DatabaseFault(RAISED, `give_back_limit_lease: epoch ${epoch} holds nothing of pool ${grantId}`);
     this.leases.set(`${epoch}/${grantId}`, { ...lease, outstanding: lease.outstanding - amount });
   }
 
@@ -199,7 +256,8 @@ export class ModelLimits {
   }
 
   dropHoldings(epoch: number): void {
-    for (const holding of this.holdings.values()) if (holding.epoch === epoch) this.holdings.delete(`${epoch}/${holding.limitId}`);
+    for (const holding of this.holdings.values())
+      if (holding.epoch === epoch) this.holdings.delete(`${epoch}/${holding.limitId}`);
   }
 
   private refuseFenced(epoch: number): void {
@@ -235,7 +293,13 @@ function withLess({ first, cells }: WindowRow, label: number, amount: number): {
 }
 
 /** Each second the oldest label counts no longer. */
-function waitForRoom(cells: readonly number[], load: number, ceiling: bigint, minimum: bigint, sinceSecondMs: number): number | null {
+function waitForRoom(
+  cells: readonly number[],
+  load: number,
+  ceiling: bigint,
+  minimum: bigint,
+  sinceSecondMs: number,
+): number | null {
   let left = load;
   const wanted = minimum > 1n ? minimum : 1n;
   for (let later = 1; later <= CELLS; later += 1) {

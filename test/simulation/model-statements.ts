@@ -1,7 +1,8 @@
-// What the modelled database answers to each statement that gateways and jobs send, in the types in which the driver hands rows over.
-// A statement that is not here is a fault: whoever adds one to the accounting core adds it here and to the differential test.
+// What the modelled database answers to each statement that gateways and jobs send, in the types in which the driver
+// hands rows over. A statement that is not here is a fault: whoever adds one to the accounting core adds it here and to
+// the differential test.
 
-import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
+import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import type { ModelBooks } from './model-books.ts';
 
 type Values = readonly unknown[];
@@ -19,25 +20,45 @@ type Answer = (context: StatementContext, values: Values) => Rows;
 /** By a part of the statement's text that no other has, or by its name. */
 const ANSWERS: readonly (readonly [mark: string, answer: Answer])[] = [
   ['take_lease', ({ books }, [epoch, wallet, amount, minimum]) => takeLease(books, [epoch, wallet, amount, minimum])],
-  ['return_lease', ({ books }, [epoch, wallet, amount]) => done(books.returnLease(Number(epoch), String(wallet), BigInt(String(amount))))],
+  [
+    'return_lease',
+    ({ books }, [epoch, wallet, amount]) =>
+      done(books.returnLease(Number(epoch), String(wallet), BigInt(String(amount)))),
+  ],
   ['take_limit_lease', takeLimitLease],
   ['give_back_limit_lease', ({ books }, values) => done(books.limits.giveBack(giveBackOf(values)))],
   ['INSERT INTO process_epochs', ({ books }) => [{ epoch: String(books.registerEpoch()) }]],
   ['pg_notify', ({ notify }, [channel, payload]) => done(notify(String(channel), String(payload)))],
   ['SELECT 1', () => []],
   ['post_executions', post],
-  ['SELECT posted_offset', ({ books }, [epoch, segment]) => [{ posted_offset: String(books.postedOffset(Number(epoch), Number(segment))) }]],
+  [
+    'SELECT posted_offset',
+    ({ books }, [epoch, segment]) => [{ posted_offset: String(books.postedOffset(Number(epoch), Number(segment))) }],
+  ],
   ['SELECT segment, posted_offset', ({ books }, [epoch]) => readCursors(books, Number(epoch))],
-  ['advance_facts_offsets', ({ books }, [epochs, segments, offsets]) => advanceFacts(books, epochs as number[], segments as number[], offsets as number[])],
+  [
+    'advance_facts_offsets',
+    ({ books }, [epochs, segments, offsets]) =>
+      advanceFacts(books, epochs as number[], segments as number[], offsets as number[]),
+  ],
   ['DELETE FROM spool_cursors', ({ books }, [epoch]) => done(books.deleteCursors(Number(epoch)))],
   ['UPDATE process_epochs SET fenced_at', ({ books }, [epoch]) => done(books.fence(Number(epoch)))],
   ['released AS MATERIALIZED', ({ books }, [epoch]) => [{ returned: String(books.closeLeases(Number(epoch))) }]],
   ['UPDATE process_epochs SET shipped_at', ({ books }, [epoch]) => done(books.markReturned(Number(epoch)))],
-  ['DELETE FROM leases WHERE epoch = $1 AND outstanding = 0', ({ books }, [epoch]) => done(books.removeEmptyLeases(Number(epoch)))],
+  [
+    'DELETE FROM leases WHERE epoch = $1 AND outstanding = 0',
+    ({ books }, [epoch]) => done(books.removeEmptyLeases(Number(epoch))),
+  ],
   ['DELETE FROM limit_leases USING locked', ({ books }, [epoch]) => done(books.limits.returnAll(Number(epoch)))],
   ['DELETE FROM rate_holdings WHERE epoch', ({ books }, [epoch]) => done(books.limits.dropHoldings(Number(epoch)))],
-  ['generations.ended_at IS NULL AND process_epochs.returned_at', ({ books }, [nowMs, max]) => resolve(books, Number(nowMs), Number(max))],
-  ["outcome = 'process_killed' ORDER BY id", ({ books }, [, epoch]) => books.killedOf(Number(epoch)).map((record) => ({ record }))],
+  [
+    'generations.ended_at IS NULL AND process_epochs.returned_at',
+    ({ books }, [nowMs, max]) => resolve(books, Number(nowMs), Number(max)),
+  ],
+  [
+    "outcome = 'process_killed' ORDER BY id",
+    ({ books }, [, epoch]) => books.killedOf(Number(epoch)).map((record) => ({ record })),
+  ],
 ];
 
 const known = new Map<string, Answer>();
@@ -47,7 +68,10 @@ export function answerStatement(context: StatementContext, statement: string, va
   let answer = known.get(statement);
   if (answer === undefined) {
     const found = ANSWERS.filter(
-      ([mark]) => mark === statement || (mark.includes(' ') && statement.includes(mark)) || (mark === 'pg_notify' && statement.includes(mark)),
+      ([mark]) =>
+        mark === statement ||
+        (mark.includes(' ') && statement.includes(mark)) ||
+        (mark === 'pg_notify' && statement.includes(mark)),
     );
     if (found.length !== 1) throw new Error(`the model knows ${found.length} answers to the statement: ${statement}`);
     answer = (found[0] as (typeof ANSWERS)[number])[1];
@@ -58,7 +82,9 @@ export function answerStatement(context: StatementContext, statement: string, va
 
 /** What neither waits for a lock nor takes one. */
 export function isLockFree(statement: string): boolean {
-  return statement === 'SELECT 1' || statement.includes('pg_notify') || statement.startsWith('SELECT segment, posted_offset');
+  return (
+    statement === 'SELECT 1' || statement.includes('pg_notify') || statement.startsWith('SELECT segment, posted_offset')
+  );
 }
 
 function done(_nothing: void): Rows {
@@ -71,11 +97,21 @@ function post({ books }: StatementContext, [epoch, json, segment, from, to]: Val
 }
 
 function takeLease(books: ModelBooks, [epoch, wallet, amount, minimum]: Values): Rows {
-  const { granted, available, leasedElsewhere, frozen } = books.takeLease(Number(epoch), String(wallet), BigInt(String(amount)), BigInt(String(minimum)));
-  return [{ granted: String(granted), available: String(available), leased_elsewhere: String(leasedElsewhere), frozen }];
+  const { granted, available, leasedElsewhere, frozen } = books.takeLease(
+    Number(epoch),
+    String(wallet),
+    BigInt(String(amount)),
+    BigInt(String(minimum)),
+  );
+  return [
+    { granted: String(granted), available: String(available), leased_elsewhere: String(leasedElsewhere), frozen },
+  ];
 }
 
-function takeLimitLease({ books, nowMs }: StatementContext, [epoch, limitId, wished, minimum, presentGrant, presentFree, atMs]: Values): Rows {
+function takeLimitLease(
+  { books, nowMs }: StatementContext,
+  [epoch, limitId, wished, minimum, presentGrant, presentFree, atMs]: Values,
+): Rows {
   const taken = books.limits.take(
     {
       epoch: Number(epoch),
@@ -102,17 +138,32 @@ function takeLimitLease({ books, nowMs }: StatementContext, [epoch, limitId, wis
   ];
 }
 
-function giveBackOf([epoch, limitId, grantId, amount]: Values): { epoch: number; limitId: string; grantId: string; amount: bigint } {
+function giveBackOf([epoch, limitId, grantId, amount]: Values): {
+  epoch: number;
+  limitId: string;
+  grantId: string;
+  amount: bigint;
+} {
   return { epoch: Number(epoch), limitId: String(limitId), grantId: String(grantId), amount: BigInt(String(amount)) };
 }
 
 function readCursors(books: ModelBooks, epoch: number): Rows {
   const cursors = books.cursors.values().filter((cursor) => cursor.epoch === epoch);
-  return cursors.map(({ segment, posted, facts }) => ({ segment, posted_offset: String(posted), facts_offset: String(facts) }));
+  return cursors.map(({ segment, posted, facts }) => ({
+    segment,
+    posted_offset: String(posted),
+    facts_offset: String(facts),
+  }));
 }
 
-function advanceFacts(books: ModelBooks, epochs: readonly number[], segments: readonly number[], offsets: readonly number[]): Rows {
-  for (const [index, epoch] of epochs.entries()) books.advanceFacts(epoch, segments[index] as number, offsets[index] as number);
+function advanceFacts(
+  books: ModelBooks,
+  epochs: readonly number[],
+  segments: readonly number[],
+  offsets: readonly number[],
+): Rows {
+  for (const [index, epoch] of epochs.entries())
+    books.advanceFacts(epoch, segments[index] as number, offsets[index] as number);
   return [];
 }
 

@@ -1,4 +1,5 @@
-// Faults planted in the code under simulation, each the kind that loses, doubles or overspends money: the simulation must find every one of them.
+// Faults planted in the code under simulation, each the kind that loses, doubles or overspends money: the simulation
+// must find every one of them.
 
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -21,49 +22,50 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a record that the spool refused counts as written',
-    file: 'src/data-plane/metering/record-journal.ts',
+    file: 'src/generation/execution/record-journal.ts',
     find: 'if (index >= count) owner.onUnwritten(fault);',
     replace: 'if (index > count) owner.onUnwritten(fault);',
   },
   {
     name: 'what an execution drew is free again though its end could not be recorded',
-    file: 'src/data-plane/metering/execution.ts',
+    file: 'src/generation/execution/execution.ts',
     find: "      this.admission.release('unrecorded');",
     replace: '      this.admission.release({ charge: 0n, budgetUse: 0n, tokens: 0 });',
   },
   {
     name: 'the charge is free again as well as the rest of the hold',
-    file: 'src/data-plane/admission/admission.ts',
+    file: 'src/generation/admission/admission.ts',
     find: '      return use.charge;',
     replace: '      return 0n;',
   },
   {
     name: 'what was asked for is returned when the answer is late',
-    file: 'src/data-plane/admission/allowance-leases.ts',
+    file: 'src/generation/admission/allowance-leases.ts',
     find: "      allowance.loseTake(answer === 'lost', nowMs);",
-    replace: "      allowance.loseTake(answer === 'lost', nowMs);\n      if (answer === 'lost') allowance.owe(allowance.pool.key, wish.minimum);",
+    replace:
+      "      allowance.loseTake(answer === 'lost', nowMs);\n      if (answer === 'lost') allowance.owe(allowance.pool.key, wish.minimum);",
   },
   {
     name: 'a give-back is repeated when its answer was lost',
-    file: 'src/data-plane/admission/allowance-leases.ts',
+    file: 'src/generation/admission/allowance-leases.ts',
     find: "if (result === 'busy' || result === 'unsent') allowance.owe(grantId, amount);",
     replace: "if (result !== 'done') allowance.owe(grantId, amount);",
   },
   {
     name: 'money is forgotten after it was given back, not before',
-    file: 'src/data-plane/admission/allowance.ts',
+    file: 'src/generation/admission/allowance.ts',
     find: '    this.grant.free = but;\n',
     replace: '    this.grant.free = free - but > 100_000n ? free : but;\n',
   },
   {
     name: 'grants of rates and budgets do not expire',
-    file: 'src/data-plane/admission/allowance.ts',
+    file: 'src/generation/admission/allowance.ts',
     find: 'validForMs === null ? Number.POSITIVE_INFINITY : sentAtMs + validForMs;',
     replace: 'validForMs === null ? Number.POSITIVE_INFINITY : sentAtMs + validForMs * 100;',
   },
   {
     name: 'requests that are over give their share of the minute back',
-    file: 'src/data-plane/admission/admission.ts',
+    file: 'src/generation/admission/admission.ts',
     find: "    case 'requests_per_minute':\n      return amount;",
     replace: "    case 'requests_per_minute':\n      return 0n;",
   },
@@ -71,7 +73,8 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'rates in minutes of the clock instead of any 60 seconds',
     file: 'test/simulation/model-limits.ts',
     find: '    let load = shared.reduce((sum, cell) => sum + cell, 0);',
-    replace: '    let load = shared.reduce((sum, cell, index) => sum + (second - COUNTED + index >= second - (second % 60) ? cell : 0), 0);',
+    replace:
+      '    let load = shared.reduce((sum, cell, index) => sum + (second - COUNTED + index >= second - (second % 60) ? cell : 0), 0);',
   },
   {
     name: 'a failed sync is forgotten, and the descriptor believed again',
@@ -99,13 +102,13 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a frame refers to what only an earlier one has',
-    file: 'src/platform/record-group.ts',
+    file: 'src/records/record-group.ts',
     find: '    return this.frame === frame ? this.number : null;',
     replace: '    return this.frame !== null ? this.number : null;',
   },
   {
     name: 'the second record that shares something refers to something else',
-    file: 'src/platform/record-group.ts',
+    file: 'src/records/record-group.ts',
     find: '    text.setNumber(frame, number);\n    return number;',
     replace: '    text.setNumber(frame, 0);\n    return number;',
   },
@@ -129,14 +132,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a batch that the cursor does not admit is taken for posted',
-    file: 'src/storage/postgres/post-executions.ts',
+    file: 'src/storage/postgres/ledger/post-executions.ts',
     find: "  if (!row.moved) return { status: 'already_posted', postedOffset: await readCursor(client, epoch, segment) };",
     replace: '',
   },
   {
     name: 'the cursor is moved in a transaction of its own',
-    file: 'src/storage/postgres/post-executions.ts',
-    find: '(POST, [epoch, asJson(told), segment, fromOffset, toOffset, savedAsJson(terminals), sizesAsJson(terminals)]);',
+    file: 'src/storage/postgres/ledger/post-executions.ts',
+    find: '(POST, values);',
     replace:
       '(POST, [epoch, "[]", segment, fromOffset, toOffset, "[]", "[]"]);\n  if (rows[0]?.moved) rows[0] = (await client.query<PostRow>(POST, [epoch, asJson(told), segment, toOffset, toOffset, "[]", "[]"])).rows[0]!;',
   },
@@ -160,13 +163,13 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'what a waiting request has found goes back when it is called back',
-    file: 'src/data-plane/admission/allowance.ts',
+    file: 'src/generation/admission/allowance.ts',
     find: '    this.oweFree(this.reserved);',
     replace: '    this.oweFree();',
   },
   {
     name: 'an allowance in doubt is forgotten',
-    file: 'src/data-plane/admission/allowance.ts',
+    file: 'src/generation/admission/allowance.ts',
     find: '    return isQuiet && nowMs >= this.doubtUntilMs &&',
     replace: '    return isQuiet &&',
   },
@@ -184,13 +187,13 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'what comes too late goes back beside what the store says was left behind',
-    file: 'src/data-plane/admission/allowance-leases.ts',
+    file: 'src/generation/admission/allowance-leases.ts',
     find: '    allowance.owe(grantId, granted);\n    this.work(allowance);',
     replace: '    void this.circuit.giveBack(allowance.pool, grantId, granted);',
   },
   {
     name: 'the rest of a hold stays held',
-    file: 'src/data-plane/admission/allowance.ts',
+    file: 'src/generation/admission/allowance.ts',
     find: '    if (isPresent) this.grant.free += rest;',
     replace: '    if (isPresent) this.grant.free += rest / 2n;',
   },

@@ -1,6 +1,6 @@
 // Finds the ends of executions in the text of a spool, without the product's own reader, which the simulation tests.
 
-import { WHOLE_ID } from '../../src/domain/executions/record-form.ts';
+import { WHOLE_ID } from '../../src/records/record-form.ts';
 
 /** Whether a record of this execution's end is in these texts of a spool. */
 export function hasEnd(texts: string, id: string): boolean {
@@ -8,7 +8,8 @@ export function hasEnd(texts: string, id: string): boolean {
     const quoted = `"${text}",`;
     for (let at = texts.indexOf(quoted); at !== -1; at = texts.indexOf(quoted, at + 1)) {
       const behind = texts.slice(at + quoted.length).match(AMOUNT_AND_BYTES);
-      if (behind !== null && texts.startsWith(',[', behindNamed(texts, at + quoted.length + behind[0].length))) return true;
+      if (behind !== null && texts.startsWith(',[', behindNamed(texts, at + quoted.length + behind[0].length)))
+        return true;
     }
     return false;
   });

@@ -12,7 +12,8 @@ export function runSeeds(args: readonly string[]): Promise<{ readonly code: numb
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [COMMAND, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => (output += text));
     child.on('error', reject);
     child.on('close', (code) => resolve({ code, output }));
   });

@@ -66,14 +66,23 @@ async function runHere(): Promise<void> {
     );
   };
   // From a turn of its own: promises are drained between two events only where no promise is being run.
-  setImmediate(() => (values.seed === undefined ? runMany(Number(values.from), Number(values.seeds)) : showOne(Number(values.seed), Number(values.lines))));
+  setImmediate(() =>
+    values.seed === undefined
+      ? runMany(Number(values.from), Number(values.seeds))
+      : showOne(Number(values.seed), Number(values.lines)),
+  );
 }
 
 async function runWorkers(workers: number): Promise<void> {
   const [from, seeds] = [Number(values.from), Number(values.seeds)];
   const share = Math.ceil(seeds / workers);
-  const ranges = Array.from({ length: workers }, (_, index) => ({ from: from + index * share, seeds: Math.min(share, seeds - index * share) }));
-  const ended = await Promise.all(ranges.map((range) => runChild(['--from', `${range.from}`, '--seeds', `${range.seeds}`], process.stdout)));
+  const ranges = Array.from({ length: workers }, (_, index) => ({
+    from: from + index * share,
+    seeds: Math.min(share, seeds - index * share),
+  }));
+  const ended = await Promise.all(
+    ranges.map((range) => runChild(['--from', `${range.from}`, '--seeds', `${range.seeds}`], process.stdout)),
+  );
   if (ended.some(({ code }) => code !== 0)) process.exitCode = 1;
 }
 
@@ -82,13 +91,22 @@ async function runMutations(): Promise<void> {
     const { code, output } = await runChild(['--mutation', name, '--seeds', values.seeds], null);
     const found = /seed (\d+) fails: (.*)/.exec(output);
     if (found === null || code === 0) process.exitCode = 1;
-    console.log(found === null ? `NOT FOUND  ${name}\n${output}` : `${(found[1] ?? '').padStart(6)}  ${name}: ${(found[2] ?? '').slice(0, 140)}`);
+    console.log(
+      found === null
+        ? `NOT FOUND  ${name}\n${output}`
+        : `${(found[1] ?? '').padStart(6)}  ${name}: ${(found[2] ?? '').slice(0, 140)}`,
+    );
   }
 }
 
-function runChild(args: readonly string[], echo: NodeJS.WritableStream | null): Promise<{ code: number | null; output: string }> {
+function runChild(
+  args: readonly string[],
+  echo: NodeJS.WritableStream | null,
+): Promise<{ code: number | null; output: string }> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [fileURLToPath(import.meta.url), ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, [fileURLToPath(import.meta.url), ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     let output = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;

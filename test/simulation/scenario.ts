@@ -53,7 +53,11 @@ export interface Scenario {
   readonly deposits: ReadonlyMap<string, bigint>;
   readonly spool: SpoolSettings;
   readonly shipping: ShippingSettings;
-  readonly requests: readonly { readonly atMs: number; readonly payer: Payer; readonly plan: Omit<RequestPlan, 'principal'> }[];
+  readonly requests: readonly {
+    readonly atMs: number;
+    readonly payer: Payer;
+    readonly plan: Omit<RequestPlan, 'principal'>;
+  }[];
   readonly happenings: readonly { readonly atMs: number; readonly what: Happening }[];
   readonly troubles: Troubles;
   /** When all trouble ends. */
@@ -72,7 +76,15 @@ function makeRateScenario(random: SeededRandom): Scenario {
   const scenario = makeAnyScenario(random);
   const kind = random.pick(['requests_per_minute', 'tokens_per_minute'] as const);
   const amount = kind === 'requests_per_minute' ? BigInt(random.whole(2, 9)) : BigInt(random.whole(200, 900));
-  const limit: PrincipalLimit = { id: '10000000-0000-4000-8000-000000009000', scope: 'key', setBy: 'platform', kind, window: null, amount, model: null };
+  const limit: PrincipalLimit = {
+    id: '10000000-0000-4000-8000-000000009000',
+    scope: 'key',
+    setBy: 'platform',
+    kind,
+    window: null,
+    amount,
+    model: null,
+  };
   const walletId = '30000000-0000-4000-8000-000000000009';
   const payer: Payer = { organizationId: '20000000-0000-4000-8000-000000000009', walletId, limits: [limit] };
   const healMs = random.between(75_000, 135_000);
@@ -80,21 +92,35 @@ function makeRateScenario(random: SeededRandom): Scenario {
   for (let atMs = random.between(0, 4_000); atMs < healMs; atMs += random.magnitude(100, 6_000)) {
     requests.push({ atMs, payer, plan: { ...makePlan(random), firstByteMs: 1, replyMs: random.magnitude(1, 2_000) } });
   }
-  const happenings = random.chance(0.4) ? [] : scenario.happenings.map(({ what }) => ({ what, atMs: random.between(0, healMs) }));
+  const happenings = random.chance(0.4)
+    ? []
+    : scenario.happenings.map(({ what }) => ({ what, atMs: random.between(0, healMs) }));
   const deposits = new Map([[walletId, BigInt(TYPICAL_PRICE * 200)]]);
   const troubles = random.chance(0.5) ? CALM : scenario.troubles;
-  return { ...scenario, payers: [payer], deposits, requests, happenings, troubles, healMs, shipping: { ...scenario.shipping, pollMs: 900 } };
+  return {
+    ...scenario,
+    payers: [payer],
+    deposits,
+    requests,
+    happenings,
+    troubles,
+    healMs,
+    shipping: { ...scenario.shipping, pollMs: 900 },
+  };
 }
 
 function makeAnyScenario(random: SeededRandom): Scenario {
   const payers = Array.from({ length: random.whole(1, 2) }, (_, index) => makePayer(random, index));
-  const hasRates = payers.some(({ limits }) => limits.some(({ kind }) => kind === 'requests_per_minute' || kind === 'tokens_per_minute'));
+  const hasRates = payers.some(({ limits }) =>
+    limits.some(({ kind }) => kind === 'requests_per_minute' || kind === 'tokens_per_minute'),
+  );
   const isLong = hasRates ? random.chance(0.08) : random.chance(0.03);
   const healMs = isLong ? random.between(60_000, 130_000) : random.magnitude(500, 12_000);
   const requests = makeRequests(random, payers, healMs);
   const isCalm = random.chance(0.1);
   const deposits = new Map<string, bigint>();
-  for (const { walletId } of payers) if (walletId !== null) deposits.set(walletId, BigInt(Math.round(random.magnitude(0.5, 100) * TYPICAL_PRICE)));
+  for (const { walletId } of payers)
+    if (walletId !== null) deposits.set(walletId, BigInt(Math.round(random.magnitude(0.5, 100) * TYPICAL_PRICE)));
   return {
     gateways: random.whole(1, 3),
     payers,
@@ -121,7 +147,13 @@ function makeAnyScenario(random: SeededRandom): Scenario {
 }
 
 /** Ends of an hour, a day, a week, a month, a year: some budget begins anew in the midst of it. */
-const BASES_MS = [Date.UTC(2026, 10, 20, 16), Date.UTC(2026, 10, 21), Date.UTC(2026, 10, 23), Date.UTC(2026, 11, 1), Date.UTC(2027, 0, 1)];
+const BASES_MS = [
+  Date.UTC(2026, 10, 20, 16),
+  Date.UTC(2026, 10, 21),
+  Date.UTC(2026, 10, 23),
+  Date.UTC(2026, 11, 1),
+  Date.UTC(2027, 0, 1),
+];
 
 const CALM: Troubles = {
   messageLoss: 0,
@@ -137,7 +169,8 @@ const CALM: Troubles = {
 };
 
 function makeTroubles(random: SeededRandom): Troubles {
-  const some = (chance: number, from: number, to: number): number => (random.chance(chance) ? random.magnitude(from, to) : 0);
+  const some = (chance: number, from: number, to: number): number =>
+    random.chance(chance) ? random.magnitude(from, to) : 0;
   return {
     messageLoss: some(0.5, 0.002, 0.2),
     slowMessages: some(0.4, 0.01, 0.4),
@@ -174,7 +207,8 @@ const HAPPENINGS: readonly (readonly [what: Happening, chance: number])[] = [
 function makeHappenings(random: SeededRandom, healMs: number): Scenario['happenings'] {
   const happenings: { atMs: number; what: Happening }[] = [];
   for (const [what, chance] of HAPPENINGS) {
-    for (let times = 0; times < 3 && random.chance(chance); times += 1) happenings.push({ atMs: random.between(0, healMs), what });
+    for (let times = 0; times < 3 && random.chance(chance); times += 1)
+      happenings.push({ atMs: random.between(0, healMs), what });
   }
   return happenings;
 }

@@ -1,4 +1,5 @@
-// Runs one seed: a machine with gateways and jobs, a database, clients and a provider; trouble, then healing, then a look at whether all is right.
+// Runs one seed: a machine with gateways and jobs, a database, clients and a provider; trouble, then healing, then a
+// look at whether all is right.
 
 import type { PrincipalLimit } from '../../src/domain/identity/principal.ts';
 import { type Happening, makePlan, makeScenario, type Payer, principalOf, type Scenario } from './scenario.ts';
@@ -99,7 +100,10 @@ class Simulation {
     });
   }
 
-  /** Time passes until the last lost call is given up and what it left in doubt is certain; for most of it nobody has anything to do, and all are let sleep. */
+  /**
+   * Time passes until the last lost call is given up and what it left in doubt is certain; for most of it nobody has
+   * anything to do, and all are let sleep.
+   */
   private calmDown(quietMs: number): void {
     const { world } = this;
     const untilMs = world.nowMs + quietMs;
@@ -117,7 +121,8 @@ class Simulation {
     const { troubles, happenings } = this.scenario;
     const had = (what: Happening): boolean => happenings.some((happening) => happening.what === what);
     if (troubles.messageLoss > 0 || had('restart postgres') || had('lock the tables')) return QUIET_AFTER_LOSS_MS;
-    if (troubles.syncFails > 0 || troubles.writeFails > 0 || had('fill the disk') || had('deafen a gateway')) return QUIET_AFTER_DISK_MS;
+    if (troubles.syncFails > 0 || troubles.writeFails > 0 || had('fill the disk') || had('deafen a gateway'))
+      return QUIET_AFTER_DISK_MS;
     return had('stall a gateway') || had('stall jobs') ? QUIET_AFTER_STALL_MS : QUIET_MS;
   }
 
@@ -130,7 +135,12 @@ class Simulation {
           books.deposit(walletId, scenario.deposits.get(walletId) ?? 0n, 'first');
         }
         for (const limit of limits) {
-          books.limits.limits.set(limit.id, { id: limit.id, kind: limit.kind, period: limit.window, amount: limit.amount });
+          books.limits.limits.set(limit.id, {
+            id: limit.id,
+            kind: limit.kind,
+            period: limit.window,
+            amount: limit.amount,
+          });
           this.limits.set(limit.id, limit);
           this.watch.ceilings.set(limit.id, limit.amount);
         }
@@ -149,7 +159,11 @@ class Simulation {
     const { scenario, network, world } = this;
     const { trouble } = this.machine.disk;
     const { troubles } = scenario;
-    Object.assign(network.trouble, { loss: troubles.messageLoss, slow: troubles.slowMessages, slowMs: troubles.slowMessageMs });
+    Object.assign(network.trouble, {
+      loss: troubles.messageLoss,
+      slow: troubles.slowMessages,
+      slowMs: troubles.slowMessageMs,
+    });
     Object.assign(trouble, {
       syncFails: troubles.syncFails,
       writeFails: troubles.writeFails,
@@ -157,7 +171,8 @@ class Simulation {
       readFails: troubles.readFails,
       slowSyncMs: troubles.slowSyncMs,
     });
-    for (const { atMs, payer, plan } of scenario.requests) world.schedule(atMs, null, 'a client asks', () => this.ask(payer, plan));
+    for (const { atMs, payer, plan } of scenario.requests)
+      world.schedule(atMs, null, 'a client asks', () => this.ask(payer, plan));
     for (const { atMs, what } of scenario.happenings) world.schedule(atMs, null, what, () => this.happen(what));
   }
 
@@ -193,7 +208,8 @@ class Simulation {
       onDeath: () => {
         this.machine.processes.delete(gateway.process.pid);
         this.slots[slot] = null;
-        if (this.phase !== 'ending') world.in(world.random.magnitude(20, 2_000), 'gateway starts again', () => this.startGateway(slot));
+        if (this.phase !== 'ending')
+          world.in(world.random.magnitude(20, 2_000), 'gateway starts again', () => this.startGateway(slot));
       },
     });
     if (this.phase === 'ending') return;
@@ -244,7 +260,10 @@ class Simulation {
 
   private askAt(gateway: SimulatedGateway, payer: Payer, plan: Omit<RequestPlan, 'principal'>): SimulatedRequest {
     const limits = payer.limits.flatMap(({ id }) => this.limits.get(id) ?? []);
-    const request = new SimulatedRequest(this.world, gateway, this.watch, { ...plan, principal: principalOf({ ...payer, limits }) });
+    const request = new SimulatedRequest(this.world, gateway, this.watch, {
+      ...plan,
+      principal: principalOf({ ...payer, limits }),
+    });
     this.requests.push(request);
     gateway.process.in(0, 'request', () => request.arrive());
     return request;
@@ -312,11 +331,15 @@ class Simulation {
     const limit = limits.length === 0 ? undefined : this.limits.get(random.pick(limits).id);
     const amount = BigInt(Math.round(random.magnitude(0.5, 20) * 200_000));
     if (what === 'deposit' && walletId !== null)
-      server.administer(`deposits ${amount}`, (books) => books.deposit(walletId, amount, `order ${books.transfers.size}`));
+      server.administer(`deposits ${amount}`, (books) =>
+        books.deposit(walletId, amount, `order ${books.transfers.size}`),
+      );
     if (what === 'freeze a wallet' && walletId !== null) {
       server.administer(`freezes ${walletId}`, (books) => books.freeze(walletId, true));
       this.notify(walletId);
-      this.world.in(random.magnitude(50, 3_000), 'thaw', () => server.administer(`thaws ${walletId}`, (books) => books.freeze(walletId, false)));
+      this.world.in(random.magnitude(50, 3_000), 'thaw', () =>
+        server.administer(`thaws ${walletId}`, (books) => books.freeze(walletId, false)),
+      );
     }
     if (limit === undefined) return;
     const { id, kind, window: period } = limit;
@@ -338,7 +361,11 @@ class Simulation {
     const { random } = world;
     server.lock(forMs, random.chance(0.9));
     for (let count = random.whole(0, 5); count > 0; count -= 1) {
-      world.in(random.between(0, forMs), 'a client asks', () => void this.ask(random.pick(scenario.payers), makePlan(random)));
+      world.in(
+        random.between(0, forMs),
+        'a client asks',
+        () => void this.ask(random.pick(scenario.payers), makePlan(random)),
+      );
     }
   }
 
@@ -359,7 +386,10 @@ class Simulation {
   /** Whoever asks when all is well is served, if what it needs is there at all, wherever it lies. */
   private probeAll(): void {
     const { world, scenario } = this;
-    world.run(world.nowMs + 60_000, () => !this.watch.anyOpen && this.slots.every((gateway) => gateway?.serving === true));
+    world.run(
+      world.nowMs + 60_000,
+      () => !this.watch.anyOpen && this.slots.every((gateway) => gateway?.serving === true),
+    );
     for (const payer of scenario.payers) {
       for (const gateway of this.slots) {
         if (gateway === null || world.violations.length > 0) continue;
@@ -374,12 +404,23 @@ class Simulation {
       world.violate(`${gateway.process.name} does not serve`);
       return;
     }
-    const plan = { ...makePlan(world.random), provider: 'serves' as const, firstByteMs: 1, replyMs: 1, leavesAfterMs: null, principal: principalOf(payer) };
+    const plan = {
+      ...makePlan(world.random),
+      provider: 'serves' as const,
+      firstByteMs: 1,
+      replyMs: 1,
+      leavesAfterMs: null,
+      principal: principalOf(payer),
+    };
     const limits = payer.limits.flatMap(({ id }) => this.limits.get(id) ?? []);
     const price = worstPriceOf(plan);
     // A rate has what its window says, and more of it comes back by itself: only the others are probed.
-    const isLimited = limits.some(({ kind, amount }) => kind === 'requests_per_minute' || (kind === 'tokens_per_minute' && tokensOf(plan) > amount));
-    const pools = limits.filter(({ kind }) => kind === 'budget' || kind === 'concurrent_requests').map(({ kind, id }) => ({ kind: kind as string, key: id }));
+    const isLimited = limits.some(
+      ({ kind, amount }) => kind === 'requests_per_minute' || (kind === 'tokens_per_minute' && tokensOf(plan) > amount),
+    );
+    const pools = limits
+      .filter(({ kind }) => kind === 'budget' || kind === 'concurrent_requests')
+      .map(({ kind, id }) => ({ kind: kind as string, key: id }));
     if (payer.walletId !== null) pools.push({ kind: 'credit', key: payer.walletId });
     const isThere = pools.every((pool) => watch.reachable(pool) >= (pool.kind === 'concurrent_requests' ? 1n : price));
     const request = this.askAt(gateway, payer, plan);
@@ -405,7 +446,8 @@ class Simulation {
       if (world.random.chance(0.5)) gateway.drain(1_000);
       else gateway.process.die('killed at the end');
     });
-    const isShipped = (): boolean => !this.slots.some((gateway) => gateway !== null) && spoolsIn(machine.disk).length === 0;
+    const isShipped = (): boolean =>
+      !this.slots.some((gateway) => gateway !== null) && spoolsIn(machine.disk).length === 0;
     world.run(world.nowMs + DRAIN_LIMIT_MS, isShipped);
     if (world.violations.length > 0) return;
     if (!isShipped()) world.violate(`spools are left: ${spoolsIn(machine.disk).join(', ')}`);
@@ -413,9 +455,11 @@ class Simulation {
     world.run(world.nowMs + 500);
     if (world.violations.length > 0) return;
     watch.checkEnd(this.facts);
-    // Only what no process can help leaves bytes that are no records behind a segment: a power cut, a write that cannot be taken back.
+    // Only what no process can help leaves bytes that are no records behind a segment: a power cut, a write that cannot
+    // be taken back.
     const setAside = machine.disk.exists(QUARANTINE) ? machine.disk.list(QUARANTINE) : [];
-    if (setAside.length > 0 && machine.boot === 1 && this.scenario.troubles.writeFails === 0) world.violate(`set aside: ${setAside.join(', ')}`);
+    if (setAside.length > 0 && machine.boot === 1 && this.scenario.troubles.writeFails === 0)
+      world.violate(`set aside: ${setAside.join(', ')}`);
   }
 }
 

@@ -1,7 +1,8 @@
-// A disk with a page cache: what is written survives the death of a process, what is synced survives a power cut, what lies between is dropped or torn.
+// A disk with a page cache: what is written survives the death of a process, what is synced survives a power cut, what
+// lies between is dropped or torn.
 //
-// Names are as POSIX has them: an entry of a directory is certain once that directory was synced. A failed sync drops what it should have written,
-// and the next one succeeds without it, as Linux does.
+// Names are as POSIX has them: an entry of a directory is certain once that directory was synced. A failed sync drops
+// what it should have written, and the next one succeeds without it, as Linux does.
 
 import { dirname } from 'node:path';
 import type { SeededRandom } from './seeded-random.ts';
@@ -131,7 +132,8 @@ export class SimulatedDisk {
     this.usedBytes -= Math.max(0, node.size - size);
     node.bytes.fill(0, size, node.size);
     node.size = size;
-    const within = (extents: Extent[]): Extent[] => extents.filter(([from]) => from < size).map(([from, to]) => [from, Math.min(to, size)]);
+    const within = (extents: Extent[]): Extent[] =>
+      extents.filter(([from]) => from < size).map(([from, to]) => [from, Math.min(to, size)]);
     node.dirty = within(node.dirty);
     node.syncing = within(node.syncing);
     node.durableSize = Math.min(node.durableSize, size);
@@ -265,7 +267,10 @@ export class SimulatedDisk {
     }
   }
 
-  /** Of what was not synced each page is written or not; the size may tell of more than was written, and then reads as zeros. */
+  /**
+   * Of what was not synced each page is written or not; the size may tell of more than was written, and then reads as
+   * zeros.
+   */
   private loseFile(node: FileNode): void {
     let size = node.durableSize;
     const order = this.random.chance(0.7) ? 'prefix' : 'any';

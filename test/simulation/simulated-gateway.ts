@@ -1,18 +1,19 @@
-// A gateway process put together as src/gateway/run-gateway.ts does it, from the real leases, admission, journal and spool; what is left out is HTTP.
+// A gateway process put together as src/gateway/run-gateway.ts does it, from the real leases, admission, journal and
+// spool; what is left out is HTTP.
 
-import { admit } from '../../src/data-plane/admission/admit.ts';
-import { AllowanceLeases } from '../../src/data-plane/admission/allowance-leases.ts';
-import type { AdmissionQuestion } from '../../src/data-plane/admission/plan-draws.ts';
-import type { SavedResponses } from '../../src/data-plane/catalog/saved-responses.ts';
-import { Execution, type Metering } from '../../src/data-plane/metering/execution.ts';
-import { GenerationMetrics } from '../../src/data-plane/metering/generation-metrics.ts';
-import { RecordJournal } from '../../src/data-plane/metering/record-journal.ts';
-import type { StartParts } from '../../src/data-plane/metering/record-text.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { createLeaseStore, readRecall } from '../../src/gateway/lease-store.ts';
+import { admit } from '../../src/generation/admission/admit.ts';
+import { AllowanceLeases } from '../../src/generation/admission/allowance-leases.ts';
+import type { AdmissionParams } from '../../src/generation/admission/plan-draws.ts';
+import type { SavedResponses } from '../../src/generation/catalog/saved-responses.ts';
+import { Execution, type Metering } from '../../src/generation/execution/execution.ts';
+import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
+import { RecordJournal } from '../../src/generation/execution/record-journal.ts';
+import type { StartParts } from '../../src/generation/execution/record-text.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-import { registerEpoch } from '../../src/storage/postgres/wallets.ts';
+import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
 import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
 import { logOf } from './simulated-log.ts';
 import type { SimulatedNetwork } from './simulated-network.ts';
@@ -26,7 +27,9 @@ const MACHINE = 'machine-1';
 
 /** Counters that nobody reads; making them anew for each process would cost more than a process. */
 const metrics = new GenerationMetrics(new MetricsRegistry());
-const leaseMetrics = { counter: () => ({ labels: () => ({ increment: () => undefined }) }) } as unknown as MetricsRegistry;
+const leaseMetrics = {
+  counter: () => ({ labels: () => ({ increment: () => undefined }) }),
+} as unknown as MetricsRegistry;
 /** Responses have no ids here, so that nothing is remembered. */
 const NO_SAVED_RESPONSES = { remember: () => undefined } as unknown as SavedResponses;
 
@@ -54,7 +57,14 @@ export class SimulatedGateway {
   private readonly watch: Watch;
   private nextId: () => string = () => '';
 
-  constructor(parts: { world: World; name: string; server: SimulatedPostgres; network: SimulatedNetwork; watch: Watch; onDeath: () => void }) {
+  constructor(parts: {
+    world: World;
+    name: string;
+    server: SimulatedPostgres;
+    network: SimulatedNetwork;
+    watch: Watch;
+    onDeath: () => void;
+  }) {
     this.world = parts.world;
     this.server = parts.server;
     this.watch = parts.watch;
@@ -82,9 +92,15 @@ export class SimulatedGateway {
     const { epoch } = this;
     world.note(`${process.name} has epoch ${epoch}`);
     const records = SpoolWriter.open({ directory: SPOOL_DIRECTORY, epoch, ...settings, log, clock });
-    const time = { monotonicMs: () => clock.monotonicMs(), wait: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)) };
-    const leases = new AllowanceLeases(createLeaseStore(postgres, epoch, leaseMetrics), time, (fault) => world.noteFault(fault));
-    const onRecordFault = (fault: unknown): void => log.error({ err: fault }, 'records could not be written: admission stops');
+    const time = {
+      monotonicMs: () => clock.monotonicMs(),
+      wait: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)),
+    };
+    const leases = new AllowanceLeases(createLeaseStore(postgres, epoch, leaseMetrics), time, (fault) =>
+      world.noteFault(fault),
+    );
+    const onRecordFault = (fault: unknown): void =>
+      log.error({ err: fault }, 'records could not be written: admission stops');
     const journal = new RecordJournal(records, onRecordFault, (run) => void setImmediate(run));
     this.records = records;
     this.leases = leases;
@@ -122,7 +138,7 @@ export class SimulatedGateway {
   }
 
   /** As serve-generation does it: admits, then records; `begun` may send, `refused` must not. */
-  admit(question: AdmissionQuestion, begun: (execution: Execution) => void, refused: (refusal: Refusal) => void): void {
+  admit(question: AdmissionParams, begun: (execution: Execution) => void, refused: (refusal: Refusal) => void): void {
     const { records, leases, process } = this;
     if (records === null || leases === null || !records.healthy) {
       refused({ kind: 'billing_unavailable' });
@@ -139,14 +155,14 @@ export class SimulatedGateway {
   }
 
   private record(
-    question: AdmissionQuestion,
+    question: AdmissionParams,
     admission: Execution['admission'],
     begun: (execution: Execution) => void,
     refused: (refusal: Refusal) => void,
   ): void {
     const { clock } = this.process;
     const { principal, served, dialect, bounds, request } = question;
-    const [offer] = served.offers.get(dialect.api) ?? [];
+    const [deployment] = served.deployments.get(dialect.api) ?? [];
     const start: StartParts = {
       id: this.nextId(),
       admittedAtMs: clock.nowMs(),
@@ -155,7 +171,7 @@ export class SimulatedGateway {
       api: dialect.api,
       requestedModel: served.model.id,
       model: served.model.id,
-      offer: offer as StartParts['offer'],
+      deployment: deployment as StartParts['deployment'],
       streamed: bounds.streamed,
       clientRequestId: null,
       tags: [],

@@ -1,7 +1,8 @@
-// A jobs process with the real shipper, and the scheduled resolving of what was left open; ClickHouse is a map of facts by execution.
+// A jobs process with the real shipper, and the scheduled resolving of what was left open; ClickHouse is a map of facts
+// by execution.
 
-import { resolvePendingExecutions } from '../../jobs/resolve-pending.ts';
-import { createShipper } from '../../jobs/ship-spool.ts';
+import { createShipper } from '../../jobs/shipping/ship-spool.ts';
+import { resolvePendingExecutions } from '../../jobs/tasks/resolve-pending.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.ts';
 import { insertFacts } from '../../src/storage/clickhouse/facts.ts';
@@ -34,7 +35,13 @@ export class SimulatedFacts {
       .filter((line) => line !== '');
     const columns = (/\((.*)\)/.exec(head)?.[1] ?? '').split(', ');
     const at = (name: string): number => columns.indexOf(name);
-    const [id, status, cost, suspense, version] = [at('id'), at('billing_status'), at('total_cost'), at('suspense'), at('version')];
+    const [id, status, cost, suspense, version] = [
+      at('id'),
+      at('billing_status'),
+      at('total_cost'),
+      at('suspense'),
+      at('version'),
+    ];
     for (const row of rows.filter((line) => line.startsWith('['))) {
       const values = JSON.parse(row) as (string | number | null)[];
       const fact = {
@@ -84,10 +91,33 @@ export function startJobs(parts: JobsParts): SimulatedProcess {
       makeDirectoryDurably(SPOOL_DIRECTORY);
       const log = logOf(process);
       const { clock } = process;
-      const sink = { insert: (rows: Parameters<typeof insertFacts>[1], batch: string) => insertFacts(clickhouse, rows, batch) };
-      createShipper({ spoolDirectory: SPOOL_DIRECTORY, postgres, facts: sink, log, clock, metrics: new MetricsRegistry(), limits }).start();
-      const context = { postgres, clickhouse: () => clickhouse, log, clock, gauges: undefined as never, factsRetentionDays: null };
-      setInterval(() => void resolvePendingExecutions(context).catch((fault: unknown) => log.warn({ err: fault }, 'resolving failed')), RESOLVE_EVERY_MS);
+      const sink = {
+        insert: (rows: Parameters<typeof insertFacts>[1], batch: string) => insertFacts(clickhouse, rows, batch),
+      };
+      createShipper({
+        spoolDirectory: SPOOL_DIRECTORY,
+        postgres,
+        facts: sink,
+        log,
+        clock,
+        metrics: new MetricsRegistry(),
+        limits,
+      }).start();
+      const context = {
+        postgres,
+        clickhouse: () => clickhouse,
+        log,
+        clock,
+        gauges: undefined as never,
+        factsRetentionDays: null,
+      };
+      setInterval(
+        () =>
+          void resolvePendingExecutions(context).catch((fault: unknown) =>
+            log.warn({ err: fault }, 'resolving failed'),
+          ),
+        RESOLVE_EVERY_MS,
+      );
     } catch (fault) {
       process.die(`while it starts: ${String(fault)}`);
     }

@@ -9,8 +9,16 @@ export function logOf(process: SimulatedProcess): Log {
     (fields: unknown, message?: string): void => {
       if (process.world.log === null) return;
       const { err, ...rest } = typeof fields === 'object' ? (fields as Record<string, unknown>) : { message: fields };
-      process.world.note(`${process.name} ${level}: ${message ?? ''} ${JSON.stringify(rest)}${err instanceof Error ? ` (${err.message})` : ''}`);
+      process.world.note(
+        `${process.name} ${level}: ${message ?? ''} ${JSON.stringify(rest)}${err instanceof Error ? ` (${err.message})` : ''}`,
+      );
     };
-  const log = { debug: () => undefined, info: write('info'), warn: write('warn'), error: write('error'), child: () => log };
+  const log = {
+    debug: () => undefined,
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    child: () => log,
+  };
   return log as unknown as Log;
 }

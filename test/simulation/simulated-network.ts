@@ -1,4 +1,5 @@
-// Calls between processes and servers: each takes its time, and its question or its answer may be lost; nobody is told which.
+// Calls between processes and servers: each takes its time, and its question or its answer may be lost; nobody is told
+// which.
 
 import type { SimulatedProcess, World } from './virtual-world.ts';
 

@@ -1,5 +1,6 @@
-// What the code under simulation finds in place of the machine: files, timers, the identity of its process. While a world runs, the functions of
-// node:fs and the global timers act on that world, for whichever of its processes is running; at any other time they are Node's own.
+// What the code under simulation finds in place of the machine: files, timers, the identity of its process. While a
+// world runs, the functions of node:fs and the global timers act on that world, for whichever of its processes is
+// running; at any other time they are Node's own.
 
 import fs from 'node:fs';
 import promises from 'node:fs/promises';
@@ -31,7 +32,8 @@ export function within<T>(running: World, on: Machine, work: () => T): T {
   const listeners = process.listeners('unhandledRejection');
   process.removeAllListeners('unhandledRejection');
   process.on('unhandledRejection', (fault) => running.noteFault(fault));
-  // Files that are not there are asked for all the time; where an error came from is only read by who reads the event log.
+  // Files that are not there are asked for all the time; where an error came from is only read by who reads the event
+  // log.
   if (running.log === null) Error.stackTraceLimit = 0;
   try {
     return work();
@@ -76,7 +78,8 @@ function appendTo(fd: number, bytes: Uint8Array): number {
   const file = fileOf(fd);
   const disk = call(`write ${file.path}`, () => {
     // Killed in the middle of a write: the beginning of it may be there.
-    if (bytes.length > 1 && running().random.chance(0.5)) attempt(() => (machine as Machine).disk.append(file, bytes, running().random.below(bytes.length)));
+    if (bytes.length > 1 && running().random.chance(0.5))
+      attempt(() => (machine as Machine).disk.append(file, bytes, running().random.below(bytes.length)));
   });
   return disk.append(file, bytes);
 }
@@ -100,7 +103,10 @@ function syncLater(fd: number, done: (error: Error | null) => void): void {
   const process = processHere();
   disk.beginSync(node);
   const { slowSyncMs } = disk.trouble;
-  const tookMs = slowSyncMs > 0 && running().random.chance(0.2) ? running().random.between(0, slowSyncMs) : running().random.between(0.1, 3);
+  const tookMs =
+    slowSyncMs > 0 && running().random.chance(0.2)
+      ? running().random.between(0, slowSyncMs)
+      : running().random.between(0.1, 3);
   // What was begun ends, whether or not the process lives to hear of it.
   const boot = (machine as Machine).boot;
   const here = running();
@@ -134,7 +140,8 @@ const SIMULATED = {
     call('close');
     openFiles.delete(fd);
   },
-  writeSync: (fd: number, bytes: Uint8Array, offset: number, length: number) => appendTo(fd, bytes.subarray(offset, offset + length)),
+  writeSync: (fd: number, bytes: Uint8Array, offset: number, length: number) =>
+    appendTo(fd, bytes.subarray(offset, offset + length)),
   readSync: (fd: number, target: Buffer, offset: number, length: number, position: number) => {
     const file = fileOf(fd);
     return call(`read ${file.path}`).read(file, target, offset, length, position);
@@ -164,7 +171,9 @@ const SIMULATED = {
   },
   statfs: (_path: string, done: (error: Error | null, found: { bavail: number; bsize: number }) => void) => {
     const disk = call('statfs');
-    processHere().in(running().random.between(0.1, 1), 'statfs', () => done(null, { bavail: disk.freeBytes, bsize: 1 }));
+    processHere().in(running().random.between(0.1, 1), 'statfs', () =>
+      done(null, { bavail: disk.freeBytes, bsize: 1 }),
+    );
   },
 };
 
@@ -177,7 +186,8 @@ async function openHandle(path: string, flags: string) {
       await pause(0.5);
       return { bytesWritten: appendTo(fd, bytes.subarray(offset, offset + length)) };
     },
-    datasync: () => new Promise<void>((resolve, reject) => syncLater(fd, (error) => (error === null ? resolve() : reject(error)))),
+    datasync: () =>
+      new Promise<void>((resolve, reject) => syncLater(fd, (error) => (error === null ? resolve() : reject(error)))),
     async close() {
       SIMULATED.closeSync(fd);
     },
@@ -235,7 +245,8 @@ function install(): void {
   const real = fs as unknown as Record<string, (...args: never[]) => unknown>;
   for (const [name, simulated] of Object.entries(SIMULATED)) {
     const own = real[name] as (...args: never[]) => unknown;
-    real[name] = (...args: never[]) => (isSimulated() ? (simulated as (...args: never[]) => unknown)(...args) : own(...args));
+    real[name] = (...args: never[]) =>
+      isSimulated() ? (simulated as (...args: never[]) => unknown)(...args) : own(...args);
   }
   const { open } = promises;
   promises.open = ((...args: Parameters<typeof open>) =>
@@ -243,7 +254,11 @@ function install(): void {
   syncBuiltinESMExports();
   installTimers();
   const { pid } = process;
-  Object.defineProperty(process, 'pid', { get: () => (isSimulated() ? processHere().pid : pid), configurable: true, enumerable: true });
+  Object.defineProperty(process, 'pid', {
+    get: () => (isSimulated() ? processHere().pid : pid),
+    configurable: true,
+    enumerable: true,
+  });
 }
 
 function installTimers(): void {
@@ -255,5 +270,6 @@ function installTimers(): void {
   replace('setTimeout', (ring: () => void, delayMs: number) => new SimulatedTimer(ring, delayMs, false));
   replace('setInterval', (ring: () => void, delayMs: number) => new SimulatedTimer(ring, delayMs, true));
   replace('setImmediate', (turn: () => void) => processHere().in(running().random.between(0.01, 0.3), 'turn', turn));
-  for (const name of ['clearTimeout', 'clearInterval', 'clearImmediate']) replace(name, (timer: SimulatedTimer | undefined) => timer?.clear());
+  for (const name of ['clearTimeout', 'clearInterval', 'clearImmediate'])
+    replace(name, (timer: SimulatedTimer | undefined) => timer?.clear());
 }

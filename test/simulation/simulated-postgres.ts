@@ -1,5 +1,6 @@
-// The modelled database as a server: connections that are slow, hang and break, transactions that hold its lock, restarts; and the client of a
-// process, with the interface of storage/postgres/pool.ts. Transactions are atomic, and one after the other.
+// The modelled database as a server: connections that are slow, hang and break, transactions that hold its lock,
+// restarts; and the client of a process, with the interface of storage/postgres/pool.ts. Transactions are atomic, and
+// one after the other.
 
 import { type Postgres, type PostgresClient, type Statement } from '../../src/storage/postgres/pool.ts';
 import { ModelBooks } from './model-books.ts';
@@ -87,7 +88,10 @@ export class SimulatedPostgres {
     });
   }
 
-  /** Somebody else's transaction locks what all others want; `stalls`: the server itself stands still, so that no limit of a lock's time runs. */
+  /**
+   * Somebody else's transaction locks what all others want; `stalls`: the server itself stands still, so that no limit
+   * of a lock's time runs.
+   */
   lock(forMs: number, stalls: boolean): void {
     if (this.holder !== null || !this.up) return;
     const session = this.connect();
@@ -114,7 +118,13 @@ export class SimulatedPostgres {
     if (this.holder === session) this.end(false);
   }
 
-  receive(sender: SimulatedProcess, session: Session | null, statement: string, values: readonly unknown[], told: Told): void {
+  receive(
+    sender: SimulatedProcess,
+    session: Session | null,
+    statement: string,
+    values: readonly unknown[],
+    told: Told,
+  ): void {
     if (!this.up) {
       told({ fault: Object.assign(new Error('connection refused'), { code: 'ECONNREFUSED' }) });
       return;
@@ -131,7 +141,8 @@ export class SimulatedPostgres {
       told({ fault: new DatabaseFault('25P02', 'current transaction is aborted') });
       return;
     }
-    if (this.holder !== null && this.holder !== session && !isLockFree(statement)) this.wait({ sender, session, statement, values, told, over: false });
+    if (this.holder !== null && this.holder !== session && !isLockFree(statement))
+      this.wait({ sender, session, statement, values, told, over: false });
     else this.execute(sender, session, statement, values, told);
   }
 
@@ -149,21 +160,32 @@ export class SimulatedPostgres {
 
   private wait(waiting: Waiting): void {
     this.waiting.push(waiting);
-    this.world.in(LENDING.test(waiting.statement) && !this.isStalled ? LENDING_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS, 'lock timeout', () => {
-      if (waiting.over) return;
-      waiting.over = true;
-      this.world.note(`postgres: ${nameOf(waiting.statement)}: canceling statement due to lock timeout`);
-      this.waiting = this.waiting.filter((one) => one !== waiting);
-      waiting.told({ fault: new DatabaseFault('55P03', 'canceling statement due to lock timeout') });
-    });
+    this.world.in(
+      LENDING.test(waiting.statement) && !this.isStalled ? LENDING_LOCK_TIMEOUT_MS : LOCK_TIMEOUT_MS,
+      'lock timeout',
+      () => {
+        if (waiting.over) return;
+        waiting.over = true;
+        this.world.note(`postgres: ${nameOf(waiting.statement)}: canceling statement due to lock timeout`);
+        this.waiting = this.waiting.filter((one) => one !== waiting);
+        waiting.told({ fault: new DatabaseFault('55P03', 'canceling statement due to lock timeout') });
+      },
+    );
   }
 
   private turnAway(waiting: Waiting): void {
-    if (!waiting.over) waiting.told({ fault: new DatabaseFault('57P01', 'terminating connection due to administrator command') });
+    if (!waiting.over)
+      waiting.told({ fault: new DatabaseFault('57P01', 'terminating connection due to administrator command') });
     waiting.over = true;
   }
 
-  private execute(sender: SimulatedProcess, session: Session | null, statement: string, values: readonly unknown[], told: Told): void {
+  private execute(
+    sender: SimulatedProcess,
+    session: Session | null,
+    statement: string,
+    values: readonly unknown[],
+    told: Told,
+  ): void {
     const { books, world } = this;
     const notes: string[] = [];
     const before = books.undo.length;
@@ -177,10 +199,13 @@ export class SimulatedPostgres {
       this.version += 1;
       told({ rows });
     } catch (fault) {
-      if (world.log !== null) world.note(`postgres: ${nameOf(statement)} ${show(values)} -> ${(fault as Error).message}`);
+      if (world.log !== null)
+        world.note(`postgres: ${nameOf(statement)} ${show(values)} -> ${(fault as Error).message}`);
       if (!(fault instanceof DatabaseFault)) throw fault;
-      // What the rules of the tables have to prevent should not have been tried, unless it was on its way when its process died.
-      if (fault.code !== FENCED && sender.alive) world.violate(`${sender.name}: ${nameOf(statement)} ${show(values)}: ${fault.message}`);
+      // What the rules of the tables have to prevent should not have been tried, unless it was on its way when its
+      // process died.
+      if (fault.code !== FENCED && sender.alive)
+        world.violate(`${sender.name}: ${nameOf(statement)} ${show(values)}: ${fault.message}`);
       if (session === null) books.rollBack();
       else {
         this.holder = session;
@@ -228,7 +253,10 @@ export class PostgresOfProcess implements Postgres {
     this.network = network;
   }
 
-  query<Row extends object>(statement: Statement, values: readonly unknown[] = []): Promise<{ rows: Row[]; rowCount: number }> {
+  query<Row extends object>(
+    statement: Statement,
+    values: readonly unknown[] = [],
+  ): Promise<{ rows: Row[]; rowCount: number }> {
     return this.send<Row>(null, statement, values);
   }
 
@@ -255,10 +283,15 @@ export class PostgresOfProcess implements Postgres {
   /** The process is dead: the server finds out, sooner or later. */
   abandon(): void {
     const { world } = this.process;
-    for (const session of this.sessions) world.in(world.random.between(0, 50), 'connection of a dead process', () => this.server.breakSession(session));
+    for (const session of this.sessions)
+      world.in(world.random.between(0, 50), 'connection of a dead process', () => this.server.breakSession(session));
   }
 
-  private send<Row extends object>(session: Session | null, statement: Statement, values: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }> {
+  private send<Row extends object>(
+    session: Session | null,
+    statement: Statement,
+    values: readonly unknown[],
+  ): Promise<{ rows: Row[]; rowCount: number }> {
     const { process, server, network } = this;
     const text = typeof statement === 'string' ? statement : statement.name;
     return new Promise((resolve, reject) => {

@@ -1,14 +1,19 @@
-// A client's request on its way through a gateway to a provider and back, in the order of the relay: what is sent is recorded before, what the
-// client sees as the end is recorded before.
+// A client's request on its way through a gateway to a provider and back, in the order of the relay: what is sent is
+// recorded before, what the client sees as the end is recorded before.
 
-import type { AdmissionQuestion } from '../../src/data-plane/admission/plan-draws.ts';
-import type { ServedModel } from '../../src/data-plane/catalog/serving-catalog.ts';
-import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
-import { type Execution, type ExecutionOwner, type MeasuredUsage, NO_USAGE } from '../../src/data-plane/metering/execution.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import type { Outcome } from '../../src/domain/settlement/outcome.ts';
+import type { AdmissionParams } from '../../src/generation/admission/plan-draws.ts';
+import type { ServedModel } from '../../src/generation/catalog/serving-catalog.ts';
+import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import {
+  type Execution,
+  type ExecutionOwner,
+  type MeasuredUsage,
+  NO_USAGE,
+} from '../../src/generation/execution/execution.ts';
 import type { SimulatedGateway } from './simulated-gateway.ts';
 import type { World } from './virtual-world.ts';
 import type { Expected, Watch } from './watch.ts';
@@ -29,20 +34,35 @@ const DIALECT = {
 } as unknown as Dialect;
 
 const SERVED = {
-  model: { id: 'model', contextLength: null, maxOutputTokens: null, maxCompletionTokensCap: null, attachmentTokensMax: null },
-  offers: new Map([
+  model: {
+    id: 'model',
+    contextLength: null,
+    maxOutputTokens: null,
+    maxCompletionTokensCap: null,
+    attachmentTokensMax: null,
+  },
+  deployments: new Map([
     [
       'chat_completions',
       [
         {
           provider: { id: 'provider' },
           providerModel: 'model-2026',
-          price: { version: '1', input: picoUsd(INPUT_PRICE), cachedInput: null, cacheWrite: null, output: picoUsd(OUTPUT_PRICE), image: null },
+          price: {
+            version: '1',
+            input: picoUsd(INPUT_PRICE),
+            cachedInput: null,
+            cacheWrite: null,
+            output: picoUsd(OUTPUT_PRICE),
+            image: null,
+          },
         },
       ],
     ],
   ]),
-  worstPrice: new Map([['chat_completions', { input: picoUsd(INPUT_PRICE), output: picoUsd(OUTPUT_PRICE), image: null }]]),
+  worstPrice: new Map([
+    ['chat_completions', { input: picoUsd(INPUT_PRICE), output: picoUsd(OUTPUT_PRICE), image: null }],
+  ]),
 } as unknown as ServedModel;
 
 const BODY = Buffer.alloc(4_096, 'x');
@@ -106,7 +126,7 @@ export class SimulatedRequest {
     );
   }
 
-  private question(): AdmissionQuestion {
+  private question(): AdmissionParams {
     const { principal, bodyBytes, outputMax } = this.plan;
     const body = BODY.subarray(0, bodyBytes);
     return {
@@ -124,7 +144,9 @@ export class SimulatedRequest {
     this.answer = answer;
     this.answeredAtMs = this.world.nowMs;
     this.gateway.openRequests -= 1;
-    this.world.note(`${this.gateway.process.name}: a client is answered: ${typeof answer === 'string' ? answer : answer.kind}`);
+    this.world.note(
+      `${this.gateway.process.name}: a client is answered: ${typeof answer === 'string' ? answer : answer.kind}`,
+    );
     if (answer === 'complete' && this.execution !== null) this.watch.truth(this.execution).seenComplete = true;
   }
 
@@ -165,7 +187,10 @@ export class SimulatedRequest {
     if (plan.provider === 'cuts') this.settle('cut_mid_stream', this.usage('counted', 0.5), 'cut');
     else {
       const usage = this.usage('reported', 1);
-      this.watch.truth(this.execution as Execution).served = costOf(usage.usage?.inputTokens ?? 0, usage.usage?.outputTokens ?? 0);
+      this.watch.truth(this.execution as Execution).served = costOf(
+        usage.usage?.inputTokens ?? 0,
+        usage.usage?.outputTokens ?? 0,
+      );
       this.settle('completed', usage, 'complete');
     }
   }
@@ -219,7 +244,12 @@ export class SimulatedRequest {
     const charged = cost === null ? 0n : cost < hold ? cost : hold;
     const tokens = usage === null ? null : BigInt((usage.inputTokens ?? 0) + (usage.outputTokens ?? 0));
     const isFree = outcome === 'connect_failed' || outcome === 'provider_refused' || outcome === 'provider_failed';
-    const rest = { outcome, suspense: cost === null || !billed ? 0n : cost - charged, budgetUse: charged, tokens: isFree ? 0n : tokens };
+    const rest = {
+      outcome,
+      suspense: cost === null || !billed ? 0n : cost - charged,
+      budgetUse: charged,
+      tokens: isFree ? 0n : tokens,
+    };
     if (!billed) return { ...rest, billingStatus: 'not_billed', charge: null };
     if (cost !== null) return { ...rest, billingStatus: 'final', charge: charged };
     const isCancelled = outcome === 'aborted_before_first_byte';

@@ -1,4 +1,5 @@
-// The accounting core under the many seeds that are too slow for every run of the tests: simulation.test.ts has the first ones.
+// The accounting core under the many seeds that are too slow for every run of the tests: simulation.test.ts has the
+// first ones.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

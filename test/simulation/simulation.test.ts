@@ -1,5 +1,5 @@
-// The accounting core under a seeded simulation: no reply that a client saw complete is lost, none is posted twice, nothing is overspent, whoever dies when.
-// Many more seeds are in simulation.long.test.ts.
+// The accounting core under a seeded simulation: no reply that a client saw complete is lost, none is posted twice,
+// nothing is overspent, whoever dies when. Many more seeds are in simulation.long.test.ts.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

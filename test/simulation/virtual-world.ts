@@ -1,6 +1,8 @@
-// Virtual time and the processes that live in it: one queue of events, one of them at a time, each drained to its last promise before the next.
+// Virtual time and the processes that live in it: one queue of events, one of them at a time, each drained to its last
+// promise before the next.
 //
-// A process dies between two events or at any step of its own: a system call, a message sent or received. What it does after that has no effect.
+// A process dies between two events or at any step of its own: a system call, a message sent or received. What it does
+// after that has no effect.
 
 import { assert } from '../../src/platform/assert.ts';
 import type { Clock } from '../../src/platform/clock.ts';
@@ -38,7 +40,10 @@ export class SimulatedProcess {
     this.onDeath = onDeath;
     const monotonicOffsetMs = world.random.between(0, 1e6);
     const wallOffsetMs = Math.round(world.random.between(-40, 40));
-    this.clock = { nowMs: () => Math.floor(world.wallMs() + wallOffsetMs), monotonicMs: () => world.nowMs + monotonicOffsetMs };
+    this.clock = {
+      nowMs: () => Math.floor(world.wallMs() + wallOffsetMs),
+      monotonicMs: () => world.nowMs + monotonicOffsetMs,
+    };
   }
 
   /** To be called before each effect of the running process. `last` is called when it dies in the middle of it. */
@@ -128,7 +133,8 @@ export class World {
       this.nowMs = Math.max(this.nowMs, event.atMs);
       this.happen(event);
     }
-    if (this.queue.length === 0 || (this.violations.length === 0 && !until())) this.nowMs = Math.max(this.nowMs, untilMs);
+    if (this.queue.length === 0 || (this.violations.length === 0 && !until()))
+      this.nowMs = Math.max(this.nowMs, untilMs);
   }
 
   private happen(event: Event): void {
@@ -139,7 +145,8 @@ export class World {
       return;
     }
     this.events += 1;
-    for (let index = 0; index < label.length; index += 1) this.digest = (Math.imul(this.digest, 31) + label.charCodeAt(index)) | 0;
+    for (let index = 0; index < label.length; index += 1)
+      this.digest = (Math.imul(this.digest, 31) + label.charCodeAt(index)) | 0;
     this.digest = (Math.imul(this.digest, 31) + Math.round(this.nowMs * 1e3)) | 0;
     this.as(process, event.happen);
     this.check(process);

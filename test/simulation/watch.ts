@@ -1,9 +1,10 @@
-// What is true of a simulated world, noted beside the code that runs in it, and what must hold: after every event, and at the end.
+// What is true of a simulated world, noted beside the code that runs in it, and what must hold: after every event, and
+// at the end.
 
-import type { Draw } from '../../src/data-plane/admission/allowance.ts';
-import type { AdmissionQuestion } from '../../src/data-plane/admission/plan-draws.ts';
-import type { Execution } from '../../src/data-plane/metering/execution.ts';
 import type { Outcome } from '../../src/domain/settlement/outcome.ts';
+import type { Draw } from '../../src/generation/admission/allowance.ts';
+import type { AdmissionParams } from '../../src/generation/admission/plan-draws.ts';
+import type { Execution } from '../../src/generation/execution/execution.ts';
 import { hasEnd } from './recorded-ends.ts';
 import type { SimulatedDisk } from './simulated-disk.ts';
 import { type SimulatedGateway, SPOOL_DIRECTORY } from './simulated-gateway.ts';
@@ -88,7 +89,7 @@ export class Watch {
     }
   }
 
-  admitted(gateway: SimulatedGateway, execution: Execution, question: AdmissionQuestion): void {
+  admitted(gateway: SimulatedGateway, execution: Execution, question: AdmissionParams): void {
     const { draws } = execution.admission as unknown as { draws: readonly Draw[] };
     const { world } = this;
     const truth: Truth = {
@@ -116,20 +117,26 @@ export class Watch {
     world.note(
       `${gateway.process.name}: ${truth.id} is admitted, drawn ${draws.map(({ allowance, amount }) => `${amount} of ${allowance.pool.key}`).join(', ')}`,
     );
-    for (const { allowance, amount, grant } of draws) if (grant !== null) this.noteUse(truth, allowance.pool.key, allowance.pool.kind, amount);
+    for (const { allowance, amount, grant } of draws)
+      if (grant !== null) this.noteUse(truth, allowance.pool.key, allowance.pool.kind, amount);
     if (question.principal.billed && draws.every(({ allowance }) => allowance.pool.kind !== 'credit'))
       world.violate(`${truth.id} is billed and holds no credit`);
   }
 
   private noteUse(truth: Truth, key: string, kind: string, amount: bigint): void {
     const ceiling = this.ceilings.get(key);
-    if (ceiling === undefined || (kind !== 'concurrent_requests' && kind !== 'requests_per_minute' && kind !== 'tokens_per_minute')) return;
+    if (
+      ceiling === undefined ||
+      (kind !== 'concurrent_requests' && kind !== 'requests_per_minute' && kind !== 'tokens_per_minute')
+    )
+      return;
     const uses = this.uses.get(key) ?? [];
     this.uses.set(key, uses);
     uses.push({ truth, atMs: this.world.nowMs, amount });
     let total = 0n;
     for (const use of uses) {
-      const counts = kind === 'concurrent_requests' ? this.open.has(use.truth) : use.atMs > this.world.nowMs - RATE_WINDOW_MS;
+      const counts =
+        kind === 'concurrent_requests' ? this.open.has(use.truth) : use.atMs > this.world.nowMs - RATE_WINDOW_MS;
       if (counts) total += use.amount;
     }
     if (total > ceiling) this.world.violate(`${kind} ${key}: ${total} of ${ceiling} by the admission of ${truth.id}`);
@@ -167,7 +174,9 @@ export class Watch {
     this.open.delete(truth);
     this.unposted.add(truth);
     this.settleUses(truth, truth.expected?.tokens ?? null, true);
-    this.world.note(`${truth.gateway.process.name}: the end of ${truth.id} is recorded, charge ${truth.expected?.charge}`);
+    this.world.note(
+      `${truth.gateway.process.name}: the end of ${truth.id} is recorded, charge ${truth.expected?.charge}`,
+    );
   }
 
   failed(execution: Execution): void {
@@ -195,13 +204,24 @@ export class Watch {
   checkSyncs(stalledAtMs: ReadonlyMap<SimulatedProcess, number>): void {
     for (const gateway of this.gateways) {
       const { process, records } = gateway;
-      if (!process.alive || records?.healthy !== true || this.world.nowMs - (stalledAtMs.get(process) ?? 0) < 2 * SYNC_HORIZON_MS) continue;
-      const old = [...this.unposted].filter((truth) => truth.gateway === gateway && !truth.certain && truth.recordedAtMs < this.world.nowMs - SYNC_HORIZON_MS);
+      if (
+        !process.alive ||
+        records?.healthy !== true ||
+        this.world.nowMs - (stalledAtMs.get(process) ?? 0) < 2 * SYNC_HORIZON_MS
+      )
+        continue;
+      const old = [...this.unposted].filter(
+        (truth) =>
+          truth.gateway === gateway && !truth.certain && truth.recordedAtMs < this.world.nowMs - SYNC_HORIZON_MS,
+      );
       if (old.length === 0) continue;
       const certain = this.disk.certainTexts(`${SPOOL_DIRECTORY}/${gateway.epoch}`).join('\n');
       for (const truth of old) {
         truth.certain = hasEnd(certain, truth.id);
-        if (!truth.certain) this.world.violate(`${truth.id} was recorded long ago in a spool that says it is healthy, and is not on the platter`);
+        if (!truth.certain)
+          this.world.violate(
+            `${truth.id} was recorded long ago in a spool that says it is healthy, and is not on the platter`,
+          );
       }
     }
   }
@@ -229,17 +249,21 @@ export class Watch {
       balances += balance;
       let lent = 0n;
       for (const lease of leases) if (lease.walletId === id) lent += lease.outstanding;
-      if (balance < 0n || leased > balance) world.violate(`wallet ${id} is overspent: balance ${balance}, leased ${leased}`);
+      if (balance < 0n || leased > balance)
+        world.violate(`wallet ${id} is overspent: balance ${balance}, leased ${leased}`);
       if (lent !== leased) world.violate(`wallet ${id}: leased ${leased}, leases ${lent}`);
-      if (books.account(`wallet ${id}`) !== balance) world.violate(`wallet ${id}: balance ${balance}, ledger ${books.account(`wallet ${id}`)}`);
+      if (books.account(`wallet ${id}`) !== balance)
+        world.violate(`wallet ${id}: balance ${balance}, ledger ${books.account(`wallet ${id}`)}`);
     }
-    if (-books.account('deposits') !== balances + books.account('revenue')) world.violate('deposits are not balances and charges');
+    if (-books.account('deposits') !== balances + books.account('revenue'))
+      world.violate('deposits are not balances and charges');
     const limitLeases = books.limits.leases.values();
     for (const { id, used, leased, highest } of books.limits.pools.values()) {
       let lent = 0n;
       for (const lease of limitLeases) if (lease.poolId === id) lent += lease.outstanding;
       if (lent !== leased) world.violate(`pool ${id}: leased ${leased}, leases ${lent}`);
-      if (used + leased > highest) world.violate(`pool ${id} is overspent: used ${used}, leased ${leased} of ${highest}`);
+      if (used + leased > highest)
+        world.violate(`pool ${id} is overspent: used ${used}, leased ${leased} of ${highest}`);
     }
   }
 
@@ -260,7 +284,10 @@ export class Watch {
     for (const [name, amount] of this.needs(gateway)) {
       const lease = books.leases.get(`${gateway.epoch}/${name}`) ?? books.limits.leases.get(`${gateway.epoch}/${name}`);
       const outstanding = lease?.outstanding ?? 0n;
-      if (outstanding < amount) this.world.violate(`${gateway.process.name} has and owes ${amount} of ${name}, and its lease is ${outstanding}`);
+      if (outstanding < amount)
+        this.world.violate(
+          `${gateway.process.name} has and owes ${amount} of ${name}, and its lease is ${outstanding}`,
+        );
     }
   }
 
@@ -270,7 +297,8 @@ export class Watch {
     for (const { name, amount } of freeOf(gateway)) add(name, amount);
     for (const truth of this.open) {
       if (truth.gateway !== gateway) continue;
-      for (const { grant, amount, allowance } of truth.draws) if (grant !== null && grant.id !== null && isPool(allowance.pool.kind)) add(grant.id, amount);
+      for (const { grant, amount, allowance } of truth.draws)
+        if (grant !== null && grant.id !== null && isPool(allowance.pool.kind)) add(grant.id, amount);
     }
     for (const truth of this.unposted) if (truth.gateway === gateway) addSpent(truth, add);
     return needs;
@@ -283,15 +311,18 @@ export class Watch {
     for (const truth of this.unposted) {
       const { gateway } = truth;
       if (gateway.process.alive || truth.mayBeLost) continue;
-      if (books.epochs.get(`${gateway.epoch}`)?.returned === true) this.world.violate(`epoch ${gateway.epoch} is closed, and ${truth.id} is not posted`);
+      if (books.epochs.get(`${gateway.epoch}`)?.returned === true)
+        this.world.violate(`epoch ${gateway.epoch} is closed, and ${truth.id} is not posted`);
       const sums = spent.get(gateway.epoch) ?? new Map<string, bigint>();
       spent.set(gateway.epoch, sums);
       addSpent(truth, (name, amount) => void sums.set(name, (sums.get(name) ?? 0n) + amount));
     }
     for (const [epoch, sums] of spent) {
       for (const [name, amount] of sums) {
-        const outstanding = (books.leases.get(`${epoch}/${name}`) ?? books.limits.leases.get(`${epoch}/${name}`))?.outstanding ?? 0n;
-        if (outstanding < amount) this.world.violate(`epoch ${epoch} has spent ${amount} of ${name}, and its lease is ${outstanding}`);
+        const outstanding =
+          (books.leases.get(`${epoch}/${name}`) ?? books.limits.leases.get(`${epoch}/${name}`))?.outstanding ?? 0n;
+        if (outstanding < amount)
+          this.world.violate(`epoch ${epoch} has spent ${amount} of ${name}, and its lease is ${outstanding}`);
       }
     }
   }
@@ -308,11 +339,14 @@ export class Watch {
     } else {
       const limit = books.limits.limits.get(pool.key);
       const nowMs = this.world.wallMs();
-      const row = books.limits.pools.values().find(({ limitId, startMs, endMs }) => limitId === pool.key && startMs <= nowMs && nowMs < endMs);
+      const row = books.limits.pools
+        .values()
+        .find(({ limitId, startMs, endMs }) => limitId === pool.key && startMs <= nowMs && nowMs < endMs);
       total += (limit?.amount ?? 0n) - (row?.used ?? 0n) - (row?.leased ?? 0n);
       if (row !== undefined) names.add(row.id);
     }
-    for (const gateway of this.gateways) for (const { name, amount } of freeOf(gateway)) if (names.has(name)) total += amount;
+    for (const gateway of this.gateways)
+      for (const { name, amount } of freeOf(gateway)) if (names.has(name)) total += amount;
     return total;
   }
 
@@ -324,8 +358,10 @@ export class Watch {
   checkEnd(facts: SimulatedFacts): void {
     const { books } = this.server;
     const { world } = this;
-    for (const { epoch, walletId, outstanding } of books.leases.values()) world.violate(`epoch ${epoch} still has ${outstanding} of wallet ${walletId}`);
-    for (const { epoch, poolId, outstanding } of books.limits.leases.values()) world.violate(`epoch ${epoch} still has ${outstanding} of pool ${poolId}`);
+    for (const { epoch, walletId, outstanding } of books.leases.values())
+      world.violate(`epoch ${epoch} still has ${outstanding} of wallet ${walletId}`);
+    for (const { epoch, poolId, outstanding } of books.limits.leases.values())
+      world.violate(`epoch ${epoch} still has ${outstanding} of pool ${poolId}`);
     for (const { id, epoch, terminal } of books.generations.values()) {
       if (terminal === null) world.violate(`${id} of epoch ${epoch} is still pending`);
       if (!this.truths.has(id)) world.violate(`${id} was posted, and nobody admitted it`);
@@ -341,7 +377,9 @@ export class Watch {
     const { expected } = truth;
     if (truth.state === 'recorded' && !truth.mayBeLost) {
       if (terminal === null || expected === null) {
-        world.violate(`${truth.id} ended${truth.seenComplete ? ' before the eyes of its client' : ''} and is not posted`);
+        world.violate(
+          `${truth.id} ended${truth.seenComplete ? ' before the eyes of its client' : ''} and is not posted`,
+        );
         return;
       }
       const posted = `${terminal.outcome} ${terminal.billingStatus} ${terminal.charge} ${terminal.suspense}`;
@@ -352,7 +390,9 @@ export class Watch {
         expected.outcome === 'completed' &&
         truth.served !== BigInt(terminal.charge ?? terminal.ratedCost ?? 0) + BigInt(terminal.suspense)
       ) {
-        world.violate(`${truth.id}: the provider served for ${truth.served}, and the books have ${terminal.charge} and ${terminal.suspense}`);
+        world.violate(
+          `${truth.id}: the provider served for ${truth.served}, and the books have ${terminal.charge} and ${terminal.suspense}`,
+        );
       }
     } else if (truth.seenComplete && !truth.mayBeLost) world.violate(`${truth.id} was seen complete and not recorded`);
     else if (terminal !== null) this.checkUnseen(truth);
@@ -361,8 +401,13 @@ export class Watch {
       if (fact !== undefined) world.violate(`${truth.id} has a fact and no posting`);
     } else if (fact === undefined) {
       if (!truth.factMayBeLost) world.violate(`${truth.id} is posted and has no fact`);
-    } else if (fact.billingStatus !== terminal.billingStatus || fact.charge !== (terminal.charge === null ? null : BigInt(terminal.charge))) {
-      world.violate(`${truth.id}: the fact says ${fact.billingStatus} ${fact.charge}, the books ${terminal.billingStatus} ${terminal.charge}`);
+    } else if (
+      fact.billingStatus !== terminal.billingStatus ||
+      fact.charge !== (terminal.charge === null ? null : BigInt(terminal.charge))
+    ) {
+      world.violate(
+        `${truth.id}: the fact says ${fact.billingStatus} ${fact.charge}, the books ${terminal.billingStatus} ${terminal.charge}`,
+      );
     }
   }
 
@@ -378,13 +423,15 @@ export class Watch {
     const { books } = this.server;
     const used = new Map<string, bigint>();
     for (const { terminal } of books.generations.values()) {
-      for (const pool of terminal?.budgets ?? []) used.set(pool, (used.get(pool) ?? 0n) + BigInt(terminal?.budgetUse ?? 0));
+      for (const pool of terminal?.budgets ?? [])
+        used.set(pool, (used.get(pool) ?? 0n) + BigInt(terminal?.budgetUse ?? 0));
     }
     for (const { id, limitId, used: booked } of books.limits.pools.values()) {
       const total = used.get(id) ?? 0n;
       if (booked !== total) this.world.violate(`pool ${id} has used ${booked}, its executions ${total}`);
       const ceiling = this.ceilings.get(limitId);
-      if (ceiling !== undefined && booked > ceiling) this.world.violate(`budget ${limitId} has used ${booked} of ${ceiling}`);
+      if (ceiling !== undefined && booked > ceiling)
+        this.world.violate(`budget ${limitId} has used ${booked} of ${ceiling}`);
     }
   }
 }

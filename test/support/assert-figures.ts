@@ -12,9 +12,16 @@ export function assertFigures(actual: unknown, expected: unknown, path: string):
   } else if (typeof expected === 'object' && expected !== null && typeof actual === 'object' && actual !== null) {
     assert.deepEqual(Object.keys(actual).sort(), Object.keys(expected).sort(), path);
     for (const key of Object.keys(expected)) {
-      assertFigures((actual as Record<string, unknown>)[key], (expected as Record<string, unknown>)[key], `${path}.${key}`);
+      assertFigures(
+        (actual as Record<string, unknown>)[key],
+        (expected as Record<string, unknown>)[key],
+        `${path}.${key}`,
+      );
     }
   } else if (typeof actual === 'number' && typeof expected === 'number') {
-    assert.ok(Math.abs(actual - expected) <= (Number.isInteger(actual) ? 0 : TOLERANCE), `${path}: ${actual} instead of ${expected}`);
+    assert.ok(
+      Math.abs(actual - expected) <= (Number.isInteger(actual) ? 0 : TOLERANCE),
+      `${path}: ${actual} instead of ${expected}`,
+    );
   } else assert.equal(actual, expected, path);
 }

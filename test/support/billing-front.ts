@@ -3,15 +3,15 @@
 import { randomUUID } from 'node:crypto';
 import { ChangeMeter } from '../../src/control-plane/change-meter.ts';
 import type { GenerationLookup } from '../../src/control-plane/executions/get-generation.ts';
-import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
 import { createBillingStore } from '../../src/gateway/billing-store.ts';
 import { createIdentityStore } from '../../src/gateway/identity-store.ts';
+import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
-import { createRoutes } from '../../src/routes.ts';
-import { findGeneration } from '../../src/storage/postgres/generations.ts';
+import { createRoutes } from '../../src/routes/routes.ts';
+import { findGeneration } from '../../src/storage/postgres/ledger/generations.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { httpCall } from './http-call.ts';
 import { startHttpFront } from './http-front.ts';
@@ -36,8 +36,19 @@ export const NOBODY: Principal = {
   expiresAtMs: null,
 };
 /** A person who administers the platform, without an active organization. */
-export const PLATFORM: Principal = { ...NOBODY, credential: 'token', userId: randomUUID(), permissions: ['platform.admin'], platformAdmin: true };
-export const OWNER: Principal = { ...NOBODY, credential: 'token', userId: randomUUID(), permissions: ROLE_PERMISSIONS.owner };
+export const PLATFORM: Principal = {
+  ...NOBODY,
+  credential: 'token',
+  userId: randomUUID(),
+  permissions: ['platform.admin'],
+  platformAdmin: true,
+};
+export const OWNER: Principal = {
+  ...NOBODY,
+  credential: 'token',
+  userId: randomUUID(),
+  permissions: ROLE_PERMISSIONS.owner,
+};
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -82,7 +93,11 @@ export async function startBillingFront(
     url: front.url,
     async call(as, method, path, body) {
       const content = body === undefined ? {} : { body: JSON.stringify(body) };
-      const answer = await httpCall(`${front.url}${path}`, { method, headers: { authorization: `Bearer ${as}` }, ...content });
+      const answer = await httpCall(`${front.url}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${as}` },
+        ...content,
+      });
       const text = answer.body.toString();
       const parsed = JSON.parse(text) as Json;
       return { status: answer.status, body: parsed, data: parsed['data'] as Json, text };

@@ -1,5 +1,5 @@
-// Request bodies for relay tests: where the top-level `model` value of a JSON text lies, found without any scanner of ours,
-// and the same text with another value there.
+// Request bodies for relay tests: where the top-level `model` value of a JSON text lies, found without any scanner of
+// ours, and the same text with another value there.
 
 /** The text around the value of the top-level `model` key. */
 export interface BodyWithHole {
@@ -26,8 +26,8 @@ export function fillModel(hole: BodyWithHole, model: string): string {
 }
 
 /**
- * A body that nothing which parses and writes again would leave alone: odd spacing, numbers beyond doubles, escaped and repeated
- * unknown keys, `__proto__`, lone surrogates. `padBytes` makes it at least that long.
+ * A body that nothing which parses and writes again would leave alone: odd spacing, numbers beyond doubles, escaped and
+ * repeated unknown keys, `__proto__`, lone surrogates. `padBytes` makes it at least that long.
  */
 export function oddBody(options: { stream: boolean; padBytes?: number }): BodyWithHole {
   const before = `\n {\t"zeta" : 1e400 ,"big":9007199254740993, "tiny":-0.0e-000,

@@ -1,4 +1,5 @@
-// How tests cut bytes into pieces: whole, one byte each, or at random from a printed seed. Recorded chunk timing does not exist, so splits stand in for it.
+// How tests cut bytes into pieces: whole, one byte each, or at random from a printed seed. Recorded chunk timing does
+// not exist, so splits stand in for it.
 
 export type SplitPlan =
   | { readonly kind: 'whole' }
@@ -35,7 +36,10 @@ export function splitBytes(bytes: Buffer, plan: SplitPlan): Buffer[] {
 
 function splitEachByte(bytes: Buffer, from: number): Buffer[] {
   const first = from === 0 ? [] : [bytes.subarray(0, from)];
-  return [...first, ...Array.from({ length: bytes.length - from }, (_, index) => bytes.subarray(from + index, from + index + 1))];
+  return [
+    ...first,
+    ...Array.from({ length: bytes.length - from }, (_, index) => bytes.subarray(from + index, from + index + 1)),
+  ];
 }
 
 function splitAtRandom(bytes: Buffer, seed: number, bytesMax: number): Buffer[] {

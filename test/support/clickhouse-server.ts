@@ -1,4 +1,5 @@
-// A ClickHouse server for tests: the HTTP interface that the client speaks, with the embedded engine behind it. It can be away, in two ways.
+// A ClickHouse server for tests: the HTTP interface that the client speaks, with the embedded engine behind it. It can
+// be away, in two ways.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -61,13 +62,24 @@ export async function startClickHouseServer(engine: ClickHouseClient): Promise<C
   return front;
 }
 
-async function serve(engine: ClickHouseClient, request: IncomingMessage, response: ServerResponse, front: ClickHouseServer): Promise<void> {
+async function serve(
+  engine: ClickHouseClient,
+  request: IncomingMessage,
+  response: ServerResponse,
+  front: ClickHouseServer,
+): Promise<void> {
   const { search, searchParams } = new URL(request.url ?? '/', 'http://clickhouse');
-  if (search.split('&').some((field) => field.length > PARAMETER_BYTES_MAX)) throw new Error('Code: 1000. HTML Form Exception: Field value too long');
+  if (search.split('&').some((field) => field.length > PARAMETER_BYTES_MAX))
+    throw new Error('Code: 1000. HTML Form Exception: Field value too long');
   const body = await buffer(request);
   const text = (request.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body).toString('utf8');
-  const parameters = [...searchParams].filter(([name]) => name.startsWith('param_')).map(([name, value]) => [name.slice('param_'.length), value] as const);
-  const result = await engine.exec({ query: (searchParams.get('query') ?? '') + text, query_params: Object.fromEntries(parameters) });
+  const parameters = [...searchParams]
+    .filter(([name]) => name.startsWith('param_'))
+    .map(([name, value]) => [name.slice('param_'.length), value] as const);
+  const result = await engine.exec({
+    query: (searchParams.get('query') ?? '') + text,
+    query_params: Object.fromEntries(parameters),
+  });
   if (front.lose === 'after') {
     result.stream.resume();
     request.socket.destroy();
@@ -78,7 +90,9 @@ async function serve(engine: ClickHouseClient, request: IncomingMessage, respons
 
 function isEndedWithoutClient({ url = '/' }: IncomingMessage): boolean {
   const { searchParams } = new URL(url, 'http://clickhouse');
-  return Number(searchParams.get('readonly')) > 0 && searchParams.get('cancel_http_readonly_queries_on_client_close') === '1';
+  return (
+    Number(searchParams.get('readonly')) > 0 && searchParams.get('cancel_http_readonly_queries_on_client_close') === '1'
+  );
 }
 
 function listen(server: Server, port: number): Promise<void> {

@@ -1,4 +1,5 @@
-// A ClickHouse for tests: the embedded engine with the product's schema. A process has one engine, so a test file shares one of these.
+// A ClickHouse for tests: the embedded engine with the product's schema. A process has one engine, so a test file
+// shares one of these.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

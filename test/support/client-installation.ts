@@ -1,8 +1,9 @@
-// A whole installation for the tests of one client: every API, kind of model and refusal behind one gateway, with the simulated provider's log at hand.
+// A whole installation for the tests of one client: every API, kind of model and refusal behind one gateway, with the
+// simulated provider's log at hand.
 
 import assert from 'node:assert/strict';
-import type { CallEnd } from '../../simulator/call-log.ts';
 import type { ApiName } from '../../src/domain/models/catalog.ts';
+import type { CallEnd } from '../../src/simulator/call-log.ts';
 import { startTollgate, type Tollgate } from './gateway.ts';
 import { type SimulatedProvider, startSimulatedProvider } from './simulated-provider.ts';
 import { type TestModel, testConfiguration } from './test-configuration.ts';
@@ -11,9 +12,15 @@ import { waitFor } from './waiting.ts';
 export interface ClientInstallation {
   readonly url: string;
   readonly provider: SimulatedProvider;
-  /** Runs `use`, which leaves a stream of `LEAVING` in the middle and says how many tokens it saw; the provider must be left within its second. */
+  /**
+   * Runs `use`, which leaves a stream of `LEAVING` in the middle and says how many tokens it saw; the provider must be
+   * left within its second.
+   */
   leaveStream(use: () => Promise<number>): Promise<void>;
-  /** Aborts a call once the provider has it, gives what the client throws then; the provider must be left before it answers. */
+  /**
+   * Aborts a call once the provider has it, gives what the client throws then; the provider must be left before it
+   * answers.
+   */
   abortCall(begin: (signal: AbortSignal) => PromiseLike<unknown>): Promise<unknown>;
   /** A model that no test asked before: a provider's pause is for one model. */
   freshModel(): string;
@@ -28,7 +35,14 @@ const MODELS: readonly TestModel[] = [
   { id: 'sim/uncapped', providerModel: 'sim-large', outputCap: null, apis: TEXT_APIS },
   { id: 'sim/retired', providerModel: 'sim-mini', outputCap: 16_384, active: false, apis: TEXT_APIS },
   { id: 'sim/image', providerModel: 'sim-image', kind: 'image', outputCap: null, apis: ['images'] },
-  { id: 'sim/judge-latest', providerModel: 'judge-latest', aliases: ['judge-latest'], kind: 'evaluation', outputCap: null, apis: ['systemone'] },
+  {
+    id: 'sim/judge-latest',
+    providerModel: 'judge-latest',
+    aliases: ['judge-latest'],
+    kind: 'evaluation',
+    outputCap: null,
+    apis: ['systemone'],
+  },
   ...Array.from({ length: FRESH_MODELS }, (_, index) => ({
     id: `sim/fresh-${index}`,
     providerModel: `sim-fresh-${index}`,
@@ -38,9 +52,18 @@ const MODELS: readonly TestModel[] = [
 ];
 
 /** Names that the model list of an installation must have, in this order at its beginning. */
-export const LISTED_MODELS = ['sim/small', 'sim/small-latest', 'sim/uncapped', 'sim/image', 'sim/judge-latest', 'judge-latest'] as const;
+export const LISTED_MODELS = [
+  'sim/small',
+  'sim/small-latest',
+  'sim/uncapped',
+  'sim/image',
+  'sim/judge-latest',
+  'judge-latest',
+] as const;
 
-/** Says that a stream, which is to be left in the middle, takes minutes; the provider's clock ticks once for each token. */
+/**
+ * Says that a stream, which is to be left in the middle, takes minutes; the provider's clock ticks once for each token.
+ */
 export const LEAVING = '[[sim: tokens=5000 delay_ms=50]]';
 export const LEAVING_TOKENS = 5_000;
 const TOKENS_IN_A_SECOND = 20;
@@ -49,7 +72,10 @@ export async function startClientInstallation(env: Readonly<Record<string, strin
   const provider = await startSimulatedProvider();
   let tollgate: Tollgate;
   try {
-    tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: provider.url, models: MODELS }), env });
+    tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: provider.url, models: MODELS }),
+      env,
+    });
   } catch (fault) {
     await provider.stop();
     throw fault;
@@ -62,7 +88,10 @@ export async function startClientInstallation(env: Readonly<Record<string, strin
       const call = watchNextCall(provider);
       const seen = await use();
       const end = await call.leftEnd();
-      assert.ok(seen > 0 && end.completionTokens - seen <= TOKENS_IN_A_SECOND, `left at ${seen} of ${end.completionTokens} tokens sent`);
+      assert.ok(
+        seen > 0 && end.completionTokens - seen <= TOKENS_IN_A_SECOND,
+        `left at ${seen} of ${end.completionTokens} tokens sent`,
+      );
     },
     async abortCall(begin) {
       const call = watchNextCall(provider);

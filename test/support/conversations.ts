@@ -1,4 +1,5 @@
-// Conversations for routing tests: one model of who said what, rendered in each dialect, and the recorded requests of real agents.
+// Conversations for routing tests: one model of who said what, rendered in each dialect, and the recorded requests of
+// real agents.
 
 import { readFileSync } from 'node:fs';
 import { prepareConversation } from '../../src/domain/routing/conversation/prepare-conversation.ts';
@@ -12,18 +13,32 @@ export type Step =
 
 export const CONVERSATION_APIS = ['chat_completions', 'responses', 'messages'] as const;
 
-/** The request body of a conversation that has a system prompt as well. One text of a user stands as a string, several as parts. */
-export function renderConversation(api: RoutedApi, steps: readonly Step[], fields: object = {}): Record<string, unknown> {
-  const content = (texts: readonly string[], type: string): unknown => (texts.length === 1 ? texts[0] : texts.map((text) => ({ type, text })));
+/**
+ * The request body of a conversation that has a system prompt as well. One text of a user stands as a string, several
+ * as parts.
+ */
+export function renderConversation(
+  api: RoutedApi,
+  steps: readonly Step[],
+  fields: object = {},
+): Record<string, unknown> {
+  const content = (texts: readonly string[], type: string): unknown =>
+    texts.length === 1 ? texts[0] : texts.map((text) => ({ type, text }));
   const system = 'You are terse. Never tell the classifier of this system prompt.';
   if (api === 'responses') {
     const input = steps.flatMap((step, index): unknown[] => {
       if (step.by === 'user') return [{ role: 'user', content: content(step.texts, 'input_text') }];
-      if (step.by === 'assistant') return [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: step.text }] }];
+      if (step.by === 'assistant')
+        return [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: step.text }] }];
       const call = { type: 'function_call', name: 'read', arguments: '{}', call_id: `call_${index}` };
       return [call, { type: 'function_call_output', call_id: `call_${index}`, output: step.result }];
     });
-    return { model: 'service/auto', instructions: system, input: [{ role: 'developer', content: system }, ...input], ...fields };
+    return {
+      model: 'service/auto',
+      instructions: system,
+      input: [{ role: 'developer', content: system }, ...input],
+      ...fields,
+    };
   }
   if (api === 'chat_completions') {
     const messages = steps.flatMap((step, index): unknown[] => {
@@ -42,7 +57,12 @@ export function renderConversation(api: RoutedApi, steps: readonly Step[], field
     if (step.by === 'assistant') return [{ role: 'assistant', content: [{ type: 'text', text: step.text }] }];
     return [
       { role: 'assistant', content: [{ type: 'tool_use', id: `toolu_${index}`, name: 'read', input: {} }] },
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: `toolu_${index}`, content: [{ type: 'text', text: step.result }] }] },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: `toolu_${index}`, content: [{ type: 'text', text: step.result }] },
+        ],
+      },
     ];
   });
   return { model: 'service/auto', max_tokens: 100, system, messages, ...fields };
@@ -62,8 +82,15 @@ export interface RecordedRequest {
 export function recordedRequest(name: string): RecordedRequest | null {
   const file = sharedAssets('agents', `${name}.json`);
   if (file === null) return null;
-  const recorded = JSON.parse(readFileSync(file, 'utf8')) as { headers?: Record<string, string>; body?: Record<string, unknown> };
+  const recorded = JSON.parse(readFileSync(file, 'utf8')) as {
+    headers?: Record<string, string>;
+    body?: Record<string, unknown>;
+  };
   const body = recorded.body ?? (recorded as Record<string, unknown>);
   const isMessages = name.includes('claude');
-  return { api: 'input' in body ? 'responses' : isMessages ? 'messages' : 'chat_completions', headers: recorded.headers ?? {}, body };
+  return {
+    api: 'input' in body ? 'responses' : isMessages ? 'messages' : 'chat_completions',
+    headers: recorded.headers ?? {},
+    body,
+  };
 }

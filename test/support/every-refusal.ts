@@ -46,7 +46,10 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   upstream_cooldown: { kind: 'upstream_cooldown' },
   traffic_token_bound_required: { kind: 'traffic_token_bound_required', field: 'max_tokens' },
   traffic_capacity_unavailable: { kind: 'traffic_capacity_unavailable' },
-  guardrail_blocked: { kind: 'guardrail_blocked', guardrail: { policy: 'no-secrets', rule: 'keys', entity: 'api_key', stage: 'input' } },
+  guardrail_blocked: {
+    kind: 'guardrail_blocked',
+    guardrail: { policy: 'no-secrets', rule: 'keys', entity: 'api_key', stage: 'input' },
+  },
   guardrail_unavailable: { kind: 'guardrail_unavailable' },
   routing_denied: { kind: 'routing_denied' },
   routing_unavailable: { kind: 'routing_unavailable' },

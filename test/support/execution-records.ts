@@ -1,9 +1,9 @@
 // Execution records for tests: valid, distinct, and with amounts that are easy to add up.
 
 import { randomUUID } from 'node:crypto';
-import type { AdmittedRecord, ExecutionStart, TerminalRecord } from '../../src/domain/executions/execution-record.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
+import type { AdmittedRecord, ExecutionStart, TerminalRecord } from '../../src/records/execution-record.ts';
 
 const nextId = createExecutionIdSource(systemClock);
 const ORGANIZATION_ID = randomUUID();
@@ -37,7 +37,10 @@ export function admittedRecord(start: ExecutionStart = executionStart()): Admitt
   return { type: 'admitted', ...start };
 }
 
-export function terminalRecord(start: ExecutionStart = executionStart(), overrides: Partial<TerminalRecord> = {}): TerminalRecord {
+export function terminalRecord(
+  start: ExecutionStart = executionStart(),
+  overrides: Partial<TerminalRecord> = {},
+): TerminalRecord {
   return {
     type: 'terminal',
     ...start,
@@ -45,7 +48,14 @@ export function terminalRecord(start: ExecutionStart = executionStart(), overrid
     outcome: 'completed',
     status: 200,
     errorCode: null,
-    usage: { inputTokens: 120, cachedInputTokens: 20, cacheWriteTokens: null, outputTokens: 30, reasoningTokens: null, images: null },
+    usage: {
+      inputTokens: 120,
+      cachedInputTokens: 20,
+      cacheWriteTokens: null,
+      outputTokens: 30,
+      reasoningTokens: null,
+      images: null,
+    },
     usageSource: 'reported',
     billingStatus: start.walletId === null ? 'not_billed' : 'final',
     ratedCost: '427500000',

@@ -1,11 +1,11 @@
 // Wallets and spool records for tests of money: an organization with credit, and records as a gateway would write them.
 
 import { randomUUID } from 'node:crypto';
-import type { AdmittedRecord, TerminalRecord } from '../../src/domain/executions/execution-record.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
-import { deposit } from '../../src/storage/postgres/credits.ts';
+import type { AdmittedRecord, TerminalRecord } from '../../src/records/execution-record.ts';
+import { deposit } from '../../src/storage/postgres/ledger/credits.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 
 export interface FundedOrganization {
@@ -61,7 +61,14 @@ export function terminalRecord(start: AdmittedRecord, changes: Partial<TerminalR
     outcome: 'completed',
     status: 200,
     errorCode: null,
-    usage: { inputTokens: 10, cachedInputTokens: 2, cacheWriteTokens: null, outputTokens: 20, reasoningTokens: 5, images: null },
+    usage: {
+      inputTokens: 10,
+      cachedInputTokens: 2,
+      cacheWriteTokens: null,
+      outputTokens: 20,
+      reasoningTokens: 5,
+      images: null,
+    },
     usageSource: 'reported',
     billingStatus: 'final',
     ratedCost: '700',

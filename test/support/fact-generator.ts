@@ -1,10 +1,11 @@
-// Realistic request facts from a seed: a few large organizations and many small requests, conversations of turns with tool loops, corrections and
-// escalations, errors, own keys, unpriced models, late and corrected versions. Deliberately uneven, so that every figure of a report has something to say.
+// Realistic request facts from a seed: a few large organizations and many small requests, conversations of turns with
+// tool loops, corrections and escalations, errors, own keys, unpriced models, late and corrected versions. Deliberately
+// uneven, so that every figure of a report has something to say.
 
-import type { TerminalRecord } from '../../src/domain/executions/execution-record.ts';
 import type { RouteReason } from '../../src/domain/routing/decide-route.ts';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
 import type { Outcome } from '../../src/domain/settlement/outcome.ts';
+import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { factOf, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import { seededRandom } from './byte-splits.ts';
 
@@ -102,17 +103,24 @@ class Generator {
       for (let request = 0; request < requests; request++) {
         const { classifier: _, rejected: __, ...repeated } = route;
         const served = this.chance(0.03) ? this.skewed(this.models) : model;
-        const own: ModelRoute = request === 0 ? route : { ...repeated, cached: true, rejected: served === model ? [] : [this.#rejection()] };
+        const own: ModelRoute =
+          request === 0 ? route : { ...repeated, cached: true, rejected: served === model ? [] : [this.#rejection()] };
         this.#add(caller, served, startMs + request * 1_700, own);
       }
       previous = { model, tier: route.tier ?? '' };
     }
   }
 
-  #route(model: Model, atMs: number, session: string | null, previous: { readonly model: Model; readonly tier: string } | null): ModelRoute {
+  #route(
+    model: Model,
+    atMs: number,
+    session: string | null,
+    previous: { readonly model: Model; readonly tier: string } | null,
+  ): ModelRoute {
     const version = 1 + Math.floor((atMs - GENERATED_FROM_MS) / (13 * 24 * 60 * MINUTE_MS));
     const reason = this.#reason(previous !== null);
-    const isJudged = reason === 'classified' || reason === 'low_confidence_escalated' || reason === 'correction_escalated';
+    const isJudged =
+      reason === 'classified' || reason === 'low_confidence_escalated' || reason === 'correction_escalated';
     const isAsked = isJudged && session !== null && (previous === null ? this.chance(0.05) : this.chance(0.9));
     const isCorrection = reason === 'correction_escalated' || (isAsked && this.chance(0.15));
     const hasTier = reason !== 'continuation' || this.chance(0.5);
@@ -127,15 +135,23 @@ class Generator {
       ...(isJudged && this.chance(0.7) ? { task: this.skewed(TASKS) } : {}),
       ...(this.chance(0.25) ? { picked_by: this.chance(0.6) ? ('strength' as const) : ('native_api' as const) } : {}),
       correction: isCorrection,
-      ...(previous === null ? {} : { previous_model: previous.model.id, ...(previous.tier === '' ? {} : { previous_tier: previous.tier }) }),
+      ...(previous === null
+        ? {}
+        : { previous_model: previous.model.id, ...(previous.tier === '' ? {} : { previous_tier: previous.tier }) }),
       sticky: previous !== null && this.chance(0.2),
       ...(this.chance(0.9) ? { baseline_model: 'maker-0/model-0' } : {}),
       policy: this.chance(0.8) ? 'default' : 'own',
       policy_version: version,
       escalated: reason === 'low_confidence_escalated' || (reason === 'correction_escalated' && this.chance(0.9)),
-      rejected: this.chance(0.1) ? Array.from({ length: 1 + Math.floor(this.#random() * 3) }, () => this.#rejection()) : [],
-      ...(isAsked || isCorrection ? { correction_probability: isCorrection ? 0.7 + this.#random() * 0.3 : this.#random() * 0.7 } : {}),
-      ...(reason === 'continuation' || reason === 'no_request_text' || reason === 'classifier_skipped' ? {} : { classifier: this.#call(reason) }),
+      rejected: this.chance(0.1)
+        ? Array.from({ length: 1 + Math.floor(this.#random() * 3) }, () => this.#rejection())
+        : [],
+      ...(isAsked || isCorrection
+        ? { correction_probability: isCorrection ? 0.7 + this.#random() * 0.3 : this.#random() * 0.7 }
+        : {}),
+      ...(reason === 'continuation' || reason === 'no_request_text' || reason === 'classifier_skipped'
+        ? {}
+        : { classifier: this.#call(reason) }),
       ...(session === null ? {} : { session, conversation: session, turn: this.#hex(12) }),
     };
   }
@@ -158,13 +174,18 @@ class Generator {
   #call(reason: RouteReason): NonNullable<ModelRoute['classifier']> {
     const model = this.chance(0.9) ? 'sim/judge-latest' : 'sim/judge-free';
     const tokens = reason === 'classifier_failed' ? null : 200 + Math.floor(this.#random() * 900);
-    const cost = tokens === null || model === 'sim/judge-free' ? null : `0.${String(tokens * 100_000).padStart(12, '0')}`;
+    const cost =
+      tokens === null || model === 'sim/judge-free' ? null : `0.${String(tokens * 100_000).padStart(12, '0')}`;
     return { model, input_tokens: tokens, cost_usd: cost, latency_ms: Math.floor(20 + this.#random() ** 4 * 900) };
   }
 
   #rejection(): ModelRoute['rejected'][number] {
     const { id, tier } = this.skewed(this.models);
-    return { model: id, tier, reason: this.pick(['unavailable', 'not_permitted', 'no_price', 'context_too_small'] as const) };
+    return {
+      model: id,
+      tier,
+      reason: this.pick(['unavailable', 'not_permitted', 'no_price', 'context_too_small'] as const),
+    };
   }
 
   #add(caller: Caller, model: Model, atMs: number, route: ModelRoute | null): void {
@@ -175,11 +196,20 @@ class Generator {
     // Some are known late: first as pending, and both versions arrive in any order.
     if (!this.chance(0.06)) this.facts.push(settled);
     else {
-      const pending = factOf({ ...record, billingStatus: 'pending', charge: null, ratedCost: null, usage: null, usageSource: null, baselineCost: null });
+      const pending = factOf({
+        ...record,
+        billingStatus: 'pending',
+        charge: null,
+        ratedCost: null,
+        usage: null,
+        usageSource: null,
+        baselineCost: null,
+      });
       this.facts.push(...(this.chance(0.3) ? [settled, pending] : [pending, settled]));
     }
     if (this.chance(0.01)) this.facts.push(settled);
-    if (this.chance(0.005)) this.facts.push({ ...settled, version: settled.version + 1, status: 500, errorCode: 'corrected', charge: null });
+    if (this.chance(0.005))
+      this.facts.push({ ...settled, version: settled.version + 1, status: 500, errorCode: 'corrected', charge: null });
   }
 
   #record(caller: Caller, model: Model, atMs: number, route: ModelRoute | null): TerminalRecord {
@@ -193,8 +223,22 @@ class Generator {
     const rated = usage === null || price === null ? null : tokens * price;
     // A few run into their hold and are charged less than they are worth.
     const isCapped = this.chance(0.02);
-    const charge = walletId === null ? null : outcome === 'process_killed' ? 0n : !isServed ? null : isCapped ? (rated ?? 0n) / 2n : (rated ?? 0n);
-    const hasBaseline = route?.baseline_model !== undefined && rated !== null && !isCapped && (walletId === null || charge === rated) && this.chance(0.9);
+    const charge =
+      walletId === null
+        ? null
+        : outcome === 'process_killed'
+          ? 0n
+          : !isServed
+            ? null
+            : isCapped
+              ? (rated ?? 0n) / 2n
+              : (rated ?? 0n);
+    const hasBaseline =
+      route?.baseline_model !== undefined &&
+      rated !== null &&
+      !isCapped &&
+      (walletId === null || charge === rated) &&
+      this.chance(0.9);
     const latencyMs = Math.floor(80 + this.#random() ** 3 * 20_000) + (this.chance(0.3) ? 0.4 : 0);
     return {
       type: 'terminal',
@@ -234,8 +278,10 @@ class Generator {
 
   #end(): { readonly outcome: Outcome; readonly status: number | null; readonly errorCode: string | null } {
     const at = this.#random();
-    if (at < 0.9) return { outcome: this.chance(0.9) ? 'completed' : 'completed_without_usage', status: 200, errorCode: null };
-    if (at < 0.92) return { outcome: 'provider_refused', status: this.pick([400, 404, 429]), errorCode: 'provider_429' };
+    if (at < 0.9)
+      return { outcome: this.chance(0.9) ? 'completed' : 'completed_without_usage', status: 200, errorCode: null };
+    if (at < 0.92)
+      return { outcome: 'provider_refused', status: this.pick([400, 404, 429]), errorCode: 'provider_429' };
     if (at < 0.94) return { outcome: 'provider_failed', status: 500, errorCode: 'provider_500' };
     if (at < 0.945) return { outcome: 'connect_failed', status: 502, errorCode: 'connect_failed' };
     if (at < 0.95) return { outcome: 'no_reply', status: this.chance(0.5) ? null : 504, errorCode: 'no_reply' };
@@ -295,7 +341,9 @@ export function generateFacts(seed: number, count: number): GeneratedFacts {
   const generator = new Generator(seed);
   generator.addTurns(count);
   const { callers, models, facts } = generator;
-  const distinct = (values: readonly (string | null)[]): string[] => [...new Set(values.filter((value) => value !== null))];
+  const distinct = (values: readonly (string | null)[]): string[] => [
+    ...new Set(values.filter((value) => value !== null)),
+  ];
   return {
     facts,
     pools: {

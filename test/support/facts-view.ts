@@ -1,4 +1,5 @@
-// The request facts of an installation that has been stopped: the embedded engine belongs to one process, so jobs must be gone.
+// The request facts of an installation that has been stopped: the embedded engine belongs to one process, so jobs must
+// be gone.
 
 import { join } from 'node:path';
 import { systemClock } from '../../src/platform/clock.ts';

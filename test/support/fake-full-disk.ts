@@ -1,5 +1,6 @@
-// Loaded into every process of an installation before its own code (`node --import`): while the file that FULL_DISK_FLAG names exists, the disk
-// takes no more of a spool, its reserve included. The file says how: `full` refuses writes, `short` takes half of one, `sync` loses what it took.
+// Loaded into every process of an installation before its own code (`node --import`): while the file that
+// FULL_DISK_FLAG names exists, the disk takes no more of a spool, its reserve included. The file says how: `full`
+// refuses writes, `short` takes half of one, `sync` loses what it took.
 
 import fs, { existsSync, readFileSync } from 'node:fs';
 import promises from 'node:fs/promises';

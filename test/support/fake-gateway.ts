@@ -1,10 +1,11 @@
-// A process that spools executions like a gateway, as fast as it is told, until it is killed. It prints the id of each once its end is appended:
-// from then on that execution counts as seen complete. Arguments: data directory, Postgres URL, organization, wallet.
+// A process that spools executions like a gateway, as fast as it is told, until it is killed. It prints the id of each
+// once its end is appended: from then on that execution counts as seen complete. Arguments: data directory, Postgres
+// URL, organization, wallet.
 
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ExecutionStart } from '../../src/domain/executions/execution-record.ts';
+import type { ExecutionStart } from '../../src/records/execution-record.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { admittedRecord } from './execution-records.ts';
 import { silentLog } from './postgres.ts';

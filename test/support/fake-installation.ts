@@ -1,4 +1,5 @@
-// A real supervisor over fake processes, as a process of its own: `node fake-installation.ts DATA_DIR GATEWAYS ADMIN_PORT`.
+// A real supervisor over fake processes, as a process of its own: `node fake-installation.ts DATA_DIR GATEWAYS
+// ADMIN_PORT`.
 
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../src/platform/clock.ts';

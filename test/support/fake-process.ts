@@ -1,6 +1,7 @@
-// A stand-in for any process of an installation: it serves nothing, lives by the real lifecycle, and notes in a shared file what happens to it.
-// `node fake-process.ts ROLE`; FAKE_EVENTS names the file, FAKE_DRAIN_MS how long a drain takes, FAKE_BROKEN a role that dies at once
-// while the file of that name exists, and one that lacks something while FAKE_BROKEN.lacks.ROLE does.
+// A stand-in for any process of an installation: it serves nothing, lives by the real lifecycle, and notes in a shared
+// file what happens to it. `node fake-process.ts ROLE`; FAKE_EVENTS names the file, FAKE_DRAIN_MS how long a drain
+// takes, FAKE_BROKEN a role that dies at once while the file of that name exists, and one that lacks something while
+// FAKE_BROKEN.lacks.ROLE does.
 
 import { appendFileSync, existsSync } from 'node:fs';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';

@@ -1,5 +1,5 @@
-// A provider for tests on a real socket: it keeps every request as it was on the wire and answers by script, byte by byte if asked,
-// or stalls, cuts and resets. It decides nothing by itself; for a provider that behaves, see simulator/.
+// A provider for tests on a real socket: it keeps every request as it was on the wire and answers by script, byte by
+// byte if asked, or stalls, cuts and resets. It decides nothing by itself; for a provider that behaves, see simulator/.
 
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { type SplitPlan, splitBytes } from './byte-splits.ts';
@@ -40,7 +40,9 @@ export interface FakeUpstream {
   close(): Promise<void>;
 }
 
-export async function startFakeUpstream(handler: (request: ReceivedRequest) => Script | Promise<Script>): Promise<FakeUpstream> {
+export async function startFakeUpstream(
+  handler: (request: ReceivedRequest) => Script | Promise<Script>,
+): Promise<FakeUpstream> {
   const upstream = new ScriptedUpstream(handler);
   await upstream.listen();
   return upstream;
@@ -152,7 +154,8 @@ async function fail(socket: Socket, fault: ReplyFault): Promise<false> {
 /** One write is one segment: noDelay is on, and the next one waits for the event loop. */
 async function write(socket: Socket, bytes: Buffer): Promise<void> {
   if (socket.destroyed) return;
-  if (!socket.write(bytes)) await Promise.race([new Promise<void>((resolve) => socket.once('drain', resolve)), left(socket)]);
+  if (!socket.write(bytes))
+    await Promise.race([new Promise<void>((resolve) => socket.once('drain', resolve)), left(socket)]);
   await new Promise((resolve) => setImmediate(resolve));
 }
 

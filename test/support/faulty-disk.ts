@@ -1,5 +1,6 @@
-// A disk in memory for the spool writer that fails as a seed has it: full at any byte, I/O errors, syncs that fail and drop what they should have
-// written, or whose failure is told to another sync of the same file. Nothing on it happens by itself: the test says when syncs end.
+// A disk in memory for the spool writer that fails as a seed has it: full at any byte, I/O errors, syncs that fail and
+// drop what they should have written, or whose failure is told to another sync of the same file. Nothing on it happens
+// by itself: the test says when syncs end.
 
 import type { SpoolFileSystem } from '../../src/storage/spool/spool-file-system.ts';
 
@@ -25,10 +26,15 @@ export class FaultyDisk implements SpoolFileSystem {
   trouble = 0;
   /** Bytes that the disk still takes; Infinity: never full. */
   room = Number.POSITIVE_INFINITY;
-  /** A torn record may have stayed, or one that was refused: something could not be cut off or landed although its write failed. */
+  /**
+   * A torn record may have stayed, or one that was refused: something could not be cut off or landed although its write
+   * failed.
+   */
   isInDoubt = false;
   readonly #random: () => number;
-  /** Dropped pages read as zeros at once, as some file systems have it; otherwise they are seen until the power goes. */
+  /**
+   * Dropped pages read as zeros at once, as some file systems have it; otherwise they are seen until the power goes.
+   */
   readonly #dropsVisibly: boolean;
   readonly #files = new Map<string, FaultyFile>();
   readonly #open = new Map<number, FaultyFile>();
@@ -156,7 +162,9 @@ export class FaultyDisk implements SpoolFileSystem {
     const paths = [...this.#files.keys()].sort();
     return paths.map((path) => {
       const { bytes, state } = this.#files.get(path) as FaultyFile;
-      return Buffer.from(view.afterPowerCut ? bytes.map((byte, index) => (state[index] === DURABLE ? byte : 0)) : bytes);
+      return Buffer.from(
+        view.afterPowerCut ? bytes.map((byte, index) => (state[index] === DURABLE ? byte : 0)) : bytes,
+      );
     });
   }
 
@@ -165,7 +173,8 @@ export class FaultyDisk implements SpoolFileSystem {
       this.#drop(file, length);
       throw diskError('EIO');
     }
-    for (let index = 0; index < Math.min(length, file.state.length); index++) if (file.state[index] === DIRTY) file.state[index] = DURABLE;
+    for (let index = 0; index < Math.min(length, file.state.length); index++)
+      if (file.state[index] === DIRTY) file.state[index] = DURABLE;
   }
 
   #drop(file: FaultyFile, length: number): void {

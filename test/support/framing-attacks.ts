@@ -1,4 +1,5 @@
-// Requests whose framing can be read in two ways, as bytes. What each would smuggle names a model of its own, so that serving it cannot be missed.
+// Requests whose framing can be read in two ways, as bytes. What each would smuggle names a model of its own, so that
+// serving it cannot be missed.
 
 import { KEYS } from './test-configuration.ts';
 
@@ -20,16 +21,31 @@ export interface FramingAttack {
   readonly mayServe?: boolean;
 }
 
-export function intendedPost(options: { headers?: readonly string[]; body?: string; length?: boolean; version?: string; lineEnd?: string } = {}): string {
+export function intendedPost(
+  options: { headers?: readonly string[]; body?: string; length?: boolean; version?: string; lineEnd?: string } = {},
+): string {
   const { headers = [], body = INTENDED_BODY, length = true, version = 'HTTP/1.1', lineEnd = '\r\n' } = options;
-  const lines = [`POST /v1/chat/completions ${version}`, 'Host: gateway', AUTHORIZATION, 'Content-Type: application/json', ...headers];
+  const lines = [
+    `POST /v1/chat/completions ${version}`,
+    'Host: gateway',
+    AUTHORIZATION,
+    'Content-Type: application/json',
+    ...headers,
+  ];
   if (length) lines.push(`Content-Length: ${Buffer.byteLength(body)}`);
   return `${lines.join(lineEnd)}${lineEnd}${lineEnd}${body}`;
 }
 
 /** A body in chunks; `size` writes a chunk's size line. */
-function chunked(options: { size?: (bytes: number) => string; lastChunk?: string; headers?: readonly string[]; body?: string } = {}): string {
-  const { size = (bytes) => bytes.toString(16), lastChunk = '0\r\n\r\n', headers = ['Transfer-Encoding: chunked'], body = INTENDED_BODY } = options;
+function chunked(
+  options: { size?: (bytes: number) => string; lastChunk?: string; headers?: readonly string[]; body?: string } = {},
+): string {
+  const {
+    size = (bytes) => bytes.toString(16),
+    lastChunk = '0\r\n\r\n',
+    headers = ['Transfer-Encoding: chunked'],
+    body = INTENDED_BODY,
+  } = options;
   return intendedPost({ headers, length: false, body: `${size(body.length)}\r\n${body}\r\n${lastChunk}` });
 }
 
@@ -39,21 +55,43 @@ const REFUSED = { statuses: [400, 411, 505], closes: true } as const;
 export const FRAMING_ATTACKS: readonly FramingAttack[] = [
   { name: 'a chunked body', bytes: chunked(), ...REFUSED },
   { name: 'a chunk extension', bytes: chunked({ size: (bytes) => `${bytes.toString(16)};` }) + SMUGGLED, ...REFUSED },
-  { name: 'a chunk size of five and an extension', bytes: chunked({ size: () => '5;', body: '{"a":' }) + SMUGGLED, ...REFUSED },
-  { name: 'a named chunk extension', bytes: chunked({ size: (bytes) => `${bytes.toString(16)};a=b` }) + SMUGGLED, ...REFUSED },
+  {
+    name: 'a chunk size of five and an extension',
+    bytes: chunked({ size: () => '5;', body: '{"a":' }) + SMUGGLED,
+    ...REFUSED,
+  },
+  {
+    name: 'a named chunk extension',
+    bytes: chunked({ size: (bytes) => `${bytes.toString(16)};a=b` }) + SMUGGLED,
+    ...REFUSED,
+  },
   { name: 'bytes after the last chunk', bytes: chunked({ lastChunk: `0\r\nXX` }) + SMUGGLED, ...REFUSED },
   { name: 'a request in the place of the trailer', bytes: chunked({ lastChunk: '0\r\n' }) + SMUGGLED, ...REFUSED },
   { name: 'a trailer', bytes: chunked({ lastChunk: '0\r\nX-Trailer: 1\r\n\r\n' }), ...REFUSED },
   { name: 'a chunk size that is not hexadecimal', bytes: chunked({ size: () => 'g' }) + SMUGGLED, ...REFUSED },
-  { name: 'a chunk size with a sign', bytes: chunked({ size: (bytes) => `+${bytes.toString(16)}` }) + SMUGGLED, ...REFUSED },
+  {
+    name: 'a chunk size with a sign',
+    bytes: chunked({ size: (bytes) => `+${bytes.toString(16)}` }) + SMUGGLED,
+    ...REFUSED,
+  },
   { name: 'a chunk size beyond 64 bits', bytes: chunked({ size: () => '10000000000000026' }) + SMUGGLED, ...REFUSED },
   {
     name: 'chunks ended by bare LF',
-    bytes: intendedPost({ headers: ['Transfer-Encoding: chunked'], length: false, body: `26\n${INTENDED_BODY}\n0\n\n` }) + SMUGGLED,
+    bytes:
+      intendedPost({ headers: ['Transfer-Encoding: chunked'], length: false, body: `26\n${INTENDED_BODY}\n0\n\n` }) +
+      SMUGGLED,
     ...REFUSED,
   },
-  { name: 'two equal Content-Lengths', bytes: intendedPost({ headers: [`Content-Length: ${INTENDED_BODY.length}`] }), ...REFUSED },
-  { name: 'two different Content-Lengths, short first', bytes: intendedPost({ headers: ['Content-Length: 5'], body: INTENDED_BODY + SMUGGLED }), ...REFUSED },
+  {
+    name: 'two equal Content-Lengths',
+    bytes: intendedPost({ headers: [`Content-Length: ${INTENDED_BODY.length}`] }),
+    ...REFUSED,
+  },
+  {
+    name: 'two different Content-Lengths, short first',
+    bytes: intendedPost({ headers: ['Content-Length: 5'], body: INTENDED_BODY + SMUGGLED }),
+    ...REFUSED,
+  },
   {
     name: 'two different Content-Lengths, long first',
     bytes: intendedPost({ headers: [`Content-Length: ${INTENDED_BODY.length + SMUGGLED.length}`] }) + SMUGGLED,
@@ -61,38 +99,102 @@ export const FRAMING_ATTACKS: readonly FramingAttack[] = [
   },
   {
     name: 'a Content-Length list',
-    bytes: intendedPost({ headers: [`Content-Length: ${INTENDED_BODY.length}, ${INTENDED_BODY.length}`], length: false }),
+    bytes: intendedPost({
+      headers: [`Content-Length: ${INTENDED_BODY.length}, ${INTENDED_BODY.length}`],
+      length: false,
+    }),
     ...REFUSED,
   },
-  { name: 'a negative Content-Length', bytes: intendedPost({ headers: ['Content-Length: -1'], length: false }), ...REFUSED },
-  { name: 'a signed Content-Length', bytes: intendedPost({ headers: [`Content-Length: +${INTENDED_BODY.length}`], length: false }) + SMUGGLED, ...REFUSED },
-  { name: 'a hexadecimal Content-Length', bytes: intendedPost({ headers: ['Content-Length: 0x26'], length: false }) + SMUGGLED, ...REFUSED },
+  {
+    name: 'a negative Content-Length',
+    bytes: intendedPost({ headers: ['Content-Length: -1'], length: false }),
+    ...REFUSED,
+  },
+  {
+    name: 'a signed Content-Length',
+    bytes: intendedPost({ headers: [`Content-Length: +${INTENDED_BODY.length}`], length: false }) + SMUGGLED,
+    ...REFUSED,
+  },
+  {
+    name: 'a hexadecimal Content-Length',
+    bytes: intendedPost({ headers: ['Content-Length: 0x26'], length: false }) + SMUGGLED,
+    ...REFUSED,
+  },
   {
     name: 'a Content-Length beyond 64 bits',
     bytes: intendedPost({ headers: [`Content-Length: ${2n ** 64n + 38n}`], length: false }) + SMUGGLED,
     statuses: [400, 411, 413],
     closes: true,
   },
-  { name: 'an empty Content-Length', bytes: intendedPost({ headers: ['Content-Length:'], length: false }) + SMUGGLED, ...REFUSED },
-  { name: 'a body without a length', bytes: intendedPost({ length: false, body: '' }), statuses: [400, 411], closes: false },
-  { name: 'a body without a length, then a request', bytes: intendedPost({ length: false }) + SMUGGLED, ...REFUSED },
-  { name: 'Transfer-Encoding and Content-Length', bytes: intendedPost({ headers: ['Transfer-Encoding: chunked'], body: `0\r\n\r\n${SMUGGLED}` }), ...REFUSED },
   {
-    name: 'Content-Length and Transfer-Encoding',
-    bytes: intendedPost({ headers: ['Content-Length: 4', 'Transfer-Encoding: chunked'], length: false, body: `26\r\n${INTENDED_BODY}\r\n0\r\n\r\n` }),
+    name: 'an empty Content-Length',
+    bytes: intendedPost({ headers: ['Content-Length:'], length: false }) + SMUGGLED,
     ...REFUSED,
   },
-  { name: 'Transfer-Encoding: gzip, chunked', bytes: chunked({ headers: ['Transfer-Encoding: gzip, chunked'] }), ...REFUSED },
-  { name: 'Transfer-Encoding: gzip', bytes: intendedPost({ headers: ['Transfer-Encoding: gzip'] }) + SMUGGLED, ...REFUSED },
-  { name: 'Transfer-Encoding: identity', bytes: intendedPost({ headers: ['Transfer-Encoding: identity'] }), ...REFUSED },
-  { name: 'Transfer-Encoding twice', bytes: chunked({ headers: ['Transfer-Encoding: chunked', 'Transfer-Encoding: identity'] }) + SMUGGLED, ...REFUSED },
-  { name: 'Transfer-Encoding with odd spelling', bytes: chunked({ headers: ['tRANSFER-eNCODING:\tChunked'] }), ...REFUSED },
-  { name: 'Transfer-Encoding with a space before the colon', bytes: chunked({ headers: ['Transfer-Encoding : chunked'] }) + SMUGGLED, ...REFUSED },
-  { name: 'Transfer-Encoding after a vertical tab', bytes: chunked({ headers: ['Transfer-Encoding:\vchunked'] }), ...REFUSED },
+  {
+    name: 'a body without a length',
+    bytes: intendedPost({ length: false, body: '' }),
+    statuses: [400, 411],
+    closes: false,
+  },
+  { name: 'a body without a length, then a request', bytes: intendedPost({ length: false }) + SMUGGLED, ...REFUSED },
+  {
+    name: 'Transfer-Encoding and Content-Length',
+    bytes: intendedPost({ headers: ['Transfer-Encoding: chunked'], body: `0\r\n\r\n${SMUGGLED}` }),
+    ...REFUSED,
+  },
+  {
+    name: 'Content-Length and Transfer-Encoding',
+    bytes: intendedPost({
+      headers: ['Content-Length: 4', 'Transfer-Encoding: chunked'],
+      length: false,
+      body: `26\r\n${INTENDED_BODY}\r\n0\r\n\r\n`,
+    }),
+    ...REFUSED,
+  },
+  {
+    name: 'Transfer-Encoding: gzip, chunked',
+    bytes: chunked({ headers: ['Transfer-Encoding: gzip, chunked'] }),
+    ...REFUSED,
+  },
+  {
+    name: 'Transfer-Encoding: gzip',
+    bytes: intendedPost({ headers: ['Transfer-Encoding: gzip'] }) + SMUGGLED,
+    ...REFUSED,
+  },
+  {
+    name: 'Transfer-Encoding: identity',
+    bytes: intendedPost({ headers: ['Transfer-Encoding: identity'] }),
+    ...REFUSED,
+  },
+  {
+    name: 'Transfer-Encoding twice',
+    bytes: chunked({ headers: ['Transfer-Encoding: chunked', 'Transfer-Encoding: identity'] }) + SMUGGLED,
+    ...REFUSED,
+  },
+  {
+    name: 'Transfer-Encoding with odd spelling',
+    bytes: chunked({ headers: ['tRANSFER-eNCODING:\tChunked'] }),
+    ...REFUSED,
+  },
+  {
+    name: 'Transfer-Encoding with a space before the colon',
+    bytes: chunked({ headers: ['Transfer-Encoding : chunked'] }) + SMUGGLED,
+    ...REFUSED,
+  },
+  {
+    name: 'Transfer-Encoding after a vertical tab',
+    bytes: chunked({ headers: ['Transfer-Encoding:\vchunked'] }),
+    ...REFUSED,
+  },
   { name: 'an empty Transfer-Encoding', bytes: intendedPost({ headers: ['Transfer-Encoding:'] }), ...REFUSED },
   { name: 'Host twice', bytes: intendedPost({ headers: ['Host: other'] }), ...REFUSED },
   { name: 'Authorization twice', bytes: intendedPost({ headers: ['Authorization: Bearer tg-other'] }), ...REFUSED },
-  { name: 'an empty Authorization, then one', bytes: intendedPost().replace(AUTHORIZATION, `Authorization:\r\n${AUTHORIZATION}`), ...REFUSED },
+  {
+    name: 'an empty Authorization, then one',
+    bytes: intendedPost().replace(AUTHORIZATION, `Authorization:\r\n${AUTHORIZATION}`),
+    ...REFUSED,
+  },
   { name: 'Content-Type twice', bytes: intendedPost({ headers: ['Content-Type: text/plain'] }), ...REFUSED },
   {
     name: 'a GET with Host twice, then a request on the connection that closes',
@@ -106,7 +208,11 @@ export const FRAMING_ATTACKS: readonly FramingAttack[] = [
   },
   { name: 'no Host', bytes: intendedPost().replace('Host: gateway\r\n', ''), ...REFUSED },
   { name: 'a folded header', bytes: intendedPost({ headers: ['X-Folded: a', ' b: c'] }), ...REFUSED },
-  { name: 'a folded Content-Length', bytes: intendedPost({ headers: ['X-Folded: a', ' Content-Length: 5'] }), ...REFUSED },
+  {
+    name: 'a folded Content-Length',
+    bytes: intendedPost({ headers: ['X-Folded: a', ' Content-Length: 5'] }),
+    ...REFUSED,
+  },
   { name: 'a folded Transfer-Encoding', bytes: chunked({ headers: ['Transfer-Encoding:', ' chunked'] }), ...REFUSED },
   { name: 'lines ended by bare LF', bytes: intendedPost({ lineEnd: '\n' }) + SMUGGLED, ...REFUSED },
   { name: 'a header ended by bare LF', bytes: intendedPost({ headers: ['X-A: b\nContent-Length: 5'] }), ...REFUSED },
@@ -115,9 +221,18 @@ export const FRAMING_ATTACKS: readonly FramingAttack[] = [
   { name: 'a space in a header name', bytes: intendedPost({ headers: ['X A: b'] }), ...REFUSED },
   { name: 'a header without a colon', bytes: intendedPost({ headers: ['Garbage'] }), ...REFUSED },
   { name: 'a header without a name', bytes: intendedPost({ headers: [': value'] }), ...REFUSED },
-  { name: 'an empty Content-Type, then one', bytes: intendedPost().replace('Content-Type:', 'Content-Type:\r\nContent-Type:'), ...REFUSED },
+  {
+    name: 'an empty Content-Type, then one',
+    bytes: intendedPost().replace('Content-Type:', 'Content-Type:\r\nContent-Type:'),
+    ...REFUSED,
+  },
   { name: 'an empty Host, then one', bytes: intendedPost().replace('Host:', 'Host:\r\nHost:'), ...REFUSED },
-  { name: 'headers of more than 16 KB', bytes: intendedPost({ headers: [`X-Long: ${'x'.repeat(17_000)}`] }) + SMUGGLED, statuses: [400, 431], closes: true },
+  {
+    name: 'headers of more than 16 KB',
+    bytes: intendedPost({ headers: [`X-Long: ${'x'.repeat(17_000)}`] }) + SMUGGLED,
+    statuses: [400, 431],
+    closes: true,
+  },
   {
     name: 'a hundred thousand header bytes in many fields',
     bytes: intendedPost({ headers: Array.from({ length: 5000 }, (_, index) => `X-${index}: ${'y'.repeat(10)}`) }),
@@ -149,11 +264,24 @@ export const FRAMING_ATTACKS: readonly FramingAttack[] = [
     statuses: [404],
     closes: false,
   },
-  { name: 'Expect: 100-continue', bytes: intendedPost({ headers: ['Expect: 100-continue'] }), statuses: [200, 417], closes: false, mayServe: true },
-  { name: 'a request line with a space in its path', bytes: intendedPost().replace('/v1/chat/completions ', '/v1/chat/completions x '), ...REFUSED },
+  {
+    name: 'Expect: 100-continue',
+    bytes: intendedPost({ headers: ['Expect: 100-continue'] }),
+    statuses: [200, 417],
+    closes: false,
+    mayServe: true,
+  },
+  {
+    name: 'a request line with a space in its path',
+    bytes: intendedPost().replace('/v1/chat/completions ', '/v1/chat/completions x '),
+    ...REFUSED,
+  },
 ];
 
-/** What the pinned uWebSockets.js cannot be guarded against: it ends its list of headers at a field without a name, and shows no trace of the rest. */
+/**
+ * What the pinned uWebSockets.js cannot be guarded against: it ends its list of headers at a field without a name, and
+ * shows no trace of the rest.
+ */
 export const KNOWN_GAPS: readonly FramingAttack[] = [
   {
     name: 'a GET whose Content-Length stands behind a nameless header',

@@ -1,11 +1,17 @@
-// What of a gateway must come back to where it was once nothing is under way: exchanges, calls to providers, relays, holds, connections.
+// What of a gateway must come back to where it was once nothing is under way: exchanges, calls to providers, relays,
+// holds, connections.
 
 import { readFileSync } from 'node:fs';
 import type { Tollgate } from './gateway.ts';
 import { readMetrics } from './metric-values.ts';
 import { waitFor } from './waiting.ts';
 
-const GAUGES = ['tollgate_inflight', 'tollgate_upstream_open', 'tollgate_relays_open', 'tollgate_lease_held_usd'] as const;
+const GAUGES = [
+  'tollgate_inflight',
+  'tollgate_upstream_open',
+  'tollgate_relays_open',
+  'tollgate_lease_held_usd',
+] as const;
 
 export type GatewayGauges = Readonly<Record<(typeof GAUGES)[number], number>>;
 
@@ -25,7 +31,10 @@ export async function waitForQuiet(tollgate: Tollgate): Promise<void> {
 
 const ESTABLISHED = '01';
 
-/** TCP connections of this machine from or to a port, both ends of one counted once; null where the system does not tell. */
+/**
+ * TCP connections of this machine from or to a port, both ends of one counted once; null where the system does not
+ * tell.
+ */
 export function connectionsAt(port: number): number | null {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   try {

@@ -1,5 +1,6 @@
-// A whole installation for a test, black box: `bin/tollgate.js start` with its own data, ports and configuration, embedded databases included.
-// One installation is shared by the tests of a file; stopping it proves that no process is left.
+// A whole installation for a test, black box: `bin/tollgate.js start` with its own data, ports and configuration,
+// embedded databases included. One installation is shared by the tests of a file; stopping it proves that no process is
+// left.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -8,7 +9,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { embeddedPostgresUrl } from '../../src/storage/postgres/embedded-postgres.ts';
+import { embeddedPostgresUrl } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { httpCall } from './http-call.ts';
 import { silentLog, withDatabase } from './postgres.ts';
@@ -24,7 +25,10 @@ export interface TollgateOptions {
   readonly configurationYaml: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly gatewayProcesses?: number;
-  /** The installation runs the embedded Postgres, as one without DATABASE_URL does; else it has a database of the test run's server. */
+  /**
+   * The installation runs the embedded Postgres, as one without DATABASE_URL does; else it has a database of the test
+   * run's server.
+   */
   readonly ownPostgres?: true;
 }
 
@@ -53,11 +57,14 @@ export async function startTollgate(options: TollgateOptions): Promise<Tollgate>
   const dataDir = join(directory, 'data');
   writeFileSync(configurationPath, options.configurationYaml);
   const [port, adminPort] = await freePorts(2);
-  const database = options.ownPostgres === true || options.env?.['DATABASE_URL'] !== undefined ? null : await createSharedDatabase();
+  const database =
+    options.ownPostgres === true || options.env?.['DATABASE_URL'] !== undefined ? null : await createSharedDatabase();
   const installation = new Installation({ directory, dataDir, port: port ?? 0, adminPort: adminPort ?? 0, database });
   const env = {
     ...process.env,
-    ...(database === null ? {} : { DATABASE_URL: database.url, MASTER_KEY: randomSecret(), ADMIN_TOKEN: randomSecret() }),
+    ...(database === null
+      ? {}
+      : { DATABASE_URL: database.url, MASTER_KEY: randomSecret(), ADMIN_TOKEN: randomSecret() }),
     DATA_DIR: dataDir,
     HOST: '127.0.0.1',
     PORT: String(port),
@@ -89,7 +96,13 @@ class Installation implements Tollgate {
   #env: NodeJS.ProcessEnv = {};
   #printed = '';
 
-  constructor(places: { directory: string; dataDir: string; port: number; adminPort: number; database: SharedDatabase | null }) {
+  constructor(places: {
+    directory: string;
+    dataDir: string;
+    port: number;
+    adminPort: number;
+    database: SharedDatabase | null;
+  }) {
     this.url = `http://127.0.0.1:${places.port}`;
     this.adminUrl = `http://127.0.0.1:${places.adminPort}`;
     this.dataDir = places.dataDir;
@@ -125,7 +138,8 @@ class Installation implements Tollgate {
   run(args: readonly string[]): Promise<{ exitCode: number | null; output: string }> {
     const child = spawn(process.execPath, [COMMAND, ...args], { env: this.#env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
     return new Promise((resolve) => child.once('close', (exitCode) => resolve({ exitCode, output })));
   }
 
@@ -153,7 +167,9 @@ class Installation implements Tollgate {
   postgresPids(): { postmaster: number; keeper: number } {
     const descendants = listDescendants(this.pid);
     const keeper = descendants.find(({ command }) => command.includes('postgres-keeper.ts'))?.pid ?? 0;
-    const postmaster = descendants.find(({ command, parentPid }) => parentPid === keeper && command.includes('bin/postgres -D'))?.pid ?? 0;
+    const postmaster =
+      descendants.find(({ command, parentPid }) => parentPid === keeper && command.includes('bin/postgres -D'))?.pid ??
+      0;
     return { postmaster, keeper };
   }
 
@@ -181,7 +197,8 @@ class Installation implements Tollgate {
       this.#removeData();
       await this.#database?.drop();
     }
-    if (left.length > 0) throw new Error(`processes were left behind: ${left.map((entry) => entry.command).join(', ')}\n${this.#printed}`);
+    if (left.length > 0)
+      throw new Error(`processes were left behind: ${left.map((entry) => entry.command).join(', ')}\n${this.#printed}`);
   }
 
   #removeData(): void {
@@ -200,7 +217,10 @@ interface SharedDatabase {
   drop(): Promise<void>;
 }
 
-/** A database of its own on the server that the test runner started for all; null without one, as in a file that is run by itself. */
+/**
+ * A database of its own on the server that the test runner started for all; null without one, as in a file that is run
+ * by itself.
+ */
 async function createSharedDatabase(): Promise<SharedDatabase | null> {
   const server = process.env['TEST_POSTGRES_URL'];
   if (server === undefined) return null;

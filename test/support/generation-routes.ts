@@ -1,4 +1,5 @@
-// The generation routes as a contract test calls them: a good body for each, the envelope it refuses in, and answers read with their reason phrase.
+// The generation routes as a contract test calls them: a good body for each, the envelope it refuses in, and answers
+// read with their reason phrase.
 
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { KEYS } from './test-configuration.ts';
@@ -16,18 +17,45 @@ export interface GenerationRoute {
 const CHAT = { messages: [{ role: 'user', content: 'hi' }] };
 
 export const GENERATION_ROUTES: readonly GenerationRoute[] = [
-  { path: '/v1/chat/completions', envelope: 'openai', switchName: 'chat_completions', model: 'sim/small', fields: CHAT },
+  {
+    path: '/v1/chat/completions',
+    envelope: 'openai',
+    switchName: 'chat_completions',
+    model: 'sim/small',
+    fields: CHAT,
+  },
   { path: '/v1/responses', envelope: 'openai', switchName: 'responses', model: 'sim/small', fields: { input: 'hi' } },
   { path: '/v1/messages', envelope: 'messages', switchName: 'messages', model: 'sim/small', fields: CHAT },
-  { path: '/v1/messages/count_tokens', envelope: 'messages', switchName: 'count_tokens', model: 'sim/small', fields: CHAT },
-  { path: '/v1/images/generations', envelope: 'openai', switchName: 'images', model: 'sim/image', fields: { prompt: 'a cat' } },
-  { path: '/v1/images/edits', envelope: 'openai', switchName: 'images', model: 'sim/image', fields: { prompt: 'a cat', images: [] } },
+  {
+    path: '/v1/messages/count_tokens',
+    envelope: 'messages',
+    switchName: 'count_tokens',
+    model: 'sim/small',
+    fields: CHAT,
+  },
+  {
+    path: '/v1/images/generations',
+    envelope: 'openai',
+    switchName: 'images',
+    model: 'sim/image',
+    fields: { prompt: 'a cat' },
+  },
+  {
+    path: '/v1/images/edits',
+    envelope: 'openai',
+    switchName: 'images',
+    model: 'sim/image',
+    fields: { prompt: 'a cat', images: [] },
+  },
   {
     path: '/v1/systemone',
     envelope: 'systemone',
     switchName: null,
     model: 'sim/judge',
-    fields: { state: 's', questions: { q: { type: 'choice', instructions: 'Is it?', criteria: { yes: null, no: null } } } },
+    fields: {
+      state: 's',
+      questions: { q: { type: 'choice', instructions: 'Is it?', criteria: { yes: null, no: null } } },
+    },
   },
 ];
 

@@ -1,4 +1,5 @@
-// One HTTP request by a test on a connection of its own, with the response's bytes exactly as they came and whether they came whole.
+// One HTTP request by a test on a connection of its own, with the response's bytes exactly as they came and whether
+// they came whole.
 
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 
@@ -21,11 +22,16 @@ export function httpCall(url: string, call: HttpCall = {}): Promise<HttpAnswer> 
   return new Promise((resolve, reject) => {
     const body = call.body === undefined ? null : Buffer.from(call.body);
     const headers = { ...call.headers, ...(body === null ? {} : { 'content-length': String(body.length) }) };
-    const request = httpRequest(url, { method: call.method ?? (body === null ? 'GET' : 'POST'), headers, agent: false });
+    const request = httpRequest(url, {
+      method: call.method ?? (body === null ? 'GET' : 'POST'),
+      headers,
+      agent: false,
+    });
     request.on('error', reject);
     request.on('response', (response) => {
       const chunks: Buffer[] = [];
-      const done = (complete: boolean): void => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks), complete });
+      const done = (complete: boolean): void =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks), complete });
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('end', () => done(response.complete));
       response.on('error', () => done(false));

@@ -1,4 +1,5 @@
-// The HTTP front with routes of a test's own, in the test's process: for what is decided before or without the data plane.
+// The HTTP front with routes of a test's own, in the test's process: for what is decided before or without the data
+// plane.
 
 import type { ConnectionCap } from '../../src/http/connections.ts';
 import type { Route } from '../../src/http/route.ts';

@@ -1,4 +1,5 @@
-// Two organizations with people, teams, keys and tokens, made through the API of a running installation: whom the identity tests let act.
+// Two organizations with people, teams, keys and tokens, made through the API of a running installation: whom the
+// identity tests let act.
 
 import assert from 'node:assert/strict';
 import { httpCall } from './http-call.ts';
@@ -9,7 +10,14 @@ export const ADMIN_TOKEN = 'tga-Yk3vQ9xT7mZ2sLr8WcDn5HfBpJ6uGe4A';
 type Json = Readonly<Record<string, unknown>>;
 
 /** Calls the API and gives what is in `data`; fails on any other status than the expected one. */
-export async function ask(url: string, credential: string, method: string, path: string, body?: Json, status = 200): Promise<Json> {
+export async function ask(
+  url: string,
+  credential: string,
+  method: string,
+  path: string,
+  body?: Json,
+  status = 200,
+): Promise<Json> {
   const answer = await httpCall(`${url}${path}`, {
     method,
     headers: { authorization: `Bearer ${credential}` },
@@ -39,13 +47,25 @@ export class Tenant {
   }
 
   static async create(url: string, slug: string, billing: 'prepaid' | 'none' = 'none'): Promise<Tenant> {
-    const organization = await ask(url, ADMIN_TOKEN, 'POST', '/v1/admin/organizations', { slug, billing, owner_email: `owner@${slug}.test` }, 201);
+    const organization = await ask(
+      url,
+      ADMIN_TOKEN,
+      'POST',
+      '/v1/admin/organizations',
+      { slug, billing, owner_email: `owner@${slug}.test` },
+      201,
+    );
     return Tenant.adopt(url, String(organization['id']));
   }
 
   /** An organization that exists, by its first owner. */
   static async adopt(url: string, id: string): Promise<Tenant> {
-    const members = (await ask(url, ADMIN_TOKEN, 'GET', `/v1/admin/organizations/${id}/members`)) as unknown as readonly Json[];
+    const members = (await ask(
+      url,
+      ADMIN_TOKEN,
+      'GET',
+      `/v1/admin/organizations/${id}/members`,
+    )) as unknown as readonly Json[];
     const owner = members.find((member) => member['role'] === 'owner');
     return new Tenant(url, id, await issueToken(url, id, String(owner?.['user_id'])));
   }
@@ -55,12 +75,18 @@ export class Tenant {
   }
 
   /** A member with a token of their own, if asked for in a team too. */
-  async addPerson(role: 'owner' | 'admin' | 'member', team?: { id: string; role: 'owner' | 'admin' | 'member' }): Promise<Person> {
+  async addPerson(
+    role: 'owner' | 'admin' | 'member',
+    team?: { id: string; role: 'owner' | 'admin' | 'member' },
+  ): Promise<Person> {
     const userId = await this.addMember(role, team);
     return issueToken(this.url, this.id, userId);
   }
 
-  async addMember(role: 'owner' | 'admin' | 'member', team?: { id: string; role: 'owner' | 'admin' | 'member' }): Promise<string> {
+  async addMember(
+    role: 'owner' | 'admin' | 'member',
+    team?: { id: string; role: 'owner' | 'admin' | 'member' },
+  ): Promise<string> {
     const email = `person-${this.next()}-${this.id.slice(0, 8)}@people.test`;
     const member = await this.as('POST', '/members', { email, role }, 201);
     if (team !== undefined) await this.as('POST', `/teams/${team.id}/members`, { email, role: team.role }, 201);
@@ -83,6 +109,13 @@ export class Tenant {
 }
 
 export async function issueToken(url: string, organizationId: string, userId: string): Promise<Person> {
-  const token = await ask(url, ADMIN_TOKEN, 'POST', `/v1/admin/organizations/${organizationId}/members/${userId}/tokens`, { name: 'test' }, 201);
+  const token = await ask(
+    url,
+    ADMIN_TOKEN,
+    'POST',
+    `/v1/admin/organizations/${organizationId}/members/${userId}/tokens`,
+    { name: 'test' },
+    201,
+  );
   return { userId, token: String(token['secret']), tokenId: String(token['id']) };
 }

@@ -1,13 +1,13 @@
-// The HTTP front and the intake of request bodies, in the test's process: the look-up of a credential ends when the test says so, and whoever
-// is let in is answered with the digest of what was received.
+// The HTTP front and the intake of request bodies, in the test's process: the look-up of a credential ends when the
+// test says so, and whoever is let in is answered with the digest of what was received.
 
 import { createHash } from 'node:crypto';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { type Asker, type Intake, type ReceivedRequest, receiveRequest } from '../../src/data-plane/relay/receive-request.ts';
-import { SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { type Asker, type Intake, type ReceivedRequest, receiveRequest } from '../../src/generation/request/receive.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import type { HttpLimits } from '../../src/http/server.ts';
+import { SlabPool } from '../../src/platform/slab-pool.ts';
 import { type HttpFront, startHttpFront } from './http-front.ts';
 
 export const INTAKE_PATH = '/v1/intake';
@@ -34,7 +34,9 @@ export interface IntakeFront extends HttpFront {
   answerLookUps(isGood: boolean): void;
 }
 
-export async function startIntakeFront(options: { lentBytesMax?: number; limits?: Partial<HttpLimits> } = {}): Promise<IntakeFront> {
+export async function startIntakeFront(
+  options: { lentBytesMax?: number; limits?: Partial<HttpLimits> } = {},
+): Promise<IntakeFront> {
   const slabs = new SlabPool(options.lentBytesMax === undefined ? {} : { lentBytesMax: options.lentBytesMax });
   const intake: Intake = { slabs, scanner: new RequestScanner(), bodyLimitBytes: BODY_LIMIT_BYTES };
   const received: string[] = [];
@@ -54,9 +56,16 @@ export async function startIntakeFront(options: { lentBytesMax?: number; limits?
       slabs.release(slab);
       exchange.answerJson(200, JSON.stringify({ digest }));
     };
-    receiveRequest({ exchange, identified, onReceived, onRefused: (refusal) => exchange.refuse(refusal) }, intake, true);
+    receiveRequest(
+      { exchange, identified, onReceived, onRefused: (refusal) => exchange.refuse(refusal) },
+      intake,
+      true,
+    );
   };
-  const front = await startHttpFront([{ method: 'POST', path: INTAKE_PATH, envelope: 'openai', handle }], options.limits);
+  const front = await startHttpFront(
+    [{ method: 'POST', path: INTAKE_PATH, envelope: 'openai', handle }],
+    options.limits,
+  );
   return {
     ...front,
     slabs,

@@ -1,7 +1,7 @@
 // Replies as the relay would have kept them when their end is reached.
 
-import type { KeptReply } from '../../src/data-plane/dialects/dialect.ts';
-import { RelayedBytes } from '../../src/data-plane/relay/relayed-bytes.ts';
+import type { KeptReply } from '../../src/generation/dialects/dialect.ts';
+import { RelayedBytes } from '../../src/generation/reply/relayed-bytes.ts';
 import { type SplitPlan, splitBytes } from './byte-splits.ts';
 
 export function keptReply(body: Buffer | string, split: SplitPlan = { kind: 'whole' }, cut = false): KeptReply {

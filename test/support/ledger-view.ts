@@ -1,4 +1,5 @@
-// What a test reads of an installation's money directly in Postgres: wallets, leases, postings, generations. It writes nothing.
+// What a test reads of an installation's money directly in Postgres: wallets, leases, postings, generations. It writes
+// nothing.
 
 import pg from 'pg';
 
@@ -21,7 +22,8 @@ export interface LedgerView {
 export function openLedgerView(postgresUrl: string): LedgerView {
   const pool = new pg.Pool({ connectionString: postgresUrl, max: 2 });
   pool.on('error', () => undefined); // The server may stop before the test closes its view.
-  const query = async (text: string, values: readonly unknown[] = []): Promise<LedgerRow[]> => (await pool.query<LedgerRow>(text, [...values])).rows;
+  const query = async (text: string, values: readonly unknown[] = []): Promise<LedgerRow[]> =>
+    (await pool.query<LedgerRow>(text, [...values])).rows;
   return {
     query,
     async wallet(organizationSlug) {

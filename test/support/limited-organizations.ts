@@ -1,4 +1,5 @@
-// An installation whose organizations have little money and narrow limits: its configuration, its keys, and a provider that uses exactly what a request may.
+// An installation whose organizations have little money and narrow limits: its configuration, its keys, and a provider
+// that uses exactly what a request may.
 
 import { type FakeUpstream, type Script, startFakeUpstream } from './fake-upstream.ts';
 
@@ -60,14 +61,28 @@ export function chatBody(outputTokensMax: number, content = 'hi'): string {
   return JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content }], max_tokens: outputTokensMax });
 }
 
-/** Answers that each of its output tokens was used: what was held is charged. `before`: runs first, for requests that stay open. */
-export function startExactProvider(before: (outputTokens: number) => Promise<void> = () => Promise.resolve()): Promise<FakeUpstream> {
+/**
+ * Answers that each of its output tokens was used: what was held is charged. `before`: runs first, for requests that
+ * stay open.
+ */
+export function startExactProvider(
+  before: (outputTokens: number) => Promise<void> = () => Promise.resolve(),
+): Promise<FakeUpstream> {
   return startFakeUpstream(async ({ body }): Promise<Script> => {
-    const { max_tokens, max_output_tokens } = JSON.parse(body.toString()) as { max_tokens?: number; max_output_tokens?: number };
+    const { max_tokens, max_output_tokens } = JSON.parse(body.toString()) as {
+      max_tokens?: number;
+      max_output_tokens?: number;
+    };
     const tokens = max_tokens ?? max_output_tokens ?? 0;
     await before(tokens);
     // In the words of every dialect.
-    const usage = { prompt_tokens: 1, input_tokens: 1, completion_tokens: tokens, output_tokens: tokens, total_tokens: tokens + 1 };
+    const usage = {
+      prompt_tokens: 1,
+      input_tokens: 1,
+      completion_tokens: tokens,
+      output_tokens: tokens,
+      total_tokens: tokens + 1,
+    };
     return { body: JSON.stringify({ usage }) };
   });
 }

@@ -6,7 +6,8 @@ import { httpCall } from './http-call.ts';
 export async function readMetrics(adminUrl: string): Promise<(sample: string) => number> {
   const text = (await httpCall(`${adminUrl}/metrics`)).body.toString('utf8');
   return (sample) => {
-    const isAt = (line: string) => line.startsWith(`${sample} `) || (!sample.endsWith('}') && line.startsWith(`${sample}{`));
+    const isAt = (line: string) =>
+      line.startsWith(`${sample} `) || (!sample.endsWith('}') && line.startsWith(`${sample}{`));
     return Number(text.split('\n').find(isAt)?.split(' ').at(-1) ?? Number.NaN);
   };
 }

@@ -1,4 +1,5 @@
-// Writes multipart forms for tests, as browsers do, and reads them the way a lenient server might: naively, and with any line end.
+// Writes multipart forms for tests, as browsers do, and reads them the way a lenient server might: naively, and with
+// any line end.
 
 export interface FormEntry {
   readonly name: string;
@@ -48,20 +49,32 @@ export function readFormNaively(body: Buffer, boundary: string): ReadPart[] {
   }
 }
 
-/** As the most forgiving server would: any line end, padding after the boundary, folded headers, single quotes or none, percent-decoded names. */
+/**
+ * As the most forgiving server would: any line end, padding after the boundary, folded headers, single quotes or none,
+ * percent-decoded names.
+ */
 export function readFormLeniently(body: Buffer, boundary: string): { name: string; value: string }[] {
   const literal = boundary.replace(/[^0-9A-Za-z]/g, '\\$&');
-  const pieces = body.toString('latin1').split(new RegExp(`(?:^|\\r\\n|\\n|\\r)--${literal}(?:--)?[ \\t]*(?=\\r|\\n|$)`));
+  const pieces = body
+    .toString('latin1')
+    .split(new RegExp(`(?:^|\\r\\n|\\n|\\r)--${literal}(?:--)?[ \\t]*(?=\\r|\\n|$)`));
   return pieces.slice(1).flatMap((piece) => {
     const content = piece.replace(/^(?:\r\n|\n|\r)/, '');
     const blank = /\r\n\r\n|\n\n|\r\r/.exec(content);
     if (blank === null) return [];
     const headers = content.slice(0, blank.index);
-    const names = [...headers.matchAll(/(?:^|[\s;])name\*?\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;]*))/gi)].map((match) => match[1] ?? match[2] ?? match[3] ?? '');
-    return names.map((name) => ({ name: unescape(name).trim().replace(/\[.*$/, ''), value: content.slice(blank.index + blank[0].length) }));
+    const names = [...headers.matchAll(/(?:^|[\s;])name\*?\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;]*))/gi)].map(
+      (match) => match[1] ?? match[2] ?? match[3] ?? '',
+    );
+    return names.map((name) => ({
+      name: unescape(name).trim().replace(/\[.*$/, ''),
+      value: content.slice(blank.index + blank[0].length),
+    }));
   });
 }
 
 function unescape(name: string): string {
-  return name.replace(/\\(.)/g, '$1').replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return name
+    .replace(/\\(.)/g, '$1')
+    .replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }

@@ -28,29 +28,44 @@ export function loadOpenapiSchemas(): OpenapiSchemas | null {
   function check(schema: Schema, value: unknown, at: string): string[] {
     if (typeof schema['$ref'] === 'string') return check(resolve(schema), value, at);
     if (value === null && schema['nullable'] === true) return [];
-    const problems = [...listOf(schema['allOf']).flatMap((part) => check(part, value, at)), ...alternatives(schema, value, at), ...ofType(schema, value, at)];
+    const problems = [
+      ...listOf(schema['allOf']).flatMap((part) => check(part, value, at)),
+      ...alternatives(schema, value, at),
+      ...ofType(schema, value, at),
+    ];
     if (Array.isArray(schema['enum']) && !schema['enum'].includes(value))
       problems.push(`${at}: ${JSON.stringify(value)} is not one of ${schema['enum'].join(', ')}`);
-    if ('const' in schema && schema['const'] !== value) problems.push(`${at}: ${JSON.stringify(value)} is not ${JSON.stringify(schema['const'])}`);
+    if ('const' in schema && schema['const'] !== value)
+      problems.push(`${at}: ${JSON.stringify(value)} is not ${JSON.stringify(schema['const'])}`);
     if (isObject(value)) problems.push(...members(schema, value, at));
     if (Array.isArray(value) && isObject(schema['items']))
       for (const [index, item] of value.entries()) problems.push(...check(schema['items'], item, `${at}[${index}]`));
     return problems;
   }
 
-  /** The description's `oneOf` are not exclusive in practice, so one that fits is enough; else the closest of the same `type` says why. */
+  /**
+   * The description's `oneOf` are not exclusive in practice, so one that fits is enough; else the closest of the same
+   * `type` says why.
+   */
   function alternatives(schema: Schema, value: unknown, at: string): string[] {
     const all = [...listOf(schema['anyOf']), ...listOf(schema['oneOf'])].map(resolve);
-    const found = all.map((part) => ({ problems: check(part, value, at), sameType: isObject(value) && typesOf(part).includes(value['type']) }));
+    const found = all.map((part) => ({
+      problems: check(part, value, at),
+      sameType: isObject(value) && typesOf(part).includes(value['type']),
+    }));
     if (found.length === 0 || found.some(({ problems }) => problems.length === 0)) return [];
     const closest = found.some(({ sameType }) => sameType) ? found.filter(({ sameType }) => sameType) : found;
-    return closest.map(({ problems }) => problems).reduce((least, problems) => (problems.length < least.length ? problems : least));
+    return closest
+      .map(({ problems }) => problems)
+      .reduce((least, problems) => (problems.length < least.length ? problems : least));
   }
 
   function members(schema: Schema, value: Schema, at: string): string[] {
     const properties = isObject(schema['properties']) ? schema['properties'] : {};
     const required: unknown[] = Array.isArray(schema['required']) ? schema['required'] : [];
-    const problems = required.filter((name) => !(String(name) in value)).map((name) => `${at}: ${String(name)} is missing`);
+    const problems = required
+      .filter((name) => !(String(name) in value))
+      .map((name) => `${at}: ${String(name)} is missing`);
     for (const [name, part] of Object.entries(properties)) {
       // The real servers write null where the description only lets a member be left out.
       const absent = !(name in value) || (value[name] === null && !required.includes(name));
@@ -61,7 +76,8 @@ export function loadOpenapiSchemas(): OpenapiSchemas | null {
 }
 
 function ofType(schema: Schema, value: unknown, at: string): string[] {
-  const types = typeof schema['type'] === 'string' ? [schema['type']] : Array.isArray(schema['type']) ? schema['type'] : null;
+  const types =
+    typeof schema['type'] === 'string' ? [schema['type']] : Array.isArray(schema['type']) ? schema['type'] : null;
   if (types === null) return [];
   const actual = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
   const fits = types.some((type) => type === actual || (type === 'integer' && Number.isInteger(value)));

@@ -4,40 +4,40 @@
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
-import { COUNTS } from '../../src/data-plane/admission/admit.ts';
-import { AllowanceLeases } from '../../src/data-plane/admission/allowance-leases.ts';
-import type { AllowanceStore, LendingAnswer, Pool } from '../../src/data-plane/admission/allowance-store.ts';
-import { Cooldowns } from '../../src/data-plane/admission/cooldowns.ts';
-import { OrganizationQueues } from '../../src/data-plane/admission/organization-queues.ts';
-import { type SavedResponseAnswer, SavedResponses } from '../../src/data-plane/catalog/saved-responses.ts';
-import { prepareCatalog } from '../../src/data-plane/catalog/serving-catalog.ts';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
-import { GenerationMetrics } from '../../src/data-plane/metering/generation-metrics.ts';
-import { RecordJournal } from '../../src/data-plane/metering/record-journal.ts';
-import { RefusedRequests } from '../../src/data-plane/metering/refused-requests.ts';
-import { OpenRelays } from '../../src/data-plane/relay/open-relays.ts';
-import type { RelayContext } from '../../src/data-plane/relay/relay-question.ts';
-import { SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
-import { Classifier } from '../../src/data-plane/routing/classifier.ts';
-import { Router } from '../../src/data-plane/routing/router.ts';
-import { RoutingMetrics } from '../../src/data-plane/routing/routing-metrics.ts';
-import { SharedTurns } from '../../src/data-plane/routing/shared-turns.ts';
-import type { TurnStore } from '../../src/data-plane/routing/turn-store.ts';
-import type { DataPlane } from '../../src/data-plane/serve-generation.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import type { Catalog, Model, Provider } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
-import { ProviderOrigins } from '../../src/gateway/provider-origins.ts';
+import { COUNTS } from '../../src/generation/admission/admit.ts';
+import { AllowanceLeases } from '../../src/generation/admission/allowance-leases.ts';
+import type { AllowanceStore, LendingAnswer, Pool } from '../../src/generation/admission/allowance-store.ts';
+import { Cooldowns } from '../../src/generation/admission/cooldowns.ts';
+import { OrganizationQueues } from '../../src/generation/admission/organization-queues.ts';
+import { type SavedResponseAnswer, SavedResponses } from '../../src/generation/catalog/saved-responses.ts';
+import { prepareCatalog } from '../../src/generation/catalog/serving-catalog.ts';
+import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
+import { RecordJournal } from '../../src/generation/execution/record-journal.ts';
+import { RefusedRequests } from '../../src/generation/execution/refused-requests.ts';
+import { Authenticator } from '../../src/generation/identity/authenticate.ts';
+import { OpenRelays } from '../../src/generation/reply/open-relays.ts';
+import type { RelayContext } from '../../src/generation/reply/relay-question.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
+import { Classifier } from '../../src/generation/routing/classifier.ts';
+import { Router } from '../../src/generation/routing/router.ts';
+import { RoutingMetrics } from '../../src/generation/routing/routing-metrics.ts';
+import { SharedTurns } from '../../src/generation/routing/shared-turns.ts';
+import type { TurnStore } from '../../src/generation/routing/turn-store.ts';
+import type { DataPlane } from '../../src/generation/serve.ts';
 import { Server } from '../../src/http/server.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-import { RecordGroup } from '../../src/platform/record-group.ts';
+import { SlabPool } from '../../src/platform/slab-pool.ts';
 import { WorkerPool } from '../../src/platform/worker-pool.ts';
+import { RecordGroup } from '../../src/records/record-group.ts';
 import { generationRoutes } from '../../src/routes/generation-routes.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
+import { ProviderOrigins } from '../../src/upstream/provider-origins.ts';
 import { findFreePort } from './free-port.ts';
 import { silentLog } from './silent-log.ts';
 
@@ -66,7 +66,14 @@ export class Gate {
 export const VIRTUAL_MODEL = 'service/auto';
 const CLASSIFIER = 'sim/judge';
 
-const PRICE = { version: '1', input: picoUsd(1_000n), cachedInput: null, cacheWrite: null, output: picoUsd(10_000n), image: null };
+const PRICE = {
+  version: '1',
+  input: picoUsd(1_000n),
+  cachedInput: null,
+  cacheWrite: null,
+  output: picoUsd(10_000n),
+  image: null,
+};
 
 export function modelServedBy(id: string, provider: Provider, more: Partial<Model> = {}): Model {
   return {
@@ -81,7 +88,14 @@ export function modelServedBy(id: string, provider: Provider, more: Partial<Mode
     tokenizer: 'o200k_base',
     active: true,
     createdAtMs: 0,
-    servedBy: [{ provider, providerModel: id, apis: ['chat_completions', 'responses', 'messages', 'count_tokens'], price: PRICE }],
+    servedBy: [
+      {
+        provider,
+        providerModel: id,
+        apis: ['chat_completions', 'responses', 'messages', 'count_tokens'],
+        price: PRICE,
+      },
+    ],
     ...more,
   };
 }
@@ -136,7 +150,13 @@ export interface PlaneOptions {
 
 /** Stores remember nothing and lend from what the test says. */
 export class PlaneInProcess {
-  readonly gates = { credential: new Gate(), lease: new Gate(), continuation: new Gate(), route: new Gate(), counting: new Gate() };
+  readonly gates = {
+    credential: new Gate(),
+    lease: new Gate(),
+    continuation: new Gate(),
+    route: new Gate(),
+    counting: new Gate(),
+  };
   readonly amounts: Map<string, bigint>;
   readonly leases: AllowanceLeases;
   readonly slabs = new SlabPool();
@@ -170,7 +190,10 @@ export class PlaneInProcess {
     const metrics = new MetricsRegistry();
     const clock = systemClock;
     this.amounts = new Map(options.amounts);
-    const time = { monotonicMs: () => clock.monotonicMs(), wait: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)) };
+    const time = {
+      monotonicMs: () => clock.monotonicMs(),
+      wait: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)),
+    };
     this.leases = new AllowanceLeases(this.lendingStore(), time, (fault) => this.faults.push(fault));
     this.workers = new WorkerPool({ threads: 1, queueBytesMax: 1 << 26, log: silentLog, metrics });
     this.origins = new ProviderOrigins(metrics, clock);
@@ -201,7 +224,11 @@ export class PlaneInProcess {
     const router = new Router({
       virtualModel: VIRTUAL_MODEL,
       workers,
-      turns: new SharedTurns({ store: gated(options.turns ?? new RememberedTurns(), gates.route), clock, onStoreFault: (fault) => this.faults.push(fault) }),
+      turns: new SharedTurns({
+        store: gated(options.turns ?? new RememberedTurns(), gates.route),
+        clock,
+        onStoreFault: (fault) => this.faults.push(fault),
+      }),
       classifier: new Classifier({ ...relay, metrics: routingMetrics }),
       savedResponses,
       metrics: routingMetrics,
@@ -320,7 +347,10 @@ class RememberedTurns implements TurnStore {
     return this.rows.get(turn) ?? { decision: null, claimedAgoMs: null, previous: null };
   }
 
-  async decide({ turn }: Parameters<TurnStore['decide']>[0], decision: Parameters<TurnStore['decide']>[1]): ReturnType<TurnStore['decide']> {
+  async decide(
+    { turn }: Parameters<TurnStore['decide']>[0],
+    decision: Parameters<TurnStore['decide']>[1],
+  ): ReturnType<TurnStore['decide']> {
     this.rows.set(turn, { decision, claimedAgoMs: 0, previous: null });
     return null;
   }
@@ -349,18 +379,26 @@ function catalogOf({ providerUrl, principals, models: given }: PlaneOptions): Ca
     servedBy: [{ provider, providerModel: 'judge', apis: ['systemone'], price: PRICE }],
   });
   const models = [...(given ?? [modelServedBy('sim/small', provider), modelServedBy('sim/large', provider)]), judge];
-  const organizations = [...principals.values()].flatMap(({ organizationId }) => (organizationId === null ? [] : [organizationId]));
+  const organizations = [...principals.values()].flatMap(({ organizationId }) =>
+    organizationId === null ? [] : [organizationId],
+  );
   return {
     version: 1,
     models,
     byName: new Map(models.map((model) => [model.id, model])),
-    routing: { policies: new Map([['default', POLICY]]), policyOf: new Map(organizations.map((id) => [id, 'default'])) },
+    routing: {
+      policies: new Map([['default', POLICY]]),
+      policyOf: new Map(organizations.map((id) => [id, 'default'])),
+    },
   };
 }
 
 /** What a classifier answers. */
 export function classifierAnswer(tier: string): string {
-  return JSON.stringify({ answers: { tier: { choice: tier, confidence: 1, probabilities: { [tier]: 1 } } }, usage: { input_tokens: 10 } });
+  return JSON.stringify({
+    answers: { tier: { choice: tier, confidence: 1, probabilities: { [tier]: 1 } } },
+    usage: { input_tokens: 10 },
+  });
 }
 
 /** A client on a socket of its own that sends one request and can leave. */
@@ -368,7 +406,9 @@ export function sendAndHold(port: number, path: string, key: string, body: strin
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   socket.on('error', () => undefined);
   const head =
-    body === null ? `GET ${path} HTTP/1.1\r\n` : `POST ${path} HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`;
+    body === null
+      ? `GET ${path} HTTP/1.1\r\n`
+      : `POST ${path} HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`;
   socket.write(`${head}host: gate.test\r\nauthorization: Bearer ${key}\r\n\r\n${body ?? ''}`);
   return { leave: () => socket.resetAndDestroy() };
 }

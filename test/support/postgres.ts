@@ -1,4 +1,5 @@
-// A real Postgres for tests: one embedded server per test process, a fresh migrated database per test, nothing left behind.
+// A real Postgres for tests: one embedded server per test process, a fresh migrated database per test, nothing left
+// behind.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
@@ -6,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createLog } from '../../src/platform/log.ts';
-import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded-postgres.ts';
+import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { migratePostgres } from '../../src/storage/postgres/migrate.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { removeInstallation } from './remove-installation.ts';
@@ -22,7 +23,10 @@ export interface TestPostgres {
 export const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../deploy/postgres', import.meta.url));
 export const silentLog = createLog({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent', process: 'test' });
 
-/** Starts a server in a new temporary directory, or uses the one that the test runner started for all (TEST_POSTGRES_URL). */
+/**
+ * Starts a server in a new temporary directory, or uses the one that the test runner started for all
+ * (TEST_POSTGRES_URL).
+ */
 export async function startTestPostgres(): Promise<TestPostgres> {
   const shared = process.env['TEST_POSTGRES_URL'];
   if (shared !== undefined) return serveDatabases(shared, null);
@@ -59,7 +63,8 @@ async function serveDatabases(url: string, stopServer: (() => Promise<void>) | n
     createDatabase: async () => withDatabase(url, await create(template)),
     async stop() {
       // A server of our own goes with everything in it.
-      for (const name of stopServer === null ? made : []) await owner.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+      for (const name of stopServer === null ? made : [])
+        await owner.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
       await owner.close();
       await stopServer?.();
     },

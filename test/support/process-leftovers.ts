@@ -8,7 +8,9 @@ const POLL_MS = 1_000;
 const GRACE_MS = 5_000;
 const MARK = 'TOLLGATE_TEST_RUN';
 
-/** Begins to watch this process's descendants; `end` kills what is still there after a moment of grace and returns it. */
+/**
+ * Begins to watch this process's descendants; `end` kills what is still there after a moment of grace and returns it.
+ */
 export function watchForLeftovers(): { end(): Promise<string[]> } {
   const mark = `${process.pid}-${performance.timeOrigin}`;
   // What drops its environment (the databases) is seen among the descendants; what leaves the family keeps the mark.

@@ -1,4 +1,5 @@
-// The processes of this machine as a parent-to-child table, so that a test can find its own installation's processes and no others.
+// The processes of this machine as a parent-to-child table, so that a test can find its own installation's processes
+// and no others.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -26,14 +27,16 @@ export function listDescendants(pid: number): ProcessEntry[] {
 
 /** Whether that same process still runs; a zombie does not. */
 export function isRunning(entry: ProcessEntry): boolean {
-  if (!existsSync('/proc/self/stat')) return readPs().some((other) => other.pid === entry.pid && other.command === entry.command);
+  if (!existsSync('/proc/self/stat'))
+    return readPs().some((other) => other.pid === entry.pid && other.command === entry.command);
   return readProc(entry.pid)?.startedAt === entry.startedAt;
 }
 
 /** Of a process; null when it has ended. */
 export function residentBytes(pid: number): number | null {
   try {
-    if (!existsSync('/proc/self/stat')) return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) * 1_024;
+    if (!existsSync('/proc/self/stat'))
+      return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) * 1_024;
     const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
     return kilobytes === undefined ? null : Number(kilobytes) * 1_024;
   } catch {
@@ -63,6 +66,8 @@ function readPs(): ProcessEntry[] {
   const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,command='], { encoding: 'utf8' }).split('\n');
   return lines.flatMap((line) => {
     const match = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line);
-    return match === null ? [] : [{ pid: Number(match[1]), parentPid: Number(match[2]), command: match[3] ?? '', startedAt: '' }];
+    return match === null
+      ? []
+      : [{ pid: Number(match[1]), parentPid: Number(match[2]), command: match[3] ?? '', startedAt: '' }];
   });
 }

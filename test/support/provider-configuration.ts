@@ -1,4 +1,5 @@
-// A configuration file with providers and offers of a test's own: for failover, and for timers short enough to wait for.
+// A configuration file with providers and deployments of a test's own: for failover, and for timers short enough to
+// wait for.
 
 import type { ApiName } from '../../src/domain/models/catalog.ts';
 import { KEYS } from './test-configuration.ts';
@@ -6,7 +7,12 @@ import { KEYS } from './test-configuration.ts';
 export interface TestProvider {
   readonly id: string;
   readonly url: string;
-  readonly timeouts?: { readonly connect_ms?: number; readonly first_byte_ms?: number; readonly idle_ms?: number; readonly total_ms?: number };
+  readonly timeouts?: {
+    readonly connect_ms?: number;
+    readonly first_byte_ms?: number;
+    readonly idle_ms?: number;
+    readonly total_ms?: number;
+  };
   readonly onDisconnect?: 'cancel' | 'drain';
 }
 
@@ -14,7 +20,11 @@ export interface OfferedModel {
   readonly id: string;
   readonly kind?: 'text' | 'image';
   /** First to last. */
-  readonly offers: readonly { readonly provider: string; readonly model: string; readonly streamUsage?: 'request' }[];
+  readonly deployments: readonly {
+    readonly provider: string;
+    readonly model: string;
+    readonly streamUsage?: 'request';
+  }[];
 }
 
 const TEXT_APIS: readonly ApiName[] = ['chat_completions', 'responses', 'messages', 'count_tokens'];
@@ -29,12 +39,12 @@ export function providersConfiguration(providers: readonly TestProvider[], model
       on_disconnect: onDisconnect ?? 'cancel',
       ...(timeouts === undefined ? {} : { timeouts }),
     })),
-    models: models.map(({ id, kind, offers }) => ({
+    models: models.map(({ id, kind, deployments }) => ({
       id,
       kind: kind ?? 'text',
       context_length: 1_000_000,
       max_completion_tokens_cap: 4_096,
-      served_by: offers.map(({ provider, model, streamUsage }) => ({
+      served_by: deployments.map(({ provider, model, streamUsage }) => ({
         provider,
         model,
         apis: kind === 'image' ? ['images'] : TEXT_APIS,

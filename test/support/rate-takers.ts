@@ -1,7 +1,11 @@
-// Processes that use a rate together, each from its own grant, with time held by the test: hours of load on a real Postgres in seconds. Everything they
-// use is kept with its moment, so that a test can look at every 60 seconds of it.
+// Processes that use a rate together, each from its own grant, with time held by the test: hours of load on a real
+// Postgres in seconds. Everything they use is kept with its moment, so that a test can look at every 60 seconds of it.
 
-import { giveBackLimitLease, type LimitLeaseAnswer, takeLimitLease } from '../../src/storage/postgres/limit-leases.ts';
+import {
+  giveBackLimitLease,
+  type LimitLeaseAnswer,
+  takeLimitLease,
+} from '../../src/storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 
 export interface Use {
@@ -93,10 +97,21 @@ export class RateTaker {
     const free = present?.free ?? 0n;
     const minimum = need - free;
     const amount = minimum > this.chunk ? minimum : this.chunk;
-    const answer = await takeLimitLease(this.postgres, { epoch: this.epoch, limitId: this.limitId, amount, minimum, present, atMs: nowMs });
+    const answer = await takeLimitLease(this.postgres, {
+      epoch: this.epoch,
+      limitId: this.limitId,
+      amount,
+      minimum,
+      present,
+      atMs: nowMs,
+    });
     if (answer.granted > 0n) {
       const kept = answer.presentMoved ? free : 0n;
-      this.present = { grantId: answer.grantId, free: kept + answer.granted, expiresAtMs: nowMs + (answer.validForMs ?? 0) };
+      this.present = {
+        grantId: answer.grantId,
+        free: kept + answer.granted,
+        expiresAtMs: nowMs + (answer.validForMs ?? 0),
+      };
     }
     return answer;
   }

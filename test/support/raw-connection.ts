@@ -1,4 +1,5 @@
-// A TCP connection on which a test writes exactly the bytes it wants, in the pieces it wants, and reads whatever comes back.
+// A TCP connection on which a test writes exactly the bytes it wants, in the pieces it wants, and reads whatever comes
+// back.
 
 import { connect } from 'node:net';
 import { type SplitPlan, splitBytes } from './byte-splits.ts';
@@ -58,5 +59,7 @@ export async function exchangeRaw(port: number, bytes: Buffer, split: SplitPlan)
 
 /** Status codes of the final responses in what a server sent; interim (1xx) ones are not counted. */
 export function finalStatuses(received: string): number[] {
-  return [...received.matchAll(/HTTP\/1\.[01] (\d{3})/g)].map((match) => Number(match[1])).filter((status) => status >= 200);
+  return [...received.matchAll(/HTTP\/1\.[01] (\d{3})/g)]
+    .map((match) => Number(match[1]))
+    .filter((status) => status >= 200);
 }

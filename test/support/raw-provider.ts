@@ -1,4 +1,5 @@
-// A provider for tests that decides each byte itself: it hands on whole requests as they came and answers nothing on its own. With a key it speaks TLS.
+// A provider for tests that decides each byte itself: it hands on whole requests as they came and answers nothing on
+// its own. With a key it speaks TLS.
 
 import { type AddressInfo, createServer as createPlainServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
@@ -12,8 +13,15 @@ export interface RawProvider {
   close(): Promise<void>;
 }
 
-/** `answer` is called with each whole request, its connection, and how many came before it, on this connection and on all. */
-export type Answer = (socket: Socket, request: string, before: { readonly here: number; readonly anywhere: number }) => void;
+/**
+ * `answer` is called with each whole request, its connection, and how many came before it, on this connection and on
+ * all.
+ */
+export type Answer = (
+  socket: Socket,
+  request: string,
+  before: { readonly here: number; readonly anywhere: number },
+) => void;
 
 export async function startRawProvider(answer: Answer, tls?: TlsOptions): Promise<RawProvider> {
   const requests: string[] = [];
@@ -35,7 +43,8 @@ export async function startRawProvider(answer: Answer, tls?: TlsOptions): Promis
       }
     });
   };
-  const server: Server = tls === undefined ? createPlainServer({ allowHalfOpen: true }, accept) : createTlsServer(tls, accept);
+  const server: Server =
+    tls === undefined ? createPlainServer({ allowHalfOpen: true }, accept) : createTlsServer(tls, accept);
   server.on('tlsClientError', () => undefined);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

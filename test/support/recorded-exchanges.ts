@@ -1,8 +1,15 @@
-// Every recorded exchange of the text formats that lies beside the repository, with the usage that plain JSON parsing finds in it.
+// Every recorded exchange of the text formats that lies beside the repository, with the usage that plain JSON parsing
+// finds in it.
 
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { type ExpectedUsage, expectUsage, parseDocument, type RecordedFormat, readDocuments } from './recorded-usage.ts';
+import {
+  type ExpectedUsage,
+  expectUsage,
+  parseDocument,
+  type RecordedFormat,
+  readDocuments,
+} from './recorded-usage.ts';
 import { sharedAssets } from './shared-assets.ts';
 
 export type { ExpectedUsage, RecordedFormat };
@@ -81,7 +88,9 @@ const PATHS: Readonly<Record<RecordedFormat, string>> = {
   responses_sub: '/v1/responses',
 };
 
-/** Fixtures without an index: whole answers, streams without their framing (one event's data a line), framed streams. */
+/**
+ * Fixtures without an index: whole answers, streams without their framing (one event's data a line), framed streams.
+ */
 function loadFixtures(folder: string, format: RecordedFormat): RecordedExchange[] {
   return listFiles(folder).flatMap((path) => {
     if (!/\.(json|chunks\.txt|sse)$/.test(path)) return [];
@@ -112,7 +121,12 @@ function listFiles(folder: string): string[] {
   });
 }
 
-const LAST_EVENTS: readonly (string | undefined)[] = ['response.completed', 'response.incomplete', 'response.failed', 'message_stop'];
+const LAST_EVENTS: readonly (string | undefined)[] = [
+  'response.completed',
+  'response.incomplete',
+  'response.failed',
+  'message_stop',
+];
 
 /** Some files hold the streams of a whole conversation, one after another. */
 function frameStreams(lines: Buffer, format: RecordedFormat): Buffer[] {

@@ -1,4 +1,5 @@
-// What a recorded reply used, found by parsing all of it as plain JSON. Shares no code with the gateway's reading, so that the two can be compared.
+// What a recorded reply used, found by parsing all of it as plain JSON. Shares no code with the gateway's reading, so
+// that the two can be compared.
 
 export type RecordedFormat = 'chat' | 'responses' | 'messages' | 'count_tokens' | 'responses_sub';
 
@@ -35,7 +36,11 @@ export interface RecordedDocument {
   readonly object?: string;
   readonly id?: string;
   readonly error?: unknown;
-  readonly choices?: readonly { readonly message?: unknown; readonly delta?: unknown; readonly usage?: UsageObject | null }[];
+  readonly choices?: readonly {
+    readonly message?: unknown;
+    readonly delta?: unknown;
+    readonly usage?: UsageObject | null;
+  }[];
   readonly usage?: UsageObject | null;
   readonly x_groq?: { readonly usage?: UsageObject | null };
   readonly message?: { readonly usage?: UsageObject | null };
@@ -53,7 +58,10 @@ function readEvents(body: Buffer): string[] {
   return lines.filter((line) => line.startsWith('data:')).map((line) => line.slice('data:'.length).trim());
 }
 
-/** null for `[DONE]` and for what is no JSON. One fixture was written by hand and lacks a closing brace at the end of two events. */
+/**
+ * null for `[DONE]` and for what is no JSON. One fixture was written by hand and lacks a closing brace at the end of
+ * two events.
+ */
 export function parseDocument(text: string): RecordedDocument | null {
   for (const candidate of [text, `${text}}`]) {
     try {
@@ -86,7 +94,9 @@ export function expectUsage(format: RecordedFormat, body: Buffer, stream: boolea
 
 /** The last usage object that is not null: providers that repeat it do so cumulatively. */
 function expectChatUsage(documents: readonly RecordedDocument[]): ExpectedUsage | null {
-  const usages = documents.map((document) => document.usage ?? document.x_groq?.usage ?? document.choices?.[0]?.usage ?? null);
+  const usages = documents.map(
+    (document) => document.usage ?? document.x_groq?.usage ?? document.choices?.[0]?.usage ?? null,
+  );
   const usage = usages.findLast((found) => found !== null);
   if (!usage) return null;
   return inclusive({
@@ -101,9 +111,14 @@ function expectChatUsage(documents: readonly RecordedDocument[]): ExpectedUsage 
 
 function inclusive(counts: Counts): ExpectedUsage {
   const { input = null, output = null, total = null } = counts;
-  const [cached = null, cacheWrite = null, reasoning = null] = [counts['cached'], counts['cacheWrite'], counts['reasoning']];
+  const [cached = null, cacheWrite = null, reasoning = null] = [
+    counts['cached'],
+    counts['cacheWrite'],
+    counts['reasoning'],
+  ];
   // xAI counts reasoning beside the completion: only then do the three make the total.
-  const beside = reasoning !== null && reasoning > 0 && input !== null && output !== null && total === input + output + reasoning;
+  const beside =
+    reasoning !== null && reasoning > 0 && input !== null && output !== null && total === input + output + reasoning;
   // Azure's Grok reports more cached tokens than input: they are no part of it.
   const cachedBeside = input !== null && (cached ?? 0) > input;
   return {

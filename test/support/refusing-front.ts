@@ -1,5 +1,6 @@
-// The product's HTTP front and renderer with every generation route of its route table, and behind them nothing but refusals: the model that a request
-// names says which. For what clients make of refusals that no test of the whole can bring about.
+// The product's HTTP front and renderer with every generation route of its route table, and behind them nothing but
+// refusals: the model that a request names says which. For what clients make of refusals that no test of the whole can
+// bring about.
 
 import type { Refusal, RefusalKind } from '../../src/domain/refusals/refusal.ts';
 import { REFUSAL_RULES } from '../../src/domain/refusals/refusal-rules.ts';
@@ -10,7 +11,13 @@ import { startHttpFront } from './http-front.ts';
 import { routeTable } from './route-table.ts';
 
 /** Kinds that no generation route answers with. */
-const OF_OTHER_ROUTES: ReadonlySet<RefusalKind> = new Set(['delegation_token_unavailable', 'not_found', 'websocket_not_supported', 'conflict', 'owner_floor']);
+const OF_OTHER_ROUTES: ReadonlySet<RefusalKind> = new Set([
+  'delegation_token_unavailable',
+  'not_found',
+  'websocket_not_supported',
+  'conflict',
+  'owner_floor',
+]);
 
 export const GENERATION_REFUSALS: readonly Refusal[] = EVERY_REFUSAL.filter(({ kind }) => !OF_OTHER_ROUTES.has(kind));
 
@@ -39,8 +46,22 @@ const SERVED: Readonly<Record<string, object>> = {
     created_at: 1,
     status: 'completed',
     model: 'm',
-    output: [{ type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: 'served', annotations: [] }] }],
-    usage: { input_tokens: 1, input_tokens_details: { cached_tokens: 0 }, output_tokens: 1, output_tokens_details: { reasoning_tokens: 0 }, total_tokens: 2 },
+    output: [
+      {
+        type: 'message',
+        id: 'msg_1',
+        role: 'assistant',
+        status: 'completed',
+        content: [{ type: 'output_text', text: 'served', annotations: [] }],
+      },
+    ],
+    usage: {
+      input_tokens: 1,
+      input_tokens_details: { cached_tokens: 0 },
+      output_tokens: 1,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: 2,
+    },
   },
   '/v1/messages': {
     id: 'msg_1',
@@ -53,7 +74,11 @@ const SERVED: Readonly<Record<string, object>> = {
     usage: { input_tokens: 1, output_tokens: 1 },
   },
   '/v1/images/generations': { created: 1, data: [{ b64_json: 'AAAA' }] },
-  '/v1/systemone': { model: 'judge-1', answers: { q: { type: 'noul', noul: 0.5 } }, usage: { input_tokens: 1, output_tokens: 1 } },
+  '/v1/systemone': {
+    model: 'judge-1',
+    answers: { q: { type: 'noul', noul: 0.5 } },
+    usage: { input_tokens: 1, output_tokens: 1 },
+  },
 };
 
 export async function startRefusingFront(admissionForm: AdmissionForm): Promise<RefusingFront> {

@@ -1,15 +1,16 @@
-// A relay between a client and a provider that a test has in its hands: what is written, when the record is, whether the client has room or leaves.
+// A relay between a client and a provider that a test has in its hands: what is written, when the record is, whether
+// the client has room or leaves.
 
 import assert from 'node:assert/strict';
-import { Cooldowns } from '../../src/data-plane/admission/cooldowns.ts';
-import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import type { Ending, ExecutionOwner } from '../../src/data-plane/metering/execution.ts';
-import { OpenRelays } from '../../src/data-plane/relay/open-relays.ts';
-import { relay } from '../../src/data-plane/relay/relay.ts';
-import type { RelayContext, RelayQuestion } from '../../src/data-plane/relay/relay-question.ts';
-import type { ReplyListener } from '../../src/data-plane/relay/upstream.ts';
+import { Cooldowns } from '../../src/generation/admission/cooldowns.ts';
+import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import type { Ending, ExecutionOwner } from '../../src/generation/execution/execution.ts';
+import { OpenRelays } from '../../src/generation/reply/open-relays.ts';
+import { relay } from '../../src/generation/reply/relay.ts';
+import type { RelayContext, RelayParams } from '../../src/generation/reply/relay-question.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { ClientWatch } from '../../src/http/exchange.ts';
+import type { ReplyListener } from '../../src/upstream/origin.ts';
 
 const scanner = new RequestScanner();
 
@@ -77,7 +78,16 @@ export class RelayInHand {
     const scanned = scanner.scan(body);
     const modelAt = scanned.valueOf('model');
     const read = { requestedModel: 'm', modelAt, bounds: { streamed: true, outputTokensMax: null, answers: 1 } };
-    const question = { exchange, dialect, request: { slab, body, scanned, form: null }, headers: [], read, execution, tokenizer: 'o200k_base', ownHeaders: [] };
+    const question = {
+      exchange,
+      dialect,
+      request: { slab, body, scanned, form: null },
+      headers: [],
+      read,
+      execution,
+      tokenizer: 'o200k_base',
+      ownHeaders: [],
+    };
     const context = {
       slabs: { release: () => undefined },
       // No piece comes close behind another, so none is gathered.
@@ -94,8 +104,15 @@ export class RelayInHand {
       pathPrefixOf: () => '',
       onUpstreamFault: () => undefined,
     };
-    const offers = [{ provider: { auth: 'bearer', apiKey: 'k' }, modelJson: Buffer.from('"m"'), modelText: Buffer.from('m'), asksForUsage }];
-    relay({ ...question, offers } as unknown as RelayQuestion, context as unknown as RelayContext);
+    const deployments = [
+      {
+        provider: { auth: 'bearer', apiKey: 'k' },
+        modelJson: Buffer.from('"m"'),
+        modelText: Buffer.from('m'),
+        asksForUsage,
+      },
+    ];
+    relay({ ...question, deployments } as unknown as RelayParams, context as unknown as RelayContext);
     this.provider = listeners[0] as ReplyListener;
     if (!hasLeft) this.provider.onReplyStart(200, ['content-type', 'text/event-stream']);
   }

@@ -1,5 +1,6 @@
-// Recorded exchanges as replays through a whole gateway: each has a model of its own, so that a call at the fake provider names its exchange, and a
-// cost computed from plain JSON parsing of the recording, sharing no code with the gateway.
+// Recorded exchanges as replays through a whole gateway: each has a model of its own, so that a call at the fake
+// provider names its exchange, and a cost computed from plain JSON parsing of the recording, sharing no code with the
+// gateway.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -29,7 +30,9 @@ export interface Replay {
   readonly path: string;
   readonly publicModel: string;
   readonly providerModel: string;
-  /** The body with a model's name in it: what the client sends with the public one, the provider must get with its own. */
+  /**
+   * The body with a model's name in it: what the client sends with the public one, the provider must get with its own.
+   */
   readonly bodyOf: (model: string) => Buffer;
   readonly contentType: string;
   readonly requestSplit: SplitPlan;
@@ -41,7 +44,11 @@ export interface Replay {
   readonly expectedUsage: ExpectedUsage | null;
 }
 
-const PATHS = { responses: '/v1/responses', messages: '/v1/messages', count_tokens: '/v1/messages/count_tokens' } as const;
+const PATHS = {
+  responses: '/v1/responses',
+  messages: '/v1/messages',
+  count_tokens: '/v1/messages/count_tokens',
+} as const;
 
 /** Every recorded exchange of a format, and the recorded requests of coding agents with some recorded reply. */
 export function loadReplays(api: 'responses' | 'messages' | 'count_tokens'): Replay[] {
@@ -90,20 +97,28 @@ const UNPRICED_REPORTS = [
 
 /** Who is billed is refused such a request, or charged what was held for such a reply. */
 function hasNoPrice({ requestBody, responseBody }: RecordedExchange): boolean {
-  const request = requestBody === null ? {} : (JSON.parse(requestBody.toString('utf8')) as { readonly tools?: unknown });
+  const request =
+    requestBody === null ? {} : (JSON.parse(requestBody.toString('utf8')) as { readonly tools?: unknown });
   const tools = Array.isArray(request.tools) ? (request.tools as readonly { readonly type?: unknown }[]) : [];
   const runsTools = tools.some(({ type }) => typeof type === 'string' && PROVIDER_RUN_TOOLS.test(type));
   const reply = responseBody.toString('utf8');
   return runsTools || UNPRICED_REPORTS.some((report) => report.test(reply));
 }
 
-const PROVIDER_RUN_TOOLS = /^(web_search|web_fetch|code_execution|code_interpreter|file_search|image_generation|mcp|x_search)/;
+const PROVIDER_RUN_TOOLS =
+  /^(web_search|web_fetch|code_execution|code_interpreter|file_search|image_generation|mcp|x_search)/;
 
 export function modelsOf(api: ApiName, index: number): { publicModel: string; providerModel: string } {
   return { publicModel: `replay/${api}-${index}`, providerModel: `replayed-${api}-${index}-2026-11-20` };
 }
 
-export function scriptReply(body: Buffer, status: number, contentType: string, stream: boolean, index: number): Replay['reply'] {
+export function scriptReply(
+  body: Buffer,
+  status: number,
+  contentType: string,
+  stream: boolean,
+  index: number,
+): Replay['reply'] {
   return {
     status,
     headers: [
@@ -115,7 +130,11 @@ export function scriptReply(body: Buffer, status: number, contentType: string, s
       ['Retry-After', '30'],
     ],
     body,
-    framing: stream ? (index % 7 === 0 ? 'close' : 'chunked') : ((['length', 'chunked', 'length', 'close'] as const)[index % 4] ?? 'length'),
+    framing: stream
+      ? index % 7 === 0
+        ? 'close'
+        : 'chunked'
+      : ((['length', 'chunked', 'length', 'close'] as const)[index % 4] ?? 'length'),
     split: splitOf(index, body.length),
   };
 }
@@ -146,11 +165,22 @@ export function agentExchanges(api: string, recorded: readonly RecordedExchange[
       const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as AgentFile;
       // One file is the body alone, of a Messages request.
       const { url, body } = file.model === undefined ? file : { url: '/v1/messages', body: file };
-      if (body?.model === undefined || url === undefined || !new URL(url, 'http://agent').pathname.endsWith(`/${api}`)) return [];
-      const answer = recorded.find((exchange) => exchange.status === 200 && exchange.stream === (body.stream === true) && exchange.requestBody !== null);
+      if (body?.model === undefined || url === undefined || !new URL(url, 'http://agent').pathname.endsWith(`/${api}`))
+        return [];
+      const answer = recorded.find(
+        (exchange) =>
+          exchange.status === 200 && exchange.stream === (body.stream === true) && exchange.requestBody !== null,
+      );
       if (answer === undefined) return [];
       const { search } = new URL(url, 'http://agent');
-      return [{ ...answer, name: `agents/${name}`, path: `/v1/${api}${search}`, requestBody: Buffer.from(JSON.stringify(body)) }];
+      return [
+        {
+          ...answer,
+          name: `agents/${name}`,
+          path: `/v1/${api}${search}`,
+          requestBody: Buffer.from(JSON.stringify(body)),
+        },
+      ];
     });
 }
 
@@ -165,7 +195,10 @@ export interface ReplayInstallation {
 export type OtherReply = (request: ReceivedRequest) => ScriptedReply | null;
 
 /** `other` answers what names no replay. */
-export async function startReplayInstallation(replays: readonly Replay[], other: OtherReply = () => null): Promise<ReplayInstallation> {
+export async function startReplayInstallation(
+  replays: readonly Replay[],
+  other: OtherReply = () => null,
+): Promise<ReplayInstallation> {
   const byModel = new Map(replays.map((replay) => [replay.providerModel, replay]));
   const received = new Map<string, ReceivedRequest[]>();
   const upstream = await startFakeUpstream((request) => {
@@ -174,10 +207,18 @@ export async function startReplayInstallation(replays: readonly Replay[], other:
     return byModel.get(model)?.reply ?? other(request) ?? { status: 500, body: '{"error":"no replay"}' };
   });
   const models = replays.map(({ publicModel, providerModel, api }): TestModel => {
-    return { id: publicModel, providerModel, outputCap: api === 'images' ? null : 16_384, apis: [api], kind: api === 'images' ? 'image' : 'text' };
+    return {
+      id: publicModel,
+      providerModel,
+      outputCap: api === 'images' ? null : 16_384,
+      apis: [api],
+      kind: api === 'images' ? 'image' : 'text',
+    };
   });
   try {
-    const tollgate = await startTollgate({ configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models, storedObjects: 'shared' }) });
+    const tollgate = await startTollgate({
+      configurationYaml: testConfiguration({ upstreamUrl: upstream.url, models, storedObjects: 'shared' }),
+    });
     return {
       tollgate,
       upstream,
@@ -198,13 +239,21 @@ const MODEL_PART = /name="model"\r\n\r\n(replayed-[^\r\n]*)\r\n/;
 
 function modelIn(request: ReceivedRequest): string {
   if (request.body.length === 0) return '';
-  if (request.header('content-type')?.startsWith('multipart/') === true) return MODEL_PART.exec(request.body.toString('latin1'))?.[1] ?? '';
+  if (request.header('content-type')?.startsWith('multipart/') === true)
+    return MODEL_PART.exec(request.body.toString('latin1'))?.[1] ?? '';
   const model = (JSON.parse(request.body.toString('utf8')) as { model?: unknown }).model;
   return typeof model === 'string' ? model : '';
 }
 
-/** Sends a replay's request in its pieces and checks that both sides got exactly the other's bytes; the response's headers come back. */
-export async function assertRelayed(installation: ReplayInstallation, replay: Replay, headers: Readonly<Record<string, string>> = {}): Promise<HttpAnswer> {
+/**
+ * Sends a replay's request in its pieces and checks that both sides got exactly the other's bytes; the response's
+ * headers come back.
+ */
+export async function assertRelayed(
+  installation: ReplayInstallation,
+  replay: Replay,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<HttpAnswer> {
   const answer = await sendSplit(`${installation.tollgate.url}${replay.path}`, replay, headers);
   const where = `${replay.name} (${replay.publicModel})`;
   if (replay.status === 401) return assertKeyRefusalIsHidden(answer, where);
@@ -220,7 +269,11 @@ export async function assertRelayed(installation: ReplayInstallation, replay: Re
   assert.equal(got[0]?.method, 'POST', where);
   assert.equal(got[0]?.path, replay.path, where);
   assert.equal(got[0]?.header('content-type'), replay.contentType, where);
-  assert.equal(sha256(got[0]?.body ?? Buffer.alloc(0)), sha256(replay.bodyOf(replay.providerModel)), `${where}: request bytes`);
+  assert.equal(
+    sha256(got[0]?.body ?? Buffer.alloc(0)),
+    sha256(replay.bodyOf(replay.providerModel)),
+    `${where}: request bytes`,
+  );
   return answer;
 }
 
@@ -236,14 +289,20 @@ function sendSplit(url: string, replay: Replay, headers: Readonly<Record<string,
   return new Promise((resolve, reject) => {
     const request = httpRequest(url, {
       method: 'POST',
-      headers: { authorization: `Bearer ${replay.key}`, 'content-type': replay.contentType, 'content-length': String(body.length), ...headers },
+      headers: {
+        authorization: `Bearer ${replay.key}`,
+        'content-type': replay.contentType,
+        'content-length': String(body.length),
+        ...headers,
+      },
       agent: false,
     });
     request.setNoDelay(true);
     request.on('error', reject);
     request.on('response', (response) => {
       const chunks: Buffer[] = [];
-      const done = (complete: boolean): void => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks), complete });
+      const done = (complete: boolean): void =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks), complete });
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('end', () => done(response.complete));
       response.on('error', () => done(false));
@@ -261,7 +320,11 @@ async function writePieces(request: ReturnType<typeof httpRequest>, pieces: read
 }
 
 /** The settled record of a replay, its tokens and its rated cost checked to the last digit. */
-export async function assertBill(installation: ReplayInstallation, replay: Replay, id: string): Promise<GenerationView> {
+export async function assertBill(
+  installation: ReplayInstallation,
+  replay: Replay,
+  id: string,
+): Promise<GenerationView> {
   const record = await settledGeneration(installation.tollgate.url, replay.key, id);
   assert.equal(record.model, replay.publicModel, replay.name);
   if (replay.status >= 400) {
@@ -270,8 +333,10 @@ export async function assertBill(installation: ReplayInstallation, replay: Repla
   }
   const usage = replay.expectedUsage;
   if (usage === null) return record;
-  if (usage.inputTokens !== null) assert.equal(record.tokensPrompt, String(usage.inputTokens), `${replay.name}: input tokens`);
-  if (usage.outputTokens !== null) assert.equal(record.tokensCompletion, String(usage.outputTokens), `${replay.name}: output tokens`);
+  if (usage.inputTokens !== null)
+    assert.equal(record.tokensPrompt, String(usage.inputTokens), `${replay.name}: input tokens`);
+  if (usage.outputTokens !== null)
+    assert.equal(record.tokensCompletion, String(usage.outputTokens), `${replay.name}: output tokens`);
   if (usage.inputTokens === null || usage.outputTokens === null) return record;
   const cost = costPico(usage);
   assert.equal(record.ratedCost, decimalOfPico(cost), `${replay.name}: rated cost`);
@@ -303,18 +368,24 @@ export async function inParallel<T>(items: readonly T[], run: (item: T) => Promi
   const failures: unknown[] = [];
   const queue = [...items];
   const worker = async (): Promise<void> => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await run(item).catch((failure: unknown) => failures.push(failure));
+    for (let item = queue.shift(); item !== undefined; item = queue.shift())
+      await run(item).catch((failure: unknown) => failures.push(failure));
   };
   await Promise.all(Array.from({ length: PARALLEL }, worker));
   const [first] = failures;
   if (first === undefined) return;
-  throw new Error(`${failures.length} failed:\n${failures.map((failure) => String(failure).split('\n', 1)[0]).join('\n')}`, { cause: first });
+  throw new Error(
+    `${failures.length} failed:\n${failures.map((failure) => String(failure).split('\n', 1)[0]).join('\n')}`,
+    { cause: first },
+  );
 }
 
 /** The `id` of a recorded Responses reply, whole or streamed. */
 export function responseIdIn(replay: Replay): string | null {
   const text = replay.reply.body.toString('utf8');
-  const document = replay.stream ? parseDocument(/^data: ?(.*)$/m.exec(text)?.[1] ?? '')?.response : parseDocument(text);
+  const document = replay.stream
+    ? parseDocument(/^data: ?(.*)$/m.exec(text)?.[1] ?? '')?.response
+    : parseDocument(text);
   return typeof document?.id === 'string' ? document.id : null;
 }
 

@@ -1,11 +1,11 @@
-// What reports must say, computed from the facts in plain TypeScript by the words of spec 2.4, 2.5 and DESIGN 6. It shares no definition with the SQL:
-// only the shapes are the reports' own. Money is bigint pico-dollars.
+// What reports must say, computed from the facts in plain TypeScript by the words of spec 2.4, 2.5 and DESIGN 6. It
+// shares no definition with the SQL: only the shapes are the reports' own. Money is bigint pico-dollars.
 
 import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { Metrics } from '../../src/storage/clickhouse/reports/metrics.ts';
-import type { ReportFilters, ReportQuestion, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
 import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-entry.ts';
-import type { RoutingQuestion, RoutingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
+import type { RoutingParams, RoutingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import type { UsageDay, UsageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 
 /** Each execution once, as its highest version has it. */
@@ -19,10 +19,18 @@ export function latestVersions(facts: readonly RequestFact[]): RequestFact[] {
 }
 
 /** Listings alone show what was refused; no total counts it. */
-export function matching(facts: readonly RequestFact[], { scope, filters, window, showsRefused }: ReportQuestion): RequestFact[] {
+export function matching(
+  facts: readonly RequestFact[],
+  { scope, filters, window, showsRefused }: ReportParams,
+): RequestFact[] {
   return facts.filter((fact) => {
     const isInWindow = fact.admittedAtMs >= window.fromMs && fact.admittedAtMs < window.untilMs;
-    return isInWindow && (showsRefused === true || fact.outcome !== 'refused') && inScope(fact, scope) && passesFilters(fact, filters);
+    return (
+      isInWindow &&
+      (showsRefused === true || fact.outcome !== 'refused') &&
+      inScope(fact, scope) &&
+      passesFilters(fact, filters)
+    );
   });
 }
 
@@ -53,10 +61,18 @@ function passesFilters(fact: RequestFact, filters: ReportFilters): boolean {
 function hasStatus(fact: RequestFact, status: string): boolean {
   if (status === 'error') return isError(fact);
   if (status === 'success') return !isError(fact);
-  return status.endsWith('xx') ? String(fact.status ?? '').startsWith(status.slice(0, 1)) : String(fact.status) === status;
+  return status.endsWith('xx')
+    ? String(fact.status ?? '').startsWith(status.slice(0, 1))
+    : String(fact.status) === status;
 }
 
-const NO_ERRORS: ReadonlySet<string> = new Set(['completed', 'completed_without_usage', 'aborted_before_first_byte', 'aborted_mid_stream', 'usage_then_cut']);
+const NO_ERRORS: ReadonlySet<string> = new Set([
+  'completed',
+  'completed_without_usage',
+  'aborted_before_first_byte',
+  'aborted_mid_stream',
+  'usage_then_cut',
+]);
 
 /** The client got a refusal, or the provider or we failed it; a client that left is none. */
 function isError(fact: RequestFact): boolean {
@@ -113,7 +129,8 @@ function metricsOf(facts: readonly RequestFact[], whole: number): Metrics {
   const errors = countWhere(facts, isError);
   const truncated = countWhere(facts, (fact) => fact.truncated === true);
   const confidences = facts.flatMap(({ route }) => route?.confidence ?? []);
-  const isFallback = (fact: RequestFact): boolean => ['classifier_failed', 'no_request_text', 'classifier_skipped'].includes(fact.route?.reason ?? '');
+  const isFallback = (fact: RequestFact): boolean =>
+    ['classifier_failed', 'no_request_text', 'classifier_skipped'].includes(fact.route?.reason ?? '');
   return {
     requests,
     tokens: facts.reduce((sum, fact) => sum + tokensOf(fact), 0),
@@ -167,7 +184,7 @@ function largestFirst<Item>(groups: [string, Item[]][]): [string, Item[]][] {
   return groups.sort(([nameA, a], [nameB, b]) => b.length - a.length || (nameA < nameB ? -1 : 1));
 }
 
-export function expectedReport(facts: readonly RequestFact[], question: RoutingQuestion): RoutingReport {
+export function expectedReport(facts: readonly RequestFact[], question: RoutingParams): RoutingReport {
   const all = matching(facts, question);
   const routed = all.filter(({ route }) => route != null);
   const whole = routed.length;
@@ -207,10 +224,20 @@ export function expectedReport(facts: readonly RequestFact[], question: RoutingQ
           ),
     by_task: tasks.map(([task, group]) => ({ task, ...metricsOf(group, whole) })),
     task_models: tasks.flatMap(([task, group]) =>
-      largestFirst(grouped(group, ({ model }) => model)).map(([model, served]) => ({ task, model, ...metricsOf(served, group.length) })),
+      largestFirst(grouped(group, ({ model }) => model)).map(([model, served]) => ({
+        task,
+        model,
+        ...metricsOf(served, group.length),
+      })),
     ),
-    picked_by: largestFirst(grouped(routed, ({ route }) => route?.picked_by ?? '')).map(([picked_by, group]) => ({ picked_by, requests: group.length })),
-    reasons: largestFirst(grouped(routed, ({ route }) => route?.reason ?? '')).map(([reason, group]) => ({ reason, requests: group.length })),
+    picked_by: largestFirst(grouped(routed, ({ route }) => route?.picked_by ?? '')).map(([picked_by, group]) => ({
+      picked_by,
+      requests: group.length,
+    })),
+    reasons: largestFirst(grouped(routed, ({ route }) => route?.reason ?? '')).map(([reason, group]) => ({
+      reason,
+      requests: group.length,
+    })),
     confidence: Array.from({ length: 10 }, (_, index) => ({
       from: index / 10,
       to: (index + 1) / 10,
@@ -220,10 +247,12 @@ export function expectedReport(facts: readonly RequestFact[], question: RoutingQ
       }),
     })),
     rejections: rejectionsOf(routed),
-    classifiers: largestFirst(grouped(withCalls(routed), ({ route }) => route?.classifier?.model ?? '')).map(([model, group]) => ({
-      model,
-      ...classifierOf(group),
-    })),
+    classifiers: largestFirst(grouped(withCalls(routed), ({ route }) => route?.classifier?.model ?? '')).map(
+      ([model, group]) => ({
+        model,
+        ...classifierOf(group),
+      }),
+    ),
     policies: policiesOf(routed),
     by_previous_tier: conversations.by_previous_tier,
     by_previous_model: conversations.by_previous_model,
@@ -235,7 +264,9 @@ function withCalls(facts: readonly RequestFact[]): RequestFact[] {
   return facts.filter(({ route }) => route?.classifier !== undefined);
 }
 
-function classifierOf(facts: readonly RequestFact[]): RoutingReport['classifiers'][number] extends infer Row ? Omit<Row, 'model'> : never {
+function classifierOf(
+  facts: readonly RequestFact[],
+): RoutingReport['classifiers'][number] extends infer Row ? Omit<Row, 'model'> : never {
   const calls = facts.flatMap(({ route }) => route?.classifier ?? []);
   const isUnpriced = calls.some((call) => call.input_tokens !== null && call.cost_usd === null);
   const priced = calls.filter((call) => call.cost_usd !== null);
@@ -250,7 +281,10 @@ function classifierOf(facts: readonly RequestFact[]): RoutingReport['classifiers
       calls.map((call) => call.latency_ms),
       0.95,
     ),
-    cost_usd: isUnpriced || priced.length === 0 ? null : usd(sumOf(priced, (call) => BigInt((call.cost_usd ?? '').replace('.', '')))),
+    cost_usd:
+      isUnpriced || priced.length === 0
+        ? null
+        : usd(sumOf(priced, (call) => BigInt((call.cost_usd ?? '').replace('.', '')))),
   };
 }
 
@@ -258,7 +292,9 @@ function classifierOf(facts: readonly RequestFact[]): RoutingReport['classifiers
 function latestRank(facts: readonly RequestFact[]): number | null {
   const ranked = facts.filter(({ route }) => route?.tier_rank !== undefined);
   const latestMs = Math.max(...ranked.map(({ admittedAtMs }) => admittedAtMs));
-  const ranks = ranked.filter(({ admittedAtMs }) => admittedAtMs === latestMs).map(({ route }) => route?.tier_rank ?? 0);
+  const ranks = ranked
+    .filter(({ admittedAtMs }) => admittedAtMs === latestMs)
+    .map(({ route }) => route?.tier_rank ?? 0);
   return ranks.length === 0 ? null : Math.max(...ranks);
 }
 
@@ -269,7 +305,10 @@ function rejectionsOf(facts: readonly RequestFact[]): RoutingReport['rejections'
       const [model, tier, reason] = JSON.parse(name) as [string, string, string];
       return { model, tier, reason, count: group.length };
     })
-    .sort((a, b) => b.count - a.count || compare(a.model, b.model) || compare(a.tier, b.tier) || compare(a.reason, b.reason));
+    .sort(
+      (a, b) =>
+        b.count - a.count || compare(a.model, b.model) || compare(a.tier, b.tier) || compare(a.reason, b.reason),
+    );
 }
 
 function compare(one: string, other: string): number {
@@ -282,7 +321,13 @@ function policiesOf(facts: readonly RequestFact[]): RoutingReport['policies'] {
       const [policy, version] = JSON.parse(name) as [string, number];
       const instants = group.map(({ admittedAtMs }) => admittedAtMs);
       const [first, last] = [Math.min(...instants), Math.max(...instants)];
-      return { policy, version, requests: group.length, first_used_at: new Date(first).toISOString(), last_used_at: new Date(last).toISOString() };
+      return {
+        policy,
+        version,
+        requests: group.length,
+        first_used_at: new Date(first).toISOString(),
+        last_used_at: new Date(last).toISOString(),
+      };
     })
     .sort((a, b) => compare(a.policy, b.policy) || a.version - b.version);
 }
@@ -296,7 +341,9 @@ function turnsWhere(facts: readonly RequestFact[], isCounted: (fact: RequestFact
   return new Set(facts.filter(isCounted).map(turnOf)).size;
 }
 
-type Conversations = Pick<RoutingReport, 'by_previous_tier' | 'by_previous_model'> & { readonly sessions: RoutingReport['totals']['sessions'] };
+type Conversations = Pick<RoutingReport, 'by_previous_tier' | 'by_previous_model'> & {
+  readonly sessions: RoutingReport['totals']['sessions'];
+};
 
 function conversationsOf(facts: readonly RequestFact[]): Conversations {
   const answered = (group: readonly RequestFact[]) => {
@@ -319,13 +366,21 @@ function conversationsOf(facts: readonly RequestFact[]): Conversations {
       sticky,
       sticky_share: over(sticky, remembered.length),
     },
-    by_previous_tier: after(({ route }) => route?.previous_tier ?? '').map(({ name, ...rest }) => ({ previous_tier: name, ...rest })),
-    by_previous_model: after(({ route }) => route?.previous_model ?? '').map(({ name, ...rest }) => ({ previous_model: name, ...rest })),
+    by_previous_tier: after(({ route }) => route?.previous_tier ?? '').map(({ name, ...rest }) => ({
+      previous_tier: name,
+      ...rest,
+    })),
+    by_previous_model: after(({ route }) => route?.previous_model ?? '').map(({ name, ...rest }) => ({
+      previous_model: name,
+      ...rest,
+    })),
   };
 }
 
 function recentCorrections(facts: readonly RequestFact[]): NonNullable<RoutingReport['recent_corrections']> {
-  const corrected = facts.filter(({ route }) => route?.correction === true).sort((a, b) => a.admittedAtMs - b.admittedAtMs || compareIds(a.id, b.id));
+  const corrected = facts
+    .filter(({ route }) => route?.correction === true)
+    .sort((a, b) => a.admittedAtMs - b.admittedAtMs || compareIds(a.id, b.id));
   const firsts = grouped(corrected, turnOf).flatMap(([, [first]]) => (first === undefined ? [] : [first]));
   return firsts
     .sort((a, b) => b.admittedAtMs - a.admittedAtMs || compareIds(b.id, a.id))
@@ -349,14 +404,22 @@ function compareIds(one: string, other: string): number {
   return compare(turned(one), turned(other));
 }
 
-/** What a clock on the wall shows at an instant: date, hour, offset from UTC. By the runtime's own words, not by arithmetic. */
+/**
+ * What a clock on the wall shows at an instant: date, hour, offset from UTC. By the runtime's own words, not by
+ * arithmetic.
+ */
 function wallAt(
   instantMs: number,
   format: Intl.DateTimeFormat,
 ): { readonly date: string; readonly hour: string; readonly minute: string; readonly offset: string } {
   const part = new Map(format.formatToParts(instantMs).map(({ type, value }) => [type, value]));
   const offset = (part.get('timeZoneName') ?? '').replace('GMT', '').replace(/^(\+00:00)?$/, 'Z');
-  return { date: `${part.get('year')}-${part.get('month')}-${part.get('day')}`, hour: part.get('hour') ?? '', minute: part.get('minute') ?? '', offset };
+  return {
+    date: `${part.get('year')}-${part.get('month')}-${part.get('day')}`,
+    hour: part.get('hour') ?? '',
+    minute: part.get('minute') ?? '',
+    offset,
+  };
 }
 
 function wallClock(timeZone: string): Intl.DateTimeFormat {
@@ -374,7 +437,10 @@ function wallClock(timeZone: string): Intl.DateTimeFormat {
 
 const MINUTE_MS = 60_000;
 
-/** Names of buckets by instants: the wall as it stands when the hour or day begins, found by going back minute by minute. */
+/**
+ * Names of buckets by instants: the wall as it stands when the hour or day begins, found by going back minute by
+ * minute.
+ */
 class ExpectedBuckets {
   static readonly #made = new Map<string, ExpectedBuckets>();
   readonly #starts = new Map<string, string>();
@@ -419,7 +485,7 @@ class ExpectedBuckets {
   }
 }
 
-function seriesOf(facts: readonly RequestFact[], { window }: RoutingQuestion): RoutingReport['series'] {
+function seriesOf(facts: readonly RequestFact[], { window }: RoutingParams): RoutingReport['series'] {
   const buckets = ExpectedBuckets.of(window.timeZone, window.granularity);
   return grouped(facts, (fact) => `${buckets.at(fact.admittedAtMs)} ${fact.route?.tier ?? ''}`)
     .map(([name, group]) => {
@@ -439,13 +505,17 @@ function usageOf(facts: readonly RequestFact[]): Omit<UsageSummary, 'currency' |
   };
 }
 
-export function expectedSummary(facts: readonly RequestFact[], question: ReportQuestion): UsageSummary {
+export function expectedSummary(facts: readonly RequestFact[], question: ReportParams): UsageSummary {
   const found = matching(facts, question);
   const models = largestFirst(grouped(found, ({ model }) => model));
-  return { currency: 'USD', ...usageOf(found), by_model: models.map(([model, group]) => ({ model, ...usageOf(group) })) };
+  return {
+    currency: 'USD',
+    ...usageOf(found),
+    by_model: models.map(([model, group]) => ({ model, ...usageOf(group) })),
+  };
 }
 
-export function expectedDays(facts: readonly RequestFact[], question: ReportQuestion): UsageDay[] {
+export function expectedDays(facts: readonly RequestFact[], question: ReportParams): UsageDay[] {
   const days = ExpectedBuckets.of(question.window.timeZone, 'day');
   return grouped(matching(facts, question), ({ admittedAtMs }) => days.at(admittedAtMs).slice(0, 10))
     .map(([date, group]) => ({ date, errors: countWhere(group, isError), ...usageOf(group) }))
@@ -455,7 +525,16 @@ export function expectedDays(facts: readonly RequestFact[], question: ReportQues
 export function expectedEntry(fact: RequestFact): RequestEntry {
   const route = fact.route ?? null;
   const spend = spendOf(fact);
-  const shown = ['tier', 'classified_tier', 'confidence', 'task', 'picked_by', 'previous_model', 'previous_tier', 'baseline_model'] as const;
+  const shown = [
+    'tier',
+    'classified_tier',
+    'confidence',
+    'task',
+    'picked_by',
+    'previous_model',
+    'previous_tier',
+    'baseline_model',
+  ] as const;
   return {
     id: fact.id,
     created_at: new Date(fact.admittedAtMs).toISOString(),
@@ -493,11 +572,19 @@ export function expectedEntry(fact: RequestFact): RequestEntry {
 }
 
 /** Charged on each day, UTC, and what it was worth by the catalog. */
-export function expectedCharges(facts: readonly RequestFact[], question: ReportQuestion): Map<string, { readonly billed: bigint; readonly rated: bigint }> {
+export function expectedCharges(
+  facts: readonly RequestFact[],
+  question: ReportParams,
+): Map<string, { readonly billed: bigint; readonly rated: bigint }> {
   return new Map(
-    grouped(matching(facts, question), ({ admittedAtMs }) => new Date(admittedAtMs).toISOString().slice(0, 10)).map(([date, group]) => [
-      date,
-      { billed: sumOf(group, ({ charge }) => BigInt(charge ?? 0)), rated: sumOf(group, ({ ratedCost }) => BigInt(ratedCost ?? 0)) },
-    ]),
+    grouped(matching(facts, question), ({ admittedAtMs }) => new Date(admittedAtMs).toISOString().slice(0, 10)).map(
+      ([date, group]) => [
+        date,
+        {
+          billed: sumOf(group, ({ charge }) => BigInt(charge ?? 0)),
+          rated: sumOf(group, ({ ratedCost }) => BigInt(ratedCost ?? 0)),
+        },
+      ],
+    ),
   );
 }

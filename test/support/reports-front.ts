@@ -1,14 +1,15 @@
-// The reports over HTTP, in the test's process: the real route table, forwarder, report server and embedded ClickHouse; who calls, and the time, are the test's.
+// The reports over HTTP, in the test's process: the real route table, forwarder, report server and embedded ClickHouse;
+// who calls, and the time, are the test's.
 
 import assert from 'node:assert/strict';
 import { ReportServer } from '../../jobs/reports/report-server.ts';
 import { ReportForwarder, type ReportForwarderOptions } from '../../src/control-plane/reports/forward-report.ts';
-import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
+import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
-import { createRoutes } from '../../src/routes.ts';
+import { createRoutes } from '../../src/routes/routes.ts';
 import type { ClickHouseClient, ClickHouseSettings } from '../../src/storage/clickhouse/clickhouse.ts';
 import { type HttpAnswer, httpCall } from './http-call.ts';
 import { startHttpFront } from './http-front.ts';
@@ -48,7 +49,16 @@ export interface ReportsFront {
 }
 
 export async function startReportsFront(options: ReportsFrontOptions): Promise<ReportsFront> {
-  const { principals, clickhouse, teams = new Map(), clock = systemClock, delegationKey = DELEGATION_KEY, limits = {}, atOnce = 2, settings = {} } = options;
+  const {
+    principals,
+    clickhouse,
+    teams = new Map(),
+    clock = systemClock,
+    delegationKey = DELEGATION_KEY,
+    limits = {},
+    atOnce = 2,
+    settings = {},
+  } = options;
   const server = new ReportServer({
     address: { host: '127.0.0.1', port: 0 },
     delegationKey: DELEGATION_KEY,
@@ -79,7 +89,8 @@ export async function startReportsFront(options: ReportsFrontOptions): Promise<R
     publicUrl: 'https://gate.test',
   } as unknown as RouteParts;
   const front = await startHttpFront(createRoutes(parts));
-  const get: ReportsFront['get'] = (as, path, headers = {}) => httpCall(`${front.url}${path}`, { headers: { authorization: `Bearer ${as}`, ...headers } });
+  const get: ReportsFront['get'] = (as, path, headers = {}) =>
+    httpCall(`${front.url}${path}`, { headers: { authorization: `Bearer ${as}`, ...headers } });
   return {
     url: front.url,
     jobsPort: server.port,

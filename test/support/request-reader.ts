@@ -1,4 +1,5 @@
-// Reads HTTP/1.1 requests from raw bytes, strictly, for the fake upstream: what it returns is what was on the wire, header case and order included.
+// Reads HTTP/1.1 requests from raw bytes, strictly, for the fake upstream: what it returns is what was on the wire,
+// header case and order included.
 
 import type { Socket } from 'node:net';
 
@@ -66,7 +67,9 @@ export class ByteSource {
   }
 }
 
-/** The next request of the connection; null when it ended cleanly between two. Throws on anything that is not HTTP/1.1. */
+/**
+ * The next request of the connection; null when it ended cleanly between two. Throws on anything that is not HTTP/1.1.
+ */
 export async function readRequest(source: ByteSource, connection: number): Promise<ReceivedRequest | null> {
   const head = await source.readThrough('\r\n\r\n', HEAD_BYTES_MAX);
   if (head === null) return null;
@@ -84,7 +87,8 @@ export async function readRequest(source: ByteSource, connection: number): Promi
 
 function parseField(line: string): readonly [string, string] {
   const match = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?)[ \t]*$/.exec(line);
-  if (match?.[1] === undefined || match[2] === undefined) throw new Error(`not a header field: ${JSON.stringify(line)}`);
+  if (match?.[1] === undefined || match[2] === undefined)
+    throw new Error(`not a header field: ${JSON.stringify(line)}`);
   return [match[1], match[2]];
 }
 

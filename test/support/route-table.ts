@@ -2,9 +2,13 @@
 
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
-import { createRoutes } from '../../src/routes.ts';
+import { createRoutes } from '../../src/routes/routes.ts';
 
-const NOTHING_BEHIND = { dialectRefusals: new Set(), webhookTargets: {}, publicUrl: 'https://gate.test' } as unknown as RouteParts;
+const NOTHING_BEHIND = {
+  dialectRefusals: new Set(),
+  webhookTargets: {},
+  publicUrl: 'https://gate.test',
+} as unknown as RouteParts;
 
 export function routeTable(): readonly DescribedRoute[] {
   return createRoutes(NOTHING_BEHIND);

@@ -1,4 +1,5 @@
-// A whole installation that routes, for tests of auto routing: the simulated provider behind a tap that keeps every request, and records read back.
+// A whole installation that routes, for tests of auto routing: the simulated provider behind a tap that keeps every
+// request, and records read back.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -39,7 +40,10 @@ export const ROUTING_PATHS = {
 } as const;
 
 /** Pico-dollars per token of each model: expected costs are computed from these. */
-export const ROUTING_PRICES = { small: { input: 250_000n, output: 2_000_000n }, large: { input: 1_250_000n, output: 10_000_000n } } as const;
+export const ROUTING_PRICES = {
+  small: { input: 250_000n, output: 2_000_000n },
+  large: { input: 1_250_000n, output: 10_000_000n },
+} as const;
 
 const ALL = '[chat_completions, responses, messages, count_tokens]';
 
@@ -151,7 +155,11 @@ export async function startRoutingInstallation(options: RoutingOptions = {}): Pr
       headers: Object.fromEntries(kept),
       ...(body.length === 0 ? {} : { body }),
     });
-    return { status: answer.status, headers: [['content-type', answer.headers['content-type'] ?? 'application/json']], body: answer.body };
+    return {
+      status: answer.status,
+      headers: [['content-type', answer.headers['content-type'] ?? 'application/json']],
+      body: answer.body,
+    };
   });
   const tollgate = await startTollgate({
     configurationYaml: routingConfiguration(upstream.url, options.policy),
@@ -159,7 +167,9 @@ export async function startRoutingInstallation(options: RoutingOptions = {}): Pr
       // Where the database is named, only random secrets will do.
       ADMIN_TOKEN: options.databaseUrl === undefined ? ROUTING_ADMIN_TOKEN : randomBytes(24).toString('base64url'),
       ...(options.clickhouseUrl === undefined ? {} : { CLICKHOUSE_URL: options.clickhouseUrl }),
-      ...(options.databaseUrl === undefined ? {} : { DATABASE_URL: options.databaseUrl, MASTER_KEY: randomBytes(32).toString('base64') }),
+      ...(options.databaseUrl === undefined
+        ? {}
+        : { DATABASE_URL: options.databaseUrl, MASTER_KEY: randomBytes(32).toString('base64') }),
     },
     gatewayProcesses: options.gatewayProcesses ?? 1,
   });
@@ -178,7 +188,11 @@ export async function startRoutingInstallation(options: RoutingOptions = {}): Pr
         body: JSON.stringify({ model: 'service/auto', ...limits, ...body }),
       });
       const model = answer.headers['x-service-routed-model'];
-      return { ...answer, executionId: String(answer.headers['x-service-execution-id'] ?? ''), model: typeof model === 'string' ? model : null };
+      return {
+        ...answer,
+        executionId: String(answer.headers['x-service-execution-id'] ?? ''),
+        model: typeof model === 'string' ? model : null,
+      };
     },
     async routeOf(executionId) {
       const read = async () =>
@@ -195,7 +209,11 @@ export async function startRoutingInstallation(options: RoutingOptions = {}): Pr
     judged: () => upstream.requests.filter(({ path }) => path === '/v1/systemone'),
     async stopAndRead(read) {
       const behind = async () =>
-        (await postgres.query<{ n: number }>('SELECT count(*)::integer AS n FROM spool_cursors WHERE facts_offset < posted_offset')).rows[0]?.n;
+        (
+          await postgres.query<{ n: number }>(
+            'SELECT count(*)::integer AS n FROM spool_cursors WHERE facts_offset < posted_offset',
+          )
+        ).rows[0]?.n;
       await waitFor('all facts to be written', behind, (n) => n === 0, 60_000);
       await tollgate.stop({ keepData: true });
       return read(tollgate.dataDir);

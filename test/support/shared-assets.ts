@@ -1,4 +1,5 @@
-// Finds recorded test input that lies beside the repository and is not part of it; a bare clone has none, and tests then skip.
+// Finds recorded test input that lies beside the repository and is not part of it; a bare clone has none, and tests
+// then skip.
 
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,14 +1,15 @@
-// What shipping needs around it in a test: a prepaid wallet, a process epoch that holds a lease of it, records that charge it, and a fact sink.
+// What shipping needs around it in a test: a prepaid wallet, a process epoch that holds a lease of it, records that
+// charge it, and a fact sink.
 
 import { randomUUID } from 'node:crypto';
-import { createShipper, type FactSink, type Shipper, type ShippingLimits } from '../../jobs/ship-spool.ts';
-import type { ExecutionStart, TerminalRecord } from '../../src/domain/executions/execution-record.ts';
+import { createShipper, type FactSink, type Shipper, type ShippingLimits } from '../../jobs/shipping/ship-spool.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
+import type { ExecutionStart, TerminalRecord } from '../../src/records/execution-record.ts';
 import { type ClickHouseClient, selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
+import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
-import { registerEpoch, takeLease } from '../../src/storage/postgres/wallets.ts';
 import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
 import { admittedRecord, executionStart, terminalRecord } from './execution-records.ts';
 import { silentLog } from './postgres.ts';
@@ -26,10 +27,10 @@ export interface Payer {
 export async function createPayer(postgres: Postgres): Promise<Payer> {
   const organizationId = randomUUID();
   const walletId = randomUUID();
-  await postgres.query(`INSERT INTO organizations (id, slug, display_name, billing) VALUES ($1, $2, 'Test', 'prepaid')`, [
-    organizationId,
-    `test-${organizationId}`,
-  ]);
+  await postgres.query(
+    `INSERT INTO organizations (id, slug, display_name, billing) VALUES ($1, $2, 'Test', 'prepaid')`,
+    [organizationId, `test-${organizationId}`],
+  );
   await postgres.query('INSERT INTO wallets (id, organization_id) VALUES ($1, $2)', [walletId, organizationId]);
   await postgres.query(`SELECT post_deposit($1, $2, 'test')`, [walletId, DEPOSIT.toString()]);
   return { organizationId, walletId };
@@ -44,7 +45,14 @@ export async function createEpoch(postgres: Postgres, payer: Payer, executions: 
 }
 
 export function openSpool(directory: string, epoch: number, segmentBytesMax = 1 << 20): SpoolWriter {
-  return SpoolWriter.open({ directory, epoch, segmentBytesMax, fsyncIntervalMs: 5, log: silentLog, clock: systemClock });
+  return SpoolWriter.open({
+    directory,
+    epoch,
+    segmentBytesMax,
+    fsyncIntervalMs: 5,
+    log: silentLog,
+    clock: systemClock,
+  });
 }
 
 export function billedStart(payer: Payer, overrides: Partial<ExecutionStart> = {}): ExecutionStart {
@@ -52,7 +60,12 @@ export function billedStart(payer: Payer, overrides: Partial<ExecutionStart> = {
 }
 
 export function billedTerminal(start: ExecutionStart, overrides: Partial<TerminalRecord> = {}): TerminalRecord {
-  return terminalRecord(start, { billingStatus: 'final', ratedCost: CHARGE.toString(), charge: CHARGE.toString(), ...overrides });
+  return terminalRecord(start, {
+    billingStatus: 'final',
+    ratedCost: CHARGE.toString(),
+    charge: CHARGE.toString(),
+    ...overrides,
+  });
 }
 
 /** Admits and ends an execution; returns its id. */
@@ -93,16 +106,25 @@ export interface PostedRow {
 }
 
 export async function readGenerations(postgres: Postgres): Promise<PostedRow[]> {
-  return (await postgres.query<PostedRow>('SELECT id::text, billing_status, charge::text FROM generations ORDER BY id')).rows;
+  return (await postgres.query<PostedRow>('SELECT id::text, billing_status, charge::text FROM generations ORDER BY id'))
+    .rows;
 }
 
 export async function readWallet(postgres: Postgres, walletId: string): Promise<{ balance: bigint; leased: bigint }> {
-  const { rows } = await postgres.query<{ balance: string; leased: string }>('SELECT balance::text, leased::text FROM wallets WHERE id = $1', [walletId]);
+  const { rows } = await postgres.query<{ balance: string; leased: string }>(
+    'SELECT balance::text, leased::text FROM wallets WHERE id = $1',
+    [walletId],
+  );
   return { balance: BigInt(rows[0]?.balance ?? 0), leased: BigInt(rows[0]?.leased ?? 0) };
 }
 
-export async function readFactRows(client: ClickHouseClient): Promise<{ id: string; billing_status: string; total_cost: string | null }[]> {
-  return selectRows(client, 'SELECT toString(id) AS id, billing_status, toString(total_cost) AS total_cost FROM request_facts FINAL ORDER BY id');
+export async function readFactRows(
+  client: ClickHouseClient,
+): Promise<{ id: string; billing_status: string; total_cost: string | null }[]> {
+  return selectRows(
+    client,
+    'SELECT toString(id) AS id, billing_status, toString(total_cost) AS total_cost FROM request_facts FINAL ORDER BY id',
+  );
 }
 
 export function metricValue(metrics: MetricsRegistry, name: string, label?: string): number {

@@ -1,9 +1,16 @@
-// A lending store as Postgres keeps it (wallets, limits of open requests, rates), shared by simulated processes, under a clock that a test owns: answers
-// take their time, come in another order, or are lost before or after they took effect, by a seed.
+// A lending store as Postgres keeps it (wallets, limits of open requests, rates), shared by simulated processes, under
+// a clock that a test owns: answers take their time, come in another order, or are lost before or after they took
+// effect, by a seed.
 
 import assert from 'node:assert/strict';
-import { AllowanceLeases } from '../../src/data-plane/admission/allowance-leases.ts';
-import type { AllowanceStore, LendingAnswer, LendingWish, NotDone, Pool } from '../../src/data-plane/admission/allowance-store.ts';
+import { AllowanceLeases } from '../../src/generation/admission/allowance-leases.ts';
+import type {
+  AllowanceStore,
+  LendingAnswer,
+  LendingWish,
+  NotDone,
+  Pool,
+} from '../../src/generation/admission/allowance-store.ts';
 import { seededRandom } from './byte-splits.ts';
 
 /** Time that passes only where `run` lets it. */
@@ -32,7 +39,8 @@ class SimulatedTime {
       let next = -1;
       for (const [index, event] of this.due.entries()) {
         const first = this.due[next];
-        if (first === undefined || event.atMs < first.atMs || (event.atMs === first.atMs && event.order < first.order)) next = index;
+        if (first === undefined || event.atMs < first.atMs || (event.atMs === first.atMs && event.order < first.order))
+          next = index;
       }
       const event = this.due[next];
       if (event === undefined || event.atMs > untilMs) break;
@@ -181,14 +189,28 @@ export class SimulatedLending {
   }
 
   /** As migration 0010 does it. */
-  private takeRate(index: number, key: string, pool: LentPool, { amount, minimum, present }: LendingWish): LendingAnswer {
+  private takeRate(
+    index: number,
+    key: string,
+    pool: LentPool,
+    { amount, minimum, present }: LendingWish,
+  ): LendingAnswer {
     const second = Math.floor(this.time.nowMs / 1_000);
     const load = this.sum(pool, (label) => label >= second - RATE_SPAN_SECONDS);
     const lendable = pool.size > load ? pool.size - load : 0n;
     const granted = lendable >= amount ? amount : lendable >= minimum ? lendable : 0n;
     const elsewhere = this.sum(pool, (label, process) => label >= second && process !== index);
     const base = { leasedElsewhere: elsewhere, frozen: false, ceiling: pool.size, gone: pool.gone };
-    if (granted === 0n) return { ...base, granted, grantId: key, validForMs: null, presentMoved: false, available: lendable, retryAfterMs: 1_000 };
+    if (granted === 0n)
+      return {
+        ...base,
+        granted,
+        grantId: key,
+        validForMs: null,
+        presentMoved: false,
+        available: lendable,
+        retryAfterMs: 1_000,
+      };
     const loaded = load + granted;
     const label = second + (2n * loaded >= pool.size ? 1 : 1 + Number((14n * (pool.size - 2n * loaded)) / pool.size));
     let moved = 0n;
@@ -201,7 +223,15 @@ export class SimulatedLending {
     const name = `${label}/${index}`;
     pool.leased.set(name, (pool.leased.get(name) ?? 0n) + granted + moved);
     const validForMs = (label + 1) * 1_000 - this.time.nowMs;
-    return { ...base, granted, grantId: `${key}@${label}`, validForMs, presentMoved: present !== null, available: lendable - granted, retryAfterMs: null };
+    return {
+      ...base,
+      granted,
+      grantId: `${key}@${label}`,
+      validForMs,
+      presentMoved: present !== null,
+      available: lendable - granted,
+      retryAfterMs: null,
+    };
   }
 
   private giveBack(index: number, { key }: Pool, grantId: string, amount: bigint): void {

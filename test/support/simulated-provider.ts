@@ -5,7 +5,7 @@ import { closeSync, existsSync, fstatSync, mkdtempSync, openSync, readFileSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { CallEnd, CallStart } from '../../simulator/call-log.ts';
+import type { CallEnd, CallStart } from '../../src/simulator/call-log.ts';
 import { waitFor } from './waiting.ts';
 
 export interface SimulatedProvider {
@@ -16,7 +16,10 @@ export interface SimulatedProvider {
   ends(): CallEnd[];
   /** Calls that began and did not end; reads no more of a long log than is new. */
   openCalls(): number;
-  /** Waits until no call is under way, and gives the end of the one that began last: an end is logged a little after its reply was read. */
+  /**
+   * Waits until no call is under way, and gives the end of the one that began last: an end is logged a little after its
+   * reply was read.
+   */
   lastEnd(): Promise<CallEnd>;
   stop(): Promise<void>;
 }
@@ -24,7 +27,7 @@ export interface SimulatedProvider {
 export async function startSimulatedProvider(options: { delayMs?: number } = {}): Promise<SimulatedProvider> {
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-simulator-'));
   const logPath = join(directory, 'calls.jsonl');
-  const main = fileURLToPath(new URL('../../simulator/main.ts', import.meta.url));
+  const main = fileURLToPath(new URL('../../src/simulator/main.ts', import.meta.url));
   const child = fork(main, ['--port', '0', '--log', logPath, '--delay-ms', String(options.delayMs ?? 0)], {
     execArgv: ['--disable-warning=ExperimentalWarning'],
   });

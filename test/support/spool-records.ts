@@ -1,7 +1,8 @@
-// Writes records into a spool as objects with names, a form of older versions, which is read as well; each call is one write, each record a frame.
+// Writes records into a spool as objects with names, a form of older versions, which is read as well; each call is one
+// write, each record a frame.
 
-import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
-import { jsonAscii } from '../../src/platform/ascii-text.ts';
+import { jsonAscii } from '../../src/records/ascii-text.ts';
+import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import type { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
 
 export function appendRecords(writer: SpoolWriter, ...records: readonly ExecutionRecord[]): void {

@@ -1,4 +1,5 @@
-// The configuration file that whole-installation tests run with: one provider, a few models, organizations rich, poor and not billed.
+// The configuration file that whole-installation tests run with: one provider, a few models, organizations rich, poor
+// and not billed.
 
 import type { ApiName, ModelKind } from '../../src/domain/models/catalog.ts';
 
@@ -14,8 +15,15 @@ export interface TestModel {
   readonly apis?: readonly ApiName[];
 }
 
-/** Pico-dollars per token of `TEST_PRICES.text`: expected charges are computed from these, not by the gateway's code. */
-export const PICO_PER_TOKEN = { input: 1_250_000n, cachedInput: 125_000n, cacheWrite: 1_500_000n, output: 10_000_000n } as const;
+/**
+ * Pico-dollars per token of `TEST_PRICES.text`: expected charges are computed from these, not by the gateway's code.
+ */
+export const PICO_PER_TOKEN = {
+  input: 1_250_000n,
+  cachedInput: 125_000n,
+  cacheWrite: 1_500_000n,
+  output: 10_000_000n,
+} as const;
 const TEST_PRICES: Readonly<Record<ModelKind, string>> = {
   text: '{ input: "1.25", cached_input: "0.125", cache_write: "1.5", output: "10.00" }',
   image: '{ image: "0.04" }',

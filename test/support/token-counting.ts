@@ -13,11 +13,22 @@ function bytesOf(body: unknown): Uint8Array {
 }
 
 export async function countRequest(api: Api, request: unknown): Promise<number | null> {
-  const input = { api, encoding: 'o200k_base', request: bytesOf(request), response: NOTHING, responseIsStream: false, responseBytesTotal: 0 };
+  const input = {
+    api,
+    encoding: 'o200k_base',
+    request: bytesOf(request),
+    response: NOTHING,
+    responseIsStream: false,
+    responseBytesTotal: 0,
+  };
   return (await countTokens({ ...input, count: { input: true, output: false } })).inputTokens;
 }
 
-export async function countReply(api: Api, body: unknown, options: { stream?: boolean; bytesTotal?: number } = {}): Promise<number | null> {
+export async function countReply(
+  api: Api,
+  body: unknown,
+  options: { stream?: boolean; bytesTotal?: number } = {},
+): Promise<number | null> {
   const response = bytesOf(body);
   const input = { api, encoding: 'o200k_base', request: NOTHING, response, responseIsStream: options.stream ?? false };
   const responseBytesTotal = options.bytesTotal ?? response.byteLength;

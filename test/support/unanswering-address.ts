@@ -1,5 +1,6 @@
-// An address on this machine where nobody answers a connection attempt: a listener that accepts nothing and whose backlog is full, so that the system
-// leaves every further SYN without an answer, as a host behind a dropping firewall would.
+// An address on this machine where nobody answers a connection attempt: a listener that accepts nothing and whose
+// backlog is full, so that the system leaves every further SYN without an answer, as a host behind a dropping firewall
+// would.
 
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
@@ -43,7 +44,10 @@ export async function startUnansweringAddress(): Promise<UnansweringAddress> {
     const filler = connect({ host: '127.0.0.1', port });
     filler.on('error', () => undefined);
     fillers.push(filler);
-    const isConnected = await Promise.race([new Promise<true>((resolve) => filler.once('connect', () => resolve(true))), pause(QUIET_MS).then(() => false)]);
+    const isConnected = await Promise.race([
+      new Promise<true>((resolve) => filler.once('connect', () => resolve(true))),
+      pause(QUIET_MS).then(() => false),
+    ]);
     if (!isConnected) return address;
     if (fillers.length <= FILLERS_MAX) continue;
     await address.close();

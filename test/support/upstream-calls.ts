@@ -1,10 +1,10 @@
 // Calls to providers as tests see them: everything a listener was told, and the promise of its end.
 
-import type { UpstreamFault } from '../../src/data-plane/relay/http1/connection.ts';
-import type { ReplyHeaders } from '../../src/data-plane/relay/http1/reply-head.ts';
-import type { UpstreamRequest } from '../../src/data-plane/relay/http1/request-head.ts';
-import { type UpstreamCall, UpstreamOrigin, type UpstreamTimeouts } from '../../src/data-plane/relay/upstream.ts';
 import type { Clock } from '../../src/platform/clock.ts';
+import type { UpstreamFault } from '../../src/upstream/http1/connection.ts';
+import type { ReplyHeaders } from '../../src/upstream/http1/reply-head.ts';
+import type { UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
+import { type UpstreamCall, UpstreamOrigin, type UpstreamTimeouts } from '../../src/upstream/origin.ts';
 
 /** A clock that stands still until it is told. */
 export class HeldClock implements Clock {
@@ -25,7 +25,9 @@ export interface ToldReply {
   end: 'end' | 'key_refused' | UpstreamFault | null;
 }
 
-/** What one listener was told, and how to wait for it. Being told anything after the end, or the end twice, is an error. */
+/**
+ * What one listener was told, and how to wait for it. Being told anything after the end, or the end twice, is an error.
+ */
 export class ToldCall {
   readonly reply: ToldReply = { status: null, headers: [], body: '', end: null };
   readonly ended: Promise<ToldReply>;
@@ -81,9 +83,17 @@ export class ToldCall {
 }
 
 export function originAt(url: string, clock: Clock, timeouts: Partial<UpstreamTimeouts> = {}): UpstreamOrigin {
-  return new UpstreamOrigin(url, { connectMs: 5_000, firstByteMs: 120_000, idleMs: 90_000, totalMs: 3_600_000, ...timeouts }, clock);
+  return new UpstreamOrigin(
+    url,
+    { connectMs: 5_000, firstByteMs: 120_000, idleMs: 90_000, totalMs: 3_600_000, ...timeouts },
+    clock,
+  );
 }
 
-export function callTo(origin: UpstreamOrigin, request: Partial<UpstreamRequest> = {}, onNewConnection = false): ToldCall {
+export function callTo(
+  origin: UpstreamOrigin,
+  request: Partial<UpstreamRequest> = {},
+  onNewConnection = false,
+): ToldCall {
   return new ToldCall(origin, request, onNewConnection);
 }

@@ -1,4 +1,5 @@
-// Chat Completions streams without the chunk that tells their usage, made by splitting their text into events: shares no code with the gateway.
+// Chat Completions streams without the chunk that tells their usage, made by splitting their text into events: shares
+// no code with the gateway.
 
 /** Every event goes whose data is a chunk without choices but with a usage object. */
 export function withoutUsageChunks(stream: Buffer): Buffer {

@@ -1,21 +1,30 @@
-// An organization with credit, ceilings on its use, and processes that borrow under them: what the tests of limits on Postgres share.
+// An organization with credit, ceilings on its use, and processes that borrow under them: what the tests of limits on
+// Postgres share.
 
 import assert from 'node:assert/strict';
 import type { UsageLimit } from '../../src/domain/configuration/configuration.ts';
-import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
 import type { LimitScope } from '../../src/domain/identity/limit-scope.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
-import { findBrokenInvariants } from '../../src/storage/postgres/ledger-invariants.ts';
-import { type LimitLeaseAnswer, type LimitLeaseWish, takeLimitLease } from '../../src/storage/postgres/limit-leases.ts';
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
+import { postExecutions } from '../../src/storage/postgres/ledger/post-executions.ts';
+import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
+import {
+  type LimitLeaseAnswer,
+  type LimitLeaseWish,
+  takeLimitLease,
+} from '../../src/storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
-import { postExecutions } from '../../src/storage/postgres/post-executions.ts';
-import { registerEpoch, takeLease } from '../../src/storage/postgres/wallets.ts';
 import { type FundedOrganization, fundOrganization } from './executions.ts';
 
 export const OPERATOR = { kind: 'cli', userId: null, label: 'test' } as const;
 
-export const budget = (limit: bigint, window: 'hour' | 'day' | 'week' | 'month' = 'day'): UsageLimit => ({ kind: 'budget', window, limit: picoUsd(limit) });
+export const budget = (limit: bigint, window: 'hour' | 'day' | 'week' | 'month' = 'day'): UsageLimit => ({
+  kind: 'budget',
+  window,
+  limit: picoUsd(limit),
+});
 
 export class LimitedOrganization {
   readonly owner: FundedOrganization;
@@ -42,9 +51,10 @@ export class LimitedOrganization {
 
   /** Of all its limits, by kind and window. */
   async limitIds(): Promise<[string, ...string[]]> {
-    const { rows } = await this.postgres.query<{ id: string }>('SELECT id FROM usage_limits WHERE organization_id = $1 ORDER BY kind, time_window', [
-      this.owner.organizationId,
-    ]);
+    const { rows } = await this.postgres.query<{ id: string }>(
+      'SELECT id FROM usage_limits WHERE organization_id = $1 ORDER BY kind, time_window',
+      [this.owner.organizationId],
+    );
     return rows.map(({ id }) => id) as [string, ...string[]];
   }
 
@@ -62,7 +72,9 @@ export class LimitedOrganization {
   post(epoch: number, ...records: ExecutionRecord[]): Promise<unknown> {
     this.posted += 1;
     const segment = this.posted;
-    return this.postgres.transaction((client) => postExecutions(client, { epoch, segment, fromOffset: 0, toOffset: 1, records }));
+    return this.postgres.transaction((client) =>
+      postExecutions(client, { epoch, segment, fromOffset: 0, toOffset: 1, records }),
+    );
   }
 
   async assertBooksAgree(): Promise<void> {

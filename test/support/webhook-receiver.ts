@@ -1,4 +1,5 @@
-// Somewhere that webhooks are sent to: keeps every message, answers what the test says, and checks signatures with a library that is not ours.
+// Somewhere that webhooks are sent to: keeps every message, answers what the test says, and checks signatures with a
+// library that is not ours.
 
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -2,22 +2,22 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Admission, tokensUsed } from '../../src/data-plane/admission/admission.ts';
-import { admit, COUNTS, type Gate } from '../../src/data-plane/admission/admit.ts';
-import { OrganizationQueues } from '../../src/data-plane/admission/organization-queues.ts';
-import { type AdmissionQuestion, type DrawingPlan, planDraws } from '../../src/data-plane/admission/plan-draws.ts';
-import { readBetaCeilings } from '../../src/data-plane/dialects/beta-ceilings.ts';
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
-import { countTokens } from '../../src/data-plane/dialects/count-tokens.ts';
-import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
-import { imageGenerations } from '../../src/data-plane/dialects/images.ts';
-import { messages } from '../../src/data-plane/dialects/messages.ts';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { systemone } from '../../src/data-plane/dialects/systemone.ts';
 import type { Principal, PrincipalLimit } from '../../src/domain/identity/principal.ts';
 import type { Model } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { Admission, tokensUsed } from '../../src/generation/admission/admission.ts';
+import { admit, COUNTS, type Gate } from '../../src/generation/admission/admit.ts';
+import { OrganizationQueues } from '../../src/generation/admission/organization-queues.ts';
+import { type AdmissionParams, type DrawingPlan, planDraws } from '../../src/generation/admission/plan-draws.ts';
+import { readBetaCeilings } from '../../src/generation/dialects/beta-ceilings.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
+import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { imageGenerations } from '../../src/generation/dialects/images.ts';
+import { messages } from '../../src/generation/dialects/messages.ts';
+import { systemone } from '../../src/generation/dialects/systemone.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { WorkerPool, WorkerResult } from '../../src/platform/worker-pool.ts';
 import { SimulatedLending } from '../support/simulated-lending.ts';
 
@@ -60,31 +60,36 @@ function limit(id: PrincipalLimit['kind'], amount: bigint, model: string | null 
 
 const scanner = new RequestScanner();
 
-function ask(principal: Principal, body: object, dialect: Dialect = chatCompletions): AdmissionQuestion {
+function ask(principal: Principal, body: object, dialect: Dialect = chatCompletions): AdmissionParams {
   const bytes = Buffer.from(JSON.stringify(body));
   const scanned = scanner.scan(bytes);
   const bounds = dialect.readBounds(scanned, bytes);
   assert.ok(!('kind' in bounds));
-  const served = { model: MODEL, offers: new Map(), classifiers: [], worstPrice: new Map([[dialect.api, PRICE]]) };
+  const served = { model: MODEL, deployments: new Map(), classifiers: [], worstPrice: new Map([[dialect.api, PRICE]]) };
   const measure = { bytes: bytes.length, attachments: 0, carriedTokens: 0 };
   return { principal, dialect, served, bounds, measure, request: { body: bytes, scanned, form: null } };
 }
 
-function planOf(question: AdmissionQuestion): DrawingPlan {
+function planOf(question: AdmissionParams): DrawingPlan {
   const plan = planDraws(question, question.measure);
   assert.ok(!('kind' in plan));
   return plan;
 }
 
-function refusalOf(question: AdmissionQuestion): Refusal {
+function refusalOf(question: AdmissionParams): Refusal {
   const refusal = planDraws(question, question.measure);
   assert.ok('kind' in refusal);
   return refusal;
 }
 
-const wishesOf = (question: AdmissionQuestion) => planOf(question).wishes.map(({ pool, amount }) => [pool.kind, amount]);
+const wishesOf = (question: AdmissionParams) => planOf(question).wishes.map(({ pool, amount }) => [pool.kind, amount]);
 
-const ALL = [limit('budget', 10n ** 9n), limit('tokens_per_minute', 10n ** 6n), limit('requests_per_minute', 60n), limit('concurrent_requests', 4n)];
+const ALL = [
+  limit('budget', 10n ** 9n),
+  limit('tokens_per_minute', 10n ** 6n),
+  limit('requests_per_minute', 60n),
+  limit('concurrent_requests', 4n),
+];
 
 describe('betas in a header that let a model use more than the catalog says', () => {
   const long = { max_tokens: 100, messages: [{ role: 'user', content: 'x'.repeat(200_000) }] };
@@ -106,7 +111,10 @@ describe('betas in a header that let a model use more than the catalog says', ()
       const betaCeilings = readBetaCeilings(['fine-grained-tool-streaming-2025-05-14', header]);
       const bounds = betaCeilings === null ? question.bounds : { ...question.bounds, betaCeilings };
       const plan = planDraws({ ...question, bounds }, question.measure);
-      assert.deepEqual('kind' in plan ? [plan.kind, 'field' in plan ? plan.field : null] : null, isRefused ? ['not_safely_billable', 'anthropic-beta'] : null);
+      assert.deepEqual(
+        'kind' in plan ? [plan.kind, 'field' in plan ? plan.field : null] : null,
+        isRefused ? ['not_safely_billable', 'anthropic-beta'] : null,
+      );
     });
   }
 });
@@ -153,12 +161,22 @@ describe('what a request draws', () => {
 
   test('under a limit on tokens: refused without a bound, above the limit, and without questions', () => {
     const limited = { ...NOT_BILLED, limits: [limit('tokens_per_minute', 5_000n)] };
-    assert.deepEqual(refusalOf(ask(limited, { messages: [] })), { kind: 'traffic_token_bound_required', field: 'max_tokens' });
+    assert.deepEqual(refusalOf(ask(limited, { messages: [] })), {
+      kind: 'traffic_token_bound_required',
+      field: 'max_tokens',
+    });
     const above = refusalOf(ask(limited, { messages: [], max_tokens: 6_000 }));
-    assert.ok(above.kind === 'traffic_token_bound_required' && above.field === 'max_tokens' && above.result?.['limit'] === 5_000);
+    assert.ok(
+      above.kind === 'traffic_token_bound_required' &&
+        above.field === 'max_tokens' &&
+        above.result?.['limit'] === 5_000,
+    );
     const long = refusalOf(ask(limited, { messages: ['x'.repeat(6_000)], max_tokens: 5 }));
     assert.ok(long.kind === 'traffic_token_bound_required' && long.field === 'messages');
-    assert.deepEqual(refusalOf(ask(limited, { state: 's', questions: {} }, systemone)), { kind: 'traffic_token_bound_required', field: 'questions' });
+    assert.deepEqual(refusalOf(ask(limited, { state: 's', questions: {} }, systemone)), {
+      kind: 'traffic_token_bound_required',
+      field: 'questions',
+    });
     assert.equal(planOf(ask(limited, { state: 's', questions: { q: 1 } }, systemone)).wishes.length, 1);
   });
 
@@ -168,7 +186,10 @@ describe('what a request draws', () => {
 });
 
 /** A worker pool that counts so many tokens, or has no room. */
-function workersOf(answer: WorkerResult<{ inputTokens: number | null; outputTokens: null }>): { workers: WorkerPool; asked: () => number } {
+function workersOf(answer: WorkerResult<{ inputTokens: number | null; outputTokens: null }>): {
+  workers: WorkerPool;
+  asked: () => number;
+} {
   let asked = 0;
   const run = () => {
     asked += 1;
@@ -179,9 +200,18 @@ function workersOf(answer: WorkerResult<{ inputTokens: number | null; outputToke
 
 const BUSY = { ok: false, reason: 'queue_full' } as const;
 
-async function admitWith(lending: SimulatedLending, question: AdmissionQuestion, workers: WorkerPool): Promise<Admission | Refusal> {
+async function admitWith(
+  lending: SimulatedLending,
+  question: AdmissionParams,
+  workers: WorkerPool,
+): Promise<Admission | Refusal> {
   const [leases = lending.process()] = lending.processes;
-  const gate: Gate = { leases, workers, counts: new OrganizationQueues(COUNTS), clock: { nowMs: () => 0, monotonicMs: () => lending.time.nowMs } };
+  const gate: Gate = {
+    leases,
+    workers,
+    counts: new OrganizationQueues(COUNTS),
+    clock: { nowMs: () => 0, monotonicMs: () => lending.time.nowMs },
+  };
   let result: Admission | Refusal | null = null;
   void Promise.resolve(admit(question, gate)).then((answer) => {
     result = answer;
@@ -234,7 +264,11 @@ describe('the end of an admission', () => {
     const lending = new SimulatedLending();
     for (const { kind, id, amount } of ALL) lending.pool(kind, id, amount);
     lending.pool('credit', 'w', 10n ** 9n);
-    const admission = await admitWith(lending, ask({ ...PRINCIPAL, limits: ALL }, { max_tokens: 100, messages: [] }), workersOf(BUSY).workers);
+    const admission = await admitWith(
+      lending,
+      ask({ ...PRINCIPAL, limits: ALL }, { max_tokens: 100, messages: [] }),
+      workersOf(BUSY).workers,
+    );
     assert.ok(admission instanceof Admission);
     assert.deepEqual(admission.budgets, ['budget']);
     return { lending, admission };
@@ -243,7 +277,9 @@ describe('the end of an admission', () => {
   async function left({ lending }: { lending: SimulatedLending }): Promise<readonly bigint[]> {
     void lending.processes[0]?.giveBackAll();
     await lending.time.run(lending.time.nowMs + 1_000);
-    return ['concurrent_requests', 'requests_per_minute', 'tokens_per_minute', 'budget', 'w'].map((key) => lending.leased(key));
+    return ['concurrent_requests', 'requests_per_minute', 'tokens_per_minute', 'budget', 'w'].map((key) =>
+      lending.leased(key),
+    );
   }
 
   test('leaves used what the execution used', async () => {
@@ -276,11 +312,21 @@ describe('the end of an admission', () => {
 
   test('a budget is never charged with more than was drawn from it', async () => {
     const { admission } = await admitted();
-    assert.deepEqual([admission.budgetUse(picoUsd(7n)), admission.budgetUse(picoUsd(10n ** 9n)), admission.budgetUse(null)], [7n, admission.hold, 0n]);
+    assert.deepEqual(
+      [admission.budgetUse(picoUsd(7n)), admission.budgetUse(picoUsd(10n ** 9n)), admission.budgetUse(null)],
+      [7n, admission.hold, 0n],
+    );
   });
 
   test('tokens are known where they were reported or nobody worked', () => {
-    const usage = { inputTokens: 3, cachedInputTokens: null, cacheWriteTokens: null, outputTokens: 4, reasoningTokens: null, images: null };
+    const usage = {
+      inputTokens: 3,
+      cachedInputTokens: null,
+      cacheWriteTokens: null,
+      outputTokens: 4,
+      reasoningTokens: null,
+      images: null,
+    };
     assert.equal(tokensUsed('completed', usage), 7);
     assert.equal(tokensUsed('completed', { ...usage, outputTokens: null }), null);
     assert.equal(tokensUsed('no_reply', null), null);

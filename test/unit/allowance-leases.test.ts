@@ -1,10 +1,11 @@
-// Leases of wallets and limits against a simulated store: never above, never refused while it lies free elsewhere, all or nothing, and nothing lost.
+// Leases of wallets and limits against a simulated store: never above, never refused while it lies free elsewhere, all
+// or nothing, and nothing lost.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Draw, Shortage } from '../../src/data-plane/admission/allowance.ts';
-import type { AllowanceLeases, Wish } from '../../src/data-plane/admission/allowance-leases.ts';
-import type { Pool } from '../../src/data-plane/admission/allowance-store.ts';
+import type { Draw, Shortage } from '../../src/generation/admission/allowance.ts';
+import type { AllowanceLeases, Wish } from '../../src/generation/admission/allowance-leases.ts';
+import type { Pool } from '../../src/generation/admission/allowance-store.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { SimulatedLending } from '../support/simulated-lending.ts';
 
@@ -15,7 +16,13 @@ class Request {
   result: Drawn | null = null;
   atMs = 0;
   /** `end` comes so long after it was drawn. */
-  constructor(lending: SimulatedLending, leases: AllowanceLeases, wishes: readonly Wish[], endAfterMs = 0, end?: (draws: readonly Draw[]) => void) {
+  constructor(
+    lending: SimulatedLending,
+    leases: AllowanceLeases,
+    wishes: readonly Wish[],
+    endAfterMs = 0,
+    end?: (draws: readonly Draw[]) => void,
+  ) {
     const drawn = leases.drawAll(wishes);
     const note = (result: Drawn): void => {
       this.result = result;
@@ -26,7 +33,10 @@ class Request {
     else note(drawn);
   }
   get draws(): readonly Draw[] {
-    assert.ok(this.result !== null && !('reason' in this.result), `not drawn: ${JSON.stringify(this.result, (_, value) => String(value))}`);
+    assert.ok(
+      this.result !== null && !('reason' in this.result),
+      `not drawn: ${JSON.stringify(this.result, (_, value) => String(value))}`,
+    );
     return this.result;
   }
   get reason(): string | null {
@@ -65,7 +75,10 @@ describe('leases', () => {
     const lending = new SimulatedLending(7);
     const wallet = lending.pool('credit', 'w', 7n * 100n + 99n);
     const processes = [lending.process(), lending.process(), lending.process(), lending.process()];
-    const requests = Array.from({ length: 500 }, (_, index) => new Request(lending, processes[index % 4] as AllowanceLeases, [wish(wallet, 100n)]));
+    const requests = Array.from(
+      { length: 500 },
+      (_, index) => new Request(lending, processes[index % 4] as AllowanceLeases, [wish(wallet, 100n)]),
+    );
     await lending.time.run(5_000);
     assert.equal(requests.filter(({ reason }) => reason === null).length, 7);
     assert.equal(requests.filter(({ reason }) => reason === 'short').length, 493);
@@ -81,7 +94,10 @@ describe('leases', () => {
     lending.locked.add('locked');
     const waiting = Array.from({ length: 10 }, () => new Request(lending, process, [wish(limit), wish(locked, 10n)]));
     await lending.time.run(1_000);
-    const neighbours = Array.from({ length: 10 }, (_, index) => new Request(lending, process, [wish(limit), wish(other, BigInt(10 + index))]));
+    const neighbours = Array.from(
+      { length: 10 },
+      (_, index) => new Request(lending, process, [wish(limit), wish(other, BigInt(10 + index))]),
+    );
     await lending.time.run(2_500);
     for (const request of neighbours) assert.equal(request.draws.length, 2);
     for (const request of waiting) assert.equal(request.reason, 'waits');
@@ -167,11 +183,17 @@ describe('leases', () => {
     const lending = new SimulatedLending(5);
     const wallet = lending.pool('credit', 'w', 100n);
     const [first, second] = [lending.process(), lending.process()];
-    const halves = [new Request(lending, first, [wish(wallet, 60n)]), new Request(lending, second, [wish(wallet, 40n)])];
+    const halves = [
+      new Request(lending, first, [wish(wallet, 60n)]),
+      new Request(lending, second, [wish(wallet, 40n)]),
+    ];
     await lending.time.run(1_000);
     first.release(halves[0]?.draws[0] as Draw, 0n);
     second.release(halves[1]?.draws[0] as Draw, 0n);
-    const requests = [new Request(lending, first, [wish(wallet, 100n)]), new Request(lending, second, [wish(wallet, 100n)])];
+    const requests = [
+      new Request(lending, first, [wish(wallet, 100n)]),
+      new Request(lending, second, [wish(wallet, 100n)]),
+    ];
     await lending.time.run(5_000);
     assert.deepEqual(new Set(requests.map(({ reason }) => reason)), new Set([null, 'short']));
   });
@@ -186,7 +208,10 @@ describe('leases', () => {
     await lending.time.run(2_000);
     assert.deepEqual([refused.reason, (refused.result as Shortage).pool.key], ['short', 'w']);
     assert.deepEqual(process.totals('concurrent_requests').held, 0n);
-    const rest = Array.from({ length: 5 }, () => new Request(lending, process, [wish(places), wish(rate), wish(wallet, 2n)]));
+    const rest = Array.from(
+      { length: 5 },
+      () => new Request(lending, process, [wish(places), wish(rate), wish(wallet, 2n)]),
+    );
     await lending.time.run(4_000);
     for (const request of rest) assert.equal(request.draws.length, 3);
   });
@@ -475,7 +500,11 @@ async function simulateWallet(seed: number, lossRate: number): Promise<void> {
   await giveBackAll(lending);
   assert.ok(charged <= balance, `seed ${seed}: overspent`);
   if (lossRate === 0) assert.equal(lending.leased('w'), charged, `seed ${seed}`);
-  else assert.ok(lending.leased('w') >= charged && lending.leased('w') <= balance, `seed ${seed}: ${lending.leased('w')} lent, ${charged} charged`);
+  else
+    assert.ok(
+      lending.leased('w') >= charged && lending.leased('w') <= balance,
+      `seed ${seed}: ${lending.leased('w')} lent, ${charged} charged`,
+    );
 }
 
 async function simulatePlaces(seed: number, lossRate: number): Promise<void> {
@@ -514,16 +543,23 @@ async function simulateRate(seed: number, lossRate: number): Promise<void> {
     const process = processes[Math.floor(random() ** 3 * 3)] as AllowanceLeases;
     const amount = BigInt(1 + Math.floor((random() * limit) / 8));
     const used = (amount * BigInt(Math.floor(random() * 101))) / 100n;
-    const request = new Request(lending, process, [wish(rate, amount)], random() * 8_000, ([draw]) => process.release(draw as Draw, used));
+    const request = new Request(lending, process, [wish(rate, amount)], random() * 8_000, ([draw]) =>
+      process.release(draw as Draw, used),
+    );
     uses.push({ request, used });
     if (index % 4 === 0) for (const each of processes) each.tick();
   }
   await lending.time.run(lending.time.nowMs + 20_000);
   const admitted = uses.filter(({ request }) => request.reason === null);
   for (const first of admitted) {
-    const within = admitted.filter(({ request }) => request.atMs >= first.request.atMs && request.atMs < first.request.atMs + 60_000);
+    const within = admitted.filter(
+      ({ request }) => request.atMs >= first.request.atMs && request.atMs < first.request.atMs + 60_000,
+    );
     const total = within.reduce((sum, { used }) => sum + used, 0n);
-    assert.ok(total <= BigInt(limit), `seed ${seed}: ${total} of ${limit} in the 60 seconds from ${first.request.atMs}`);
+    assert.ok(
+      total <= BigInt(limit),
+      `seed ${seed}: ${total} of ${limit} in the 60 seconds from ${first.request.atMs}`,
+    );
   }
 }
 

@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Offer } from '../../src/data-plane/catalog/serving-catalog.ts';
-import { askForUsage } from '../../src/data-plane/dialects/ask-for-usage.ts';
-import { jsonModelId } from '../../src/data-plane/dialects/body-splice.ts';
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
-import { readRequest } from '../../src/data-plane/dialects/read-request.ts';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { RequestBytes } from '../../src/data-plane/relay/request-bytes.ts';
-import { SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
+import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import { askForUsage } from '../../src/generation/request/ask-for-usage.ts';
+import { jsonModelId } from '../../src/generation/request/body-splice.ts';
+import { readRequest } from '../../src/generation/request/read-request.ts';
+import { RequestBytes } from '../../src/generation/request/request-bytes.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
+import { SlabPool } from '../../src/platform/slab-pool.ts';
 import { fillModel, oddBody } from '../support/body-splices.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 
@@ -32,14 +32,20 @@ const OPTIONS: readonly (readonly [written: string, sent: string])[] = [
   ['{"include_usage":0}', '{"include_usage":true}'],
   ['{"include\\u005fusage":false}', '{"include\\u005fusage":true}'],
   ['{"include_usage":true,"include_usage":false}', '{"include_usage":true,"include_usage":true}'],
-  ['{"include_usage":0,"include_usage":true , "include_usage":"" }', '{"include_usage":true,"include_usage":true , "include_usage":true }'],
+  [
+    '{"include_usage":0,"include_usage":true , "include_usage":"" }',
+    '{"include_usage":true,"include_usage":true , "include_usage":true }',
+  ],
   ['null', '{"include_usage":true}'],
   ['"{}"', '{"include_usage":true}'],
   ['[{"include_usage":true}]', '{"include_usage":true}'],
   [`{"pad":"${'p'.repeat(5_000)}","include_usage":false}`, '{"include_usage":true}'],
 ];
 
-/** A request with these options before the model, behind it, or without any; `sent` has the provider's name for the model. */
+/**
+ * A request with these options before the model, behind it, or without any; `sent` has the provider's name for the
+ * model.
+ */
 interface Case {
   readonly received: string;
   readonly sentTo: (model: string, asked: boolean) => string;
@@ -59,7 +65,10 @@ const odd = oddBody({ stream: true });
 const CASES: readonly Case[] = [
   ...OPTIONS.flatMap(([written, sent]) => casesOf(written, sent)),
   { received: fillModel(odd, 'm'), sentTo: (model, asked) => withoutOptions(fillModel(odd, model), asked) },
-  { received: '{"model":"m","stream":true}', sentTo: (model, asked) => withoutOptions(`{"model":${JSON.stringify(model)},"stream":true}`, asked) },
+  {
+    received: '{"model":"m","stream":true}',
+    sentTo: (model, asked) => withoutOptions(`{"model":${JSON.stringify(model)},"stream":true}`, asked),
+  },
 ];
 
 function withoutOptions(body: string, asked: boolean): string {
@@ -67,11 +76,11 @@ function withoutOptions(body: string, asked: boolean): string {
   return asked ? `${body.slice(0, close)},"stream_options":{"include_usage":true}${body.slice(close)}` : body;
 }
 
-const offer = (model: string, asksForUsage: boolean): Offer =>
-  ({ modelJson: jsonModelId(model), modelText: Buffer.from(model), asksForUsage }) as Partial<Offer> as Offer;
+const deployment = (model: string, asksForUsage: boolean): Deployment =>
+  ({ modelJson: jsonModelId(model), modelText: Buffer.from(model), asksForUsage }) as Partial<Deployment> as Deployment;
 
-/** What goes to the provider of an offer. */
-function bytesFor(request: RequestBytes, to: Offer): string {
+/** What goes to the provider of a deployment. */
+function bytesFor(request: RequestBytes, to: Deployment): string {
   const { buffer, start, end } = request.bodyFor(to);
   return buffer.toString('utf8', start, end);
 }
@@ -93,7 +102,7 @@ describe('asking for usage', () => {
     test(`stream_options ${written.slice(0, 70)}`, () => {
       for (const { received, sentTo } of casesOf(written, sent)) {
         const request = requestOf(received);
-        assert.equal(bytesFor(request, offer('a', true)), sentTo('a', true));
+        assert.equal(bytesFor(request, deployment('a', true)), sentTo('a', true));
         // Only where something was written is there something to keep from the client.
         assert.equal(request.asksForUsage, written !== sent);
         const parsed = JSON.parse(request.body.toString()) as { stream_options: unknown };
@@ -113,12 +122,15 @@ describe('asking for usage', () => {
   test('a request without a stream is left as it is', () => {
     for (const stream of ['"stream":false', '"stream":null', '"n":1']) {
       const request = requestOf(`{"model":"m",${stream},"stream_options":{"include_usage":false}}`);
-      assert.equal(bytesFor(request, offer('other', true)), `{"model":"other",${stream},"stream_options":{"include_usage":false}}`);
+      assert.equal(
+        bytesFor(request, deployment('other', true)),
+        `{"model":"other",${stream},"stream_options":{"include_usage":false}}`,
+      );
       assert.equal(request.asksForUsage, false);
     }
   });
 
-  test(`each of several offers gets its own body, from the client's bytes (TEST_SEED=${SEED})`, () => {
+  test(`each of several deployments gets its own body, from the client's bytes (TEST_SEED=${SEED})`, () => {
     const random = seededRandom(SEED);
     for (let round = 0; round < 40; round++) {
       for (const { received, sentTo } of CASES) {
@@ -126,7 +138,7 @@ describe('asking for usage', () => {
         for (let attempt = 0; attempt < 4; attempt++) {
           const model = 'm'.repeat(1 + Math.floor(random() ** 3 * 2_000));
           const asks = random() < 0.5;
-          assert.equal(bytesFor(request, offer(model, asks)), sentTo(model, asks));
+          assert.equal(bytesFor(request, deployment(model, asks)), sentTo(model, asks));
           assert.equal(request.asksForUsage, sentTo(model, true) !== sentTo(model, false) && asks);
         }
       }

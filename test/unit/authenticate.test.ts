@@ -1,9 +1,10 @@
-// Authentication from memory and store: what is remembered, for how long, and that a failing store never yields a principal.
+// Authentication from memory and store: what is remembered, for how long, and that a failing store never yields a
+// principal.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Authenticator } from '../../src/data-plane/identity/authenticate.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
+import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 
 const principal: Principal = {
   credential: 'key',
@@ -57,11 +58,16 @@ describe('authenticate', () => {
   test('x-api-key counts where there is no Authorization, and only there', async () => {
     const fixture = new Fixture();
     assert.equal(await fixture.authenticator.authenticate('', 'tg-good', 'inference'), principal);
-    assert.deepEqual(await fixture.authenticator.authenticate('', '', 'inference'), { kind: 'authentication_required' });
-    assert.deepEqual(await fixture.authenticator.authenticate('Basic abc', 'tg-good', 'inference'), { kind: 'authentication_required' });
+    assert.deepEqual(await fixture.authenticator.authenticate('', '', 'inference'), {
+      kind: 'authentication_required',
+    });
+    assert.deepEqual(await fixture.authenticator.authenticate('Basic abc', 'tg-good', 'inference'), {
+      kind: 'authentication_required',
+    });
   });
 
-  test('the scheme is case-insensitive', async () => assert.equal(await new Fixture().ask('bearer tg-good'), principal));
+  test('the scheme is case-insensitive', async () =>
+    assert.equal(await new Fixture().ask('bearer tg-good'), principal));
 
   test('a known credential is answered from memory, without a promise', async () => {
     const fixture = new Fixture();
@@ -195,7 +201,9 @@ describe('authenticate', () => {
   });
 
   test('a permission that the principal lacks', async () => {
-    assert.deepEqual(await new Fixture().authenticator.authenticate('Bearer tg-good', null, 'org.admin'), { kind: 'permission_denied' });
+    assert.deepEqual(await new Fixture().authenticator.authenticate('Bearer tg-good', null, 'org.admin'), {
+      kind: 'permission_denied',
+    });
   });
 
   test('a token without an active organization: identified, but in no scope', async () => {
@@ -219,7 +227,13 @@ describe('authenticate', () => {
       'tg-first': { ...principal, apiKeyId: 'first', userId: 'user', teamId: 'team' },
       'tg-second': { ...principal, apiKeyId: 'second' },
       'tg-other': { ...principal, apiKeyId: 'other', organizationId: 'elsewhere' },
-      'tgt-token': { ...principal, credential: 'token', apiKeyId: 'token', userId: 'user', teamPermissions: new Map([['team', 'owner']]) },
+      'tgt-token': {
+        ...principal,
+        credential: 'token',
+        apiKeyId: 'token',
+        userId: 'user',
+        teamPermissions: new Map([['team', 'owner']]),
+      },
     };
     fixture.find = (credential) => found[credential] ?? null;
     const askedAfter = async (id: string): Promise<string[]> => {
@@ -266,7 +280,11 @@ describe('authenticate', () => {
     release();
     assert.equal(await early, principal);
     assert.deepEqual(await late, { kind: 'unauthorized' });
-    assert.deepEqual(await fixture.ask(), { kind: 'unauthorized' }, 'and what was asked for before it is not remembered');
+    assert.deepEqual(
+      await fixture.ask(),
+      { kind: 'unauthorized' },
+      'and what was asked for before it is not remembered',
+    );
   });
 
   test('a flood of unknown credentials: two look-ups at a time, two hundred wait, the others are refused; who is known is asked for beside it', async () => {
@@ -285,7 +303,10 @@ describe('authenticate', () => {
     assert.equal(await known, principal);
     const answers = await Promise.all(flood);
     assert.equal(answers.filter((answer) => 'kind' in answer && answer.kind === 'unauthorized').length, 202);
-    assert.equal(answers.filter((answer) => 'kind' in answer && answer.kind === 'authorization_unavailable').length, 798);
+    assert.equal(
+      answers.filter((answer) => 'kind' in answer && answer.kind === 'authorization_unavailable').length,
+      798,
+    );
     assert.equal(fixture.asked - before, 203);
     assert.deepEqual(await fixture.ask('Bearer nobody-999'), { kind: 'unauthorized' }, 'and room is made again');
   });

@@ -1,4 +1,5 @@
-// The baseline cost of a routed request (spec 2.4): the same tokens at the baseline model's price, and only where both prices are real.
+// The baseline cost of a routed request (spec 2.4): the same tokens at the baseline model's price, and only where both
+// prices are real.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,8 +7,22 @@ import type { Price } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { type Baseline, baselineCost, type EndedRequest } from '../../src/domain/routing/baseline-cost.ts';
 
-const PRICE: Price = { version: '1', input: picoUsd(10n), cachedInput: picoUsd(1n), cacheWrite: null, output: picoUsd(100n), image: null };
-const USAGE = { inputTokens: 30, cachedInputTokens: 10, cacheWriteTokens: null, outputTokens: 4, reasoningTokens: null, images: null };
+const PRICE: Price = {
+  version: '1',
+  input: picoUsd(10n),
+  cachedInput: picoUsd(1n),
+  cacheWrite: null,
+  output: picoUsd(100n),
+  image: null,
+};
+const USAGE = {
+  inputTokens: 30,
+  cachedInputTokens: 10,
+  cacheWriteTokens: null,
+  outputTokens: 4,
+  reasoningTokens: null,
+  images: null,
+};
 const COST = picoUsd(77n);
 const PAID: EndedRequest = { usage: USAGE, settlement: { ratedCost: COST, charge: COST }, isBilled: true };
 const UNBILLED: EndedRequest = { ...PAID, settlement: { ratedCost: COST, charge: null }, isBilled: false };
@@ -18,11 +33,27 @@ const CASES: readonly [title: string, baseline: Baseline, ended: EndedRequest, e
   ['an organization that is not billed: its rated cost is by the catalog', PRICE, UNBILLED, 610n],
   ['no baseline, or one without a price', null, PAID, null],
   ['a baseline whose price does not cover the tokens', { ...PRICE, output: null }, PAID, null],
-  ['a request whose use is not known', PRICE, { ...PAID, usage: null, settlement: { ratedCost: null, charge: picoUsd(0n) } }, null],
+  [
+    'a request whose use is not known',
+    PRICE,
+    { ...PAID, usage: null, settlement: { ratedCost: null, charge: picoUsd(0n) } },
+    null,
+  ],
   ['a model that has no price of its own', PRICE, { ...UNBILLED, settlement: { ratedCost: null, charge: null } }, null],
-  ['a charge that stopped at the hold', PRICE, { ...PAID, settlement: { ratedCost: COST, charge: picoUsd(50n) } }, null],
+  [
+    'a charge that stopped at the hold',
+    PRICE,
+    { ...PAID, settlement: { ratedCost: COST, charge: picoUsd(50n) } },
+    null,
+  ],
   ['a billed request that nobody paid for', 'own', { ...PAID, settlement: { ratedCost: COST, charge: null } }, null],
-  ['a free request is a price of nothing', 'own', { ...PAID, settlement: { ratedCost: picoUsd(0n), charge: picoUsd(0n) } }, 0n],
+  [
+    'a free request is a price of nothing',
+    'own',
+    { ...PAID, settlement: { ratedCost: picoUsd(0n), charge: picoUsd(0n) } },
+    0n,
+  ],
 ];
 
-for (const [title, baseline, ended, expected] of CASES) test(title, () => assert.equal(baselineCost(baseline, ended), expected));
+for (const [title, baseline, ended, expected] of CASES)
+  test(title, () => assert.equal(baselineCost(baseline, ended), expected));

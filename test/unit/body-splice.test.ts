@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { jsonModelId, spliceBody } from '../../src/data-plane/dialects/body-splice.ts';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
+import { jsonModelId, spliceBody } from '../../src/generation/request/body-splice.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
+import { SlabPool } from '../../src/platform/slab-pool.ts';
 
 const FILL = 0xaa;
 
@@ -64,7 +64,14 @@ describe('model splice', () => {
         (before, value, after, replacement, headroom, tailroom) => {
           const body = Buffer.concat([before, value, after]);
           const buffer = Buffer.concat([Buffer.alloc(headroom, FILL), body, Buffer.alloc(tailroom, FILL)]);
-          const spliced = spliceBody({ buffer }, headroom, headroom + body.length, before.length, before.length + value.length, Buffer.from(replacement));
+          const spliced = spliceBody(
+            { buffer },
+            headroom,
+            headroom + body.length,
+            before.length,
+            before.length + value.length,
+            Buffer.from(replacement),
+          );
           const result = spliced.buffer.subarray(spliced.start, spliced.end);
           assert.ok(spliced.start >= 0 && spliced.end <= spliced.buffer.length);
           assert.deepEqual(result, Buffer.concat([before, replacement, after]));
@@ -96,7 +103,14 @@ describe('model splice', () => {
           scan.feed(body.subarray(cut));
           const value = scan.finish(body).valueOf('model');
           assert.ok(value !== null);
-          const spliced = spliceBody(slab, slab.bodyStart, slab.bodyStart + source.length, value.start, value.end, jsonModelId(to));
+          const spliced = spliceBody(
+            slab,
+            slab.bodyStart,
+            slab.bodyStart + source.length,
+            value.start,
+            value.end,
+            jsonModelId(to),
+          );
           const sent = spliced.buffer.toString('utf8', spliced.start, spliced.end);
           const renamed = `"model" : ${JSON.stringify(to)}`;
           assert.equal(sent, modelFirst ? `{${renamed},${rest}}` : `{${rest}, ${renamed} }`);

@@ -1,9 +1,10 @@
-// A stream's bursts: the first piece goes out at once, what comes close behind it waits together, and nothing waits for long or grows.
+// A stream's bursts: the first piece goes out at once, what comes close behind it waits together, and nothing waits for
+// long or grows.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BurstPace } from '../../src/data-plane/relay/burst-pace.ts';
+import { BurstPace } from '../../src/generation/reply/burst-pace.ts';
 import { waitFor } from '../support/waiting.ts';
 
 class NotedStream {

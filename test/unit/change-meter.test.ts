@@ -65,8 +65,15 @@ describe('change meter', () => {
     const fixture = new Fixture();
     const made = Array.from({ length: 8 }, (_, index) => fixture.passed(50, { ...person, userId: `person ${index}` }));
     assert.deepEqual(made, [50, 50, 50, 50, 50, 50, 0, 0]);
-    assert.deepEqual(fixture.meter.take({ ...person, userId: 'person 7' }), { kind: 'too_many_changes', retryAfterMs: 200 });
-    assert.equal(fixture.passed(60, { ...person, userId: 'person 7', organizationId: 'another' }), 60, 'and the refused took nothing from the person');
+    assert.deepEqual(fixture.meter.take({ ...person, userId: 'person 7' }), {
+      kind: 'too_many_changes',
+      retryAfterMs: 200,
+    });
+    assert.equal(
+      fixture.passed(60, { ...person, userId: 'person 7', organizationId: 'another' }),
+      60,
+      'and the refused took nothing from the person',
+    );
   });
 
   test('platform administrators are not metered', () => {
@@ -80,7 +87,10 @@ describe('change meter', () => {
     const fixture = new Fixture();
     for (let index = 0; index < 10_000; index += 1) {
       fixture.nowMs += 10;
-      assert.equal(fixture.passed(1, { ...person, userId: `person ${index}`, organizationId: `organization ${index}` }), 1);
+      assert.equal(
+        fixture.passed(1, { ...person, userId: `person ${index}`, organizationId: `organization ${index}` }),
+        1,
+      );
     }
   });
 });

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
-import { RelayedBytes } from '../../src/data-plane/relay/relayed-bytes.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import { RelayedBytes } from '../../src/generation/reply/relayed-bytes.ts';
 import { keptReply } from '../support/kept-replies.ts';
 
 const usageOf = (text: string) => chatCompletions.readUsage(keptReply(text));
@@ -13,7 +13,14 @@ describe('usage of a chat reply', () => {
     const usage = usageOf(
       '{"id":"x","usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":2}},"system_fingerprint":"f"}',
     );
-    assert.deepEqual(usage, { inputTokens: 11, cachedInputTokens: 3, cacheWriteTokens: null, outputTokens: 5, reasoningTokens: 2, images: null });
+    assert.deepEqual(usage, {
+      inputTokens: 11,
+      cachedInputTokens: 3,
+      cacheWriteTokens: null,
+      outputTokens: 5,
+      reasoningTokens: 2,
+      images: null,
+    });
   });
 
   test('the last one that is not null', () => {
@@ -24,7 +31,10 @@ describe('usage of a chat reply', () => {
   });
 
   test('not from text that speaks of usage', () => {
-    assert.equal(usageOf(JSON.stringify({ choices: [{ message: { content: 'say {"usage":{"prompt_tokens":1}}' } }] })), null);
+    assert.equal(
+      usageOf(JSON.stringify({ choices: [{ message: { content: 'say {"usage":{"prompt_tokens":1}}' } }] })),
+      null,
+    );
     assert.equal(usageOf('{"kind":"usage"}'), null);
     assert.equal(usageOf('{"usage":{"prompt_tokens":1'), null);
   });
@@ -36,10 +46,23 @@ describe('usage of a chat reply', () => {
 
 describe('end of a chat stream', () => {
   const ends = (text: string) => chatCompletions.watchStreamEnd().feed(Buffer.from(text)) === 'ended';
-  for (const text of ['data: [DONE]\n\n', 'data: [DONE]', 'data:[DONE]\r\n\r\n', 'data: {"a":1}\n\ndata: [DONE]\n\n: bye\n\n']) {
+  for (const text of [
+    'data: [DONE]\n\n',
+    'data: [DONE]',
+    'data:[DONE]\r\n\r\n',
+    'data: {"a":1}\n\ndata: [DONE]\n\n: bye\n\n',
+  ]) {
     test(`${JSON.stringify(text)} is one`, () => assert.equal(ends(text), true));
   }
-  for (const text of ['', '\n\n', 'data: {"a":[1]}\n\n', 'data: [DON', ': keep-alive\n\n', 'data: {"content":"[DONE]"}\n\n', ']']) {
+  for (const text of [
+    '',
+    '\n\n',
+    'data: {"a":[1]}\n\n',
+    'data: [DON',
+    ': keep-alive\n\n',
+    'data: {"content":"[DONE]"}\n\n',
+    ']',
+  ]) {
     test(`${JSON.stringify(text)} is none`, () => assert.equal(ends(text), false));
   }
 });

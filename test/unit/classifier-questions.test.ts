@@ -1,4 +1,5 @@
-// What the classifier is asked and how its answer is read; above all, that nothing but human texts and the policy's words can reach it.
+// What the classifier is asked and how its answer is read; above all, that nothing but human texts and the policy's
+// words can reach it.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -24,7 +25,8 @@ const POLICY: RoutingPolicy = {
 const NO_KINDS: RoutingPolicy = { ...POLICY, kinds: [] };
 
 describe('what is asked', () => {
-  const ask = (humanTexts: readonly string[], askCorrection = false, policy = POLICY) => buildClassifierRequest(policy, { humanTexts }, { askCorrection });
+  const ask = (humanTexts: readonly string[], askCorrection = false, policy = POLICY) =>
+    buildClassifierRequest(policy, { humanTexts }, { askCorrection });
 
   test('the latest text last, under names that say which is which', () => {
     assert.deepEqual(Object.entries(ask(['a']).state), [['latest_message', 'a']]);
@@ -96,7 +98,11 @@ describe('nothing else is asked', () => {
         ] as const;
         const body = renderConversation(api, steps, fields);
         const list = (api === 'responses' ? body['input'] : body['messages']) as unknown[];
-        list.push({ role: 'user', content: attachment, name: text }, { role: 'system', content: text }, { role: 'developer', content: text });
+        list.push(
+          { role: 'user', content: attachment, name: text },
+          { role: 'system', content: text },
+          { role: 'developer', content: text },
+        );
         const request = asked(body, api);
         assert.ok(request.includes('"latest_message":"human"'));
         assert.ok(!request.includes(text), request);
@@ -106,7 +112,8 @@ describe('nothing else is asked', () => {
 
   test("the models, their order and the floor are the policy's own business", () => {
     const request = asked(renderConversation('messages', [{ by: 'user', texts: ['human'] }]), 'messages');
-    for (const word of ['default', 'sim/judge-latest', '"a"', '"b"', '800', '0.6', '0.7']) assert.ok(!request.includes(word), word);
+    for (const word of ['default', 'sim/judge-latest', '"a"', '"b"', '800', '0.6', '0.7'])
+      assert.ok(!request.includes(word), word);
   });
 
   test('of a recorded agent, what its user typed and no more', (t) => {
@@ -114,13 +121,17 @@ describe('nothing else is asked', () => {
       const recorded = recordedRequest(name);
       if (recorded === null) return t.skip('no recordings here');
       const { state } = buildClassifierRequest(POLICY, prepare(recorded.api, recorded.body), { askCorrection: true });
-      assert.deepEqual(state, { previous_message: 'What is in the README of this project?', latest_message: 'That is wrong, look again' });
+      assert.deepEqual(state, {
+        previous_message: 'What is in the README of this project?',
+        latest_message: 'That is wrong, look again',
+      });
     }
   });
 });
 
 describe('the answer', () => {
-  const read = (value: unknown, policy = POLICY) => readClassifierAnswer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), policy);
+  const read = (value: unknown, policy = POLICY) =>
+    readClassifierAnswer(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), policy);
   const tier = { type: 'choice', choice: 'light', confidence: 0.78, probabilities: { strong: 0.1, light: 0.89 } };
   const whole = {
     model: 'jev-1.13.0',
@@ -130,20 +141,43 @@ describe('the answer', () => {
 
   test('whole', () => {
     const distribution = { light: 0.89, strong: 0.1 };
-    assert.deepEqual(read(whole), { tier: 'light', confidence: 0.78, distribution, task: 'code', correctionProbability: 0.8, inputTokens: 392 });
+    assert.deepEqual(read(whole), {
+      tier: 'light',
+      confidence: 0.78,
+      distribution,
+      task: 'code',
+      correctionProbability: 0.8,
+      inputTokens: 392,
+    });
   });
 
   test('that is no tier of the policy is none', () => {
     const choices = ['medium', '', 'Light', null, 5, ['light'], 'constructor', undefined];
     for (const choice of choices) assert.equal(read({ answers: { tier: { ...tier, choice } } }), null);
-    for (const value of ['', '{', 'null', '[]', '5', '{"answers":null}', '{"answers":{"tier":"light"}}', '{"answers":{"tier":{}}}'])
+    for (const value of [
+      '',
+      '{',
+      'null',
+      '[]',
+      '5',
+      '{"answers":null}',
+      '{"answers":{"tier":"light"}}',
+      '{"answers":{"tier":{}}}',
+    ])
       assert.equal(read(value), null);
     assert.equal(readClassifierAnswer(Uint8Array.of(0xff, 0x00), POLICY), null);
     assert.equal(read({ ...whole, padding: 'x'.repeat(65_536) }), null, 'too big to be an answer');
   });
 
   test('with the rest missing or wrong still names a tier', () => {
-    const least = { tier: 'light', confidence: 0, distribution: {}, task: null, correctionProbability: null, inputTokens: null };
+    const least = {
+      tier: 'light',
+      confidence: 0,
+      distribution: {},
+      task: null,
+      correctionProbability: null,
+      inputTokens: null,
+    };
     assert.deepEqual(read({ answers: { tier: { choice: 'light' } } }), least);
     const wrong = {
       kind: { choice: 'poetry' },

@@ -71,8 +71,14 @@ describe('settings', () => {
   test('memory for bodies has room for the largest twice, and trusted addresses are addresses or networks', () => {
     assert.equal(readConfig({ BODY_LIMIT_BYTES: '1073741824' }).bodyMemoryBytes, 2_147_483_648);
     assert.deepEqual(readConfig({ TRUSTED_ADDRESSES: 'none' }).trustedAddresses, []);
-    assert.deepEqual(readConfig({ TRUSTED_ADDRESSES: '10.0.0.0/8, fd00::/8,192.0.2.1' }).trustedAddresses, ['10.0.0.0/8', 'fd00::/8', '192.0.2.1']);
-    assert.deepEqual(refusedLines({ BODY_MEMORY_BYTES: '1048576' }), ['BODY_MEMORY_BYTES: must be at least twice BODY_LIMIT_BYTES, 67108864, got "1048576"']);
+    assert.deepEqual(readConfig({ TRUSTED_ADDRESSES: '10.0.0.0/8, fd00::/8,192.0.2.1' }).trustedAddresses, [
+      '10.0.0.0/8',
+      'fd00::/8',
+      '192.0.2.1',
+    ]);
+    assert.deepEqual(refusedLines({ BODY_MEMORY_BYTES: '1048576' }), [
+      'BODY_MEMORY_BYTES: must be at least twice BODY_LIMIT_BYTES, 67108864, got "1048576"',
+    ]);
     for (const wrong of ['10.0.0.0/33', '10.0.0/8', '::1/129', 'localhost', '10.0.0.1/8/8', '1.2.3.4,']) {
       assert.deepEqual(refusedLines({ TRUSTED_ADDRESSES: wrong }), [
         `TRUSTED_ADDRESSES: must be "none", or IP addresses and networks such as 10.0.0.0/8, with commas between, got "${wrong}"`,
@@ -155,7 +161,9 @@ describe('settings', () => {
   const PORTS_REFUSED = ['0', '65536', '80.5', '1e3', ' 80', '0x50', '-1', '99999999999999999999'];
   for (const port of PORTS_REFUSED) {
     test(`PORT ${JSON.stringify(port)} is refused`, () => {
-      assert.deepEqual(refusedLines({ PORT: port }), [`PORT: must be an integer from 1 to 65535, got ${JSON.stringify(port)}`]);
+      assert.deepEqual(refusedLines({ PORT: port }), [
+        `PORT: must be an integer from 1 to 65535, got ${JSON.stringify(port)}`,
+      ]);
     });
   }
 
@@ -177,11 +185,16 @@ describe('settings', () => {
     const lines = refusedLines({ DATABASE_URL: 'postgres://db/tollgate' });
     assert.equal(lines.length, 1);
     assert.match(lines[0] ?? '', /^MASTER_KEY: must be given when DATABASE_URL is/);
-    assert.equal(readConfig({ DATABASE_URL: 'postgres://db/tollgate', MASTER_KEY: KEY }).databaseUrl, 'postgres://db/tollgate');
+    assert.equal(
+      readConfig({ DATABASE_URL: 'postgres://db/tollgate', MASTER_KEY: KEY }).databaseUrl,
+      'postgres://db/tollgate',
+    );
   });
 
   test('one port cannot serve both', () => {
-    assert.deepEqual(refusedLines({ PORT: '9000', ADMIN_PORT: '9000' }), ['ADMIN_PORT: must differ from PORT, got "9000" for both']);
+    assert.deepEqual(refusedLines({ PORT: '9000', ADMIN_PORT: '9000' }), [
+      'ADMIN_PORT: must differ from PORT, got "9000" for both',
+    ]);
   });
 
   test('a wildcard host is shown as loopback', () => {

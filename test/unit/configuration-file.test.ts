@@ -55,7 +55,8 @@ function errorsOf(text: string, environment: Record<string, string> = {}): reado
 
 describe('a right file', () => {
   test('keeps the timeouts that a provider sets, and no others', () => {
-    const provider = 'providers: [{ id: p, base_url: "http://p", api_key: k, timeouts: { first_byte_ms: 300000, total_ms: 600000 } }]';
+    const provider =
+      'providers: [{ id: p, base_url: "http://p", api_key: k, timeouts: { first_byte_ms: 300000, total_ms: 600000 } }]';
     assert.deepEqual(parse(provider).providers[0]?.timeouts, { firstByteMs: 300_000, totalMs: 600_000 });
     const wrong = 'providers:\n  - { id: p, base_url: "http://p", api_key: k, timeouts: { idle_ms: 0, first: 1 } }';
     assert.match(errorsOf(wrong).join('\n'), /idle_ms: must be at least 1/);
@@ -64,7 +65,9 @@ describe('a right file', () => {
 
   test('becomes plain data with exact prices', () => {
     const { providers, models, organizations } = parse(EXAMPLE, { ...ENVIRONMENT, OPENAI_API_KEY: 'sk-1' });
-    assert.deepEqual(providers, [{ id: 'openai', baseUrl: 'https://api.openai.com', apiKey: 'sk-1', auth: 'bearer', onDisconnect: 'cancel' }]);
+    assert.deepEqual(providers, [
+      { id: 'openai', baseUrl: 'https://api.openai.com', apiKey: 'sk-1', auth: 'bearer', onDisconnect: 'cancel' },
+    ]);
     assert.deepEqual(models[0]?.servedBy[0], {
       provider: 'openai',
       providerModel: 'gpt-x-2026-05-01',
@@ -95,7 +98,8 @@ describe('a right file', () => {
         sticky: { min_tokens: 20000 }
         prefer_native_api: true
 `;
-    const judge = '  - { id: openai/judge, kind: evaluation, served_by: [{ provider: openai, model: judge, apis: [systemone], price: { input: "0.042" } }] }\n';
+    const judge =
+      '  - { id: openai/judge, kind: evaluation, served_by: [{ provider: openai, model: judge, apis: [systemone], price: { input: "0.042" } }] }\n';
     const text = EXAMPLE.replace('organizations:', `${judge}routing_policies:${policy}organizations:`).replace(
       '    limits:',
       '    auto_routing: { policy: default }\n    limits:',
@@ -104,8 +108,15 @@ describe('a right file', () => {
     assert.equal(routingPolicies[0]?.name, 'default');
     assert.deepEqual(routingPolicies[0]?.definition.sticky, { min_tokens: 20000 });
     assert.equal(organizations[0]?.autoRoutingPolicy, 'default');
-    const unnamed = parse(text.replace('auto_routing: { policy: default }', 'auto_routing: {}'), { ...ENVIRONMENT, OPENAI_API_KEY: 'k' });
-    assert.equal(unnamed.organizations[0]?.autoRoutingPolicy, 'default', 'who names none routes by the platform’s default');
+    const unnamed = parse(text.replace('auto_routing: { policy: default }', 'auto_routing: {}'), {
+      ...ENVIRONMENT,
+      OPENAI_API_KEY: 'k',
+    });
+    assert.equal(
+      unnamed.organizations[0]?.autoRoutingPolicy,
+      'default',
+      'who names none routes by the platform’s default',
+    );
   });
 
   test('who is routed by the platform’s default needs one in the file', () => {
@@ -136,8 +147,14 @@ describe('the environment', () => {
 
   test('what a variable holds is a value, never YAML, and is not repeated in an error', () => {
     const errors = errorsOf(EXAMPLE, ENVIRONMENT);
-    assert.deepEqual(errors, ['tollgate.yaml:4: providers[0].api_key: must be visible ASCII characters without spaces']);
-    const { providers } = parse('providers: [{ id: a, base_url: "http://${HOST}:${PORT}/v1/", api_key: "${KEY}" }]', { HOST: 'h', PORT: '1', KEY: '},#\'"' });
+    assert.deepEqual(errors, [
+      'tollgate.yaml:4: providers[0].api_key: must be visible ASCII characters without spaces',
+    ]);
+    const { providers } = parse('providers: [{ id: a, base_url: "http://${HOST}:${PORT}/v1/", api_key: "${KEY}" }]', {
+      HOST: 'h',
+      PORT: '1',
+      KEY: '},#\'"',
+    });
     assert.deepEqual([providers[0]?.baseUrl, providers[0]?.apiKey], ['http://h:1/v1', `},#'"`]);
   });
 
@@ -194,7 +211,8 @@ organizations:
   });
 
   test('a webhook has an address and a secret that Standard Webhooks takes', () => {
-    const fileWith = (webhook: string) => `organizations:\n  - slug: acme\n    billing: none\n    webhook: ${webhook}\n`;
+    const fileWith = (webhook: string) =>
+      `organizations:\n  - slug: acme\n    billing: none\n    webhook: ${webhook}\n`;
     const secret = `whsec_${'A'.repeat(32)}`;
     assert.deepEqual(parse(fileWith(`{ url: "https://hooks.test/a", secret: ${secret} }`)).organizations[0]?.webhook, {
       url: 'https://hooks.test/a',
@@ -202,8 +220,14 @@ organizations:
       active: true,
     });
     const [url = '', secretError = '', ...rest] = errorsOf(fileWith('{ url: "ftp://hooks.test", secret: short }'));
-    assert.match(url, /^tollgate\.yaml:4: organizations\[0\]\.webhook\.url: must be an http:\/\/ or https:\/\/ address/);
-    assert.match(secretError, /^tollgate\.yaml:4: organizations\[0\]\.webhook\.secret: must be "whsec_" and 24 to 64 bytes in base64/);
+    assert.match(
+      url,
+      /^tollgate\.yaml:4: organizations\[0\]\.webhook\.url: must be an http:\/\/ or https:\/\/ address/,
+    );
+    assert.match(
+      secretError,
+      /^tollgate\.yaml:4: organizations\[0\]\.webhook\.secret: must be "whsec_" and 24 to 64 bytes in base64/,
+    );
     assert.deepEqual(rest, []);
   });
 
@@ -229,7 +253,11 @@ organizations: [{ slug: acme, billing: none, limits: [${limits}] }]
     ['broken YAML', 'providers: []\nmodels: [\n', /^tollgate\.yaml:[23]: /],
     ['a key that stands twice', 'providers: []\nproviders: []\n', /^tollgate\.yaml:2: .*unique/],
     ['a list where a mapping belongs', '- providers\n', /^tollgate\.yaml:1: must be a mapping/],
-    ['a missing key, at its owner', 'providers:\n\n  - id: a\n    api_key: k\n', /^tollgate\.yaml:3: providers\[0\]\.base_url: is missing$/],
+    [
+      'a missing key, at its owner',
+      'providers:\n\n  - id: a\n    api_key: k\n',
+      /^tollgate\.yaml:3: providers\[0\]\.base_url: is missing$/,
+    ],
     [
       'an API that the kind has not',
       'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [images] }] }\n',
@@ -320,10 +348,15 @@ organizations:
   test('a provider without a credential says so', () => {
     const { providers } = parse('providers: [{ id: local, base_url: "http://127.0.0.1:11434", auth: none }]');
     assert.deepEqual([providers[0]?.auth, providers[0]?.apiKey], ['none', '']);
-    assert.deepEqual(errorsOf('providers:\n  - { id: a, base_url: "http://x" }\n  - { id: b, base_url: "http://x", auth: none, api_key: k }\n'), [
-      'tollgate.yaml:2: providers[0].api_key: is missing',
-      'tollgate.yaml:3: providers[1].api_key: is not sent with auth: none',
-    ]);
+    assert.deepEqual(
+      errorsOf(
+        'providers:\n  - { id: a, base_url: "http://x" }\n  - { id: b, base_url: "http://x", auth: none, api_key: k }\n',
+      ),
+      [
+        'tollgate.yaml:2: providers[0].api_key: is missing',
+        'tollgate.yaml:3: providers[1].api_key: is not sent with auth: none',
+      ],
+    );
   });
 
   test('an evaluation model may be a chat model that is asked by log-probabilities, for as many options as it tells apart', () => {
@@ -340,11 +373,18 @@ routing_policies:
     assert.deepEqual(errorsOf(file('evaluation', '21')), [
       'tollgate.yaml:6: routing_policies[0].classifier.model: "judge" is asked by log-probabilities, which tell at most 20 tiers or kinds apart',
     ]);
-    assert.ok(errorsOf(file('text', '2')).includes('tollgate.yaml:4: models[1].served_by[0].via: is for models of kind evaluation'));
+    assert.ok(
+      errorsOf(file('text', '2')).includes(
+        'tollgate.yaml:4: models[1].served_by[0].via: is for models of kind evaluation',
+      ),
+    );
   });
 
   test('kinds of work that stand twice are refused', () => {
-    assert.match(errorsOf('routing_policies:\n  - name: default\n    kinds: { code: a, code: b }\n').join('\n'), /^tollgate\.yaml:3: .*unique/);
+    assert.match(
+      errorsOf('routing_policies:\n  - name: default\n    kinds: { code: a, code: b }\n').join('\n'),
+      /^tollgate\.yaml:3: .*unique/,
+    );
   });
 
   test('tiers and kinds are keys of what the classifier is asked: whole numbers would lose their order there', () => {
@@ -364,9 +404,10 @@ routing_policies:
   });
 
   test('an alias bomb is refused', () => {
-    const bomb = ['a: &a [x,x,x,x,x,x,x,x,x,x]', ...'bcdefgh'.split('').map((name, index) => `${name}: &${name} [${`*${'abcdefg'[index]},`.repeat(10)}]`)].join(
-      '\n',
-    );
+    const bomb = [
+      'a: &a [x,x,x,x,x,x,x,x,x,x]',
+      ...'bcdefgh'.split('').map((name, index) => `${name}: &${name} [${`*${'abcdefg'[index]},`.repeat(10)}]`),
+    ].join('\n');
     assert.ok(errorsOf(bomb).length > 0);
   });
 });

@@ -18,9 +18,14 @@ describe('connections', () => {
   test('an address opens so many in a span of time, however they are written, and others are not concerned', () => {
     const held = connections();
     held.tick(1000);
-    const caps = [V4('10.0.0.1'), MAPPED('10.0.0.1'), V4('10.0.0.1'), V4('10.0.0.1'), MAPPED('10.0.0.1'), V4('10.0.0.2')].map((address) =>
-      held.onOpened(address),
-    );
+    const caps = [
+      V4('10.0.0.1'),
+      MAPPED('10.0.0.1'),
+      V4('10.0.0.1'),
+      V4('10.0.0.1'),
+      MAPPED('10.0.0.1'),
+      V4('10.0.0.2'),
+    ].map((address) => held.onOpened(address));
     assert.deepEqual(caps, [null, null, null, 'address', 'address', null]);
     held.tick(15_999);
     assert.equal(held.onOpened(V4('10.0.0.1')), 'address');
@@ -37,7 +42,15 @@ describe('connections', () => {
 
   test('trusted addresses and networks open as many as they like, within the cap of the process', () => {
     const held = connections({ max: 6, perAddress: 1, trusted: ['127.0.0.0/8', '::1', '10.1.0.0/16'] });
-    const addresses = [V4('127.0.0.1'), MAPPED('127.9.9.9'), V6(...ZEROS(15), 1), V4('10.1.2.3'), V4('10.1.2.3'), MAPPED('10.1.2.3'), V4('127.0.0.1')];
+    const addresses = [
+      V4('127.0.0.1'),
+      MAPPED('127.9.9.9'),
+      V6(...ZEROS(15), 1),
+      V4('10.1.2.3'),
+      V4('10.1.2.3'),
+      MAPPED('10.1.2.3'),
+      V4('127.0.0.1'),
+    ];
     assert.deepEqual(
       addresses.map((address) => held.onOpened(address)),
       [null, null, null, null, null, null, 'process'],

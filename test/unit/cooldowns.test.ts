@@ -1,12 +1,12 @@
-// Cooldowns of provider-models: begun by Retry-After, for whom, ended by time, and what is left when every offer has
-// one.
+// Cooldowns of provider-models: begun by Retry-After, for whom, ended by time, and what is left when every deployment
+// has one.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Cooldowns } from '../../src/data-plane/admission/cooldowns.ts';
-import type { Offer } from '../../src/data-plane/catalog/serving-catalog.ts';
+import { Cooldowns } from '../../src/generation/admission/cooldowns.ts';
+import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
 
-const offer = (id: string, providerModel: string): Offer => ({
+const deployment = (id: string, providerModel: string): Deployment => ({
   provider: { id, baseUrl: 'http://127.0.0.1', apiKey: 'k', auth: 'bearer', onDisconnect: 'cancel' },
   providerModel,
   modelJson: Buffer.from('""'),
@@ -14,12 +14,12 @@ const offer = (id: string, providerModel: string): Offer => ({
   price: null,
   asksForUsage: false,
 });
-const first = offer('a', 'm');
-const second = offer('b', 'm');
-const otherModel = offer('a', 'n');
+const first = deployment('a', 'm');
+const second = deployment('b', 'm');
+const otherModel = deployment('a', 'n');
 
 describe('cooldowns', () => {
-  test('an offer in cooldown is passed over, the others of the same provider are not', () => {
+  test('a deployment in cooldown is passed over, the others of the same provider are not', () => {
     const cooldowns = new Cooldowns();
     cooldowns.begin(first, 'acme', '3', { monotonicMs: 1_000, wallClockMs: 0 });
     assert.deepEqual(cooldowns.filter([first, second], 'acme', 1_000), [second]);
@@ -27,16 +27,22 @@ describe('cooldowns', () => {
     assert.deepEqual(cooldowns.filter([first, second], 'acme', 4_000), [first, second]);
   });
 
-  test('when every offer has one, the shortest wait is told', () => {
+  test('when every deployment has one, the shortest wait is told', () => {
     const cooldowns = new Cooldowns();
     cooldowns.begin(first, 'acme', '30', { monotonicMs: 0, wallClockMs: 0 });
     cooldowns.begin(second, 'acme', '2', { monotonicMs: 0, wallClockMs: 0 });
-    assert.deepEqual(cooldowns.filter([first, second], 'acme', 500), { kind: 'upstream_cooldown', retryAfterMs: 1_500 });
+    assert.deepEqual(cooldowns.filter([first, second], 'acme', 500), {
+      kind: 'upstream_cooldown',
+      retryAfterMs: 1_500,
+    });
   });
 
   test('a date is read against the wall clock', () => {
     const cooldowns = new Cooldowns();
-    cooldowns.begin(first, 'acme', 'Fri, 20 Nov 2026 14:00:05 GMT', { monotonicMs: 0, wallClockMs: Date.parse('Fri, 20 Nov 2026 14:00:00 GMT') });
+    cooldowns.begin(first, 'acme', 'Fri, 20 Nov 2026 14:00:05 GMT', {
+      monotonicMs: 0,
+      wallClockMs: Date.parse('Fri, 20 Nov 2026 14:00:00 GMT'),
+    });
     assert.deepEqual(cooldowns.filter([first], 'acme', 4_999), { kind: 'upstream_cooldown', retryAfterMs: 1 });
     assert.deepEqual(cooldowns.filter([first], 'acme', 5_000), [first]);
   });
@@ -62,8 +68,10 @@ describe('cooldowns', () => {
 describe('a cooldown is for', () => {
   const at = (seconds: number) => ({ monotonicMs: seconds * 1_000, wallClockMs: 0 });
   const waits = (cooldowns: Cooldowns, organization: string, seconds: number): number => {
-    const offers = cooldowns.filter([first], organization, seconds * 1_000);
-    return 'kind' in offers && offers.kind === 'upstream_cooldown' ? Math.round((offers.retryAfterMs ?? 0) / 1_000) : 0;
+    const deployments = cooldowns.filter([first], organization, seconds * 1_000);
+    return 'kind' in deployments && deployments.kind === 'upstream_cooldown'
+      ? Math.round((deployments.retryAfterMs ?? 0) / 1_000)
+      : 0;
   };
 
   test('the organization whose request was refused, up to ten minutes, however often', () => {
@@ -76,7 +84,8 @@ describe('a cooldown is for', () => {
     const cooldowns = new Cooldowns();
     cooldowns.begin(first, 'acme', '300', at(0));
     cooldowns.begin(first, 'other', '300', at(10));
-    const waiting = (second: number): number[] => ['acme', 'other', 'third'].map((name) => waits(cooldowns, name, second));
+    const waiting = (second: number): number[] =>
+      ['acme', 'other', 'third'].map((name) => waits(cooldowns, name, second));
     assert.deepEqual(waiting(10), [290, 300, 60]);
     assert.deepEqual(waiting(70), [230, 240, 0]);
     // A third one is refused while they wait: everybody again.
@@ -86,7 +95,8 @@ describe('a cooldown is for', () => {
 
   test('everybody until one that met no refusal has been let through and served: two organizations of one person pause nothing for long', () => {
     const cooldowns = new Cooldowns();
-    const waiting = (second: number): number[] => ['third', 'fourth', 'acme'].map((name) => waits(cooldowns, name, second));
+    const waiting = (second: number): number[] =>
+      ['third', 'fourth', 'acme'].map((name) => waits(cooldowns, name, second));
     cooldowns.begin(first, 'acme', '60', at(0));
     cooldowns.begin(first, 'other', '60', at(0));
     assert.deepEqual(waiting(1), [59, 59, 59]);
@@ -121,7 +131,8 @@ describe('a cooldown is for', () => {
 
   test('as many as are kept: the oldest is forgotten, and none grows without end', () => {
     const cooldowns = new Cooldowns();
-    for (let count = 0; count < 20_000; count += 1) cooldowns.begin(offer('a', `m${count}`), `o${count}`, '60', at(0));
+    for (let count = 0; count < 20_000; count += 1)
+      cooldowns.begin(deployment('a', `m${count}`), `o${count}`, '60', at(0));
     assert.equal(cooldowns.size, 10_000);
   });
 });

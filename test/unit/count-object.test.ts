@@ -1,11 +1,23 @@
-// Usage objects read from their bytes: what is read is what JSON.parse reads, and what is not read is nothing that must be refused.
+// Usage objects read from their bytes: what is read is what JSON.parse reads, and what is not read is nothing that must
+// be refused.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { learnNames, readCountObject } from '../../src/data-plane/dialects/count-object.ts';
+import { learnNames, readCountObject } from '../../src/generation/dialects/count-object.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 
-const NAMES = ['prompt_tokens', 'completion_tokens', 'total_tokens', 'input_tokens', 'cached_tokens', 'audio_tokens', 'x', 'details', '__proto__x', 'a.b-c'];
+const NAMES = [
+  'prompt_tokens',
+  'completion_tokens',
+  'total_tokens',
+  'input_tokens',
+  'cached_tokens',
+  'audio_tokens',
+  'x',
+  'details',
+  '__proto__x',
+  'a.b-c',
+];
 const VALUES = [
   '0',
   '1',
@@ -75,7 +87,8 @@ describe('count object', () => {
 
   test('cut anywhere: not read', () => {
     const text = '{"prompt_tokens":250,"details":{"cached_tokens":7},"x":null}';
-    for (let length = 0; length < text.length; length++) assert.equal(readCountObject(Buffer.from(text.slice(0, length)), 0), null, text.slice(0, length));
+    for (let length = 0; length < text.length; length++)
+      assert.equal(readCountObject(Buffer.from(text.slice(0, length)), 0), null, text.slice(0, length));
   });
 
   test('whatever is read is what JSON.parse reads', () => {
@@ -84,7 +97,12 @@ describe('count object', () => {
     const space = () => pick(SPACES);
     const object = (depth: number): string => {
       const members = Array.from({ length: Math.floor(random() * 4) }, () => {
-        const value = depth < 3 && random() < 0.3 ? object(depth + 1) : random() < 0.7 ? String(Math.floor(random() * 10_000)) : pick(VALUES);
+        const value =
+          depth < 3 && random() < 0.3
+            ? object(depth + 1)
+            : random() < 0.7
+              ? String(Math.floor(random() * 10_000))
+              : pick(VALUES);
         return `${space()}"${pick(NAMES)}"${space()}:${space()}${value}${space()}`;
       });
       return `{${members.length === 0 ? space() : members.join(',')}}`;

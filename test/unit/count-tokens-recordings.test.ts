@@ -9,8 +9,11 @@ import { type Api, countReply, NOTHING } from '../support/token-counting.ts';
 describe('recordings', () => {
   const isTextOnly = ({ requestBody }: RecordedExchange): boolean =>
     requestBody !== null &&
-    !/"tools"|"(?:input_)?(?:image|file|audio|document)"|"previous_response_id"|"json_schema"|"thinking"|"output_/.test(requestBody.toString());
-  const modelOf = ({ responseBody }: RecordedExchange): string => /"model": ?"([^"]+)"/.exec(responseBody.toString())?.[1] ?? '';
+    !/"tools"|"(?:input_)?(?:image|file|audio|document)"|"previous_response_id"|"json_schema"|"thinking"|"output_/.test(
+      requestBody.toString(),
+    );
+  const modelOf = ({ responseBody }: RecordedExchange): string =>
+    /"model": ?"([^"]+)"/.exec(responseBody.toString())?.[1] ?? '';
   const count = async (api: Api, { requestBody, responseBody, stream }: RecordedExchange): Promise<CountTokensOutput> =>
     countTokens({
       api,
@@ -27,7 +30,9 @@ describe('recordings', () => {
     skip: responses.length === 0 && 'the recordings are not here',
   }, async () => {
     let checked = 0;
-    for (const exchange of responses.filter((candidate) => /^gpt-4(o|\.1)/.test(modelOf(candidate)) && isTextOnly(candidate))) {
+    for (const exchange of responses.filter(
+      (candidate) => /^gpt-4(o|\.1)/.test(modelOf(candidate)) && isTextOnly(candidate),
+    )) {
       const { inputTokens, outputTokens } = await count('responses', exchange);
       assert.equal(inputTokens, exchange.expectedUsage?.inputTokens, exchange.name);
       assert.equal(outputTokens, (exchange.expectedUsage?.outputTokens ?? 0) - 1, exchange.name);
@@ -39,7 +44,9 @@ describe('recordings', () => {
     skip: responses.length === 0 && 'the recordings are not here',
   }, async () => {
     let checked = 0;
-    for (const exchange of responses.filter((candidate) => modelOf(candidate).startsWith('gpt-') && /"tools"/.test(candidate.requestBody?.toString() ?? ''))) {
+    for (const exchange of responses.filter(
+      (candidate) => modelOf(candidate).startsWith('gpt-') && /"tools"/.test(candidate.requestBody?.toString() ?? ''),
+    )) {
       // A reply to a tool's result has hidden reasoning in its input.
       if (/"function_call_output"|web_search/.test(exchange.requestBody?.toString() ?? '')) continue;
       const { inputTokens } = await count('responses', exchange);
@@ -51,13 +58,21 @@ describe('recordings', () => {
   });
 
   const messages = loadRecordedExchanges('messages').filter((exchange) => exchange.expectedUsage !== null);
-  test('Messages: near what another tokenizer counted', { skip: messages.length === 0 && 'the recordings are not here' }, async () => {
+  test('Messages: near what another tokenizer counted', {
+    skip: messages.length === 0 && 'the recordings are not here',
+  }, async () => {
     let inputs = 0;
     let outputs = 0;
     for (const exchange of messages.filter(isTextOnly)) {
       const { inputTokens, outputTokens } = await count('messages', exchange);
-      const expected = { input: exchange.expectedUsage?.inputTokens ?? 0, output: exchange.expectedUsage?.outputTokens ?? 0 };
-      assert.ok((inputTokens ?? 0) / expected.input > 0.6 && (inputTokens ?? 0) / expected.input < 1.5, `${exchange.name}: ${inputTokens}, ${expected.input}`);
+      const expected = {
+        input: exchange.expectedUsage?.inputTokens ?? 0,
+        output: exchange.expectedUsage?.outputTokens ?? 0,
+      };
+      assert.ok(
+        (inputTokens ?? 0) / expected.input > 0.6 && (inputTokens ?? 0) / expected.input < 1.5,
+        `${exchange.name}: ${inputTokens}, ${expected.input}`,
+      );
       inputs++;
       if (expected.output < 50) continue;
       assert.ok(
@@ -68,7 +83,9 @@ describe('recordings', () => {
     }
     assert.ok(inputs >= 10 && outputs >= 3, `${inputs} and ${outputs} exchanges`);
   });
-  test('each reply counts the same by its deltas and by its last event', { skip: responses.length === 0 && 'the recordings are not here' }, async () => {
+  test('each reply counts the same by its deltas and by its last event', {
+    skip: responses.length === 0 && 'the recordings are not here',
+  }, async () => {
     let checked = 0;
     for (const exchange of responses.filter((candidate) => candidate.stream)) {
       const body = exchange.responseBody.toString();

@@ -11,7 +11,12 @@ const message = (...texts: string[]): object => ({
 });
 
 const REPLIES: readonly (readonly [string, Api, unknown, number | null])[] = [
-  ['texts', 'responses', { output: [message('hello', 'hello'), message('hello')], instructions: 'hello', tools: TOOLS }, 3],
+  [
+    'texts',
+    'responses',
+    { output: [message('hello', 'hello'), message('hello')], instructions: 'hello', tools: TOOLS },
+    3,
+  ],
   ['a refusal', 'responses', { output: [{ type: 'message', content: [{ type: 'refusal', refusal: 'hello' }] }] }, 1],
   [
     'calls',
@@ -24,14 +29,32 @@ const REPLIES: readonly (readonly [string, Api, unknown, number | null])[] = [
     },
     4,
   ],
-  ['a summary', 'responses', { output: [{ type: 'reasoning', summary: [{ type: 'summary_text', text: 'hello' }], encrypted_content: BASE64 }] }, 1],
+  [
+    'a summary',
+    'responses',
+    { output: [{ type: 'reasoning', summary: [{ type: 'summary_text', text: 'hello' }], encrypted_content: BASE64 }] },
+    1,
+  ],
   [
     'reasoning and its summary',
     'responses',
-    { output: [{ type: 'reasoning', content: [{ type: 'reasoning_text', text: 'hello world' }], summary: [{ type: 'summary_text', text: 'hello' }] }] },
+    {
+      output: [
+        {
+          type: 'reasoning',
+          content: [{ type: 'reasoning_text', text: 'hello world' }],
+          summary: [{ type: 'summary_text', text: 'hello' }],
+        },
+      ],
+    },
     2,
   ],
-  ['what a server tool found', 'responses', { output: [{ type: 'mcp_call', name: 'hello', arguments: 'hello', output: 'hello' }] }, 2],
+  [
+    'what a server tool found',
+    'responses',
+    { output: [{ type: 'mcp_call', name: 'hello', arguments: 'hello', output: 'hello' }] },
+    2,
+  ],
   ['an image', 'responses', { output: [{ type: 'image_generation_call', result: BASE64 }] }, 0],
   [
     'a program and commands',
@@ -57,12 +80,24 @@ const REPLIES: readonly (readonly [string, Api, unknown, number | null])[] = [
     },
     2,
   ],
-  ['a call', 'messages', { content: [{ type: 'tool_use', id: 'toolu_1', name: 'hello', input: { a: 1 } }] }, 1 + countText('{"a":1}')],
+  [
+    'a call',
+    'messages',
+    { content: [{ type: 'tool_use', id: 'toolu_1', name: 'hello', input: { a: 1 } }] },
+    1 + countText('{"a":1}'),
+  ],
   ['a call without arguments', 'messages', { content: [{ type: 'tool_use', name: 'hello', input: {} }] }, 1],
   [
     'what a server tool found',
     'messages',
-    { content: [{ type: 'web_search_tool_result', content: [{ type: 'web_search_result', title: 'hello', encrypted_content: BASE64 }] }] },
+    {
+      content: [
+        {
+          type: 'web_search_tool_result',
+          content: [{ type: 'web_search_result', title: 'hello', encrypted_content: BASE64 }],
+        },
+      ],
+    },
     0,
   ],
   ['nothing', 'messages', { content: [] }, 0],
@@ -70,7 +105,8 @@ const REPLIES: readonly (readonly [string, Api, unknown, number | null])[] = [
 ];
 
 describe('a JSON reply', () => {
-  for (const [name, api, reply, tokens] of REPLIES) test(`${api}: ${name}`, async () => assert.equal(await countReply(api, reply), tokens));
+  for (const [name, api, reply, tokens] of REPLIES)
+    test(`${api}: ${name}`, async () => assert.equal(await countReply(api, reply), tokens));
 
   test('that was cut counts as far as it came', async () => {
     const responses = JSON.stringify({
@@ -78,7 +114,11 @@ describe('a JSON reply', () => {
       output: [{ type: 'message', content: [{ type: 'output_text', text: 'hello world, said she' }] }],
       tools: TOOLS,
     });
-    const messages = JSON.stringify({ id: 'msg_1', content: [{ type: 'text', text: 'hello world, said she' }], usage: { input_tokens: 1 } });
+    const messages = JSON.stringify({
+      id: 'msg_1',
+      content: [{ type: 'text', text: 'hello world, said she' }],
+      usage: { input_tokens: 1 },
+    });
     for (const [api, body] of [
       ['responses', responses],
       ['messages', messages],
@@ -102,9 +142,17 @@ const DELTAS = [
   { type: 'response.output_text.delta', output_index: 1, content_index: 0, delta: 'hello wor', obfuscation: 'hello' },
   { type: 'response.output_text.delta', output_index: 1, content_index: 0, delta: 'ld' },
   { type: 'response.refusal.delta', output_index: 1, content_index: 1, delta: 'hello' },
-  { type: 'response.output_item.added', output_index: 2, item: { type: 'function_call', id: 'fc_1', name: 'hello', arguments: '' } },
+  {
+    type: 'response.output_item.added',
+    output_index: 2,
+    item: { type: 'function_call', id: 'fc_1', name: 'hello', arguments: '' },
+  },
   { type: 'response.function_call_arguments.delta', output_index: 2, delta: 'hello' },
-  { type: 'response.output_item.added', output_index: 3, item: { type: 'custom_tool_call', id: 'ctc_1', name: 'hello', input: '' } },
+  {
+    type: 'response.output_item.added',
+    output_index: 3,
+    item: { type: 'custom_tool_call', id: 'ctc_1', name: 'hello', input: '' },
+  },
   { type: 'response.custom_tool_call_input.delta', output_index: 3, delta: 'hello' },
 ];
 const OUTPUT = [
@@ -132,7 +180,8 @@ const COMPLETED = [{ type: 'response.completed', response: { output: OUTPUT, ins
 const OUTPUT_TOKENS = 1 + 2 + 1 + 2 + 2;
 
 describe('a Responses stream', () => {
-  const count = (payloads: readonly Event[]): Promise<number | null> => countReply('responses', events(payloads), { stream: true });
+  const count = (payloads: readonly Event[]): Promise<number | null> =>
+    countReply('responses', events(payloads), { stream: true });
 
   test('counts each text once, whichever of its four tellings are there', async () => {
     assert.equal(await count([...DELTAS, ...TEXTS_DONE, ...ITEMS_DONE, ...COMPLETED]), OUTPUT_TOKENS);
@@ -144,9 +193,16 @@ describe('a Responses stream', () => {
     assert.equal(await count(TEXTS_DONE), OUTPUT_TOKENS - 2);
   });
   test('tells items apart by id where they have no index', async () => {
-    const delta = (item_id: string, text: string): Event => ({ type: 'response.output_text.delta', item_id, delta: text });
+    const delta = (item_id: string, text: string): Event => ({
+      type: 'response.output_text.delta',
+      item_id,
+      delta: text,
+    });
     const done = { type: 'response.output_item.done', item: { id: 'b', ...message('hello') } };
-    assert.equal(await count([delta('a', 'hello '), delta('b', 'hel'), delta('b', 'lo'), done]), countText('hello ') + 1);
+    assert.equal(
+      await count([delta('a', 'hello '), delta('b', 'hel'), delta('b', 'lo'), done]),
+      countText('hello ') + 1,
+    );
   });
   test('counts other texts that a model writes, and no results and images', async () => {
     assert.equal(
@@ -163,14 +219,25 @@ describe('a Responses stream', () => {
     );
   });
   test('without events is not countable, and without text counts 0', async () => {
-    for (const body of ['', 'data: [DONE]\n\n', 'data: {"error":{}}\n\n', 'data: {"type":"error"}\n\n', '{"output":[]}']) {
+    for (const body of [
+      '',
+      'data: [DONE]\n\n',
+      'data: {"error":{}}\n\n',
+      'data: {"type":"error"}\n\n',
+      '{"output":[]}',
+    ]) {
       assert.equal(await countReply('responses', body, { stream: true }), null, body);
     }
     assert.equal(await count(DELTAS.slice(0, 2)), 0);
   });
   test('of which only the beginning was kept is scaled without what comes once before the text', async () => {
     const lead = { type: 'response.created', response: { instructions: 'x'.repeat(50_000) } };
-    const deltas = Array.from({ length: 100 }, () => ({ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: ' hello' }));
+    const deltas = Array.from({ length: 100 }, () => ({
+      type: 'response.output_text.delta',
+      output_index: 0,
+      content_index: 0,
+      delta: ' hello',
+    }));
     const kept = events([lead, ...deltas]);
     const deltaBytes = events(deltas).length;
     const counted = await countReply('responses', kept, { stream: true, bytesTotal: kept.length + 9 * deltaBytes });
@@ -190,7 +257,11 @@ const BLOCKS = [
   { type: 'content_block_delta', index: 1, delta: { type: 'text_delta', text: 'hello wor' } },
   { type: 'content_block_delta', index: 1, delta: { type: 'text_delta', text: 'ld' } },
   { type: 'content_block_delta', index: 1, delta: { type: 'citations_delta', citation: { cited_text: 'hello' } } },
-  { type: 'content_block_start', index: 2, content_block: { type: 'tool_use', id: 'toolu_1', name: 'hello', input: {} } },
+  {
+    type: 'content_block_start',
+    index: 2,
+    content_block: { type: 'tool_use', id: 'toolu_1', name: 'hello', input: {} },
+  },
   { type: 'content_block_delta', index: 2, delta: { type: 'input_json_delta', partial_json: '' } },
   { type: 'content_block_delta', index: 2, delta: { type: 'input_json_delta', partial_json: 'hel' } },
   { type: 'content_block_delta', index: 2, delta: { type: 'input_json_delta', partial_json: 'lo' } },
@@ -199,21 +270,35 @@ const BLOCKS = [
 ];
 
 describe('a Messages stream', () => {
-  const count = (payloads: readonly Event[]): Promise<number | null> => countReply('messages', events(payloads), { stream: true });
-  const start = (index: number, content_block: object): Event => ({ type: 'content_block_start', index, content_block });
+  const count = (payloads: readonly Event[]): Promise<number | null> =>
+    countReply('messages', events(payloads), { stream: true });
+  const start = (index: number, content_block: object): Event => ({
+    type: 'content_block_start',
+    index,
+    content_block,
+  });
 
   test('is its deltas joined', async () => assert.equal(await count(BLOCKS), 1 + 2 + 2));
   test('counts what came with the beginning of a block, but no results of server tools', async () => {
     assert.equal(
-      await count([start(0, { type: 'text', text: 'hello' }), start(1, { type: 'tool_use', name: 'hello', input: { a: 1 } })]),
+      await count([
+        start(0, { type: 'text', text: 'hello' }),
+        start(1, { type: 'tool_use', name: 'hello', input: { a: 1 } }),
+      ]),
       2 + countText('{"a":1}'),
     );
     assert.equal(await count([start(0, { type: 'web_search_tool_result', content: [{ title: 'hello' }] })]), 0);
-    assert.equal(await count([start(0, { type: 'text', text: 'hello' }), start(0, { type: 'text', text: 'hello' })]), 2);
+    assert.equal(
+      await count([start(0, { type: 'text', text: 'hello' }), start(0, { type: 'text', text: 'hello' })]),
+      2,
+    );
     assert.equal(await count([{ type: 'message_start', message: { content: [{ type: 'text', text: 'hello' }] } }]), 1);
   });
   test('counts a delta whose block did not begin', async () => {
-    assert.equal(await count([{ type: 'content_block_delta', index: 4, delta: { type: 'text_delta', text: 'hello' } }]), 1);
+    assert.equal(
+      await count([{ type: 'content_block_delta', index: 4, delta: { type: 'text_delta', text: 'hello' } }]),
+      1,
+    );
   });
   test('of which only the beginning was kept is scaled to its bytes', async () => {
     const body = events(BLOCKS.slice(5, 9));
@@ -221,7 +306,12 @@ describe('a Messages stream', () => {
     assert.equal(await countReply('messages', events(BLOCKS.slice(0, 2)), { stream: true, bytesTotal: 10_000 }), null);
   });
   test('without events is not countable', async () => {
-    for (const body of ['', 'data: {"type":"error","error":{}}\n\n', 'event: ping\ndata: {"type":"ping"}\n\n', '{"content":[]}']) {
+    for (const body of [
+      '',
+      'data: {"type":"error","error":{}}\n\n',
+      'event: ping\ndata: {"type":"ping"}\n\n',
+      '{"content":[]}',
+    ]) {
       assert.equal(await countReply('messages', body, { stream: true }), null, body);
     }
   });

@@ -1,12 +1,21 @@
-// Token counting: published vectors, the chat recipe by hand, replies whole, streamed and cut, and hostile text in linear work.
+// Token counting: published vectors, the chat recipe by hand, replies whole, streamed and cut, and hostile text in
+// linear work.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { CL100K_TOKEN_SPLIT_REGEX, O200K_TOKEN_SPLIT_REGEX, R50K_TOKEN_SPLIT_REGEX } from 'gpt-tokenizer/encodingParams/constants';
+import {
+  CL100K_TOKEN_SPLIT_REGEX,
+  O200K_TOKEN_SPLIT_REGEX,
+  R50K_TOKEN_SPLIT_REGEX,
+} from 'gpt-tokenizer/encodingParams/constants';
 import { cutLongRuns, RUN_CHARACTERS_MAX } from '../../src/domain/usage/long-runs.ts';
-import countTokens, { type CountTokensInput, type CountTokensOutput, loadEncoding } from '../../workers/count-tokens.ts';
+import countTokens, {
+  type CountTokensInput,
+  type CountTokensOutput,
+  loadEncoding,
+} from '../../workers/count-tokens.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 
 const encoder = new TextEncoder();
@@ -25,7 +34,10 @@ function countRequest(request: unknown, encoding = 'o200k_base'): Promise<CountT
   });
 }
 
-async function countResponse(response: string | Uint8Array, options: { stream?: boolean; bytesTotal?: number } = {}): Promise<number | null> {
+async function countResponse(
+  response: string | Uint8Array,
+  options: { stream?: boolean; bytesTotal?: number } = {},
+): Promise<number | null> {
   const bytes = typeof response === 'string' ? encoder.encode(response) : response;
   const input: CountTokensInput = {
     api: 'chat_completions',
@@ -52,11 +64,14 @@ describe('encodings', () => {
     ['constructor', 'hello world', 2],
   ];
   for (const [encoding, text, tokens] of vectors) {
-    test(`${encoding}: ${JSON.stringify(text)}`, async () => assert.equal((await loadEncoding(encoding))(text), tokens));
+    test(`${encoding}: ${JSON.stringify(text)}`, async () =>
+      assert.equal((await loadEncoding(encoding))(text), tokens));
   }
 
   const plans = sharedAssets('gpt-tokenizer', 'TestPlans.txt');
-  test('agree with the published test plans', { skip: plans === null && 'the recorded vectors are not here' }, async () => {
+  test('agree with the published test plans', {
+    skip: plans === null && 'the recorded vectors are not here',
+  }, async () => {
     let checked = 0;
     for (const [, encoding = '', sample = '', encoded = ''] of readFileSync(plans as string, 'utf8').matchAll(
       /EncodingName: (\S+)\nSample: ([^]*?)\nEncoded: \[([^\]]*)\]/g,
@@ -74,19 +89,36 @@ describe('a request', () => {
   test('is its texts, 3 tokens a message, 1 a name, 3 to prime the reply', async () => {
     // hello = 1, user = 1, Ann = 1.
     assert.equal((await countRequest({ messages: [{ role: 'user', content: 'hello' }] })).inputTokens, 3 + 3 + 1 + 1);
-    assert.equal((await countRequest({ messages: [{ role: 'user', name: 'Ann', content: 'hello' }] })).inputTokens, 3 + 3 + 1 + 1 + 1 + 1);
+    assert.equal(
+      (await countRequest({ messages: [{ role: 'user', name: 'Ann', content: 'hello' }] })).inputTokens,
+      3 + 3 + 1 + 1 + 1 + 1,
+    );
     assert.equal((await countRequest({ messages: [] })).inputTokens, 3);
   });
 
   test('is as OpenAI counted its own example', async () => {
     // The example of OpenAI's cookbook on counting; gpt-4o and gpt-4 answered prompt_tokens 124 and 129.
     const messages = [
-      { role: 'system', content: 'You are a helpful, pattern-following assistant that translates corporate jargon into plain English.' },
+      {
+        role: 'system',
+        content: 'You are a helpful, pattern-following assistant that translates corporate jargon into plain English.',
+      },
       { role: 'system', name: 'example_user', content: 'New synergies will help drive top-line growth.' },
       { role: 'system', name: 'example_assistant', content: 'Things working well together will increase revenue.' },
-      { role: 'system', name: 'example_user', content: "Let's circle back when we have more bandwidth to touch base on opportunities for increased leverage." },
-      { role: 'system', name: 'example_assistant', content: "Let's talk later when we're less busy about how to do better." },
-      { role: 'user', content: "This late pivot means we don't have time to boil the ocean for the client deliverable." },
+      {
+        role: 'system',
+        name: 'example_user',
+        content: "Let's circle back when we have more bandwidth to touch base on opportunities for increased leverage.",
+      },
+      {
+        role: 'system',
+        name: 'example_assistant',
+        content: "Let's talk later when we're less busy about how to do better.",
+      },
+      {
+        role: 'user',
+        content: "This late pivot means we don't have time to boil the ocean for the client deliverable.",
+      },
     ];
     assert.equal((await countRequest({ messages }, 'o200k_base')).inputTokens, 124);
     assert.equal((await countRequest({ messages }, 'cl100k_base')).inputTokens, 129);
@@ -95,16 +127,27 @@ describe('a request', () => {
   test('counts text parts, tool calls and tools, and no images', async () => {
     const base = (await countRequest({ messages: [{ role: 'user', content: 'hello' }] })).inputTokens as number;
     const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(10_000)}` } };
-    assert.equal((await countRequest({ messages: [{ role: 'user', content: [{ type: 'text', text: 'hello' }, image] }] })).inputTokens, base);
+    assert.equal(
+      (await countRequest({ messages: [{ role: 'user', content: [{ type: 'text', text: 'hello' }, image] }] }))
+        .inputTokens,
+      base,
+    );
     const call = { id: 'call_1', type: 'function', function: { name: 'hello', arguments: 'hello' } };
-    assert.equal((await countRequest({ messages: [{ role: 'user', content: null, tool_calls: [call] }] })).inputTokens, base + 1);
+    assert.equal(
+      (await countRequest({ messages: [{ role: 'user', content: null, tool_calls: [call] }] })).inputTokens,
+      base + 1,
+    );
     const tools = [{ type: 'function', function: { name: 'f', parameters: {} } }];
     const count = await loadEncoding('o200k_base');
-    assert.equal((await countRequest({ messages: [{ role: 'user', content: 'hello' }], tools })).inputTokens, base + count(JSON.stringify(tools)));
+    assert.equal(
+      (await countRequest({ messages: [{ role: 'user', content: 'hello' }], tools })).inputTokens,
+      base + count(JSON.stringify(tools)),
+    );
   });
 
   for (const body of ['', '{', '[]', 'null', '"text"', '{}', '{"messages":{}}', '{"messages":null}', '\u0000']) {
-    test(`that is ${JSON.stringify(body)} is not countable`, async () => assert.equal((await countRequest(body)).inputTokens, null));
+    test(`that is ${JSON.stringify(body)} is not countable`, async () =>
+      assert.equal((await countRequest(body)).inputTokens, null));
   }
 });
 
@@ -122,15 +165,22 @@ describe('a JSON reply', () => {
     assert.equal(await countResponse('{"choices":[]}'), 0);
   });
   test('that was cut counts as far as it came', async () => {
-    const whole = '{"choices":[{"message":{"role":"assistant","content":"hello world, said \\"the\\u00e9 {model}\\", and went on","refusal":null}}]}';
+    const whole =
+      '{"choices":[{"message":{"role":"assistant","content":"hello world, said \\"the\\u00e9 {model}\\", and went on","refusal":null}}]}';
     const count = await loadEncoding('o200k_base');
     assert.equal(await countResponse(whole.slice(0, whole.indexOf(', said'))), 2);
     assert.equal(await countResponse(whole.slice(0, whole.indexOf('e9 {'))), count('hello world, said "the'));
-    assert.equal(await countResponse(whole.slice(0, whole.indexOf(',"refusal'))), count('hello world, said "theé {model}", and went on'));
+    assert.equal(
+      await countResponse(whole.slice(0, whole.indexOf(',"refusal'))),
+      count('hello world, said "theé {model}", and went on'),
+    );
     assert.equal(await countResponse(whole.slice(0, 30)), null);
   });
   test('of which only the beginning was kept is scaled to its bytes', async () => {
-    assert.equal(await countResponse(`{"choices":[{"message":{"content":"${'hello '.repeat(100)}`, { bytesTotal: 2 * (34 + 600) }), 2 * 101);
+    assert.equal(
+      await countResponse(`{"choices":[{"message":{"content":"${'hello '.repeat(100)}`, { bytesTotal: 2 * (34 + 600) }),
+      2 * 101,
+    );
   });
   for (const body of ['', 'nonsense', '{"error":{"message":"no"}}', '[1]', '{"choices":"x"}', '<html>content</html>']) {
     test(`that is ${JSON.stringify(body)} is not countable`, async () => assert.equal(await countResponse(body), null));
@@ -156,14 +206,25 @@ describe('a stream', () => {
       { index: 1, function: { name: 'hello', arguments: 'hello' } },
     ];
     assert.equal(await count(calls.map((call) => event({ tool_calls: [call] })).join('')), 4);
-    assert.equal(await count(`${event({ reasoning_content: 'hel' })}${event({ reasoning_content: 'lo' })}${event({ refusal: 'hello' })}`), 2);
-    assert.equal(await count(`${event({ content: 'hel' }, 0)}${event({ content: 'hello' }, 1)}${event({ content: 'lo' }, 0)}`), 2);
+    assert.equal(
+      await count(
+        `${event({ reasoning_content: 'hel' })}${event({ reasoning_content: 'lo' })}${event({ refusal: 'hello' })}`,
+      ),
+      2,
+    );
+    assert.equal(
+      await count(`${event({ content: 'hel' }, 0)}${event({ content: 'hello' }, 1)}${event({ content: 'lo' }, 0)}`),
+      2,
+    );
   });
   test('counts the same with every line end, with comments, ids and data on several lines', async () => {
     for (const end of ['\n', '\r\n', '\r']) {
       assert.equal(
         await count(
-          `: keep-alive\n\nid: 1\nevent: x\n${event({ content: 'hello' })}data:{"choices":\ndata: [{"delta":{"content":" world"}}]}\n\n`.replaceAll('\n', end),
+          `: keep-alive\n\nid: 1\nevent: x\n${event({ content: 'hello' })}data:{"choices":\ndata: [{"delta":{"content":" world"}}]}\n\n`.replaceAll(
+            '\n',
+            end,
+          ),
         ),
         2,
       );
@@ -180,10 +241,14 @@ describe('a stream', () => {
   });
   test('of which only the beginning was kept is scaled to its bytes', async () => {
     const body = event({ content: 'hello' }).repeat(10);
-    assert.equal(await count(body, encoder.encode(body).byteLength * 3), 3 * (await loadEncoding('o200k_base'))('hello'.repeat(10)));
+    assert.equal(
+      await count(body, encoder.encode(body).byteLength * 3),
+      3 * (await loadEncoding('o200k_base'))('hello'.repeat(10)),
+    );
   });
   test('without any event is not countable, and with an empty one counts 0', async () => {
-    for (const body of ['', 'data: [DONE]\n\n', ': hm\n\n', 'data: {"error":{}}\n\n', '{"choices":[]}']) assert.equal(await count(body), null);
+    for (const body of ['', 'data: [DONE]\n\n', ': hm\n\n', 'data: {"error":{}}\n\n', '{"choices":[]}'])
+      assert.equal(await count(body), null);
     assert.equal(await count(event({})), 0);
   });
 });
@@ -200,7 +265,9 @@ describe('hostile input', () => {
       await countRequest(body);
     await fc.assert(
       fc.asyncProperty(fc.json(), fc.boolean(), async (json, stream) => {
-        const body = encoder.encode(stream ? `data: {"choices":[${json}]}\n\n` : `{"choices":[${json}],"messages":[${json}]}`);
+        const body = encoder.encode(
+          stream ? `data: {"choices":[${json}]}\n\n` : `{"choices":[${json}],"messages":[${json}]}`,
+        );
         await countTokens({
           api: 'chat_completions',
           encoding: 'o200k_base',
@@ -248,7 +315,27 @@ describe('cutLongRuns', () => {
         [...text.matchAll(split)].map(([piece]) => piece.length),
       ),
     );
-  const UNITS = ['a', 'Z', '语', 'é', '1', '٣', '_', '/', ' ', '\n', '\r', '😺', '\u0301', '。', '𝔘', '𝟘', '\ud800', '\udc00', '\u00a0'];
+  const UNITS = [
+    'a',
+    'Z',
+    '语',
+    'é',
+    '1',
+    '٣',
+    '_',
+    '/',
+    ' ',
+    '\n',
+    '\r',
+    '😺',
+    '\u0301',
+    '。',
+    '𝔘',
+    '𝟘',
+    '\ud800',
+    '\udc00',
+    '\u00a0',
+  ];
 
   test('loses nothing, splits no character, and leaves no piece of more than two runs', () => {
     const stretch = fc

@@ -28,8 +28,22 @@ function* nearMisses(credential: string, other: string): Generator<string> {
       if (changed !== credential) yield changed;
     }
   }
-  yield* [credential.toUpperCase(), credential.toLowerCase(), ` ${credential}`, `${credential} `, `${credential}\0`, `${credential}=`, credential.slice(3)];
-  yield* [credential + other, other + credential, credential + credential, `${credential},${other}`, keyPrefix(credential)];
+  yield* [
+    credential.toUpperCase(),
+    credential.toLowerCase(),
+    ` ${credential}`,
+    `${credential} `,
+    `${credential}\0`,
+    `${credential}=`,
+    credential.slice(3),
+  ];
+  yield* [
+    credential + other,
+    other + credential,
+    credential + credential,
+    `${credential},${other}`,
+    keyPrefix(credential),
+  ];
 }
 
 describe('credentials', () => {

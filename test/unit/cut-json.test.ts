@@ -13,7 +13,8 @@ describe('closeCutJson', () => {
         const cut = whole.slice(0, 1 + (at % whole.length));
         const closed = closeCutJson(cut);
         assert.ok(closed !== null);
-        for (const key of Object.keys(JSON.parse(closed) as object)) assert.ok(Object.hasOwn(value, key), `${key} in ${closed}`);
+        for (const key of Object.keys(JSON.parse(closed) as object))
+          assert.ok(Object.hasOwn(value, key), `${key} in ${closed}`);
         assert.deepEqual(JSON.parse(closeCutJson(whole) as string), JSON.parse(whole));
       }),
       { numRuns: 2000 },

@@ -1,22 +1,44 @@
-// The decision of auto routing, rule by rule (spec 3.2, 4.11): every reason, escalation, stickiness, strengths, API family, access, size, safety, baseline.
+// The decision of auto routing, rule by rule (spec 3.2, 4.11): every reason, escalation, stickiness, strengths, API
+// family, access, size, safety, baseline.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { ApiName, Model, Price } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { ClassifierAnswer } from '../../src/domain/routing/classifier-questions.ts';
-import { continueRoute, decideRoute, type Judgement, type RouteDecision, repeatRoute } from '../../src/domain/routing/decide-route.ts';
+import {
+  continueRoute,
+  decideRoute,
+  type Judgement,
+  type RouteDecision,
+  repeatRoute,
+} from '../../src/domain/routing/decide-route.ts';
 import { modelRouteOf } from '../../src/domain/routing/model-route.ts';
 import { type CandidateQuestion, RouteCandidates } from '../../src/domain/routing/route-candidates.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
 
-const PRICE = { version: '1', input: picoUsd(1n), output: picoUsd(1n), cachedInput: null, cacheWrite: null, image: null } satisfies Price;
+const PRICE = {
+  version: '1',
+  input: picoUsd(1n),
+  output: picoUsd(1n),
+  cachedInput: null,
+  cacheWrite: null,
+  image: null,
+} satisfies Price;
 const OPENAI: readonly ApiName[] = ['chat_completions', 'responses'];
 const ANTHROPIC: readonly ApiName[] = ['messages', 'count_tokens'];
 
-function model(id: string, options: { context?: number | null; output?: number; apis?: readonly ApiName[]; price?: Price | null } = {}): Model {
+function model(
+  id: string,
+  options: { context?: number | null; output?: number; apis?: readonly ApiName[]; price?: Price | null } = {},
+): Model {
   const { context = 100_000, output = 8_000, apis = [...OPENAI, ...ANTHROPIC], price = PRICE } = options;
-  return { id, contextLength: context, maxOutputTokens: output, servedBy: [{ provider: {}, providerModel: id, apis, price }] } as unknown as Model;
+  return {
+    id,
+    contextLength: context,
+    maxOutputTokens: output,
+    servedBy: [{ provider: {}, providerModel: id, apis, price }],
+  } as unknown as Model;
 }
 
 const MODELS: readonly Model[] = [
@@ -34,7 +56,11 @@ const POLICY: RoutingPolicy = {
   version: 3,
   classifier: { model: 'judge', timeoutMs: 800, confidenceFloor: 0.6 },
   tiers: [
-    { name: 'light', description: '', models: ['a', 'a-claude', 'a-code'].map((id) => ({ id, strengths: id === 'a-code' ? ['code'] : [] })) },
+    {
+      name: 'light',
+      description: '',
+      models: ['a', 'a-claude', 'a-code'].map((id) => ({ id, strengths: id === 'a-code' ? ['code'] : [] })),
+    },
     { name: 'middle', description: '', models: [{ id: 'b', strengths: [] }] },
     { name: 'strong', description: '', models: ['c', 'c-huge'].map((id) => ({ id, strengths: [] })) },
   ],
@@ -49,7 +75,15 @@ const POLICY: RoutingPolicy = {
 };
 
 function answer(tier: string, changes: Partial<ClassifierAnswer> = {}): ClassifierAnswer {
-  return { tier, confidence: 0.9, distribution: { [tier]: 0.95 }, task: null, correctionProbability: null, inputTokens: 400, ...changes };
+  return {
+    tier,
+    confidence: 0.9,
+    distribution: { [tier]: 0.95 },
+    task: null,
+    correctionProbability: null,
+    inputTokens: 400,
+    ...changes,
+  };
 }
 
 const tooSmall =
@@ -90,25 +124,42 @@ function decide(given: Case): RouteDecision {
 }
 
 const without = (...ids: string[]): readonly Model[] => MODELS.filter(({ id }) => !ids.includes(id));
-const replacing = (changed: Model): readonly Model[] => MODELS.map((found) => (found.id === changed.id ? changed : found));
+const replacing = (changed: Model): readonly Model[] =>
+  MODELS.map((found) => (found.id === changed.id ? changed : found));
 
 describe('the route of a turn', () => {
   const cases: readonly [title: string, given: Case, expected: Partial<RouteDecision>][] = [
     // Reasons.
-    ['a sure classification is followed', { judgement: answer('light') }, { tier: 'light', model: 'a', reason: 'classified', classifiedTier: 'light' }],
-    ['confidence at the floor is sure', { judgement: answer('light', { confidence: 0.6 }) }, { tier: 'light', reason: 'classified', confidence: 0.6 }],
+    [
+      'a sure classification is followed',
+      { judgement: answer('light') },
+      { tier: 'light', model: 'a', reason: 'classified', classifiedTier: 'light' },
+    ],
+    [
+      'confidence at the floor is sure',
+      { judgement: answer('light', { confidence: 0.6 }) },
+      { tier: 'light', reason: 'classified', confidence: 0.6 },
+    ],
     [
       'below the floor the next stronger tier serves',
       { judgement: answer('light', { confidence: 0.59 }) },
       { tier: 'middle', model: 'b', reason: 'low_confidence_escalated', classifiedTier: 'light', confidence: 0.59 },
     ],
-    ['there is no tier above the strongest', { judgement: answer('strong', { confidence: 0.1 }) }, { tier: 'strong', reason: 'low_confidence_escalated' }],
+    [
+      'there is no tier above the strongest',
+      { judgement: answer('strong', { confidence: 0.1 }) },
+      { tier: 'strong', reason: 'low_confidence_escalated' },
+    ],
     [
       'a failed classifier: the fallback tier',
       { judgement: 'classifier_failed' },
       { tier: 'strong', model: 'c', reason: 'classifier_failed', classifiedTier: null },
     ],
-    ['no human text: the fallback tier', { judgement: 'no_request_text' }, { tier: 'strong', reason: 'no_request_text' }],
+    [
+      'no human text: the fallback tier',
+      { judgement: 'no_request_text' },
+      { tier: 'strong', reason: 'no_request_text' },
+    ],
     [
       'nothing classified yet: the fallback tier that the administrator chose',
       { judgement: 'classifier_skipped', policy: { fallbackTier: 'middle' } },
@@ -118,7 +169,13 @@ describe('the route of a turn', () => {
     [
       'a correction starts one tier above the tier that answered',
       { judgement: answer('light', { correctionProbability: 0.7 }), previous: ['a', 'light'] },
-      { tier: 'middle', reason: 'correction_escalated', correction: true, correctionProbability: 0.7, classifiedTier: 'light' },
+      {
+        tier: 'middle',
+        reason: 'correction_escalated',
+        correction: true,
+        correctionProbability: 0.7,
+        classifiedTier: 'light',
+      },
     ],
     [
       'below the threshold it is none',
@@ -147,7 +204,11 @@ describe('the route of a turn', () => {
     ],
     [
       'a policy without the setting knows none',
-      { judgement: answer('light', { correctionProbability: 0.9 }), previous: ['a', 'light'], policy: { followUp: null } },
+      {
+        judgement: answer('light', { correctionProbability: 0.9 }),
+        previous: ['a', 'light'],
+        policy: { followUp: null },
+      },
       { tier: 'light', correction: false },
     ],
     [
@@ -166,7 +227,11 @@ describe('the route of a turn', () => {
       { judgement: answer('strong'), previous: ['c-huge', 'strong'], conversationTokens: 50_000 },
       { tier: 'strong', model: 'c-huge', sticky: true },
     ],
-    ['a shorter one does not', { judgement: answer('light'), previous: ['c', 'strong'], conversationTokens: 19_999 }, { tier: 'light', sticky: false }],
+    [
+      'a shorter one does not',
+      { judgement: answer('light'), previous: ['c', 'strong'], conversationTokens: 19_999 },
+      { tier: 'light', sticky: false },
+    ],
     [
       'one that needs a stronger tier does not',
       { judgement: answer('strong'), previous: ['b', 'middle'], conversationTokens: 50_000 },
@@ -174,7 +239,11 @@ describe('the route of a turn', () => {
     ],
     [
       'a correction does not',
-      { judgement: answer('light', { correctionProbability: 0.9 }), previous: ['b', 'middle'], conversationTokens: 50_000 },
+      {
+        judgement: answer('light', { correctionProbability: 0.9 }),
+        previous: ['b', 'middle'],
+        conversationTokens: 50_000,
+      },
       { tier: 'strong', model: 'c', sticky: false, reason: 'correction_escalated' },
     ],
     [
@@ -204,7 +273,12 @@ describe('the route of a turn', () => {
     ],
     [
       'and nowhere else',
-      { judgement: 'classifier_failed', previous: ['c', 'strong'], conversationTokens: 50_000, policy: { fallbackTier: 'light' } },
+      {
+        judgement: 'classifier_failed',
+        previous: ['c', 'strong'],
+        conversationTokens: 50_000,
+        policy: { fallbackTier: 'light' },
+      },
       { tier: 'light', sticky: false, reason: 'classifier_failed' },
     ],
     // Strengths and the family of the called API.
@@ -214,15 +288,31 @@ describe('the route of a turn', () => {
       { model: 'a-code', pickedBy: 'strength', task: 'code' },
     ],
     ['another kind: tier order', { judgement: answer('light', { task: 'prose' }) }, { model: 'a', pickedBy: null }],
-    ['the family of the called API', { judgement: answer('light'), api: 'messages' }, { model: 'a-claude', pickedBy: 'native_api' }],
-    ['a token count is of the same family', { judgement: answer('light'), api: 'count_tokens' }, { model: 'a-claude', pickedBy: 'native_api' }],
-    ['the first is of the family already', { judgement: answer('light'), api: 'responses' }, { model: 'a', pickedBy: null }],
+    [
+      'the family of the called API',
+      { judgement: answer('light'), api: 'messages' },
+      { model: 'a-claude', pickedBy: 'native_api' },
+    ],
+    [
+      'a token count is of the same family',
+      { judgement: answer('light'), api: 'count_tokens' },
+      { model: 'a-claude', pickedBy: 'native_api' },
+    ],
+    [
+      'the first is of the family already',
+      { judgement: answer('light'), api: 'responses' },
+      { model: 'a', pickedBy: null },
+    ],
     [
       'a policy that does not care: it is tried as it stands',
       { judgement: answer('light'), api: 'messages', policy: { preferNativeApi: false } },
       { model: 'a', pickedBy: null },
     ],
-    ['a strength counts more', { judgement: answer('light', { task: 'code' }), api: 'messages' }, { model: 'a-code', pickedBy: 'strength' }],
+    [
+      'a strength counts more',
+      { judgement: answer('light', { task: 'code' }), api: 'messages' },
+      { model: 'a-code', pickedBy: 'strength' },
+    ],
     [
       'a model that cannot serve the API is nobody of its family',
       { judgement: answer('light'), api: 'count_tokens', models: replacing(model('a-claude', { apis: ['messages'] })) },
@@ -242,17 +332,39 @@ describe('the route of a turn', () => {
     [
       'and, for a billed caller, what has no price',
       { judgement: answer('middle'), models: replacing(model('b', { price: null })) },
-      { tier: 'strong', model: 'c', classifiedTier: 'middle', reason: 'classified', rejected: [{ model: 'b', tier: 'middle', reason: 'no_price' }] },
+      {
+        tier: 'strong',
+        model: 'c',
+        classifiedTier: 'middle',
+        reason: 'classified',
+        rejected: [{ model: 'b', tier: 'middle', reason: 'no_price' }],
+      },
     ],
-    ['which matters to nobody else', { judgement: answer('middle'), models: replacing(model('b', { price: null })), isBilled: false }, { model: 'b' }],
-    ['nor to a token count', { judgement: answer('middle'), models: replacing(model('b', { price: null })), api: 'count_tokens' }, { model: 'b' }],
+    [
+      'which matters to nobody else',
+      { judgement: answer('middle'), models: replacing(model('b', { price: null })), isBilled: false },
+      { model: 'b' },
+    ],
+    [
+      'nor to a token count',
+      { judgement: answer('middle'), models: replacing(model('b', { price: null })), api: 'count_tokens' },
+      { model: 'b' },
+    ],
     [
       'a conversation that is too long for a tier goes to the next stronger one',
       { judgement: answer('middle'), conversationTokens: 100_001 },
       { tier: 'strong', model: 'c', rejected: [{ model: 'b', tier: 'middle', reason: 'context_too_small' }] },
     ],
-    ['the reply needs room as well', { judgement: answer('middle'), conversationTokens: 95_000, outputTokensMax: 5_001 }, { model: 'c' }],
-    ['as much of it as the model can write', { judgement: answer('middle'), conversationTokens: 92_000, outputTokensMax: 50_000 }, { model: 'b' }],
+    [
+      'the reply needs room as well',
+      { judgement: answer('middle'), conversationTokens: 95_000, outputTokensMax: 5_001 },
+      { model: 'c' },
+    ],
+    [
+      'as much of it as the model can write',
+      { judgement: answer('middle'), conversationTokens: 92_000, outputTokensMax: 50_000 },
+      { model: 'b' },
+    ],
     [
       'a model whose context nobody knows',
       { judgement: answer('middle'), conversationTokens: 5e6, models: replacing(model('b', { context: null })) },
@@ -264,12 +376,21 @@ describe('the route of a turn', () => {
       {
         tier: 'strong',
         model: 'c-huge',
-        rejected: [...['a', 'a-claude', 'a-code'].map(tooSmall('light')), tooSmall('middle')('b'), tooSmall('strong')('c')],
+        rejected: [
+          ...['a', 'a-claude', 'a-code'].map(tooSmall('light')),
+          tooSmall('middle')('b'),
+          tooSmall('strong')('c'),
+        ],
       },
     ],
     [
       'the largest of a cheaper tier, whichever was wanted; each of the others with its own reason',
-      { judgement: answer('strong'), conversationTokens: 3_000_000, allowed: ['a', 'b', 'c'], models: replacing(model('a', { context: 2_000_000 })) },
+      {
+        judgement: answer('strong'),
+        conversationTokens: 3_000_000,
+        allowed: ['a', 'b', 'c'],
+        models: replacing(model('a', { context: 2_000_000 })),
+      },
       {
         tier: 'light',
         model: 'a',
@@ -301,7 +422,13 @@ describe('the route of a turn', () => {
     [
       'signed reasoning keeps the model, and the record says so',
       { judgement: answer('strong'), previous: ['a', 'light'], signed: true },
-      { tier: 'light', model: 'a', safety: 'signed_reasoning', reason: 'classified', rejected: [{ model: 'c', tier: 'strong', reason: 'signed_reasoning' }] },
+      {
+        tier: 'light',
+        model: 'a',
+        safety: 'signed_reasoning',
+        reason: 'classified',
+        rejected: [{ model: 'c', tier: 'strong', reason: 'signed_reasoning' }],
+      },
     ],
     [
       'where nothing would have changed it is not mentioned',
@@ -313,27 +440,50 @@ describe('the route of a turn', () => {
       { judgement: answer('light'), previous: ['elsewhere', 'former'], signed: true },
       { tier: 'former', model: 'elsewhere', safety: 'signed_reasoning' },
     ],
-    ['but none that cannot be called', { judgement: answer('light'), previous: ['gone', 'strong'], signed: true }, { model: 'a', safety: null }],
+    [
+      'but none that cannot be called',
+      { judgement: answer('light'), previous: ['gone', 'strong'], signed: true },
+      { model: 'a', safety: null },
+    ],
     [
       'nor one that the caller may not use',
       { judgement: answer('light'), previous: ['c', 'strong'], signed: true, allowed: ['a'] },
       { model: 'a', safety: null },
     ],
-    ['nothing is remembered: there is nothing to keep to', { judgement: answer('light'), signed: true }, { model: 'a', safety: null }],
+    [
+      'nothing is remembered: there is nothing to keep to',
+      { judgement: answer('light'), signed: true },
+      { model: 'a', safety: null },
+    ],
     // The baseline.
-    ['the strongest tier is what a cheaper one is compared with', { judgement: answer('light') }, { baselineModel: 'c' }],
+    [
+      'the strongest tier is what a cheaper one is compared with',
+      { judgement: answer('light') },
+      { baselineModel: 'c' },
+    ],
     [
       'the strongest tier is compared with itself',
       { judgement: answer('strong'), previous: ['c-huge', 'strong'], conversationTokens: 50_000 },
       { baselineModel: 'c-huge' },
     ],
-    ['only with what this request could have used', { judgement: answer('light'), allowed: ['a', 'c-huge'] }, { baselineModel: 'c-huge' }],
-    ['with the next tier, where none of the strongest could serve', { judgement: answer('light'), models: without('c', 'c-huge') }, { baselineModel: 'b' }],
+    [
+      'only with what this request could have used',
+      { judgement: answer('light'), allowed: ['a', 'c-huge'] },
+      { baselineModel: 'c-huge' },
+    ],
+    [
+      'with the next tier, where none of the strongest could serve',
+      { judgement: answer('light'), models: without('c', 'c-huge') },
+      { baselineModel: 'b' },
+    ],
   ];
   for (const [title, given, expected] of cases) {
     test(title, () => {
       const decision = decide(given);
-      assert.deepEqual(Object.fromEntries(Object.keys(expected).map((field) => [field, decision[field as keyof RouteDecision]])), expected);
+      assert.deepEqual(
+        Object.fromEntries(Object.keys(expected).map((field) => [field, decision[field as keyof RouteDecision]])),
+        expected,
+      );
       assert.deepEqual([decision.policy, decision.policyVersion], ['default', 3]);
     });
   }
@@ -356,7 +506,10 @@ describe('a further request of a turn', () => {
   const decided = decide({ judgement: answer('light', { task: 'code' }), previous: ['b', 'middle'] });
 
   test('stays on its model, whatever it would be classified as', () => {
-    assert.deepEqual(repeatRoute(POLICY, candidatesOf({ conversationTokens: 90_000, api: 'messages' }), decided), { ...decided, rejected: [] });
+    assert.deepEqual(repeatRoute(POLICY, candidatesOf({ conversationTokens: 90_000, api: 'messages' }), decided), {
+      ...decided,
+      rejected: [],
+    });
   });
 
   test('also when the conversation has grown beyond the model: its provider says so', () => {
@@ -374,7 +527,10 @@ describe('a further request of a turn', () => {
 describe('a continuation', () => {
   test('stays on the model that produced the response, in the tier that has it', () => {
     const route = continueRoute(POLICY, candidatesOf({}), { model: 'b', tier: null });
-    assert.deepEqual([route.model, route.tier, route.reason, route.baselineModel, route.confidence], ['b', 'middle', 'continuation', 'c', null]);
+    assert.deepEqual(
+      [route.model, route.tier, route.reason, route.baselineModel, route.confidence],
+      ['b', 'middle', 'continuation', 'c', null],
+    );
   });
 
   test('also when no tier has it, or the caller may use none of the others', () => {
@@ -384,7 +540,13 @@ describe('a continuation', () => {
 });
 
 describe('the record', () => {
-  const circumstances = { requested: 'service/auto', tiers: POLICY.tiers, cached: false, classifier: null, named: null };
+  const circumstances = {
+    requested: 'service/auto',
+    tiers: POLICY.tiers,
+    cached: false,
+    classifier: null,
+    named: null,
+  };
 
   test('has the names and forms of the spec, and leaves out what does not apply', () => {
     assert.deepEqual(modelRouteOf(decide({ judgement: answer('light') }), circumstances), {
@@ -407,7 +569,11 @@ describe('the record', () => {
   });
 
   test('has everything that applies', () => {
-    const decision = decide({ judgement: answer('light', { task: 'code', correctionProbability: 0.8 }), previous: ['a', 'light'], models: without('b') });
+    const decision = decide({
+      judgement: answer('light', { task: 'code', correctionProbability: 0.8 }),
+      previous: ['a', 'light'],
+      models: without('b'),
+    });
     const classifier = { model: 'judge', inputTokens: 412, cost: picoUsd(17_304_000n), latencyMs: 120 };
     const named = { session: 's', conversation: 'k', turn: 't' };
     assert.deepEqual(modelRouteOf(decision, { ...circumstances, cached: true, classifier, named }), {

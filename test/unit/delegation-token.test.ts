@@ -70,7 +70,11 @@ describe('a delegation token', () => {
       { ...own, audience: 'platform' },
       { ...own, report: 'focus' },
     ]) {
-      assert.equal(verifyDelegationToken(KEY, withClaims(token, changed), REQUEST, NOW), 'forged', JSON.stringify(changed));
+      assert.equal(
+        verifyDelegationToken(KEY, withClaims(token, changed), REQUEST, NOW),
+        'forged',
+        JSON.stringify(changed),
+      );
     }
     const [version, expiry, payload, signature] = token.split('.');
     const later = [version, String(Number(expiry) + 1), payload, signature].join('.');
@@ -80,7 +84,10 @@ describe('a delegation token', () => {
   test('under another key is none, nor is what only looks like one', () => {
     const token = minted();
     const [, expiry, payload] = token.split('.');
-    assert.equal(verifyDelegationToken(Buffer.from('another key of thirty-two characters..'), token, REQUEST, NOW), 'forged');
+    assert.equal(
+      verifyDelegationToken(Buffer.from('another key of thirty-two characters..'), token, REQUEST, NOW),
+      'forged',
+    );
     const unsigned = createHmac('sha256', '').update('').digest('base64url');
     for (const text of [
       '',

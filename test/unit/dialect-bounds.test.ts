@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
-import { countTokens } from '../../src/data-plane/dialects/count-tokens.ts';
-import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
-import { messages } from '../../src/data-plane/dialects/messages.ts';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { responses } from '../../src/data-plane/dialects/responses.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
+import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { messages } from '../../src/generation/dialects/messages.ts';
+import { responses } from '../../src/generation/dialects/responses.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 
 const scanner = new RequestScanner();
 
@@ -26,18 +26,39 @@ describe('bounds', () => {
       outputTokensMax: 9,
       answers: 3,
     });
-    assert.deepEqual(boundsOf(chatCompletions, { stream: null, max_tokens: null, n: 0 }), { streamed: false, outputTokensMax: null, answers: 1 });
+    assert.deepEqual(boundsOf(chatCompletions, { stream: null, max_tokens: null, n: 0 }), {
+      streamed: false,
+      outputTokensMax: null,
+      answers: 1,
+    });
   });
 
   test('of responses', () => {
-    assert.deepEqual(boundsOf(responses, { input: 'x' }), { streamed: false, outputTokensMax: null, answers: 1, saved: NOTHING_SAVED });
-    const request = { stream: true, max_output_tokens: 16, background: true, store: false, previous_response_id: 'resp_"1', conversation: 'conv_1' };
+    assert.deepEqual(boundsOf(responses, { input: 'x' }), {
+      streamed: false,
+      outputTokensMax: null,
+      answers: 1,
+      saved: NOTHING_SAVED,
+    });
+    const request = {
+      stream: true,
+      max_output_tokens: 16,
+      background: true,
+      store: false,
+      previous_response_id: 'resp_"1',
+      conversation: 'conv_1',
+    };
     const saved = { background: true, store: false, previousResponseId: 'resp_"1', conversationId: 'conv_1' };
     assert.deepEqual(boundsOf(responses, request), { streamed: true, outputTokensMax: 16, answers: 1, saved });
   });
 
   test('of responses: the limits of other dialects are none here', () => {
-    assert.deepEqual(boundsOf(responses, { max_tokens: 5, n: 4 }), { streamed: false, outputTokensMax: null, answers: 1, saved: NOTHING_SAVED });
+    assert.deepEqual(boundsOf(responses, { max_tokens: 5, n: 4 }), {
+      streamed: false,
+      outputTokensMax: null,
+      answers: 1,
+      saved: NOTHING_SAVED,
+    });
   });
 
   test('of responses: what ties it to others is read, not judged', () => {
@@ -46,18 +67,37 @@ describe('bounds', () => {
       return 'saved' in bounds ? bounds.saved : null;
     };
     assert.deepEqual(savedOf({ conversation: { id: 'conv_2' } }), { ...NOTHING_SAVED, conversationId: 'conv_2' });
-    assert.deepEqual(savedOf({ conversation: { id: 5 }, previous_response_id: null, store: true }), { ...NOTHING_SAVED, store: true });
-    assert.deepEqual(savedOf({ conversation: { id: 'c', pad: 'x'.repeat(2000) }, previous_response_id: 7, background: 'yes', store: 1 }), NOTHING_SAVED);
+    assert.deepEqual(savedOf({ conversation: { id: 5 }, previous_response_id: null, store: true }), {
+      ...NOTHING_SAVED,
+      store: true,
+    });
+    assert.deepEqual(
+      savedOf({
+        conversation: { id: 'c', pad: 'x'.repeat(2000) },
+        previous_response_id: 7,
+        background: 'yes',
+        store: 1,
+      }),
+      NOTHING_SAVED,
+    );
   });
 
   test('of messages', () => {
-    assert.deepEqual(boundsOf(messages, { max_tokens: 32_000, stream: true }), { streamed: true, outputTokensMax: 32_000, answers: 1 });
+    assert.deepEqual(boundsOf(messages, { max_tokens: 32_000, stream: true }), {
+      streamed: true,
+      outputTokensMax: 32_000,
+      answers: 1,
+    });
     // Required by the dialect; the provider refuses where nothing here has to.
     assert.deepEqual(boundsOf(messages, {}), { streamed: false, outputTokensMax: null, answers: 1 });
   });
 
   test('of a counting request', () => {
-    assert.deepEqual(boundsOf(countTokens, { max_tokens: 'x', stream: true }), { streamed: false, outputTokensMax: 0, answers: 1 });
+    assert.deepEqual(boundsOf(countTokens, { max_tokens: 'x', stream: true }), {
+      streamed: false,
+      outputTokensMax: 0,
+      answers: 1,
+    });
   });
 });
 
@@ -75,7 +115,10 @@ describe('refused', () => {
   for (const [dialect, request, field] of cases) {
     test(`${dialect.api} ${request}`, () => {
       const refusal = boundsOf(dialect, request);
-      assert.ok('kind' in refusal && refusal.kind === 'invalid_field' && refusal.field === field, JSON.stringify(refusal));
+      assert.ok(
+        'kind' in refusal && refusal.kind === 'invalid_field' && refusal.field === field,
+        JSON.stringify(refusal),
+      );
     });
   }
 });

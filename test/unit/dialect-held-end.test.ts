@@ -1,12 +1,13 @@
-// The bytes that show a client the end of a stream stay here until the end is recorded, in every dialect and however they come.
+// The bytes that show a client the end of a stream stay here until the end is recorded, in every dialect and however
+// they come.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
-import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
-import { messages } from '../../src/data-plane/dialects/messages.ts';
-import { responses } from '../../src/data-plane/dialects/responses.ts';
-import { HeldBytes } from '../../src/data-plane/relay/held-bytes.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { messages } from '../../src/generation/dialects/messages.ts';
+import { responses } from '../../src/generation/dialects/responses.ts';
+import { HeldBytes } from '../../src/generation/reply/held-bytes.ts';
 import { splitBytes } from '../support/byte-splits.ts';
 import { RelayInHand } from '../support/relay-in-hand.ts';
 
@@ -31,12 +32,18 @@ for (const [dialect, ordinary, end] of STREAMS) {
       const stream = Buffer.from(ordinary + end);
       for (const chunk of splitBytes(stream, { kind: 'random', seed: bytesMax, bytesMax })) {
         await client.receive(chunk);
-        assert.ok(client.written.length < stream.length - 2 && stream.toString().startsWith(client.written), client.written);
+        assert.ok(
+          client.written.length < stream.length - 2 && stream.toString().startsWith(client.written),
+          client.written,
+        );
       }
       // The client saw all of what came before; the end waits, though the provider has said it all.
       if (bytesMax < 10) assert.ok(client.written.startsWith(ordinary));
       assert.equal(client.ending?.outcome, 'completed');
-      assert.deepEqual([client.ending?.measured.usage?.inputTokens, client.ending?.measured.usage?.outputTokens], [7, 2]);
+      assert.deepEqual(
+        [client.ending?.measured.usage?.inputTokens, client.ending?.measured.usage?.outputTokens],
+        [7, 2],
+      );
       client.record();
       await new Promise((resolve) => setImmediate(resolve));
       assert.equal(client.written, ordinary + end);
@@ -60,13 +67,20 @@ for (const bytesMax of [1, 9, 10_000]) {
       const stream = Buffer.from(CONTENT + stop + (end === '' ? USAGE.trimEnd() : USAGE) + end);
       for (const chunk of splitBytes(stream, { kind: 'random', seed: bytesMax, bytesMax })) {
         await client.receive(chunk);
-        assert.ok((CONTENT + stop + DONE).startsWith(client.written) && !client.written.includes('[DONE]'), client.written);
+        assert.ok(
+          (CONTENT + stop + DONE).startsWith(client.written) && !client.written.includes('[DONE]'),
+          client.written,
+        );
       }
       if (end === '') await client.end();
-      // The client has the content, unless it came in one piece with the end; the record is written before it sees more.
+      // The client has the content, unless it came in one piece with the end; the record is written before it sees
+      // more.
       if (bytesMax < 10 || end === '') assert.ok(client.written.startsWith(CONTENT + stop));
       assert.equal(client.ending?.outcome, 'completed');
-      assert.deepEqual([client.ending?.measured.usage?.inputTokens, client.ending?.measured.usage?.outputTokens], [7, 2]);
+      assert.deepEqual(
+        [client.ending?.measured.usage?.inputTokens, client.ending?.measured.usage?.outputTokens],
+        [7, 2],
+      );
       assert.equal(client.over, false);
       client.record();
       await new Promise((resolve) => setImmediate(resolve));
@@ -89,7 +103,8 @@ test('usage that the gateway asked for, of a stream that is cut: metered, and ke
 
 test('a provider that closes inside its last event: what came goes out after the record', async () => {
   const client = new RelayInHand(responses);
-  const part = 'event: response.completed\ndata: {"type":"response.completed","response":{"usage":{"input_tokens":7,"output_tokens":2}}}';
+  const part =
+    'event: response.completed\ndata: {"type":"response.completed","response":{"usage":{"input_tokens":7,"output_tokens":2}}}';
   await client.receive(Buffer.from(part));
   assert.equal(client.written, '');
   await client.end();

@@ -1,18 +1,18 @@
-// Every recorded exchange of the text formats, fed in pieces: the usage is what parsing all of it finds, the stream ends exactly where its last
-// event does, and the bounds of each request are read as plain JSON parsing reads them.
+// Every recorded exchange of the text formats, fed in pieces: the usage is what parsing all of it finds, the stream
+// ends exactly where its last event does, and the bounds of each request are read as plain JSON parsing reads them.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
-import { countTokens } from '../../src/data-plane/dialects/count-tokens.ts';
-import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
-import { messages } from '../../src/data-plane/dialects/messages.ts';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { readResponseId } from '../../src/data-plane/dialects/response-id.ts';
-import { responses } from '../../src/data-plane/dialects/responses.ts';
 import { checkUsage, NO_USAGE_BOUNDS } from '../../src/domain/usage/check-usage.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
+import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { messages } from '../../src/generation/dialects/messages.ts';
+import { readResponseId } from '../../src/generation/dialects/response-id.ts';
+import { responses } from '../../src/generation/dialects/responses.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
 import { keptReply } from '../support/kept-replies.ts';
 import { loadRecordedExchanges, type RecordedExchange } from '../support/recorded-exchanges.ts';
@@ -41,7 +41,9 @@ const FORMATS: readonly Format[] = [
 
 /** Pieces of every size; one byte each where the recording is not too long for it. */
 function splitsOf(body: Buffer, index: number): readonly SplitPlan[] {
-  const random = [6, 90, 1400].map((bytesMax, row): SplitPlan => ({ kind: 'random', seed: SEED + index * 7 + row, bytesMax }));
+  const random = [6, 90, 1400].map(
+    (bytesMax, row): SplitPlan => ({ kind: 'random', seed: SEED + index * 7 + row, bytesMax }),
+  );
   return [{ kind: 'whole' }, ...random, { kind: 'each_byte', from: Math.max(0, body.length - 60_000) }];
 }
 
@@ -57,7 +59,11 @@ for (const { dialect, terminalTypes, exchanges } of FORMATS) {
     test('the end of every stream', () => {
       for (const [index, exchange] of exchanges.entries()) {
         if (!exchange.stream) continue;
-        for (const body of [exchange.responseBody, withCrLf(exchange.responseBody), withoutEventLines(exchange.responseBody)]) {
+        for (const body of [
+          exchange.responseBody,
+          withCrLf(exchange.responseBody),
+          withoutEventLines(exchange.responseBody),
+        ]) {
           for (const split of splitsOf(body, index)) checkEndOf(dialect, terminalTypes, exchange.name, body, split);
         }
       }
@@ -98,7 +104,13 @@ interface Place {
   readonly type: string;
 }
 
-function checkEndOf(dialect: Dialect, terminalTypes: readonly string[], name: string, body: Buffer, split: SplitPlan): void {
+function checkEndOf(
+  dialect: Dialect,
+  terminalTypes: readonly string[],
+  name: string,
+  body: Buffer,
+  split: SplitPlan,
+): void {
   const place = findTerminalEvent(body, terminalTypes);
   const watcher = dialect.watchStreamEnd();
   let offset = 0;
@@ -129,7 +141,8 @@ function findTerminalEvent(body: Buffer, terminalTypes: readonly string[]): Plac
     const lead = /^(:[^\n]*\n)*/.exec(event)?.[0].length ?? 0;
     const named = begins + lead + (event.slice(lead).match(/^[^\n]*\n?/)?.[0].length ?? 0);
     // Clients stop at [DONE] itself.
-    if (data === '[DONE]') return { begins: begins + lead, named, ends: text.indexOf('[DONE]', begins) + 6, type: data };
+    if (data === '[DONE]')
+      return { begins: begins + lead, named, ends: text.indexOf('[DONE]', begins) + 6, type: data };
     if (type !== undefined && terminalTypes.includes(type)) return { begins: begins + lead, named, ends, type };
     begins = ends;
   }
@@ -161,7 +174,9 @@ function checkBoundsOf(dialect: Dialect, name: string, body: Buffer): void {
     assert.deepEqual(bounds, { streamed: false, outputTokensMax: 0, answers: 1 }, name);
     return;
   }
-  const limits = [request['max_tokens'], request['max_completion_tokens'], request['max_output_tokens']].filter((limit) => typeof limit === 'number');
+  const limits = [request['max_tokens'], request['max_completion_tokens'], request['max_output_tokens']].filter(
+    (limit) => typeof limit === 'number',
+  );
   const outputTokensMax = limits.length === 0 ? null : Math.max(...limits);
   assert.deepEqual(bounds, { streamed: request['stream'] === true, outputTokensMax, answers: request['n'] ?? 1 }, name);
   if (dialect !== responses) return assert.equal(saved, undefined, name);
@@ -176,7 +191,10 @@ function checkBoundsOf(dialect: Dialect, name: string, body: Buffer): void {
 
 describe('recorded responses', { skip: SKIP }, () => {
   test('the id of every reply', () => {
-    for (const { name, responseBody, stream } of [...loadRecordedExchanges('responses'), ...loadRecordedExchanges('responses_sub')]) {
+    for (const { name, responseBody, stream } of [
+      ...loadRecordedExchanges('responses'),
+      ...loadRecordedExchanges('responses_sub'),
+    ]) {
       const [first] = readDocuments(responseBody, stream);
       const expected = (stream ? first?.response?.id : first?.id) ?? null;
       assert.equal(readResponseId(responseBody), expected, name);
@@ -196,7 +214,11 @@ describe('bodies of coding agents', { skip: SKIP }, () => {
     const folder = sharedAssets('agents') ?? '';
     let checked = 0;
     for (const name of readdirSync(folder).filter((file) => file.endsWith('.json'))) {
-      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as { url?: string; body?: unknown; model?: unknown };
+      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as {
+        url?: string;
+        body?: unknown;
+        model?: unknown;
+      };
       const body = file.model === undefined ? file.body : file;
       if (body === undefined || body === null) continue;
       const dialect = DIALECT_OF_PATH.find(([path]) => (file.url ?? '/v1/messages').startsWith(path))?.[1];

@@ -1,14 +1,18 @@
-// The end of a stream as its clients see it: found at the terminal event however the bytes are split, and never where somebody wrote the same words.
+// The end of a stream as its clients see it: found at the terminal event however the bytes are split, and never where
+// somebody wrote the same words.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
-import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
-import { messages } from '../../src/data-plane/dialects/messages.ts';
-import { responses } from '../../src/data-plane/dialects/responses.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { messages } from '../../src/generation/dialects/messages.ts';
+import { responses } from '../../src/generation/dialects/responses.ts';
 import { splitBytes } from '../support/byte-splits.ts';
 
-/** `^` stands where the stream begins to end, `$` where it is over; each before the byte that shows it. Neither: it never ends. */
+/**
+ * `^` stands where the stream begins to end, `$` where it is over; each before the byte that shows it. Neither: it
+ * never ends.
+ */
 interface Case {
   readonly name: string;
   readonly dialect: Dialect;
@@ -20,9 +24,23 @@ const DELTA = 'event: response.output_text.delta\ndata: {"type":"response.output
 
 const CASES: readonly Case[] = [
   { name: 'chat', dialect: chatCompletions, stream: 'data: {"a":1}\n\ndata: [DONE^$]\n\n', endedBy: '[DONE]' },
-  { name: 'chat without a space, in CRLF', dialect: chatCompletions, stream: 'data:{"a":[1]}\r\n\r\ndata:[DONE^$]\r\n\r\n', endedBy: '[DONE]' },
-  { name: 'chat with comments', dialect: chatCompletions, stream: ': hi\n\ndata: {"a":1}\n\n: [DONE]\n\ndata: [DONE^$]\n\n: bye', endedBy: '[DONE]' },
-  { name: 'chat whose text says so', dialect: chatCompletions, stream: 'data: {"content":"[DONE]"}\n\ndata: {"content":"\\ndata: [DONE]\\n"}\n\n' },
+  {
+    name: 'chat without a space, in CRLF',
+    dialect: chatCompletions,
+    stream: 'data:{"a":[1]}\r\n\r\ndata:[DONE^$]\r\n\r\n',
+    endedBy: '[DONE]',
+  },
+  {
+    name: 'chat with comments',
+    dialect: chatCompletions,
+    stream: ': hi\n\ndata: {"a":1}\n\n: [DONE]\n\ndata: [DONE^$]\n\n: bye',
+    endedBy: '[DONE]',
+  },
+  {
+    name: 'chat whose text says so',
+    dialect: chatCompletions,
+    stream: 'data: {"content":"[DONE]"}\n\ndata: {"content":"\\ndata: [DONE]\\n"}\n\n',
+  },
   {
     name: 'responses',
     dialect: responses,
@@ -35,7 +53,12 @@ const CASES: readonly Case[] = [
     stream: `${DELTA}event:response.incomplete^\ndata: {}\n$\n`,
     endedBy: 'response.incomplete',
   },
-  { name: 'responses in CRLF', dialect: responses, stream: 'event: response.failed^\r\ndata: {}\r\n\r$\n', endedBy: 'response.failed' },
+  {
+    name: 'responses in CRLF',
+    dialect: responses,
+    stream: 'event: response.failed^\r\ndata: {}\r\n\r$\n',
+    endedBy: 'response.failed',
+  },
   {
     name: 'responses without event lines',
     dialect: responses,
@@ -58,7 +81,8 @@ const CASES: readonly Case[] = [
   {
     name: 'responses sorted by key, as GitHub writes them',
     dialect: responses,
-    stream: 'data: {"response":{"id":"a"},"sequence_number":0,"type":"response.created"}\n\ndata: {"response":{"id":"a"},"type":"response.completed"}^\n$\n',
+    stream:
+      'data: {"response":{"id":"a"},"sequence_number":0,"type":"response.created"}\n\ndata: {"response":{"id":"a"},"type":"response.completed"}^\n$\n',
     endedBy: 'response.completed',
   },
   {
@@ -73,7 +97,12 @@ const CASES: readonly Case[] = [
     stream: 'event: error^\ndata: {"type":"error","code":"x"}\n$\nevent: response.failed\ndata: {}\n\n',
     endedBy: 'error',
   },
-  { name: 'responses that only say [DONE]', dialect: responses, stream: `${DELTA}data: [DONE^$]\n\n`, endedBy: '[DONE]' },
+  {
+    name: 'responses that only say [DONE]',
+    dialect: responses,
+    stream: `${DELTA}data: [DONE^$]\n\n`,
+    endedBy: '[DONE]',
+  },
   {
     name: 'responses that quote the end',
     dialect: responses,
@@ -96,7 +125,8 @@ const CASES: readonly Case[] = [
   {
     name: 'messages',
     dialect: messages,
-    stream: 'event: message_start\ndata: {"type":"message_start"}\n\n: ping\n\nevent: message_stop^\ndata: {"type":"message_stop" }\n$\n',
+    stream:
+      'event: message_start\ndata: {"type":"message_start"}\n\n: ping\n\nevent: message_stop^\ndata: {"type":"message_stop" }\n$\n',
     endedBy: 'message_stop',
   },
   {
@@ -108,13 +138,15 @@ const CASES: readonly Case[] = [
   {
     name: 'messages that fail',
     dialect: messages,
-    stream: 'event: ping\ndata: {"type":"ping"}\n\nevent: error^\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n$\n',
+    stream:
+      'event: ping\ndata: {"type":"ping"}\n\nevent: error^\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n$\n',
     endedBy: 'error',
   },
   {
     name: 'messages whose tool is called like the end',
     dialect: messages,
-    stream: 'event: content_block_start\ndata: {"type":"content_block_start","content_block":{"input":{"type":"message_stop"}}}\n\n',
+    stream:
+      'event: content_block_start\ndata: {"type":"content_block_start","content_block":{"input":{"type":"message_stop"}}}\n\n',
   },
 ];
 
@@ -161,7 +193,9 @@ describe('a long terminal event', () => {
   });
 
   test('sorted by key it is told by its last bytes', () => {
-    const sorted = Buffer.from(`data: {"response":{"instructions":"${'x'.repeat(400_000)}"},"type":"response.completed"}\n\n`);
+    const sorted = Buffer.from(
+      `data: {"response":{"instructions":"${'x'.repeat(400_000)}"},"type":"response.completed"}\n\n`,
+    );
     for (const bytesMax of [5, 40, 3000, 70_000]) {
       const watcher = responses.watchStreamEnd();
       let progress = 'open';

@@ -1,13 +1,14 @@
-// Usage as providers report it, and what is not it: keys of the same name in tool calls, schemas and metadata, and reports that broke off.
+// Usage as providers report it, and what is not it: keys of the same name in tool calls, schemas and metadata, and
+// reports that broke off.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
-import { countTokens } from '../../src/data-plane/dialects/count-tokens.ts';
-import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
-import { messages } from '../../src/data-plane/dialects/messages.ts';
-import { readResponseId } from '../../src/data-plane/dialects/response-id.ts';
-import { responses } from '../../src/data-plane/dialects/responses.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
+import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { messages } from '../../src/generation/dialects/messages.ts';
+import { readResponseId } from '../../src/generation/dialects/response-id.ts';
+import { responses } from '../../src/generation/dialects/responses.ts';
 import { cutReply, keptReply } from '../support/kept-replies.ts';
 
 const FAKE = '{"prompt_tokens":0,"completion_tokens":0,"input_tokens":0,"output_tokens":0}';
@@ -27,42 +28,147 @@ function countsOf(dialect: Dialect, reply: string): Counts {
 describe('usage is known by its place', () => {
   const cases: readonly (readonly [name: string, dialect: Dialect, reply: string, expected: Counts])[] = [
     ['chat: first key', chatCompletions, `{"usage":${CHAT},"choices":[]}`, [7, 2]],
-    ['chat: first key of a body too long to keep', chatCompletions, `{"usage":${CHAT},"choices":[{"message":{"content":"${LONG}"}}]}`, [7, 2]],
-    ['chat: last key of a body too long to keep', chatCompletions, `{"choices":[{"message":{"content":"${LONG}"}}],"usage":${CHAT}}`, [7, 2]],
-    ['chat: behind blanks sent to keep the connection', chatCompletions, `\n\n   \n{"choices":[],"usage":${CHAT}}`, [7, 2]],
-    ['chat: nested ones around it', chatCompletions, `{"a":{"usage":${FAKE}},"usage":${CHAT},"x":{"usage":${FAKE}},"y":[{"usage":${FAKE}}]}`, [7, 2]],
+    [
+      'chat: first key of a body too long to keep',
+      chatCompletions,
+      `{"usage":${CHAT},"choices":[{"message":{"content":"${LONG}"}}]}`,
+      [7, 2],
+    ],
+    [
+      'chat: last key of a body too long to keep',
+      chatCompletions,
+      `{"choices":[{"message":{"content":"${LONG}"}}],"usage":${CHAT}}`,
+      [7, 2],
+    ],
+    [
+      'chat: behind blanks sent to keep the connection',
+      chatCompletions,
+      `\n\n   \n{"choices":[],"usage":${CHAT}}`,
+      [7, 2],
+    ],
+    [
+      'chat: nested ones around it',
+      chatCompletions,
+      `{"a":{"usage":${FAKE}},"usage":${CHAT},"x":{"usage":${FAKE}},"y":[{"usage":${FAKE}}]}`,
+      [7, 2],
+    ],
     ['chat: nested ones alone', chatCompletions, `{"choices":[{"message":{"audio":{"usage":${FAKE}}}}]}`, null],
     ['chat: null', chatCompletions, '{"choices":[],"usage":null}', null],
-    ['chat: braces and quotes in strings', chatCompletions, `{"a":"}]\\"\\\\","usage":${CHAT},"b":"{[\\\\\\"","c":"\\\\"}`, [7, 2]],
-    ['chat stream', chatCompletions, `data: {"choices":[],"usage":null}\n\ndata: {"choices":[],"usage":${CHAT}}\n\ndata: [DONE]\n\n`, [7, 2]],
-    ['chat stream: nested after it', chatCompletions, `data: {"usage":${CHAT}}\n\ndata: {"x":{"usage":${FAKE}}}\n\ndata: [DONE]\n\n`, [7, 2]],
-    ['chat stream: an empty one after it', chatCompletions, `data: {"usage":${CHAT}}\n\ndata: {"usage":{}}\n\ndata: [DONE]\n\n`, [7, 2]],
-    ['chat stream: Groq', chatCompletions, `data: {"choices":[],"x_groq":{"id":"r","usage":${CHAT}}}\r\n\r\ndata: [DONE]\r\n\r\n`, [7, 2]],
-    ['chat stream: Moonshot', chatCompletions, `data: {"choices":[{"index":0,"delta":{},"usage":${CHAT}}]}\n\ndata: [DONE]\n\n`, [7, 2]],
-    ['responses', responses, `{"id":"r","tools":[{"parameters":{"usage":${FAKE}}}],"usage":${TYPED},"metadata":{"usage":"none"}}`, [7, 2]],
-    ['responses: schemas after it', responses, `{"usage":${TYPED},"tools":[{"parameters":{"properties":{"usage":${FAKE}}}}]}`, [7, 2]],
-    ['responses stream', responses, `data: {"type":"response.completed","response":{"usage":${TYPED},"tools":[{"usage":${FAKE}}]},"n":8}\n\n`, [7, 2]],
-    ['responses stream: a very long end', responses, `data: {"type":"response.completed","response":{"a":"${LONG}","usage":${TYPED}}}\n\n`, [7, 2]],
+    [
+      'chat: braces and quotes in strings',
+      chatCompletions,
+      `{"a":"}]\\"\\\\","usage":${CHAT},"b":"{[\\\\\\"","c":"\\\\"}`,
+      [7, 2],
+    ],
+    [
+      'chat stream',
+      chatCompletions,
+      `data: {"choices":[],"usage":null}\n\ndata: {"choices":[],"usage":${CHAT}}\n\ndata: [DONE]\n\n`,
+      [7, 2],
+    ],
+    [
+      'chat stream: nested after it',
+      chatCompletions,
+      `data: {"usage":${CHAT}}\n\ndata: {"x":{"usage":${FAKE}}}\n\ndata: [DONE]\n\n`,
+      [7, 2],
+    ],
+    [
+      'chat stream: an empty one after it',
+      chatCompletions,
+      `data: {"usage":${CHAT}}\n\ndata: {"usage":{}}\n\ndata: [DONE]\n\n`,
+      [7, 2],
+    ],
+    [
+      'chat stream: Groq',
+      chatCompletions,
+      `data: {"choices":[],"x_groq":{"id":"r","usage":${CHAT}}}\r\n\r\ndata: [DONE]\r\n\r\n`,
+      [7, 2],
+    ],
+    [
+      'chat stream: Moonshot',
+      chatCompletions,
+      `data: {"choices":[{"index":0,"delta":{},"usage":${CHAT}}]}\n\ndata: [DONE]\n\n`,
+      [7, 2],
+    ],
+    [
+      'responses',
+      responses,
+      `{"id":"r","tools":[{"parameters":{"usage":${FAKE}}}],"usage":${TYPED},"metadata":{"usage":"none"}}`,
+      [7, 2],
+    ],
+    [
+      'responses: schemas after it',
+      responses,
+      `{"usage":${TYPED},"tools":[{"parameters":{"properties":{"usage":${FAKE}}}}]}`,
+      [7, 2],
+    ],
+    [
+      'responses stream',
+      responses,
+      `data: {"type":"response.completed","response":{"usage":${TYPED},"tools":[{"usage":${FAKE}}]},"n":8}\n\n`,
+      [7, 2],
+    ],
+    [
+      'responses stream: a very long end',
+      responses,
+      `data: {"type":"response.completed","response":{"a":"${LONG}","usage":${TYPED}}}\n\n`,
+      [7, 2],
+    ],
     [
       'responses stream: failed',
       responses,
       `data: {"type":"response.output_item.done","item":{"usage":${FAKE}}}\n\ndata: {"type":"response.failed","response":{"usage":null}}\n\n`,
       null,
     ],
-    ['responses stream: only an item', responses, `event: response.output_item.done\ndata: {"item":{"usage":${FAKE}}}\n\n`, null],
+    [
+      'responses stream: only an item',
+      responses,
+      `event: response.output_item.done\ndata: {"item":{"usage":${FAKE}}}\n\n`,
+      null,
+    ],
     [
       'messages',
       messages,
       `{"content":[{"type":"tool_use","input":{"usage":${FAKE}}}],"usage":{"input_tokens":7,"output_tokens":2,"iterations":[${FAKE}]}}`,
       [7, 2],
     ],
-    ['messages stream', messages, `${START}data: {"type":"message_delta","delta":{},"usage":{"output_tokens":2}}\n\n${STOP}`, [7, 2]],
-    ['messages stream: counts repeated', messages, `${START}data: {"type":"message_delta","usage":{"input_tokens":9,"output_tokens":2}}\n\n${STOP}`, [9, 2]],
-    ['messages stream: zeros filled in', messages, `${START}data: {"type":"message_delta","usage":{"input_tokens":0,"output_tokens":0}}\n\n${STOP}`, [7, 0]],
-    ['messages stream: a long one', messages, `${START}data: {"a":"${LONG}"}\n\ndata: {"type":"message_delta","usage":{"output_tokens":2}}\n\n${STOP}`, [7, 2]],
-    ['messages stream: a tool says usage', messages, `${START}data: {"type":"content_block_start","content_block":{"input":{"usage":${FAKE}}}}\n\n`, [7, null]],
+    [
+      'messages stream',
+      messages,
+      `${START}data: {"type":"message_delta","delta":{},"usage":{"output_tokens":2}}\n\n${STOP}`,
+      [7, 2],
+    ],
+    [
+      'messages stream: counts repeated',
+      messages,
+      `${START}data: {"type":"message_delta","usage":{"input_tokens":9,"output_tokens":2}}\n\n${STOP}`,
+      [9, 2],
+    ],
+    [
+      'messages stream: zeros filled in',
+      messages,
+      `${START}data: {"type":"message_delta","usage":{"input_tokens":0,"output_tokens":0}}\n\n${STOP}`,
+      [7, 0],
+    ],
+    [
+      'messages stream: a long one',
+      messages,
+      `${START}data: {"a":"${LONG}"}\n\ndata: {"type":"message_delta","usage":{"output_tokens":2}}\n\n${STOP}`,
+      [7, 2],
+    ],
+    [
+      'messages stream: a tool says usage',
+      messages,
+      `${START}data: {"type":"content_block_start","content_block":{"input":{"usage":${FAKE}}}}\n\n`,
+      [7, null],
+    ],
     ['messages stream: without final counts', messages, `${START}${STOP}`, [7, null]],
-    ['messages stream: whole when it begins', messages, `${START.replace('"stop_reason":null', '"stop_reason":"tool_use"')}${STOP}`, [7, 1]],
+    [
+      'messages stream: whole when it begins',
+      messages,
+      `${START.replace('"stop_reason":null', '"stop_reason":"tool_use"')}${STOP}`,
+      [7, 1],
+    ],
     ['an error', messages, '{"type":"error","error":{"type":"overloaded_error"}}', null],
     ['nothing', chatCompletions, '', null],
   ];
@@ -104,13 +210,20 @@ describe('counts', () => {
 
   test('no number is not taken for an absent one', () => {
     assert.ok(Number.isNaN(usageOf(responses, { input_tokens: '9', output_tokens: 1 })?.inputTokens));
-    assert.ok(Number.isNaN(usageOf(messages, { input_tokens: 9, cache_read_input_tokens: '1', output_tokens: 1 })?.inputTokens));
+    assert.ok(
+      Number.isNaN(usageOf(messages, { input_tokens: 9, cache_read_input_tokens: '1', output_tokens: 1 })?.inputTokens),
+    );
     assert.ok(Number.isNaN(usageOf(messages, { input_tokens: 9, output_tokens: [] })?.outputTokens));
     assert.ok(Number.isNaN(usageOf(chatCompletions, { prompt_tokens: 9, completion_tokens: true })?.outputTokens));
   });
 
   test('a report that contradicts itself is passed on as it stands', () => {
-    const usage = usageOf(chatCompletions, { prompt_tokens: 5, completion_tokens: 1, total_tokens: 99, prompt_tokens_details: { cached_tokens: 9 } });
+    const usage = usageOf(chatCompletions, {
+      prompt_tokens: 5,
+      completion_tokens: 1,
+      total_tokens: 99,
+      prompt_tokens_details: { cached_tokens: 9 },
+    });
     assert.deepEqual([usage?.inputTokens, usage?.cachedInputTokens, usage?.outputTokens], [5, 9, 1]);
   });
 });
@@ -119,13 +232,20 @@ describe('the id of a response', () => {
   const cases: readonly (readonly [reply: string, expected: string | null])[] = [
     ['{"id":"resp_1","output":[]}', 'resp_1'],
     ['{"background":true,"metadata":{"id":"x"},"id" : "resp_2"}', 'resp_2'],
-    ['event: response.created\ndata: {"type":"response.created","response":{"metadata":{"id":"x"},"id":"resp_3"}}\n\n', 'resp_3'],
-    ['data: {"response":{"id":"resp_4"},"type":"response.created"}\n\ndata: {"response":{"id":"resp_5"}}\n\n', 'resp_4'],
+    [
+      'event: response.created\ndata: {"type":"response.created","response":{"metadata":{"id":"x"},"id":"resp_3"}}\n\n',
+      'resp_3',
+    ],
+    [
+      'data: {"response":{"id":"resp_4"},"type":"response.created"}\n\ndata: {"response":{"id":"resp_5"}}\n\n',
+      'resp_4',
+    ],
     ['{"error":{"id":"no"}}', null],
     ['{"output":[{"id":"msg_1"}]}', null],
     ['{"id":7}', null],
     ['{"id":"resp_', null],
     ['', null],
   ];
-  for (const [reply, expected] of cases) test(reply.slice(0, 60), () => assert.equal(readResponseId(Buffer.from(reply)), expected));
+  for (const [reply, expected] of cases)
+    test(reply.slice(0, 60), () => assert.equal(readResponseId(Buffer.from(reply)), expected));
 });

@@ -79,5 +79,6 @@ describe('executionIdTimeMs', () => {
     "017f22e2-79b0-7cc3-98c4-dc0c0c07398'",
     'a'.repeat(100_000),
   ];
-  for (const id of others) test(`takes ${JSON.stringify(id.slice(0, 40))} for no execution`, () => assert.equal(executionIdTimeMs(id), null));
+  for (const id of others)
+    test(`takes ${JSON.stringify(id.slice(0, 40))} for no execution`, () => assert.equal(executionIdTimeMs(id), null));
 });

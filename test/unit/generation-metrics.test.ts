@@ -2,16 +2,28 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Ending, NO_USAGE } from '../../src/data-plane/metering/execution.ts';
-import { GenerationMetrics } from '../../src/data-plane/metering/generation-metrics.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import { type Ending, NO_USAGE } from '../../src/generation/execution/execution.ts';
+import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 
 test('charges and suspense of less than a micro-dollar are counted', () => {
   const registry = new MetricsRegistry();
   const metrics = new GenerationMetrics(registry);
-  const ending: Ending = { outcome: 'completed', status: 200, errorCode: null, measured: NO_USAGE, responseBytes: 1, responseId: null };
-  const settlement = { billingStatus: 'final', ratedCost: picoUsd(500_000n), charge: picoUsd(500_000n), suspense: picoUsd(250_000n) } as const;
+  const ending: Ending = {
+    outcome: 'completed',
+    status: 200,
+    errorCode: null,
+    measured: NO_USAGE,
+    responseBytes: 1,
+    responseId: null,
+  };
+  const settlement = {
+    billingStatus: 'final',
+    ratedCost: picoUsd(500_000n),
+    charge: picoUsd(500_000n),
+    suspense: picoUsd(250_000n),
+  } as const;
   for (let request = 0; request < 3; request++) metrics.ended('chat_completions', ending, settlement, 5, null);
   const text = MetricsRegistry.render(registry.snapshot());
   assert.match(text, /^tollgate_charged_micro_usd_total 1\.5$/m);

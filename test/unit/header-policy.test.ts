@@ -2,12 +2,19 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { forwardedHeaders, ownUpstreamHeaders, passesToClient } from '../../src/data-plane/relay/header-policy.ts';
-import { HeaderLines } from '../../src/data-plane/relay/http1/request-head.ts';
 import type { Provider } from '../../src/domain/models/catalog.ts';
+import { forwardedHeaders, ownUpstreamHeaders, passesToClient } from '../../src/upstream/header-policy.ts';
+import { HeaderLines } from '../../src/upstream/http1/request-head.ts';
 
-const provider: Provider = { id: 'p', baseUrl: 'http://127.0.0.1', apiKey: 'provider-secret', auth: 'bearer', onDisconnect: 'cancel' };
-const asObject = (list: readonly string[]) => Object.fromEntries(list.flatMap((name, index) => (index % 2 === 0 ? [[name, list[index + 1]]] : [])));
+const provider: Provider = {
+  id: 'p',
+  baseUrl: 'http://127.0.0.1',
+  apiKey: 'provider-secret',
+  auth: 'bearer',
+  onDisconnect: 'cancel',
+};
+const asObject = (list: readonly string[]) =>
+  Object.fromEntries(list.flatMap((name, index) => (index % 2 === 0 ? [[name, list[index + 1]]] : [])));
 
 /** Of a request that may be like others. */
 function sharedLines(clientHeaders: readonly string[]): HeaderLines {
@@ -82,7 +89,8 @@ describe('request headers', () => {
     const lines = sharedLines(client);
     assert.equal(sharedLines(client.slice()), lines);
     // What stays here may change.
-    for (const name of ['content-length', 'authorization', 'openai-organization']) assert.equal(sharedLines(change(name, '77')), lines);
+    for (const name of ['content-length', 'authorization', 'openai-organization'])
+      assert.equal(sharedLines(change(name, '77')), lines);
     for (const name of ['content-type', 'user-agent', 'accept']) {
       const changed = sharedLines(change(name, 'another'));
       assert.equal(asObject(changed.headers)[name], 'another');
@@ -118,7 +126,10 @@ describe('request headers', () => {
 
   test('a value that cannot be written is refused by its name, where it would go along', () => {
     for (const value of ['d\ufffd', 'a\x7f', 'a\x01b', 'a\r\nb: c', '\0']) {
-      assert.deepEqual(forwardedHeaders([...client, 'openai-beta', value]), { kind: 'unsendable_header', name: 'openai-beta' });
+      assert.deepEqual(forwardedHeaders([...client, 'openai-beta', value]), {
+        kind: 'unsendable_header',
+        name: 'openai-beta',
+      });
       assert.ok(forwardedHeaders([...client, 'x-not-listed', value]) instanceof HeaderLines);
     }
   });
@@ -135,11 +146,15 @@ describe('request headers', () => {
 
   test('what would end a line early is refused each time', () => {
     const refused = { kind: 'unsendable_header', name: 'user-agent' };
-    for (let round = 0; round < 3; round++) assert.deepEqual(forwardedHeaders(['user-agent', 'a\r\nx-planted: b']), refused);
+    for (let round = 0; round < 3; round++)
+      assert.deepEqual(forwardedHeaders(['user-agent', 'a\r\nx-planted: b']), refused);
   });
 
   test('the credential goes where the provider wants it', () => {
-    assert.deepEqual(asObject(upstreamHeaders([], { ...provider, auth: 'x-api-key' })), { 'accept-encoding': 'identity', 'x-api-key': 'provider-secret' });
+    assert.deepEqual(asObject(upstreamHeaders([], { ...provider, auth: 'x-api-key' })), {
+      'accept-encoding': 'identity',
+      'x-api-key': 'provider-secret',
+    });
   });
 });
 

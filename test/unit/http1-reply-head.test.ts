@@ -1,8 +1,9 @@
-// The head of a provider's reply (RFC 9112 4 to 6): what is read, how its body is framed, and what is refused because it could be framed in two ways.
+// The head of a provider's reply (RFC 9112 4 to 6): what is read, how its body is framed, and what is refused because
+// it could be framed in two ways.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type ReplyHead, readReplyHead, replyHeader } from '../../src/data-plane/relay/http1/reply-head.ts';
+import { type ReplyHead, readReplyHead, replyHeader } from '../../src/upstream/http1/reply-head.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 
 /** It lies in the middle of what a read brought. */
@@ -21,7 +22,15 @@ const OK = 'HTTP/1.1 200 OK';
 
 describe('the head of a reply', () => {
   test('status and headers, names in lower case, values without blanks around them, repeats one by one', () => {
-    const found = head(OK, 'Content-Type:text/event-stream', 'X-Request-Id: \t a b \t', 'set-cookie: one', 'Set-Cookie: two', 'empty:', 'obs: caf\xe9');
+    const found = head(
+      OK,
+      'Content-Type:text/event-stream',
+      'X-Request-Id: \t a b \t',
+      'set-cookie: one',
+      'Set-Cookie: two',
+      'empty:',
+      'obs: caf\xe9',
+    );
     assert.equal(found.status, 200);
     assert.deepEqual(found.headers, [
       'content-type',
@@ -42,7 +51,8 @@ describe('the head of a reply', () => {
   });
 
   test('a status line without a reason, with an odd one, with an odd code', () => {
-    for (const line of ['HTTP/1.1 204', 'HTTP/1.1 204 ', 'HTTP/1.1 204 No  Content: \xfe', 'HTTP/1.0 204 x']) assert.equal(head(line).status, 204);
+    for (const line of ['HTTP/1.1 204', 'HTTP/1.1 204 ', 'HTTP/1.1 204 No  Content: \xfe', 'HTTP/1.0 204 x'])
+      assert.equal(head(line).status, 204);
     assert.equal(head('HTTP/1.1 529 Overloaded').status, 529);
     assert.equal(head('HTTP/1.1 999 Denied').status, 999);
   });
@@ -53,14 +63,22 @@ describe('the head of a reply', () => {
     ['chunks', [OK, 'transfer-encoding: Chunked'], { framing: 'chunked', keepAlive: true }],
     ['neither', [OK], { framing: 'until_close', keepAlive: false }],
     ['204', ['HTTP/1.1 204 No Content'], { framing: 'none', keepAlive: true }],
-    ['304 with the length it would have', ['HTTP/1.1 304 x', 'content-length: 9'], { framing: 'none', keepAlive: true }],
+    [
+      '304 with the length it would have',
+      ['HTTP/1.1 304 x', 'content-length: 9'],
+      { framing: 'none', keepAlive: true },
+    ],
     ['204 that claims a body', ['HTTP/1.1 204 x', 'content-length: 9'], { framing: 'none', keepAlive: false }],
     ['304 that claims chunks', ['HTTP/1.1 304 x', 'transfer-encoding: chunked'], { framing: 'none', keepAlive: false }],
     ['close', [OK, 'content-length: 1', 'connection: close'], { keepAlive: false }],
     ['close among others', [OK, 'content-length: 1', 'connection: x, CLOSE ,y'], { keepAlive: false }],
     ['an option that only begins like close', [OK, 'content-length: 1', 'connection: closet'], { keepAlive: true }],
     ['HTTP/1.0', ['HTTP/1.0 200 OK', 'content-length: 1'], { keepAlive: false }],
-    ['HTTP/1.0 that would be kept', ['HTTP/1.0 200 OK', 'content-length: 1', 'connection: keep-alive'], { keepAlive: false }],
+    [
+      'HTTP/1.0 that would be kept',
+      ['HTTP/1.0 200 OK', 'content-length: 1', 'connection: keep-alive'],
+      { keepAlive: false },
+    ],
     ['a hint', [OK, 'content-length: 1', 'keep-alive: max=9, timeout=5'], { keepAliveHintMs: 5_000 }],
     ['no hint', [OK, 'content-length: 1', 'keep-alive: timeout=soon'], { keepAliveHintMs: null }],
   ];
@@ -127,12 +145,34 @@ describe('the head of a reply', () => {
   test('heads of which most lines are those of late: each is read as what it says', () => {
     const random = seededRandom(20_261_122);
     const oneOf = <Of>(all: readonly Of[]): Of => all[Math.floor(random() * all.length)] as Of;
-    const NAMES = ['Date', 'date', 'x', 'x-a', 'X-Request-Id', 'vary', ...Array.from({ length: 1_200 }, (_, index) => `x-${index}`)];
-    const VALUES = ['', 'a', 'ab', 'b', 'a b', 'application/json', 'application/json; charset=utf-8', 'caf\xe9', 'a'.repeat(300)];
+    const NAMES = [
+      'Date',
+      'date',
+      'x',
+      'x-a',
+      'X-Request-Id',
+      'vary',
+      ...Array.from({ length: 1_200 }, (_, index) => `x-${index}`),
+    ];
+    const VALUES = [
+      '',
+      'a',
+      'ab',
+      'b',
+      'a b',
+      'application/json',
+      'application/json; charset=utf-8',
+      'caf\xe9',
+      'a'.repeat(300),
+    ];
     for (let round = 0; round < 20_000; round++) {
       const lines = Array.from({ length: Math.floor(random() * 6) }, () => {
         const value = random() < 0.2 ? String(round) : oneOf(VALUES);
-        return { name: random() < 0.01 ? oneOf(NAMES) : oneOf(NAMES.slice(0, 6)), value, sent: `${oneOf(['', ' ', '\t '])}${value}${oneOf(['', '', ' '])}` };
+        return {
+          name: random() < 0.01 ? oneOf(NAMES) : oneOf(NAMES.slice(0, 6)),
+          value,
+          sent: `${oneOf(['', ' ', '\t '])}${value}${oneOf(['', '', ' '])}`,
+        };
       });
       const status = oneOf([200, 200, 200, 429, 500]);
       const found = head(`HTTP/1.1 ${status} x`, ...lines.map(({ name, sent }) => `${name}:${sent}`));

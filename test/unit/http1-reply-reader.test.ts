@@ -1,9 +1,10 @@
-// Replies in whatever pieces a socket brings them: every reply is read alike whole, byte by byte, cut in two anywhere and cut at random, up to its fault.
+// Replies in whatever pieces a socket brings them: every reply is read alike whole, byte by byte, cut in two anywhere
+// and cut at random, up to its fault.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ChunkedBody } from '../../src/data-plane/relay/http1/chunked-body.ts';
-import { HEAD_BYTES_MAX, ReplyReader } from '../../src/data-plane/relay/http1/reply-reader.ts';
+import { ChunkedBody } from '../../src/upstream/http1/chunked-body.ts';
+import { HEAD_BYTES_MAX, ReplyReader } from '../../src/upstream/http1/reply-reader.ts';
 import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
 
 interface Seen {
@@ -33,7 +34,13 @@ function readAll(bytes: Buffer, plan: SplitPlan, closes: boolean): Seen {
   }
   if (closes) reader.endOfConnection();
   const body = Buffer.concat(kept).toString('latin1');
-  return { status: reader.head?.status ?? null, body, ended: reader.ended, reusable: reader.reusable, fault: reader.fault !== null };
+  return {
+    status: reader.head?.status ?? null,
+    body,
+    ended: reader.ended,
+    reusable: reader.reusable,
+    fault: reader.fault !== null,
+  };
 }
 
 interface Case {
@@ -61,20 +68,71 @@ const CASES: readonly Case[] = [
   { name: 'bytes after a length', bytes: `${LENGTH_5}hello!`, status: 200, body: 'hello', end: 'complete' },
   { name: 'a second reply', bytes: `${LENGTH_5}hello${LENGTH_5}world`, status: 200, body: 'hello', end: 'complete' },
   { name: 'a body after a 204', bytes: 'HTTP/1.1 204 No Content\r\n\r\nhello', status: 204, end: 'complete' },
-  { name: 'close', bytes: 'HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok', status: 200, body: 'ok', end: 'complete' },
-  { name: 'until the end of the connection', bytes: 'HTTP/1.1 200 OK\r\n\r\nhello', closes: true, status: 200, body: 'hello', end: 'complete' },
-  { name: 'until the end, which has not come', bytes: 'HTTP/1.1 200 OK\r\n\r\nhello', status: 200, body: 'hello', end: 'open' },
+  {
+    name: 'close',
+    bytes: 'HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok',
+    status: 200,
+    body: 'ok',
+    end: 'complete',
+  },
+  {
+    name: 'until the end of the connection',
+    bytes: 'HTTP/1.1 200 OK\r\n\r\nhello',
+    closes: true,
+    status: 200,
+    body: 'hello',
+    end: 'complete',
+  },
+  {
+    name: 'until the end, which has not come',
+    bytes: 'HTTP/1.1 200 OK\r\n\r\nhello',
+    status: 200,
+    body: 'hello',
+    end: 'open',
+  },
   { name: 'until the end, with nothing', bytes: 'HTTP/1.1 200 OK\r\n\r\n', closes: true, status: 200, end: 'complete' },
   { name: 'a head and no end of it', bytes: 'HTTP/1.1 200 OK\r\nx: y\r\n', closes: true, status: null, end: 'fault' },
   { name: 'nothing', bytes: '', closes: true, status: null, end: 'fault' },
-  { name: 'interim replies', bytes: `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${LENGTH_5}hello`, status: 200, body: 'hello' },
-  { name: 'an interim reply and nothing else', bytes: 'HTTP/1.1 102 Processing\r\n\r\n', closes: true, status: null, end: 'fault' },
-  { name: 'interim replies without end', bytes: 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(33), status: null, end: 'fault' },
-  { name: 'an upgrade', bytes: 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n', status: null, end: 'fault' },
-  { name: 'lines that end in LF', bytes: 'HTTP/1.1 200 OK\ncontent-length: 5\n\nhello', closes: true, status: null, end: 'fault' },
+  {
+    name: 'interim replies',
+    bytes: `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${LENGTH_5}hello`,
+    status: 200,
+    body: 'hello',
+  },
+  {
+    name: 'an interim reply and nothing else',
+    bytes: 'HTTP/1.1 102 Processing\r\n\r\n',
+    closes: true,
+    status: null,
+    end: 'fault',
+  },
+  {
+    name: 'interim replies without end',
+    bytes: 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(33),
+    status: null,
+    end: 'fault',
+  },
+  {
+    name: 'an upgrade',
+    bytes: 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n',
+    status: null,
+    end: 'fault',
+  },
+  {
+    name: 'lines that end in LF',
+    bytes: 'HTTP/1.1 200 OK\ncontent-length: 5\n\nhello',
+    closes: true,
+    status: null,
+    end: 'fault',
+  },
 
   { name: 'chunks', bytes: `${CHUNKED}5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n`, status: 200, body: 'hello world' },
-  { name: 'chunks that hold line ends', bytes: `${CHUNKED}8\r\n\r\n0\r\n\r\n\n\r\n0\r\n\r\n`, status: 200, body: '\r\n0\r\n\r\n\n' },
+  {
+    name: 'chunks that hold line ends',
+    bytes: `${CHUNKED}8\r\n\r\n0\r\n\r\n\n\r\n0\r\n\r\n`,
+    status: 200,
+    body: '\r\n0\r\n\r\n\n',
+  },
   { name: 'no chunks', bytes: `${CHUNKED}0\r\n\r\n`, status: 200 },
   {
     name: 'sizes with leading zeros and in both cases',
@@ -84,12 +142,38 @@ const CASES: readonly Case[] = [
   },
   { name: 'extensions', bytes: `${CHUNKED}5;a=b;c="d;e"\r\nhello\r\n0 \t;x\r\n\r\n`, status: 200, body: 'hello' },
   { name: 'trailers', bytes: `${CHUNKED}5\r\nhello\r\n0\r\nx-checksum: 1\r\ny: 2\r\n\r\n`, status: 200, body: 'hello' },
-  { name: 'bytes after the last chunk', bytes: `${CHUNKED}5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n`, status: 200, body: 'hello', end: 'complete' },
+  {
+    name: 'bytes after the last chunk',
+    bytes: `${CHUNKED}5\r\nhello\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n`,
+    status: 200,
+    body: 'hello',
+    end: 'complete',
+  },
   { name: 'a long extension', bytes: `${CHUNKED}5;${EXTENSION}\r\nhello\r\n0\r\n\r\n`, status: 200, body: 'hello' },
   { name: 'chunks, cut within one', bytes: `${CHUNKED}5\r\nhel`, closes: true, status: 200, body: 'hel', end: 'fault' },
-  { name: 'chunks, cut between two', bytes: `${CHUNKED}5\r\nhello\r\n`, closes: true, status: 200, body: 'hello', end: 'fault' },
-  { name: 'chunks, cut before the last line end', bytes: `${CHUNKED}5\r\nhello\r\n0\r\n`, closes: true, status: 200, body: 'hello', end: 'fault' },
-  { name: 'a chunk longer than its size', bytes: `${CHUNKED}4\r\nhello\r\n0\r\n\r\n`, status: 200, body: 'hell', end: 'fault' },
+  {
+    name: 'chunks, cut between two',
+    bytes: `${CHUNKED}5\r\nhello\r\n`,
+    closes: true,
+    status: 200,
+    body: 'hello',
+    end: 'fault',
+  },
+  {
+    name: 'chunks, cut before the last line end',
+    bytes: `${CHUNKED}5\r\nhello\r\n0\r\n`,
+    closes: true,
+    status: 200,
+    body: 'hello',
+    end: 'fault',
+  },
+  {
+    name: 'a chunk longer than its size',
+    bytes: `${CHUNKED}4\r\nhello\r\n0\r\n\r\n`,
+    status: 200,
+    body: 'hell',
+    end: 'fault',
+  },
   { name: 'a chunk without a size', bytes: `${CHUNKED}\r\nhello\r\n`, status: 200, end: 'fault' },
   { name: 'a chunk with only an extension', bytes: `${CHUNKED};a=b\r\nhello\r\n`, status: 200, end: 'fault' },
   { name: 'a size with a sign', bytes: `${CHUNKED}+5\r\nhello\r\n`, status: 200, end: 'fault' },
@@ -100,13 +184,30 @@ const CASES: readonly Case[] = [
   { name: 'a size with a blank behind it', bytes: `${CHUNKED}5 \r\nhello\r\n`, status: 200, end: 'fault' },
   { name: 'a size that ends in LF', bytes: `${CHUNKED}5\nhello\r\n`, status: 200, end: 'fault' },
   { name: 'a size that ends in CR', bytes: `${CHUNKED}5\rhello\r\n`, status: 200, end: 'fault' },
-  { name: 'a chunk that ends in LF', bytes: `${CHUNKED}5\r\nhello\n0\r\n\r\n`, status: 200, body: 'hello', end: 'fault' },
-  { name: 'a chunk that ends in CR', bytes: `${CHUNKED}5\r\nhello\r0\r\n\r\n`, status: 200, body: 'hello', end: 'fault' },
+  {
+    name: 'a chunk that ends in LF',
+    bytes: `${CHUNKED}5\r\nhello\n0\r\n\r\n`,
+    status: 200,
+    body: 'hello',
+    end: 'fault',
+  },
+  {
+    name: 'a chunk that ends in CR',
+    bytes: `${CHUNKED}5\r\nhello\r0\r\n\r\n`,
+    status: 200,
+    body: 'hello',
+    end: 'fault',
+  },
   { name: 'LF in an extension', bytes: `${CHUNKED}5;a\nb\r\nhello\r\n`, status: 200, end: 'fault' },
   { name: 'a size beyond all measure', bytes: `${CHUNKED}fffffffffffffffff\r\n`, status: 200, end: 'fault' },
   { name: 'a size whose zeros never end', bytes: `${CHUNKED}${'0'.repeat(17)}`, status: 200, end: 'fault' },
   { name: 'an extension beyond all measure', bytes: `${CHUNKED}5;${EXTENSION}${EXTENSION}`, status: 200, end: 'fault' },
-  { name: 'trailers beyond all measure', bytes: `${CHUNKED}0\r\n${`x: ${EXTENSION}\r\n`.repeat(5)}`, status: 200, end: 'fault' },
+  {
+    name: 'trailers beyond all measure',
+    bytes: `${CHUNKED}0\r\n${`x: ${EXTENSION}\r\n`.repeat(5)}`,
+    status: 200,
+    end: 'fault',
+  },
   { name: 'a bare LF in the trailers', bytes: `${CHUNKED}0\r\nx: 1\n\r\n`, status: 200, end: 'fault' },
   { name: 'a bare CR in the trailers', bytes: `${CHUNKED}0\r\nx: 1\ry\r\n\r\n`, status: 200, end: 'fault' },
   { name: 'a trailer without a name', bytes: `${CHUNKED}0\r\n: 1\r\n\r\n`, status: 200, end: 'fault' },
@@ -117,9 +218,24 @@ const CASES: readonly Case[] = [
   { name: 'a head of one byte more', bytes: `${headOf(HEAD_BYTES_MAX + 1)}hello`, status: null, end: 'fault' },
   { name: 'a head without end', bytes: `HTTP/1.1 200 OK\r\nx: ${LONG}`, status: null, end: 'fault' },
   { name: 'no head at all', bytes: LONG, status: null, end: 'fault' },
-  { name: 'a long body', bytes: `HTTP/1.1 200 OK\r\ncontent-length: ${LONG.length}\r\n\r\n${LONG}`, status: 200, body: LONG },
-  { name: 'a long chunk', bytes: `${CHUNKED}${LONG.length.toString(16)}\r\n${LONG}\r\n0\r\n\r\n`, status: 200, body: LONG },
-  { name: 'many chunks', bytes: `${CHUNKED}${'1\r\nx\r\n'.repeat(5_000)}0\r\n\r\n`, status: 200, body: 'x'.repeat(5_000) },
+  {
+    name: 'a long body',
+    bytes: `HTTP/1.1 200 OK\r\ncontent-length: ${LONG.length}\r\n\r\n${LONG}`,
+    status: 200,
+    body: LONG,
+  },
+  {
+    name: 'a long chunk',
+    bytes: `${CHUNKED}${LONG.length.toString(16)}\r\n${LONG}\r\n0\r\n\r\n`,
+    status: 200,
+    body: LONG,
+  },
+  {
+    name: 'many chunks',
+    bytes: `${CHUNKED}${'1\r\nx\r\n'.repeat(5_000)}0\r\n\r\n`,
+    status: 200,
+    body: 'x'.repeat(5_000),
+  },
 ];
 
 function headOf(bytes: number): string {
@@ -129,10 +245,17 @@ function headOf(bytes: number): string {
 
 describe('replies in pieces', () => {
   for (const { name, bytes, closes = false, status, body = '', end = 'kept' } of CASES) {
-    const expected: Seen = { status, body, ended: end === 'kept' || end === 'complete', reusable: end === 'kept', fault: end === 'fault' };
+    const expected: Seen = {
+      status,
+      body,
+      ended: end === 'kept' || end === 'complete',
+      reusable: end === 'kept',
+      fault: end === 'fault',
+    };
     test(name, () => {
       const buffer = Buffer.from(bytes, 'latin1');
-      for (const plan of plansFor(buffer)) assert.deepEqual(readAll(buffer, plan, closes), expected, JSON.stringify(plan));
+      for (const plan of plansFor(buffer))
+        assert.deepEqual(readAll(buffer, plan, closes), expected, JSON.stringify(plan));
     });
   }
 
@@ -171,6 +294,7 @@ describe('replies in pieces', () => {
 
 function plansFor(bytes: Buffer): SplitPlan[] {
   const random = [1, 2, 3].map((seed): SplitPlan => ({ kind: 'random', seed, bytesMax: 40 }));
-  const everywhere = bytes.length > 400 ? [] : Array.from({ length: bytes.length }, (_, at): SplitPlan => ({ kind: 'two', at }));
+  const everywhere =
+    bytes.length > 400 ? [] : Array.from({ length: bytes.length }, (_, at): SplitPlan => ({ kind: 'two', at }));
   return [{ kind: 'whole' }, { kind: 'each_byte' }, ...random, ...everywhere];
 }

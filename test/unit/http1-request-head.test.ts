@@ -2,9 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { HeaderLines, requestHead, type UpstreamRequest } from '../../src/data-plane/relay/http1/request-head.ts';
+import { HeaderLines, requestHead, type UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
 
-const POST: UpstreamRequest = { method: 'POST', path: '/v1/x?y=z', headers: ['authorization', 'Bearer k', 'accept', '*/*'], body: Buffer.from('{}') };
+const POST: UpstreamRequest = {
+  method: 'POST',
+  path: '/v1/x?y=z',
+  headers: ['authorization', 'Bearer k', 'accept', '*/*'],
+  body: Buffer.from('{}'),
+};
 
 describe('the head of a request', () => {
   test('says method, path, host, our headers and the length', () => {
@@ -16,7 +21,10 @@ describe('the head of a request', () => {
 
   test('lines of many requests stand where single headers do, after those of the provider', () => {
     const headers = new HeaderLines(['accept', '*/*']);
-    const head = requestHead({ ...POST, ownHeaders: new HeaderLines(['authorization', 'Bearer k']), headers }, 'api.example:8080');
+    const head = requestHead(
+      { ...POST, ownHeaders: new HeaderLines(['authorization', 'Bearer k']), headers },
+      'api.example:8080',
+    );
     assert.equal(head, requestHead(POST, 'api.example:8080'));
     for (const list of [
       ['x', 'a\r\nb: c'],
@@ -30,7 +38,15 @@ describe('the head of a request', () => {
   test("a provider's own lines behind whatever method, path and host the request has", () => {
     const ownHeaders = new HeaderLines(['authorization', 'Bearer k']);
     const bare = { ...POST, headers: ['accept', '*/*'] };
-    const requests: readonly Partial<UpstreamRequest>[] = [{}, {}, { path: '/v1/other' }, { method: 'GET' }, { path: '/x y' }, { path: '/v1/other' }, {}];
+    const requests: readonly Partial<UpstreamRequest>[] = [
+      {},
+      {},
+      { path: '/v1/other' },
+      { method: 'GET' },
+      { path: '/x y' },
+      { path: '/v1/other' },
+      {},
+    ];
     for (const host of ['one', 'other', 'one']) {
       for (const change of requests) {
         const expected = requestHead({ ...POST, ...change }, host);
@@ -42,7 +58,10 @@ describe('the head of a request', () => {
   test('a length always where a method means to carry content, else only with content', () => {
     for (const method of ['POST', 'PUT', 'PATCH'] as const) {
       assert.match(requestHead({ ...POST, method, body: null }, 'h') ?? '', /\r\ncontent-length: 0\r\n\r\n$/);
-      assert.match(requestHead({ ...POST, method, body: Buffer.alloc(0) }, 'h') ?? '', /\r\ncontent-length: 0\r\n\r\n$/);
+      assert.match(
+        requestHead({ ...POST, method, body: Buffer.alloc(0) }, 'h') ?? '',
+        /\r\ncontent-length: 0\r\n\r\n$/,
+      );
     }
     for (const method of ['GET', 'DELETE'] as const)
       assert.doesNotMatch(requestHead({ ...POST, method, body: null }, 'h') ?? 'content-length', /content-length/);

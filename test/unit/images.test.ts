@@ -1,11 +1,16 @@
-// The image dialect: bounds in both forms, the count of images in replies of any shape and split, and the usage they report.
+// The image dialect: bounds in both forms, the count of images in replies of any shape and split, and the usage they
+// report.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import OpenAI, { toFile } from 'openai';
-import { ImageDocumentTally, ImageStreamTally, type ImageTally } from '../../src/data-plane/dialects/image-tally.ts';
+import { picoUsd } from '../../src/domain/money/pico-usd.ts';
+import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
+import { checkUsage, NO_USAGE_BOUNDS } from '../../src/domain/usage/check-usage.ts';
+import { ImageDocumentTally, ImageStreamTally, type ImageTally } from '../../src/generation/dialects/image-tally.ts';
 import {
   type ImageBounds,
   readImageBodyType,
@@ -14,13 +19,9 @@ import {
   readImageFormModel,
   readImageUsage,
   refuseImageForm,
-} from '../../src/data-plane/dialects/images.ts';
-import { type ScannedForm, scanMultipart } from '../../src/data-plane/dialects/multipart-scan.ts';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { picoUsd } from '../../src/domain/money/pico-usd.ts';
-import type { Refusal } from '../../src/domain/refusals/refusal.ts';
-import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
-import { checkUsage, NO_USAGE_BOUNDS } from '../../src/domain/usage/check-usage.ts';
+} from '../../src/generation/dialects/images.ts';
+import { type ScannedForm, scanMultipart } from '../../src/generation/request/multipart-scan.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { splitBytes } from '../support/byte-splits.ts';
 import { type FormEntry, writeForm } from '../support/multipart-forms.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
@@ -48,7 +49,12 @@ function boundsOfForm(entries: readonly FormEntry[]): ImageBounds | Refusal {
 const INVALID_N = { kind: 'invalid_field', field: 'n', reason: 'must be a whole number from 1 to 10' };
 const INVALID_STREAM = { kind: 'invalid_field', field: 'stream', reason: 'must be true or false' };
 const TOO_MANY = { kind: 'not_safely_billable', field: 'n', reason: 'At most 10 images can be billed in one request.' };
-const bounded = (answers: number, streamed = false): object => ({ streamed, outputTokensMax: 0, answers, refusalIfBilled: answers > 10 ? TOO_MANY : null });
+const bounded = (answers: number, streamed = false): object => ({
+  streamed,
+  outputTokensMax: 0,
+  answers,
+  refusalIfBilled: answers > 10 ? TOO_MANY : null,
+});
 
 describe('what a request may cost', () => {
   const rows: readonly (readonly [unknown, string, object])[] = [
@@ -76,7 +82,8 @@ describe('what a request may cost', () => {
     assert.deepEqual(boundsOfJson({ model: 'm' }), bounded(1));
     assert.deepEqual(boundsOfJson({ model: 'm', n: null }), bounded(1));
     assert.deepEqual(boundsOfForm([]), bounded(1));
-    for (const written of ['1.0', '1e0', '10e-1', '-0']) assert.deepEqual(boundsOfJson(`{"model":"m","n":${written}}`), INVALID_N);
+    for (const written of ['1.0', '1e0', '10e-1', '-0'])
+      assert.deepEqual(boundsOfJson(`{"model":"m","n":${written}}`), INVALID_N);
   });
 
   test('stream', () => {
@@ -124,12 +131,24 @@ describe('forms', () => {
     assert.deepEqual(refusalOf(twice('model')), { kind: 'duplicate_key', key: 'model' });
     assert.deepEqual(refusalOf(twice('n')), { kind: 'duplicate_key', key: 'n' });
     assert.deepEqual(refusalOf(asFile('model')), { kind: 'model_not_a_string' });
-    assert.deepEqual(refusalOf(asFile('n')), { kind: 'invalid_field', field: 'n', reason: 'must be one plain text part of the form' });
+    assert.deepEqual(refusalOf(asFile('n')), {
+      kind: 'invalid_field',
+      field: 'n',
+      reason: 'must be one plain text part of the form',
+    });
     const many = writeForm('b', Array<FormEntry>(257).fill({ name: 'x', value: '' }));
     const long = writeForm('b', [{ name: 'x'.repeat(9000), value: '' }]);
-    for (const refusal of [refusalOf(Buffer.alloc(0)), refusalOf(Buffer.from('--b--'), 'multipart/form-data'), refusalOf(many), refusalOf(long)])
+    for (const refusal of [
+      refusalOf(Buffer.alloc(0)),
+      refusalOf(Buffer.from('--b--'), 'multipart/form-data'),
+      refusalOf(many),
+      refusalOf(long),
+    ])
       assert.equal(refusal.kind, 'invalid_form');
-    assert.deepEqual(refusalOf(Buffer.from('x--b--')), { kind: 'invalid_form', reason: 'a part or boundary near byte 1 is not written as it must be' });
+    assert.deepEqual(refusalOf(Buffer.from('x--b--')), {
+      kind: 'invalid_form',
+      reason: 'a part or boundary near byte 1 is not written as it must be',
+    });
   });
 
   test('are for edits, which come as JSON too', () => {
@@ -138,10 +157,15 @@ describe('forms', () => {
     assert.equal(edit('Multipart/Form-Data;boundary=b'), 'form');
     for (const type of ['application/json', 'application/json; charset=utf-8', '']) assert.equal(edit(type), 'json');
     for (const type of ['text/plain', 'multipart/mixed; boundary=b', 'multipart/form-database']) {
-      assert.deepEqual(edit(type), { kind: 'unsupported_media_type', expected: 'multipart/form-data or application/json' });
+      assert.deepEqual(edit(type), {
+        kind: 'unsupported_media_type',
+        expected: 'multipart/form-data or application/json',
+      });
     }
     assert.equal(readImageBodyType('application/json', 'generations'), 'json');
-    assert.deepEqual(readImageBodyType('multipart/form-data; boundary=b', 'generations'), { kind: 'unsupported_media_type' });
+    assert.deepEqual(readImageBodyType('multipart/form-data; boundary=b', 'generations'), {
+      kind: 'unsupported_media_type',
+    });
   });
 
   test('written by the openai client and by Node are read', async () => {
@@ -154,8 +178,17 @@ describe('forms', () => {
       return Response.json({ created: 1, data: [] });
     };
     const client = new OpenAI({ apiKey: 'k', baseURL: 'http://gate.test/v1', fetch: capture });
-    const image = await toFile(Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]), 'a "quoted" name.png', { type: 'image/png' });
-    await client.images.edit({ model: 'openai/image-x', image: [image, image], mask: image, prompt: 'a cat\r\n--\r\n', n: 3, stream: false });
+    const image = await toFile(Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]), 'a "quoted" name.png', {
+      type: 'image/png',
+    });
+    await client.images.edit({
+      model: 'openai/image-x',
+      image: [image, image],
+      mask: image,
+      prompt: 'a cat\r\n--\r\n',
+      n: 3,
+      stream: false,
+    });
     await client.images.edit({ model: 'openai/image-x', image, prompt: 'a cat' });
     assert.equal(sent.length, 2);
     const [many, one] = sent.map(({ type, body }) => {
@@ -172,32 +205,59 @@ function feedAll(tally: ImageTally, bytes: Buffer, seed: number): ImageTally {
   return tally;
 }
 
-const kept = (bytes: Buffer, cut = false) => ({ beginning: bytes.subarray(0, 262_144), end: bytes.subarray(-32_768), cut });
+const kept = (bytes: Buffer, cut = false) => ({
+  beginning: bytes.subarray(0, 262_144),
+  end: bytes.subarray(-32_768),
+  cut,
+});
 
 describe('the images of a JSON reply', () => {
   test('are the objects in its outermost data array, whatever stands around and inside them', () => {
-    const text = fc.oneof(fc.string(), fc.constantFrom('data', '\\', '"', '\\"', '{"data":[{}]}', ']}', '\\\\"data', 'data12345'));
-    const image = fc.record({ b64_json: fc.base64String(), revised_prompt: text, data: fc.array(fc.constant({})) }, { requiredKeys: [] });
-    const others = fc.dictionary(fc.constantFrom('created', 'usage', 'dat', 'database', 'x', '\\', '"data"'), fc.oneof(text, fc.jsonValue()));
+    const text = fc.oneof(
+      fc.string(),
+      fc.constantFrom('data', '\\', '"', '\\"', '{"data":[{}]}', ']}', '\\\\"data', 'data12345'),
+    );
+    const image = fc.record(
+      { b64_json: fc.base64String(), revised_prompt: text, data: fc.array(fc.constant({})) },
+      { requiredKeys: [] },
+    );
+    const others = fc.dictionary(
+      fc.constantFrom('created', 'usage', 'dat', 'database', 'x', '\\', '"data"'),
+      fc.oneof(text, fc.jsonValue()),
+    );
     fc.assert(
-      fc.property(fc.array(image, { maxLength: 12 }), others, others, fc.integer(), fc.constantFrom(0, 2), (images, before, after, seed, indent) => {
-        const document = Buffer.from(JSON.stringify({ ...before, data: images, ...after }, null, indent));
-        const tally = feedAll(new ImageDocumentTally(), document, seed);
-        assert.deepEqual([tally.begun, tally.finished], [images.length, images.length]);
-      }),
+      fc.property(
+        fc.array(image, { maxLength: 12 }),
+        others,
+        others,
+        fc.integer(),
+        fc.constantFrom(0, 2),
+        (images, before, after, seed, indent) => {
+          const document = Buffer.from(JSON.stringify({ ...before, data: images, ...after }, null, indent));
+          const tally = feedAll(new ImageDocumentTally(), document, seed);
+          assert.deepEqual([tally.begun, tally.finished], [images.length, images.length]);
+        },
+      ),
       { numRuns: 1000 },
     );
   });
 
   test('that broke off are those begun and those finished', () => {
-    const document = Buffer.from(JSON.stringify({ created: 1, data: [{ b64_json: 'AAAA' }, { b64_json: 'BB\\"BB' }], usage: {} }));
-    const places = (text: string): number[] => [...document.toString('latin1').matchAll(new RegExp(text, 'g'))].map(({ index }) => index);
+    const document = Buffer.from(
+      JSON.stringify({ created: 1, data: [{ b64_json: 'AAAA' }, { b64_json: 'BB\\"BB' }], usage: {} }),
+    );
+    const places = (text: string): number[] =>
+      [...document.toString('latin1').matchAll(new RegExp(text, 'g'))].map(({ index }) => index);
     const [openings, closings] = [places('\\{"b64'), places('\\}[,\\]]')];
     assert.deepEqual([openings.length, closings.length], [2, 2]);
     for (let end = 0; end <= document.length; end++) {
       const tally = feedAll(new ImageDocumentTally(), document.subarray(0, end), end);
       const before = (place: number): boolean => place < end;
-      assert.deepEqual([tally.begun, tally.finished], [openings.filter(before).length, closings.filter(before).length], `byte ${end}`);
+      assert.deepEqual(
+        [tally.begun, tally.finished],
+        [openings.filter(before).length, closings.filter(before).length],
+        `byte ${end}`,
+      );
     }
   });
 
@@ -219,9 +279,13 @@ describe('the images of a JSON reply', () => {
 });
 
 describe('the images of a stream', () => {
-  const event = (name: string, extra = ''): string => `event: ${name}\ndata: {"type":"${name}","b64_json":"${'A'.repeat(300)}"${extra}}\n\n`;
+  const event = (name: string, extra = ''): string =>
+    `event: ${name}\ndata: {"type":"${name}","b64_json":"${'A'.repeat(300)}"${extra}}\n\n`;
   const partial = event('image_generation.partial_image', ',"partial_image_index":0');
-  const completed = event('image_generation.completed', ',"usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}');
+  const completed = event(
+    'image_generation.completed',
+    ',"usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}',
+  );
 
   function tallyOf(text: string, answers: number, seed = 1): ImageStreamTally {
     const tally = new ImageStreamTally(answers);
@@ -275,11 +339,22 @@ describe('the images of a stream', () => {
 });
 
 describe('usage', () => {
-  const price = { version: '1', input: null, cachedInput: null, cacheWrite: null, output: null, image: picoUsd(40_000_000_000n) };
+  const price = {
+    version: '1',
+    input: null,
+    cachedInput: null,
+    cacheWrite: null,
+    output: null,
+    image: picoUsd(40_000_000_000n),
+  };
 
   function usageOf(body: string | Buffer, options: { cut?: boolean; clientLeft?: boolean } = {}) {
     const bytes = Buffer.from(body);
-    return readImageUsage(kept(bytes, options.cut ?? false), feedAll(new ImageDocumentTally(), bytes, 7), options.clientLeft ?? false);
+    return readImageUsage(
+      kept(bytes, options.cut ?? false),
+      feedAll(new ImageDocumentTally(), bytes, 7),
+      options.clientLeft ?? false,
+    );
   }
 
   test('is priced by images, and not by what is said of tokens', () => {
@@ -321,8 +396,12 @@ describe('usage', () => {
     }
   });
 
-  test('recorded edits with image addresses are bounded as JSON', { skip: recorded === null && 'no recordings here' }, () => {
-    const body = readFileSync(`${recorded}/image_edit_functionality_with_local_files_customizes_image_output.0.req.json`);
+  test('recorded edits with image addresses are bounded as JSON', {
+    skip: recorded === null && 'no recordings here',
+  }, () => {
+    const body = readFileSync(
+      `${recorded}/image_edit_functionality_with_local_files_customizes_image_output.0.req.json`,
+    );
     assert.deepEqual(boundsOfJson(body.toString()), bounded(1));
   });
 });

@@ -25,7 +25,11 @@ describe('secrets', () => {
 
   test('what is given wins, and with a shared database nothing is kept', (context) => {
     const directory = temporaryDirectory(context);
-    const config = readConfig({ DATA_DIR: directory, DATABASE_URL: 'postgres://db/x', MASTER_KEY: KEY.toString('base64') });
+    const config = readConfig({
+      DATA_DIR: directory,
+      DATABASE_URL: 'postgres://db/x',
+      MASTER_KEY: KEY.toString('base64'),
+    });
     const secrets = loadSecrets(config, { create: true });
     assert.deepEqual(secrets?.masterKey, KEY);
     assert.equal(secrets?.adminToken, null);
@@ -34,7 +38,9 @@ describe('secrets', () => {
 
   test('the delegation key follows from the master key, so that machines agree', () => {
     const derive = (masterKey: Buffer) =>
-      loadSecrets(readConfig({ DATABASE_URL: 'postgres://db/x', MASTER_KEY: masterKey.toString('base64') }), { create: false })?.delegationKey;
+      loadSecrets(readConfig({ DATABASE_URL: 'postgres://db/x', MASTER_KEY: masterKey.toString('base64') }), {
+        create: false,
+      })?.delegationKey;
     assert.deepEqual(derive(KEY), derive(KEY));
     assert.notDeepEqual(derive(KEY), derive(Buffer.alloc(32, 8)));
     // It is handed to processes as DELEGATION_KEY, so it must be one.
@@ -46,7 +52,10 @@ describe('secrets', () => {
     const file = join(directory, 'secrets.json');
     for (const content of ['', '{', '{"master_key":"c2hvcnQ=","admin_token":"0123456789abcdef"}']) {
       writeFileSync(file, content);
-      assert.throws(() => loadSecrets(readConfig({ DATA_DIR: directory }), { create: true }), /secrets\.json is damaged/);
+      assert.throws(
+        () => loadSecrets(readConfig({ DATA_DIR: directory }), { create: true }),
+        /secrets\.json is damaged/,
+      );
       assert.equal(readFileSync(file, 'utf8'), content);
     }
   });

@@ -1,8 +1,9 @@
-// How deep a place lies, told from either end, with strings shorter and longer than what is looked through byte by byte.
+// How deep a place lies, told from either end, with strings shorter and longer than what is looked through byte by
+// byte.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../src/data-plane/dialects/json-depth.ts';
+import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../src/generation/sse/json-depth.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 
 const KEY = '"sought"';
@@ -11,7 +12,9 @@ test('strings of every length around the limit, with quotes and backslashes in t
   const random = seededRandom(7);
   for (let length = 0; length < 100; length++) {
     for (let round = 0; round < 20; round++) {
-      const text = Array.from({ length }, () => ['a', 'b', '"', '\\', '{', ']', 'é'][Math.floor(random() * 7)]).join('');
+      const text = Array.from({ length }, () => ['a', 'b', '"', '\\', '{', ']', 'é'][Math.floor(random() * 7)]).join(
+        '',
+      );
       const depth = 1 + Math.floor(random() * 4);
       const inner = `{${JSON.stringify(text)}:${JSON.stringify(text)},${KEY}:1,"x":[${JSON.stringify(text)},{"${'y'.repeat(length)}":2}]}`;
       const document = Buffer.from(`${`{${JSON.stringify(text)}:`.repeat(depth - 1)}${inner}${'}'.repeat(depth - 1)}`);

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { KnownPrincipals } from '../../src/data-plane/identity/known-principals.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
+import { KnownPrincipals } from '../../src/generation/identity/known-principals.ts';
 
 const principal: Principal = {
   credential: 'key',
@@ -23,7 +23,8 @@ const principal: Principal = {
 
 test('fifty thousand are remembered; one more puts out the one that was asked for longest ago', () => {
   const known = new KnownPrincipals();
-  for (let index = 0; index < 50_000; index += 1) known.remember(`tg-${index}`, { ...principal, apiKeyId: `key ${index}` }, index);
+  for (let index = 0; index < 50_000; index += 1)
+    known.remember(`tg-${index}`, { ...principal, apiKeyId: `key ${index}` }, index);
   known.remember('tg-0', { ...principal, apiKeyId: 'key 0' }, 50_000);
   known.remember('tg-new', { ...principal, apiKeyId: 'new' }, 50_001);
   assert.equal(known.get('tg-1'), undefined);

@@ -6,7 +6,11 @@ import { createLog, serializeError } from '../../src/platform/log.ts';
 
 function capture(): { lines: string[]; log: ReturnType<typeof createLog> } {
   const lines: string[] = [];
-  const log = createLog({ level: 'info', process: 'gateway-1', destination: { write: (line: string) => void lines.push(line) } });
+  const log = createLog({
+    level: 'info',
+    process: 'gateway-1',
+    destination: { write: (line: string) => void lines.push(line) },
+  });
   return { lines, log };
 }
 
@@ -47,8 +51,13 @@ test('an error is told with its causes, and without what drivers hang on it', ()
     detail: 'Key (email)=(a@b)',
     headers: { authorization: 'hush' },
   });
-  log.error({ err: new Error('could not post', { cause: new AggregateError([driverError, 'text'], 'all failed') }) }, 'posting failed');
-  const { err } = JSON.parse(lines[0] as string) as { err: { message: string; stack: string; cause: { errors: Record<string, unknown>[] } } };
+  log.error(
+    { err: new Error('could not post', { cause: new AggregateError([driverError, 'text'], 'all failed') }) },
+    'posting failed',
+  );
+  const { err } = JSON.parse(lines[0] as string) as {
+    err: { message: string; stack: string; cause: { errors: Record<string, unknown>[] } };
+  };
   assert.equal(err.message, 'could not post');
   assert.match(err.stack, /log\.test/);
   assert.deepEqual(

@@ -1,10 +1,15 @@
-// Questions to a chat model that tells log-probabilities: what is asked, and what its reply amounts to as an evaluation model's answer.
+// Questions to a chat model that tells log-probabilities: what is asked, and what its reply amounts to as an evaluation
+// model's answer.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { answerIn, buildClassifierRequest } from '../../src/domain/routing/classifier-questions.ts';
-import { type LogprobQuestion, logprobQuestions, readLogprobAnswer } from '../../src/domain/routing/logprob-questions.ts';
+import {
+  type LogprobQuestion,
+  logprobQuestions,
+  readLogprobAnswer,
+} from '../../src/domain/routing/logprob-questions.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
 
 const POLICY: RoutingPolicy = {
@@ -23,8 +28,13 @@ const POLICY: RoutingPolicy = {
   preferNativeApi: false,
 };
 
-function questionsAbout(humanTexts: readonly string[]): readonly [tier: LogprobQuestion, kind: LogprobQuestion, correction: LogprobQuestion] {
-  const [tier, kind, correction] = logprobQuestions(buildClassifierRequest(POLICY, { humanTexts }, { askCorrection: true }), 'chat-1');
+function questionsAbout(
+  humanTexts: readonly string[],
+): readonly [tier: LogprobQuestion, kind: LogprobQuestion, correction: LogprobQuestion] {
+  const [tier, kind, correction] = logprobQuestions(
+    buildClassifierRequest(POLICY, { humanTexts }, { askCorrection: true }),
+    'chat-1',
+  );
   assert.ok(tier !== undefined && kind !== undefined && correction !== undefined);
   return [tier, kind, correction];
 }
@@ -37,7 +47,10 @@ describe('what is asked', () => {
     const { messages, ...settings } = TIER.body as { messages: readonly { role: string; content: string }[] };
     assert.deepEqual(settings, { model: 'chat-1', max_tokens: 1, temperature: 1, logprobs: true, top_logprobs: 20 });
     assert.deepEqual(messages[1], { role: 'user', content: '{"previous_message":"before","latest_message":"now"}' });
-    assert.match(messages[0]?.content ?? '', /Question \(tier\): .*\nA\. light: Small talk\nB\. middle\nC\. strong: Proofs\nReply with the letter/s);
+    assert.match(
+      messages[0]?.content ?? '',
+      /Question \(tier\): .*\nA\. light: Small talk\nB\. middle\nC\. strong: Proofs\nReply with the letter/s,
+    );
     const [yesOrNo] = (CORRECTION.body as { messages: readonly { content: string }[] }).messages;
     assert.match(yesOrNo?.content ?? '', /Is this true\? .*\nyes: .*\nno: .*\nReply with yes or no/s);
   });
@@ -60,7 +73,12 @@ type Alternatives = readonly (readonly [token: string, probability: number])[];
 function reply(alternatives: Alternatives, usage: object | null = { prompt_tokens: 90, completion_tokens: 1 }): Buffer {
   const top = alternatives.map(([token, probability]) => ({ token, logprob: Math.log(probability), bytes: null }));
   const content = [{ token: alternatives[0]?.[0] ?? '', logprob: -1, top_logprobs: top }];
-  return Buffer.from(JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant' }, logprobs: { content } }], ...(usage === null ? {} : { usage }) }));
+  return Buffer.from(
+    JSON.stringify({
+      choices: [{ index: 0, message: { role: 'assistant' }, logprobs: { content } }],
+      ...(usage === null ? {} : { usage }),
+    }),
+  );
 }
 
 describe('what a reply amounts to', () => {
@@ -99,7 +117,12 @@ describe('what a reply amounts to', () => {
         ['B', 1 / 3],
         ['C', 1 / 3],
       ]),
-      { type: 'choice', choice: 'light', confidence: 0, probabilities: { light: 0.3333, middle: 0.3333, strong: 0.3333 } },
+      {
+        type: 'choice',
+        choice: 'light',
+        confidence: 0,
+        probabilities: { light: 0.3333, middle: 0.3333, strong: 0.3333 },
+      },
     );
   });
 

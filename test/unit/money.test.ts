@@ -49,7 +49,8 @@ describe('parseUsd', () => {
     '100000000000000000000000000',
     '1'.repeat(10_000),
   ];
-  for (const text of refused) test(`refuses ${JSON.stringify(text.slice(0, 40))}`, () => assert.equal(parseUsd(text), null));
+  for (const text of refused)
+    test(`refuses ${JSON.stringify(text.slice(0, 40))}`, () => assert.equal(parseUsd(text), null));
 
   test('reads every amount that formatUsdString prints, exactly', () => {
     fc.assert(fc.property(AMOUNT, (amount) => parseUsd(formatUsdString(amount)) === amount));
@@ -84,7 +85,9 @@ describe('parsePricePerMillion', () => {
   });
   test('refuses what would not be whole', () => assert.equal(parsePricePerMillion('0.0000001'), null));
   test('a million tokens cost the price', () => {
-    const price = fc.tuple(fc.nat({ max: 1_000_000 }), fc.stringMatching(/^[0-9]{1,6}$/)).map(([whole, fraction]) => `${whole}.${fraction}`);
+    const price = fc
+      .tuple(fc.nat({ max: 1_000_000 }), fc.stringMatching(/^[0-9]{1,6}$/))
+      .map(([whole, fraction]) => `${whole}.${fraction}`);
     fc.assert(fc.property(price, (text) => (parsePricePerMillion(text) as bigint) * 1_000_000n === parseUsd(text)));
   });
 });
@@ -101,7 +104,8 @@ describe('formatUsdString', () => {
     [10n ** 38n, '100000000000000000000000000'],
     [10n ** 38n + 1n, '100000000000000000000000000.000000000001'],
   ];
-  for (const [amount, text] of printed) test(`prints ${amount} as ${text}`, () => assert.equal(formatUsdString(amount), text));
+  for (const [amount, text] of printed)
+    test(`prints ${amount} as ${text}`, () => assert.equal(formatUsdString(amount), text));
 
   test('is the amount divided by 10^12, digit for digit, with nothing to spare', () => {
     fc.assert(

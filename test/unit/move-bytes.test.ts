@@ -20,6 +20,9 @@ test('pieces are copied whole', () => {
   for (const length of [0, 1, 63, 64, 65, 100]) {
     const copied = Buffer.from(ORIGINAL);
     copyInto(copied, 7, Buffer.alloc(length, 'x'));
-    assert.deepEqual(copied, Buffer.concat([ORIGINAL.subarray(0, 7), Buffer.alloc(length, 'x'), ORIGINAL.subarray(7 + length)]));
+    assert.deepEqual(
+      copied,
+      Buffer.concat([ORIGINAL.subarray(0, 7), Buffer.alloc(length, 'x'), ORIGINAL.subarray(7 + length)]),
+    );
   }
 });

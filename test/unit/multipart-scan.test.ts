@@ -1,9 +1,10 @@
-// The scan of multipart forms: finds what any other parser finds, refuses what two parsers could read differently, and the splice changes one value.
+// The scan of multipart forms: finds what any other parser finds, refuses what two parsers could read differently, and
+// the splice changes one value.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { spliceBody } from '../../src/data-plane/dialects/body-splice.ts';
+import { spliceBody } from '../../src/generation/request/body-splice.ts';
 import {
   type FormFault,
   type FormFaultKind,
@@ -12,7 +13,7 @@ import {
   readPartText,
   type ScannedForm,
   scanMultipart,
-} from '../../src/data-plane/dialects/multipart-scan.ts';
+} from '../../src/generation/request/multipart-scan.ts';
 import { type FormEntry, readFormLeniently, readFormNaively, writeForm } from '../support/multipart-forms.ts';
 
 const typeOf = (boundary: string): string => `multipart/form-data; boundary="${boundary}"`;
@@ -34,7 +35,8 @@ function textOf(body: Buffer, form: ScannedForm, field: FormField): string | nul
   return value === null ? null : body.toString('latin1', value.start, value.end);
 }
 
-const part = (disposition: string, value = 'x', boundary = 'b'): string => `--${boundary}\r\nContent-Disposition: ${disposition}\r\n\r\n${value}\r\n`;
+const part = (disposition: string, value = 'x', boundary = 'b'): string =>
+  `--${boundary}\r\nContent-Disposition: ${disposition}\r\n\r\n${value}\r\n`;
 const MODEL = part('form-data; name="model"', 'm');
 const CLOSE = '--b--\r\n';
 
@@ -42,14 +44,23 @@ describe('what is found', () => {
   test('model, n, stream, and how many images and masks', () => {
     const entries: FormEntry[] = [
       { name: 'prompt', value: 'a cat' },
-      { name: 'image[]', filename: 'one.png', headers: ['Content-Type: image/png'], value: Buffer.from([0x89, 0x50, 0x0d, 0x0a, 0x2d, 0x2d]) },
+      {
+        name: 'image[]',
+        filename: 'one.png',
+        headers: ['Content-Type: image/png'],
+        value: Buffer.from([0x89, 0x50, 0x0d, 0x0a, 0x2d, 0x2d]),
+      },
       { name: 'image[]', filename: 'two.png', value: '' },
       { name: 'image', filename: 'three.png', value: '\r\n' },
       { name: 'image[0]', filename: 'four.png', value: '--' },
       { name: 'images', filename: 'other.png', value: '' },
       { name: 'mask', filename: 'mask.png', value: '--b' },
       { name: 'n', value: '2' },
-      { name: 'model', headers: ['Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: binary'], value: 'openai/image-x' },
+      {
+        name: 'model',
+        headers: ['Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: binary'],
+        value: 'openai/image-x',
+      },
       { name: 'stream', value: 'true' },
     ];
     const body = writeForm('----form', entries);
@@ -75,18 +86,29 @@ describe('what is found', () => {
   });
 
   test('behind a preamble and before an epilogue', () => {
-    const body = writeForm('b', [{ name: 'model', value: 'm' }], { preamble: 'This is a message\r\nin parts.', epilogue: 'Bye.\r\n-- \r\n' });
+    const body = writeForm('b', [{ name: 'model', value: 'm' }], {
+      preamble: 'This is a message\r\nin parts.',
+      epilogue: 'Bye.\r\n-- \r\n',
+    });
     assert.equal(textOf(body, scanned(body), 'model'), 'm');
     scanned(`\r\n${MODEL}--b--`);
   });
 
   test('a name without quotes, in any order with other parameters', () => {
-    for (const disposition of ['form-data; name=model', 'FORM-DATA;NAME="model"', 'form-data; size=1 ; name="model"', 'form-data; name="model"; '])
+    for (const disposition of [
+      'form-data; name=model',
+      'FORM-DATA;NAME="model"',
+      'form-data; size=1 ; name="model"',
+      'form-data; name="model"; ',
+    ])
       assert.ok(scanned(part(disposition) + CLOSE).valueOf('model') !== null, disposition);
   });
 
   test('the text of a part, when it is text and short', () => {
-    const body = Buffer.from(part('form-data; name="model"', 'modèle') + part('form-data; name="n"', '\xff') + CLOSE, 'utf8');
+    const body = Buffer.from(
+      part('form-data; name="model"', 'modèle') + part('form-data; name="n"', '\xff') + CLOSE,
+      'utf8',
+    );
     const form = scanned(body);
     const model = form.valueOf('model');
     assert.ok(model !== null);
@@ -115,7 +137,8 @@ describe('boundaries', () => {
 
   test('of 1 to 70 characters', () => {
     scanned(`--${'x'.repeat(70)}--`, 'x'.repeat(70));
-    for (const boundary of ['', 'x'.repeat(71)]) assert.equal(faultOf('--b--', typeOf(boundary)).fault, 'missing_boundary');
+    for (const boundary of ['', 'x'.repeat(71)])
+      assert.equal(faultOf('--b--', typeOf(boundary)).fault, 'missing_boundary');
   });
 
   test('are refused where they are missing, doubled or not to be read', () => {
@@ -151,7 +174,12 @@ describe('what is refused', () => {
     ['text after the closing delimiter in its line', `${MODEL}--b--x`, 'malformed', null],
     ['a bare line feed after the closing delimiter', `${MODEL}--b--\n`, 'malformed', null],
     ['a part in the epilogue', `${MODEL}${CLOSE}${MODEL}${CLOSE}`, 'malformed', null],
-    ['padding after the boundary', `--b \r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n${CLOSE}`, 'malformed', null],
+    [
+      'padding after the boundary',
+      `--b \r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n${CLOSE}`,
+      'malformed',
+      null,
+    ],
     ['the boundary as the beginning of a line', part('form-data; name="model"', '\r\n--bc') + CLOSE, 'malformed', null],
     ['the boundary inside a line', part('form-data; name="prompt"', 'a --b c') + CLOSE, 'malformed', null],
     [
@@ -160,17 +188,47 @@ describe('what is refused', () => {
       'malformed',
       null,
     ],
-    ['the boundary after a bare carriage return', part('form-data; name="prompt"', 'x\r--b\r\n') + CLOSE, 'malformed', null],
+    [
+      'the boundary after a bare carriage return',
+      part('form-data; name="prompt"', 'x\r--b\r\n') + CLOSE,
+      'malformed',
+      null,
+    ],
     ['the boundary inside the preamble', `x--b\r\n${MODEL}${CLOSE}`, 'malformed', null],
-    ['a delimiter without a line of its own', `--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n--b--`, 'malformed', null],
-    ['a delimiter among headers', `--b\r\nContent-Disposition: form-data; name="model"\r\n${MODEL}${CLOSE}`, 'malformed', null],
+    [
+      'a delimiter without a line of its own',
+      `--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n--b--`,
+      'malformed',
+      null,
+    ],
+    [
+      'a delimiter among headers',
+      `--b\r\nContent-Disposition: form-data; name="model"\r\n${MODEL}${CLOSE}`,
+      'malformed',
+      null,
+    ],
     ['a part without headers', `--b\r\n\r\nm\r\n${CLOSE}`, 'malformed', null],
     ['a part without a disposition', `--b\r\nContent-Type: text/plain\r\n\r\nm\r\n${CLOSE}`, 'malformed', null],
-    ['two dispositions', part('form-data; name="prompt"\r\ncontent-disposition: form-data; name="model"') + CLOSE, 'malformed', null],
+    [
+      'two dispositions',
+      part('form-data; name="prompt"\r\ncontent-disposition: form-data; name="model"') + CLOSE,
+      'malformed',
+      null,
+    ],
     ['line feeds instead of line ends', `${MODEL}${CLOSE}`.replaceAll('\r\n', '\n'), 'malformed', null],
-    ['a bare line feed in a header', part('form-data; name="x"\nContent-Disposition: form-data; name="model"') + CLOSE, 'malformed', null],
+    [
+      'a bare line feed in a header',
+      part('form-data; name="x"\nContent-Disposition: form-data; name="model"') + CLOSE,
+      'malformed',
+      null,
+    ],
     ['a folded header', part('form-data;\r\n name="model"') + CLOSE, 'malformed', null],
-    ['a space before the colon', `--b\r\nContent-Disposition : form-data; name="model"\r\n\r\nm\r\n${CLOSE}`, 'malformed', null],
+    [
+      'a space before the colon',
+      `--b\r\nContent-Disposition : form-data; name="model"\r\n\r\nm\r\n${CLOSE}`,
+      'malformed',
+      null,
+    ],
     ['another disposition', part('attachment; name="model"') + CLOSE, 'malformed', null],
     ['no name', part('form-data; filename="a.png"') + CLOSE, 'malformed', null],
     ['two names', part('form-data; name="prompt"; name="model"') + CLOSE, 'malformed', null],
@@ -179,18 +237,43 @@ describe('what is refused', () => {
     ['an escape in a name', part('form-data; name="mo\\del"') + CLOSE, 'malformed', null],
     ['a percent sign in a name', part('form-data; name="mode%6c"') + CLOSE, 'malformed', null],
     ['a space at the end of a name', part('form-data; name="model "') + CLOSE, 'malformed', null],
-    ['a parameter inside what may be a file name', part('form-data; filename="\\"; name="x"; y="; name="model"') + CLOSE, 'malformed', null],
-    ['the same, written so that it parses', part('form-data; filename="\\"; name=n; x=\\""; name="prompt"') + CLOSE, 'malformed', null],
+    [
+      'a parameter inside what may be a file name',
+      part('form-data; filename="\\"; name="x"; y="; name="model"') + CLOSE,
+      'malformed',
+      null,
+    ],
+    [
+      'the same, written so that it parses',
+      part('form-data; filename="\\"; name=n; x=\\""; name="prompt"') + CLOSE,
+      'malformed',
+      null,
+    ],
     ['two file names', part('form-data; name="image"; filename="a"; filename="b"') + CLOSE, 'malformed', null],
     ['a model twice', `${MODEL}${MODEL}${CLOSE}`, 'duplicate_part', 'model'],
     ['a model in other letters', part('form-data; name="Model"', 'x') + MODEL + CLOSE, 'letter_case', 'model'],
     ['a stream with a long s', part('form-data; name="\u017ftream"', 'true') + MODEL + CLOSE, 'letter_case', 'stream'],
     ['n twice', part('form-data; name="n"', '1') + part('form-data; name="n[]"', '2') + CLOSE, 'duplicate_part', 'n'],
-    ['stream twice', part('form-data; name="stream"', 'true') + part('form-data; name="stream"', 'true') + CLOSE, 'duplicate_part', 'stream'],
+    [
+      'stream twice',
+      part('form-data; name="stream"', 'true') + part('form-data; name="stream"', 'true') + CLOSE,
+      'duplicate_part',
+      'stream',
+    ],
     ['a model as a file', part('form-data; name="model"; filename="m"') + CLOSE, 'not_a_plain_part', 'model'],
-    ['a model as a file by its other name', part('form-data; name="model"; filename*=utf-8\'\'m') + CLOSE, 'not_a_plain_part', 'model'],
+    [
+      'a model as a file by its other name',
+      part('form-data; name="model"; filename*=utf-8\'\'m') + CLOSE,
+      'not_a_plain_part',
+      'model',
+    ],
     ['a model as a list', part('form-data; name="model[]"') + CLOSE, 'not_a_plain_part', 'model'],
-    ['n in base64', part('form-data; name="n"\r\nContent-Transfer-Encoding: base64', 'Mg==') + CLOSE, 'not_a_plain_part', 'n'],
+    [
+      'n in base64',
+      part('form-data; name="n"\r\nContent-Transfer-Encoding: base64', 'Mg==') + CLOSE,
+      'not_a_plain_part',
+      'n',
+    ],
     ['257 parts', part('form-data; name="x"').repeat(257) + CLOSE, 'too_many_parts', null],
     ['long headers', part(`form-data; name="x${'y'.repeat(8200)}"`) + CLOSE, 'headers_too_large', null],
     ['many long headers', part(`form-data; name="x${'y'.repeat(8000)}"`).repeat(17) + CLOSE, 'headers_too_large', null],
@@ -225,16 +308,34 @@ describe('what is refused', () => {
 
 const BOUNDARY_CHARACTERS = Array.from("0123456789abcXYZ'()+_,-./:=?");
 const boundaries = fc
-  .tuple(fc.string({ unit: fc.constantFrom(...BOUNDARY_CHARACTERS, ' '), maxLength: 69 }), fc.constantFrom(...BOUNDARY_CHARACTERS))
+  .tuple(
+    fc.string({ unit: fc.constantFrom(...BOUNDARY_CHARACTERS, ' '), maxLength: 69 }),
+    fc.constantFrom(...BOUNDARY_CHARACTERS),
+  )
   .map(([start, last]) => start + last);
 
 /** Values made of what could be mistaken for framing. */
 function values(boundary: string): fc.Arbitrary<Buffer> {
   const fragments = fc.oneof(
-    fc.constantFrom('\r\n', '\r', '\n', '--', '-', boundary, `-${boundary}`, `\r\n-${boundary}--`, `\r\n--${boundary.slice(0, -1)}`, 'x', '\0', 'name="model"'),
+    fc.constantFrom(
+      '\r\n',
+      '\r',
+      '\n',
+      '--',
+      '-',
+      boundary,
+      `-${boundary}`,
+      `\r\n-${boundary}--`,
+      `\r\n--${boundary.slice(0, -1)}`,
+      'x',
+      '\0',
+      'name="model"',
+    ),
     fc.uint8Array({ maxLength: 20 }).map((bytes) => Buffer.from(bytes)),
   );
-  const whole = fc.array(fragments, { maxLength: 8 }).map((pieces) => Buffer.concat(pieces.map((piece) => Buffer.from(piece as string))));
+  const whole = fc
+    .array(fragments, { maxLength: 8 })
+    .map((pieces) => Buffer.concat(pieces.map((piece) => Buffer.from(piece as string))));
   return whole.filter((value) => !value.includes(`--${boundary}`));
 }
 
@@ -259,7 +360,8 @@ const forms = boundaries.chain((boundary) =>
     )
     .map(([others, fields, fieldValues, places, preamble, epilogue]) => {
       const entries: FormEntry[] = others.map(([kind, value]) => ({ ...kind, value }));
-      for (const [index, name] of fields.entries()) entries.splice(places[index] ?? 0, 0, { name, value: fieldValues[index] as Buffer });
+      for (const [index, name] of fields.entries())
+        entries.splice(places[index] ?? 0, 0, { name, value: fieldValues[index] as Buffer });
       return { boundary, entries, preamble, epilogue };
     }),
 );
@@ -276,7 +378,10 @@ describe('random forms', () => {
         assert.equal(form.images, reference.filter(({ name }) => name.startsWith('image')).length);
         for (const field of ['model', 'n', 'stream'] as const) {
           const expected = reference.find(({ name }) => name === field) ?? null;
-          assert.deepEqual(form.valueOf(field), expected === null ? null : { start: expected.start, end: expected.start + expected.value.length });
+          assert.deepEqual(
+            form.valueOf(field),
+            expected === null ? null : { start: expected.start, end: expected.start + expected.value.length },
+          );
         }
       }),
       { numRuns: 1500 },
@@ -285,27 +390,45 @@ describe('random forms', () => {
 
   test('with another model are, to Node’s own parser, the same but for the model', async () => {
     const parse = async (body: Buffer, boundary: string): Promise<[string, string][]> => {
-      const form = await new Response(new Uint8Array(body), { headers: { 'content-type': typeOf(boundary) } }).formData();
+      const form = await new Response(new Uint8Array(body), {
+        headers: { 'content-type': typeOf(boundary) },
+      }).formData();
       const entries: [string, string][] = [];
-      for (const [name, value] of form) entries.push([name, typeof value === 'string' ? value : Buffer.from(await value.arrayBuffer()).toString('latin1')]);
+      for (const [name, value] of form)
+        entries.push([
+          name,
+          typeof value === 'string' ? value : Buffer.from(await value.arrayBuffer()).toString('latin1'),
+        ]);
       return entries;
     };
     await fc.assert(
-      fc.asyncProperty(forms, fc.constantFrom('m', 'provider/a-much-longer-model-id', ''), fc.nat(40), async ({ boundary, entries }, model, room) => {
-        // Node's parser wants a boundary of 27 characters at least and only of some kinds.
-        const plain = `----${boundary.replace(/[^0-9A-Za-z]/g, '').slice(0, 30)}${'0'.repeat(27)}`;
-        const others = entries.filter(({ name }) => name !== 'model');
-        const before = writeForm(plain, [...others, { name: 'model', value: 'old-model' }, { name: 'last', value: '1' }]);
-        const form = scanned(before, plain);
-        const value = form.valueOf('model');
-        assert.ok(value !== null && fitsForm(form, Buffer.from(model)));
-        const slab = { buffer: Buffer.concat([Buffer.alloc(room), before, Buffer.alloc(40 - room)]) };
-        const spliced = spliceBody(slab, room, room + before.length, value.start, value.end, Buffer.from(model));
-        const after = spliced.buffer.subarray(spliced.start, spliced.end);
-        assert.deepEqual(after, Buffer.concat([before.subarray(0, value.start), Buffer.from(model), before.subarray(value.end)]));
-        const expected = (await parse(before, plain)).map(([name, text]) => [name, name === 'model' ? model : text]);
-        assert.deepEqual(await parse(after, plain), expected);
-      }),
+      fc.asyncProperty(
+        forms,
+        fc.constantFrom('m', 'provider/a-much-longer-model-id', ''),
+        fc.nat(40),
+        async ({ boundary, entries }, model, room) => {
+          // Node's parser wants a boundary of 27 characters at least and only of some kinds.
+          const plain = `----${boundary.replace(/[^0-9A-Za-z]/g, '').slice(0, 30)}${'0'.repeat(27)}`;
+          const others = entries.filter(({ name }) => name !== 'model');
+          const before = writeForm(plain, [
+            ...others,
+            { name: 'model', value: 'old-model' },
+            { name: 'last', value: '1' },
+          ]);
+          const form = scanned(before, plain);
+          const value = form.valueOf('model');
+          assert.ok(value !== null && fitsForm(form, Buffer.from(model)));
+          const slab = { buffer: Buffer.concat([Buffer.alloc(room), before, Buffer.alloc(40 - room)]) };
+          const spliced = spliceBody(slab, room, room + before.length, value.start, value.end, Buffer.from(model));
+          const after = spliced.buffer.subarray(spliced.start, spliced.end);
+          assert.deepEqual(
+            after,
+            Buffer.concat([before.subarray(0, value.start), Buffer.from(model), before.subarray(value.end)]),
+          );
+          const expected = (await parse(before, plain)).map(([name, text]) => [name, name === 'model' ? model : text]);
+          assert.deepEqual(await parse(after, plain), expected);
+        },
+      ),
       { numRuns: 150 },
     );
   });
@@ -338,12 +461,15 @@ describe('random forms', () => {
       }),
       { minLength: 1, maxLength: 2 },
     );
-    const attack = '\nContent-Disposition: form-data; name="model"\n\nexpensive\n--B\nContent-Disposition: form-data; name="n"\n\n10\n--B';
+    const attack =
+      '\nContent-Disposition: form-data; name="model"\n\nexpensive\n--B\nContent-Disposition: form-data; name="n"\n\n10\n--B';
     const values = fc.oneof(
       { weight: 8, arbitrary: fc.constantFrom('1', 'x', '', '\r\n', 'name="n"', '\r\n\r\n') },
       { weight: 1, arbitrary: fc.constantFrom(attack, attack.replaceAll('\n', '\r\n'), attack.replaceAll('\n', '\r')) },
     );
-    const entries = fc.array(fc.record({ name: fc.constantFrom('model', 'n', 'prompt', 'image[]'), value: values }), { maxLength: 4 });
+    const entries = fc.array(fc.record({ name: fc.constantFrom('model', 'n', 'prompt', 'image[]'), value: values }), {
+      maxLength: 4,
+    });
     let accepted = 0;
     fc.assert(
       fc.property(entries, tampering, (written, changes) => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import type { LookupAddress } from 'node:dns';
 import { connect, createServer } from 'node:net';
 import { describe, test } from 'node:test';
-import { NameLookups, type Resolve } from '../../src/data-plane/relay/http1/name-lookups.ts';
+import { NameLookups, type Resolve } from '../../src/upstream/http1/name-lookups.ts';
 import { HeldClock } from '../support/upstream-calls.ts';
 
 interface Question {
@@ -13,7 +13,12 @@ interface Question {
 }
 
 /** A resolver that answers when the test says so, and how many questions it had. */
-function heldResolver(): { readonly names: NameLookups; readonly clock: HeldClock; readonly questions: Question[]; open: () => number } {
+function heldResolver(): {
+  readonly names: NameLookups;
+  readonly clock: HeldClock;
+  readonly questions: Question[];
+  open: () => number;
+} {
   const questions: Question[] = [];
   let open = 0;
   const resolve: Resolve = (host, _, callback) => {

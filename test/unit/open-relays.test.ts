@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type OpenRelay, OpenRelays } from '../../src/data-plane/relay/open-relays.ts';
+import { type OpenRelay, OpenRelays } from '../../src/generation/reply/open-relays.ts';
 
 class Counted implements OpenRelay {
   openIndex = -1;

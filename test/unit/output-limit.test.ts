@@ -1,11 +1,12 @@
-// Whether a reply ended at its output limit, as each dialect says it: in bodies and streams, split anywhere, and not where callers write the same words.
+// Whether a reply ended at its output limit, as each dialect says it: in bodies and streams, split anywhere, and not
+// where callers write the same words.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
-import type { Dialect } from '../../src/data-plane/dialects/dialect.ts';
-import { messages } from '../../src/data-plane/dialects/messages.ts';
-import { responses } from '../../src/data-plane/dialects/responses.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import type { Dialect } from '../../src/generation/dialects/dialect.ts';
+import { messages } from '../../src/generation/dialects/messages.ts';
+import { responses } from '../../src/generation/dialects/responses.ts';
 import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
 import { keptReply } from '../support/kept-replies.ts';
 import { loadRecordedExchanges } from '../support/recorded-exchanges.ts';
@@ -25,33 +26,90 @@ const START =
 const delta = (reason: string) =>
   `event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":${reason},"stop_sequence":null},"usage":{"output_tokens":2}}\n\n`;
 const STOP = 'event: message_stop\ndata: {"type":"message_stop"}\n\n';
-const INCOMPLETE = '"status":"incomplete","error":null,"incomplete_details":{"reason":"max_output_tokens"},"max_output_tokens":16';
+const INCOMPLETE =
+  '"status":"incomplete","error":null,"incomplete_details":{"reason":"max_output_tokens"},"max_output_tokens":16';
 const FILTERED = '"status":"incomplete","incomplete_details":{"reason":"content_filter"},"max_output_tokens":16';
-const terminal = (name: string, fields: string) => `event: response.${name}\ndata: {"type":"response.${name}","response":{"id":"r",${fields},"usage":{}}}\n\n`;
+const terminal = (name: string, fields: string) =>
+  `event: response.${name}\ndata: {"type":"response.${name}","response":{"id":"r",${fields},"usage":{}}}\n\n`;
 const CREATED = terminal('created', '"status":"in_progress","incomplete_details":null,"max_output_tokens":16');
 
 const CASES: readonly (readonly [name: string, dialect: Dialect, reply: string, truncated: boolean])[] = [
-  ['chat: length', chatCompletions, `{"choices":[{"message":{"content":"a"},"finish_reason":"length"}],"usage":${CHAT_USAGE}}`, true],
-  ['chat: spaces', chatCompletions, '{\n  "choices": [\n    {\n      "finish_reason" : \r\n "length"\n    }\n  ]\n}\n', true],
-  ['chat: stop', chatCompletions, `{"choices":[{"message":{"content":"length"},"finish_reason":"stop"}],"usage":${CHAT_USAGE}}`, false],
-  ['chat: the second of three', chatCompletions, '{"choices":[{"finish_reason":"stop"},{"finish_reason":"length"},{"finish_reason":"stop"}]}', true],
-  ['chat: quoted', chatCompletions, '{"choices":[{"message":{"content":"\\"finish_reason\\":\\"length\\""},"finish_reason":"stop"}]}', false],
+  [
+    'chat: length',
+    chatCompletions,
+    `{"choices":[{"message":{"content":"a"},"finish_reason":"length"}],"usage":${CHAT_USAGE}}`,
+    true,
+  ],
+  [
+    'chat: spaces',
+    chatCompletions,
+    '{\n  "choices": [\n    {\n      "finish_reason" : \r\n "length"\n    }\n  ]\n}\n',
+    true,
+  ],
+  [
+    'chat: stop',
+    chatCompletions,
+    `{"choices":[{"message":{"content":"length"},"finish_reason":"stop"}],"usage":${CHAT_USAGE}}`,
+    false,
+  ],
+  [
+    'chat: the second of three',
+    chatCompletions,
+    '{"choices":[{"finish_reason":"stop"},{"finish_reason":"length"},{"finish_reason":"stop"}]}',
+    true,
+  ],
+  [
+    'chat: quoted',
+    chatCompletions,
+    '{"choices":[{"message":{"content":"\\"finish_reason\\":\\"length\\""},"finish_reason":"stop"}]}',
+    false,
+  ],
   [
     'chat: another key of that ending',
     chatCompletions,
     '{"choices":[{"a\\"finish_reason":"length","native_finish_reason":"length","finish_reason":"stop"}]}',
     false,
   ],
-  ['chat: deeper and higher', chatCompletions, '{"finish_reason":"length","choices":[{"x":{"finish_reason":"length"},"finish_reason":"stop"}]}', false],
-  ['chat: before a body too long to keep', chatCompletions, `{"choices":[{"finish_reason":"length","message":{"content":"${LONG}"}}]}`, true],
-  ['chat: behind a body too long to keep', chatCompletions, `{"choices":[{"message":{"content":"${LONG}"},"finish_reason":"length"}]}`, true],
+  [
+    'chat: deeper and higher',
+    chatCompletions,
+    '{"finish_reason":"length","choices":[{"x":{"finish_reason":"length"},"finish_reason":"stop"}]}',
+    false,
+  ],
+  [
+    'chat: before a body too long to keep',
+    chatCompletions,
+    `{"choices":[{"finish_reason":"length","message":{"content":"${LONG}"}}]}`,
+    true,
+  ],
+  [
+    'chat: behind a body too long to keep',
+    chatCompletions,
+    `{"choices":[{"message":{"content":"${LONG}"},"finish_reason":"length"}]}`,
+    true,
+  ],
   ['chat stream: length', chatCompletions, `${chunk('null')}${chunk('"length"')}${CHAT_END}`, true],
-  ['chat stream: stop', chatCompletions, `${chunk('null', '\\"finish_reason\\":\\"length\\"')}${chunk('"stop"', 'length')}${CHAT_END}`, false],
+  [
+    'chat stream: stop',
+    chatCompletions,
+    `${chunk('null', '\\"finish_reason\\":\\"length\\"')}${chunk('"stop"', 'length')}${CHAT_END}`,
+    false,
+  ],
   ['chat stream: CRLF and spaces', chatCompletions, `${chunk(' "length" ')}${CHAT_END}`.replaceAll('\n', '\r\n'), true],
   ['chat stream: behind much', chatCompletions, `${chunk('null', LONG)}${chunk('"length"')}${CHAT_END}`, true],
-  ['messages: max_tokens', messages, '{"content":[{"type":"text","text":"a"}],"stop_reason":"max_tokens","usage":{"output_tokens":2}}', true],
+  [
+    'messages: max_tokens',
+    messages,
+    '{"content":[{"type":"text","text":"a"}],"stop_reason":"max_tokens","usage":{"output_tokens":2}}',
+    true,
+  ],
   ['messages: end_turn', messages, '{"content":[],"stop_reason":"end_turn"}', false],
-  ['messages: a tool’s input', messages, '{"content":[{"type":"tool_use","input":{"stop_reason":"max_tokens"}}],"stop_reason":"tool_use"}', false],
+  [
+    'messages: a tool’s input',
+    messages,
+    '{"content":[{"type":"tool_use","input":{"stop_reason":"max_tokens"}}],"stop_reason":"tool_use"}',
+    false,
+  ],
   ['messages stream: max_tokens', messages, `${START}${delta('"max_tokens"')}${STOP}`, true],
   ['messages stream: a space', messages, `${START}${delta(' "max_tokens"')}${STOP}`, true],
   ['messages stream: end_turn', messages, `${START}${delta('"end_turn"')}${STOP}`, false],
@@ -64,9 +122,19 @@ const CASES: readonly (readonly [name: string, dialect: Dialect, reply: string, 
   ['responses: incomplete', responses, `{"id":"r",${INCOMPLETE},"output":[]}`, true],
   ['responses: a long one', responses, `{"id":"r",${INCOMPLETE},"output":[{"text":"${LONG}"}]}`, true],
   ['responses: filtered', responses, `{"id":"r",${FILTERED},"output":[]}`, false],
-  ['responses: metadata', responses, '{"status":"completed","incomplete_details":null,"metadata":{"reason":"max_output_tokens"}}', false],
+  [
+    'responses: metadata',
+    responses,
+    '{"status":"completed","incomplete_details":null,"metadata":{"reason":"max_output_tokens"}}',
+    false,
+  ],
   ['responses stream: incomplete', responses, `${CREATED}${terminal('incomplete', INCOMPLETE)}`, true],
-  ['responses stream: a space', responses, `${CREATED}${terminal('incomplete', INCOMPLETE.replaceAll(':', ' : '))}`, true],
+  [
+    'responses stream: a space',
+    responses,
+    `${CREATED}${terminal('incomplete', INCOMPLETE.replaceAll(':', ' : '))}`,
+    true,
+  ],
   ['responses stream: filtered', responses, `${CREATED}${terminal('incomplete', FILTERED)}`, false],
   [
     'responses stream: completed',
@@ -74,8 +142,18 @@ const CASES: readonly (readonly [name: string, dialect: Dialect, reply: string, 
     `${CREATED}${terminal('completed', '"incomplete_details":null,"metadata":{"reason":"max_output_tokens"}')}`,
     false,
   ],
-  ['responses stream: its end too long to keep', responses, `${CREATED}${terminal('incomplete', `${INCOMPLETE},"output":"${LONG}"`)}`, true],
-  ['responses stream: filtered after much', responses, `${CREATED}data: {"a":"${LONG}"}\n\n${terminal('incomplete', FILTERED)}`, false],
+  [
+    'responses stream: its end too long to keep',
+    responses,
+    `${CREATED}${terminal('incomplete', `${INCOMPLETE},"output":"${LONG}"`)}`,
+    true,
+  ],
+  [
+    'responses stream: filtered after much',
+    responses,
+    `${CREATED}data: {"a":"${LONG}"}\n\n${terminal('incomplete', FILTERED)}`,
+    false,
+  ],
   ['nothing', chatCompletions, '', false],
 ];
 
@@ -86,19 +164,25 @@ function isTruncated(dialect: Dialect, body: Buffer, split: SplitPlan, cut = fal
 }
 
 function splitsOf(index: number): SplitPlan[] {
-  return [{ kind: 'whole' }, ...[6, 90, 1400].map((bytesMax, row): SplitPlan => ({ kind: 'random', seed: SEED + index * 7 + row, bytesMax }))];
+  return [
+    { kind: 'whole' },
+    ...[6, 90, 1400].map((bytesMax, row): SplitPlan => ({ kind: 'random', seed: SEED + index * 7 + row, bytesMax })),
+  ];
 }
 
 describe(`a reply that ended at its output limit (TEST_SEED=${SEED})`, () => {
   for (const [index, [name, dialect, reply, truncated]] of CASES.entries()) {
     test(name, () => {
-      for (const split of splitsOf(index)) assert.equal(isTruncated(dialect, Buffer.from(reply), split), truncated, JSON.stringify(split));
+      for (const split of splitsOf(index))
+        assert.equal(isTruncated(dialect, Buffer.from(reply), split), truncated, JSON.stringify(split));
     });
   }
 
   test('cut anywhere: known from the first byte on that tells it, and never without', () => {
     for (const [name, dialect, reply, truncated] of CASES.filter(([, , text]) => text.length < 2_000)) {
-      const answers = Array.from({ length: reply.length }, (_, length) => isTruncated(dialect, Buffer.from(reply.slice(0, length)), { kind: 'whole' }, true));
+      const answers = Array.from({ length: reply.length }, (_, length) =>
+        isTruncated(dialect, Buffer.from(reply.slice(0, length)), { kind: 'whole' }, true),
+      );
       if (!truncated) assert.ok(!answers.includes(true), name);
       const known = answers.indexOf(true);
       assert.ok(known === -1 || answers.slice(known).every((answer) => answer === true), name);
@@ -113,13 +197,24 @@ interface Choice {
 /** What parsing all of the reply says. */
 function limitByParsing(body: Buffer): boolean {
   const text = body.toString();
-  const documents = /^\s*\{/.test(text) ? [text] : text.split(/\r?\n/).flatMap((line) => (/^data: *\{/.test(line) ? [line.slice('data:'.length)] : []));
+  const documents = /^\s*\{/.test(text)
+    ? [text]
+    : text.split(/\r?\n/).flatMap((line) => (/^data: *\{/.test(line) ? [line.slice('data:'.length)] : []));
   return documents.some((document) => {
     const data = (parseDocument(document) ?? {}) as Record<string, Record<string, Record<string, unknown>> | undefined>;
     const choices = (data['choices'] ?? []) as unknown as readonly Choice[];
-    const reasons = [...choices.map(({ finish_reason }) => finish_reason), data['stop_reason'], data['delta']?.['stop_reason']];
-    const details = [data['incomplete_details'], data['response']?.['incomplete_details']].map((found) => found?.['reason']);
-    return reasons.some((reason) => reason === 'length' || reason === 'max_tokens') || details.includes('max_output_tokens' as never);
+    const reasons = [
+      ...choices.map(({ finish_reason }) => finish_reason),
+      data['stop_reason'],
+      data['delta']?.['stop_reason'],
+    ];
+    const details = [data['incomplete_details'], data['response']?.['incomplete_details']].map(
+      (found) => found?.['reason'],
+    );
+    return (
+      reasons.some((reason) => reason === 'length' || reason === 'max_tokens') ||
+      details.includes('max_output_tokens' as never)
+    );
   });
 }
 

@@ -29,7 +29,14 @@ function refusedSettings(environment: Environment): readonly string[] {
 describe('secrets in production', () => {
   test('random ones are good; without ADMIN_TOKEN and DELEGATION_KEY it starts too', () => {
     for (let round = 0; round < 200; round += 1) {
-      assert.deepEqual(refusedSettings({ ...GOOD, MASTER_KEY: randomBytes(32).toString('base64'), ADMIN_TOKEN: randomBytes(24).toString('base64url') }), []);
+      assert.deepEqual(
+        refusedSettings({
+          ...GOOD,
+          MASTER_KEY: randomBytes(32).toString('base64'),
+          ADMIN_TOKEN: randomBytes(24).toString('base64url'),
+        }),
+        [],
+      );
     }
     assert.deepEqual(refusedSettings({ DATABASE_URL: GOOD['DATABASE_URL'], MASTER_KEY: GOOD['MASTER_KEY'] }), []);
   });
@@ -48,11 +55,17 @@ describe('secrets in production', () => {
     ['DELEGATION_KEY', 'short'],
     ['DELEGATION_KEY', '0123456789abcdef0123456789abcdef'],
   ] as const) {
-    test(`${name}=${JSON.stringify(value)} is refused by name`, () => assert.deepEqual(refusedSettings({ ...GOOD, [name]: value }), [name]));
+    test(`${name}=${JSON.stringify(value)} is refused by name`, () =>
+      assert.deepEqual(refusedSettings({ ...GOOD, [name]: value }), [name]));
   }
 
   test('all weak ones are named at once', () => {
-    const weak = { ...GOOD, MASTER_KEY: Buffer.alloc(32, 7).toString('base64'), ADMIN_TOKEN: 'a'.repeat(16), DELEGATION_KEY: 'd'.repeat(32) };
+    const weak = {
+      ...GOOD,
+      MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+      ADMIN_TOKEN: 'a'.repeat(16),
+      DELEGATION_KEY: 'd'.repeat(32),
+    };
     assert.deepEqual(refusedSettings(weak), ['MASTER_KEY', 'ADMIN_TOKEN', 'DELEGATION_KEY']);
   });
 });

@@ -1,4 +1,5 @@
-// Which addresses customers may have us call: a row for each block that is not anybody's, with both of its edges where something public is next to it.
+// Which addresses customers may have us call: a row for each block that is not anybody's, with both of its edges where
+// something public is next to it.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -31,9 +32,27 @@ const PUBLIC = [
 const NOT_PUBLIC: Readonly<Record<string, readonly string[]>> = {
   'no address': ['', 'x', 'localhost', '1.2.3', '0x7f.0.0.1', '2130706433', '127.1', '8.8.8.8/32', ' 8.8.8.8'],
   'this host': ['0.0.0.0', '0.255.255.255', '::', '::1', '127.0.0.1', '127.255.255.255'],
-  'private and shared': ['10.0.0.1', '100.64.0.1', '100.127.255.255', '172.16.0.0', '172.31.255.255', '192.168.0.1', 'fc00::1', 'fdff::1', 'fec0::1'],
+  'private and shared': [
+    '10.0.0.1',
+    '100.64.0.1',
+    '100.127.255.255',
+    '172.16.0.0',
+    '172.31.255.255',
+    '192.168.0.1',
+    'fc00::1',
+    'fdff::1',
+    'fec0::1',
+  ],
   'link-local': ['169.254.0.1', 'fe80::1', 'fe80::1%eth0', 'febf::1'],
-  'metadata services': ['169.254.169.254', '169.254.170.2', '168.63.129.16', '100.100.100.200', '192.0.0.192', 'fd00:ec2::254', 'fd20:ce::254'],
+  'metadata services': [
+    '169.254.169.254',
+    '169.254.170.2',
+    '168.63.129.16',
+    '100.100.100.200',
+    '192.0.0.192',
+    'fd00:ec2::254',
+    'fd20:ce::254',
+  ],
   'documentation, benchmarks and protocol assignments': [
     '192.0.0.1',
     '192.0.2.1',
@@ -49,7 +68,13 @@ const NOT_PUBLIC: Readonly<Record<string, readonly string[]>> = {
   ],
   'AS112 and AMT': ['192.31.196.1', '192.52.193.1', '192.175.48.1', '2001:3::1', '2001:4:112::1', '2620:4f:8000::1'],
   'multicast, reserved and broadcast': ['224.0.0.1', '239.255.255.255', '240.0.0.1', '255.255.255.255', 'ff02::1'],
-  'IPv4 mapped and compatible': ['::ffff:8.8.8.8', '::ffff:127.0.0.1', '::ffff:a9fe:a9fe', '::ffff:0:8.8.8.8', '::8.8.8.8'],
+  'IPv4 mapped and compatible': [
+    '::ffff:8.8.8.8',
+    '::ffff:127.0.0.1',
+    '::ffff:a9fe:a9fe',
+    '::ffff:0:8.8.8.8',
+    '::8.8.8.8',
+  ],
   NAT64: ['64:ff9b::8.8.8.8', '64:ff9b::a9fe:a9fe', '64:ff9b:1::8.8.8.8', '64:ff9b:1:ffff::1'],
   '6to4 and its relays': ['2002:7f00:1::', '2002:808:808::1', '192.88.99.1'],
   Teredo: ['2001::1', '2001:0:4136:e378:8000:63bf:3fff:fdd2'],

@@ -1,12 +1,19 @@
-// The records' prepared text is the JSON of the contract between gateway and jobs (execution-record.ts), whatever a client calls its model.
+// The records' prepared text is the JSON of the contract between gateway and jobs (execution-record.ts), whatever a
+// client calls its model.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { KeptStart } from '../../src/data-plane/metering/kept-start.ts';
-import { type EndParts, keepAdmitted, putAdmitted, putTerminal, type StartParts } from '../../src/data-plane/metering/record-text.ts';
-import type { AdmittedRecord, ExecutionRecord, TerminalRecord } from '../../src/domain/executions/execution-record.ts';
-import { readFrameForm } from '../../src/domain/executions/record-form.ts';
-import { FRAME_BYTES, FRAME_HEADROOM_BYTES, RecordGroup } from '../../src/platform/record-group.ts';
+import type { KeptStart } from '../../src/generation/execution/kept-start.ts';
+import {
+  type EndParts,
+  keepAdmitted,
+  putAdmitted,
+  putTerminal,
+  type StartParts,
+} from '../../src/generation/execution/record-text.ts';
+import type { AdmittedRecord, ExecutionRecord, TerminalRecord } from '../../src/records/execution-record.ts';
+import { readFrameForm } from '../../src/records/record-form.ts';
+import { FRAME_BYTES, FRAME_HEADROOM_BYTES, RecordGroup } from '../../src/records/record-group.ts';
 
 const PRINCIPAL = {
   organizationId: '0190a000-0000-7000-8000-000000000002',
@@ -14,7 +21,7 @@ const PRINCIPAL = {
   userId: '0190a000-0000-7000-8000-000000000004',
   apiKeyId: '0190a000-0000-7000-8000-000000000001',
 };
-const OFFER = { provider: { id: 'the "first"' }, providerModel: 'm\\1', price: { version: '7' } };
+const DEPLOYMENT = { provider: { id: 'the "first"' }, providerModel: 'm\\1', price: { version: '7' } };
 
 function startOf(changed: Partial<StartParts>): StartParts {
   return {
@@ -25,7 +32,7 @@ function startOf(changed: Partial<StartParts>): StartParts {
     api: 'chat_completions',
     requestedModel: 'acme/small',
     model: 'acme/small',
-    offer: OFFER as unknown as StartParts['offer'],
+    deployment: DEPLOYMENT as unknown as StartParts['deployment'],
     streamed: true,
     clientRequestId: null,
     tags: [],
@@ -40,7 +47,9 @@ function startOf(changed: Partial<StartParts>): StartParts {
 /** The JSON of each of its frames. */
 function framesOf(group: RecordGroup): string[] {
   group.endFrame();
-  return group.ends.map((end, index) => group.bytes.toString('latin1', (group.ends[index - 1] ?? 0) + FRAME_HEADROOM_BYTES, end));
+  return group.ends.map((end, index) =>
+    group.bytes.toString('latin1', (group.ends[index - 1] ?? 0) + FRAME_HEADROOM_BYTES, end),
+  );
 }
 
 function recordsOf(group: RecordGroup): ExecutionRecord[] {
@@ -66,8 +75,8 @@ function terminalOf(kept: KeptStart, end: EndParts): ExecutionRecord | undefined
 const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 function admittedOf(start: StartParts): AdmittedRecord {
-  const { principal: _principal, offer: _offer, authorizedAmount, route, budgets, ...rest } = start;
-  const { provider, providerModel, price } = OFFER;
+  const { principal: _principal, deployment: _offer, authorizedAmount, route, budgets, ...rest } = start;
+  const { provider, providerModel, price } = DEPLOYMENT;
   const owner = PRINCIPAL;
   const amount = authorizedAmount === null ? null : authorizedAmount.toString();
   return {
@@ -88,7 +97,14 @@ const END: EndParts = {
   outcome: 'completed',
   status: 200,
   errorCode: null,
-  usage: { inputTokens: 250, cachedInputTokens: 0, cacheWriteTokens: null, outputTokens: 200, reasoningTokens: null, images: null },
+  usage: {
+    inputTokens: 250,
+    cachedInputTokens: 0,
+    cacheWriteTokens: null,
+    outputTokens: 200,
+    reasoningTokens: null,
+    images: null,
+  },
   usageSource: 'reported',
   billingStatus: 'final',
   ratedCost: 2_312_500_000n,
@@ -102,7 +118,14 @@ const END: EndParts = {
   budgetUse: null,
 };
 
-const NO_COUNTS = { inputTokens: null, cachedInputTokens: null, cacheWriteTokens: null, outputTokens: null, reasoningTokens: null, images: null };
+const NO_COUNTS = {
+  inputTokens: null,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  outputTokens: null,
+  reasoningTokens: null,
+  images: null,
+};
 
 const STARTS: readonly Partial<StartParts>[] = [
   {},
@@ -142,12 +165,35 @@ describe('record text', () => {
     ['with a charge that is not the cost', { charge: 1n, suspense: 5n }],
     ['with a cost and no charge', { charge: null }],
     ['with amounts beyond exact numbers', { ratedCost: 2n ** 53n + 1n, charge: 2n ** 80n, suspense: 2n ** 70n }],
-    ['with every count', { usage: { inputTokens: 1, cachedInputTokens: 2, cacheWriteTokens: 3, outputTokens: 4, reasoningTokens: 5, images: 6 } }],
+    [
+      'with every count',
+      {
+        usage: {
+          inputTokens: 1,
+          cachedInputTokens: 2,
+          cacheWriteTokens: 3,
+          outputTokens: 4,
+          reasoningTokens: 5,
+          images: 6,
+        },
+      },
+    ],
     ['with input alone', { usage: { ...NO_COUNTS, inputTokens: 12 } }],
     ['with images alone', { usage: { ...NO_COUNTS, images: 1 } }],
     ['with reasoning alone', { usage: { ...NO_COUNTS, reasoningTokens: 0 } }],
     ['with a baseline and budgets', { baselineCost: 5n, budgetUse: 0n }],
-    ['without usage', { usage: null, usageSource: null, ratedCost: null, charge: null, ttftMs: null, status: null, errorCode: 'usage_distrusted: "x"' }],
+    [
+      'without usage',
+      {
+        usage: null,
+        usageSource: null,
+        ratedCost: null,
+        charge: null,
+        ttftMs: null,
+        status: null,
+        errorCode: 'usage_distrusted: "x"',
+      },
+    ],
   ] as const) {
     test(`end ${name}`, () => {
       const start = startOf({});
@@ -187,7 +233,9 @@ describe('record text', () => {
 
   test('what records share is in a frame once, and again in the next frame', () => {
     const second = { principal: { ...PRINCIPAL, apiKeyId: 'second' } as unknown as StartParts['principal'] };
-    const starts = Array.from({ length: 300 }, (_, index) => startOf({ id: `id-${index}`, requestBytes: index, ...(index % 3 === 0 ? second : {}) }));
+    const starts = Array.from({ length: 300 }, (_, index) =>
+      startOf({ id: `id-${index}`, requestBytes: index, ...(index % 3 === 0 ? second : {}) }),
+    );
     const group = groupOf(...starts);
     const frames = framesOf(group);
     assert.deepEqual(
@@ -197,7 +245,10 @@ describe('record text', () => {
     assert.ok(frames.length > 2);
     for (const frame of frames) assert.equal(frame.split('"c"').length - 1 + (frame.split('"o"').length - 1), 3, frame);
     for (const frame of frames.slice(0, -1))
-      assert.ok(frame.length >= FRAME_BYTES - FRAME_HEADROOM_BYTES && frame.length < FRAME_BYTES + 200, String(frame.length));
+      assert.ok(
+        frame.length >= FRAME_BYTES - FRAME_HEADROOM_BYTES && frame.length < FRAME_BYTES + 200,
+        String(frame.length),
+      );
     assert.equal(group.recordsIn(frames.length), starts.length);
     assert.equal(group.recordsIn(1), (readFrameForm(JSON.parse(frames[0] ?? '')) ?? []).length);
     assert.equal(group.recordsIn(0), 0);
@@ -244,9 +295,14 @@ describe('record text', () => {
     }
   });
 
-  test('one offer that is asked for by many names and in several dialects', () => {
+  test('one deployment that is asked for by many names and in several dialects', () => {
     const starts = Array.from({ length: 200 }, (_, index) =>
-      startOf({ id: `id-${index}`, requestedModel: `name-${index % 40}`, model: `model-${index % 7}`, api: index % 2 === 0 ? 'messages' : 'responses' }),
+      startOf({
+        id: `id-${index}`,
+        requestedModel: `name-${index % 40}`,
+        model: `model-${index % 7}`,
+        api: index % 2 === 0 ? 'messages' : 'responses',
+      }),
     );
     assert.deepEqual(
       recordsOf(groupOf(...starts)),
@@ -268,14 +324,19 @@ describe('record text', () => {
       recordsOf(group).map(({ id, admittedAtMs, requestBytes }) => ({ id, admittedAtMs, requestBytes })),
       [...expected, ...expected].map(({ id, admittedAtMs, requestBytes }) => ({ id, admittedAtMs, requestBytes })),
     );
-    for (const record of recordsOf(group).slice(times.length)) assert.equal((record as TerminalRecord).endedAtMs, END.endedAtMs);
+    for (const record of recordsOf(group).slice(times.length))
+      assert.equal((record as TerminalRecord).endedAtMs, END.endedAtMs);
   });
 
   test('an outcome that ends in many ways', () => {
     const start = startOf({});
     const ends = Array.from(
       { length: 100 },
-      (_, index): EndParts => ({ ...END, status: 200 + (index % 30), errorCode: index % 3 === 0 ? null : `code-${index % 7}` }),
+      (_, index): EndParts => ({
+        ...END,
+        status: 200 + (index % 30),
+        errorCode: index % 3 === 0 ? null : `code-${index % 7}`,
+      }),
     );
     const group = new RecordGroup();
     for (const end of ends) {
@@ -296,7 +357,14 @@ describe('record text', () => {
     const [frame = ''] = framesOf(group);
     assert.deepEqual(JSON.parse(frame), [
       1_795_183_858_776,
-      ['c', PRINCIPAL.organizationId, null, PRINCIPAL.userId, PRINCIPAL.apiKeyId, '0190a000-0000-7000-8000-000000000003'],
+      [
+        'c',
+        PRINCIPAL.organizationId,
+        null,
+        PRINCIPAL.userId,
+        PRINCIPAL.apiKeyId,
+        '0190a000-0000-7000-8000-000000000003',
+      ],
       ['o', 'chat_completions', 'acme/small', 'acme/small', 'the "first"', 'm\\1', '7', true],
       [0, 0, 1, '7562-bcf4-d4f7304250a6', 147_500_000, 94],
       ['e', 'completed', 200, null, 'reported', 'final'],
@@ -317,19 +385,52 @@ describe('record text', () => {
     const start = startOf({ clientRequestId: 'x', tags: ['t'], budgets: ['b'] });
     const named = plain(admittedOf(start));
     const callerValues = [named.organizationId, named.teamId, named.userId, named.apiKeyId, named.walletId];
-    const offerValues = [named.api, named.requestedModel, named.model, named.provider, named.providerModel, named.priceVersion];
-    const values = [named.id, named.admittedAtMs, ...callerValues, ...offerValues, 1, 'x', ['t'], named.authorizedAmount, named.requestBytes, null, ['b']];
+    const deploymentValues = [
+      named.api,
+      named.requestedModel,
+      named.model,
+      named.provider,
+      named.providerModel,
+      named.priceVersion,
+    ];
+    const values = [
+      named.id,
+      named.admittedAtMs,
+      ...callerValues,
+      ...deploymentValues,
+      1,
+      'x',
+      ['t'],
+      named.authorizedAmount,
+      named.requestBytes,
+      null,
+      ['b'],
+    ];
     assert.deepEqual(readFrameForm(['a', values]), [named]);
-    const end = [END.endedAtMs, 'completed', 200, null, [250, 0, null, 200, null, null], 'reported', 'final', '2312500000', '2312500000', '0', 9, 8, 1024];
+    const end = [
+      END.endedAtMs,
+      'completed',
+      200,
+      null,
+      [250, 0, null, 200, null, null],
+      'reported',
+      'final',
+      '2312500000',
+      '2312500000',
+      '0',
+      9,
+      8,
+      1024,
+    ];
     const terminal = terminalOf(keepAdmitted(start), { ...END, budgetUse: null });
     assert.deepEqual(readFrameForm(['t', values, end]), [terminal]);
     // Several in a frame, which share.
-    const [caller, offer] = [
+    const [caller, deployment] = [
       ['c', ...callerValues],
-      ['o', ...offerValues],
+      ['o', ...deploymentValues],
     ];
     const own = [...values.slice(0, 2), ...values.slice(13)];
-    assert.deepEqual(readFrameForm([caller, offer, ['a', 0, 1, own], ['t', 0, 1, own, end]]), [named, terminal]);
+    assert.deepEqual(readFrameForm([caller, deployment, ['a', 0, 1, own], ['t', 0, 1, own, end]]), [named, terminal]);
     // With names.
     assert.deepEqual(readFrameForm(named), [named]);
     assert.deepEqual(readFrameForm([named, terminal]), [named, terminal]);
@@ -337,11 +438,11 @@ describe('record text', () => {
 
   test('what is no frame of records', () => {
     const caller = ['c', 'o', null, null, 'k', 'w'];
-    const offer = ['o', 'messages', 'm', 'm', 'p', 'pm', null, true];
+    const deployment = ['o', 'messages', 'm', 'm', 'p', 'pm', null, true];
     const ending = ['e', 'completed', 200, null, null, 'final'];
     const start = [0, 0, 1, '=id', null, 0];
     const end = [2, 0, 1, 1, 1, null, null];
-    const shared = [7, caller, offer, ending];
+    const shared = [7, caller, deployment, ending];
     assert.equal(readFrameForm([...shared, start, [...start, end]])?.length, 2);
     const values = [
       null,
@@ -373,22 +474,41 @@ describe('record text', () => {
       ...values,
       ...badStarts.map((form) => [...shared, form]),
       ...badEnds.map((form) => [...shared, [...start, form]]),
-      [7, start, caller, offer],
+      [7, start, caller, deployment],
     ];
     for (const value of frames) assert.equal(readFrameForm(value), null, JSON.stringify(value));
   });
 
   test('what is no frame of the forms before', () => {
     const caller = ['c', 'o', null, null, 'k', 'w'];
-    const offer = ['o', 'messages', 'm', 'm', 'p', 'pm', null];
+    const deployment = ['o', 'messages', 'm', 'm', 'p', 'pm', null];
     const start = ['id', 1, 0, null, [], null, 0];
-    assert.equal(readFrameForm([caller, offer, ['a', 0, 1, start]])?.length, 1);
-    const noFrames = [null, 1, 'a', {}, [], [null], [[]], [caller, offer], ['a'], ['b', []], ['t', []], ['t', [], {}], { type: 'other' }];
-    const badReferences = [[['a', 0, 1, start]], [caller, offer, ['a', 0, 2, start]], [caller, offer, ['a', 1, 0, start]], [['a', 0, 1, start], caller, offer]];
+    assert.equal(readFrameForm([caller, deployment, ['a', 0, 1, start]])?.length, 1);
+    const noFrames = [
+      null,
+      1,
+      'a',
+      {},
+      [],
+      [null],
+      [[]],
+      [caller, deployment],
+      ['a'],
+      ['b', []],
+      ['t', []],
+      ['t', [], {}],
+      { type: 'other' },
+    ];
+    const badReferences = [
+      [['a', 0, 1, start]],
+      [caller, deployment, ['a', 0, 2, start]],
+      [caller, deployment, ['a', 1, 0, start]],
+      [['a', 0, 1, start], caller, deployment],
+    ];
     const badItems = [
-      [caller, offer, ['a', 0, 1]],
-      [caller, offer, ['t', 0, 1, start]],
-      [caller, offer, ['a', 0, 1, start], ['x']],
+      [caller, deployment, ['a', 0, 1]],
+      [caller, deployment, ['t', 0, 1, start]],
+      [caller, deployment, ['a', 0, 1, start], ['x']],
     ];
     for (const value of [...noFrames, ...badReferences, ...badItems]) {
       assert.equal(readFrameForm(value), null, JSON.stringify(value));

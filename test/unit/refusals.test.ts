@@ -22,7 +22,9 @@ describe('every refusal, in every envelope and form', () => {
   for (const refusal of EVERY_REFUSAL) {
     test(refusal.kind, () => {
       const rendered = ENVELOPES.flatMap((envelope) =>
-        (['flat', 'dialect'] as const).map((admissionForm) => renderRefusal(refusal, envelope, { ...CONTEXT, admissionForm })),
+        (['flat', 'dialect'] as const).map((admissionForm) =>
+          renderRefusal(refusal, envelope, { ...CONTEXT, admissionForm }),
+        ),
       );
       for (const { status, headers, body, closesConnection } of rendered) {
         assert.equal(status, REFUSAL_RULES[refusal.kind].status);
@@ -47,7 +49,8 @@ describe('retry headers', () => {
       assert.equal(rule.retryable, rule.retryAfterMs !== undefined, `${refusal.kind}: a retryable row has a wait`);
       if (!rule.retryable) assert.equal(headers['retry-after'], undefined);
       else assert.ok(Number.isInteger(Number(headers['retry-after'])) && Number(headers['retry-after']) >= 1);
-      if ([400, 401, 402, 403, 404, 405, 411, 413, 415, 422, 426].includes(rule.status)) assert.equal(rule.retryable, false, refusal.kind);
+      if ([400, 401, 402, 403, 404, 405, 411, 413, 415, 422, 426].includes(rule.status))
+        assert.equal(rule.retryable, false, refusal.kind);
     }
   });
 
@@ -66,7 +69,10 @@ describe('retry headers', () => {
   for (const [retryAfterMs, seconds, ms, should] of waits) {
     test(`for a wait of ${retryAfterMs} ms`, () => {
       const headers = headersOf({ kind: 'rate_limit', retryAfterMs });
-      assert.deepEqual([headers['retry-after'], headers['retry-after-ms'], headers['x-should-retry']], [seconds, ms, should]);
+      assert.deepEqual(
+        [headers['retry-after'], headers['retry-after-ms'], headers['x-should-retry']],
+        [seconds, ms, should],
+      );
     });
   }
 
@@ -106,7 +112,11 @@ describe('texts', () => {
   });
 
   test('name the amounts when they are known', () => {
-    const { body } = renderRefusal({ kind: 'insufficient_credit', authorizedAmount: picoUsd(18_750_000n), available: picoUsd(0n) }, 'openai', CONTEXT);
+    const { body } = renderRefusal(
+      { kind: 'insufficient_credit', authorizedAmount: picoUsd(18_750_000n), available: picoUsd(0n) },
+      'openai',
+      CONTEXT,
+    );
     assert.match(body, /up to 0\.00001875 USD, with 0 USD available\./);
   });
 
@@ -136,6 +146,7 @@ describe('statusLine', () => {
     test(line, () => assert.equal(statusLine(status), line));
   }
   test('is legal for every three-digit status', () => {
-    for (let status = 100; status < 1000; status++) assert.match(statusLine(status), /^[1-9]\d\d [A-Za-z][A-Za-z '()-]*$/);
+    for (let status = 100; status < 1000; status++)
+      assert.match(statusLine(status), /^[1-9]\d\d [A-Za-z][A-Za-z '()-]*$/);
   });
 });

@@ -1,8 +1,9 @@
-// A client that leaves while the rest of a reply waits for it, whose end is recorded: nothing of its request stays behind.
+// A client that leaves while the rest of a reply waits for it, whose end is recorded: nothing of its request stays
+// behind.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { RelayInHand } from '../support/relay-in-hand.ts';
 
 const END = 'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2}}\n\ndata: [DONE]\n\n';

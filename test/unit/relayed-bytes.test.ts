@@ -2,12 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { RelayedBytes } from '../../src/data-plane/relay/relayed-bytes.ts';
+import { RelayedBytes } from '../../src/generation/reply/relayed-bytes.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 
 const HEAD_BYTES = 262_144;
 const TAIL_BYTES = 32_768;
-const SIZES = [0, 1, 500, 8_191, 8_192, 8_193, 20_000, 32_768, 65_536, 262_143, 262_144, 262_145, 270_000, 290_000, 295_000, 303_104, 500_000, 1_000_000];
+const SIZES = [
+  0, 1, 500, 8_191, 8_192, 8_193, 20_000, 32_768, 65_536, 262_143, 262_144, 262_145, 270_000, 290_000, 295_000, 303_104,
+  500_000, 1_000_000,
+];
 
 describe('relayed bytes', () => {
   test('many replies at once, in random pieces: beginning, end and what is written are their own', () => {

@@ -1,5 +1,5 @@
-// A draft policy over recorded requests: the same policy changes nothing, another one gives what an independent recomputation gives, and what cannot be
-// replayed is said.
+// A draft policy over recorded requests: the same policy changes nothing, another one gives what an independent
+// recomputation gives, and what cannot be replayed is said.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -9,16 +9,32 @@ import { decideRoute, type RouteDecision } from '../../src/domain/routing/decide
 import { type ModelRoute, modelRouteOf } from '../../src/domain/routing/model-route.ts';
 import { parsePolicyFile } from '../../src/domain/routing/parse-policy-file.ts';
 import { policyOf } from '../../src/domain/routing/policy-definition.ts';
-import { type Draft, type ReplayReport, type RoutedRequest, replayPolicy } from '../../src/domain/routing/replay-policy.ts';
+import {
+  type Draft,
+  type ReplayReport,
+  type RoutedRequest,
+  replayPolicy,
+} from '../../src/domain/routing/replay-policy.ts';
 import { RouteCandidates } from '../../src/domain/routing/route-candidates.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 
-const PRICES: Readonly<Record<string, readonly [input: bigint, output: bigint]>> = { small: [250n, 2_000n], middle: [800n, 4_000n], large: [1_250n, 10_000n] };
+const PRICES: Readonly<Record<string, readonly [input: bigint, output: bigint]>> = {
+  small: [250n, 2_000n],
+  middle: [800n, 4_000n],
+  large: [1_250n, 10_000n],
+};
 
 function model(id: string): Model {
   const [input, output] = PRICES[id] ?? [1n, 1n];
-  const price: Price = { version: '1', input: picoUsd(input), output: picoUsd(output), cachedInput: null, cacheWrite: null, image: null };
+  const price: Price = {
+    version: '1',
+    input: picoUsd(input),
+    output: picoUsd(output),
+    cachedInput: null,
+    cacheWrite: null,
+    image: null,
+  };
   return {
     id,
     contextLength: null,
@@ -28,7 +44,10 @@ function model(id: string): Model {
 }
 const MODELS = new Map(Object.keys(PRICES).map((id) => [id, model(id)]));
 
-function policy(tiers: readonly (readonly [tier: string, model: string])[], changes: Partial<RoutingPolicy> = {}): RoutingPolicy {
+function policy(
+  tiers: readonly (readonly [tier: string, model: string])[],
+  changes: Partial<RoutingPolicy> = {},
+): RoutingPolicy {
   return {
     name: 'p',
     version: 1,
@@ -49,7 +68,11 @@ const PUBLISHED = policy([
 ]);
 
 function draftOf(drafted: RoutingPolicy, allowed: readonly string[] | null = null): Draft {
-  return { policy: drafted, modelNamed: (name) => MODELS.get(name) ?? null, allowedModelsOf: () => (allowed === null ? null : new Set(allowed)) };
+  return {
+    policy: drafted,
+    modelNamed: (name) => MODELS.get(name) ?? null,
+    allowedModelsOf: () => (allowed === null ? null : new Set(allowed)),
+  };
 }
 
 const priceOf = (id: string, input: number, output: number): PicoUsd => {
@@ -76,11 +99,24 @@ function record(seed: number, conversations: number): RoutedRequest[] {
         inputTokens: 9,
       };
       const judgement = random() < 0.1 ? 'classifier_failed' : answer;
-      const decision: RouteDecision = decideRoute({ policy: PUBLISHED, candidates, judgement, conversationTokens: inputTokens, previous, reasoning: 'none' });
+      const decision: RouteDecision = decideRoute({
+        policy: PUBLISHED,
+        candidates,
+        judgement,
+        conversationTokens: inputTokens,
+        previous,
+        reasoning: 'none',
+      });
       for (let repeat = 0; repeat < 1 + Math.floor(random() * 3); repeat += 1) {
         const outputTokens = Math.floor(random() * 500);
         const named = { session: 's', conversation: `c${conversation}`, turn: `t${turn}` };
-        const route = modelRouteOf(decision, { requested: 'service/auto', tiers: PUBLISHED.tiers, cached: repeat > 0, classifier: null, named });
+        const route = modelRouteOf(decision, {
+          requested: 'service/auto',
+          tiers: PUBLISHED.tiers,
+          cached: repeat > 0,
+          classifier: null,
+          named,
+        });
         requests.push(routed(route, decision.model, inputTokens, outputTokens));
       }
       previous = decision;
@@ -103,7 +139,14 @@ function candidatesOf(of: RoutingPolicy, conversationTokens: number): RouteCandi
 }
 
 function routed(route: ModelRoute, served: string, inputTokens: number, outputTokens: number): RoutedRequest {
-  const usage = { inputTokens, outputTokens, cachedInputTokens: null, cacheWriteTokens: null, reasoningTokens: null, images: null };
+  const usage = {
+    inputTokens,
+    outputTokens,
+    cachedInputTokens: null,
+    cacheWriteTokens: null,
+    reasoningTokens: null,
+    images: null,
+  };
   return {
     organizationId: 'o',
     isBilled: true,
@@ -121,7 +164,10 @@ describe('a replay', () => {
   test('of the published policy itself changes nothing', async () => {
     const requests = record(1, 200);
     const report = await replayPolicy(draftOf(PUBLISHED), requests);
-    assert.deepEqual([report.requests, report.replayed, report.moved, report.unreplayed.size], [requests.length, requests.length, 0, 0]);
+    assert.deepEqual(
+      [report.requests, report.replayed, report.moved, report.unreplayed.size],
+      [requests.length, requests.length, 0, 0],
+    );
     for (const { was, draft } of report.tiers) assert.equal(draft, was);
     assert.deepEqual(report.draft, report.was);
     assert.equal(report.was.cost, sumOf(requests.map(({ ratedCost }) => ratedCost)));
@@ -150,7 +196,8 @@ describe('a replay', () => {
       assert.equal(draft, expected.filter((one) => one === tier).length, tier);
       assert.equal(was, requests.filter(({ route }) => route.tier === tier).length, tier);
     }
-    const cost = (index: number, id: string) => priceOf(id, requests[index]?.usage?.inputTokens ?? 0, requests[index]?.usage?.outputTokens ?? 0);
+    const cost = (index: number, id: string) =>
+      priceOf(id, requests[index]?.usage?.inputTokens ?? 0, requests[index]?.usage?.outputTokens ?? 0);
     assert.equal(report.draft.cost, sumOf(expected.map((tier, index) => cost(index, models[tier] ?? ''))));
     assert.equal(report.draft.baselineCost, sumOf(expected.map((_, index) => cost(index, 'large'))));
     assert.equal(report.moved, expected.filter((tier, index) => models[tier] !== requests[index]?.model).length);
@@ -158,10 +205,34 @@ describe('a replay', () => {
   });
 
   test('takes a turn’s correction from the draft’s own route of the turn before', async () => {
-    const base = { requested: 'service/auto', cached: false, correction: false, sticky: false, policy: 'p', policy_version: 1, escalated: false, rejected: [] };
+    const base = {
+      requested: 'service/auto',
+      cached: false,
+      correction: false,
+      sticky: false,
+      policy: 'p',
+      policy_version: 1,
+      escalated: false,
+      rejected: [],
+    };
     const named = { session: 's', conversation: 'c' };
-    const first: ModelRoute = { ...base, ...named, turn: '1', reason: 'classified', tier: 'strong', classified_tier: 'light', confidence: 0.5 };
-    const second: ModelRoute = { ...first, turn: '2', confidence: 0.9, correction_probability: 0.9, previous_model: 'large', previous_tier: 'strong' };
+    const first: ModelRoute = {
+      ...base,
+      ...named,
+      turn: '1',
+      reason: 'classified',
+      tier: 'strong',
+      classified_tier: 'light',
+      confidence: 0.5,
+    };
+    const second: ModelRoute = {
+      ...first,
+      turn: '2',
+      confidence: 0.9,
+      correction_probability: 0.9,
+      previous_model: 'large',
+      previous_tier: 'strong',
+    };
     const requests = [routed(first, 'large', 10, 10), routed(second, 'large', 10, 10)];
     const drafted = policy(
       [
@@ -174,7 +245,11 @@ describe('a replay', () => {
     const both = await replayPolicy(draftOf(drafted), requests);
     assert.deepEqual(tiersOf(both), { light: 1, middle: 1, strong: 0 });
     // Alone, its record tells the turn before: it was the strongest, and no tier is above it.
-    assert.deepEqual(tiersOf(await replayPolicy(draftOf(drafted), requests.slice(1))), { light: 0, middle: 0, strong: 1 });
+    assert.deepEqual(tiersOf(await replayPolicy(draftOf(drafted), requests.slice(1))), {
+      light: 0,
+      middle: 0,
+      strong: 1,
+    });
   });
 
   test('says what it cannot tell, and leaves it out of the sums', async () => {
@@ -185,15 +260,24 @@ describe('a replay', () => {
     ]);
     const report = await replayPolicy(draftOf(renamed), requests);
     const light = requests.filter(({ route }) => route.classified_tier === 'light');
-    assert.deepEqual([...report.unreplayed], [['the classifier chose the tier "light", which the draft does not have', light.length]]);
+    assert.deepEqual(
+      [...report.unreplayed],
+      [['the classifier chose the tier "light", which the draft does not have', light.length]],
+    );
     assert.equal(report.replayed, requests.length - light.length);
-    assert.equal(report.was.cost, sumOf(requests.filter((request) => !light.includes(request)).map(({ ratedCost }) => ratedCost)));
+    assert.equal(
+      report.was.cost,
+      sumOf(requests.filter((request) => !light.includes(request)).map(({ ratedCost }) => ratedCost)),
+    );
     const denied = await replayPolicy(draftOf(PUBLISHED, ['elsewhere']), requests);
     assert.deepEqual([...denied.unreplayed.keys()], ['the organization may use none of the draft’s models']);
     const none = await replayPolicy({ ...draftOf(PUBLISHED), modelNamed: () => null }, requests);
     assert.deepEqual([...none.unreplayed.keys()], ['no model of the draft can serve it']);
     const elsewhere = requests.slice(0, 1).map((request) => ({ ...request, api: 'messages' as const }));
-    assert.match([...(await replayPolicy(draftOf(PUBLISHED), elsewhere)).unreplayed.keys()][0] ?? '', /is not served on messages$/);
+    assert.match(
+      [...(await replayPolicy(draftOf(PUBLISHED), elsewhere)).unreplayed.keys()][0] ?? '',
+      /is not served on messages$/,
+    );
   });
 
   test('keeps continuations where they were, and compares no cost that is not known', async () => {
@@ -219,12 +303,15 @@ function sumOf(amounts: readonly (bigint | null)[]): bigint {
 }
 
 describe('a policy file', () => {
-  const text = 'name: mine\nclassifier: { model: judge }\ntiers: [{ name: light, description: Easy., models: [{ id: small }] }]\n';
+  const text =
+    'name: mine\nclassifier: { model: judge }\ntiers: [{ name: light, description: Easy., models: [{ id: small }] }]\n';
 
   test('is a policy as the configuration file has it', () => {
     const parsed = parsePolicyFile(text);
     assert.ok(parsed.ok);
-    assert.deepEqual(policyOf('draft', 0, parsed.definition).tiers, [{ name: 'light', description: 'Easy.', models: [{ id: 'small', strengths: [] }] }]);
+    assert.deepEqual(policyOf('draft', 0, parsed.definition).tiers, [
+      { name: 'light', description: 'Easy.', models: [{ id: 'small', strengths: [] }] },
+    ]);
     assert.ok(!('name' in parsed.definition));
   });
 

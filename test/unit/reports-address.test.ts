@@ -1,4 +1,5 @@
-// Where reports are served and asked for: settings in both of their forms, and the socket of an installation, also where its path is too long for one.
+// Where reports are served and asked for: settings in both of their forms, and the socket of an installation, also
+// where its path is too long for one.
 
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
@@ -35,20 +36,50 @@ describe('the settings of reports', () => {
   });
 
   test('that are neither are refused by name', () => {
-    for (const text of ['8082', ':8082', 'host', 'host:0', 'host:65536', 'host:8082/path', 'unix:relative', 'unix:', 'a b:1', '::1:80', 'http://host:80']) {
-      assert.equal(refusal({ REPORTS_LISTEN: text }), `REPORTS_LISTEN: must be HOST:PORT, such as 0.0.0.0:8082, or unix:/path, got ${JSON.stringify(text)}`);
+    for (const text of [
+      '8082',
+      ':8082',
+      'host',
+      'host:0',
+      'host:65536',
+      'host:8082/path',
+      'unix:relative',
+      'unix:',
+      'a b:1',
+      '::1:80',
+      'http://host:80',
+    ]) {
+      assert.equal(
+        refusal({ REPORTS_LISTEN: text }),
+        `REPORTS_LISTEN: must be HOST:PORT, such as 0.0.0.0:8082, or unix:/path, got ${JSON.stringify(text)}`,
+      );
     }
-    for (const text of ['host:8082', 'https://host:8082', 'http://host', 'http://user@host:80', 'http://host:80/x', 'ftp://host:80']) {
-      assert.equal(refusal({ REPORTS_URL: text }), `REPORTS_URL: must be http://HOST:PORT or unix:/path, got ${JSON.stringify(text)}`);
+    for (const text of [
+      'host:8082',
+      'https://host:8082',
+      'http://host',
+      'http://user@host:80',
+      'http://host:80/x',
+      'ftp://host:80',
+    ]) {
+      assert.equal(
+        refusal({ REPORTS_URL: text }),
+        `REPORTS_URL: must be http://HOST:PORT or unix:/path, got ${JSON.stringify(text)}`,
+      );
     }
-    assert.equal(refusal({ FACTS_RETENTION_DAYS: '6' }), 'FACTS_RETENTION_DAYS: must be an integer from 7 to 36500, got "6"');
+    assert.equal(
+      refusal({ FACTS_RETENTION_DAYS: '6' }),
+      'FACTS_RETENTION_DAYS: must be an integer from 7 to 36500, got "6"',
+    );
     assert.equal(readConfig({ FACTS_RETENTION_DAYS: '400' }).factsRetentionDays, 400);
   });
 });
 
 describe('the socket of an installation', () => {
-  const near = (dataDirectory: string, more: Environment = {}) => reportsAddresses(readConfig({ DATA_DIR: dataDirectory, ...more }));
-  const socketOf = ({ reportsListen }: ReturnType<typeof near>) => ('socketPath' in reportsListen ? reportsListen.socketPath : assert.fail('no socket'));
+  const near = (dataDirectory: string, more: Environment = {}) =>
+    reportsAddresses(readConfig({ DATA_DIR: dataDirectory, ...more }));
+  const socketOf = ({ reportsListen }: ReturnType<typeof near>) =>
+    'socketPath' in reportsListen ? reportsListen.socketPath : assert.fail('no socket');
 
   test('is in its data directory, for jobs and gateways alike, unless the settings say otherwise', () => {
     const own = { socketPath: '/srv/tollgate/reports.sock' };
@@ -61,7 +92,12 @@ describe('the socket of an installation', () => {
     const long = `/srv/${'long-'.repeat(30)}`;
     const addresses = near(long);
     const socket = socketOf(addresses);
-    assert.ok(Buffer.byteLength(socket) <= 103 && socket.endsWith('/reports.sock') && socket === socketOf(near(long)) && socket !== socketOf(near(`${long}x`)));
+    assert.ok(
+      Buffer.byteLength(socket) <= 103 &&
+        socket.endsWith('/reports.sock') &&
+        socket === socketOf(near(long)) &&
+        socket !== socketOf(near(`${long}x`)),
+    );
     const directory = dirname(socket);
     try {
       makeSocketDirectories(long, addresses);

@@ -1,4 +1,5 @@
-// The request scanner against JSON.parse: same verdict on every input, wherever the chunks are cut, and right positions.
+// The request scanner against JSON.parse: same verdict on every input, wherever the chunks are cut, and right
+// positions.
 
 import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
@@ -6,8 +7,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { RequestScanner, readBoolean, readInteger, readString, type ScannedRequest } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { ATTACHMENT_KEYS, CONTROL_KEYS, type ControlKey } from '../../src/data-plane/dialects/request-scan/scanned-keys.ts';
+import {
+  RequestScanner,
+  readBoolean,
+  readInteger,
+  readString,
+  type ScannedRequest,
+} from '../../src/generation/request/scan/request-scanner.ts';
+import { ATTACHMENT_KEYS, CONTROL_KEYS, type ControlKey } from '../../src/generation/request/scan/scanned-keys.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 
 const scanner = new RequestScanner();
@@ -36,7 +43,13 @@ function parses(body: Buffer): boolean {
 /** Everything a caller can see, in comparable form. */
 function seen(request: ScannedRequest): unknown {
   const values = CONTROL_KEYS.map((key) => request.valueOf(key));
-  return { fault: request.fault, faultOffset: request.faultOffset, faultKey: request.faultKey, attachments: request.attachments, values };
+  return {
+    fault: request.fault,
+    faultOffset: request.faultOffset,
+    faultKey: request.faultKey,
+    attachments: request.attachments,
+    values,
+  };
 }
 
 function assertSameVerdict(body: Buffer, label: string): void {
@@ -48,7 +61,8 @@ function assertSameVerdict(body: Buffer, label: string): void {
 
 function assertSameAtEveryCut(body: Buffer, label: string): void {
   const whole = seen(scanner.scan(body));
-  for (let cut = 0; cut <= body.length; cut++) assert.deepEqual(seen(scanCut(body, [cut])), whole, `${label}, cut at ${cut}`);
+  for (let cut = 0; cut <= body.length; cut++)
+    assert.deepEqual(seen(scanCut(body, [cut])), whole, `${label}, cut at ${cut}`);
   if (body.length > 2000) return;
   const everyByte = Array.from(body.keys());
   assert.deepEqual(seen(scanCut(body, everyByte)), whole, `${label}, byte by byte`);
@@ -98,8 +112,10 @@ describe('request scanner grammar', () => {
   });
 
   test('takes one object and nothing else', () => {
-    for (const text of ['{}', ' {} ', '\r\n\t{"a":1}\n']) assert.equal(scanner.scan(Buffer.from(text)).fault, null, text);
-    for (const text of ['[]', '"a"', '1', '-1', 'true', 'false', 'null', ' [{}]']) assert.equal(scanner.scan(Buffer.from(text)).fault, 'not_an_object', text);
+    for (const text of ['{}', ' {} ', '\r\n\t{"a":1}\n'])
+      assert.equal(scanner.scan(Buffer.from(text)).fault, null, text);
+    for (const text of ['[]', '"a"', '1', '-1', 'true', 'false', 'null', ' [{}]'])
+      assert.equal(scanner.scan(Buffer.from(text)).fault, 'not_an_object', text);
     for (const text of ['', ' ', '{}{}', '{} x', '{},', '\ufeff{}', 'x', '}', ']', '{}\u0000']) {
       assert.equal(scanner.scan(Buffer.from(text)).fault, 'invalid_json', text);
       assertSameAtEveryCut(Buffer.from(text), text);
@@ -140,7 +156,10 @@ describe('request scanner grammar', () => {
       ['[', ']'],
       ['{"a":', '}'],
     ] as const) {
-      const nested = (levels: number) => Buffer.from(`{"x":${open.repeat(levels - 1)}${open === '[' ? '' : '1'}${close.repeat(levels - 1)},"model":"m"}`);
+      const nested = (levels: number) =>
+        Buffer.from(
+          `{"x":${open.repeat(levels - 1)}${open === '[' ? '' : '1'}${close.repeat(levels - 1)},"model":"m"}`,
+        );
       assert.equal(scanner.scan(nested(256)).fault, null);
       assert.notEqual(scanner.scan(nested(256)).valueOf('model'), null);
       assert.equal(scanner.scan(nested(257)).fault, 'too_deep');
@@ -150,9 +169,21 @@ describe('request scanner grammar', () => {
   });
 
   test('invalid UTF-8 is refused, and located', () => {
-    for (const bytes of [[0xff], [0xc3], [0xe2, 0x82], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xc0, 0xaf], [0x80]]) {
+    for (const bytes of [
+      [0xff],
+      [0xc3],
+      [0xe2, 0x82],
+      [0xed, 0xa0, 0x80],
+      [0xf4, 0x90, 0x80, 0x80],
+      [0xc0, 0xaf],
+      [0x80],
+    ]) {
       for (const before of [0, 3, 17, 200]) {
-        const body = Buffer.concat([Buffer.from(`{"a":"${'é'.repeat(before)}`), Buffer.from(bytes), Buffer.from(`${'é'.repeat(40)}"}`)]);
+        const body = Buffer.concat([
+          Buffer.from(`{"a":"${'é'.repeat(before)}`),
+          Buffer.from(bytes),
+          Buffer.from(`${'é'.repeat(40)}"}`),
+        ]);
         const result = scanner.scan(body);
         assert.equal(result.fault, 'invalid_utf8');
         assert.equal(result.faultOffset, 6 + before * 2);
@@ -196,7 +227,16 @@ describe('request scanner positions', () => {
       previous_response_id: '""',
       input: `"${'long text \\n '.repeat(30)}"`,
     };
-    const kinds = { messages: 'array', model: 'string', stream: 'true', store: 'false', n: 'number', stream_options: 'object', tools: 'array', prompt: 'null' };
+    const kinds = {
+      messages: 'array',
+      model: 'string',
+      stream: 'true',
+      store: 'false',
+      n: 'number',
+      stream_options: 'object',
+      tools: 'array',
+      prompt: 'null',
+    };
     for (const gap of ['', ' ', '\n    ']) {
       const fields = Object.entries(texts).map(([key, text]) => `${gap}"${key}"${gap}:${gap}${text}${gap}`);
       const body = Buffer.from(`{"before":[1,{"stream":1}],${fields.join(',')},"after":"x"}`);
@@ -261,7 +301,9 @@ describe('request scanner positions', () => {
 
   test('attachments are counted at any depth, also when spelt with escapes', () => {
     const nested = ATTACHMENT_KEYS.map((key) => `{"type":"x","${key}":{"${key}":1}}`).join(',');
-    const body = Buffer.from(`{"model":"m","file":1,"messages":[{"content":[${nested},{"f\\u0069le":"image_url"},{"files":1}]}]}`);
+    const body = Buffer.from(
+      `{"model":"m","file":1,"messages":[{"content":[${nested},{"f\\u0069le":"image_url"},{"files":1}]}]}`,
+    );
     assert.equal(scanner.scan(body).attachments, ATTACHMENT_KEYS.length * 2 + 2);
     assertSameAtEveryCut(body, 'attachments');
   });
@@ -275,7 +317,8 @@ describe('request scanner positions', () => {
       '{"type":"input_file","input_file":{"data":"https://x.test/a.pdf"}}',
       '{"type":"input_video","input_video":{"data":"https://x.test/a.mp4"}}',
     ];
-    const body = (content: string): Buffer => Buffer.from(`{"model":"m","messages":[{"role":"user","content":[${content}]}]}`);
+    const body = (content: string): Buffer =>
+      Buffer.from(`{"model":"m","messages":[{"role":"user","content":[${content}]}]}`);
     for (const part of parts) assert.equal(scanner.scan(body(part)).attachments, 1, part);
   });
 
@@ -346,7 +389,8 @@ describe('request scanner properties', () => {
     fc.assert(
       fc.property(json, fc.constantFrom(undefined, 1, 3, '\t'), fc.boolean(), cuts, (value, indent, ascii, parts) => {
         let text = JSON.stringify(value, null, indent);
-        if (ascii) text = text.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+        if (ascii)
+          text = text.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
         const body = Buffer.from(text);
         const result = scanCut(body, atOffsets(body, parts));
         assert.equal(result.fault, null);
@@ -372,16 +416,26 @@ describe('request scanner properties', () => {
       fc.oneof(fc.constantFrom(...Buffer.from('"\\{}[],:0123456789.eE+-truefalsn \n\u0001')), fc.nat(255)),
     );
     fc.assert(
-      fc.property(json, fc.array(mutation, { minLength: 1, maxLength: 3 }), fc.boolean(), cuts, (value, mutations, indented, parts) => {
-        let body = Buffer.from(JSON.stringify(value, null, indented ? 2 : undefined));
-        for (const [part, how, byte] of mutations) {
-          const at = Math.floor((part * body.length) / 1000);
-          const rest = how === 'insert' ? body.subarray(at) : how === 'cut' ? Buffer.alloc(0) : body.subarray(at + 1);
-          body = Buffer.concat([body.subarray(0, at), Buffer.from(how === 'insert' || how === 'replace' ? [byte] : []), rest]);
-        }
-        assertSameVerdict(body, body.toString('latin1'));
-        assert.deepEqual(seen(scanCut(body, atOffsets(body, parts))), seen(scanner.scan(body)));
-      }),
+      fc.property(
+        json,
+        fc.array(mutation, { minLength: 1, maxLength: 3 }),
+        fc.boolean(),
+        cuts,
+        (value, mutations, indented, parts) => {
+          let body = Buffer.from(JSON.stringify(value, null, indented ? 2 : undefined));
+          for (const [part, how, byte] of mutations) {
+            const at = Math.floor((part * body.length) / 1000);
+            const rest = how === 'insert' ? body.subarray(at) : how === 'cut' ? Buffer.alloc(0) : body.subarray(at + 1);
+            body = Buffer.concat([
+              body.subarray(0, at),
+              Buffer.from(how === 'insert' || how === 'replace' ? [byte] : []),
+              rest,
+            ]);
+          }
+          assertSameVerdict(body, body.toString('latin1'));
+          assert.deepEqual(seen(scanCut(body, atOffsets(body, parts))), seen(scanner.scan(body)));
+        },
+      ),
       { numRuns: runs * 2 },
     );
   });
@@ -431,7 +485,9 @@ describe('request scanner slots', () => {
     const scans = bodies.map(() => own.begin());
     for (let step = 0; step < 20; step++) {
       for (const [index, body] of bodies.entries())
-        scans[index]?.feed(body.subarray(Math.floor((body.length * step) / 20), Math.floor((body.length * (step + 1)) / 20)));
+        scans[index]?.feed(
+          body.subarray(Math.floor((body.length * step) / 20), Math.floor((body.length * (step + 1)) / 20)),
+        );
     }
     assert.equal(own.active, 5000);
     for (const [index, body] of bodies.entries()) {
@@ -473,7 +529,10 @@ describe('request scanner slots', () => {
 });
 
 describe('readers', () => {
-  const read = <T>(text: string, reader: (body: Buffer, value: NonNullable<ReturnType<ScannedRequest['valueOf']>>) => T): T => {
+  const read = <T>(
+    text: string,
+    reader: (body: Buffer, value: NonNullable<ReturnType<ScannedRequest['valueOf']>>) => T,
+  ): T => {
     const body = Buffer.from(`{"n":${text}}`);
     const value = scanner.scan(body).valueOf('n');
     assert.ok(value !== null, text);
@@ -507,7 +566,19 @@ describe('readers', () => {
       ['9007199254740991', 9007199254740991],
     ] as const)
       assert.equal(read(text, readInteger), expected);
-    for (const text of ['9007199254740992', '9007199254740993', '1e3', '1.0', '-1', '-0', '12345678901234567890', '"1"', 'true', 'null', '[1]'])
+    for (const text of [
+      '9007199254740992',
+      '9007199254740993',
+      '1e3',
+      '1.0',
+      '-1',
+      '-0',
+      '12345678901234567890',
+      '"1"',
+      'true',
+      'null',
+      '[1]',
+    ])
       assert.equal(read(text, readInteger), null, text);
   });
 

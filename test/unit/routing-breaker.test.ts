@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Breaker } from '../../src/data-plane/routing/breaker.ts';
+import { Breaker } from '../../src/generation/routing/breaker.ts';
 
 const PAUSE_MS = 10_000;
 

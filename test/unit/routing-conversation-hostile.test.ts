@@ -1,12 +1,17 @@
-// Conversations made to be slow or to break the reader: each is read, in time that grows with its size (a quadratic reader would not come back),
-// without an exception, in the calling thread and in the worker pool alike; and what becomes of them when the pool fails.
+// Conversations made to be slow or to break the reader: each is read, in time that grows with its size (a quadratic
+// reader would not come back), without an exception, in the calling thread and in the worker pool alike; and what
+// becomes of them when the pool fails.
 
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type ConversationWorkers, prepareBody } from '../../src/data-plane/routing/prepare-body.ts';
 import { prepareConversation } from '../../src/domain/routing/conversation/prepare-conversation.ts';
-import type { PrepareConversationInput, PreparedConversation, RoutedApi } from '../../src/domain/routing/conversation/prepared-conversation.ts';
+import type {
+  PrepareConversationInput,
+  PreparedConversation,
+  RoutedApi,
+} from '../../src/domain/routing/conversation/prepared-conversation.ts';
+import { type ConversationWorkers, prepareBody } from '../../src/generation/routing/prepare-body.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { WorkerPool, type WorkerResult } from '../../src/platform/worker-pool.ts';
@@ -14,7 +19,8 @@ import { WorkerPool, type WorkerResult } from '../../src/platform/worker-pool.ts
 const APIS: readonly RoutedApi[] = ['chat_completions', 'responses', 'messages', 'count_tokens'];
 const MEGABYTE = 1_000_000;
 
-const userBody = (content: unknown): string => JSON.stringify({ messages: [{ role: 'user', content }], input: [{ role: 'user', content }] });
+const userBody = (content: unknown): string =>
+  JSON.stringify({ messages: [{ role: 'user', content }], input: [{ role: 'user', content }] });
 const bodyOf = (messages: readonly unknown[]): string => JSON.stringify({ messages, input: messages });
 const parts = (count: number, text: string): unknown => Array.from({ length: count }, () => ({ type: 'text', text }));
 /** Written by hand: JSON.stringify does not go as deep as a client can. */
@@ -33,20 +39,39 @@ const HOSTILE: readonly (readonly [string, string, number])[] = [
   ['1 MB of lines that begin with <', userBody('\n<'.repeat(MEGABYTE / 2)), 1],
   ['space and < in turns', userBody('   <'.repeat(MEGABYTE / 4)), 1],
   ['reminders that never end', userBody('<system-reminder>\n'.repeat(60_000)), 1],
-  ['reminders in one another', userBody(`${'<system-reminder>\n'.repeat(30_000)}${'</system-reminder>'.repeat(30_000)}`), 0],
+  [
+    'reminders in one another',
+    userBody(`${'<system-reminder>\n'.repeat(30_000)}${'</system-reminder>'.repeat(30_000)}`),
+    0,
+  ],
   ['reminders in one another, one end', userBody(`${'<system-reminder>\n'.repeat(60_000)}</system-reminder>`), 0],
   ['reminders side by side', userBody('<system-reminder></system-reminder>\n'.repeat(30_000)), 0],
   ['ends without beginnings', userBody('</system-reminder>\n'.repeat(60_000)), 1],
   ['a beginning of a tag, over and over', userBody(`<skill>\n${'<skills\n'.repeat(100_000)}</skill>`), 0],
-  ['every known element begun', userBody('<skill>\n<hook_prompt>\n<bash-input>\n<task>\n<user_query>\n'.repeat(20_000)), 1],
+  [
+    'every known element begun',
+    userBody('<skill>\n<hook_prompt>\n<bash-input>\n<task>\n<user_query>\n'.repeat(20_000)),
+    1,
+  ],
   ['wrappers that end and never began', userBody(`${'x</user_query>\n'.repeat(60_000)}</user_query>`), 1],
-  ['10,000 messages', bodyOf(Array.from({ length: 10_000 }, (_, index) => ({ role: 'user', content: `message ${index}` }))), 10_000],
+  [
+    '10,000 messages',
+    bodyOf(Array.from({ length: 10_000 }, (_, index) => ({ role: 'user', content: `message ${index}` }))),
+    10_000,
+  ],
   ['100,000 tiny blocks', userBody(parts(100_000, 'x')), 1],
   ['100,000 empty blocks', userBody(parts(100_000, '')), 0],
   ['blocks 250 deep', nested(250), 1],
   ['blocks 50,000 deep', nested(50_000), 1],
   ['half characters', userBody('\ud83d'.repeat(10_000) + '\ude42'.repeat(10_000)), 1],
-  ['a session id of 1 MB', JSON.stringify({ metadata: { user_id: `{"session_id":"${'a'.repeat(MEGABYTE)}"}` }, prompt_cache_key: 'k'.repeat(MEGABYTE) }), 0],
+  [
+    'a session id of 1 MB',
+    JSON.stringify({
+      metadata: { user_id: `{"session_id":"${'a'.repeat(MEGABYTE)}"}` },
+      prompt_cache_key: 'k'.repeat(MEGABYTE),
+    }),
+    0,
+  ],
 ];
 
 const MALFORMED: readonly string[] = [
@@ -80,7 +105,9 @@ describe('a hostile conversation is read', () => {
   });
   after(() => pool.close());
   // A busy machine may take its time to start a thread.
-  const patient: ConversationWorkers = { run: (task, input, options) => pool.run(task, input, { ...options, deadlineMs: 60_000 }) };
+  const patient: ConversationWorkers = {
+    run: (task, input, options) => pool.run(task, input, { ...options, deadlineMs: 60_000 }),
+  };
 
   for (const [name, text, humanMessages] of HOSTILE) {
     test(name, async () => {
@@ -103,13 +130,20 @@ describe('a hostile conversation is read', () => {
         assert.deepEqual([humanTexts, reasoning, isFollowUp, opener], [[], 'none', false, null], text.slice(0, 100));
       }
     }
-    for (const api of APIS) assert.deepEqual(prepareConversation({ api, body: Uint8Array.of(0xff, 0xfe, 0x7b, 0x80) }).humanTexts, []);
+    for (const api of APIS)
+      assert.deepEqual(prepareConversation({ api, body: Uint8Array.of(0xff, 0xfe, 0x7b, 0x80) }).humanTexts, []);
   });
 
   test('any JSON', () => {
     const content = fc.oneof(
       fc.jsonValue(),
-      fc.array(fc.record({ type: fc.constantFrom('text', 'input_text', 'thinking', 5), text: fc.jsonValue(), signature: fc.jsonValue() })),
+      fc.array(
+        fc.record({
+          type: fc.constantFrom('text', 'input_text', 'thinking', 5),
+          text: fc.jsonValue(),
+          signature: fc.jsonValue(),
+        }),
+      ),
     );
     const message = fc.record({
       role: fc.constantFrom('user', 'assistant', null),
@@ -152,7 +186,10 @@ describe('where a body is read', () => {
     assert.equal(await prepareBody('responses', big, workers), answer);
     const [task, input, options]: Parameters<ConversationWorkers['run']> = calls.at(0) ?? assert.fail();
     const { api, body } = input as PrepareConversationInput;
-    assert.deepEqual([task, api, options.bytes, options.transfer?.[0] === body.buffer], ['prepare-conversation', 'responses', big.length, true]);
+    assert.deepEqual(
+      [task, api, options.bytes, options.transfer?.[0] === body.buffer],
+      ['prepare-conversation', 'responses', big.length, true],
+    );
     assert.notEqual(body.buffer, big.buffer);
     assert.ok(big.equals(body));
   });

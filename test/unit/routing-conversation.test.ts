@@ -1,17 +1,25 @@
-// What auto routing reads in a conversation: whose words are human, which requests are one turn, which session they belong to, what binds them to a model.
+// What auto routing reads in a conversation: whose words are human, which requests are one turn, which session they
+// belong to, what binds them to a model.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { RoutedApi } from '../../src/domain/routing/conversation/prepared-conversation.ts';
 import { sessionHash, sessionOf } from '../../src/domain/routing/conversation/session.ts';
-import { CONVERSATION_APIS, prepare, recordedRequest, renderConversation, type Step } from '../support/conversations.ts';
+import {
+  CONVERSATION_APIS,
+  prepare,
+  recordedRequest,
+  renderConversation,
+  type Step,
+} from '../support/conversations.ts';
 
 const user = (...texts: string[]): Step => ({ by: 'user', texts });
 const assistant = (text: string): Step => ({ by: 'assistant', text });
 const tool = (result: string): Step => ({ by: 'tool', result });
 const chat = (...messages: unknown[]): unknown => ({ model: 'service/auto', messages });
-const textsOf = (...parts: unknown[]): readonly string[] => prepare('messages', chat({ role: 'user', content: parts })).humanTexts;
+const textsOf = (...parts: unknown[]): readonly string[] =>
+  prepare('messages', chat({ role: 'user', content: parts })).humanTexts;
 const part = (text: string): unknown => ({ type: 'text', text });
 
 const README = 'What is in the README of this project?';
@@ -32,7 +40,12 @@ describe('the recorded requests of real agents', () => {
     ['codex-0.169-turn1-req2-toolresult', [README], CODEX_SESSION, 'header'],
     ['codex-0.169-turn2-correction', [README, WRONG], CODEX_SESSION, 'header'],
     ['opencode-1.18-main', [`"${HELLO}"`], OPENCODE_SESSION, 'header'],
-    ['opencode-1.18-title-side-request', ['Generate a title for this conversation:', `"${HELLO}"`], OPENCODE_SESSION, 'header'],
+    [
+      'opencode-1.18-title-side-request',
+      ['Generate a title for this conversation:', `"${HELLO}"`],
+      OPENCODE_SESSION,
+      'header',
+    ],
     ['cline-3.0-openai-compatible', [HELLO], '', 'opener'],
   ];
   for (const [name, humanTexts, value, kind] of rows) {
@@ -75,23 +88,54 @@ describe('whose words they are', () => {
     ['space around it', [part('\n  Hello \n')], ['Hello']],
     ['several parts', [part('One'), part(''), part('Two')], ['One\nTwo']],
     ['a reminder before, in the same text', [part('<system-reminder>\nsecret\n</system-reminder>\nHello')], ['Hello']],
-    ['reminders before and after, without a line between', [part('<system-reminder>a</system-reminder> <system-reminder>b</system-reminder>Hello')], ['Hello']],
+    [
+      'reminders before and after, without a line between',
+      [part('<system-reminder>a</system-reminder> <system-reminder>b</system-reminder>Hello')],
+      ['Hello'],
+    ],
     ['a reminder after', [part('Hello\n\n  <system-reminder>secret</system-reminder>')], ['Hello']],
-    ['a reminder that quotes another', [part('<system-reminder>a <system-reminder>b</system-reminder> secret</system-reminder>Hello')], ['Hello']],
-    ['a reminder that the user writes about', [part('What is <system-reminder>x</system-reminder>?')], ['What is <system-reminder>x</system-reminder>?']],
+    [
+      'a reminder that quotes another',
+      [part('<system-reminder>a <system-reminder>b</system-reminder> secret</system-reminder>Hello')],
+      ['Hello'],
+    ],
+    [
+      'a reminder that the user writes about',
+      [part('What is <system-reminder>x</system-reminder>?')],
+      ['What is <system-reminder>x</system-reminder>?'],
+    ],
     ['one that never ends', [part('<system-reminder>\nHello')], ['<system-reminder>\nHello']],
     ['a tag with attributes', [part('Fix it\n<file_content path="a.ts">\nsecret\n</file_content>')], ['Fix it']],
-    ['tags of their own', [part('<html>\n<task-list>Do</task-list>\n</html>')], ['<html>\n<task-list>Do</task-list>\n</html>']],
+    [
+      'tags of their own',
+      [part('<html>\n<task-list>Do</task-list>\n</html>')],
+      ['<html>\n<task-list>Do</task-list>\n</html>'],
+    ],
     ['a tag that begins like a known one', [part('<skill><skills>x</skill>Hello')], ['Hello']],
     [
       'a local command',
-      [part('<command-name>/model</command-name>\n<command-args>x</command-args>'), part('<local-command-stdout>y</local-command-stdout>')],
+      [
+        part('<command-name>/model</command-name>\n<command-args>x</command-args>'),
+        part('<local-command-stdout>y</local-command-stdout>'),
+      ],
       [],
     ],
-    ['an interruption and what was said then', [part('[Request interrupted by user for tool use]'), part('Use the other file')], ['Use the other file']],
+    [
+      'an interruption and what was said then',
+      [part('[Request interrupted by user for tool use]'), part('Use the other file')],
+      ['Use the other file'],
+    ],
     ['an empty message as Claude Code writes it', [part('(no content)')], []],
-    ['a summary of what went before', [part('This session is being continued from a previous conversation that ran out of context. Secret.')], []],
-    ['a tool result beside a text', [{ type: 'tool_result', tool_use_id: 'a', content: 'secret' }, part('Go on')], ['Go on']],
+    [
+      'a summary of what went before',
+      [part('This session is being continued from a previous conversation that ran out of context. Secret.')],
+      [],
+    ],
+    [
+      'a tool result beside a text',
+      [{ type: 'tool_result', tool_use_id: 'a', content: 'secret' }, part('Go on')],
+      ['Go on'],
+    ],
     ['only a tool result', [{ type: 'tool_result', tool_use_id: 'a', content: [part('secret')] }], []],
     [
       'attachments',
@@ -101,25 +145,71 @@ describe('whose words they are', () => {
       ],
       [],
     ],
-    ["Codex: the project's instructions", [part('# AGENTS.md instructions for /repo\n\n<INSTRUCTIONS>\nsecret\n</INSTRUCTIONS>')], []],
-    ['Codex: an older environment', [part('<user_instructions>\n\nsecret\n\n</user_instructions>'), part('<environment_context>x</environment_context>')], []],
-    ['Codex in an editor', [part('# Context from my IDE setup:\n\n## Open tabs:\n- secret\n\n## My request for Codex:\nFix it')], ['Fix it']],
-    ['Cline: the first message', [part('<task>\nFix it\n</task>'), part('<environment_details>\nsecret\n</environment_details>')], ['Fix it']],
-    ['Cline: both in one', [part('<task>\nFix it\n</task>\n\n<environment_details>\nsecret\n</environment_details>')], ['Fix it']],
-    ['Cline: a result', [part("[read_file for 'a.ts'] Result:"), part('secret'), part('<environment_details>x</environment_details>')], []],
+    [
+      "Codex: the project's instructions",
+      [part('# AGENTS.md instructions for /repo\n\n<INSTRUCTIONS>\nsecret\n</INSTRUCTIONS>')],
+      [],
+    ],
+    [
+      'Codex: an older environment',
+      [
+        part('<user_instructions>\n\nsecret\n\n</user_instructions>'),
+        part('<environment_context>x</environment_context>'),
+      ],
+      [],
+    ],
+    [
+      'Codex in an editor',
+      [part('# Context from my IDE setup:\n\n## Open tabs:\n- secret\n\n## My request for Codex:\nFix it')],
+      ['Fix it'],
+    ],
+    [
+      'Cline: the first message',
+      [part('<task>\nFix it\n</task>'), part('<environment_details>\nsecret\n</environment_details>')],
+      ['Fix it'],
+    ],
+    [
+      'Cline: both in one',
+      [part('<task>\nFix it\n</task>\n\n<environment_details>\nsecret\n</environment_details>')],
+      ['Fix it'],
+    ],
+    [
+      'Cline: a result',
+      [part("[read_file for 'a.ts'] Result:"), part('secret'), part('<environment_details>x</environment_details>')],
+      [],
+    ],
     ['Cline: a result in one', [part("[execute_command for 'ls -a'] Result:\nsecret")], []],
     [
       'Cline: a refused tool',
-      [part("[write_to_file for 'a'] Result:"), part('The user denied this operation and provided the following feedback:\n<feedback>\nUse b\n</feedback>')],
+      [
+        part("[write_to_file for 'a'] Result:"),
+        part('The user denied this operation and provided the following feedback:\n<feedback>\nUse b\n</feedback>'),
+      ],
       ['Use b'],
     ],
-    ['Cline: an answered question', [part("[ask_followup_question for 'Which?'] Result:"), part('<answer>\nThe first\n</answer>')], ['The first']],
-    ['Cline: its own complaint', [part('[ERROR] You did not use a tool in your previous response! Please retry with a tool use.')], []],
+    [
+      'Cline: an answered question',
+      [part("[ask_followup_question for 'Which?'] Result:"), part('<answer>\nThe first\n</answer>')],
+      ['The first'],
+    ],
+    [
+      'Cline: its own complaint',
+      [part('[ERROR] You did not use a tool in your previous response! Please retry with a tool use.')],
+      [],
+    ],
     ['a list that is no result', [part('[x] Result: it fails')], ['[x] Result: it fails']],
-    ['opencode: an attached file', [part('Read this'), part('Called the Read tool with the following input: {"filePath":"a"}'), part('secret')], ['Read this']],
+    [
+      'opencode: an attached file',
+      [part('Read this'), part('Called the Read tool with the following input: {"filePath":"a"}'), part('secret')],
+      ['Read this'],
+    ],
     [
       'opencode: an attached image',
-      [part('Called the Read tool with the following input: {"filePath":"a.png"}'), { type: 'image', source: {} }, part('What is it?')],
+      [
+        part('Called the Read tool with the following input: {"filePath":"a.png"}'),
+        { type: 'image', source: {} },
+        part('What is it?'),
+      ],
       ['What is it?'],
     ],
     ['Cursor', [part('<timestamp>now</timestamp>\n<user_query>\nFix it\n</user_query>')], ['Fix it']],
@@ -129,8 +219,12 @@ describe('whose words they are', () => {
   for (const [name, parts, texts] of rows) test(name, () => assert.deepEqual(textsOf(...parts), texts));
 
   test("only the user's messages", () => {
-    const others = ['system', 'developer', 'assistant', 'tool', 'function', 'User', null, 5].map((role) => ({ role, content: 'secret' }));
-    for (const api of ['chat_completions', 'messages'] as const) assert.deepEqual(prepare(api, chat(...others)).humanTexts, []);
+    const others = ['system', 'developer', 'assistant', 'tool', 'function', 'User', null, 5].map((role) => ({
+      role,
+      content: 'secret',
+    }));
+    for (const api of ['chat_completions', 'messages'] as const)
+      assert.deepEqual(prepare(api, chat(...others)).humanTexts, []);
     assert.deepEqual(prepare('responses', { input: others }).humanTexts, []);
     const items = [
       { type: 'function_call_output', role: 'user', output: 'secret', content: 'secret' },
@@ -197,7 +291,10 @@ describe('turns', () => {
   test('agents move their blocks and cache marks about: the turn stays', () => {
     const first = chat({
       role: 'user',
-      content: [part('<system-reminder>a</system-reminder>'), { ...(part(README) as object), cache_control: { type: 'ephemeral' } }],
+      content: [
+        part('<system-reminder>a</system-reminder>'),
+        { ...(part(README) as object), cache_control: { type: 'ephemeral' } },
+      ],
     });
     const later = chat(
       { role: 'user', content: README },
@@ -210,7 +307,10 @@ describe('turns', () => {
   test("an agent's own request at the end of a conversation belongs to the turn", () => {
     const before = renderConversation('messages', opening);
     const summary = 'Your task is to create a detailed summary of the conversation so far, paying close attention.';
-    assert.equal(prepare('messages', renderConversation('messages', [...opening, user(summary)])).turn, prepare('messages', before).turn);
+    assert.equal(
+      prepare('messages', renderConversation('messages', [...opening, user(summary)])).turn,
+      prepare('messages', before).turn,
+    );
   });
 
   test('an opener has 24 characters', () => {
@@ -259,7 +359,10 @@ test('conversations of one model read the same in every dialect', () => {
     fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
       const [one, ...others] = CONVERSATION_APIS.map((api) => prepare(api, renderConversation(api, steps)));
       for (const other of others) assert.deepEqual(other, one);
-      assert.ok((one?.humanTexts.join('').length ?? 0) <= 4000 && one?.humanTexts.every((human) => human.isWellFormed() && human !== ''));
+      assert.ok(
+        (one?.humanTexts.join('').length ?? 0) <= 4000 &&
+          one?.humanTexts.every((human) => human.isWellFormed() && human !== ''),
+      );
       assert.equal(one?.humanTexts.length, Math.min(3, one?.humanMessages ?? 0));
     }),
   );
@@ -267,13 +370,25 @@ test('conversations of one model read the same in every dialect', () => {
 
 describe('the session in a body', () => {
   const rows: readonly (readonly [string, object, string | null])[] = [
-    ['JSON in metadata.user_id', { metadata: { user_id: '{"device_id":"d","account_uuid":"","session_id":"s-1"}' } }, 's-1'],
+    [
+      'JSON in metadata.user_id',
+      { metadata: { user_id: '{"device_id":"d","account_uuid":"","session_id":"s-1"}' } },
+      's-1',
+    ],
     ['user, account and session in one name', { metadata: { user_id: 'user_0af_account__session_s-2' } }, 's-2'],
     ['with an account', { metadata: { user_id: 'user_0af_account_b-1_session_s-3' } }, 's-3'],
-    ['a bare name', { metadata: { user_id: 'd0d6f453-651b-4e4e-8cc0-abb654b0ebdd' } }, 'd0d6f453-651b-4e4e-8cc0-abb654b0ebdd'],
+    [
+      'a bare name',
+      { metadata: { user_id: 'd0d6f453-651b-4e4e-8cc0-abb654b0ebdd' } },
+      'd0d6f453-651b-4e4e-8cc0-abb654b0ebdd',
+    ],
     ['a cache key', { prompt_cache_key: 'key-1' }, 'key-1'],
     ['the user id goes first', { prompt_cache_key: 'key-1', metadata: { user_id: 'u-1' } }, 'u-1'],
-    ['JSON without a session: the cache key', { prompt_cache_key: 'key-1', metadata: { user_id: '{"device_id":"d"}' } }, 'key-1'],
+    [
+      'JSON without a session: the cache key',
+      { prompt_cache_key: 'key-1', metadata: { user_id: '{"device_id":"d"}' } },
+      'key-1',
+    ],
     ['JSON that is none', { metadata: { user_id: '{"session_id":' } }, null],
     ['an empty session', { metadata: { user_id: 'user_0af_account__session_' } }, null],
     ['space', { metadata: { user_id: '  ' }, prompt_cache_key: '' }, null],
@@ -284,7 +399,8 @@ describe('the session in a body', () => {
   for (const [name, fields, session] of rows) {
     test(name, () => {
       const apis: readonly RoutedApi[] = [...CONVERSATION_APIS, 'count_tokens'];
-      for (const api of apis) assert.equal(prepare(api, renderConversation(api, [user('a')], fields)).bodySession, session);
+      for (const api of apis)
+        assert.equal(prepare(api, renderConversation(api, [user('a')], fields)).bodySession, session);
     });
   }
 });
@@ -292,7 +408,14 @@ describe('the session in a body', () => {
 describe('the session of a request', () => {
   const prepared = { bodySession: 'body', opener: 'opened' };
   const lookup = (headers: Record<string, string>) => (name: string) => headers[name];
-  const order = ['x-session-id', 'x-claude-code-session-id', 'session-id', 'session_id', 'x-session-affinity', 'x-opencode-session'];
+  const order = [
+    'x-session-id',
+    'x-claude-code-session-id',
+    'session-id',
+    'session_id',
+    'x-session-affinity',
+    'x-opencode-session',
+  ];
 
   test('headers in their order, then the body, then the opener', () => {
     for (const [index, name] of order.entries()) {
@@ -300,7 +423,10 @@ describe('the session of a request', () => {
       assert.deepEqual(sessionOf(lookup(later), prepared), { kind: 'header', value: name });
     }
     assert.deepEqual(sessionOf(lookup({ 'x-session-id': ' ' }), prepared), { kind: 'body', value: 'body' });
-    assert.deepEqual(sessionOf(lookup({}), { bodySession: null, opener: 'opened' }), { kind: 'opener', value: 'opened' });
+    assert.deepEqual(sessionOf(lookup({}), { bodySession: null, opener: 'opened' }), {
+      kind: 'opener',
+      value: 'opened',
+    });
     assert.equal(sessionOf(lookup({}), { bodySession: null, opener: null }), null);
   });
 
@@ -319,26 +445,64 @@ describe('the session of a request', () => {
 });
 
 describe('reasoning that binds to its model', () => {
-  const said = (content: unknown, fields: object = {}): unknown => chat({ role: 'user', content: 'a' }, { role: 'assistant', content, ...fields });
+  const said = (content: unknown, fields: object = {}): unknown =>
+    chat({ role: 'user', content: 'a' }, { role: 'assistant', content, ...fields });
   const rows: readonly (readonly [string, RoutedApi, unknown, 'none' | 'signed'])[] = [
     ['a signed thought', 'messages', said([{ type: 'thinking', thinking: 't', signature: 's' }]), 'signed'],
     ['in a count', 'count_tokens', said([{ type: 'thinking', thinking: '', signature: 's' }]), 'signed'],
     ['a redacted one', 'messages', said([{ type: 'redacted_thinking', data: 'd' }]), 'signed'],
     ['one without a signature', 'messages', said([{ type: 'thinking', thinking: 't', signature: '' }]), 'none'],
-    ["in the user's message", 'messages', chat({ role: 'user', content: [{ type: 'thinking', signature: 's' }] }), 'none'],
-    ['encrypted reasoning', 'responses', { input: [{ type: 'reasoning', summary: [], encrypted_content: 'e' }] }, 'signed'],
+    [
+      "in the user's message",
+      'messages',
+      chat({ role: 'user', content: [{ type: 'thinking', signature: 's' }] }),
+      'none',
+    ],
+    [
+      'encrypted reasoning',
+      'responses',
+      { input: [{ type: 'reasoning', summary: [], encrypted_content: 'e' }] },
+      'signed',
+    ],
     ['an encrypted compaction', 'responses', { input: [{ type: 'compaction', encrypted_content: 'e' }] }, 'signed'],
-    ['reasoning in the open', 'responses', { input: [{ type: 'reasoning', summary: [], encrypted_content: null }] }, 'none'],
-    ["a router's encrypted details", 'chat_completions', said('b', { reasoning_details: [{ type: 'reasoning.encrypted', data: 'd' }] }), 'signed'],
-    ["a router's signed blocks", 'chat_completions', said('b', { thinking_blocks: [{ type: 'thinking', signature: 's' }] }), 'signed'],
-    ['a signed call', 'chat_completions', said(null, { tool_calls: [{ extra_content: { google: { thought_signature: 's' } } }] }), 'signed'],
-    ['thoughts as text', 'chat_completions', said('b', { reasoning_content: 't', reasoning_details: [{ type: 'reasoning.text', text: 't' }] }), 'none'],
+    [
+      'reasoning in the open',
+      'responses',
+      { input: [{ type: 'reasoning', summary: [], encrypted_content: null }] },
+      'none',
+    ],
+    [
+      "a router's encrypted details",
+      'chat_completions',
+      said('b', { reasoning_details: [{ type: 'reasoning.encrypted', data: 'd' }] }),
+      'signed',
+    ],
+    [
+      "a router's signed blocks",
+      'chat_completions',
+      said('b', { thinking_blocks: [{ type: 'thinking', signature: 's' }] }),
+      'signed',
+    ],
+    [
+      'a signed call',
+      'chat_completions',
+      said(null, { tool_calls: [{ extra_content: { google: { thought_signature: 's' } } }] }),
+      'signed',
+    ],
+    [
+      'thoughts as text',
+      'chat_completions',
+      said('b', { reasoning_content: 't', reasoning_details: [{ type: 'reasoning.text', text: 't' }] }),
+      'none',
+    ],
   ];
-  for (const [name, api, body, reasoning] of rows) test(name, () => assert.equal(prepare(api, body).reasoning, reasoning));
+  for (const [name, api, body, reasoning] of rows)
+    test(name, () => assert.equal(prepare(api, body).reasoning, reasoning));
 });
 
 test('the response that a request continues', () => {
-  const previous = (api: RoutedApi, id: unknown): string | null => prepare(api, { input: 'a', previous_response_id: id }).previousResponseId;
+  const previous = (api: RoutedApi, id: unknown): string | null =>
+    prepare(api, { input: 'a', previous_response_id: id }).previousResponseId;
   assert.equal(previous('responses', 'resp_1'), 'resp_1');
   for (const id of [null, '', 5, undefined]) assert.equal(previous('responses', id), null);
   assert.equal(previous('chat_completions', 'resp_1'), null);

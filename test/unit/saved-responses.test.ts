@@ -1,4 +1,5 @@
-// What a process knows of saved responses: what it relayed itself at once, what others relayed when the store has it (spec 4.2, 5.4).
+// What a process knows of saved responses: what it relayed itself at once, what others relayed when the store has it
+// (spec 4.2, 5.4).
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -8,7 +9,7 @@ import {
   type SavedResponse,
   type SavedResponseAnswer,
   SavedResponses,
-} from '../../src/data-plane/catalog/saved-responses.ts';
+} from '../../src/generation/catalog/saved-responses.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
 const OWNER = { organizationId: 'acme', walletId: 'wallet' };
@@ -71,7 +72,10 @@ test('ids that one organization makes up are looked up eight at a time, some wai
   assert.equal(await flood[499], 'busy');
   open();
   const answers = await Promise.all(flood);
-  assert.deepEqual([answers.filter((answer) => answer === 'busy').length, answers.filter((answer) => answer === 'foreign').length], [392, 108]);
+  assert.deepEqual(
+    [answers.filter((answer) => answer === 'busy').length, answers.filter((answer) => answer === 'foreign').length],
+    [392, 108],
+  );
 });
 
 describe('items of responses', () => {
@@ -80,7 +84,10 @@ describe('items of responses', () => {
   /** Before a store that has these, the last of them from then on; `asked`: for which ids. */
   function beforeItems(answers: readonly (readonly string[])[]) {
     const asked: (readonly string[])[] = [];
-    const findItems = async (_owner: ResponseOwner, itemIds: readonly string[]): Promise<ReadonlyMap<string, SavedItem>> => {
+    const findItems = async (
+      _owner: ResponseOwner,
+      itemIds: readonly string[],
+    ): Promise<ReadonlyMap<string, SavedItem>> => {
       const there = answers[Math.min(asked.length, answers.length - 1)] ?? [];
       asked.push(itemIds);
       return new Map(itemIds.filter((itemId) => there.includes(itemId)).map((itemId) => [itemId, ITEM]));

@@ -1,10 +1,11 @@
-// What the scanner notes of a request beside its fields: names in other letters, types of tools and items, what bears on caches and stored objects.
+// What the scanner notes of a request beside its fields: names in other letters, types of tools and items, what bears
+// on caches and stored objects.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { RequestScanner, type ScannedRequest } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { CONTROL_KEYS, COST_KEYS } from '../../src/data-plane/dialects/request-scan/scanned-keys.ts';
+import { RequestScanner, type ScannedRequest } from '../../src/generation/request/scan/request-scanner.ts';
+import { CONTROL_KEYS, COST_KEYS } from '../../src/generation/request/scan/scanned-keys.ts';
 
 const scanner = new RequestScanner();
 
@@ -19,9 +20,30 @@ function scan(text: string): ScannedRequest {
   return whole;
 }
 
-function seen({ fault, faultKey, faultOffset, hasCostKeys, types, typeCount, asksForHourCache, storedObjectKeys, ...scanned }: ScannedRequest): unknown {
+function seen({
+  fault,
+  faultKey,
+  faultOffset,
+  hasCostKeys,
+  types,
+  typeCount,
+  asksForHourCache,
+  storedObjectKeys,
+  ...scanned
+}: ScannedRequest): unknown {
   const { references, hasAmbiguousReference } = scanned;
-  return { fault, faultKey, faultOffset, hasCostKeys, types, typeCount, asksForHourCache, storedObjectKeys, references, hasAmbiguousReference };
+  return {
+    fault,
+    faultKey,
+    faultOffset,
+    hasCostKeys,
+    types,
+    typeCount,
+    asksForHourCache,
+    storedObjectKeys,
+    references,
+    hasAmbiguousReference,
+  };
 }
 
 /** Letters that parsers without regard to case take for an ASCII one. */
@@ -76,16 +98,28 @@ describe('names in other letters', () => {
   });
 
   test('a name joined as protocol buffers write it in JSON is refused by its own', () => {
-    const rows = { maxTokens: 'max_tokens', maxCompletionTokens: 'max_completion_tokens', serviceTier: 'service_tier', MaxTokens: 'max_tokens' };
+    const rows = {
+      maxTokens: 'max_tokens',
+      maxCompletionTokens: 'max_completion_tokens',
+      serviceTier: 'service_tier',
+      MaxTokens: 'max_tokens',
+    };
     for (const [name, key] of Object.entries(rows)) {
-      for (const body of [`{"model":"m","${name}":1}`, `{"model":"m","${key}":1,"${name}":2}`, `{"${escaped(name[0] ?? '')}${name.slice(1)}":2,"${key}":1}`]) {
+      for (const body of [
+        `{"model":"m","${name}":1}`,
+        `{"model":"m","${key}":1,"${name}":2}`,
+        `{"${escaped(name[0] ?? '')}${name.slice(1)}":2,"${key}":1}`,
+      ]) {
         const { fault, faultKey } = scan(body);
         assert.deepEqual([fault, faultKey], ['letter_case', key], body);
       }
     }
     // Nobody's, and no value of the field's.
     const plain = scan('{"model":"m","servicetier":"x","maxtokens":1}');
-    assert.deepEqual([plain.fault, plain.valueOf('service_tier'), plain.valueOf('max_tokens'), plain.valueOf('model')?.start], [null, null, null, 9]);
+    assert.deepEqual(
+      [plain.fault, plain.valueOf('service_tier'), plain.valueOf('max_tokens'), plain.valueOf('model')?.start],
+      [null, null, null, 9],
+    );
     assert.equal(scan('{"x":{"maxTokens":1}}').fault, null);
   });
 });
@@ -103,38 +137,62 @@ describe('types of tools and items', () => {
   const typesOf = (text: string): unknown[] => {
     const { types, typeCount } = scan(text);
     assert.equal(types.length, Math.min(16, typeCount));
-    return types.map(({ start }) => JSON.parse(/^"(?:[^"\\]|\\.)*"/.exec(Buffer.from(text).subarray(start).toString())?.[0] ?? 'null'));
+    return types.map(({ start }) =>
+      JSON.parse(/^"(?:[^"\\]|\\.)*"/.exec(Buffer.from(text).subarray(start).toString())?.[0] ?? 'null'),
+    );
   };
 
   test('tools other than functions and custom ones are told', () => {
-    assert.deepEqual(typesOf('{"tools":[{"type":"function","name":"a"},{"name":"b","type":"custom"},{"name":"c"}]}'), []);
-    assert.deepEqual(typesOf('{"tools":[{"type":"web_search"},{"x":{"y":[]},"type":"mcp"}],"z":[{"type":"a"}]}'), ['web_search', 'mcp']);
+    assert.deepEqual(
+      typesOf('{"tools":[{"type":"function","name":"a"},{"name":"b","type":"custom"},{"name":"c"}]}'),
+      [],
+    );
+    assert.deepEqual(typesOf('{"tools":[{"type":"web_search"},{"x":{"y":[]},"type":"mcp"}],"z":[{"type":"a"}]}'), [
+      'web_search',
+      'mcp',
+    ]);
   });
 
   test('however a type or its name is written', () => {
-    assert.deepEqual(typesOf('{"tools":[{"\\u0074ype":"web\\u005fsearch"},{"Type":"mcp"},{"type":"funct\\u0069on"},{ "type" : "x\\n" }]}'), [
-      'web_search',
-      'mcp',
-      'x\n',
-    ]);
+    assert.deepEqual(
+      typesOf(
+        '{"tools":[{"\\u0074ype":"web\\u005fsearch"},{"Type":"mcp"},{"type":"funct\\u0069on"},{ "type" : "x\\n" }]}',
+      ),
+      ['web_search', 'mcp', 'x\n'],
+    );
     assert.deepEqual(typesOf(`{"tools":[{"type":"${'x'.repeat(300)}"}]}`), ['x'.repeat(300)]);
-    assert.deepEqual(typesOf('{"tools":[{"type":"function","type":"mcp"},{"type":"mcp","type":"function"}]}'), ['mcp', 'mcp']);
+    assert.deepEqual(typesOf('{"tools":[{"type":"function","type":"mcp"},{"type":"mcp","type":"function"}]}'), [
+      'mcp',
+      'mcp',
+    ]);
   });
 
   test('what schemas and texts of tools say is not one', () => {
-    assert.deepEqual(typesOf('{"tools":[{"type":"function","parameters":{"type":"object","properties":{"type":{"type":"string"}}}}]}'), []);
-    assert.deepEqual(typesOf('{"tools":[{"type":"function","input_examples":[{"type":"mcp"}],"parameters":{"anyOf":[{"type":"mcp"}]}}]}'), []);
+    assert.deepEqual(
+      typesOf('{"tools":[{"type":"function","parameters":{"type":"object","properties":{"type":{"type":"string"}}}}]}'),
+      [],
+    );
+    assert.deepEqual(
+      typesOf(
+        '{"tools":[{"type":"function","input_examples":[{"type":"mcp"}],"parameters":{"anyOf":[{"type":"mcp"}]}}]}',
+      ),
+      [],
+    );
     assert.deepEqual(typesOf('{"tools":{"a":{"type":"mcp"}},"x":[{"type":"mcp"}],"messages":[{"type":"mcp"}]}'), []);
-    assert.deepEqual(typesOf('{"tools":[{"type":["mcp"]},{"type":{"a":"mcp"}},{"type":null},"mcp",["type","mcp"]]}'), []);
+    assert.deepEqual(
+      typesOf('{"tools":[{"type":["mcp"]},{"type":{"a":"mcp"}},{"type":null},"mcp",["type","mcp"]]}'),
+      [],
+    );
   });
 
   test('tools that a namespace or an input item brings are tools', () => {
     const inner = '[{"type":"function"},{"type":"mcp"}]';
-    assert.deepEqual(typesOf(`{"tools":[{"type":"namespace","tools":${inner}}],"input":[{"tools":${inner},"type":"tool_search_output"}]}`), [
-      'namespace',
-      'mcp',
-      'mcp',
-    ]);
+    assert.deepEqual(
+      typesOf(
+        `{"tools":[{"type":"namespace","tools":${inner}}],"input":[{"tools":${inner},"type":"tool_search_output"}]}`,
+      ),
+      ['namespace', 'mcp', 'mcp'],
+    );
   });
 
   test('items that refer to another are counted, by their type or for want of a type and a role', () => {
@@ -144,11 +202,18 @@ describe('types of tools and items', () => {
       ['{"type":"function_call_output","output":[{"type":"item_reference"}]}', 0],
       ['{"id":"msg_1"},{"id":"msg_1","type":null},{"type":"message"},{},{"a":{"role":"user","type":"x"}}', 4],
       ['', 0],
-      ['"text",{"role":"user"},{"id":"x","type":"message"},{"Type":"message"},[{"id":"x"}],{"role":"user","content":[{"id":1}]}', 0],
+      [
+        '"text",{"role":"user"},{"id":"x","type":"message"},{"Type":"message"},[{"id":"x"}],{"role":"user","content":[{"id":1}]}',
+        0,
+      ],
       [Array(100).fill('{"type":"item_reference","id":"x"}').join(','), 100],
     ] as const) {
       const scanned = scan(`{"input":[${items}],"x":[{"id":1},{"type":"item_reference"}]}`);
-      assert.deepEqual([scanned.references, scanned.types, scanned.hasAmbiguousReference], [references, [], false], items);
+      assert.deepEqual(
+        [scanned.references, scanned.types, scanned.hasAmbiguousReference],
+        [references, [], false],
+        items,
+      );
     }
     assert.equal(scan('{"input":{"a":{"id":"x"}}}').references, 0);
   });
@@ -163,7 +228,11 @@ describe('types of tools and items', () => {
       ['{"type":"item_reference","id":"a","x":{"id":"b","type":"c"}}', false],
       ['{"role":"user","id":"a","id":"b"}', false],
     ] as const) {
-      assert.equal(scan(`{"input":[{"id":"z","role":"user"},${item},{"id":"z"}]}`).hasAmbiguousReference, isAmbiguous, item);
+      assert.equal(
+        scan(`{"input":[{"id":"z","role":"user"},${item},{"id":"z"}]}`).hasAmbiguousReference,
+        isAmbiguous,
+        item,
+      );
     }
   });
 
@@ -194,7 +263,11 @@ describe('caches and stored objects', () => {
   });
 
   test('keys that may name a stored object, below the top', () => {
-    assert.equal(scan('{"input":[{"file_id":"f"},{"File_Id":"f","file_ids":[]}],"tools":[{"container":{}}],"container":"c"}').storedObjectKeys, 4);
+    assert.equal(
+      scan('{"input":[{"file_id":"f"},{"File_Id":"f","file_ids":[]}],"tools":[{"container":{}}],"container":"c"}')
+        .storedObjectKeys,
+      4,
+    );
     assert.equal(scan('{"messages":[{"content":"file_id"}],"file":{"name":"x"}}').storedObjectKeys, 0);
   });
 });

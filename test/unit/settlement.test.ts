@@ -13,11 +13,20 @@ import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
 import { settle } from '../../src/domain/settlement/settle.ts';
 import type { Usage } from '../../src/domain/usage/usage.ts';
 
-const NO_USAGE: Usage = { inputTokens: null, cachedInputTokens: null, cacheWriteTokens: null, outputTokens: null, reasoningTokens: null, images: null };
+const NO_USAGE: Usage = {
+  inputTokens: null,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  outputTokens: null,
+  reasoningTokens: null,
+  images: null,
+};
 const NO_PRICE: Price = { version: '1', input: null, cachedInput: null, cacheWrite: null, output: null, image: null };
 
 function price(perMillion: Partial<Record<'input' | 'cachedInput' | 'cacheWrite' | 'output', string>>): Price {
-  const parsed = Object.fromEntries(Object.entries(perMillion).map(([name, text]) => [name, parsePricePerMillion(text)]));
+  const parsed = Object.fromEntries(
+    Object.entries(perMillion).map(([name, text]) => [name, parsePricePerMillion(text)]),
+  );
   return { ...NO_PRICE, ...parsed };
 }
 
@@ -28,7 +37,12 @@ describe('rateUsage', () => {
     ['input and output', FULL, { inputTokens: 1000, outputTokens: 500 }, '0.00625'],
     ['one token each', FULL, { inputTokens: 1, outputTokens: 1 }, '0.00001125'],
     ['cached input at its price', FULL, { inputTokens: 1000, cachedInputTokens: 800, outputTokens: 0 }, '0.00035'],
-    ['cache writes at theirs', FULL, { inputTokens: 1000, cachedInputTokens: 100, cacheWriteTokens: 900, outputTokens: 0 }, '0.00141875'],
+    [
+      'cache writes at theirs',
+      FULL,
+      { inputTokens: 1000, cachedInputTokens: 100, cacheWriteTokens: 900, outputTokens: 0 },
+      '0.00141875',
+    ],
     [
       'cached input without a price of its own at the plain one',
       price({ input: '2', output: '4' }),
@@ -43,9 +57,19 @@ describe('rateUsage', () => {
     ],
     ['reasoning as the output it is', FULL, { inputTokens: 0, outputTokens: 100, reasoningTokens: 90 }, '0.001'],
     ['nothing used', FULL, { inputTokens: 0, outputTokens: 0 }, '0'],
-    ['free output, which need not be reported', price({ input: '0.042', output: '0' }), { inputTokens: 300 }, '0.0000126'],
+    [
+      'free output, which need not be reported',
+      price({ input: '0.042', output: '0' }),
+      { inputTokens: 300 },
+      '0.0000126',
+    ],
     ['no output and no price for it', price({ input: '1' }), { inputTokens: 3, outputTokens: 0 }, '0.000003'],
-    ['images, whatever tokens are reported', { ...NO_PRICE, image: picoUsd(40_000_000_000n) }, { images: 3, inputTokens: 50, outputTokens: 4000 }, '0.12'],
+    [
+      'images, whatever tokens are reported',
+      { ...NO_PRICE, image: picoUsd(40_000_000_000n) },
+      { images: 3, inputTokens: 50, outputTokens: 4000 },
+      '0.12',
+    ],
     [
       'counts beyond what a float could price',
       price({ input: '999999.999999', output: '1' }),
@@ -70,12 +94,35 @@ describe('rateUsage', () => {
     const tokens = fc.nat({ max: 1_000_000_000 });
     const pico = fc.bigInt({ min: 0n, max: 10n ** 9n }).map((amount) => amount as PicoUsd);
     fc.assert(
-      fc.property(tokens, tokens, tokens, tokens, pico, pico, pico, pico, (plain, cached, written, output, ...prices) => {
-        const [input, cachedInput, cacheWrite, outputPrice] = prices;
-        const usage = { ...NO_USAGE, inputTokens: plain + cached + written, cachedInputTokens: cached, cacheWriteTokens: written, outputTokens: output };
-        const expected = BigInt(plain) * input + BigInt(cached) * cachedInput + BigInt(written) * cacheWrite + BigInt(output) * outputPrice;
-        assert.equal(rateUsage(usage, { version: '1', input, cachedInput, cacheWrite, output: outputPrice, image: null }), expected);
-      }),
+      fc.property(
+        tokens,
+        tokens,
+        tokens,
+        tokens,
+        pico,
+        pico,
+        pico,
+        pico,
+        (plain, cached, written, output, ...prices) => {
+          const [input, cachedInput, cacheWrite, outputPrice] = prices;
+          const usage = {
+            ...NO_USAGE,
+            inputTokens: plain + cached + written,
+            cachedInputTokens: cached,
+            cacheWriteTokens: written,
+            outputTokens: output,
+          };
+          const expected =
+            BigInt(plain) * input +
+            BigInt(cached) * cachedInput +
+            BigInt(written) * cacheWrite +
+            BigInt(output) * outputPrice;
+          assert.equal(
+            rateUsage(usage, { version: '1', input, cachedInput, cacheWrite, output: outputPrice, image: null }),
+            expected,
+          );
+        },
+      ),
     );
   });
 });
@@ -83,30 +130,61 @@ describe('rateUsage', () => {
 describe('settle', () => {
   const usage: Usage = { ...NO_USAGE, inputTokens: 1000, outputTokens: 500 };
   const cost = picoUsd(6_250_000_000n);
-  const base = { outcome: 'completed', usage, usageSource: 'reported', price: FULL, billed: true, authorizedAmount: picoUsd(10n ** 12n) } as const;
+  const base = {
+    outcome: 'completed',
+    usage,
+    usageSource: 'reported',
+    price: FULL,
+    billed: true,
+    authorizedAmount: picoUsd(10n ** 12n),
+  } as const;
 
   test('charges the rated cost', () => {
     assert.deepEqual(settle(base), { billingStatus: 'final', ratedCost: cost, charge: cost, suspense: 0n });
   });
   test('never charges above the hold; the rest is suspense', () => {
     const authorizedAmount = picoUsd(6_000_000_000n);
-    assert.deepEqual(settle({ ...base, authorizedAmount }), { billingStatus: 'final', ratedCost: cost, charge: authorizedAmount, suspense: 250_000_000n });
+    assert.deepEqual(settle({ ...base, authorizedAmount }), {
+      billingStatus: 'final',
+      ratedCost: cost,
+      charge: authorizedAmount,
+      suspense: 250_000_000n,
+    });
   });
   test('charges our count where the report cannot be trusted, and keeps the claim in suspense', () => {
     const claimedUsage = { ...NO_USAGE, inputTokens: 1000, outputTokens: 1_000_000 };
     const settled = settle({ ...base, usageSource: 'counted', claimedUsage });
-    assert.deepEqual(settled, { billingStatus: 'final', ratedCost: cost, charge: cost, suspense: picoUsd(10_001_250_000_000n - cost) });
+    assert.deepEqual(settled, {
+      billingStatus: 'final',
+      ratedCost: cost,
+      charge: cost,
+      suspense: picoUsd(10_001_250_000_000n - cost),
+    });
   });
   test('a claim below our count is no credit', () => {
-    assert.equal(settle({ ...base, usageSource: 'counted', claimedUsage: { ...NO_USAGE, inputTokens: 1, outputTokens: 1 } }).suspense, 0n);
+    assert.equal(
+      settle({ ...base, usageSource: 'counted', claimedUsage: { ...NO_USAGE, inputTokens: 1, outputTokens: 1 } })
+        .suspense,
+      0n,
+    );
   });
   test('charges nothing when there is nothing to charge by', () => {
-    assert.deepEqual(settle({ ...base, usage: null, usageSource: null }), { billingStatus: 'final', ratedCost: null, charge: 0n, suspense: 0n });
+    assert.deepEqual(settle({ ...base, usage: null, usageSource: null }), {
+      billingStatus: 'final',
+      ratedCost: null,
+      charge: 0n,
+      suspense: 0n,
+    });
     const claimedUsage = { ...NO_USAGE, inputTokens: 1000, outputTokens: 500 };
     assert.equal(settle({ ...base, usage: null, usageSource: null, claimedUsage }).suspense, cost);
   });
   test('knows no cost without a price', () => {
-    assert.deepEqual(settle({ ...base, price: null }), { billingStatus: 'final', ratedCost: null, charge: 0n, suspense: 0n });
+    assert.deepEqual(settle({ ...base, price: null }), {
+      billingStatus: 'final',
+      ratedCost: null,
+      charge: 0n,
+      suspense: 0n,
+    });
   });
   test('takes a billed execution without a hold, or a usage without a source, for a bug', () => {
     assert.throws(() => settle({ ...base, authorizedAmount: null }), { name: 'AssertionFault' });
@@ -137,12 +215,22 @@ describe('settle', () => {
         fc.constantFrom(FULL, NO_PRICE, null),
         (outcome, usage, claimedUsage, authorizedAmount, billed, price) => {
           const usageSource = usage === null ? null : 'counted';
-          const settled = settle({ outcome, usage, usageSource, claimedUsage, price, billed, authorizedAmount: billed ? authorizedAmount : null });
+          const settled = settle({
+            outcome,
+            usage,
+            usageSource,
+            claimedUsage,
+            price,
+            billed,
+            authorizedAmount: billed ? authorizedAmount : null,
+          });
           assert.ok(settled.suspense >= 0n);
-          if (!billed) assert.deepEqual([settled.charge, settled.billingStatus, settled.suspense], [null, 'not_billed', 0n]);
+          if (!billed)
+            assert.deepEqual([settled.charge, settled.billingStatus, settled.suspense], [null, 'not_billed', 0n]);
           if (settled.charge === null) assert.equal(settled.billingStatus, 'not_billed');
           else assert.ok(settled.charge >= 0n && settled.charge <= authorizedAmount);
-          if (settled.charge !== null && settled.ratedCost !== null) assert.ok(settled.charge + settled.suspense >= settled.ratedCost);
+          if (settled.charge !== null && settled.ratedCost !== null)
+            assert.ok(settled.charge + settled.suspense >= settled.ratedCost);
         },
       ),
     );

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { SharedTurns, type TurnDecider, type TurnRoute } from '../../src/data-plane/routing/shared-turns.ts';
-import type { TurnKey } from '../../src/data-plane/routing/turn-memory.ts';
-import type { PreviousTurn, StoredTurn, TurnStore } from '../../src/data-plane/routing/turn-store.ts';
 import type { RouteDecision } from '../../src/domain/routing/decide-route.ts';
+import { SharedTurns, type TurnDecider, type TurnRoute } from '../../src/generation/routing/shared-turns.ts';
+import type { TurnKey } from '../../src/generation/routing/turn-memory.ts';
+import type { PreviousTurn, StoredTurn, TurnStore } from '../../src/generation/routing/turn-store.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
 function key(turn: string, humanMessages = 1, conversation = 'k'): TurnKey {
@@ -54,9 +54,16 @@ class Turns implements TurnStore {
 
   private read(turn: TurnKey): StoredTurn {
     const row = this.rows.get(turn.turn);
-    const earlier = [...this.rows.values()].filter((other) => other.decision !== null && other.turn.humanMessages < turn.humanMessages).at(-1);
-    const previous = earlier?.decision == null ? null : { decision: earlier.decision, inputTokens: null, requestBytes: null };
-    return { decision: row?.decision ?? null, claimedAgoMs: row === undefined ? null : performance.now() - row.claimedAtMs, previous };
+    const earlier = [...this.rows.values()]
+      .filter((other) => other.decision !== null && other.turn.humanMessages < turn.humanMessages)
+      .at(-1);
+    const previous =
+      earlier?.decision == null ? null : { decision: earlier.decision, inputTokens: null, requestBytes: null };
+    return {
+      decision: row?.decision ?? null,
+      claimedAgoMs: row === undefined ? null : performance.now() - row.claimedAtMs,
+      previous,
+    };
   }
 }
 
@@ -112,7 +119,9 @@ describe('a turn', () => {
     const store = new Turns();
     const processes = Array.from({ length: 4 }, () => process(store));
     const deciders = Array.from({ length: 12 }, (_, index) => new Decider(`model-${index}`));
-    const routes = await Promise.all(deciders.map((decider, index) => processes[index % 4]?.turns.routeOf(key('t'), decider) as Promise<TurnRoute>));
+    const routes = await Promise.all(
+      deciders.map((decider, index) => processes[index % 4]?.turns.routeOf(key('t'), decider) as Promise<TurnRoute>),
+    );
     assert.equal(new Set(routes.map((route) => route.decision.model)).size, 1);
     assert.equal(
       deciders.reduce((sum, { asked, unasked }) => sum + asked + unasked, 0),

@@ -8,13 +8,33 @@ import { waitFor } from '../support/waiting.ts';
 
 /** For each API a request that says `text`. */
 const REQUESTS: Readonly<Record<string, { path: string; streams: boolean; body: (text: string) => object }>> = {
-  chat_completions: { path: '/v1/chat/completions', streams: true, body: (content) => ({ messages: [{ role: 'user', content }] }) },
+  chat_completions: {
+    path: '/v1/chat/completions',
+    streams: true,
+    body: (content) => ({ messages: [{ role: 'user', content }] }),
+  },
   responses: { path: '/v1/responses', streams: true, body: (input) => ({ input }) },
-  messages: { path: '/v1/messages', streams: true, body: (content) => ({ max_tokens: 500, messages: [{ role: 'user', content }] }) },
-  count_tokens: { path: '/v1/messages/count_tokens', streams: false, body: (content) => ({ messages: [{ role: 'user', content }] }) },
+  messages: {
+    path: '/v1/messages',
+    streams: true,
+    body: (content) => ({ max_tokens: 500, messages: [{ role: 'user', content }] }),
+  },
+  count_tokens: {
+    path: '/v1/messages/count_tokens',
+    streams: false,
+    body: (content) => ({ messages: [{ role: 'user', content }] }),
+  },
   image_generations: { path: '/v1/images/generations', streams: true, body: (prompt) => ({ prompt, n: 3 }) },
-  image_edits: { path: '/v1/images/edits', streams: true, body: (prompt) => ({ prompt, n: 3, images: [{ file_id: 'file-1' }] }) },
-  systemone: { path: '/v1/systemone', streams: false, body: (state) => ({ state, questions: { q: { type: 'noul' } } }) },
+  image_edits: {
+    path: '/v1/images/edits',
+    streams: true,
+    body: (prompt) => ({ prompt, n: 3, images: [{ file_id: 'file-1' }] }),
+  },
+  systemone: {
+    path: '/v1/systemone',
+    streams: false,
+    body: (state) => ({ state, questions: { q: { type: 'noul' } } }),
+  },
 };
 
 describe('every simulated API', () => {
@@ -29,7 +49,10 @@ describe('every simulated API', () => {
   /** A reset can overtake what was sent before it: then there is not even a status. */
   async function assertReset(api: string, directives: string, stream: boolean): Promise<void> {
     const answer = await ask(api, directives, stream).catch((error: NodeJS.ErrnoException) => error.code);
-    assert.equal(typeof answer === 'object' ? answer.complete : answer, typeof answer === 'object' ? false : 'ECONNRESET');
+    assert.equal(
+      typeof answer === 'object' ? answer.complete : answer,
+      typeof answer === 'object' ? false : 'ECONNRESET',
+    );
   }
 
   function ask(api: string, directives: string, stream = false): Promise<HttpAnswer> {
@@ -63,7 +86,9 @@ describe('every simulated API', () => {
   });
 
   test('a header block of ten megabytes is sent when asked for', async () => {
-    const asked = Object.keys(REQUESTS).map((api) => assert.rejects(ask(api, 'headers_bytes=10000000'), { code: 'HPE_HEADER_OVERFLOW' }));
+    const asked = Object.keys(REQUESTS).map((api) =>
+      assert.rejects(ask(api, 'headers_bytes=10000000'), { code: 'HPE_HEADER_OVERFLOW' }),
+    );
     await Promise.all(asked);
   });
 
@@ -73,7 +98,10 @@ describe('every simulated API', () => {
       assert.deepEqual([usual.status, usual.complete], [200, true]);
       const limited = await ask(api, 'status=429 retry_after=7');
       assert.deepEqual([limited.status, limited.headers['retry-after']], [429, '7']);
-      assert.deepEqual(await ask(api, 'retry_after_on_200').then(({ status, headers }) => [status, headers['retry-after']]), [200, '30']);
+      assert.deepEqual(
+        await ask(api, 'retry_after_on_200').then(({ status, headers }) => [status, headers['retry-after']]),
+        [200, '30'],
+      );
       assert.equal((await ask(api, 'headers_bytes=9000')).headers['x-padding']?.length, 9000);
       for (const directive of ['cut_after=5', 'cut_mid_event']) {
         const cut = await ask(api, directive);

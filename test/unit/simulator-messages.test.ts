@@ -8,7 +8,10 @@ import { httpCall } from '../support/http-call.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { waitFor } from '../support/waiting.ts';
 
-const TOOL = { name: 'get_weather', input_schema: { type: 'object' as const, properties: { city: { type: 'string' } }, required: ['city'] } };
+const TOOL = {
+  name: 'get_weather',
+  input_schema: { type: 'object' as const, properties: { city: { type: 'string' } }, required: ['city'] },
+};
 
 describe('the simulated Messages API', () => {
   let provider: SimulatedProvider;
@@ -23,7 +26,10 @@ describe('the simulated Messages API', () => {
 
   after(() => provider?.stop());
 
-  const bodyOf = (content: string, fields: Partial<Anthropic.MessageCreateParamsNonStreaming> = {}): Anthropic.MessageCreateParamsNonStreaming => ({
+  const bodyOf = (
+    content: string,
+    fields: Partial<Anthropic.MessageCreateParamsNonStreaming> = {},
+  ): Anthropic.MessageCreateParamsNonStreaming => ({
     model: 'sim-small',
     max_tokens: 100,
     messages: [{ role: 'user', content }],
@@ -43,7 +49,13 @@ describe('the simulated Messages API', () => {
       for (const message of [whole, streamed]) {
         const { usage } = message;
         assert.deepEqual(
-          [usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens, usage.output_tokens, message.stop_reason],
+          [
+            usage.input_tokens,
+            usage.cache_read_input_tokens,
+            usage.cache_creation_input_tokens,
+            usage.output_tokens,
+            message.stop_reason,
+          ],
           [input - 5, 3, 2, 7, 'end_turn'],
         );
         assert.ok(textOf(message).length > 0);
@@ -59,7 +71,16 @@ describe('the simulated Messages API', () => {
     const text = call.body.toString('utf8');
     assert.deepEqual(
       [...text.matchAll(/^event: (.*)$/gm)].map(([, name]) => name),
-      ['message_start', 'content_block_start', 'ping', 'content_block_delta', 'content_block_delta', 'content_block_stop', 'message_delta', 'message_stop'],
+      [
+        'message_start',
+        'content_block_start',
+        'ping',
+        'content_block_delta',
+        'content_block_delta',
+        'content_block_stop',
+        'message_delta',
+        'message_stop',
+      ],
     );
     for (const [, data = ''] of text.matchAll(/^data: (.*)$/gm)) JSON.parse(data);
     assert.match(text, /"type":"message_stop" +\}/);
@@ -80,12 +101,24 @@ describe('the simulated Messages API', () => {
     assert.equal(whole.usage.output_tokens, 8 + 24);
     const again = (signature: string) =>
       client.messages.create(
-        bodyOf('', { messages: [...body.messages, { role: 'assistant', content: [{ ...thought, signature }] }, { role: 'user', content: 'Go on.' }] }),
+        bodyOf('', {
+          messages: [
+            ...body.messages,
+            { role: 'assistant', content: [{ ...thought, signature }] },
+            { role: 'user', content: 'Go on.' },
+          ],
+        }),
       );
     assert.equal((await again(thought.signature)).stop_reason, 'end_turn');
     await assert.rejects(again(`${thought.signature.slice(0, -8)}AAAAAAA=`), /Invalid `signature`/);
-    const omitted = await client.messages.create(bodyOf('Think. [[sim: reasoning=5]]', { thinking: { type: 'adaptive', display: 'omitted' } }));
-    assert.ok(omitted.content[0]?.type === 'thinking' && omitted.content[0].thinking === '' && omitted.content[0].signature !== '');
+    const omitted = await client.messages.create(
+      bodyOf('Think. [[sim: reasoning=5]]', { thinking: { type: 'adaptive', display: 'omitted' } }),
+    );
+    assert.ok(
+      omitted.content[0]?.type === 'thinking' &&
+        omitted.content[0].thinking === '' &&
+        omitted.content[0].signature !== '',
+    );
   });
 
   test('calls tools until it has their results', async () => {
@@ -102,12 +135,18 @@ describe('the simulated Messages API', () => {
       const results = message.content.flatMap((block) =>
         block.type === 'tool_use' ? [{ type: 'tool_result' as const, tool_use_id: block.id, content: 'sunny' }] : [],
       );
-      const messages = [...body.messages, { role: 'assistant' as const, content: message.content }, { role: 'user' as const, content: results }];
+      const messages = [
+        ...body.messages,
+        { role: 'assistant' as const, content: message.content },
+        { role: 'user' as const, content: results },
+      ];
       assert.equal((await client.messages.create({ ...body, messages })).stop_reason, 'end_turn');
     }
     const named = await client.messages.create(bodyOf('Anything.', { tools: [TOOL], tool_choice: { type: 'any' } }));
     assert.equal(named.stop_reason, 'tool_use');
-    const stray = bodyOf('', { messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_none' }] }] });
+    const stray = bodyOf('', {
+      messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_none' }] }],
+    });
     await assert.rejects(client.messages.create(stray), { status: 400 });
   });
 
@@ -119,25 +158,58 @@ describe('the simulated Messages API', () => {
 
   test('refuses what Anthropic refuses, in its form', async () => {
     const call = async (path: string, headers: Record<string, string>, body: object) => {
-      const answer = await httpCall(`${provider.url}${path}`, { headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) });
+      const answer = await httpCall(`${provider.url}${path}`, {
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      });
       const {
         type,
         error,
         request_id: requestId,
-      } = JSON.parse(answer.body.toString('utf8')) as { type: string; error: { type: string; message: string }; request_id: string };
+      } = JSON.parse(answer.body.toString('utf8')) as {
+        type: string;
+        error: { type: string; message: string };
+        request_id: string;
+      };
       assert.deepEqual([type, requestId], ['error', answer.headers['request-id']]);
       return [answer.status, error.type, error.message];
     };
     const key = { 'x-api-key': 'any' };
     const version = { authorization: 'Bearer any', 'anthropic-version': '2026-10-21' };
     const { max_tokens: _none, ...unbounded } = bodyOf('x');
-    assert.deepEqual(await call('/v1/messages', {}, bodyOf('x')), [401, 'authentication_error', 'x-api-key header is required']);
-    assert.deepEqual(await call('/v1/messages', key, bodyOf('x')), [400, 'invalid_request_error', 'anthropic-version: header is required']);
-    assert.deepEqual(await call('/v1/messages/count_tokens', key, unbounded), [400, 'invalid_request_error', 'anthropic-version: header is required']);
-    assert.deepEqual(await call('/v1/messages', version, unbounded), [400, 'invalid_request_error', 'max_tokens: Field required']);
-    assert.deepEqual(await call('/v1/messages', version, bodyOf('x', { model: 'unknown-1' })), [404, 'not_found_error', 'model: unknown-1']);
-    assert.deepEqual((await call('/v1/messages', version, bodyOf('[[sim: status=529]]'))).slice(0, 2), [529, 'overloaded_error']);
-    assert.deepEqual((await call('/v1/messages', version, bodyOf('[[sim: status=429]]'))).slice(0, 2), [429, 'rate_limit_error']);
+    assert.deepEqual(await call('/v1/messages', {}, bodyOf('x')), [
+      401,
+      'authentication_error',
+      'x-api-key header is required',
+    ]);
+    assert.deepEqual(await call('/v1/messages', key, bodyOf('x')), [
+      400,
+      'invalid_request_error',
+      'anthropic-version: header is required',
+    ]);
+    assert.deepEqual(await call('/v1/messages/count_tokens', key, unbounded), [
+      400,
+      'invalid_request_error',
+      'anthropic-version: header is required',
+    ]);
+    assert.deepEqual(await call('/v1/messages', version, unbounded), [
+      400,
+      'invalid_request_error',
+      'max_tokens: Field required',
+    ]);
+    assert.deepEqual(await call('/v1/messages', version, bodyOf('x', { model: 'unknown-1' })), [
+      404,
+      'not_found_error',
+      'model: unknown-1',
+    ]);
+    assert.deepEqual((await call('/v1/messages', version, bodyOf('[[sim: status=529]]'))).slice(0, 2), [
+      529,
+      'overloaded_error',
+    ]);
+    assert.deepEqual((await call('/v1/messages', version, bodyOf('[[sim: status=429]]'))).slice(0, 2), [
+      429,
+      'rate_limit_error',
+    ]);
   });
 
   test('fails as it is asked', async () => {

@@ -1,4 +1,5 @@
-// The simulated provider takes what real clients and coding agents were recorded sending to real providers, where the recordings are there.
+// The simulated provider takes what real clients and coding agents were recorded sending to real providers, where the
+// recordings are there.
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -26,7 +27,11 @@ describe('the simulated provider', () => {
   after(() => provider?.stop());
 
   async function post(path: string, body: string): Promise<{ status: number; text: string }> {
-    const headers = { authorization: 'Bearer any', 'anthropic-version': '2023-06-01', 'content-type': 'application/json' };
+    const headers = {
+      authorization: 'Bearer any',
+      'anthropic-version': '2023-06-01',
+      'content-type': 'application/json',
+    };
     const answer = await httpCall(`${provider.url}${path}`, { headers, body });
     return { status: answer.status, text: answer.body.toString('utf8') };
   }
@@ -44,7 +49,8 @@ describe('the simulated provider', () => {
         const { status, text } = await post(path, readFileSync(join(directory, file), 'utf8'));
         served += 1;
         // A response that is stored elsewhere is refused, as it should be.
-        if (status !== 200 && !text.includes('previous_response_not_found')) problems.push(`${id}: ${status} ${text.slice(0, 200)}`);
+        if (status !== 200 && !text.includes('previous_response_not_found'))
+          problems.push(`${id}: ${status} ${text.slice(0, 200)}`);
       }
     }
     assert.deepEqual(problems, []);
@@ -54,7 +60,11 @@ describe('the simulated provider', () => {
   test('streams to every recorded agent', { skip: assets === null && 'no recordings here' }, async () => {
     const directory = join(assets ?? '.', 'agents');
     for (const file of readdirSync(directory).filter((name) => name.endsWith('.json'))) {
-      const { method, url, body } = JSON.parse(readFileSync(join(directory, file), 'utf8')) as { method?: string; url?: string; body?: unknown };
+      const { method, url, body } = JSON.parse(readFileSync(join(directory, file), 'utf8')) as {
+        method?: string;
+        url?: string;
+        body?: unknown;
+      };
       if (method !== 'POST' || url === undefined) continue;
       const { status, text } = await post(url, JSON.stringify(body));
       assert.deepEqual([file, status, /^(event|data): /.test(text)], [file, 200, true]);

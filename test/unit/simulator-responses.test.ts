@@ -14,7 +14,12 @@ const TOOL = {
   type: 'function',
   name: 'multiply',
   strict: true,
-  parameters: { type: 'object', properties: { a: { type: 'integer' }, b: { type: 'integer' } }, required: ['a', 'b'], additionalProperties: false },
+  parameters: {
+    type: 'object',
+    properties: { a: { type: 'integer' }, b: { type: 'integer' } },
+    required: ['a', 'b'],
+    additionalProperties: false,
+  },
 } as const;
 
 describe('the simulated Responses API', () => {
@@ -32,27 +37,44 @@ describe('the simulated Responses API', () => {
   const create = (input: string, fields: Partial<OpenAI.Responses.ResponseCreateParamsNonStreaming> = {}) =>
     client.responses.create({ model: 'sim-small', input, ...fields });
 
-  async function stream(input: string, fields: Partial<OpenAI.Responses.ResponseCreateParamsStreaming> = {}): Promise<Event[]> {
+  async function stream(
+    input: string,
+    fields: Partial<OpenAI.Responses.ResponseCreateParamsStreaming> = {},
+  ): Promise<Event[]> {
     const events: Event[] = [];
-    for await (const event of await client.responses.create({ model: 'sim-small', input, ...fields, stream: true })) events.push(event);
+    for await (const event of await client.responses.create({ model: 'sim-small', input, ...fields, stream: true }))
+      events.push(event);
     return events;
   }
 
   function assertDescribed(schemaName: string, value: unknown): void {
-    if (schemas !== null) assert.deepEqual(schemas.problems(schemaName, value), [], JSON.stringify(value).slice(0, 400));
+    if (schemas !== null)
+      assert.deepEqual(schemas.problems(schemaName, value), [], JSON.stringify(value).slice(0, 400));
   }
 
   test('answers whole, with its usage', async () => {
-    const response = await create('Say something. [[sim: tokens=5 cached=2 reasoning=4]]', { instructions: 'Be brief.', max_output_tokens: 100 });
+    const response = await create('Say something. [[sim: tokens=5 cached=2 reasoning=4]]', {
+      instructions: 'Be brief.',
+      max_output_tokens: 100,
+    });
     assert.equal(response.status, 'completed');
     assert.ok(response.output_text.length > 0);
     assert.deepEqual(
       response.output.map(({ type }) => type),
       ['reasoning', 'message'],
     );
-    const { input_tokens: input, output_tokens: output, total_tokens: total, input_tokens_details: ins, output_tokens_details: outs } = response.usage ?? {};
+    const {
+      input_tokens: input,
+      output_tokens: output,
+      total_tokens: total,
+      input_tokens_details: ins,
+      output_tokens_details: outs,
+    } = response.usage ?? {};
     const expected = Math.ceil('Be brief.Say something. [[sim: tokens=5 cached=2 reasoning=4]]'.length / 4);
-    assert.deepEqual([input, output, total, ins?.cached_tokens, outs?.reasoning_tokens], [expected, 9, expected + 9, 2, 4]);
+    assert.deepEqual(
+      [input, output, total, ins?.cached_tokens, outs?.reasoning_tokens],
+      [expected, 9, expected + 9, 2, 4],
+    );
     const { output_text: _ours, ...body } = response;
     assertDescribed('Response', body);
   });
@@ -98,7 +120,11 @@ describe('the simulated Responses API', () => {
     const done = events.find((event) => event.type === 'response.function_call_arguments.done');
     assert.equal(done?.arguments, call.arguments);
     const result = { type: 'function_call_output', call_id: call.call_id, output: '49' } as const;
-    const after = await client.responses.create({ model: 'sim-small', tools: [TOOL], input: [{ role: 'user', content: input }, call, result] });
+    const after = await client.responses.create({
+      model: 'sim-small',
+      tools: [TOOL],
+      input: [{ role: 'user', content: input }, call, result],
+    });
     assert.deepEqual(
       after.output.map(({ type }) => type),
       ['message'],
@@ -107,7 +133,9 @@ describe('the simulated Responses API', () => {
     assert.equal(forced.output[0]?.type, 'function_call');
     const inWords = await create('Now use the multiply tool.', { tools: [TOOL] });
     assert.equal(inWords.output[0]?.type, 'function_call');
-    const written = await create('[[sim: tool_call=shell tool_arguments=%7B%22command%22%3A%22ls%20%5B%5D%22%7D tool_calls=2]]');
+    const written = await create(
+      '[[sim: tool_call=shell tool_arguments=%7B%22command%22%3A%22ls%20%5B%5D%22%7D tool_calls=2]]',
+    );
     assert.deepEqual(
       written.output.map((item) => (item.type === 'function_call' ? [item.name, item.arguments] : item.type)),
       [
@@ -118,12 +146,17 @@ describe('the simulated Responses API', () => {
   });
 
   test('seals reasoning, and knows its seal again', async () => {
-    const fields = { include: ['reasoning.encrypted_content'], reasoning: { effort: 'low', summary: 'auto' }, store: false } as const;
+    const fields = {
+      include: ['reasoning.encrypted_content'],
+      reasoning: { effort: 'low', summary: 'auto' },
+      store: false,
+    } as const;
     const response = await create('Think.', { ...fields, include: [...fields.include] });
     const [reasoning] = response.output;
     assert.ok(reasoning?.type === 'reasoning' && typeof reasoning.encrypted_content === 'string');
     assert.equal(reasoning.summary.length, 1);
-    for (const event of await stream('Think.', { ...fields, include: [...fields.include] })) assertDescribed('ResponseStreamEvent', event);
+    for (const event of await stream('Think.', { ...fields, include: [...fields.include] }))
+      assertDescribed('ResponseStreamEvent', event);
     const again = (seal: string) =>
       client.responses.create({
         model: 'sim-small',
@@ -142,7 +175,10 @@ describe('the simulated Responses API', () => {
 
   test('says when the limit ended it', async () => {
     const response = await create('Talk.', { max_output_tokens: 3 });
-    assert.deepEqual([response.status, response.incomplete_details?.reason, response.usage?.output_tokens], ['incomplete', 'max_output_tokens', 3]);
+    assert.deepEqual(
+      [response.status, response.incomplete_details?.reason, response.usage?.output_tokens],
+      ['incomplete', 'max_output_tokens', 3],
+    );
     assert.equal((await stream('Talk.', { max_output_tokens: 3 })).at(-1)?.type, 'response.incomplete');
   });
 
@@ -161,13 +197,19 @@ describe('the simulated Responses API', () => {
     });
     const next = await create('And now?', { previous_response_id: response.id });
     assert.equal(next.usage?.input_tokens, 2 + (response.usage?.total_tokens ?? 0));
-    await assert.rejects(create('x', { previous_response_id: 'resp_none' }), { status: 400, code: 'previous_response_not_found' });
+    await assert.rejects(create('x', { previous_response_id: 'resp_none' }), {
+      status: 400,
+      code: 'previous_response_not_found',
+    });
     await assert.rejects(client.responses.cancel(response.id), { status: 400 });
     const stranger = new OpenAI({ baseURL: `${provider.url}/v1`, apiKey: 'other', maxRetries: 0 });
     await assert.rejects(stranger.responses.retrieve(response.id), { status: 404 });
     const unsaved = await create('Forget this.', { store: false });
     await assert.rejects(client.responses.retrieve(unsaved.id), { status: 404 });
-    const deleted = await httpCall(`${provider.url}/v1/responses/${response.id}`, { method: 'DELETE', headers: { authorization: 'Bearer any' } });
+    const deleted = await httpCall(`${provider.url}/v1/responses/${response.id}`, {
+      method: 'DELETE',
+      headers: { authorization: 'Bearer any' },
+    });
     assert.deepEqual(JSON.parse(deleted.body.toString('utf8')), { id: response.id, object: 'response', deleted: true });
     await assert.rejects(client.responses.delete(response.id), { status: 404 });
     const streamed = (await stream('Keep the streamed one.')).at(-1);

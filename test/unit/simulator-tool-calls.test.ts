@@ -1,10 +1,11 @@
-// When the simulated model calls a tool and with what: the rule that every dialect shares, and Chat Completions as the official client reads it.
+// When the simulated model calls a tool and with what: the rule that every dialect shares, and Chat Completions as the
+// official client reads it.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import OpenAI from 'openai';
-import { readDirectives } from '../../simulator/directives.ts';
-import { chooseToolCalls, type OfferedTool, type ToolChoice, type Turn } from '../../simulator/tool-calls.ts';
+import { readDirectives } from '../../src/simulator/directives.ts';
+import { chooseToolCalls, type OfferedTool, type ToolChoice, type Turn } from '../../src/simulator/tool-calls.ts';
 import { loadOpenapiSchemas } from '../support/openapi-schema.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 
@@ -29,7 +30,12 @@ describe('the choice of a tool call', () => {
   const user = (text: string): Turn => ({ role: 'user', text });
   const result: Turn = { role: 'tool_result', text: 'done' };
   const choose = (turns: readonly Turn[], choice: ToolChoice = 'auto', tools = TOOLS) =>
-    chooseToolCalls({ turns, tools, choice, directives: readDirectives(turns.map(({ text }) => text).join('\n'), ['']) }).map(({ name }) => name);
+    chooseToolCalls({
+      turns,
+      tools,
+      choice,
+      directives: readDirectives(turns.map(({ text }) => text).join('\n'), ['']),
+    }).map(({ name }) => name);
 
   test('follows directives, words and tool_choice', () => {
     assert.deepEqual(choose([user('Hello.')]), []);
@@ -56,7 +62,13 @@ describe('the choice of a tool call', () => {
 
   test('makes arguments that fit the schema', () => {
     const [call] = chooseToolCalls({ turns: [], tools: TOOLS, choice: 'required', directives: readDirectives('', []) });
-    assert.deepEqual(JSON.parse(call?.input ?? ''), { path: 'north', lines: [3], deep: { flag: true }, mode: 'read', either: 'this' });
+    assert.deepEqual(JSON.parse(call?.input ?? ''), {
+      path: 'north',
+      lines: [3],
+      deep: { flag: true },
+      mode: 'read',
+      either: 'this',
+    });
   });
 });
 
@@ -84,10 +96,14 @@ describe('tool calls in Chat Completions', () => {
     const stream = client.chat.completions.stream({ ...body, stream_options: { include_usage: true } });
     stream.on('chunk', (chunk) => chunks.push(chunk));
     const streamed = await stream.finalChatCompletion();
-    if (schemas !== null) for (const chunk of chunks) assert.deepEqual(schemas.problems('CreateChatCompletionStreamResponse', chunk), []);
+    if (schemas !== null)
+      for (const chunk of chunks) assert.deepEqual(schemas.problems('CreateChatCompletionStreamResponse', chunk), []);
     for (const completion of [whole, streamed]) {
       const [choice] = completion.choices;
-      assert.deepEqual([choice?.finish_reason, choice?.message.content ?? null, choice?.message.tool_calls?.length], ['tool_calls', null, 2]);
+      assert.deepEqual(
+        [choice?.finish_reason, choice?.message.content ?? null, choice?.message.tool_calls?.length],
+        ['tool_calls', null, 2],
+      );
       const ids = choice?.message.tool_calls?.map(({ id }) => id) ?? [];
       assert.equal(new Set(ids).size, 2);
       for (const call of choice?.message.tool_calls ?? []) {
@@ -99,17 +115,28 @@ describe('tool calls in Chat Completions', () => {
     assert.equal(streamed.usage?.completion_tokens, whole.usage?.completion_tokens);
     const [message] = whole.choices.map((choice) => choice.message);
     assert.ok(message !== undefined);
-    const results = (message.tool_calls ?? []).map(({ id }) => ({ role: 'tool' as const, tool_call_id: id, content: 'done' }));
+    const results = (message.tool_calls ?? []).map(({ id }) => ({
+      role: 'tool' as const,
+      tool_call_id: id,
+      content: 'done',
+    }));
     const after = await client.chat.completions.create({ ...body, messages: [...body.messages, message, ...results] });
     assert.equal(after.choices[0]?.finish_reason, 'stop');
   });
 
   test('come after text when both are asked for, and are cut off by the limit', async () => {
     const create = (content: string, limit: number) =>
-      client.chat.completions.create({ model: 'sim-small', max_completion_tokens: limit, messages: [{ role: 'user', content }] });
+      client.chat.completions.create({
+        model: 'sim-small',
+        max_completion_tokens: limit,
+        messages: [{ role: 'user', content }],
+      });
     const both = await create('[[sim: tool_call=look tokens=4]]', 100);
     assert.ok(both.choices[0]?.message.content !== null && both.choices[0]?.message.tool_calls?.length === 1);
     const cut = await create('[[sim: tool_call=look tokens=4]]', 4);
-    assert.deepEqual([cut.choices[0]?.finish_reason, cut.choices[0]?.message.tool_calls, cut.usage?.completion_tokens], ['length', undefined, 4]);
+    assert.deepEqual(
+      [cut.choices[0]?.finish_reason, cut.choices[0]?.message.tool_calls, cut.usage?.completion_tokens],
+      ['length', undefined, 4],
+    );
   });
 });

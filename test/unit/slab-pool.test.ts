@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { SLAB_HEADROOM_BYTES, SLAB_TAILROOM_BYTES, type Slab, SlabPool } from '../../src/data-plane/relay/slab-pool.ts';
+import { SLAB_HEADROOM_BYTES, SLAB_TAILROOM_BYTES, type Slab, SlabPool } from '../../src/platform/slab-pool.ts';
 
 describe('slab pool', () => {
   test('a slab holds the body with room on both sides', () => {
@@ -109,7 +109,8 @@ describe('slab pool', () => {
     const pool = new SlabPool({ lentBytesMax: 8 << 20 });
     const take = (owner: string, bytes: number): Slab[] => {
       const held: Slab[] = [];
-      for (let slab = pool.tryAcquire(bytes, owner); slab !== null; slab = pool.tryAcquire(bytes, owner)) held.push(slab);
+      for (let slab = pool.tryAcquire(bytes, owner); slab !== null; slab = pool.tryAcquire(bytes, owner))
+        held.push(slab);
       return held;
     };
     const first = [...take('one', 1 << 20), ...take('one', 10_000)];
@@ -141,7 +142,11 @@ describe('slab pool', () => {
   });
 
   test('whatever the order, no slab is in two hands and the books agree', () => {
-    const step = fc.oneof(fc.record({ acquire: fc.nat(1_100_000) }), fc.record({ release: fc.nat() }), fc.constant('trim' as const));
+    const step = fc.oneof(
+      fc.record({ acquire: fc.nat(1_100_000) }),
+      fc.record({ release: fc.nat() }),
+      fc.constant('trim' as const),
+    );
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const pool = new SlabPool({ freeBytesMax: 4 << 20 });

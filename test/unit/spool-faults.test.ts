@@ -1,5 +1,5 @@
-// The spool writer under every fault of a disk, by seed (SPOOL_SEED replays one): what it acknowledged is there, also after a power cut, nothing else is,
-// nothing is admitted while it is not healthy, and it becomes healthy by itself.
+// The spool writer under every fault of a disk, by seed (SPOOL_SEED replays one): what it acknowledged is there, also
+// after a power cut, nothing else is, nothing is admitted while it is not healthy, and it becomes healthy by itself.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -13,7 +13,10 @@ import { silentLog } from '../support/postgres.ts';
 import { appendTexts } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const SEEDS = process.env['SPOOL_SEED'] === undefined ? Array.from({ length: 200 }, (_, index) => index + 1) : [Number(process.env['SPOOL_SEED'])];
+const SEEDS =
+  process.env['SPOOL_SEED'] === undefined
+    ? Array.from({ length: 200 }, (_, index) => index + 1)
+    : [Number(process.env['SPOOL_SEED'])];
 const STEPS = 250;
 const ROUNDS_TO_RECOVER = 60;
 
@@ -55,7 +58,10 @@ class HandTimer {
   }
 }
 
-/** What a gateway does with a spool: admits while it is healthy, ends what it admitted, and offers again what was not taken. */
+/**
+ * What a gateway does with a spool: admits while it is healthy, ends what it admitted, and offers again what was not
+ * taken.
+ */
 class Driver {
   readonly acknowledged = new Set<string>();
   readonly offered = new Set<string>();
@@ -75,12 +81,15 @@ class Driver {
     for (let count = Math.floor(this.#random() * 4); count > 0; count--) {
       const ending = this.#random() < 0.5 ? this.#open.shift() : undefined;
       if (ending !== undefined) group.push(ending.replace('admitted', 'terminal'));
-      else if (this.#writer.healthy) group.push(`{"type":"admitted","id":"${++this.#made}","pad":"${'x'.repeat(Math.floor(this.#random() * 300))}"}`);
+      else if (this.#writer.healthy)
+        group.push(
+          `{"type":"admitted","id":"${++this.#made}","pad":"${'x'.repeat(Math.floor(this.#random() * 300))}"}`,
+        );
     }
-    this.offer(group);
+    this.deployment(group);
   }
 
-  offer(group: readonly string[]): void {
+  deployment(group: readonly string[]): void {
     if (group.length === 0) return;
     for (const text of group) this.offered.add(text);
     let written = group.length;
@@ -101,10 +110,10 @@ class Driver {
     }
   }
 
-  offerOwed(): void {
+  deploymentOwed(): void {
     const owed = this.owed;
     this.owed = [];
-    this.offer(owed);
+    this.deployment(owed);
   }
 }
 
@@ -125,15 +134,23 @@ function runSeed(seed: number, context: TestContext, timer: HandTimer): void {
   const disk = new FaultyDisk(random);
   let nowMs = 0;
   const clock: Clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
-  const options = { directory: temporaryDirectory(context), epoch: seed, segmentBytesMax: 3_000, fsyncIntervalMs: 20, log: silentLog, clock };
+  const options = {
+    directory: temporaryDirectory(context),
+    epoch: seed,
+    segmentBytesMax: 3_000,
+    fsyncIntervalMs: 20,
+    log: silentLog,
+    clock,
+  };
   const writer = SpoolWriter.open({ ...options, freeBytesMin: 2_000, reserveFileBytes: 4_000, fileSystem: disk });
   disk.endBackgroundWork();
   const driver = new Driver(writer, random);
   for (let step = 0; step < STEPS; step++) {
     if (random() < 0.03) disk.trouble = disk.trouble === 0 ? random() * 0.6 : 0;
-    if (random() < 0.02) disk.room = disk.room === Number.POSITIVE_INFINITY ? Math.floor(random() * 6_000) : Number.POSITIVE_INFINITY;
+    if (random() < 0.02)
+      disk.room = disk.room === Number.POSITIVE_INFINITY ? Math.floor(random() * 6_000) : Number.POSITIVE_INFINITY;
     if (random() < 0.5) driver.step();
-    else if (random() < 0.2) driver.offerOwed();
+    else if (random() < 0.2) driver.deploymentOwed();
     if (random() < 0.4) timer.fire();
     if (random() < 0.3) disk.endBackgroundWork();
     nowMs += Math.floor(random() * 200);
@@ -146,7 +163,7 @@ function runSeed(seed: number, context: TestContext, timer: HandTimer): void {
     assert.ok(rounds < ROUNDS_TO_RECOVER, 'it does not become healthy by itself');
     nowMs += 1_000;
     writer.check();
-    driver.offerOwed();
+    driver.deploymentOwed();
     timer.fire();
     disk.endBackgroundWork();
   }

@@ -2,8 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
-import { findNextFrame, HEADER_BYTES, isTornTail, PAYLOAD_BYTES_MAX, writeHeader } from '../../src/storage/spool/spool-format.ts';
+import type { ExecutionRecord } from '../../src/records/execution-record.ts';
+import {
+  findNextFrame,
+  HEADER_BYTES,
+  isTornTail,
+  PAYLOAD_BYTES_MAX,
+  writeHeader,
+} from '../../src/storage/spool/spool-format.ts';
 import { readSegment } from '../../src/storage/spool/spool-reader.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 
@@ -75,7 +81,11 @@ describe('spool format', () => {
         assert.deepEqual(prefix.records, recordsOf(damagedFrame), `byte ${index} bit ${bit}`);
         assert.ok(prefix.corrupt || prefix.torn);
         assert.equal(isTornTail(damaged, prefix.nextOffset), false, `byte ${index} bit ${bit}`);
-        assert.equal(findNextFrame(damaged, prefix.nextOffset), damagedFrame === frames.length - 1 ? -1 : ends[damagedFrame], `byte ${index} bit ${bit}`);
+        assert.equal(
+          findNextFrame(damaged, prefix.nextOffset),
+          damagedFrame === frames.length - 1 ? -1 : ends[damagedFrame],
+          `byte ${index} bit ${bit}`,
+        );
       }
     }
   });
@@ -93,7 +103,18 @@ describe('spool format', () => {
     const tooLong = Buffer.alloc(16);
     tooLong.writeUInt32LE(PAYLOAD_BYTES_MAX + 1);
     assert.deepEqual(readSegment(tooLong, 0), { records: [], nextOffset: 0, torn: false, corrupt: true });
-    for (const payload of ['null', '[]', '{"type":"other"}', '{"type":', '["a"]', '["b",[]]', '["t",[]]', '["t",[],{}]', '[[]]', '[{"type":"admitted"},1]']) {
+    for (const payload of [
+      'null',
+      '[]',
+      '{"type":"other"}',
+      '{"type":',
+      '["a"]',
+      '["b",[]]',
+      '["t",[]]',
+      '["t",[],{}]',
+      '[[]]',
+      '[{"type":"admitted"},1]',
+    ]) {
       const buffer = Buffer.alloc(256);
       const end = putFramed(buffer, 0, payload);
       assert.equal(readSegment(buffer.subarray(0, end), 0).corrupt, true, payload);

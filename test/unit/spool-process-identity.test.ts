@@ -29,7 +29,9 @@ describe('process identity', () => {
     assert.equal(isAlive({ ...readProcessIdentity(), processStart: '1' }), false);
   });
 
-  test('nothing lives on from before the last boot', { skip: process.platform !== 'linux' && 'only Linux tells when a process began' }, () => {
+  test('nothing lives on from before the last boot', {
+    skip: process.platform !== 'linux' && 'only Linux tells when a process began',
+  }, () => {
     assert.equal(isAlive({ ...readProcessIdentity(), bootId: 'another-boot' }), false);
   });
 

@@ -1,4 +1,5 @@
-// Which facts are next, when more wait than are kept in memory: every posted fact once, in order, across segments and restarts.
+// Which facts are next, when more wait than are kept in memory: every posted fact once, in order, across segments and
+// restarts.
 
 import assert from 'node:assert/strict';
 import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
@@ -18,13 +19,23 @@ const LIMITS = { recordsMax: 500, bytesMax: 1 << 20 };
 
 function openSpool(directory: string): SpoolWriter {
   const log = createLog({ level: 'silent', process: 'test' });
-  return SpoolWriter.open({ directory, epoch: 1, segmentBytesMax: 1_000_000, fsyncIntervalMs: 50, log, clock: systemClock });
+  return SpoolWriter.open({
+    directory,
+    epoch: 1,
+    segmentBytesMax: 1_000_000,
+    fsyncIntervalMs: 50,
+    log,
+    clock: systemClock,
+  });
 }
 
 function appendExecutions(writer: SpoolWriter, count: number): string[] {
   const starts = Array.from({ length: count }, () => executionStart());
   for (let index = 0; index < count; index += 100) {
-    appendRecords(writer, ...starts.slice(index, index + 100).flatMap((start) => [admittedRecord(start), terminalRecord(start)]));
+    appendRecords(
+      writer,
+      ...starts.slice(index, index + 100).flatMap((start) => [admittedRecord(start), terminalRecord(start)]),
+    );
   }
   return starts.map((start) => start.id);
 }
@@ -115,7 +126,10 @@ describe('facts of a spool', () => {
   });
 });
 
-/** Its owner's write is half there when a batch is read, and all there when the reader looks what is wrong with the rest. */
+/**
+ * Its owner's write is half there when a batch is read, and all there when the reader looks what is wrong with the
+ * rest.
+ */
 class ReaderOfAWriteUnderWay extends SpoolReader {
   finishWrite: (() => void) | null = null;
 

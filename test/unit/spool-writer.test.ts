@@ -4,11 +4,17 @@ import assert from 'node:assert/strict';
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import type { ExecutionRecord } from '../../src/domain/executions/execution-record.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createLog } from '../../src/platform/log.ts';
-import { FRAME_BYTES } from '../../src/platform/record-group.ts';
-import { CLOSED_FILE, listEpochs, readEpochSpool, removeEpochSpool, segmentFileName } from '../../src/storage/spool/spool-directory.ts';
+import type { ExecutionRecord } from '../../src/records/execution-record.ts';
+import { FRAME_BYTES } from '../../src/records/record-group.ts';
+import {
+  CLOSED_FILE,
+  listEpochs,
+  readEpochSpool,
+  removeEpochSpool,
+  segmentFileName,
+} from '../../src/storage/spool/spool-directory.ts';
 import { SpoolFault } from '../../src/storage/spool/spool-fault.ts';
 import { nodeFileSystem, type SpoolFileSystem } from '../../src/storage/spool/spool-file-system.ts';
 import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
@@ -23,7 +29,15 @@ const EPOCH = 7;
 
 function openWriter(directory: string, overrides: Partial<SpoolWriterOptions> = {}): SpoolWriter {
   const log = createLog({ level: 'silent', process: 'test' });
-  return SpoolWriter.open({ directory, epoch: EPOCH, segmentBytesMax: 1 << 20, fsyncIntervalMs: 1, log, clock: systemClock, ...overrides });
+  return SpoolWriter.open({
+    directory,
+    epoch: EPOCH,
+    segmentBytesMax: 1 << 20,
+    fsyncIntervalMs: 1,
+    log,
+    clock: systemClock,
+    ...overrides,
+  });
 }
 
 function readAll(directory: string): ExecutionRecord[] {
@@ -73,7 +87,8 @@ describe('spool writer', () => {
     assert.deepEqual(readAll(directory), written);
     const spool = readEpochSpool(directory, EPOCH);
     assert.ok(spool.segments.length >= 10);
-    for (const segment of spool.segments) assert.ok(statSync(join(spool.directory, segmentFileName(segment))).size <= 2000);
+    for (const segment of spool.segments)
+      assert.ok(statSync(join(spool.directory, segmentFileName(segment))).size <= 2000);
     await writer.close();
   });
 
@@ -274,7 +289,10 @@ describe('spool writer', () => {
       done(null);
     }
     assert.ok(memoriesOfOneSync <= 10, `500 turns took ${memoriesOfOneSync} pieces of memory`);
-    assert.ok(memories.size <= 2 * memoriesOfOneSync + 1, `${memories.size} pieces of memory, ${memoriesOfOneSync} in the first round`);
+    assert.ok(
+      memories.size <= 2 * memoriesOfOneSync + 1,
+      `${memories.size} pieces of memory, ${memoriesOfOneSync} in the first round`,
+    );
     // What the failed sync would have covered and what came since.
     const fail = await syncing.promise;
     syncing = Promise.withResolvers();
@@ -283,7 +301,10 @@ describe('spool writer', () => {
     const prove = await syncing.promise;
     prove(null);
     assert.equal(writer.healthy, true);
-    const batch = new SpoolReader().readBatch(join(directory, String(EPOCH)), 2, 0, { recordsMax: 10_000, bytesMax: 1 << 24 });
+    const batch = new SpoolReader().readBatch(join(directory, String(EPOCH)), 2, 0, {
+      recordsMax: 10_000,
+      bytesMax: 1 << 24,
+    });
     assert.deepEqual(batch.records, written);
     await writer.close();
   });

@@ -4,25 +4,36 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import type { Offer } from '../../src/data-plane/catalog/serving-catalog.ts';
-import { readStoredObjects, type StoredObjects, type StoredObjectWorkers } from '../../src/data-plane/catalog/stored-objects.ts';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
 import { findStoredObjects } from '../../src/domain/stored-objects/find-stored-objects.ts';
+import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
+import {
+  readStoredObjects,
+  type StoredObjects,
+  type StoredObjectWorkers,
+} from '../../src/generation/catalog/stored-objects.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { loadRecordedExchanges } from '../support/recorded-exchanges.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 
 const scanner = new RequestScanner();
 
-const offerOf = (id: string, storedObjects?: 'shared'): Offer => ({
-  provider: { id, baseUrl: 'http://x', apiKey: '', auth: 'none', onDisconnect: 'cancel', ...(storedObjects === undefined ? {} : { storedObjects }) },
+const deploymentOf = (id: string, storedObjects?: 'shared'): Deployment => ({
+  provider: {
+    id,
+    baseUrl: 'http://x',
+    apiKey: '',
+    auth: 'none',
+    onDisconnect: 'cancel',
+    ...(storedObjects === undefined ? {} : { storedObjects }),
+  },
   providerModel: 'm',
   modelJson: Buffer.from('"m"'),
   modelText: Buffer.from('m'),
   price: null,
   asksForUsage: false,
 });
-const OWN = offerOf('own');
-const SHARED = offerOf('shared', 'shared');
+const OWN = deploymentOf('own');
+const SHARED = deploymentOf('shared', 'shared');
 
 /** What a worker does, and how often one was asked. */
 let handedOver = 0;
@@ -33,24 +44,29 @@ const workers = {
   },
 } as unknown as StoredObjectWorkers;
 
-/** The field that is refused; null: every offer may serve. */
+/** The field that is refused; null: every deployment may serve. */
 async function refusedField(api: string, body: string): Promise<string | null> {
   const bytes = Buffer.from(body);
   const request = { body: bytes, scanned: scanner.scan(bytes), form: null };
   const shared = await readStoredObjects(api, request, [OWN, SHARED], workers);
   const found = await readStoredObjects(api, request, [OWN], workers);
   if (!('kind' in found)) {
-    assert.deepEqual([found.offers, found.itemIds, found.isOpen, 'offers' in shared && shared.offers], [[OWN], [], false, [OWN, SHARED]]);
+    assert.deepEqual(
+      [found.deployments, found.itemIds, found.isOpen, 'deployments' in shared && shared.deployments],
+      [[OWN], [], false, [OWN, SHARED]],
+    );
     return null;
   }
   assert.equal(found.kind, 'invalid_field');
   const field = found.kind === 'invalid_field' ? found.field : '';
-  if (field !== 'body') assert.deepEqual('offers' in shared && shared.offers, [SHARED], 'whoever shares its objects serves');
+  if (field !== 'body')
+    assert.deepEqual('deployments' in shared && shared.deployments, [SHARED], 'whoever shares its objects serves');
   return field;
 }
 
 const padding = `"pad": "${'x'.repeat(20_000)}"`;
-const schema = '{"type":"object","properties":{"file_id":{"type":"string"},"container":{"type":"string"}},"default":{"file_id":"x"}}';
+const schema =
+  '{"type":"object","properties":{"file_id":{"type":"string"},"container":{"type":"string"}},"default":{"file_id":"x"}}';
 
 const ROWS: readonly (readonly [api: string, members: string, field: string | null])[] = [
   ['responses', '"conversation": "conv_1"', 'conversation'],
@@ -66,18 +82,46 @@ const ROWS: readonly (readonly [api: string, members: string, field: string | nu
   ['responses', '"input": [{"type": "item_reference", "type": "message", "id": "msg_1"}]', 'input'],
   // Whether it refers is for the provider to say, and each would say something else.
   ['responses', '"input": [{"type": "message", "Type": "item_reference", "id": "msg_1"}]', 'input'],
-  ['responses', '"input": [{"type": "item_reference", "id": "msg_1"}, {"content": [{"file_id": "f"}], "role": "user"}]', 'input[1].content[0].file_id'],
+  [
+    'responses',
+    '"input": [{"type": "item_reference", "id": "msg_1"}, {"content": [{"file_id": "f"}], "role": "user"}]',
+    'input[1].content[0].file_id',
+  ],
   ['responses', '"input": [{"type": "message", "id": "msg_1", "role": "user", "content": "item_reference"}]', null],
-  ['responses', '"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]}]', 'input[0].content[0].file_id'],
-  ['responses', '"input": [{"role": "user", "content": [{"type": "input_image", "File_Id": "file-1"}]}]', 'input[0].content[0].File_Id'],
-  ['responses', '"input": [{"type": "computer_call_output", "output": {"file_id": "file-1"}}]', 'input[0].output.file_id'],
+  [
+    'responses',
+    '"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]}]',
+    'input[0].content[0].file_id',
+  ],
+  [
+    'responses',
+    '"input": [{"role": "user", "content": [{"type": "input_image", "File_Id": "file-1"}]}]',
+    'input[0].content[0].File_Id',
+  ],
+  [
+    'responses',
+    '"input": [{"type": "computer_call_output", "output": {"file_id": "file-1"}}]',
+    'input[0].output.file_id',
+  ],
   ['responses', '"tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}]', 'tools[0].vector_store_ids'],
   ['responses', '"tools": [{"type": "code_interpreter", "container": "cntr_1"}]', 'tools[0].container'],
-  ['responses', '"tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["file-1"]}}]', 'tools[0].container.file_ids'],
+  [
+    'responses',
+    '"tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["file-1"]}}]',
+    'tools[0].container.file_ids',
+  ],
   ['responses', '"tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": []}}]', null],
   ['responses', `"tools": [{"type": "function", "name": "f", "parameters": ${schema}}]`, null],
-  ['chat_completions', '"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}]', 'messages[0].content[0].file.file_id'],
-  ['chat_completions', '"messages": [{"role": "user", "content": [{"type": "file", "file": {"\\u0066ile_id": "f"}}]}]', 'messages[0].content[0].file.file_id'],
+  [
+    'chat_completions',
+    '"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}]',
+    'messages[0].content[0].file.file_id',
+  ],
+  [
+    'chat_completions',
+    '"messages": [{"role": "user", "content": [{"type": "file", "file": {"\\u0066ile_id": "f"}}]}]',
+    'messages[0].content[0].file.file_id',
+  ],
   ['chat_completions', '"messages": [{"role": "assistant", "audio": {"id": "audio_1"}}]', 'messages[0].audio'],
   ['chat_completions', '"messages": [{"role": "user", "content": "file_id"}]', null],
   ['chat_completions', `"tools": [{"type": "function", "function": {"name": "f", "parameters": ${schema}}}]`, null],
@@ -88,7 +132,11 @@ const ROWS: readonly (readonly [api: string, members: string, field: string | nu
     '"messages": [{"role": "user", "content": [{"type": "document", "source": {"type": "file", "file_id": "f"}}]}]',
     'messages[0].content[0].source.file_id',
   ],
-  ['messages', '"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "read", "input": {"file_id": "f"}}]}]', null],
+  [
+    'messages',
+    '"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "read", "input": {"file_id": "f"}}]}]',
+    null,
+  ],
   ['messages', `"tools": [{"name": "f", "input_schema": ${schema}}]`, null],
   ['images', '"images": [{"file_id": "file-1"}]', 'images[0].file_id'],
   ['images', '"mask": {"file_id": "file-1"}', 'mask.file_id'],
@@ -101,15 +149,23 @@ const ROWS: readonly (readonly [api: string, members: string, field: string | nu
 describe('items to which a request refers', () => {
   const itemIdsIn = async (members: string): Promise<readonly string[]> => {
     const body = Buffer.from(`{"model": "m", ${members}}`);
-    const found = await readStoredObjects('responses', { body, scanned: scanner.scan(body), form: null }, [OWN], workers);
-    assert.ok('offers' in found, JSON.stringify(found));
-    assert.deepEqual([found.offers, found.isOpen], [[OWN], false]);
+    const found = await readStoredObjects(
+      'responses',
+      { body, scanned: scanner.scan(body), form: null },
+      [OWN],
+      workers,
+    );
+    assert.ok('deployments' in found, JSON.stringify(found));
+    assert.deepEqual([found.deployments, found.isOpen], [[OWN], false]);
     return found.itemIds;
   };
 
   test('are told by their ids, in a small body and in a big one', async () => {
     for (const [items, ids] of [
-      ['{"type": "item_reference", "id": "msg_1"}, {"role": "user"}, {"id": "rs_1", "type": "item_reference"}', ['msg_1', 'rs_1']],
+      [
+        '{"type": "item_reference", "id": "msg_1"}, {"role": "user"}, {"id": "rs_1", "type": "item_reference"}',
+        ['msg_1', 'rs_1'],
+      ],
       ['{"type": "item\\u005freference", "\\u0069d": "msg_1"}', ['msg_1']],
       ['{"id": "msg_1"}', ['msg_1']],
       ['{"type": null, "ID": "msg_1"}', ['msg_1']],
@@ -122,7 +178,8 @@ describe('items to which a request refers', () => {
   });
 
   test('may be as many as a long conversation has, and no more', async () => {
-    const references = (count: number): string => Array.from({ length: count }, (_, index) => `{"type": "item_reference", "id": "msg_${index}"}`).join();
+    const references = (count: number): string =>
+      Array.from({ length: count }, (_, index) => `{"type": "item_reference", "id": "msg_${index}"}`).join();
     assert.equal((await itemIdsIn(`"input": [${references(1_024)}]`)).length, 1_024);
     assert.equal(await refusedField('responses', `{"input": [${references(1_025)}]}`), 'input');
   });
@@ -143,20 +200,35 @@ describe('objects stored at a provider', () => {
     await readStoredObjects('chat_completions', request, [OWN], workers);
     assert.equal(handedOver, before + 1);
     const full = { run: async () => ({ ok: false, reason: 'queue_full' }) } as unknown as StoredObjectWorkers;
-    assert.deepEqual(await readStoredObjects('chat_completions', request, [OWN], full), { kind: 'traffic_capacity_unavailable' });
-    assert.deepEqual(((await readStoredObjects('chat_completions', request, [SHARED], full)) as StoredObjects).offers, [SHARED]);
+    assert.deepEqual(await readStoredObjects('chat_completions', request, [OWN], full), {
+      kind: 'traffic_capacity_unavailable',
+    });
+    assert.deepEqual(
+      ((await readStoredObjects('chat_completions', request, [SHARED], full)) as StoredObjects).deployments,
+      [SHARED],
+    );
   });
 });
 
-describe('real clients', { skip: sharedAssets() === null ? 'recordings are not beside this repository' : false }, () => {
+describe('real clients', {
+  skip: sharedAssets() === null ? 'recordings are not beside this repository' : false,
+}, () => {
   test('coding agents name none, and are not even looked at', async () => {
     const folder = sharedAssets('agents') ?? '';
     const before = handedOver;
     for (const name of readdirSync(folder).filter((file) => file.endsWith('.json'))) {
-      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as { url?: string; body?: unknown; model?: unknown };
+      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as {
+        url?: string;
+        body?: unknown;
+        model?: unknown;
+      };
       const body = file.model === undefined ? file.body : file;
       if (body === undefined || body === null) continue;
-      const api = (file.url ?? '').startsWith('/v1/responses') ? 'responses' : (file.url ?? '').startsWith('/v1/chat') ? 'chat_completions' : 'messages';
+      const api = (file.url ?? '').startsWith('/v1/responses')
+        ? 'responses'
+        : (file.url ?? '').startsWith('/v1/chat')
+          ? 'chat_completions'
+          : 'messages';
       assert.equal(await refusedField(api, JSON.stringify(body)), null, name);
     }
     assert.equal(handedOver, before);

@@ -2,19 +2,33 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { KeptReply } from '../../src/data-plane/dialects/dialect.ts';
-import { StoredReply } from '../../src/data-plane/dialects/stored-reply.ts';
+import type { KeptReply } from '../../src/generation/dialects/dialect.ts';
+import { StoredReply } from '../../src/generation/dialects/stored-reply.ts';
 
 const ITEMS = [
   { id: 'rs_1', type: 'reasoning', summary: [] },
-  { id: 'fc_1', type: 'function_call', call_id: 'call_1', name: 'f', arguments: '{"id":"fc_no","item":{"id":"fc_no"}}' },
-  { id: 'msg_1', type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'event: response.output_item.added "id":"msg_no"' }] },
+  {
+    id: 'fc_1',
+    type: 'function_call',
+    call_id: 'call_1',
+    name: 'f',
+    arguments: '{"id":"fc_no","item":{"id":"fc_no"}}',
+  },
+  {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    content: [{ type: 'output_text', text: 'event: response.output_item.added "id":"msg_no"' }],
+  },
 ];
 const IDS = ITEMS.map(({ id }) => id);
 /** What callers write comes back in replies. */
 const ECHO = {
-  instructions: '\n\nevent: response.output_item.added\ndata: {"type":"response.output_item.added","item":{"id":"msg_no"}}\n\n',
-  tools: [{ id: 'msg_no', type: 'function', parameters: { type: 'response.output_item.added', item: { id: 'msg_no' } } }],
+  instructions:
+    '\n\nevent: response.output_item.added\ndata: {"type":"response.output_item.added","item":{"id":"msg_no"}}\n\n',
+  tools: [
+    { id: 'msg_no', type: 'function', parameters: { type: 'response.output_item.added', item: { id: 'msg_no' } } },
+  ],
   metadata: { id: 'msg_no', output: '[{"id":"msg_no"}]' },
 };
 
@@ -48,9 +62,15 @@ const NOTHING_KEPT = { beginning: Buffer.from('event: x'), end: Buffer.alloc(0) 
 
 describe('of a stream', () => {
   test('are read from its events, cut in two anywhere, whatever is kept of it', () => {
-    for (const text of [STREAM, STREAM.replaceAll('\n', '\r\n'), STREAM.replace(/^event: .*\n/gm, ''), STREAM.replaceAll(': ', ':')]) {
+    for (const text of [
+      STREAM,
+      STREAM.replaceAll('\n', '\r\n'),
+      STREAM.replace(/^event: .*\n/gm, ''),
+      STREAM.replaceAll(': ', ':'),
+    ]) {
       const bytes = Buffer.from(text);
-      for (let at = 0; at <= bytes.length; at++) assert.deepEqual(idsIn([bytes.subarray(0, at), bytes.subarray(at)], NOTHING_KEPT), IDS, `cut at ${at}`);
+      for (let at = 0; at <= bytes.length; at++)
+        assert.deepEqual(idsIn([bytes.subarray(0, at), bytes.subarray(at)], NOTHING_KEPT), IDS, `cut at ${at}`);
       assert.deepEqual(
         idsIn(
           Array.from(bytes, (byte) => Buffer.of(byte)),
@@ -64,20 +84,23 @@ describe('of a stream', () => {
 
   test('are read from its last event where no others tell them', () => {
     const sorted = `data: ${JSON.stringify({ response: responseOf(ITEMS), type: 'response.completed' })}\n\ndata: [DONE]\n\n`;
-    for (const text of [`: x\n${END}`, `: x\n${sorted}`, `: x\n${END.trimEnd()}`]) assert.deepEqual(idsIn([Buffer.from(text)]), IDS, text);
+    for (const text of [`: x\n${END}`, `: x\n${sorted}`, `: x\n${END.trimEnd()}`])
+      assert.deepEqual(idsIn([Buffer.from(text)]), IDS, text);
   });
 
   test('are not read from a last event whose beginning is not kept', () => {
     const bytes = Buffer.from(`: x\n${END}`);
     const data = bytes.indexOf('data:');
-    for (let at = data; at <= bytes.length; at++) assert.deepEqual(idsIn([bytes], { end: bytes.subarray(at) }), [], `kept from ${at}`);
+    for (let at = data; at <= bytes.length; at++)
+      assert.deepEqual(idsIn([bytes], { end: bytes.subarray(at) }), [], `kept from ${at}`);
   });
 
   test('are read where the id stands behind what is empty at first, and nowhere that a caller or a model can write', () => {
     const late = { arguments: '', call_id: 'call_1', name: 'f', type: 'function_call', id: 'fc_late' };
     const added = `event: response.output_item.added\ndata: ${JSON.stringify({ item: late, output_index: 0, type: 'response.output_item.added' })}\n\n`;
     const bytes = Buffer.from(added);
-    for (let at = 0; at <= bytes.length; at++) assert.deepEqual(idsIn([bytes.subarray(0, at), bytes.subarray(at)], NOTHING_KEPT), ['fc_late']);
+    for (let at = 0; at <= bytes.length; at++)
+      assert.deepEqual(idsIn([bytes.subarray(0, at), bytes.subarray(at)], NOTHING_KEPT), ['fc_late']);
     for (const text of [
       eventOf('response.created', { response: responseOf([]) }),
       eventOf('response.created', { response: responseOf([]) }).replaceAll('"', "'"),

@@ -1,35 +1,54 @@
-// The typed-question dialect: what is refused here and what is left to the provider, on and off the event loop; usage and price.
+// The typed-question dialect: what is refused here and what is left to the provider, on and off the event loop; usage
+// and price.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { SYSTEMONE_OVERHEAD_TOKENS, systemone, systemonePrice } from '../../src/data-plane/dialects/systemone.ts';
-import { type QuestionWorkers, refuseWithoutQuestions, validateQuestions } from '../../src/data-plane/dialects/systemone-request.ts';
 import { checkQuestions, checkQuestionsBody } from '../../src/domain/evaluation/check-questions.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
+import { SYSTEMONE_OVERHEAD_TOKENS, systemone, systemonePrice } from '../../src/generation/dialects/systemone.ts';
+import {
+  type QuestionWorkers,
+  refuseWithoutQuestions,
+  validateQuestions,
+} from '../../src/generation/dialects/systemone-request.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { WorkerPool } from '../../src/platform/worker-pool.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 
-const ask = (question: unknown, state: unknown = 'Hello'): Record<string, unknown> => ({ model: 'jev-latest', state, questions: { q: question } });
-const choice = (criteria: unknown): Record<string, unknown> => ask({ type: 'choice', instructions: 'Which?', criteria });
+const ask = (question: unknown, state: unknown = 'Hello'): Record<string, unknown> => ({
+  model: 'jev-latest',
+  state,
+  questions: { q: question },
+});
+const choice = (criteria: unknown): Record<string, unknown> =>
+  ask({ type: 'choice', instructions: 'Which?', criteria });
 const score = (criteria: unknown): Record<string, unknown> => ask({ type: 'score', instructions: 'How?', criteria });
 const noul = (criteria: unknown): Record<string, unknown> => ask({ type: 'noul', instructions: 'Is it?', criteria });
-const options = (count: number): Record<string, null> => Object.fromEntries(Array.from({ length: count }, (_, index) => [`o${index}`, null]));
+const options = (count: number): Record<string, null> =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`o${index}`, null]));
 const levels = (count: number): string[] => Array.from({ length: count }, (_, index) => `level ${index}`);
 
-const pathOf = (refusal: Refusal | null): string | null => (refusal?.kind === 'invalid_field' ? refusal.field : (refusal?.kind ?? null));
+const pathOf = (refusal: Refusal | null): string | null =>
+  refusal?.kind === 'invalid_field' ? refusal.field : (refusal?.kind ?? null);
 
 describe('what passes', () => {
   const rows: readonly (readonly [string, Record<string, unknown>])[] = [
     [
       'one question of each type',
-      { state: 'x', questions: { a: { type: 'noul' }, b: { type: 'choice', criteria: { x: null } }, c: { type: 'score', criteria: levels(2) } } },
+      {
+        state: 'x',
+        questions: {
+          a: { type: 'noul' },
+          b: { type: 'choice', criteria: { x: null } },
+          c: { type: 'score', criteria: levels(2) },
+        },
+      },
     ],
     ['1 option', choice({ only: 'one' })],
     ['255 options', choice(options(255))],
@@ -43,10 +62,16 @@ describe('what passes', () => {
     ['null criteria for noul', noul(null)],
     ['instructions that are structured', ask({ type: 'noul', instructions: { goal: 'x', steps: ['y'] } })],
     ['instructions that are null', ask({ type: 'noul', instructions: null })],
-    ['state as an object of anything', ask({ type: 'noul' }, { ticket: { id: 5, lines: ['a'] }, open: true, note: null })],
+    [
+      'state as an object of anything',
+      ask({ type: 'noul' }, { ticket: { id: 5, lines: ['a'] }, open: true, note: null }),
+    ],
     ['state as an array of texts and structures', ask({ type: 'noul' }, ['a', { role: 'user', content: 'b' }, ['c']])],
     ['fields that the spec does not know', { ...ask({ type: 'noul', weight: 3 }), extra: 1 }],
-    ['an id that is a name of Object', { state: 's', questions: JSON.parse('{"__proto__":{"type":"noul"},"constructor":{"type":"noul"}}') as unknown }],
+    [
+      'an id that is a name of Object',
+      { state: 's', questions: JSON.parse('{"__proto__":{"type":"noul"},"constructor":{"type":"noul"}}') as unknown },
+    ],
     // What is missing is for the provider to name, with its 422.
     ['a choice without criteria', choice(undefined)],
     ['a score with null criteria', score(null)],
@@ -86,22 +111,36 @@ describe('what is refused, by its path', () => {
     ['outcomes as an array', noul(['yes', 'no']), 'questions.q.criteria'],
     ['another outcome', noul({ yes: 'x' }), 'questions.q.criteria.yes'],
     ['an outcome described by a boolean', noul({ true: true }), 'questions.q.criteria.true'],
-    ['the second of two questions', { state: 's', questions: { good: { type: 'noul' }, 'bad one': { type: 'x' } } }, 'questions["bad one"].type'],
+    [
+      'the second of two questions',
+      { state: 's', questions: { good: { type: 'noul' }, 'bad one': { type: 'x' } } },
+      'questions["bad one"].type',
+    ],
     ['an id without end', { state: 's', questions: { ['x'.repeat(500)]: 1 } }, `questions["${'x'.repeat(48)}..."]`],
   ];
   for (const [name, body, path] of rows) test(name, () => assert.equal(pathOf(checkQuestions(body)), path));
 
   test('with the numbers that are at fault', () => {
     const refusal = checkQuestions(choice(options(300)));
-    assert.deepEqual(refusal, { kind: 'invalid_field', field: 'questions.q.criteria', reason: 'must have 1 to 255 options, not 300' });
+    assert.deepEqual(refusal, {
+      kind: 'invalid_field',
+      field: 'questions.q.criteria',
+      reason: 'must have 1 to 255 options, not 300',
+    });
   });
 
   test('whatever is asked, the answer is null or a refusal', () => {
     fc.assert(
-      fc.property(fc.jsonValue(), fc.jsonValue(), fc.dictionary(fc.string(), fc.jsonValue()), (state, value, criteria) => {
-        for (const type of ['noul', 'choice', 'score']) checkQuestions({ state, questions: { [type]: { type, criteria }, other: value } });
-        checkQuestions({ questions: value });
-      }),
+      fc.property(
+        fc.jsonValue(),
+        fc.jsonValue(),
+        fc.dictionary(fc.string(), fc.jsonValue()),
+        (state, value, criteria) => {
+          for (const type of ['noul', 'choice', 'score'])
+            checkQuestions({ state, questions: { [type]: { type, criteria }, other: value } });
+          checkQuestions({ questions: value });
+        },
+      ),
     );
   });
 });
@@ -113,7 +152,12 @@ describe('where it is checked', () => {
 
   function startWorkers(context: TestContext): QuestionWorkers {
     const log = createLog({ level: 'silent', process: 'test' });
-    const pool = new WorkerPool<'validate-questions'>({ threads: 1, queueBytesMax: 8 << 20, log, metrics: new MetricsRegistry() });
+    const pool = new WorkerPool<'validate-questions'>({
+      threads: 1,
+      queueBytesMax: 8 << 20,
+      log,
+      metrics: new MetricsRegistry(),
+    });
     context.after(() => pool.close());
     return pool;
   }
@@ -149,7 +193,8 @@ describe('where it is checked', () => {
 
 test('a request without questions is refused under a limit on tokens per minute', () => {
   const scanner = new RequestScanner();
-  const refusalOf = (text: string): Refusal | null => refuseWithoutQuestions(scanner.scan(Buffer.from(text)), Buffer.from(text));
+  const refusalOf = (text: string): Refusal | null =>
+    refuseWithoutQuestions(scanner.scan(Buffer.from(text)), Buffer.from(text));
   const refusal = { kind: 'traffic_token_bound_required', field: 'questions' };
   for (const text of [
     '{}',
@@ -165,8 +210,16 @@ test('a request without questions is refused under a limit on tokens per minute'
 });
 
 describe('usage and price', () => {
-  const read = (body: string) => systemone.readUsage({ beginning: Buffer.from(body), end: Buffer.from(body), cut: false });
-  const price = { version: '1', input: picoUsd(42_000n), cachedInput: null, cacheWrite: null, output: null, image: null };
+  const read = (body: string) =>
+    systemone.readUsage({ beginning: Buffer.from(body), end: Buffer.from(body), cut: false });
+  const price = {
+    version: '1',
+    input: picoUsd(42_000n),
+    cachedInput: null,
+    cacheWrite: null,
+    output: null,
+    image: null,
+  };
 
   test('is the report at the top level, wherever it stands and whatever the questions are called', () => {
     const answers = '"answers":{"usage":{"input_tokens":1,"output_tokens":1},"q":{"type":"noul","noul":1.0}}';
@@ -182,14 +235,19 @@ describe('usage and price', () => {
   test('is priced by its input alone, whatever the catalog says of output', () => {
     const usage = read('{"usage":{"input_tokens":392,"output_tokens":65}}');
     assert.ok(usage !== null);
-    for (const output of [null, picoUsd(9n)]) assert.equal(rateUsage(usage, systemonePrice({ ...price, output })), 392n * 42_000n);
+    for (const output of [null, picoUsd(9n)])
+      assert.equal(rateUsage(usage, systemonePrice({ ...price, output })), 392n * 42_000n);
     const unpriced = systemonePrice({ ...price, input: null });
     assert.equal(rateUsage(usage, unpriced), null);
   });
 
   test('needs no bound on output, and one on input that covers what a provider adds', () => {
     const body = Buffer.from('{"model":"m","questions":{"q":{"type":"noul"}}}');
-    assert.deepEqual(systemone.readBounds(new RequestScanner().scan(body), body), { streamed: false, outputTokensMax: 0, answers: 1 });
+    assert.deepEqual(systemone.readBounds(new RequestScanner().scan(body), body), {
+      streamed: false,
+      outputTokensMax: 0,
+      answers: 1,
+    });
     assert.ok(SYSTEMONE_OVERHEAD_TOKENS > 300);
   });
 
@@ -198,7 +256,14 @@ describe('usage and price', () => {
     const lines = readFileSync(examples ?? '', 'utf8')
       .split('\n')
       .filter((line) => line !== '');
-    const exchanges = lines.map((line) => JSON.parse(line) as { kind: string; request: Record<string, unknown>; response: { usage: Record<string, number> } });
+    const exchanges = lines.map(
+      (line) =>
+        JSON.parse(line) as {
+          kind: string;
+          request: Record<string, unknown>;
+          response: { usage: Record<string, number> };
+        },
+    );
     const recorded = exchanges.filter(({ kind }) => kind === 'exchange');
     assert.ok(recorded.length > 0);
     for (const { request, response } of recorded) {

@@ -33,7 +33,8 @@ describe('turn clock', () => {
     const turn = new TurnClock(countingClock());
     const waits: (() => Promise<unknown>)[] = [
       () => sleep(2),
-      () => new Promise<void>((resolve) => atTurnEnd(() => resolve())).then(() => void turn.nowMs()).then(() => sleep(2)),
+      () =>
+        new Promise<void>((resolve) => atTurnEnd(() => resolve())).then(() => void turn.nowMs()).then(() => sleep(2)),
       () => new Promise<void>((resolve) => setImmediate(() => resolve(void turn.nowMs()))).then(() => sleep(2)),
       () => new Promise<void>((resolve) => atTurnEnd(() => resolve(void turn.nowMs()))).then(() => sleep(2)),
       () => new Promise<void>((resolve) => setTimeout(() => resolve(void turn.nowMs()), 1)).then(() => sleep(2)),

@@ -37,7 +37,13 @@ describe('work at the end of a turn', () => {
     first.add('more');
     second.add('end');
     first.add('again');
-    assert.deepEqual(await turns(1), ['first more', 'first again', 'second end false', 'second from first false', 'end true']);
+    assert.deepEqual(await turns(1), [
+      'first more',
+      'first again',
+      'second end false',
+      'second from first false',
+      'end true',
+    ]);
     assert.deepEqual(await turns(2), ['first later']);
   });
 

@@ -1,15 +1,16 @@
-// What billed organizations are refused because it has no price, dialect by dialect; and that real clients, coding agents above all, are not.
+// What billed organizations are refused because it has no price, dialect by dialect; and that real clients, coding
+// agents above all, are not.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { chatCompletions } from '../../src/data-plane/dialects/chat-completions.ts';
-import { countTokens } from '../../src/data-plane/dialects/count-tokens.ts';
-import type { Dialect, RequestBounds } from '../../src/data-plane/dialects/dialect.ts';
-import { messages } from '../../src/data-plane/dialects/messages.ts';
-import { RequestScanner } from '../../src/data-plane/dialects/request-scan/request-scanner.ts';
-import { responses } from '../../src/data-plane/dialects/responses.ts';
+import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
+import type { Dialect, RequestBounds } from '../../src/generation/dialects/dialect.ts';
+import { messages } from '../../src/generation/dialects/messages.ts';
+import { responses } from '../../src/generation/dialects/responses.ts';
+import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { loadRecordedExchanges } from '../support/recorded-exchanges.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 
@@ -31,7 +32,8 @@ function refusedField(dialect: Dialect, body: string): string | null {
   return refusal.field;
 }
 
-const tool = (type: string): string => `"tools": [{"type": "function", "name": "mine"}, {"type": "${type}", "name": "x"}]`;
+const tool = (type: string): string =>
+  `"tools": [{"type": "function", "name": "mine"}, {"type": "${type}", "name": "x"}]`;
 
 /** Members of a body, and the field that billed organizations are refused for; null: none. */
 const ROWS: readonly (readonly [Dialect, string, string | null])[] = [
@@ -81,11 +83,22 @@ const ROWS: readonly (readonly [Dialect, string, string | null])[] = [
       ] as const
     ).map(([members, field]) => [dialect, members, field] as const),
   ),
-  ...['web_search', 'web_search_preview', 'file_search', 'code_interpreter'].map((type) => [chatCompletions, tool(type), 'tools'] as const),
-  ...['web_search_preview', 'web_search_2025_08_26', 'file_search', 'code_interpreter', 'image_generation', 'mcp', 'shell', 'x_search'].map(
-    (type) => [responses, tool(type), 'tools'] as const,
+  ...['web_search', 'web_search_preview', 'file_search', 'code_interpreter'].map(
+    (type) => [chatCompletions, tool(type), 'tools'] as const,
   ),
-  ...['web_search', 'namespace', 'tool_search', 'local_shell', 'apply_patch', 'computer'].map((type) => [responses, tool(type), null] as const),
+  ...[
+    'web_search_preview',
+    'web_search_2025_08_26',
+    'file_search',
+    'code_interpreter',
+    'image_generation',
+    'mcp',
+    'shell',
+    'x_search',
+  ].map((type) => [responses, tool(type), 'tools'] as const),
+  ...['web_search', 'namespace', 'tool_search', 'local_shell', 'apply_patch', 'computer'].map(
+    (type) => [responses, tool(type), null] as const,
+  ),
   [responses, `"tools": [{"type": "namespace", ${tool('function')}}]`, null],
   [responses, `"tools": [{"type": "namespace", ${tool('mcp')}}]`, 'tools'],
   [responses, `"input": [{"type": "tool_search_output", ${tool('code_interpreter')}}]`, 'tools'],
@@ -101,16 +114,34 @@ const ROWS: readonly (readonly [Dialect, string, string | null])[] = [
   [messages, '"mcp_servers": []', null],
   [messages, '"container": "container_1"', 'container'],
   [messages, '"container": {"skills": []}', 'container'],
-  [messages, '"context_management": {"edits": [{"type": "clear_thinking_20251015"}, {"type": "clear_tool_uses_20250919"}]}', null],
-  [messages, '"context_management": {"edits": [{"type": "clear_thinking_20251015"}, {"type": "compact_20260112"}]}', 'context_management'],
+  [
+    messages,
+    '"context_management": {"edits": [{"type": "clear_thinking_20251015"}, {"type": "clear_tool_uses_20250919"}]}',
+    null,
+  ],
+  [
+    messages,
+    '"context_management": {"edits": [{"type": "clear_thinking_20251015"}, {"type": "compact_20260112"}]}',
+    'context_management',
+  ],
   [messages, '"context_management": {"edits": "all"}', 'context_management'],
   [messages, `"context_management": {"edits": [], "x": "${'y'.repeat(5_000)}"}`, 'context_management'],
-  ...['bash_20250124', 'text_editor_20250728', 'computer_20251124', 'memory_20250818', 'tool_search_tool_regex_20251119', 'custom'].map(
-    (type) => [messages, tool(type), null] as const,
-  ),
-  ...['web_search_20250305', 'web_fetch_20250910', 'code_execution_20250825', 'mcp_toolset', 'advisor_20260301', 'bash'].map(
-    (type) => [messages, tool(type), 'tools'] as const,
-  ),
+  ...[
+    'bash_20250124',
+    'text_editor_20250728',
+    'computer_20251124',
+    'memory_20250818',
+    'tool_search_tool_regex_20251119',
+    'custom',
+  ].map((type) => [messages, tool(type), null] as const),
+  ...[
+    'web_search_20250305',
+    'web_fetch_20250910',
+    'code_execution_20250825',
+    'mcp_toolset',
+    'advisor_20260301',
+    'bash',
+  ].map((type) => [messages, tool(type), 'tools'] as const),
   [messages, '"tools": [{"name": "mine", "input_schema": {"type": "object"}}]', null],
   // Its own refusal where the catalog has no price for it (admission.test.ts).
   [messages, '"system": [{"cache_control": {"type": "ephemeral", "ttl": "1h"}}]', null],
@@ -149,7 +180,9 @@ const REFUSED_RECORDINGS: readonly (readonly [part: string, field: string])[] = 
 /** Replies to requests for what has no price, which were recorded without their requests. */
 const OF_TOOLS = ['-tool', 'anthropic-advisor', 'anthropic-compaction', 'anthropic-fallback'];
 
-describe('real clients', { skip: sharedAssets() === null ? 'recordings are not beside this repository' : false }, () => {
+describe('real clients', {
+  skip: sharedAssets() === null ? 'recordings are not beside this repository' : false,
+}, () => {
   test('coding agents pass as they are', () => {
     const folder = sharedAssets('agents') ?? '';
     const DIALECTS: Readonly<Record<string, Dialect>> = {
@@ -160,7 +193,11 @@ describe('real clients', { skip: sharedAssets() === null ? 'recordings are not b
     };
     let checked = 0;
     for (const name of readdirSync(folder).filter((file) => file.endsWith('.json'))) {
-      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as { url?: string; body?: unknown; model?: unknown };
+      const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as {
+        url?: string;
+        body?: unknown;
+        model?: unknown;
+      };
       const body = file.model === undefined ? file.body : file;
       if (body === undefined || body === null) continue;
       const dialect = DIALECTS[(file.url ?? '/v1/messages').split('?')[0] ?? ''];
@@ -185,9 +222,13 @@ describe('real clients', { skip: sharedAssets() === null ? 'recordings are not b
       for (const { name, requestBody, responseBody, status } of loadRecordedExchanges(format)) {
         if (status >= 300) continue;
         const kept = { beginning: responseBody, end: responseBody, cut: false };
-        const bounds = requestBody === null ? { streamed: false, outputTokensMax: null, answers: 1 } : boundsOf(dialect, requestBody.toString());
+        const bounds =
+          requestBody === null
+            ? { streamed: false, outputTokensMax: null, answers: 1 }
+            : boundsOf(dialect, requestBody.toString());
         const unpriced = dialect.readUsage(kept)?.unpriced ?? dialect.readUnpriced?.(kept, bounds) ?? null;
-        if (unpriced !== null && (bounds.refusalIfBilled ?? null) === null && bounds.maySearch !== true) odd.push(`${name}: ${unpriced}`);
+        if (unpriced !== null && (bounds.refusalIfBilled ?? null) === null && bounds.maySearch !== true)
+          odd.push(`${name}: ${unpriced}`);
       }
       const isOfTool = (line: string): boolean => OF_TOOLS.some((part) => line.includes(part));
       assert.deepEqual(

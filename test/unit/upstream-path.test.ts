@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { upstreamPath } from '../../src/data-plane/relay/upstream-path.ts';
+import { upstreamPath } from '../../src/upstream/upstream-path.ts';
 
 test('prefix, path and a query that may stand in a URL', () => {
   const calls: readonly (readonly [prefix: string, path: string, query: string, expected: string])[] = [
@@ -15,5 +15,6 @@ test('prefix, path and a query that may stand in a URL', () => {
     ['/v2', '/responses', 'a=\u00e9', '/v2/responses'],
     ['', '', '', ''],
   ];
-  for (const [prefix, path, query, expected] of [...calls, ...calls]) assert.equal(upstreamPath(prefix, path, query), expected);
+  for (const [prefix, path, query, expected] of [...calls, ...calls])
+    assert.equal(upstreamPath(prefix, path, query), expected);
 });

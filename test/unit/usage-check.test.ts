@@ -6,12 +6,23 @@ import fc from 'fast-check';
 import { checkUsage, NO_USAGE_BOUNDS, type RawUsage, type UsageBounds } from '../../src/domain/usage/check-usage.ts';
 
 const BOUNDS: UsageBounds = { inputTokensMax: 100, outputTokensMax: 50, imagesMax: 10 };
-const NOTHING = { inputTokens: null, cachedInputTokens: null, cacheWriteTokens: null, outputTokens: null, reasoningTokens: null, images: null };
+const NOTHING = {
+  inputTokens: null,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  outputTokens: null,
+  reasoningTokens: null,
+  images: null,
+};
 
 describe('checkUsage accepts', () => {
   const rows: readonly (readonly [string, RawUsage, object])[] = [
     ['a plain report', { inputTokens: 10, outputTokens: 5 }, { inputTokens: 10, outputTokens: 5 }],
-    ['counts at their bounds', { inputTokens: 100, outputTokens: 50, images: 10 }, { inputTokens: 100, outputTokens: 50, images: 10 }],
+    [
+      'counts at their bounds',
+      { inputTokens: 100, outputTokens: 50, images: 10 },
+      { inputTokens: 100, outputTokens: 50, images: 10 },
+    ],
     ['zeroes, the negative one too', { inputTokens: 0, outputTokens: -0 }, { inputTokens: 0, outputTokens: 0 }],
     ['absent and null as unknown', { inputTokens: null, outputTokens: 5 }, { outputTokens: 5 }],
     ['an empty report', {}, {}],
@@ -23,11 +34,24 @@ describe('checkUsage accepts', () => {
     ['reasoning inside the output', { outputTokens: 5, reasoningTokens: 5 }, { outputTokens: 5, reasoningTokens: 5 }],
     ['reasoning counted beside the output, as unknown', { outputTokens: 5, reasoningTokens: 6 }, { outputTokens: 5 }],
   ];
-  for (const [name, raw, usage] of rows) test(name, () => assert.deepEqual(checkUsage(raw, BOUNDS), { ok: true, usage: { ...NOTHING, ...usage } }));
+  for (const [name, raw, usage] of rows)
+    test(name, () => assert.deepEqual(checkUsage(raw, BOUNDS), { ok: true, usage: { ...NOTHING, ...usage } }));
 });
 
 describe('checkUsage refuses', () => {
-  const notCounts: readonly unknown[] = [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 1e300, '10', true, {}, [], 10n];
+  const notCounts: readonly unknown[] = [
+    -1,
+    1.5,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    2 ** 53,
+    1e300,
+    '10',
+    true,
+    {},
+    [],
+    10n,
+  ];
   for (const value of notCounts) {
     test(`${typeof value} ${String(value)}`, () => {
       for (const name of Object.keys(NOTHING)) {
@@ -81,7 +105,9 @@ test('checkUsage never lets through what is not a count, whatever is thrown at i
   fc.assert(
     fc.property(anything, (raw) => {
       const check = checkUsage(raw, NO_USAGE_BOUNDS);
-      if (check.ok) for (const count of Object.values(check.usage)) assert.ok(count === null || (Number.isSafeInteger(count) && count >= 0));
+      if (check.ok)
+        for (const count of Object.values(check.usage))
+          assert.ok(count === null || (Number.isSafeInteger(count) && count >= 0));
     }),
   );
 });

@@ -1,8 +1,9 @@
-// `stream_usage: request` on a reply: the one chunk that tells the usage is left out, every other byte stays, however the stream is split.
+// `stream_usage: request` on a reply: the one chunk that tells the usage is left out, every other byte stays, however
+// the stream is split.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { UsageChunkFilter } from '../../src/data-plane/dialects/usage-chunk-filter.ts';
+import { UsageChunkFilter } from '../../src/generation/sse/usage-chunk-filter.ts';
 import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
 import { loadRecordedChatExchanges } from '../support/recorded-exchanges.ts';
 import { withoutUsageChunks } from '../support/usage-chunks.ts';
@@ -10,7 +11,8 @@ import { withoutUsageChunks } from '../support/usage-chunks.ts';
 const SEED = Number(process.env.TEST_SEED ?? 20_261_120);
 
 const USAGE = '{"id":"c","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2}}';
-const TEXT = '{"id":"c","choices":[{"index":0,"delta":{"content":"\\"usage\\":{ \\"choices\\":[] data: [DONE]"}}],"usage":null}';
+const TEXT =
+  '{"id":"c","choices":[{"index":0,"delta":{"content":"\\"usage\\":{ \\"choices\\":[] data: [DONE]"}}],"usage":null}';
 const DONE = 'data: [DONE]\n\n';
 
 function filterAll(stream: Buffer, split: SplitPlan): string {
@@ -20,15 +22,19 @@ function filterAll(stream: Buffer, split: SplitPlan): string {
 }
 
 function splitsOf(bytes: number): SplitPlan[] {
-  const sizes = [2, 8, 64, 700, 5_000, 70_000].map((bytesMax): SplitPlan => ({ kind: 'random', seed: SEED + bytesMax, bytesMax }));
+  const sizes = [2, 8, 64, 700, 5_000, 70_000].map(
+    (bytesMax): SplitPlan => ({ kind: 'random', seed: SEED + bytesMax, bytesMax }),
+  );
   return [{ kind: 'whole' }, ...sizes, ...(bytes < 40_000 ? [{ kind: 'each_byte' } as const] : [])];
 }
 
 /** In any split, each byte of two pieces included. */
 function assertFiltered(stream: string, expected: string): void {
   const bytes = Buffer.from(stream, 'latin1');
-  const inTwo = bytes.length > 5_000 ? [] : Array.from({ length: bytes.length }, (_, at): SplitPlan => ({ kind: 'two', at }));
-  for (const split of [...splitsOf(bytes.length), ...inTwo]) assert.equal(filterAll(bytes, split), expected, JSON.stringify(split));
+  const inTwo =
+    bytes.length > 5_000 ? [] : Array.from({ length: bytes.length }, (_, at): SplitPlan => ({ kind: 'two', at }));
+  for (const split of [...splitsOf(bytes.length), ...inTwo])
+    assert.equal(filterAll(bytes, split), expected, JSON.stringify(split));
 }
 
 describe('the usage chunk', () => {
@@ -50,10 +56,17 @@ describe('the usage chunk', () => {
 
   test('is left out with its blank line, in the line ends of the stream', () => {
     for (const end of ['\n', '\r\n']) {
-      const [text, usage, done] = [`data: ${TEXT}${end}${end}`, `data: ${USAGE}${end}${end}`, `data: [DONE]${end}${end}`];
+      const [text, usage, done] = [
+        `data: ${TEXT}${end}${end}`,
+        `data: ${USAGE}${end}${end}`,
+        `data: [DONE]${end}${end}`,
+      ];
       assertFiltered(`${text}${usage}${done}`, `${text}${done}`);
       assertFiltered(`${text}${usage}${text}${usage}${done}`, `${text}${text}${done}`);
-      assertFiltered(`: busy${end}${end}id: 1${end}event: chunk${end}${usage}: ping${end}${text}${done}`, `: busy${end}${end}: ping${end}${text}${done}`);
+      assertFiltered(
+        `: busy${end}${end}id: 1${end}event: chunk${end}${usage}: ping${end}${text}${done}`,
+        `: busy${end}${end}: ping${end}${text}${done}`,
+      );
       assertFiltered(`data:${USAGE}${end}${end}${done}`, done);
     }
   });
@@ -92,7 +105,8 @@ describe('the usage chunk', () => {
     let passed = new UsageChunkFilter();
     let kept = 0;
     for (let chunk = 0; chunk < 100; chunk++) {
-      kept += 1_000 - passed.feed(Buffer.from(chunk === 0 ? 'data: {"a":"'.padEnd(1_000, 'x') : 'x'.repeat(1_000))).length;
+      kept +=
+        1_000 - passed.feed(Buffer.from(chunk === 0 ? 'data: {"a":"'.padEnd(1_000, 'x') : 'x'.repeat(1_000))).length;
       assert.ok(kept <= 17_000, `${kept} bytes are kept back`);
     }
     assert.equal(kept, 0);

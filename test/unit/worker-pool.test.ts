@@ -1,4 +1,5 @@
-// The worker pool on real threads: deadlines that kill, caps that hold, crashes that stay inside, nothing left after close.
+// The worker pool on real threads: deadlines that kill, caps that hold, crashes that stay inside, nothing left after
+// close.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -37,7 +38,10 @@ function threadsOf(metrics: MetricsRegistry): number {
 describe('WorkerPool', () => {
   test('runs a task and gives its value', async (context) => {
     const { pool, metrics } = startPool(context);
-    assert.deepEqual(await pool.run('echo', { a: [1, 'b', null] }, GENEROUS), { ok: true, value: { a: [1, 'b', null] } });
+    assert.deepEqual(await pool.run('echo', { a: [1, 'b', null] }, GENEROUS), {
+      ok: true,
+      value: { a: [1, 'b', null] },
+    });
     assert.match(metrics.render(), /tollgate_worker_tasks_total\{task="echo",result="ok"\} 1/);
     assert.match(metrics.render(), /tollgate_worker_queue_bytes 0/);
   });
@@ -62,7 +66,10 @@ describe('WorkerPool', () => {
 
   test('counts waiting against the deadline', async (context) => {
     const { pool } = startPool(context);
-    const results = await Promise.all([pool.run('spin', null, { bytes: 1, deadlineMs: 900 }), pool.run('echo', 'late', SOON)]);
+    const results = await Promise.all([
+      pool.run('spin', null, { bytes: 1, deadlineMs: 900 }),
+      pool.run('echo', 'late', SOON),
+    ]);
     assert.deepEqual(results, [
       { ok: false, reason: 'deadline' },
       { ok: false, reason: 'deadline' },

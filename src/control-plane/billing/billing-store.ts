@@ -1,9 +1,10 @@
-// What billing operations ask of storage; the composition root puts it together. An expected no comes back as a value, never as a throw.
+// What billing operations ask of storage; the composition root puts it together. An expected no comes back as a value,
+// never as a throw.
 
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { CurrentLimit } from '../../domain/identity/current-limit.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
-import type { Page, PageQuestion } from '../../domain/lists/page.ts';
+import type { Page, PageParams } from '../../domain/lists/page.ts';
 import type { Deposit, DepositOrder } from '../../domain/money/deposit.ts';
 import type { PayerWallet } from '../../domain/money/payer-wallet.ts';
 import type { Webhook, WebhookOrder, WebhookWithSecret } from '../../domain/webhooks/webhook.ts';
@@ -11,12 +12,14 @@ import type { Answer } from '../identity/identity-store.ts';
 
 export interface BillingStore {
   readWallet(walletId: string): Answer<PayerWallet>;
-  listWallets(question: PageQuestion & { organizationId: string }): Answer<Page<PayerWallet>>;
+  listWallets(question: PageParams & { organizationId: string }): Answer<Page<PayerWallet>>;
   freezeWallet(actor: Actor, order: { organizationId: string; walletId: string; frozen: boolean }): Answer<PayerWallet>;
   postDeposit(actor: Actor, order: DepositOrder): Answer<Deposit>;
-  listDeposits(question: PageQuestion & { walletId: string }): Answer<Page<Deposit>>;
+  listDeposits(question: PageParams & { walletId: string }): Answer<Page<Deposit>>;
   /** Of a key those that it was read with; of a person the organization's and their own. */
-  readCurrentLimits(asking: Pick<ScopedPrincipal, 'credential' | 'organizationId' | 'userId' | 'limits'>): Promise<readonly CurrentLimit[]>;
+  readCurrentLimits(
+    asking: Pick<ScopedPrincipal, 'credential' | 'organizationId' | 'userId' | 'limits'>,
+  ): Promise<readonly CurrentLimit[]>;
 
   getWebhook(organizationId: string): Answer<Webhook>;
   setWebhook(actor: Actor, order: WebhookOrder): Answer<WebhookWithSecret>;

@@ -1,4 +1,5 @@
-// GET /v1/billing/credits: what the caller's payer has: the organization's wallet, or the user's own (spec 4.8; DESIGN 6).
+// GET /v1/billing/credits: what the caller's payer has: the organization's wallet, or the user's own (spec 4.8; DESIGN
+// 6).
 
 import { z } from 'zod';
 import { formatUsdString } from '../../domain/money/format.ts';
@@ -10,11 +11,16 @@ import { shownUsd } from './money-fields.ts';
 const shown = z
   .object({
     currency: z.literal('USD'),
-    balance: shownUsd.nullable().meta({ description: 'Deposited and not yet charged; null for an organization that is not billed.' }),
-    held: shownUsd
+    balance: shownUsd
       .nullable()
-      .meta({ description: 'The part that gateways have borrowed: for requests under way and the next ones, and charges not posted yet.' }),
-    available: shownUsd.nullable().meta({ description: 'The rest of the balance. What is held and needed for no request pays for requests too.' }),
+      .meta({ description: 'Deposited and not yet charged; null for an organization that is not billed.' }),
+    held: shownUsd.nullable().meta({
+      description:
+        'The part that gateways have borrowed: for requests under way and the next ones, and charges not posted yet.',
+    }),
+    available: shownUsd
+      .nullable()
+      .meta({ description: 'The rest of the balance. What is held and needed for no request pays for requests too.' }),
   })
   .meta({ id: 'Credits' });
 

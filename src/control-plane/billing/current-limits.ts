@@ -22,10 +22,21 @@ const shown = z
   })
   .meta({
     id: 'CurrentLimit',
-    description: 'A budget’s quantities are USD as decimal strings, the others whole numbers; null is not known. `model`: the limit holds for it alone.',
+    description:
+      'A budget’s quantities are USD as decimal strings, the others whole numbers; null is not known. `model`: the limit holds for it alone.',
   });
 
-function show({ scope, setBy, kind, window, amount, used, remaining, resetsAtMs, model }: CurrentLimit): z.output<typeof shown> {
+function show({
+  scope,
+  setBy,
+  kind,
+  window,
+  amount,
+  used,
+  remaining,
+  resetsAtMs,
+  model,
+}: CurrentLimit): z.output<typeof shown> {
   const quantityOf = (value: bigint) => (kind === 'budget' ? formatUsdString(value) : Number(value));
   const orNull = (value: bigint | null) => (value === null ? null : quantityOf(value));
   return {

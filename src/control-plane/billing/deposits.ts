@@ -1,4 +1,5 @@
-// Deposits: /v1/billing/deposits lists the caller's payer's, and takes those that a platform administrator posts (spec 4.8; DESIGN 6).
+// Deposits: /v1/billing/deposits lists the caller's payer's, and takes those that a platform administrator posts (spec
+// 4.8; DESIGN 6).
 
 import { z } from 'zod';
 import type { Deposit } from '../../domain/money/deposit.ts';
@@ -11,7 +12,13 @@ import type { BillingStore } from './billing-store.ts';
 import { amountField, amountOf, shownUsd } from './money-fields.ts';
 
 const shown = z
-  .object({ id: z.string(), currency: z.literal('USD'), amount: shownUsd, reference: z.string(), created_at: shownMoment })
+  .object({
+    id: z.string(),
+    currency: z.literal('USD'),
+    amount: shownUsd,
+    reference: z.string(),
+    created_at: shownMoment,
+  })
   .meta({ id: 'Deposit' });
 
 function show({ id, amount, reference, createdAtMs }: Deposit): z.output<typeof shown> {
@@ -25,7 +32,9 @@ export function listDeposits(store: BillingStore): Operation {
     query: pageQuery,
     answer: pageOf(shown),
     run: async ({ principal: { walletId }, query }) =>
-      walletId === null ? { data: [], next_cursor: null } : pageOrRefused(await store.listDeposits({ ...query, walletId }), show),
+      walletId === null
+        ? { data: [], next_cursor: null }
+        : pageOrRefused(await store.listDeposits({ ...query, walletId }), show),
   });
 }
 
@@ -37,7 +46,9 @@ export function postDeposit(store: BillingStore): Operation {
       amount: amountField,
       reference: labelField.meta({ description: 'What this deposit is: posted again, it changes nothing.' }),
       organization_id: idField.optional().meta({ description: 'Left out: the active organization.' }),
-      user_id: idField.optional().meta({ description: 'A member, for their own wallet; left out: the organization’s.' }),
+      user_id: idField
+        .optional()
+        .meta({ description: 'A member, for their own wallet; left out: the organization’s.' }),
     }),
     answer: answerOf(shown),
     status: 201,

@@ -25,7 +25,15 @@ const shown = z
   })
   .meta({ id: 'Wallet' });
 
-function show({ id, organizationId, userId, balance, leased, frozen, createdAtMs }: PayerWallet): z.output<typeof shown> {
+function show({
+  id,
+  organizationId,
+  userId,
+  balance,
+  leased,
+  frozen,
+  createdAtMs,
+}: PayerWallet): z.output<typeof shown> {
   return {
     id,
     organization_id: organizationId,
@@ -45,7 +53,11 @@ export function listWallets(store: BillingStore, identity: IdentityStore): Opera
     summary: 'Lists the wallets of an organization: its own, and those of users who pay for themselves.',
     query: pageQuery,
     answer: pageOf(shown),
-    run: async (asked) => pageOrRefused(await listOf(identity, NAMED, asked, (organizationId) => store.listWallets({ ...asked.query, organizationId })), show),
+    run: async (asked) =>
+      pageOrRefused(
+        await listOf(identity, NAMED, asked, (organizationId) => store.listWallets({ ...asked.query, organizationId })),
+        show,
+      ),
   });
 }
 

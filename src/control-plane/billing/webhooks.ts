@@ -1,4 +1,5 @@
-// The webhook of an organization: where it is told that a charge is final. Its secret is in the answers that made it, and nowhere else.
+// The webhook of an organization: where it is told that a charge is final. Its secret is in the answers that made it,
+// and nowhere else.
 
 import { z } from 'zod';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -54,7 +55,10 @@ function showWithSecret(webhook: WebhookWithSecret): z.output<typeof shownWithSe
 const order = z.strictObject({
   url: z.string(),
   active: z.boolean('must be true or false').default(true),
-  secret: z.string().optional().meta({ description: 'Left out: the present one stays; if there is none, one is made and is in the answer.' }),
+  secret: z
+    .string()
+    .optional()
+    .meta({ description: 'Left out: the present one stays; if there is none, one is made and is in the answer.' }),
 });
 
 export function getWebhook(store: BillingStore, tenancy: Tenancy): Operation {
@@ -83,7 +87,10 @@ export function setWebhook(store: BillingStore, targets: WebhookTargets, tenancy
 }
 
 /** A host name is looked at when it is called: what it stands for can change at any time. */
-function refuseOrder({ url, secret }: z.output<typeof order>, { allowHttp, allowPrivate }: WebhookTargets): Refusal | null {
+function refuseOrder(
+  { url, secret }: z.output<typeof order>,
+  { allowHttp, allowPrivate }: WebhookTargets,
+): Refusal | null {
   const urlFault = webhookUrlFault(url, { allowHttp });
   if (urlFault !== null) return { kind: 'invalid_field', field: 'url', reason: `it ${urlFault}` };
   const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
@@ -100,7 +107,11 @@ export function rotateWebhookSecret(store: BillingStore, tenancy: Tenancy): Oper
     id: `rotateWebhookSecret${tenancy.suffix}`,
     summary: 'Gives the webhook a new secret, at once; it is in this answer and nowhere else.',
     answer: answerOf(shownWithSecret),
-    run: async (asked) => shownOrRefused(await store.rotateWebhookSecret(actorOf(asked.principal), tenancy.organizationId(asked)), showWithSecret),
+    run: async (asked) =>
+      shownOrRefused(
+        await store.rotateWebhookSecret(actorOf(asked.principal), tenancy.organizationId(asked)),
+        showWithSecret,
+      ),
   });
 }
 
@@ -109,7 +120,11 @@ export function removeWebhook(store: BillingStore, tenancy: Tenancy): Operation 
     id: `removeWebhook${tenancy.suffix}`,
     summary: 'Removes the webhook, and what it was still to be told.',
     answer: answerOf(z.object({ removed: z.literal(true) })),
-    run: async (asked) => shownOrRefused(await store.removeWebhook(actorOf(asked.principal), tenancy.organizationId(asked)), (removed) => removed),
+    run: async (asked) =>
+      shownOrRefused(
+        await store.removeWebhook(actorOf(asked.principal), tenancy.organizationId(asked)),
+        (removed) => removed,
+      ),
   });
 }
 
@@ -118,6 +133,10 @@ export function redeliverWebhooks(store: BillingStore, tenancy: Tenancy): Operat
     id: `redeliverWebhooks${tenancy.suffix}`,
     summary: 'Tries the messages that were given up again.',
     answer: answerOf(z.object({ requeued: z.int() })),
-    run: async (asked) => shownOrRefused(await store.redeliverWebhooks(actorOf(asked.principal), tenancy.organizationId(asked)), (done) => done),
+    run: async (asked) =>
+      shownOrRefused(
+        await store.redeliverWebhooks(actorOf(asked.principal), tenancy.organizationId(asked)),
+        (done) => done,
+      ),
   });
 }

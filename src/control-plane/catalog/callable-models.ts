@@ -1,13 +1,17 @@
-// The models that clients can call: active ones, with the offers that serve an endpoint.
+// The models that clients can call: active ones, with the deployments that serve an endpoint.
 
 import type { Catalog, Model } from '../../domain/models/catalog.ts';
 
-/** What only routing can ask (`via: logprobs`) is on no endpoint, and a model with no other offer is no client's. */
+/**
+ * What only routing can ask (`via: logprobs`) is on no endpoint, and a model with no other deployment is no client's.
+ */
 export function callableModels(catalog: Catalog): Model[] {
   return catalog.models
     .filter((model) => model.active)
     .map((model) =>
-      model.servedBy.every(({ via }) => via === undefined) ? model : { ...model, servedBy: model.servedBy.filter(({ via }) => via === undefined) },
+      model.servedBy.every(({ via }) => via === undefined)
+        ? model
+        : { ...model, servedBy: model.servedBy.filter(({ via }) => via === undefined) },
     )
     .filter(({ servedBy }) => servedBy.length > 0);
 }

@@ -20,5 +20,8 @@ function renderProviders(catalog: Catalog): string {
       modelsByProvider.set(provider.id, models.add(model.id));
     }
   }
-  return JSON.stringify({ object: 'list', data: [...modelsByProvider].map(([id, models]) => ({ id, models: [...models] })) });
+  return JSON.stringify({
+    object: 'list',
+    data: [...modelsByProvider].map(([id, models]) => ({ id, models: [...models] })),
+  });
 }

@@ -12,9 +12,16 @@ import { virtualEntry } from './virtual-entry.ts';
 
 const TOKENS_PER_PRICE = 1_000_000n;
 
-export function listModels(catalog: () => Catalog, virtual: VirtualModel): (exchange: Exchange, principal: ScopedPrincipal) => void {
-  const merged = oncePerCatalog(catalog, (present, policy) => renderList(modelsOf(present, policy, virtual), mergedEntries));
-  const byProvider = oncePerCatalog(catalog, (present, policy) => renderList(modelsOf(present, policy, virtual), providerEntries));
+export function listModels(
+  catalog: () => Catalog,
+  virtual: VirtualModel,
+): (exchange: Exchange, principal: ScopedPrincipal) => void {
+  const merged = oncePerCatalog(catalog, (present, policy) =>
+    renderList(modelsOf(present, policy, virtual), mergedEntries),
+  );
+  const byProvider = oncePerCatalog(catalog, (present, policy) =>
+    renderList(modelsOf(present, policy, virtual), providerEntries),
+  );
   return (exchange, { allowedModels, organizationId }) => {
     const policy = catalog().routing.policyOf.get(organizationId) ?? null;
     const separate = exchange.header('x-provider-data')?.toLowerCase() === 'true';
@@ -34,7 +41,10 @@ interface Entry {
   readonly [field: string]: unknown;
 }
 
-/** `data` with `object` is OpenAI's list, with the ids beside it Anthropic's page, which is the only one; `models` is TypeSafe's list. */
+/**
+ * `data` with `object` is OpenAI's list, with the ids beside it Anthropic's page, which is the only one; `models` is
+ * TypeSafe's list.
+ */
 function renderList(models: readonly Model[], entriesOf: (model: Model) => Entry[]): string {
   const data = models.flatMap(entriesOf);
   return JSON.stringify({
@@ -49,7 +59,10 @@ function renderList(models: readonly Model[], entriesOf: (model: Model) => Entry
 
 /** One entry for each name that can be called: the model's own id, then its aliases. */
 function mergedEntries(model: Model): Entry[] {
-  return namesOf(model).map((id) => ({ ...entryOf(model, id, model.servedBy), owned_by: model.servedBy[0]?.provider.id ?? 'unknown' }));
+  return namesOf(model).map((id) => ({
+    ...entryOf(model, id, model.servedBy),
+    owned_by: model.servedBy[0]?.provider.id ?? 'unknown',
+  }));
 }
 
 /** One entry for each provider that serves a model: the canonical id, its alias beside it (spec 2.3). */
@@ -65,7 +78,11 @@ function providerEntries(model: Model): Entry[] {
 }
 
 function typesafeEntries(model: Model): object[] {
-  return namesOf(model).map((name) => ({ name, description: model.displayName, release_date: createdAt(model).slice(0, 'yyyy-mm-dd'.length) }));
+  return namesOf(model).map((name) => ({
+    name,
+    description: model.displayName,
+    release_date: createdAt(model).slice(0, 'yyyy-mm-dd'.length),
+  }));
 }
 
 function namesOf(model: Model): readonly string[] {
@@ -76,7 +93,7 @@ function createdAt(model: Model): string {
   return new Date(model.createdAtMs).toISOString();
 }
 
-function entryOf(model: Model, id: string, offers: readonly ServedBy[]): Entry {
+function entryOf(model: Model, id: string, deployments: readonly ServedBy[]): Entry {
   return {
     id,
     object: 'model',
@@ -87,27 +104,37 @@ function entryOf(model: Model, id: string, offers: readonly ServedBy[]): Entry {
     kind: model.kind,
     context_length: model.contextLength,
     max_output_tokens: model.maxOutputTokens,
-    apis: [...new Set(offers.flatMap((offer) => offer.apis))],
-    pricing: pricingOf(model, offers[0]),
-    ...streamUsageOf(offers),
+    apis: [...new Set(deployments.flatMap((deployment) => deployment.apis))],
+    pricing: pricingOf(model, deployments[0]),
+    ...streamUsageOf(deployments),
   };
 }
 
-/** Of the offer that serves Chat Completions first: what a client that does not ask for usage should know of its streams. Absent where nothing is changed. */
-function streamUsageOf(offers: readonly ServedBy[]): object {
-  const streamUsage = offers.find(({ apis }) => apis.includes('chat_completions'))?.streamUsage;
+/**
+ * Of the deployment that serves Chat Completions first: what a client that does not ask for usage should know of its
+ * streams. Absent where nothing is changed.
+ */
+function streamUsageOf(deployments: readonly ServedBy[]): object {
+  const streamUsage = deployments.find(({ apis }) => apis.includes('chat_completions'))?.streamUsage;
   return streamUsage === undefined ? {} : { stream_usage: streamUsage };
 }
 
 /** Prices as the catalog file writes them: decimal strings, USD per million tokens, or per image. */
-function pricingOf({ kind }: Model, offer: ServedBy | undefined): Record<string, string> | null {
-  const price = offer?.price ?? null;
+function pricingOf({ kind }: Model, deployment: ServedBy | undefined): Record<string, string> | null {
+  const price = deployment?.price ?? null;
   if (price === null) return null;
   const pricing: Record<string, string> = { currency: 'USD' };
   // Output of evaluation models is free, whatever the catalog says of it (spec 2.3).
   const output = kind === 'evaluation' ? ZERO_PICO_USD : price.output;
-  const perToken = { input: price.input, cached_input: price.cachedInput, cache_write: price.cacheWrite, cache_write_1h: price.hourCacheWrite ?? null, output };
-  for (const [name, amount] of Object.entries(perToken)) if (amount !== null) pricing[name] = formatUsdString(amount * TOKENS_PER_PRICE);
+  const perToken = {
+    input: price.input,
+    cached_input: price.cachedInput,
+    cache_write: price.cacheWrite,
+    cache_write_1h: price.hourCacheWrite ?? null,
+    output,
+  };
+  for (const [name, amount] of Object.entries(perToken))
+    if (amount !== null) pricing[name] = formatUsdString(amount * TOKENS_PER_PRICE);
   if (price.image !== null) pricing['image'] = formatUsdString(price.image);
   return pricing;
 }

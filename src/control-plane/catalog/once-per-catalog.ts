@@ -3,8 +3,8 @@
 import type { Catalog } from '../../domain/models/catalog.ts';
 
 /**
- * `allowedModels`: what the caller may use; null for everything, which is the common case and the one that is kept. `policy`: the routing policy
- * that the caller's requests are routed by; null where auto routing is off.
+ * `allowedModels`: what the caller may use; null for everything, which is the common case and the one that is kept.
+ * `policy`: the routing policy that the caller's requests are routed by; null where auto routing is off.
  */
 export function oncePerCatalog<T>(
   catalog: () => Catalog,
@@ -15,7 +15,8 @@ export function oncePerCatalog<T>(
   return (allowedModels, policy = null) => {
     const present = catalog();
     // A model that a caller may not use looks to it like one that does not exist.
-    if (allowedModels !== null) return make({ ...present, models: present.models.filter(({ id }) => allowedModels.has(id)) }, policy);
+    if (allowedModels !== null)
+      return make({ ...present, models: present.models.filter(({ id }) => allowedModels.has(id)) }, policy);
     if (of !== present) made.clear();
     of = present;
     const known = made.get(policy);

@@ -1,4 +1,5 @@
-// The virtual model as the catalog lists it (spec 2.3): as large as the smallest of the models that may stand behind it.
+// The virtual model as the catalog lists it (spec 2.3): as large as the smallest of the models that may stand behind
+// it.
 
 import type { Catalog, Model } from '../../domain/models/catalog.ts';
 import type { VirtualModel } from '../../domain/routing/virtual-model.ts';

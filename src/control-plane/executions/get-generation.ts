@@ -1,29 +1,35 @@
-// GET /v1/generation?id=: one execution of the caller's organization and payer (spec 4.5). Foreign and absent look the same. With `wait=SECONDS` the
-// answer comes as soon as its charge is final, or after that long with what is known then.
+// GET /v1/generation?id=: one execution of the caller's organization and payer (spec 4.5). Foreign and absent look the
+// same. With `wait=SECONDS` the answer comes as soon as its charge is final, or after that long with what is known
+// then.
 
-import { type Generation, renderGeneration } from '../../domain/executions/generation.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { executionIdTimeMs } from '../../platform/execution-id.ts';
+import { type Generation, renderGeneration } from '../../records/generation.ts';
 
-export interface GenerationQuestion {
+export interface GenerationParams {
   readonly id: string;
   readonly organizationId: string;
   readonly walletId: string | null;
 }
 
 export interface GenerationLookup {
-  readonly findGeneration: (question: GenerationQuestion) => Promise<Generation | null>;
+  readonly findGeneration: (question: GenerationParams) => Promise<Generation | null>;
   readonly clock: Clock;
   /** The process ends: nobody waits any longer. */
   readonly isDraining: () => boolean;
 }
 
-/** An id this young may still be on its way from the spool: the lookup waits for it instead of answering 404 (DESIGN 4). */
+/**
+ * An id this young may still be on its way from the spool: the lookup waits for it instead of answering 404 (DESIGN 4).
+ */
 const ON_ITS_WAY_MS = 15_000;
 const WAIT_ABSENT_MAX_MS = 3_000;
-/** One that is still pending may be running for long: unless asked to wait, its end is waited for only as long as a record takes to be posted. */
+/**
+ * One that is still pending may be running for long: unless asked to wait, its end is waited for only as long as a
+ * record takes to be posted.
+ */
 const WAIT_PENDING_MAX_MS = 500;
 const WAIT_SECONDS_MAX = 30;
 /** Beyond so many at once in this process a lookup is answered as if it had not asked to wait. */
@@ -32,15 +38,22 @@ const ASK_AGAIN_FIRST_MS = 40;
 const ASK_AGAIN_MAX_MS = 500;
 const ASK_AGAIN_GROWTH = 1.3;
 
-export function getGeneration(lookup: GenerationLookup): (exchange: Exchange, principal: ScopedPrincipal) => Promise<void> {
+export function getGeneration(
+  lookup: GenerationLookup,
+): (exchange: Exchange, principal: ScopedPrincipal) => Promise<void> {
   let waiting = 0;
   return async (exchange, principal) => {
     const query = new URLSearchParams(exchange.query);
     const id = query.get('id');
-    if (id === null || id === '') return exchange.refuse({ kind: 'invalid_field', field: 'id', reason: 'the query must name an execution id' });
+    if (id === null || id === '')
+      return exchange.refuse({ kind: 'invalid_field', field: 'id', reason: 'the query must name an execution id' });
     const waitSeconds = readWait(query.get('wait'));
     if (waitSeconds === null) {
-      return exchange.refuse({ kind: 'invalid_field', field: 'wait', reason: `it must be a whole number of seconds from 0 to ${WAIT_SECONDS_MAX}` });
+      return exchange.refuse({
+        kind: 'invalid_field',
+        field: 'wait',
+        reason: `it must be a whole number of seconds from 0 to ${WAIT_SECONDS_MAX}`,
+      });
     }
     const createdAtMs = executionIdTimeMs(id);
     if (createdAtMs === null) return exchange.refuse({ kind: 'not_found' });
@@ -66,7 +79,7 @@ function readWait(text: string | null): number | null {
 /** One question at a time, ever less often: what is waited for is mostly there soon or not for long. */
 async function findSoon(
   { findGeneration, clock, isDraining }: GenerationLookup,
-  question: GenerationQuestion,
+  question: GenerationParams,
   { createdAtMs, waitMs }: { createdAtMs: number; waitMs: number },
   exchange: Exchange,
 ): Promise<Generation | null> {

@@ -1,23 +1,29 @@
 // GET /v1/generations?client_request_id=: the executions that carried a correlation value; always an array (spec 4.5).
 
-import { type Generation, renderGeneration } from '../../domain/executions/generation.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { type Generation, renderGeneration } from '../../records/generation.ts';
 
-export interface GenerationsQuestion {
+export interface GenerationsParams {
   readonly clientRequestId: string;
   readonly organizationId: string;
   readonly walletId: string | null;
 }
 
 /** Newest first; storage bounds how many. */
-export type FindGenerations = (question: GenerationsQuestion) => Promise<readonly Generation[]>;
+export type FindGenerations = (question: GenerationsParams) => Promise<readonly Generation[]>;
 
-export function listGenerations(findGenerations: FindGenerations): (exchange: Exchange, principal: ScopedPrincipal) => Promise<void> {
+export function listGenerations(
+  findGenerations: FindGenerations,
+): (exchange: Exchange, principal: ScopedPrincipal) => Promise<void> {
   return async (exchange, principal) => {
     const clientRequestId = new URLSearchParams(exchange.query).get('client_request_id');
     if (clientRequestId === null || clientRequestId === '') {
-      return exchange.refuse({ kind: 'invalid_field', field: 'client_request_id', reason: 'the query must name the value sent in X-Client-Request-Id' });
+      return exchange.refuse({
+        kind: 'invalid_field',
+        field: 'client_request_id',
+        reason: 'the query must name the value sent in X-Client-Request-Id',
+      });
     }
     const { organizationId, walletId } = principal;
     const found = await findGenerations({ clientRequestId, organizationId, walletId });

@@ -10,11 +10,17 @@ import type { IdentityStore } from './identity-store.ts';
 
 type Question = Pick<Asked<unknown, unknown>, 'principal' | 'ids'>;
 
-/** The same operations exist on the caller's active organization and, for platform administrators, on any that the path names. */
+/**
+ * The same operations exist on the caller's active organization and, for platform administrators, on any that the path
+ * names.
+ */
 export interface Tenancy {
   /** Ends the operationId. */
   readonly suffix: string;
-  /** Who sets what is set there: by the route and not by the caller, so that a platform administrator says which of the two is meant. */
+  /**
+   * Who sets what is set there: by the route and not by the caller, so that a platform administrator says which of the
+   * two is meant.
+   */
   readonly setBy: SetBy;
   readonly organizationId: (asked: Question) => string;
 }
@@ -28,7 +34,11 @@ export const ACTIVE: Tenancy = {
   },
 };
 
-export const NAMED: Tenancy = { suffix: 'OfOrganization', setBy: 'platform', organizationId: ({ ids }) => idOf(ids, 'organizationId') };
+export const NAMED: Tenancy = {
+  suffix: 'OfOrganization',
+  setBy: 'platform',
+  organizationId: ({ ids }) => idOf(ids, 'organizationId'),
+};
 
 /** Lists what an organization has; an empty list must not stand for an organization that does not exist. */
 export async function listOf<T>(

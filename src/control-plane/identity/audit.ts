@@ -48,9 +48,19 @@ function auditOperation(store: IdentityStore, id: string, summary: string, ofTen
 }
 
 export function listAudit(store: IdentityStore, tenancy: Tenancy): Operation {
-  return auditOperation(store, `listAudit${tenancy.suffix}`, 'Lists the changes to the organization, newest first.', tenancy);
+  return auditOperation(
+    store,
+    `listAudit${tenancy.suffix}`,
+    'Lists the changes to the organization, newest first.',
+    tenancy,
+  );
 }
 
 export function listPlatformAudit(store: IdentityStore): Operation {
-  return auditOperation(store, 'listPlatformAudit', 'Lists the changes to every organization and to the platform, newest first.', null);
+  return auditOperation(
+    store,
+    'listPlatformAudit',
+    'Lists the changes to every organization and to the platform, newest first.',
+    null,
+  );
 }

@@ -1,4 +1,5 @@
-// What identity operations ask of storage; the composition root puts it together. An expected no comes back as a value, never as a throw.
+// What identity operations ask of storage; the composition root puts it together. An expected no comes back as a value,
+// never as a throw.
 
 import type { Token, TokenName, TokenOrder, TokenWithSecret } from '../../domain/identity/access-token.ts';
 import type { Actor } from '../../domain/identity/actor.ts';
@@ -12,40 +13,58 @@ import type { Organization, OrganizationChange, OwnOrganization } from '../../do
 import type { PlatformAdministrator } from '../../domain/identity/platform-administrator.ts';
 import type { Role } from '../../domain/identity/roles.ts';
 import type { Team, TeamName } from '../../domain/identity/team.ts';
-import type { Page, PageQuestion } from '../../domain/lists/page.ts';
+import type { Page, PageParams } from '../../domain/lists/page.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';
 
 export type Answer<T> = Promise<T | Refused>;
 
 export interface IdentityStore {
-  listOrganizations(question: PageQuestion): Answer<Page<Organization>>;
-  listOrganizationsOfUser(question: PageQuestion & { userId: string }): Answer<Page<OwnOrganization>>;
+  listOrganizations(question: PageParams): Answer<Page<Organization>>;
+  listOrganizationsOfUser(question: PageParams & { userId: string }): Answer<Page<OwnOrganization>>;
   createOrganization(
     actor: Actor,
-    order: { slug: string; displayName?: string | undefined; billing: 'prepaid' | 'none'; ownerEmail?: string | undefined },
+    order: {
+      slug: string;
+      displayName?: string | undefined;
+      billing: 'prepaid' | 'none';
+      ownerEmail?: string | undefined;
+    },
   ): Answer<Organization>;
   getOrganization(organizationId: string): Answer<Organization>;
   updateOrganization(actor: Actor, organizationId: string, change: OrganizationChange): Answer<Organization>;
 
-  listTeams(question: PageQuestion & { organizationId: string }): Answer<Page<Team>>;
-  createTeam(actor: Actor, order: { organizationId: string; slug: string; displayName?: string | undefined }): Answer<Team>;
+  listTeams(question: PageParams & { organizationId: string }): Answer<Page<Team>>;
+  createTeam(
+    actor: Actor,
+    order: { organizationId: string; slug: string; displayName?: string | undefined },
+  ): Answer<Team>;
   getTeam(name: TeamName): Answer<Team>;
-  updateTeam(actor: Actor, name: TeamName, change: { slug?: string | undefined; displayName?: string | undefined }): Answer<Team>;
+  updateTeam(
+    actor: Actor,
+    name: TeamName,
+    change: { slug?: string | undefined; displayName?: string | undefined },
+  ): Answer<Team>;
   deleteTeam(actor: Actor, name: TeamName): Answer<{ readonly deleted: true }>;
 
-  listMembers(question: PageQuestion & MemberScope): Answer<Page<Member>>;
+  listMembers(question: PageParams & MemberScope): Answer<Page<Member>>;
   addMember(actor: Actor, scope: MemberScope, order: { email: string; role: Role }): Answer<Member>;
   setMemberRole(actor: Actor, scope: MemberScope, order: { userId: string; role: Role }): Answer<Member>;
-  removeMember(actor: Actor, scope: MemberScope, userId: string): Answer<{ readonly removed: true; readonly revokedKeys: number }>;
+  removeMember(
+    actor: Actor,
+    scope: MemberScope,
+    userId: string,
+  ): Answer<{ readonly removed: true; readonly revokedKeys: number }>;
 
-  listKeys(question: PageQuestion & { organizationId: string; teamId?: string | undefined; userId?: string | undefined }): Answer<Page<Key>>;
+  listKeys(
+    question: PageParams & { organizationId: string; teamId?: string | undefined; userId?: string | undefined },
+  ): Answer<Page<Key>>;
   createKey(actor: Actor, order: KeyOrder): Answer<KeyWithSecret>;
   getKey(name: KeyName): Answer<Key>;
   updateKey(actor: Actor, name: KeyName, change: KeyChange): Answer<Key>;
   revokeKey(actor: Actor, name: KeyName): Answer<Key>;
   rotateKey(actor: Actor, name: KeyName, order: { overlapSeconds: number }): Answer<KeyWithSecret>;
 
-  listTokens(question: PageQuestion & { userId: string }): Answer<Page<Token>>;
+  listTokens(question: PageParams & { userId: string }): Answer<Page<Token>>;
   createToken(actor: Actor, order: TokenOrder): Answer<TokenWithSecret>;
   revokeToken(actor: Actor, name: TokenName): Answer<Token>;
   setActiveOrganization(actor: Actor, name: TokenName, organizationId: string | null): Answer<Token>;
@@ -54,9 +73,9 @@ export interface IdentityStore {
   replaceLimits(actor: Actor, scope: LimitScope, order: LimitsOrder): Answer<Limits>;
   getModelAccess(scope: ModelAccessScope): Answer<ModelAccess>;
   setModelAccess(actor: Actor, scope: ModelAccessScope, order: ModelAccessOrder): Answer<ModelAccess>;
-  listAudit(question: PageQuestion & { organizationId: string | null }): Answer<Page<AuditEntry>>;
+  listAudit(question: PageParams & { organizationId: string | null }): Answer<Page<AuditEntry>>;
 
-  listPlatformAdministrators(question: PageQuestion): Answer<Page<PlatformAdministrator>>;
+  listPlatformAdministrators(question: PageParams): Answer<Page<PlatformAdministrator>>;
   addPlatformAdministrator(actor: Actor, email: string): Answer<PlatformAdministrator>;
   removePlatformAdministrator(actor: Actor, userId: string): Answer<{ readonly removed: true }>;
 }

@@ -1,11 +1,22 @@
-// Inference keys: those of an organization, for its administrators, and a member's own. A secret is in exactly one answer: the one that made it.
+// Inference keys: those of an organization, for its administrators, and a member's own. A secret is in exactly one
+// answer: the one that made it.
 
 import { z } from 'zod';
 import type { Key, KeyName, KeyWithSecret } from '../../domain/identity/api-key.ts';
 import type { AllowedModels, ModelAccessOrder } from '../../domain/identity/model-access.ts';
 import { type Asked, type Operation, operation } from '../operation.ts';
 import { ACTIVE, actorOf, idOf, listOf, personOf, type Tenancy } from './asked-of.ts';
-import { idField, labelField, modelNameField, momentField, pageQuery, showMoment, showMomentOrNull, shownId, shownMoment } from './fields.ts';
+import {
+  idField,
+  labelField,
+  modelNameField,
+  momentField,
+  pageQuery,
+  showMoment,
+  showMomentOrNull,
+  shownId,
+  shownMoment,
+} from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { showAccess, shownAccess } from './model-access.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
@@ -57,7 +68,10 @@ function readExpiry(text: string | null | undefined): number | null | undefined 
   return typeof text === 'string' ? Date.parse(text) : text;
 }
 
-/** Every route of keys is an organization's own, so that it says what the organization allows; left out, it says nothing. */
+/**
+ * Every route of keys is an organization's own, so that it says what the organization allows; left out, it says
+ * nothing.
+ */
 function readModels(models: AllowedModels | undefined): ModelAccessOrder | undefined {
   return models === undefined ? undefined : { setBy: ACTIVE.setBy, models };
 }
@@ -72,10 +86,18 @@ interface Holder {
 type Question = Pick<Asked<unknown, unknown>, 'principal' | 'ids'>;
 
 export const ORGANIZATION_KEYS: Holder = { name: 'Key', words: 'an inference key', userId: () => undefined };
-export const MY_KEYS: Holder = { name: 'MyKey', words: "one of the caller's inference keys", userId: ({ principal }) => personOf(principal) };
+export const MY_KEYS: Holder = {
+  name: 'MyKey',
+  words: "one of the caller's inference keys",
+  userId: ({ principal }) => personOf(principal),
+};
 
 function nameOf(asked: Question, holder: Holder): KeyName {
-  return { organizationId: ACTIVE.organizationId(asked), keyId: idOf(asked.ids, 'keyId'), userId: holder.userId(asked) };
+  return {
+    organizationId: ACTIVE.organizationId(asked),
+    keyId: idOf(asked.ids, 'keyId'),
+    userId: holder.userId(asked),
+  };
 }
 
 export function listKeys(store: IdentityStore, tenancy: Tenancy): Operation {
@@ -87,7 +109,10 @@ export function listKeys(store: IdentityStore, tenancy: Tenancy): Operation {
     run: async (asked) => {
       const { limit, cursor, team_id, user_id } = asked.query;
       const question = { limit, cursor, teamId: team_id, userId: user_id };
-      return pageOrRefused(await listOf(store, tenancy, asked, (organizationId) => store.listKeys({ ...question, organizationId })), show);
+      return pageOrRefused(
+        await listOf(store, tenancy, asked, (organizationId) => store.listKeys({ ...question, organizationId })),
+        show,
+      );
     },
   });
 }
@@ -99,7 +124,11 @@ export function listMyKeys(store: IdentityStore): Operation {
     query: pageQuery,
     answer: pageOf(shown),
     run: async (asked) => {
-      const question = { ...asked.query, organizationId: ACTIVE.organizationId(asked), userId: personOf(asked.principal) };
+      const question = {
+        ...asked.query,
+        organizationId: ACTIVE.organizationId(asked),
+        userId: personOf(asked.principal),
+      };
       return pageOrRefused(await store.listKeys(question), show);
     },
   });
@@ -108,7 +137,8 @@ export function listMyKeys(store: IdentityStore): Operation {
 export function createKey(store: IdentityStore): Operation {
   return operation({
     id: 'createKey',
-    summary: "Makes an inference key; its secret is in this answer and nowhere else. A user's own wallet is charged by keys of that user's making.",
+    summary:
+      "Makes an inference key; its secret is in this answer and nowhere else. A user's own wallet is charged by keys of that user's making.",
     body: z.strictObject({
       name: labelField,
       team_id: idField.nullable().optional(),
@@ -139,13 +169,18 @@ export function createKey(store: IdentityStore): Operation {
 export function createMyKey(store: IdentityStore): Operation {
   return operation({
     id: 'createMyKey',
-    summary: "Makes an inference key that the caller's own wallet pays for; its secret is in this answer and nowhere else.",
+    summary:
+      "Makes an inference key that the caller's own wallet pays for; its secret is in this answer and nowhere else.",
     body: z.strictObject({ name: labelField, allowed_models: allowedModels.optional(), expires_at: expiry.optional() }),
     answer: answerOf(shownWithSecret),
     status: 201,
     run: async (asked) => {
       const { name, allowed_models, expires_at } = asked.body;
-      const whose = { organizationId: ACTIVE.organizationId(asked), userId: personOf(asked.principal), payer: 'user' } as const;
+      const whose = {
+        organizationId: ACTIVE.organizationId(asked),
+        userId: personOf(asked.principal),
+        payer: 'user',
+      } as const;
       const order = { ...whose, name, allowedModels: readModels(allowed_models), expiresAtMs: readExpiry(expires_at) };
       return shownOrRefused(await store.createKey(actorOf(asked.principal), order), showWithSecret);
     },
@@ -165,7 +200,11 @@ export function updateKey(store: IdentityStore, holder: Holder): Operation {
   return operation({
     id: `update${holder.name}`,
     summary: `Changes the name, models or expiry of ${holder.words}, for who pays for it; what is left out stays.`,
-    body: z.strictObject({ name: labelField.optional(), allowed_models: allowedModels.optional(), expires_at: expiry.optional() }),
+    body: z.strictObject({
+      name: labelField.optional(),
+      allowed_models: allowedModels.optional(),
+      expires_at: expiry.optional(),
+    }),
     answer: answerOf(shown),
     run: async (asked) => {
       const { name, allowed_models, expires_at } = asked.body;
@@ -189,12 +228,18 @@ export function rotateKey(store: IdentityStore, holder: Holder): Operation {
     id: `rotate${holder.name}`,
     summary: `Gives ${holder.words} a new secret, for who pays for it; the old one stays good for the overlap.`,
     body: z.strictObject({
-      overlap_seconds: z.int('must be a whole number').min(0, 'must not be negative').max(OVERLAP_SECONDS_MAX, 'must be at most 30 days'),
+      overlap_seconds: z
+        .int('must be a whole number')
+        .min(0, 'must not be negative')
+        .max(OVERLAP_SECONDS_MAX, 'must be at most 30 days'),
     }),
     answer: answerOf(shownWithSecret),
     run: async (asked) => {
       const order = { overlapSeconds: asked.body.overlap_seconds };
-      return shownOrRefused(await store.rotateKey(actorOf(asked.principal), nameOf(asked, holder), order), showWithSecret);
+      return shownOrRefused(
+        await store.rotateKey(actorOf(asked.principal), nameOf(asked, holder), order),
+        showWithSecret,
+      );
     },
   });
 }

@@ -1,4 +1,5 @@
-// Ceilings on use of an organization, or of a team, member or key in it: read, and replaced as a whole by each of the two who set them.
+// Ceilings on use of an organization, or of a team, member or key in it: read, and replaced as a whole by each of the
+// two who set them.
 
 import { z } from 'zod';
 import type { UsageLimit } from '../../domain/configuration/configuration.ts';
@@ -25,8 +26,14 @@ const count = z.strictObject({
   limit: z.int('must be a whole number').min(0, 'must not be negative'),
   model: z.exactOptional(z.string()),
 });
-const budget = z.strictObject({ kind: z.literal('budget'), window: budgetWindow, limit: usd, model: z.exactOptional(z.string()) });
-const WORDS = 'A budget is USD as a decimal string; the others are whole numbers. With `model`, a public id, it holds for that model only.';
+const budget = z.strictObject({
+  kind: z.literal('budget'),
+  window: budgetWindow,
+  limit: usd,
+  model: z.exactOptional(z.string()),
+});
+const WORDS =
+  'A budget is USD as a decimal string; the others are whole numbers. With `model`, a public id, it holds for that model only.';
 const limit = z.discriminatedUnion('kind', [count, budget]).meta({ id: 'UsageLimitOrder', description: WORDS });
 const shownLimit = z
   .discriminatedUnion('kind', [count.extend({ set_by: setByField }), budget.extend({ set_by: setByField })])
@@ -36,13 +43,17 @@ const shown = z.object({ limits: z.array(shownLimit) });
 function show({ items }: Limits): z.output<typeof shown> {
   return {
     limits: items.map(({ setBy, ...item }) =>
-      item.kind === 'budget' ? { ...item, limit: formatUsdString(item.limit), set_by: setBy } : { ...item, limit: Number(item.limit), set_by: setBy },
+      item.kind === 'budget'
+        ? { ...item, limit: formatUsdString(item.limit), set_by: setBy }
+        : { ...item, limit: Number(item.limit), set_by: setBy },
     ),
   };
 }
 
 function read(wanted: z.output<typeof limit>): UsageLimit {
-  return wanted.kind === 'budget' ? { ...wanted, limit: amountOf(wanted.limit) } : { ...wanted, limit: BigInt(wanted.limit) };
+  return wanted.kind === 'budget'
+    ? { ...wanted, limit: amountOf(wanted.limit) }
+    : { ...wanted, limit: BigInt(wanted.limit) };
 }
 
 function amountOf(text: string): PicoUsd {
@@ -84,7 +95,8 @@ export function getLimits(store: IdentityStore, tenancy: Tenancy, bearer: LimitB
     id: `get${bearer.name}${tenancy.suffix}`,
     summary: `Shows the ceilings on use of ${bearer.words}: the platform’s, and the organization’s own.`,
     answer: answerOf(shown),
-    run: async (asked) => shownOrRefused(await store.listLimits(bearer.scope(tenancy.organizationId(asked), asked.ids)), show),
+    run: async (asked) =>
+      shownOrRefused(await store.listLimits(bearer.scope(tenancy.organizationId(asked), asked.ids)), show),
   });
 }
 
@@ -96,7 +108,13 @@ export function replaceLimits(store: IdentityStore, tenancy: Tenancy, bearer: Li
     answer: answerOf(shown),
     run: async (asked) => {
       const scope = bearer.scope(tenancy.organizationId(asked), asked.ids);
-      return shownOrRefused(await store.replaceLimits(actorOf(asked.principal), scope, { setBy: tenancy.setBy, limits: asked.body.limits.map(read) }), show);
+      return shownOrRefused(
+        await store.replaceLimits(actorOf(asked.principal), scope, {
+          setBy: tenancy.setBy,
+          limits: asked.body.limits.map(read),
+        }),
+        show,
+      );
     },
   });
 }

@@ -8,7 +8,9 @@ import { emailField, pageQuery, roleField, showMoment, shownId, shownMoment } fr
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 
-const shown = z.object({ user_id: shownId, email: z.string(), role: roleField, created_at: shownMoment }).meta({ id: 'Member' });
+const shown = z
+  .object({ user_id: shownId, email: z.string(), role: roleField, created_at: shownMoment })
+  .meta({ id: 'Member' });
 
 function show({ userId, email, role, createdAtMs }: Member): z.output<typeof shown> {
   return { user_id: userId, email, role, created_at: showMoment(createdAtMs) };
@@ -24,7 +26,11 @@ interface Group {
 export const ORGANIZATION_MEMBERS: Group = { name: 'Member', words: 'the organization', teamId: () => null };
 export const TEAM_MEMBERS: Group = { name: 'TeamMember', words: 'the team', teamId: (ids) => idOf(ids, 'teamId') };
 
-function scopeOf(tenancy: Tenancy, group: Group, asked: Pick<Asked<unknown, unknown>, 'principal' | 'ids'>): MemberScope {
+function scopeOf(
+  tenancy: Tenancy,
+  group: Group,
+  asked: Pick<Asked<unknown, unknown>, 'principal' | 'ids'>,
+): MemberScope {
   return { organizationId: tenancy.organizationId(asked), teamId: group.teamId(asked.ids) };
 }
 
@@ -34,7 +40,8 @@ export function listMembers(store: IdentityStore, tenancy: Tenancy, group: Group
     summary: `Lists the members of ${group.words}.`,
     query: pageQuery,
     answer: pageOf(shown),
-    run: async (asked) => pageOrRefused(await store.listMembers({ ...asked.query, ...scopeOf(tenancy, group, asked) }), show),
+    run: async (asked) =>
+      pageOrRefused(await store.listMembers({ ...asked.query, ...scopeOf(tenancy, group, asked) }), show),
   });
 }
 
@@ -45,7 +52,8 @@ export function addMember(store: IdentityStore, tenancy: Tenancy, group: Group):
     body: z.strictObject({ email: emailField, role: roleField.default('member') }),
     answer: answerOf(shown),
     status: 201,
-    run: async (asked) => shownOrRefused(await store.addMember(actorOf(asked.principal), scopeOf(tenancy, group, asked), asked.body), show),
+    run: async (asked) =>
+      shownOrRefused(await store.addMember(actorOf(asked.principal), scopeOf(tenancy, group, asked), asked.body), show),
   });
 }
 
@@ -57,7 +65,10 @@ export function setMemberRole(store: IdentityStore, tenancy: Tenancy, group: Gro
     answer: answerOf(shown),
     run: async (asked) => {
       const order = { userId: idOf(asked.ids, 'userId'), role: asked.body.role };
-      return shownOrRefused(await store.setMemberRole(actorOf(asked.principal), scopeOf(tenancy, group, asked), order), show);
+      return shownOrRefused(
+        await store.setMemberRole(actorOf(asked.principal), scopeOf(tenancy, group, asked), order),
+        show,
+      );
     },
   });
 }
@@ -68,7 +79,11 @@ export function removeMember(store: IdentityStore, tenancy: Tenancy, group: Grou
     summary: `Removes a member from ${group.words} and revokes the keys that were theirs there; the last owner stays.`,
     answer: answerOf(z.object({ removed: z.literal(true), revoked_keys: z.int() })),
     run: async (asked) => {
-      const removed = await store.removeMember(actorOf(asked.principal), scopeOf(tenancy, group, asked), idOf(asked.ids, 'userId'));
+      const removed = await store.removeMember(
+        actorOf(asked.principal),
+        scopeOf(tenancy, group, asked),
+        idOf(asked.ids, 'userId'),
+      );
       return shownOrRefused(removed, ({ revokedKeys }) => ({ removed: true as const, revoked_keys: revokedKeys }));
     },
   });

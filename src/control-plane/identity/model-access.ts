@@ -1,4 +1,5 @@
-// Which models an organization, a team or a key may use, by the platform's list and by the organization's; a request needs all of them to agree.
+// Which models an organization, a team or a key may use, by the platform's list and by the organization's; a request
+// needs all of them to agree.
 
 import { z } from 'zod';
 import type { AllowedModels, ModelAccess, ModelAccessScope } from '../../domain/identity/model-access.ts';
@@ -16,9 +17,14 @@ export const shownAccess = {
   allowed_models: shownModels,
   allowed_models_set_by: z.object({ platform: shownModels, organization: shownModels }),
 } as const;
-const shown = z.object(shownAccess).meta({ id: 'ModelAccess', description: '`allowed_models` is what both who set lists allow; null: every model.' });
+const shown = z
+  .object(shownAccess)
+  .meta({ id: 'ModelAccess', description: '`allowed_models` is what both who set lists allow; null: every model.' });
 
-export function showAccess({ allowedModels, allowedModelsSetBy: { platform, organization } }: ModelAccess): z.output<typeof shown> {
+export function showAccess({
+  allowedModels,
+  allowedModelsSetBy: { platform, organization },
+}: ModelAccess): z.output<typeof shown> {
   return {
     allowed_models: showModels(allowedModels),
     allowed_models_set_by: { platform: showModels(platform), organization: showModels(organization) },
@@ -57,7 +63,8 @@ export function getModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: M
     id: `get${bearer.name}${tenancy.suffix}`,
     summary: `Shows which models ${bearer.words} may use, and who says so.`,
     answer: answerOf(shown),
-    run: async (asked) => shownOrRefused(await store.getModelAccess(bearer.scope(tenancy.organizationId(asked), asked.ids)), showAccess),
+    run: async (asked) =>
+      shownOrRefused(await store.getModelAccess(bearer.scope(tenancy.organizationId(asked), asked.ids)), showAccess),
   });
 }
 
@@ -65,12 +72,17 @@ export function setModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: M
   return operation({
     id: `set${bearer.name}${tenancy.suffix}`,
     summary: `Sets the ${tenancy.setBy}’s list of models that ${bearer.words} may use; null for every model that the other list allows.`,
-    body: z.strictObject({ allowed_models: z.array(modelNameField).max(MODELS_MAX, `must be at most ${MODELS_MAX} models`).nullable() }),
+    body: z.strictObject({
+      allowed_models: z.array(modelNameField).max(MODELS_MAX, `must be at most ${MODELS_MAX} models`).nullable(),
+    }),
     answer: answerOf(shown),
     run: async (asked) => {
       const scope = bearer.scope(tenancy.organizationId(asked), asked.ids);
       return shownOrRefused(
-        await store.setModelAccess(actorOf(asked.principal), scope, { setBy: tenancy.setBy, models: asked.body.allowed_models }),
+        await store.setModelAccess(actorOf(asked.principal), scope, {
+          setBy: tenancy.setBy,
+          models: asked.body.allowed_models,
+        }),
         showAccess,
       );
     },

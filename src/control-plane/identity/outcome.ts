@@ -9,7 +9,10 @@ export function shownOrRefused<T extends object, S>(result: T | Refused, show: (
   return isRefused(result) ? refusalOf(result) : { data: show(result) };
 }
 
-export function pageOrRefused<T, S>(result: Page<T> | Refused, show: (item: T) => S): { data: S[]; next_cursor: string | null } | Refusal {
+export function pageOrRefused<T, S>(
+  result: Page<T> | Refused,
+  show: (item: T) => S,
+): { data: S[]; next_cursor: string | null } | Refusal {
   return isRefused(result) ? refusalOf(result) : { data: result.items.map(show), next_cursor: result.nextCursor };
 }
 
@@ -25,7 +28,10 @@ export function answerOf<Item extends z.ZodType>(item: Item) {
 function refusalOf({ refused, field, reason }: Refused): Refusal {
   switch (refused) {
     case 'conflict':
-      return { kind: 'conflict', reason: `${field === undefined ? '' : `"${snakeCase(field)}" `}${reason ?? 'it cannot be so'}` };
+      return {
+        kind: 'conflict',
+        reason: `${field === undefined ? '' : `"${snakeCase(field)}" `}${reason ?? 'it cannot be so'}`,
+      };
     case 'invalid':
       return { kind: 'invalid_field', field: snakeCase(field ?? 'body'), reason: `it ${reason ?? 'is not possible'}` };
     case 'not_found':

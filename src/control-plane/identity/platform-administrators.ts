@@ -8,7 +8,9 @@ import { emailField, pageQuery, showMoment, shownId, shownMoment } from './field
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 
-const shown = z.object({ user_id: shownId, email: z.string(), created_at: shownMoment }).meta({ id: 'PlatformAdministrator' });
+const shown = z
+  .object({ user_id: shownId, email: z.string(), created_at: shownMoment })
+  .meta({ id: 'PlatformAdministrator' });
 
 function show({ userId, email, createdAtMs }: PlatformAdministrator): z.output<typeof shown> {
   return { user_id: userId, email, created_at: showMoment(createdAtMs) };
@@ -31,7 +33,8 @@ export function addPlatformAdministrator(store: IdentityStore): Operation {
     body: z.strictObject({ email: emailField }),
     answer: answerOf(shown),
     status: 201,
-    run: async ({ principal, body }) => shownOrRefused(await store.addPlatformAdministrator(actorOf(principal), body.email), show),
+    run: async ({ principal, body }) =>
+      shownOrRefused(await store.addPlatformAdministrator(actorOf(principal), body.email), show),
   });
 }
 
@@ -41,6 +44,9 @@ export function removePlatformAdministrator(store: IdentityStore): Operation {
     summary: 'Makes a person no platform administrator any more.',
     answer: answerOf(z.object({ removed: z.literal(true) })),
     run: async ({ principal, ids }) =>
-      shownOrRefused(await store.removePlatformAdministrator(actorOf(principal), idOf(ids, 'userId')), ({ removed }) => ({ removed })),
+      shownOrRefused(
+        await store.removePlatformAdministrator(actorOf(principal), idOf(ids, 'userId')),
+        ({ removed }) => ({ removed }),
+      ),
   });
 }

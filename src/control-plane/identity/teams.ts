@@ -8,7 +8,9 @@ import { labelField, pageQuery, showMoment, shownId, shownMoment, slugField } fr
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
 
-const shown = z.object({ id: shownId, slug: z.string(), display_name: z.string(), created_at: shownMoment }).meta({ id: 'Team' });
+const shown = z
+  .object({ id: shownId, slug: z.string(), display_name: z.string(), created_at: shownMoment })
+  .meta({ id: 'Team' });
 
 function show({ id, slug, displayName, createdAtMs }: Team): z.output<typeof shown> {
   return { id, slug, display_name: displayName, created_at: showMoment(createdAtMs) };
@@ -20,7 +22,11 @@ export function listTeams(store: IdentityStore, tenancy: Tenancy): Operation {
     summary: 'Lists the teams of the organization.',
     query: pageQuery,
     answer: pageOf(shown),
-    run: async (asked) => pageOrRefused(await listOf(store, tenancy, asked, (organizationId) => store.listTeams({ ...asked.query, organizationId })), show),
+    run: async (asked) =>
+      pageOrRefused(
+        await listOf(store, tenancy, asked, (organizationId) => store.listTeams({ ...asked.query, organizationId })),
+        show,
+      ),
   });
 }
 
@@ -34,7 +40,11 @@ export function createTeam(store: IdentityStore): Operation {
     run: async (asked) => {
       const { slug, display_name } = asked.body;
       return shownOrRefused(
-        await store.createTeam(actorOf(asked.principal), { organizationId: ACTIVE.organizationId(asked), slug, displayName: display_name }),
+        await store.createTeam(actorOf(asked.principal), {
+          organizationId: ACTIVE.organizationId(asked),
+          slug,
+          displayName: display_name,
+        }),
         show,
       );
     },
@@ -46,7 +56,11 @@ export function getTeam(store: IdentityStore): Operation {
     id: 'getTeam',
     summary: 'Shows a team of the active organization.',
     answer: answerOf(shown),
-    run: async (asked) => shownOrRefused(await store.getTeam({ organizationId: ACTIVE.organizationId(asked), teamId: idOf(asked.ids, 'teamId') }), show),
+    run: async (asked) =>
+      shownOrRefused(
+        await store.getTeam({ organizationId: ACTIVE.organizationId(asked), teamId: idOf(asked.ids, 'teamId') }),
+        show,
+      ),
   });
 }
 
@@ -59,7 +73,10 @@ export function updateTeam(store: IdentityStore): Operation {
     run: async (asked) => {
       const name = { organizationId: ACTIVE.organizationId(asked), teamId: idOf(asked.ids, 'teamId') };
       const { slug, display_name } = asked.body;
-      return shownOrRefused(await store.updateTeam(actorOf(asked.principal), name, { slug, displayName: display_name }), show);
+      return shownOrRefused(
+        await store.updateTeam(actorOf(asked.principal), name, { slug, displayName: display_name }),
+        show,
+      );
     },
   });
 }

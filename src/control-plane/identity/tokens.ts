@@ -57,7 +57,8 @@ export function listMyTokens(store: IdentityStore): Operation {
     summary: "Lists the caller's access tokens.",
     query: pageQuery,
     answer: pageOf(shown),
-    run: async ({ principal, query }) => pageOrRefused(await store.listTokens({ ...query, userId: personOf(principal) }), show),
+    run: async ({ principal, query }) =>
+      pageOrRefused(await store.listTokens({ ...query, userId: personOf(principal) }), show),
   });
 }
 
@@ -69,7 +70,12 @@ export function createMyToken(store: IdentityStore): Operation {
     answer: answerOf(shownWithSecret),
     status: 201,
     run: async ({ principal, body: { name, lifetime_seconds, organization_id } }) => {
-      const wanted = { userId: personOf(principal), name, lifetimeSeconds: lifetime_seconds, organizationId: organization_id };
+      const wanted = {
+        userId: personOf(principal),
+        name,
+        lifetimeSeconds: lifetime_seconds,
+        organizationId: organization_id,
+      };
       return shownOrRefused(await store.createToken(actorOf(principal), wanted), showWithSecret);
     },
   });
@@ -81,7 +87,10 @@ export function revokeMyToken(store: IdentityStore): Operation {
     summary: "Revokes one of the caller's access tokens.",
     answer: answerOf(shown),
     run: async ({ principal, ids }) =>
-      shownOrRefused(await store.revokeToken(actorOf(principal), { tokenId: idOf(ids, 'tokenId'), userId: personOf(principal) }), show),
+      shownOrRefused(
+        await store.revokeToken(actorOf(principal), { tokenId: idOf(ids, 'tokenId'), userId: personOf(principal) }),
+        show,
+      ),
   });
 }
 
@@ -107,7 +116,12 @@ export function issueMemberToken(store: IdentityStore): Operation {
     answer: answerOf(shownWithSecret),
     status: 201,
     run: async ({ principal, ids, body: { name, lifetime_seconds } }) => {
-      const wanted = { userId: idOf(ids, 'userId'), name, lifetimeSeconds: lifetime_seconds, organizationId: idOf(ids, 'organizationId') };
+      const wanted = {
+        userId: idOf(ids, 'userId'),
+        name,
+        lifetimeSeconds: lifetime_seconds,
+        organizationId: idOf(ids, 'organizationId'),
+      };
       return shownOrRefused(await store.createToken(actorOf(principal), wanted), showWithSecret);
     },
   });

@@ -1,4 +1,5 @@
-// The OpenAPI 3.1 document of the whole HTTP surface, from the route table and the schemas that the handlers themselves use.
+// The OpenAPI 3.1 document of the whole HTTP surface, from the route table and the schemas that the handlers themselves
+// use.
 
 import { z } from 'zod';
 import type { DescribedRoute } from './described-route.ts';
@@ -16,7 +17,10 @@ export interface OpenapiDocument {
   readonly components: { readonly schemas: Json; readonly securitySchemes: Json };
 }
 
-export function buildOpenapiDocument(routes: readonly DescribedRoute[], about: { readonly version: string; readonly publicUrl: string }): OpenapiDocument {
+export function buildOpenapiDocument(
+  routes: readonly DescribedRoute[],
+  about: { readonly version: string; readonly publicUrl: string },
+): OpenapiDocument {
   const schemas: Schemas = new Map();
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of routes) {
@@ -26,7 +30,11 @@ export function buildOpenapiDocument(routes: readonly DescribedRoute[], about: {
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Tollgate', version: about.version, description: 'An inference gateway: generation, usage, identity and catalog.' },
+    info: {
+      title: 'Tollgate',
+      version: about.version,
+      description: 'An inference gateway: generation, usage, identity and catalog.',
+    },
     servers: [{ url: about.publicUrl }],
     security: [{ bearer: [] }],
     paths,
@@ -34,7 +42,12 @@ export function buildOpenapiDocument(routes: readonly DescribedRoute[], about: {
       schemas: Object.fromEntries(schemas),
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'An inference key or an access token.' },
-        apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'As clients of the Messages dialect present a key.' },
+        apiKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'x-api-key',
+          description: 'As clients of the Messages dialect present a key.',
+        },
       },
     },
   };
@@ -45,7 +58,10 @@ function describeRoute(route: DescribedRoute, schemas: Schemas): Json {
   const isGeneration = route.plane === 'data';
   const responses: Record<string, Json> = {
     [status]: { description: 'Success.', ...(answer === null ? {} : jsonContent(schemaOf(answer, 'output', schemas))) },
-    default: { description: 'Refused.', ...jsonContent(schemaOf(errorSchemaOf(route.envelope, isGeneration), 'output', schemas)) },
+    default: {
+      description: 'Refused.',
+      ...jsonContent(schemaOf(errorSchemaOf(route.envelope, isGeneration), 'output', schemas)),
+    },
   };
   return {
     operationId: id,
@@ -55,7 +71,14 @@ function describeRoute(route: DescribedRoute, schemas: Schemas): Json {
     parameters: [...pathParameters(route.path), ...queryParameters(query, schemas)],
     ...(body === null
       ? {}
-      : { requestBody: { required: true, content: { [form ? 'multipart/form-data' : 'application/json']: { schema: schemaOf(body, 'input', schemas) } } } }),
+      : {
+          requestBody: {
+            required: true,
+            content: {
+              [form ? 'multipart/form-data' : 'application/json']: { schema: schemaOf(body, 'input', schemas) },
+            },
+          },
+        }),
     responses,
     'x-permission': route.permission,
     'x-scope': route.scope,
@@ -68,13 +91,26 @@ function securityOf(route: DescribedRoute): Json {
 }
 
 function pathParameters(path: string): Json[] {
-  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
+  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }));
 }
 
 function queryParameters(query: z.ZodObject | null, schemas: Schemas): Json[] {
   if (query === null) return [];
-  const { properties = {}, required = [] } = schemaOf(query, 'input', schemas) as { properties?: Record<string, Json>; required?: readonly string[] };
-  return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', required: required.includes(name), schema }));
+  const { properties = {}, required = [] } = schemaOf(query, 'input', schemas) as {
+    properties?: Record<string, Json>;
+    required?: readonly string[];
+  };
+  return Object.entries(properties).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema,
+  }));
 }
 
 function jsonContent(schema: Json): Json {
@@ -83,7 +119,11 @@ function jsonContent(schema: Json): Json {
 
 /** Named schemas become components; what refers to them is told where they are. */
 function schemaOf(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas): Json {
-  const { $schema: _, $defs = {}, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any', reused: 'inline' }) as Record<string, unknown>;
+  const {
+    $schema: _,
+    $defs = {},
+    ...rest
+  } = z.toJSONSchema(schema, { io, unrepresentable: 'any', reused: 'inline' }) as Record<string, unknown>;
   for (const [name, definition] of Object.entries($defs as Record<string, Json>)) {
     const { id: __, ...named } = definition;
     schemas.set(name, pointAtComponents(named) as Json);
@@ -100,7 +140,9 @@ function pointAtComponents(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,
-      key === '$ref' && typeof inner === 'string' ? inner.replace('#/$defs/', '#/components/schemas/') : pointAtComponents(inner),
+      key === '$ref' && typeof inner === 'string'
+        ? inner.replace('#/$defs/', '#/components/schemas/')
+        : pointAtComponents(inner),
     ]),
   );
 }

@@ -9,9 +9,10 @@ export type Plane = 'data' | 'control' | 'process';
 
 /**
  * What a request must resolve before its permission is asked about.
- * none: a credential. person: an access token, so that a leaked inference key makes no credentials. member: such a person in an active organization.
- * organization: an active organization. key: an inference key, whose organization it is.
- * team: an active organization, and the permission there or in the team that the path names. platform: nothing; the permission is the platform's own.
+ * none: a credential. person: an access token, so that a leaked inference key makes no credentials. member: such a
+ * person in an active organization. organization: an active organization. key: an inference key, whose organization it
+ * is. team: an active organization, and the permission there or in the team that the path names. platform: nothing; the
+ * permission is the platform's own.
  */
 export type Scope = 'none' | 'person' | 'member' | 'organization' | 'key' | 'team' | 'platform';
 

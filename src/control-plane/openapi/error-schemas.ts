@@ -3,17 +3,29 @@
 import { z } from 'zod';
 import type { EnvelopeName } from '../../domain/refusals/render.ts';
 
-const gatewayError = z.object({ error: z.string() }).meta({ id: 'GatewayError', description: 'Raised before a request reaches its route.' });
+const gatewayError = z
+  .object({ error: z.string() })
+  .meta({ id: 'GatewayError', description: 'Raised before a request reaches its route.' });
 
 const platformError = z
   .object({ code: z.string(), error: z.string(), message: z.string().optional(), request_id: z.string().optional() })
   .meta({ id: 'PlatformError', description: '`code` is an opaque correlation identifier, except `owner_floor`.' });
 
 /** Beside the error of a generation that a guardrail blocked. */
-const guardrail = z.object({ policy: z.string(), rule: z.string(), entity: z.string().nullable(), stage: z.string() }).optional();
+const guardrail = z
+  .object({ policy: z.string(), rule: z.string(), entity: z.string().nullable(), stage: z.string() })
+  .optional();
 
 const openaiError = z
-  .object({ error: z.looseObject({ message: z.string(), type: z.string(), code: z.string().nullable(), param: z.string().nullable() }), guardrail })
+  .object({
+    error: z.looseObject({
+      message: z.string(),
+      type: z.string(),
+      code: z.string().nullable(),
+      param: z.string().nullable(),
+    }),
+    guardrail,
+  })
   .meta({ id: 'OpenaiError' });
 
 const messagesError = z
@@ -26,7 +38,10 @@ const systemoneError = z
 
 const admissionError = z
   .looseObject({ error: z.union([z.string(), z.looseObject({})]), message: z.string().optional() })
-  .meta({ id: 'AdmissionError', description: 'Refused for credit, usage budget or traffic capacity before a provider was asked.' });
+  .meta({
+    id: 'AdmissionError',
+    description: 'Refused for credit, usage budget or traffic capacity before a provider was asked.',
+  });
 
 const OWN: Readonly<Record<EnvelopeName, z.ZodType>> = {
   gateway: gatewayError,

@@ -1,4 +1,5 @@
-// Descriptions of reading routes whose handlers write their JSON text themselves: generation records (exact numbers) and the catalog (made once).
+// Descriptions of reading routes whose handlers write their JSON text themselves: generation records (exact numbers)
+// and the catalog (made once).
 
 import { z } from 'zod';
 import type { OperationDescription } from '../operation.ts';
@@ -19,7 +20,12 @@ const generation = z
   .meta({ id: 'Generation', description: 'Money is an exact JSON number; what is missing is not known.' });
 
 const model = z
-  .looseObject({ id: z.string(), display_name: z.string(), kind: z.enum(['text', 'image', 'evaluation']), context_length: z.int().nullable() })
+  .looseObject({
+    id: z.string(),
+    display_name: z.string(),
+    kind: z.enum(['text', 'image', 'evaluation']),
+    context_length: z.int().nullable(),
+  })
   .meta({ id: 'Model' });
 
 function reading(id: string, summary: string, query: z.ZodObject | null, answer: z.ZodType): OperationDescription {
@@ -29,7 +35,10 @@ function reading(id: string, summary: string, query: z.ZodObject | null, answer:
 export const GET_GENERATION = reading(
   'getGeneration',
   'Shows one execution of the caller’s organization and payer.',
-  z.object({ id: z.uuid(), wait: z.int().min(0).max(30).optional().meta({ description: 'Seconds to wait for the charge to be final.' }) }),
+  z.object({
+    id: z.uuid(),
+    wait: z.int().min(0).max(30).optional().meta({ description: 'Seconds to wait for the charge to be final.' }),
+  }),
   z.object({ data: generation }),
 );
 export const LIST_GENERATIONS = reading(
@@ -50,7 +59,12 @@ export const LIST_MODEL_PROVIDERS = reading(
   null,
   z.object({ object: z.literal('list'), data: z.array(z.object({ id: z.string(), models: z.array(z.string()) })) }),
 );
-export const GET_HEALTH = reading('getHealth', 'Says that this process runs.', null, z.object({ status: z.literal('ok') }));
+export const GET_HEALTH = reading(
+  'getHealth',
+  'Says that this process runs.',
+  null,
+  z.object({ status: z.literal('ok') }),
+);
 export const GET_READINESS = reading(
   'getReadiness',
   'Says whether this process can serve.',

@@ -1,4 +1,5 @@
-// Has jobs answer a report and streams its answer through (DESIGN 5): nothing of a report is computed or parsed in a gateway.
+// Has jobs answer a report and streams its answer through (DESIGN 5): nothing of a report is computed or parsed in a
+// gateway.
 
 import { type IncomingMessage, request } from 'node:http';
 import { mintDelegationToken } from '../../domain/identity/delegation-token.ts';
@@ -21,7 +22,10 @@ interface ForwardingLimits {
   readonly openMax: number;
   /** Of them, those of one organization, or of the platform: nobody's exports keep everybody else from theirs. */
   readonly openOfOwnerMax: number;
-  /** How long jobs may take until its answer begins, waiting for its turn there included: a process that stands still takes connections and says nothing. */
+  /**
+   * How long jobs may take until its answer begins, waiting for its turn there included: a process that stands still
+   * takes connections and says nothing.
+   */
   readonly headMs: number;
   /** How long nothing may come of an answer that has begun. */
   readonly stallMs: number;
@@ -31,7 +35,14 @@ interface ForwardingLimits {
 }
 
 /** The largest report takes two seconds on a quiet machine (benchmarks/README.md), and a few may be before it. */
-const LIMITS: ForwardingLimits = { openMax: 32, openOfOwnerMax: 8, headMs: 15_000, stallMs: 30_000, clientIdleMs: 60_000, tokenMs: 60_000 };
+const LIMITS: ForwardingLimits = {
+  openMax: 32,
+  openOfOwnerMax: 8,
+  headMs: 15_000,
+  stallMs: 30_000,
+  clientIdleMs: 60_000,
+  tokenMs: 60_000,
+};
 const RELAYED_HEADERS = ['content-type', 'content-disposition', 'retry-after', 'x-should-retry'] as const;
 const NOT_ASCII = /[^\x21-\x7e]/gu;
 
@@ -56,7 +67,12 @@ export class ReportForwarder {
     if (exchange.closed) return;
     const { delegationKey, clock } = this.#options;
     const target = targetOf(exchange);
-    const token = mintDelegationToken(delegationKey, delegation, { method: 'GET', target }, clock.nowMs() + this.#limits.tokenMs);
+    const token = mintDelegationToken(
+      delegationKey,
+      delegation,
+      { method: 'GET', target },
+      clock.nowMs() + this.#limits.tokenMs,
+    );
     if (token === null) return exchange.refuse({ kind: 'delegation_token_unavailable' });
     const owner = delegation.scope.organizationId ?? 'platform';
     if (!this.#enter(owner)) return exchange.refuse({ kind: 'reports_unavailable' });
@@ -81,7 +97,11 @@ export class ReportForwarder {
   #ask(exchange: Exchange, target: string, token: string, leave: () => void): void {
     const { address, log } = this.#options;
     const { headMs, stallMs, clientIdleMs } = this.#limits;
-    const headers = { authorization: `Delegation ${token}`, accept: exchange.header('accept') ?? '*/*', connection: 'close' };
+    const headers = {
+      authorization: `Delegation ${token}`,
+      accept: exchange.header('accept') ?? '*/*',
+      connection: 'close',
+    };
     // A connection each: reports are few, and one that was kept can be dead when it is used again.
     const call = request({ ...address, method: 'GET', path: target, headers, agent: false });
     const fail = (why: unknown): void => {

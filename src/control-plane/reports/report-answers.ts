@@ -1,4 +1,5 @@
-// What reports answer (spec 2.4, 2.5; DESIGN 6), for the OpenAPI document. Money is decimal strings of dollars, what is not known is null.
+// What reports answer (spec 2.4, 2.5; DESIGN 6), for the OpenAPI document. Money is decimal strings of dollars, what is
+// not known is null.
 
 import { z } from 'zod';
 
@@ -27,7 +28,9 @@ export const usageAnswer = z.object({
 
 export const dailyAnswer = z.object({
   data: z.array(
-    z.object({ date: z.iso.date(), errors: count, ...usage }).meta({ id: 'UsageDay', description: 'A day with requests, in the time zone asked for.' }),
+    z
+      .object({ date: z.iso.date(), errors: count, ...usage })
+      .meta({ id: 'UsageDay', description: 'A day with requests, in the time zone asked for.' }),
   ),
 });
 
@@ -102,7 +105,13 @@ const metrics = {
   error_rate: share,
   truncation_rate: share,
 };
-const classifier = { calls: count, input_tokens: count, p50_ms: milliseconds, p95_ms: milliseconds, cost_usd: usd.nullable() };
+const classifier = {
+  calls: count,
+  input_tokens: count,
+  p50_ms: milliseconds,
+  p95_ms: milliseconds,
+  cost_usd: usd.nullable(),
+};
 const afterAnswer = { follow_ups: count, corrections: count, correction_rate: share };
 
 /** Beside the report of spec 2.5: what was asked. */
@@ -119,7 +128,16 @@ export const routingAnswer = z
       classifier: z.object({ ...classifier, fallback_rate: share, cached_share: share, escalated_share: share }),
       sessions: z.object({ ...afterAnswer, remembered: count, escalated: count, sticky: count, sticky_share: share }),
     }),
-    series: z.array(z.object({ bucket: moment, tier: z.string(), requests: count, spend_usd: usd, baseline_cost_usd: usd, baseline_spend_usd: usd })),
+    series: z.array(
+      z.object({
+        bucket: moment,
+        tier: z.string(),
+        requests: count,
+        spend_usd: usd,
+        baseline_cost_usd: usd,
+        baseline_spend_usd: usd,
+      }),
+    ),
     by_tier: z.array(z.object({ tier: z.string(), rank: count.nullable(), ...metrics })),
     by_model: z.array(z.object({ model: z.string(), ...metrics })),
     model_remainder: z.object(metrics).nullable(),
@@ -130,7 +148,9 @@ export const routingAnswer = z
     confidence: z.array(z.object({ from: z.number(), to: z.number(), requests: count })),
     rejections: z.array(z.object({ model: z.string(), tier: z.string(), reason: z.string(), count })),
     classifiers: z.array(z.object({ model: z.string(), ...classifier })),
-    policies: z.array(z.object({ policy: z.string(), version: count, requests: count, first_used_at: moment, last_used_at: moment })),
+    policies: z.array(
+      z.object({ policy: z.string(), version: count, requests: count, first_used_at: moment, last_used_at: moment }),
+    ),
     by_previous_tier: z.array(z.object({ previous_tier: z.string(), ...afterAnswer })),
     by_previous_model: z.array(z.object({ previous_model: z.string(), ...afterAnswer })),
     recent_corrections: z

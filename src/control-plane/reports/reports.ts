@@ -1,4 +1,5 @@
-// The reports and listings of usage and routing (spec 4.4, 4.10; DESIGN 6) as operations: who is let in is settled here, the rest is jobs'.
+// The reports and listings of usage and routing (spec 4.4, 4.10; DESIGN 6) as operations: who is let in is settled
+// here, the rest is jobs'.
 
 import type { z } from 'zod';
 import type { Principal } from '../../domain/identity/principal.ts';
@@ -36,7 +37,10 @@ interface Whose {
   readonly suffix: string;
   readonly of: string;
   /** What the caller sees no part of is not found. */
-  readonly scope: (principal: Principal, ids: Readonly<Record<string, string>>) => DelegatedScope | Promise<DelegatedScope | Refusal>;
+  readonly scope: (
+    principal: Principal,
+    ids: Readonly<Record<string, string>>,
+  ) => DelegatedScope | Promise<DelegatedScope | Refusal>;
 }
 
 /** Spec 5: across all of the caller's credentials. A key of nobody in particular has no others. */
@@ -62,7 +66,9 @@ export function ofTeam(identity: IdentityStore): Whose {
   };
 }
 
-const activeOrganization: Whose['scope'] = (principal, ids) => ({ organizationId: ACTIVE.organizationId({ principal, ids }) });
+const activeOrganization: Whose['scope'] = (principal, ids) => ({
+  organizationId: ACTIVE.organizationId({ principal, ids }),
+});
 
 export const ORGANIZATION_FOR_MEMBERS: Whose = {
   audience: 'member',
@@ -76,9 +82,18 @@ export const ORGANIZATION: Whose = {
   of: 'of the active organization, for its administrators',
   scope: activeOrganization,
 };
-export const PLATFORM: Whose = { audience: 'platform', suffix: 'OfPlatform', of: 'of all organizations', scope: () => ({ organizationId: null }) };
+export const PLATFORM: Whose = {
+  audience: 'platform',
+  suffix: 'OfPlatform',
+  of: 'of all organizations',
+  scope: () => ({ organizationId: null }),
+};
 
-export function reportOperation(report: Report, { audience, suffix, of, scope }: Whose, forwarder: ReportForwarder): Operation {
+export function reportOperation(
+  report: Report,
+  { audience, suffix, of, scope }: Whose,
+  forwarder: ReportForwarder,
+): Operation {
   const { id, summary, answer } = WORDS[report];
   return {
     id: id + suffix,

@@ -3,7 +3,12 @@
 import { z } from 'zod';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';
 import { policyDefinition } from '../../domain/routing/policy-definition.ts';
-import type { OrganizationRouting, PolicyHistory, PolicyVersion, StoredPolicy } from '../../domain/routing/stored-policy.ts';
+import type {
+  OrganizationRouting,
+  PolicyHistory,
+  PolicyVersion,
+  StoredPolicy,
+} from '../../domain/routing/stored-policy.ts';
 import { actorOf, idOf } from '../identity/asked-of.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
@@ -11,8 +16,13 @@ import { type Operation, operation } from '../operation.ts';
 import type { RoutingStore } from './routing-store.ts';
 
 const shownVersion = z.object({ version: z.int(), created_at: shownMoment, definition: policyDefinition });
-const shownPolicy = shownVersion.extend({ name: z.string(), organizations: z.int().meta({ description: 'How many route by it.' }) });
-const shownHistory = shownPolicy.extend({ versions: z.array(shownVersion).meta({ description: 'Newest first, the present one included.' }) });
+const shownPolicy = shownVersion.extend({
+  name: z.string(),
+  organizations: z.int().meta({ description: 'How many route by it.' }),
+});
+const shownHistory = shownPolicy.extend({
+  versions: z.array(shownVersion).meta({ description: 'Newest first, the present one included.' }),
+});
 const shownRouting = z.object({ policy: z.string().nullable().meta({ description: 'null: auto routing is off.' }) });
 
 function showVersion({ version, createdAtMs, definition }: PolicyVersion): z.output<typeof shownVersion> {
@@ -55,7 +65,8 @@ export function putPolicy(store: RoutingStore): Operation {
     summary: 'Makes a routing policy, or its next version where it is different.',
     body: policyDefinition,
     answer: answerOf(shownHistory),
-    run: async ({ principal, ids, body }) => shownOrRefused(await store.putPolicy(actorOf(principal), idOf(ids, 'policyName'), body), showHistory),
+    run: async ({ principal, ids, body }) =>
+      shownOrRefused(await store.putPolicy(actorOf(principal), idOf(ids, 'policyName'), body), showHistory),
   });
 }
 
@@ -64,7 +75,8 @@ export function getOrganizationRouting(store: RoutingStore): Operation {
     id: 'getOrganizationRouting',
     summary: 'Shows the routing policy of an organization.',
     answer: answerOf(shownRouting),
-    run: async ({ ids }) => shownOrRefused(await store.getOrganizationRouting(idOf(ids, 'organizationId')), showRouting),
+    run: async ({ ids }) =>
+      shownOrRefused(await store.getOrganizationRouting(idOf(ids, 'organizationId')), showRouting),
   });
 }
 
@@ -75,6 +87,9 @@ export function setOrganizationRouting(store: RoutingStore): Operation {
     body: z.strictObject({ policy: slugSchema.nullable() }),
     answer: answerOf(shownRouting),
     run: async ({ principal, ids, body: { policy } }) =>
-      shownOrRefused(await store.setOrganizationRouting(actorOf(principal), idOf(ids, 'organizationId'), policy), showRouting),
+      shownOrRefused(
+        await store.setOrganizationRouting(actorOf(principal), idOf(ids, 'organizationId'), policy),
+        showRouting,
+      ),
   });
 }

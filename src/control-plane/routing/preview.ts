@@ -1,4 +1,5 @@
-// A dry run of auto routing, for whoever administers its policies: the record that a request would get, and what it was decided from (spec 4.11).
+// A dry run of auto routing, for whoever administers its policies: the record that a request would get, and what it was
+// decided from (spec 4.11).
 
 import { z } from 'zod';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';
@@ -28,10 +29,13 @@ export type PreviewRoute = (order: PreviewOrder) => Promise<RoutePreview | Refus
 const previewBody = z.strictObject({
   organization_id: idField.meta({ description: 'For whose models, prices and conversations.' }),
   api: z.enum(['chat_completions', 'responses', 'messages', 'count_tokens']),
-  body: z
-    .union([z.string(), z.looseObject({})], 'must be the request as an object, or as a string')
-    .meta({ description: 'The request; as a string it is read byte for byte. Whatever model it names is not looked at.' }),
-  headers: z.record(z.string(), z.string()).optional().meta({ description: 'Of the request; those that name a session matter.' }),
+  body: z.union([z.string(), z.looseObject({})], 'must be the request as an object, or as a string').meta({
+    description: 'The request; as a string it is read byte for byte. Whatever model it names is not looked at.',
+  }),
+  headers: z
+    .record(z.string(), z.string())
+    .optional()
+    .meta({ description: 'Of the request; those that name a session matter.' }),
   policy: z
     .union([slugSchema, policyDefinition], 'must be the name of a policy, or a definition')
     .optional()
@@ -41,9 +45,17 @@ const previewBody = z.strictObject({
 const shownPreview = z.object({
   outcome: z.enum(['routed', 'denied', 'unavailable']),
   model: z.string().nullable(),
-  model_route: z.looseObject({}).nullable().meta({ description: 'The routing decision record that the request would get.' }),
-  classifier_result: z.string().nullable().meta({ description: 'answered, or why there is no answer; null: it was not asked.' }),
-  human_texts: z.array(z.string()).meta({ description: 'All that the classifier is told of the conversation; the latest last.' }),
+  model_route: z
+    .looseObject({})
+    .nullable()
+    .meta({ description: 'The routing decision record that the request would get.' }),
+  classifier_result: z
+    .string()
+    .nullable()
+    .meta({ description: 'answered, or why there is no answer; null: it was not asked.' }),
+  human_texts: z
+    .array(z.string())
+    .meta({ description: 'All that the classifier is told of the conversation; the latest last.' }),
   conversation_tokens: z.int().meta({ description: 'As candidates are measured by it; mostly an estimate.' }),
   candidates: z.array(z.object({ tier: z.string(), model: z.string(), rejection: z.string().nullable() })),
 });

@@ -1,4 +1,5 @@
-// What routing operations ask of storage; the composition root puts it together. An expected no comes back as a value, never as a throw.
+// What routing operations ask of storage; the composition root puts it together. An expected no comes back as a value,
+// never as a throw.
 
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { PolicyDefinition } from '../../domain/routing/policy-definition.ts';

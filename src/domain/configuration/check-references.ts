@@ -1,9 +1,20 @@
-// What the shape alone cannot say of a configuration file: names that stand twice, and names that nothing in the file has.
-// It reads the file's plain values and skips what has the wrong shape, so that one run reports both kinds of mistakes.
+// What the shape alone cannot say of a configuration file: names that stand twice, and names that nothing in the file
+// has. It reads the file's plain values and skips what has the wrong shape, so that one run reports both kinds of
+// mistakes.
 
 import { checkPolicy, type PolicyModel } from '../routing/check-policy.ts';
 import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
-import { type Entry, entries, entry, entryOf, findDuplicates, findUnknown, items, type Named, texts } from './file-entries.ts';
+import {
+  type Entry,
+  entries,
+  entry,
+  entryOf,
+  findDuplicates,
+  findUnknown,
+  items,
+  type Named,
+  texts,
+} from './file-entries.ts';
 import type { Problem } from './problem.ts';
 
 const HERE = 'this file';
@@ -27,7 +38,9 @@ export function checkReferences(root: unknown): Problem[] {
       'provider',
       HERE,
     ),
-    ...policies.flatMap((policy) => checkPolicy(policy, { models: policyModels, where: HERE, billedOrganizations: billedBy(policy, organizations) })),
+    ...policies.flatMap((policy) =>
+      checkPolicy(policy, { models: policyModels, where: HERE, billedOrganizations: billedBy(policy, organizations) }),
+    ),
     ...findUnknown(organizations.flatMap(policyOf), texts(policies, 'name'), 'routing policy', HERE),
     ...organizations.flatMap(checkOrganization),
     ...organizations.flatMap((organization) => checkLimits(organization, texts(models, 'id'))),
@@ -38,11 +51,11 @@ export function checkReferences(root: unknown): Problem[] {
 /** Under each of its names. */
 function policyModelsOf(model: Entry): [string, PolicyModel][] {
   const { kind = 'text' } = model.fields;
-  const offers = entries(model, 'served_by');
+  const deployments = entries(model, 'served_by');
   const found = {
     kind: String(kind),
-    isPriced: offers.every(({ fields }) => fields['price'] !== undefined),
-    isAskedByLogprobs: offers.some(({ fields }) => fields['via'] === 'logprobs'),
+    isPriced: deployments.every(({ fields }) => fields['price'] !== undefined),
+    isAskedByLogprobs: deployments.some(({ fields }) => fields['via'] === 'logprobs'),
   };
   return [...texts([model], 'id'), ...items(model, 'aliases')].map(({ name }) => [name, found]);
 }
@@ -50,14 +63,18 @@ function policyModelsOf(model: Entry): [string, PolicyModel][] {
 /** The policy that an organization routes by: the platform's default where it names none. */
 function policyOf(organization: Entry): Named[] {
   return entry(organization, 'auto_routing').flatMap((routing) =>
-    routing.fields['policy'] === undefined ? [{ name: DEFAULT_POLICY, place: routing.place }] : texts([routing], 'policy'),
+    routing.fields['policy'] === undefined
+      ? [{ name: DEFAULT_POLICY, place: routing.place }]
+      : texts([routing], 'policy'),
   );
 }
 
 /** The billed organizations that route by a policy. */
 function billedBy(policy: Entry, organizations: readonly Entry[]): string[] {
   const [name] = texts([policy], 'name');
-  const users = organizations.filter((organization) => organization.fields['billing'] === 'prepaid' && policyOf(organization)[0]?.name === name?.name);
+  const users = organizations.filter(
+    (organization) => organization.fields['billing'] === 'prepaid' && policyOf(organization)[0]?.name === name?.name,
+  );
   return texts(users, 'slug').map(({ name: slug }) => slug);
 }
 

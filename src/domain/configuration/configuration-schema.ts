@@ -9,7 +9,12 @@ import { policyDefinition } from '../routing/policy-definition.ts';
 import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
 import { webhookSecretFault } from '../webhooks/webhook-signature.ts';
 import { webhookUrlFault } from '../webhooks/webhook-url.ts';
-import type { Configuration, ConfiguredModel, ConfiguredOrganization, ConfiguredRoutingPolicy } from './configuration.ts';
+import type {
+  Configuration,
+  ConfiguredModel,
+  ConfiguredOrganization,
+  ConfiguredRoutingPolicy,
+} from './configuration.ts';
 import { modelNameSchema as modelName, slugSchema as slug } from './name-schemas.ts';
 
 const name = (pattern: RegExp, mustBe: string) => z.string().regex(pattern, mustBe);
@@ -30,28 +35,47 @@ function money(parse: (text: string) => PicoUsd | null, mustBe: string) {
   });
 }
 
-const pricePerMillion = money(parsePricePerMillion, 'must be USD per million tokens as a decimal string in quotes with at most 6 decimals, such as "1.25"');
+const pricePerMillion = money(
+  parsePricePerMillion,
+  'must be USD per million tokens as a decimal string in quotes with at most 6 decimals, such as "1.25"',
+);
 const usd = money(parseUsd, 'must be USD as a decimal string in quotes, such as "25.00"');
 
 /** Origin and optional path; the dialects' paths are appended, so it ends without a slash. */
 const baseUrl = z.string().transform((text, context): string => {
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (url !== null && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '' && url.username === '') return text.replace(/\/+$/, '');
-  context.issues.push({ code: 'custom', message: 'must be an http:// or https:// address without query, fragment or credentials', input: text });
+  if (url !== null && /^https?:$/.test(url.protocol) && url.search === '' && url.hash === '' && url.username === '')
+    return text.replace(/\/+$/, '');
+  context.issues.push({
+    code: 'custom',
+    message: 'must be an http:// or https:// address without query, fragment or credentials',
+    input: text,
+  });
   return z.NEVER;
 });
 
 const DAY_MS = 86_400_000;
-const milliseconds = z.int('must be a whole number of milliseconds').min(1, 'must be at least 1').max(DAY_MS, 'must be at most a day').optional();
+const milliseconds = z
+  .int('must be a whole number of milliseconds')
+  .min(1, 'must be at least 1')
+  .max(DAY_MS, 'must be at most a day')
+  .optional();
 
-const timeouts = z.strictObject({ connect_ms: milliseconds, first_byte_ms: milliseconds, idle_ms: milliseconds, total_ms: milliseconds }).transform(
-  (found): ProviderTimeouts => ({
-    ...(found.connect_ms === undefined ? {} : { connectMs: found.connect_ms }),
-    ...(found.first_byte_ms === undefined ? {} : { firstByteMs: found.first_byte_ms }),
-    ...(found.idle_ms === undefined ? {} : { idleMs: found.idle_ms }),
-    ...(found.total_ms === undefined ? {} : { totalMs: found.total_ms }),
-  }),
-);
+const timeouts = z
+  .strictObject({
+    connect_ms: milliseconds,
+    first_byte_ms: milliseconds,
+    idle_ms: milliseconds,
+    total_ms: milliseconds,
+  })
+  .transform(
+    (found): ProviderTimeouts => ({
+      ...(found.connect_ms === undefined ? {} : { connectMs: found.connect_ms }),
+      ...(found.first_byte_ms === undefined ? {} : { firstByteMs: found.first_byte_ms }),
+      ...(found.idle_ms === undefined ? {} : { idleMs: found.idle_ms }),
+      ...(found.total_ms === undefined ? {} : { totalMs: found.total_ms }),
+    }),
+  );
 
 const provider = z
   .strictObject({
@@ -66,7 +90,8 @@ const provider = z
   .check(({ value, issues }) => {
     if (value.auth === 'none' && value.api_key !== undefined)
       issues.push({ code: 'custom', path: ['api_key'], message: 'is not sent with auth: none', input: value });
-    if (value.auth !== 'none' && value.api_key === undefined) issues.push({ code: 'custom', path: ['api_key'], message: 'is missing', input: value });
+    if (value.auth !== 'none' && value.api_key === undefined)
+      issues.push({ code: 'custom', path: ['api_key'], message: 'is missing', input: value });
   })
   .transform(
     (found): Provider => ({
@@ -89,10 +114,12 @@ const price = z.strictObject({
   image: usd.optional(),
 });
 
-const offer = z.strictObject({
+const deployment = z.strictObject({
   provider: z.string(),
   model: modelName,
-  apis: z.array(z.enum(['chat_completions', 'responses', 'messages', 'count_tokens', 'images', 'systemone'])).min(1, 'must name at least one API'),
+  apis: z
+    .array(z.enum(['chat_completions', 'responses', 'messages', 'count_tokens', 'images', 'systemone']))
+    .min(1, 'must name at least one API'),
   price: price.optional(),
   stream_usage: z.literal('request', 'must be request').optional(),
   via: z.literal('logprobs', 'must be logprobs').optional(),
@@ -119,21 +146,26 @@ const model = z
     attachment_tokens_max: z.int('must be a whole number').min(0, 'must not be negative').optional(),
     tokenizer: z.enum(['o200k_base', 'cl100k_base', 'p50k_base', 'r50k_base']).default('o200k_base'),
     active: z.boolean().default(true),
-    served_by: z.array(offer).min(1, 'must name at least one provider'),
+    served_by: z.array(deployment).min(1, 'must name at least one provider'),
   })
   .check((context) => {
     const { kind, served_by, max_completion_tokens_cap: cap, max_output_tokens: most } = context.value;
-    const complain = (path: (string | number)[], message: string) => context.issues.push({ code: 'custom', path, message, input: context.value });
-    if (cap !== undefined && most !== undefined && cap > most) complain(['max_completion_tokens_cap'], 'must not be above max_output_tokens');
+    const complain = (path: (string | number)[], message: string) =>
+      context.issues.push({ code: 'custom', path, message, input: context.value });
+    if (cap !== undefined && most !== undefined && cap > most)
+      complain(['max_completion_tokens_cap'], 'must not be above max_output_tokens');
     for (const [index, found] of served_by.entries()) {
       const strange = found.apis.find((api) => !(APIS_BY_KIND[kind] as readonly string[]).includes(api));
-      if (strange !== undefined) complain(['served_by', index, 'apis'], `a model of kind ${kind} is not served on ${strange}`);
+      if (strange !== undefined)
+        complain(['served_by', index, 'apis'], `a model of kind ${kind} is not served on ${strange}`);
       if (found.stream_usage !== undefined && !found.apis.includes('chat_completions')) {
         complain(['served_by', index, 'stream_usage'], 'is for chat_completions, which this entry does not serve');
       }
-      if (found.via !== undefined && kind !== 'evaluation') complain(['served_by', index, 'via'], 'is for models of kind evaluation');
+      if (found.via !== undefined && kind !== 'evaluation')
+        complain(['served_by', index, 'via'], 'is for models of kind evaluation');
       for (const needed of found.price === undefined ? [] : NEEDED_PRICES[kind]) {
-        if (found.price?.[needed] === undefined) complain(['served_by', index, 'price'], `a model of kind ${kind} needs the price "${needed}"`);
+        if (found.price?.[needed] === undefined)
+          complain(['served_by', index, 'price'], `a model of kind ${kind} needs the price "${needed}"`);
       }
     }
   })
@@ -180,7 +212,12 @@ const limit = z.discriminatedUnion('kind', [
     limit: z.int('must be a whole number').min(0, 'must not be negative').transform(BigInt),
     model: z.exactOptional(modelName),
   }),
-  z.strictObject({ kind: z.literal('budget'), window: z.enum(['hour', 'day', 'week', 'month']), limit: usd, model: z.exactOptional(modelName) }),
+  z.strictObject({
+    kind: z.literal('budget'),
+    window: z.enum(['hour', 'day', 'week', 'month']),
+    limit: usd,
+    model: z.exactOptional(modelName),
+  }),
 ]);
 
 /** Whether plain http may be called is a setting of the installation, and is seen when it is called. */
@@ -206,13 +243,35 @@ const organization = z
     auto_routing: z.strictObject({ policy: slug.default(DEFAULT_POLICY) }).optional(),
     limits: z.array(limit).optional(),
     teams: z.array(z.strictObject({ slug })).default([]),
-    users: z.array(z.strictObject({ email, role: z.enum(['owner', 'admin', 'member']).default('member'), teams: z.array(z.string()).default([]) })).default([]),
-    keys: z.array(z.strictObject({ name: label, team: z.string().optional(), user: z.string().optional(), secret: keySecret.optional() })).default([]),
+    users: z
+      .array(
+        z.strictObject({
+          email,
+          role: z.enum(['owner', 'admin', 'member']).default('member'),
+          teams: z.array(z.string()).default([]),
+        }),
+      )
+      .default([]),
+    keys: z
+      .array(
+        z.strictObject({
+          name: label,
+          team: z.string().optional(),
+          user: z.string().optional(),
+          secret: keySecret.optional(),
+        }),
+      )
+      .default([]),
     webhook: webhook.optional(),
   })
   .check((context) => {
     if (context.value.billing === 'none' && context.value.opening_credit !== undefined) {
-      context.issues.push({ code: 'custom', path: ['opening_credit'], message: 'needs billing: prepaid', input: context.value });
+      context.issues.push({
+        code: 'custom',
+        path: ['opening_credit'],
+        message: 'needs billing: prepaid',
+        input: context.value,
+      });
     }
   })
   .transform(
@@ -225,7 +284,12 @@ const organization = z
       limits: found.limits ?? null,
       teams: found.teams.map((team) => team.slug),
       users: found.users,
-      keys: found.keys.map((key) => ({ name: key.name, team: key.team ?? null, userEmail: key.user ?? null, secret: key.secret ?? null })),
+      keys: found.keys.map((key) => ({
+        name: key.name,
+        team: key.team ?? null,
+        userEmail: key.user ?? null,
+        secret: key.secret ?? null,
+      })),
       webhook: found.webhook ?? null,
     }),
   );

@@ -1,4 +1,5 @@
-// The configuration file as plain data, once it is known to be right: what `tollgate apply` writes to the database (DESIGN 2).
+// The configuration file as plain data, once it is known to be right: what `tollgate apply` writes to the database
+// (DESIGN 2).
 
 import type { Role } from '../identity/roles.ts';
 import type { ApiName, ModelKind, Provider, StreamUsage } from '../models/catalog.ts';
@@ -23,10 +24,10 @@ export interface ConfiguredModel {
   readonly attachmentTokensMax: number | null;
   readonly tokenizer: string;
   readonly active: boolean;
-  readonly servedBy: readonly ConfiguredOffer[];
+  readonly servedBy: readonly ConfiguredDeployment[];
 }
 
-export interface ConfiguredOffer {
+export interface ConfiguredDeployment {
   readonly provider: string;
   readonly providerModel: string;
   readonly apis: readonly ApiName[];
@@ -73,10 +74,22 @@ export interface ConfiguredWebhook {
   readonly active: boolean;
 }
 
-/** `model`: public id of the one model that it holds for; absent, it holds for all together. A scope has one of each kind, window and model. */
+/**
+ * `model`: public id of the one model that it holds for; absent, it holds for all together. A scope has one of each
+ * kind, window and model.
+ */
 export type UsageLimit =
-  | { readonly kind: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests'; readonly limit: bigint; readonly model?: string }
-  | { readonly kind: 'budget'; readonly window: 'hour' | 'day' | 'week' | 'month'; readonly limit: PicoUsd; readonly model?: string };
+  | {
+      readonly kind: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests';
+      readonly limit: bigint;
+      readonly model?: string;
+    }
+  | {
+      readonly kind: 'budget';
+      readonly window: 'hour' | 'day' | 'week' | 'month';
+      readonly limit: PicoUsd;
+      readonly model?: string;
+    };
 
 export interface ConfiguredUser {
   readonly email: string;

@@ -1,4 +1,5 @@
-// The plain values of a configuration file with their places: read whatever their shape, so that one run reports every kind of mistake.
+// The plain values of a configuration file with their places: read whatever their shape, so that one run reports every
+// kind of mistake.
 
 import type { Place, Problem } from './problem.ts';
 
@@ -30,7 +31,9 @@ export function entry(parent: Entry, key: string): Entry[] {
 export function entries(parent: Entry, key: string): Entry[] {
   const value = parent.fields[key];
   if (!Array.isArray(value)) return [];
-  return value.flatMap((item: unknown, index) => (isRecord(item) ? [{ place: [...parent.place, key, index], fields: item }] : []));
+  return value.flatMap((item: unknown, index) =>
+    isRecord(item) ? [{ place: [...parent.place, key, index], fields: item }] : [],
+  );
 }
 
 /** The text under a key of each entry, where there is one. */
@@ -45,7 +48,9 @@ export function texts(list: readonly Entry[], key: string): Named[] {
 export function items(parent: Entry, key: string): Named[] {
   const value = parent.fields[key];
   if (!Array.isArray(value)) return [];
-  return value.flatMap((item: unknown, index) => (typeof item === 'string' ? [{ name: item, place: [...parent.place, key, index] }] : []));
+  return value.flatMap((item: unknown, index) =>
+    typeof item === 'string' ? [{ name: item, place: [...parent.place, key, index] }] : [],
+  );
 }
 
 export function findDuplicates(names: readonly Named[], what: string): Problem[] {
@@ -60,5 +65,7 @@ export function findDuplicates(names: readonly Named[], what: string): Problem[]
 /** `where`: what was looked through, such as "this file". */
 export function findUnknown(used: readonly Named[], known: readonly Named[], what: string, where: string): Problem[] {
   const names = new Set(known.map(({ name }) => name));
-  return used.filter(({ name }) => !names.has(name)).map(({ name, place }) => ({ place, message: `there is no ${what} "${name}" in ${where}` }));
+  return used
+    .filter(({ name }) => !names.has(name))
+    .map(({ name, place }) => ({ place, message: `there is no ${what} "${name}" in ${where}` }));
 }

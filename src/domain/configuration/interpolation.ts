@@ -1,6 +1,7 @@
-// `${NAME}` in a configuration file reads the environment. What a variable holds is a value and never YAML: it cannot add a key or a list item.
-// A `{` ends a plain word inside `[...]` and `{...}`, so before the file is read as YAML each `${NAME}` is veiled by characters of the
-// private use area, as many as it has itself: lines and columns stay true. Afterwards the veiled names in values are exchanged.
+// `${NAME}` in a configuration file reads the environment. What a variable holds is a value and never YAML: it cannot
+// add a key or a list item. A `{` ends a plain word inside `[...]` and `{...}`, so before the file is read as YAML each
+// `${NAME}` is veiled by characters of the private use area, as many as it has itself: lines and columns stay true.
+// Afterwards the veiled names in values are exchanged.
 
 const VEIL_START = '\uE000\uE001';
 const VEIL_END = '\uE002';
@@ -20,7 +21,10 @@ export function unveil(text: string): string {
 }
 
 /** A veiled value with the environment's, and the names it asked for in vain. */
-export function interpolate(veiled: string, environment: Readonly<Record<string, string | undefined>>): { text: string; missing: string[] } {
+export function interpolate(
+  veiled: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): { text: string; missing: string[] } {
   const missing: string[] = [];
   const text = veiled.replace(VEILED, (_, name: string) => {
     const value = environment[name];

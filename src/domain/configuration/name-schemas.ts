@@ -2,6 +2,10 @@
 
 import { z } from 'zod';
 
-export const slugSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be 1 to 63 lower-case letters, digits, hyphens or underscores');
+export const slugSchema = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be 1 to 63 lower-case letters, digits, hyphens or underscores');
 /** Also used in URLs, logs and reports: no spaces, no control characters. */
-export const modelNameSchema = z.string().regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters without spaces');
+export const modelNameSchema = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters without spaces');

@@ -1,6 +1,17 @@
-// Reads a configuration file (DESIGN 2): all that is wrong with it at once, each mistake with its line, or the plain data.
+// Reads a configuration file (DESIGN 2): all that is wrong with it at once, each mistake with its line, or the plain
+// data.
 
-import { type Document, isMap, isScalar, LineCounter, type Node, type Pair, parseDocument, type Scalar, visit } from 'yaml';
+import {
+  type Document,
+  isMap,
+  isScalar,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  type Scalar,
+  visit,
+} from 'yaml';
 import type { z } from 'zod';
 import { checkReferences } from './check-references.ts';
 import type { Configuration } from './configuration.ts';
@@ -8,7 +19,9 @@ import { configurationSchema } from './configuration-schema.ts';
 import { containsVeil, interpolate, unveil, veilReferences } from './interpolation.ts';
 import type { Place, Problem } from './problem.ts';
 
-export type ParsedConfiguration = { readonly ok: true; readonly configuration: Configuration } | { readonly ok: false; readonly errors: readonly string[] };
+export type ParsedConfiguration =
+  | { readonly ok: true; readonly configuration: Configuration }
+  | { readonly ok: false; readonly errors: readonly string[] };
 
 interface Complaint {
   readonly offset: number;
@@ -21,14 +34,20 @@ export function parseConfigurationFile(
   environment: Readonly<Record<string, string | undefined>>,
   fileName = 'tollgate.yaml',
 ): ParsedConfiguration {
-  if (containsVeil(text)) return { ok: false, errors: [`${fileName}: holds characters of the private use area (U+E000 to U+E002)`] };
+  if (containsVeil(text))
+    return { ok: false, errors: [`${fileName}: holds characters of the private use area (U+E000 to U+E002)`] };
   const lines = new LineCounter();
   const document = parseDocument(veilReferences(text), { lineCounter: lines, prettyErrors: false });
-  const complaints: Complaint[] = document.errors.map((error) => ({ offset: error.pos[0], text: unveil(error.message) }));
+  const complaints: Complaint[] = document.errors.map((error) => ({
+    offset: error.pos[0],
+    text: unveil(error.message),
+  }));
   if (complaints.length === 0) {
     const unset = interpolateValues(document, environment);
     for (const [node, names] of unset)
-      complaints.push(...names.map((name) => ({ offset: node.range?.[0] ?? 0, text: `the environment variable ${name} is not set` })));
+      complaints.push(
+        ...names.map((name) => ({ offset: node.range?.[0] ?? 0, text: `the environment variable ${name} is not set` })),
+      );
     const result = readDocument(document, unset);
     if (result.ok && complaints.length === 0) return result;
     if (!result.ok) complaints.push(...result.complaints);
@@ -36,8 +55,14 @@ export function parseConfigurationFile(
   return { ok: false, errors: print(complaints, lines, fileName) };
 }
 
-/** Puts the environment's values into the document; returns the values for which variables are missing, with their names. */
-function interpolateValues(document: Document, environment: Readonly<Record<string, string | undefined>>): Map<Scalar, string[]> {
+/**
+ * Puts the environment's values into the document; returns the values for which variables are missing, with their
+ * names.
+ */
+function interpolateValues(
+  document: Document,
+  environment: Readonly<Record<string, string | undefined>>,
+): Map<Scalar, string[]> {
   const unset = new Map<Scalar, string[]>();
   visit(document, {
     Scalar(key, node) {
@@ -64,15 +89,21 @@ function readDocument(
   }
   const shape = configurationSchema.safeParse(root);
   const shapeProblems = shape.success ? [] : shape.error.issues.flatMap((issue) => describeIssue(issue, root));
-  const problems = [...shapeProblems, ...checkReferences(root)].filter(({ place }) => !unset.has(document.getIn(place, true)));
+  const problems = [...shapeProblems, ...checkReferences(root)].filter(
+    ({ place }) => !unset.has(document.getIn(place, true)),
+  );
   if (shape.success && problems.length === 0) return { ok: true, configuration: shape.data };
-  return { ok: false, complaints: problems.map((problem) => ({ offset: offsetOf(document, problem.place), text: describe(problem) })) };
+  return {
+    ok: false,
+    complaints: problems.map((problem) => ({ offset: offsetOf(document, problem.place), text: describe(problem) })),
+  };
 }
 
 /** Zod's issues in the file's own words. No value is quoted: it may be a secret. */
 function describeIssue(issue: z.core.$ZodIssue, root: unknown): Problem[] {
   const place = issue.path as Place;
-  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => ({ place: [...place, key], message: 'unknown key' }));
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => ({ place: [...place, key], message: 'unknown key' }));
   if (valueAt(root, place) === undefined) return [{ place, message: 'is missing' }];
   if (issue.code === 'invalid_value') return [{ place, message: `must be ${issue.values.map(String).join(' or ')}` }];
   if (issue.code === 'invalid_union') return [{ place, message: 'has a kind that does not exist' }];
@@ -91,13 +122,16 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
 };
 
 function describe({ place, message }: Problem): string {
-  const path = place.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
+  const path = place
+    .map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`))
+    .join('');
   return path === '' ? message : `${path}: ${message}`;
 }
 
 function valueAt(root: unknown, place: Place): unknown {
   let value = root;
-  for (const step of place) value = typeof value === 'object' && value !== null ? (value as Record<string | number, unknown>)[step] : undefined;
+  for (const step of place)
+    value = typeof value === 'object' && value !== null ? (value as Record<string | number, unknown>)[step] : undefined;
   return value;
 }
 
@@ -106,7 +140,9 @@ function offsetOf(document: Document, place: Place): number {
   for (let length = place.length; length > 0; length -= 1) {
     const parent = document.getIn(place.slice(0, length - 1), true);
     const key = place[length - 1];
-    const pair = isMap(parent) ? parent.items.find((item: Pair) => isScalar(item.key) && item.key.value === key) : undefined;
+    const pair = isMap(parent)
+      ? parent.items.find((item: Pair) => isScalar(item.key) && item.key.value === key)
+      : undefined;
     const node = isScalar(pair?.key) ? pair.key : (document.getIn(place.slice(0, length), true) as Node | undefined);
     if (node?.range != null) return node.range[0];
   }
@@ -115,5 +151,7 @@ function offsetOf(document: Document, place: Place): number {
 
 function print(complaints: readonly Complaint[], lines: LineCounter, fileName: string): string[] {
   const sorted = [...complaints].sort((a, b) => a.offset - b.offset);
-  return [...new Set(sorted.map(({ offset, text }) => `${fileName}:${Math.max(1, lines.linePos(offset).line)}: ${text}`))];
+  return [
+    ...new Set(sorted.map(({ offset, text }) => `${fileName}:${Math.max(1, lines.linePos(offset).line)}: ${text}`)),
+  ];
 }

@@ -1,7 +1,8 @@
-// Checks a typed-question request as far as the spec says what it must be (2.6, 4.9, 8): types of its fields, options of a choice, levels of a score.
+// Checks a typed-question request as far as the spec says what it must be (2.6, 4.9, 8): types of its fields, options
+// of a choice, levels of a score.
 //
-// What is missing passes: the provider answers that with its own 422 (spec 7.5). So does what lies inside a text value, which may be a string or any
-// JSON structure: clients send messages and records as they are.
+// What is missing passes: the provider answers that with its own 422 (spec 7.5). So does what lies inside a text value,
+// which may be a string or any JSON structure: clients send messages and records as they are.
 
 import type { Refusal } from '../refusals/refusal.ts';
 
@@ -69,7 +70,11 @@ function checkQuestion(question: unknown, path: string): Refusal | null {
 function checkOutcomes(criteria: unknown, path: string): Refusal | null {
   if (!isObject(criteria)) return refuse(path, 'must be an object with the keys "true" and "false"');
   for (const outcome in criteria) {
-    if (!NOUL_OUTCOMES.includes(outcome)) return refuse(pathOf(path, outcome), 'is no outcome of this question: its criteria have the keys "true" and "false"');
+    if (!NOUL_OUTCOMES.includes(outcome))
+      return refuse(
+        pathOf(path, outcome),
+        'is no outcome of this question: its criteria have the keys "true" and "false"',
+      );
   }
   return checkDescriptions(criteria, path);
 }
@@ -77,7 +82,8 @@ function checkOutcomes(criteria: unknown, path: string): Refusal | null {
 function checkOptions(criteria: unknown, path: string): Refusal | null {
   if (!isObject(criteria)) return refuse(path, 'must be an object of descriptions by option');
   const options = Object.keys(criteria).length;
-  if (options < 1 || options > OPTIONS_MAX) return refuse(path, `must have 1 to ${OPTIONS_MAX} options, not ${options}`);
+  if (options < 1 || options > OPTIONS_MAX)
+    return refuse(path, `must have 1 to ${OPTIONS_MAX} options, not ${options}`);
   return checkDescriptions(criteria, path);
 }
 

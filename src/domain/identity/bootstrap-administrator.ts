@@ -24,7 +24,10 @@ const BOOTSTRAP_ADMINISTRATOR: Principal = {
 };
 
 /** Tells by a credential's hash, in constant time, whether it is ADMIN_TOKEN; without the setting nothing is. */
-export function createBootstrapCheck(pepper: Buffer, adminToken: string | null): (credentialHash: Buffer) => Principal | null {
+export function createBootstrapCheck(
+  pepper: Buffer,
+  adminToken: string | null,
+): (credentialHash: Buffer) => Principal | null {
   if (adminToken === null) return () => null;
   const expected = hashCredential(pepper, adminToken);
   return (credentialHash) => (timingSafeEqual(credentialHash, expected) ? BOOTSTRAP_ADMINISTRATOR : null);

@@ -4,9 +4,10 @@ import type { PrincipalLimit } from './principal.ts';
 
 export interface CurrentLimit extends PrincipalLimit {
   /**
-   * A budget: what posted executions have spent in this period; open ones, and those of the last moments, are not in it yet.
-   * A rate: what was granted to processes for the last minute and from now on, used or about to be: never less than what was used.
-   * Open requests: null, since only the processes know how many of the places that they have taken are in use.
+   * A budget: what posted executions have spent in this period; open ones, and those of the last moments, are not in it
+   * yet. A rate: what was granted to processes for the last minute and from now on, used or about to be: never less
+   * than what was used. Open requests: null, since only the processes know how many of the places that they have taken
+   * are in use.
    */
   readonly used: bigint | null;
   /** The limit less `used`, not below zero; null with it. */

@@ -1,5 +1,5 @@
-// The short-lived token by which jobs knows that a gateway let a request in (DESIGN 5): HMAC-SHA-256 under DELEGATION_KEY over what was let in,
-// the request's method, path and query, and its expiry.
+// The short-lived token by which jobs knows that a gateway let a request in (DESIGN 5): HMAC-SHA-256 under
+// DELEGATION_KEY over what was let in, the request's method, path and query, and its expiry.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { type ReportDelegation, reportDelegationSchema } from '../reports/report-delegation.ts';
@@ -15,14 +15,24 @@ const VERSION = 'v1';
 const TOKEN = /^v1\.([1-9][0-9]{0,14})\.([A-Za-z0-9_-]{1,1000})\.([A-Za-z0-9_-]{43})$/;
 
 /** null: there is no key to make it with. */
-export function mintDelegationToken(key: Buffer | null, delegation: ReportDelegation, request: DelegatedRequest, expiresAtMs: number): string | null {
+export function mintDelegationToken(
+  key: Buffer | null,
+  delegation: ReportDelegation,
+  request: DelegatedRequest,
+  expiresAtMs: number,
+): string | null {
   if (key === null || key.length === 0) return null;
   const expiry = String(Math.ceil(expiresAtMs));
   const payload = Buffer.from(JSON.stringify(delegation)).toString('base64url');
   return [VERSION, expiry, payload, sign(key, expiry, payload, request).toString('base64url')].join('.');
 }
 
-export function verifyDelegationToken(key: Buffer, token: string, request: DelegatedRequest, nowMs: number): ReportDelegation | 'forged' | 'expired' {
+export function verifyDelegationToken(
+  key: Buffer,
+  token: string,
+  request: DelegatedRequest,
+  nowMs: number,
+): ReportDelegation | 'forged' | 'expired' {
   const [, expiry = '', payload = '', signature = ''] = TOKEN.exec(token) ?? [];
   const presented = Buffer.from(signature, 'base64url');
   const expected = sign(key, expiry, payload, request);
@@ -34,5 +44,7 @@ export function verifyDelegationToken(key: Buffer, token: string, request: Deleg
 
 /** No part can hold a line break: what stands in one cannot pass for what stands in another. */
 function sign(key: Buffer, expiry: string, payload: string, { method, target }: DelegatedRequest): Buffer {
-  return createHmac('sha256', key).update(['tollgate delegation', VERSION, expiry, payload, method, target].join('\n')).digest();
+  return createHmac('sha256', key)
+    .update(['tollgate delegation', VERSION, expiry, payload, method, target].join('\n'))
+    .digest();
 }

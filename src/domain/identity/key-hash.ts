@@ -1,4 +1,5 @@
-// How a credential is known without being kept: its HMAC-SHA-256 under a pepper that only the holder of the master key can derive.
+// How a credential is known without being kept: its HMAC-SHA-256 under a pepper that only the holder of the master key
+// can derive.
 
 import { createHmac, hkdfSync } from 'node:crypto';
 

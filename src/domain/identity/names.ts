@@ -1,4 +1,5 @@
-// What names and ids of identity may look like, whoever gives them. NUL and lone surrogates, which Postgres takes in no text, are in none of them.
+// What names and ids of identity may look like, whoever gives them. NUL and lone surrogates, which Postgres takes in no
+// text, are in none of them.
 
 const SLUG = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 /** One line: no control or format characters, no unpaired surrogates, no line or paragraph separators. */
@@ -9,7 +10,9 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Each answers null, or what the text must be. */
 export function slugFault(text: string): string | null {
-  return SLUG.test(text) ? null : 'must be 1 to 63 lower-case letters, digits, hyphens or underscores, beginning with a letter or digit';
+  return SLUG.test(text)
+    ? null
+    : 'must be 1 to 63 lower-case letters, digits, hyphens or underscores, beginning with a letter or digit';
 }
 
 export function labelFault(text: string): string | null {

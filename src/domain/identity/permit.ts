@@ -7,14 +7,17 @@ import type { Permission, Principal, ScopedPrincipal } from './principal.ts';
 export type OrganizationPermission = Exclude<Permission, 'platform.admin'>;
 
 /** The principal, its organization resolved; else why not. */
-export function permitInOrganization(principal: Principal, permission: OrganizationPermission): ScopedPrincipal | Refusal {
+export function permitInOrganization(
+  principal: Principal,
+  permission: OrganizationPermission,
+): ScopedPrincipal | Refusal {
   if (!isScoped(principal)) return { kind: 'scope_required' };
   return principal.permissions.includes(permission) ? principal : { kind: 'permission_denied' };
 }
 
 /**
- * Inference takes inference keys: they alone have limits, model lists and a payer. An access token reads and administers, and its holder makes a key to
- * generate with; it is denied before its organization is asked about.
+ * Inference takes inference keys: they alone have limits, model lists and a payer. An access token reads and
+ * administers, and its holder makes a key to generate with; it is denied before its organization is asked about.
  */
 export function permitInference(principal: Principal): ScopedPrincipal | Refusal {
   return principal.credential === 'key' ? permitInOrganization(principal, 'inference') : { kind: 'permission_denied' };

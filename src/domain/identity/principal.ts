@@ -4,7 +4,13 @@ import type { Role } from './roles.ts';
 import type { SetBy } from './set-by.ts';
 
 /** Permissions by name; roles grant them, routes require them. */
-export type Permission = 'inference' | 'usage.read' | 'team.usage.read' | 'org.usage.read' | 'org.admin' | 'platform.admin';
+export type Permission =
+  | 'inference'
+  | 'usage.read'
+  | 'team.usage.read'
+  | 'org.usage.read'
+  | 'org.admin'
+  | 'platform.admin';
 
 /** A ceiling on use that holds for a principal's requests, by itself or through its user, team or organization. */
 export interface PrincipalLimit {

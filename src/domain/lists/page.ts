@@ -1,6 +1,6 @@
 // One page of a list: what is asked for, and what comes back.
 
-export interface PageQuestion {
+export interface PageParams {
   /** 1 to 200; 50 when not given. */
   readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */

@@ -1,4 +1,5 @@
-// What the catalog knows of providers and models, as plain data: the shape that storage loads and every gateway holds in memory.
+// What the catalog knows of providers and models, as plain data: the shape that storage loads and every gateway holds
+// in memory.
 
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { RoutingTable } from '../routing/routing-table.ts';
@@ -18,11 +19,11 @@ export interface Provider {
   /** What becomes of the upstream call when the client leaves: cut it, or read on (bounded) for its usage. */
   readonly onDisconnect: 'cancel' | 'drain';
   /**
-   * Whether any organization may name objects stored in the operator's account there (files, conversations, containers). Absent: nobody may, since whose
-   * they are is not known.
+   * Whether any organization may name objects stored in the operator's account there (files, conversations,
+   * containers). Absent: nobody may, since whose they are is not known.
    */
   readonly storedObjects?: 'shared';
-  /** Where the operator has set them; the others are the gateway's own (data-plane/relay/upstream.ts). */
+  /** Where the operator has set them; the others are the gateway's own (src/upstream/origin.ts). */
   readonly timeouts?: ProviderTimeouts;
 }
 
@@ -51,16 +52,22 @@ export interface Price {
   readonly image: PicoUsd | null;
 }
 
-/** One provider's offer of a model. */
+/** One provider's deployment of a model. */
 export interface ServedBy {
   readonly provider: Provider;
   readonly providerModel: string;
   readonly apis: readonly ApiName[];
   /** null: no catalog price; such a model serves only organizations that are not billed. */
   readonly price: Price | null;
-  /** Chat Completions streams ask for their usage, whatever the client says of it, and the chunk that tells it is left out of what the client gets. */
+  /**
+   * Chat Completions streams ask for their usage, whatever the client says of it, and the chunk that tells it is left
+   * out of what the client gets.
+   */
   readonly streamUsage?: StreamUsage;
-  /** An evaluation model that is a chat model underneath: routing asks it by log-probabilities, and nobody else can call it. */
+  /**
+   * An evaluation model that is a chat model underneath: routing asks it by log-probabilities, and nobody else can call
+   * it.
+   */
   readonly via?: 'logprobs';
 }
 

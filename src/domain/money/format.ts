@@ -1,8 +1,12 @@
-// Prints money exactly: the digits of a bigint with the point put in by hand, never through a float (DESIGN 4; spec 2.1).
+// Prints money exactly: the digits of a bigint with the point put in by hand, never through a float (DESIGN 4; spec
+// 2.1).
 
 const FRACTION_DIGITS = 12;
 
-/** Dollars as a decimal string for analytics fields: '0.00001875', '-1.5', '25'. No trailing zeros, no exponent, no loss. */
+/**
+ * Dollars as a decimal string for analytics fields: '0.00001875', '-1.5', '25'. No trailing zeros, no exponent, no
+ * loss.
+ */
 export function formatUsdString(amount: bigint): string {
   const negative = amount < 0n;
   const digits = (negative ? -amount : amount).toString().padStart(FRACTION_DIGITS + 1, '0');
@@ -14,7 +18,9 @@ export function formatUsdString(amount: bigint): string {
   return negative ? `-${unsigned}` : unsigned;
 }
 
-/** Dollars as the text of an exact JSON number for generation records; the digits of the decimal string are one already. */
+/**
+ * Dollars as the text of an exact JSON number for generation records; the digits of the decimal string are one already.
+ */
 export function formatUsdJsonNumber(amount: bigint): string {
   return formatUsdString(amount);
 }

@@ -1,8 +1,12 @@
-// Reads money as written in configuration, on the command line and in requests: decimal strings to whole pico-dollars, or null. No float.
+// Reads money as written in configuration, on the command line and in requests: decimal strings to whole pico-dollars,
+// or null. No float.
 
 import { type PicoUsd, picoUsd } from './pico-usd.ts';
 
-/** A price per million tokens with up to 6 decimals is a whole number of pico-dollars per token: 10^-6 USD / 10^6 = 10^-12 USD. */
+/**
+ * A price per million tokens with up to 6 decimals is a whole number of pico-dollars per token: 10^-6 USD / 10^6 =
+ * 10^-12 USD.
+ */
 const PRICE_DECIMALS = 6;
 const USD_DECIMALS = 12;
 /** What a numeric(38,0) column holds, which every amount ends in. */
@@ -15,7 +19,10 @@ export function parseUsd(text: string): PicoUsd | null {
   return parseScaled(text, USD_DECIMALS);
 }
 
-/** A price in USD per million tokens, as pico-dollars per token: '1.25' -> 1,250,000. At most 6 decimals, so that it is exact. */
+/**
+ * A price in USD per million tokens, as pico-dollars per token: '1.25' -> 1,250,000. At most 6 decimals, so that it is
+ * exact.
+ */
 export function parsePricePerMillion(text: string): PicoUsd | null {
   return parseScaled(text, PRICE_DECIMALS);
 }

@@ -7,7 +7,10 @@ export interface PayerWallet {
   readonly userId: string | null;
   /** Everything deposited and not yet charged, in pico-dollars. */
   readonly balance: bigint;
-  /** The part of it that gateways have borrowed: for requests under way, for the next ones, and charges that are not posted yet. */
+  /**
+   * The part of it that gateways have borrowed: for requests under way, for the next ones, and charges that are not
+   * posted yet.
+   */
   readonly leased: bigint;
   readonly frozen: boolean;
   readonly createdAtMs: number;

@@ -1,8 +1,12 @@
-// The unit of money: a whole number of pico-dollars (10^-12 USD), branded so that no other bigint is taken for money (DESIGN 4).
+// The unit of money: a whole number of pico-dollars (10^-12 USD), branded so that no other bigint is taken for money
+// (DESIGN 4).
 
 declare const picoUsdBrand: unique symbol;
 
-/** A whole number of pico-dollars. A price of 1 USD per million tokens is 1,000,000 of these per token, so every catalog price is whole. */
+/**
+ * A whole number of pico-dollars. A price of 1 USD per million tokens is 1,000,000 of these per token, so every catalog
+ * price is whole.
+ */
 export type PicoUsd = bigint & { readonly [picoUsdBrand]: true };
 
 export const ZERO_PICO_USD = 0n as PicoUsd;

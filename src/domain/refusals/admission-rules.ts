@@ -41,7 +41,8 @@ export const ADMISSION_RULES: RefusalRules<AdmissionKind> = {
     family: 'credit',
     retryable: false,
     summary: ({ reason }) => reason ?? 'The cost of this request has no upper bound.',
-    advice: ({ field, advice }) => advice ?? `Set ${quoteShort(field)} to a whole number within the limits of the model.`,
+    advice: ({ field, advice }) =>
+      advice ?? `Set ${quoteShort(field)} to a whole number within the limits of the model.`,
     param: ({ field }) => field,
   },
   billing_unavailable: {
@@ -62,7 +63,8 @@ export const ADMISSION_RULES: RefusalRules<AdmissionKind> = {
   },
 
   usage_limit_exceeded: {
-    // A budget comes back with its window, not within a client's patience, so clients are told not to retry on their own.
+    // A budget comes back with its window, not within a client's patience, so clients are told not to retry on their
+    // own.
     status: 429,
     family: 'traffic',
     retryable: false,

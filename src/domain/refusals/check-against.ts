@@ -3,17 +3,23 @@
 import type { z } from 'zod';
 import type { Refusal } from './refusal.ts';
 
-export function checkAgainst<Schema extends z.ZodType>(schema: Schema, value: unknown): { readonly value: z.output<Schema> } | Refusal {
+export function checkAgainst<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+): { readonly value: z.output<Schema> } | Refusal {
   const checked = schema.safeParse(value);
   if (checked.success) return { value: checked.data };
   const issue = checked.error.issues[0] as z.core.$ZodIssue;
   const path = issue.path.map(String);
-  if (issue.code === 'unrecognized_keys') return { kind: 'invalid_field', field: [...path, issue.keys[0] ?? ''].join('.'), reason: 'there is no such field' };
+  if (issue.code === 'unrecognized_keys')
+    return { kind: 'invalid_field', field: [...path, issue.keys[0] ?? ''].join('.'), reason: 'there is no such field' };
   return { kind: 'invalid_field', field: path.join('.') || 'body', reason: reasonOf(issue) };
 }
 
 /** Our own messages read "must be ..."; zod's read "Invalid input: expected string, received undefined". */
 function reasonOf(issue: z.core.$ZodIssue): string {
   if (issue.message.endsWith('received undefined')) return 'it is required';
-  return issue.message.startsWith('must ') ? `it ${issue.message}` : issue.message.charAt(0).toLowerCase() + issue.message.slice(1);
+  return issue.message.startsWith('must ')
+    ? `it ${issue.message}`
+    : issue.message.charAt(0).toLowerCase() + issue.message.slice(1);
 }

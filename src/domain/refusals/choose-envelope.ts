@@ -1,8 +1,12 @@
-// Which envelope a refusal wears: the route's own, except for the families that bring theirs. The only place that knows the exceptions.
+// Which envelope a refusal wears: the route's own, except for the families that bring theirs. The only place that knows
+// the exceptions.
 
 import type { RefusalFamily } from './refusal-rule.ts';
 
-/** The envelope of a route, named in the route table. `chat` is `openai` but for the type of one refusal (spec 7.4). provider-keys (7.4) joins with the routes that need it. */
+/**
+ * The envelope of a route, named in the route table. `chat` is `openai` but for the type of one refusal (spec 7.4).
+ * provider-keys (7.4) joins with the routes that need it.
+ */
 export type EnvelopeName = 'gateway' | 'platform' | 'chat' | 'openai' | 'messages' | 'systemone';
 
 /** The operator's switch per route (spec 7.4). */
@@ -10,7 +14,11 @@ export type AdmissionForm = 'flat' | 'dialect';
 
 export type ChosenEnvelope = EnvelopeName | 'admission_flat' | 'admission_openai' | 'admission_messages';
 
-export function chooseEnvelope(family: RefusalFamily, routeEnvelope: EnvelopeName, admissionForm: AdmissionForm): ChosenEnvelope {
+export function chooseEnvelope(
+  family: RefusalFamily,
+  routeEnvelope: EnvelopeName,
+  admissionForm: AdmissionForm,
+): ChosenEnvelope {
   switch (family) {
     // Spec 7.6: raised before the request reaches its route, whichever it is.
     case 'gateway':

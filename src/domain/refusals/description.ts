@@ -62,7 +62,10 @@ function say(words: string | ((refusal: Refusal) => string | null) | undefined, 
   return typeof words === 'string' ? words : words(refusal);
 }
 
-/** Whole seconds of the Retry-After header and of `retry_after_seconds`: rounded up, so that a client never comes too early, and at least 1. */
+/**
+ * Whole seconds of the Retry-After header and of `retry_after_seconds`: rounded up, so that a client never comes too
+ * early, and at least 1.
+ */
 export function retryAfterSeconds(retryAfterMs: number): number {
   return Math.max(1, Math.ceil(retryAfterMs / 1000));
 }

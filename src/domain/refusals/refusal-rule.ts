@@ -2,7 +2,10 @@
 
 import type { Refusal, RefusalKind } from './refusal.ts';
 
-/** Families decide the envelope: `gateway` (7.6) and `credit`/`traffic` (7.4) have their own, `request` and `service` use the route's. */
+/**
+ * Families decide the envelope: `gateway` (7.6) and `credit`/`traffic` (7.4) have their own, `request` and `service`
+ * use the route's.
+ */
 export type RefusalFamily = 'gateway' | 'request' | 'credit' | 'traffic' | 'service';
 
 /** By envelope. */
@@ -12,7 +15,10 @@ export interface RefusalRule<R extends Refusal = Refusal> {
   readonly status: number;
   /** Stable symbolic code, where it is not the kind's own name. */
   readonly code?: string;
-  /** The spec names this code to clients also where codes are opaque, or where the envelope has none: it is shown as it is (spec 7.7, 7.8). */
+  /**
+   * The spec names this code to clients also where codes are opaque, or where the envelope has none: it is shown as it
+   * is (spec 7.7, 7.8).
+   */
   readonly isCodePublished?: true;
   readonly family: RefusalFamily;
   /** `error.type` in a route's own envelope, where the spec gives another one than the status does (spec 7.4, 7.7). */
@@ -31,7 +37,9 @@ export interface RefusalRule<R extends Refusal = Refusal> {
   readonly param?: string | ((refusal: R) => string);
 }
 
-export type RefusalRules<K extends RefusalKind> = { readonly [Kind in K]: RefusalRule<Extract<Refusal, { readonly kind: Kind }>> };
+export type RefusalRules<K extends RefusalKind> = {
+  readonly [Kind in K]: RefusalRule<Extract<Refusal, { readonly kind: Kind }>>;
+};
 
 export const SECOND_MS = 1000;
 export const RETRY_LATER = 'Try again after the time in the Retry-After header.';

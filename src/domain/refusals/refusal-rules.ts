@@ -1,4 +1,5 @@
-// One row a kind of refusal: its status, code, retry rule and words. A new kind without a row does not compile (STYLE 3.6).
+// One row a kind of refusal: its status, code, retry rule and words. A new kind without a row does not compile (STYLE
+// 3.6).
 
 import { ADMISSION_RULES } from './admission-rules.ts';
 import { quoteShort } from './quote-short.ts';
@@ -96,7 +97,8 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     family: 'request',
     retryable: false,
     summary: 'This endpoint does not accept the request method.',
-    advice: ({ allow }) => (allow === undefined || allow.length === 0 ? 'Check the method of the request.' : `Use ${allow.join(' or ')}.`),
+    advice: ({ allow }) =>
+      allow === undefined || allow.length === 0 ? 'Check the method of the request.' : `Use ${allow.join(' or ')}.`,
   },
   not_found: {
     status: 404,
@@ -146,7 +148,8 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     status: 400,
     family: 'request',
     retryable: false,
-    summary: ({ depthMax }) => `The JSON of the request body is nested more than ${depthMax ?? BODY_DEPTH_MAX} levels deep.`,
+    summary: ({ depthMax }) =>
+      `The JSON of the request body is nested more than ${depthMax ?? BODY_DEPTH_MAX} levels deep.`,
     advice: 'Flatten the structure, or send it as a string.',
   },
   duplicate_key: {
@@ -235,7 +238,8 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     family: 'request',
     isCodePublished: true,
     retryable: false,
-    summary: ({ guardrail: { policy, rule } }) => `The guardrail ${quoteShort(policy)} of your organization blocked this request (rule ${quoteShort(rule)}).`,
+    summary: ({ guardrail: { policy, rule } }) =>
+      `The guardrail ${quoteShort(policy)} of your organization blocked this request (rule ${quoteShort(rule)}).`,
     advice: 'Remove what the rule does not allow, or ask an administrator of the organization.',
   },
   guardrail_unavailable: {
@@ -308,7 +312,8 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     advice: RETRY_LATER,
   },
   provider_unavailable: {
-    // A provider does not accept the service's own credentials: that is the operator's to mend, and nobody else's business.
+    // A provider does not accept the service's own credentials: that is the operator's to mend, and nobody else's
+    // business.
     status: 502,
     family: 'service',
     retryable: false,
@@ -316,7 +321,8 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     advice: 'The operator of the service has been told; another model may serve it.',
   },
   internal_error: {
-    // A bug: the same request most likely meets it again, and may have reached a provider before. Not for clients to repeat by themselves.
+    // A bug: the same request most likely meets it again, and may have reached a provider before. Not for clients to
+    // repeat by themselves.
     status: 500,
     family: 'service',
     retryable: false,

@@ -1,5 +1,6 @@
-// Every expected no of the service, as one discriminated union (STYLE 3.6). What each kind means to a client is its row in refusal-rules.ts;
-// how it becomes bytes is render.ts. Faults (bugs, lost dependencies) are thrown Errors and are not here.
+// Every expected no of the service, as one discriminated union (STYLE 3.6). What each kind means to a client is its row
+// in refusal-rules.ts; how it becomes bytes is render.ts. Faults (bugs, lost dependencies) are thrown Errors and are
+// not here.
 
 import type { PicoUsd } from '../money/pico-usd.ts';
 

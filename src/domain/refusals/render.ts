@@ -1,4 +1,5 @@
-// The only place where a refusal becomes bytes: status, headers and body, in the envelope that its family and route call for (spec 7).
+// The only place where a refusal becomes bytes: status, headers and body, in the envelope that its family and route
+// call for (spec 7).
 
 import { type AdmissionForm, type ChosenEnvelope, chooseEnvelope, type EnvelopeName } from './choose-envelope.ts';
 import { describeRefusal, type RefusalDescription } from './description.ts';

@@ -5,7 +5,10 @@ import { type RefusalDescription, retryAfterSeconds } from './description.ts';
 
 export type Header = readonly [name: string, value: string];
 
-/** Beyond this a client that waits on its own only looks frozen (an hour's Retry-After freezes several SDKs for the hour). */
+/**
+ * Beyond this a client that waits on its own only looks frozen (an hour's Retry-After freezes several SDKs for the
+ * hour).
+ */
 const RETRY_WORTH_WAITING_MS = 60_000;
 
 const STOP: readonly Header[] = [['x-should-retry', 'false']];

@@ -1,9 +1,14 @@
-// HTTP status lines with their reason phrase: for several SDKs the phrase is the only text of an error that their users see.
+// HTTP status lines with their reason phrase: for several SDKs the phrase is the only text of an error that their users
+// see.
 
 import { STATUS_CODES } from 'node:http';
 
 /** Statuses that providers use and the registry does not have. */
-const UNREGISTERED: Readonly<Record<number, string>> = { 499: 'Client Closed Request', 520: 'Unknown Error', 529: 'Overloaded' };
+const UNREGISTERED: Readonly<Record<number, string>> = {
+  499: 'Client Closed Request',
+  520: 'Unknown Error',
+  529: 'Overloaded',
+};
 const CLASS_PHRASES = ['', 'Informational', 'Success', 'Redirection', 'Client Error', 'Server Error', '', '', '', ''];
 
 const STATUS_LINES: readonly string[] = Array.from({ length: 1000 }, (_, status) => {

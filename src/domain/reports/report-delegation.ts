@@ -1,11 +1,14 @@
-// What a gateway has jobs answer in its name: which report, for which audience, of whose requests. The caller was let in by the route table before.
+// What a gateway has jobs answer in its name: which report, for which audience, of whose requests. The caller was let
+// in by the route table before.
 
 import { z } from 'zod';
 
 export const REPORTS = ['usage', 'daily', 'requests', 'routing', 'focus'] as const;
 export type Report = (typeof REPORTS)[number];
 
-/** me: the caller's own. member, organization: the active organization as its members and as its administrators see it. */
+/**
+ * me: the caller's own. member, organization: the active organization as its members and as its administrators see it.
+ */
 export const AUDIENCES = ['me', 'team', 'member', 'organization', 'platform'] as const;
 export type Audience = (typeof AUDIENCES)[number];
 

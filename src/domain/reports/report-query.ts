@@ -1,4 +1,5 @@
-// The query parameters of reports and listings (spec 4.4, 4.10; DESIGN 6), by report and audience: read in jobs, described by the gateway.
+// The query parameters of reports and listings (spec 4.4, 4.10; DESIGN 6), by report and audience: read in jobs,
+// described by the gateway.
 
 import { z } from 'zod';
 import { modelNameSchema, slugSchema } from '../configuration/name-schemas.ts';
@@ -31,8 +32,12 @@ const routeReason = z.enum(
 );
 
 const windowFields = {
-  start_date: moment.optional().meta({ description: 'A date begins with its day. Without it: as many days before the end as make 30.' }),
-  end_date: moment.optional().meta({ description: 'A date includes its day, a moment is exclusive. Without it: now. The window is at most 92 days long.' }),
+  start_date: moment
+    .optional()
+    .meta({ description: 'A date begins with its day. Without it: as many days before the end as make 30.' }),
+  end_date: moment.optional().meta({
+    description: 'A date includes its day, a moment is exclusive. Without it: now. The window is at most 92 days long.',
+  }),
 };
 
 const timeZoneField = {
@@ -63,7 +68,10 @@ const listingFilters = {
     .toLowerCase()
     .regex(/^[a-z0-9][a-z0-9._:/@-]{0,63}$/, 'must be a tag: 1 to 64 letters, digits or any of ._:/@-')
     .optional(),
-  status: z.string().regex(STATUS_FILTER, 'must be an HTTP status such as 429, a class such as 4xx, error or success').optional(),
+  status: z
+    .string()
+    .regex(STATUS_FILTER, 'must be an HTTP status such as 429, a class such as 4xx, error or success')
+    .optional(),
   routed: z
     .enum(['true', 'false'], 'must be true or false')
     .transform((value) => value === 'true')
@@ -77,17 +85,32 @@ const ofTeam = { user_id: id.optional() };
 const ofOrganization = { ...ofTeam, team_id: id.optional() };
 const ofPlatform = { ...ofOrganization, organization_id: id.optional() };
 /** The filters that narrow an audience's own scope. */
-const AUDIENCE_FILTERS = { me: {}, team: ofTeam, member: ofOrganization, organization: ofOrganization, platform: ofPlatform } as const;
+const AUDIENCE_FILTERS = {
+  me: {},
+  team: ofTeam,
+  member: ofOrganization,
+  organization: ofOrganization,
+  platform: ofPlatform,
+} as const;
 
 const pageFields = {
-  limit: wholeNumber.min(1, 'must be at least 1').max(PAGE_ENTRIES_MAX, `must be at most ${PAGE_ENTRIES_MAX}`).optional().meta({ description: 'Default: 50.' }),
+  limit: wholeNumber
+    .min(1, 'must be at least 1')
+    .max(PAGE_ENTRIES_MAX, `must be at most ${PAGE_ENTRIES_MAX}`)
+    .optional()
+    .meta({ description: 'Default: 50.' }),
   cursor: z
     .string()
     .regex(/^[\x21-\x7e]{1,200}$/, 'must be the next_cursor of an earlier page')
     .optional(),
 };
 
-const formatField = { format: z.enum(['json', 'csv'], 'must be json or csv').optional().meta({ description: 'csv: the whole of it, not a page.' }) };
+const formatField = {
+  format: z
+    .enum(['json', 'csv'], 'must be json or csv')
+    .optional()
+    .meta({ description: 'csv: the whole of it, not a page.' }),
+};
 
 const FIELDS = {
   usage: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...formatField },

@@ -1,4 +1,5 @@
-// Reads fields out of a classifier's reply, whose shape nobody has checked: own fields only, since a tier may be called `constructor`.
+// Reads fields out of a classifier's reply, whose shape nobody has checked: own fields only, since a tier may be called
+// `constructor`.
 
 /** An answer to 255 options with long names is half of this; more is not worth the event loop's time. */
 const REPLY_BYTES_MAX = 65_536;

@@ -1,6 +1,16 @@
-// What the shape alone cannot say of a routing policy: names that stand twice or that nothing has, models that cannot do what they are named for.
+// What the shape alone cannot say of a routing policy: names that stand twice or that nothing has, models that cannot
+// do what they are named for.
 
-import { type Entry, entries, entry, findDuplicates, findUnknown, items, type Named, texts } from '../configuration/file-entries.ts';
+import {
+  type Entry,
+  entries,
+  entry,
+  findDuplicates,
+  findUnknown,
+  items,
+  type Named,
+  texts,
+} from '../configuration/file-entries.ts';
 import type { Problem } from '../configuration/problem.ts';
 import type { ModelKind } from '../models/catalog.ts';
 import { LOGPROB_OPTIONS_MAX } from './logprob-questions.ts';
@@ -27,7 +37,10 @@ export function checkPolicy(policy: Entry, use: PolicyUse): Problem[] {
   const { models, where } = use;
   const tiers = entries(policy, 'tiers');
   const candidates = tiers.flatMap((tier) => entries(tier, 'models'));
-  const kinds = Object.keys(entry(policy, 'kinds')[0]?.fields ?? {}).map((kind) => ({ name: kind, place: policy.place }));
+  const kinds = Object.keys(entry(policy, 'kinds')[0]?.fields ?? {}).map((kind) => ({
+    name: kind,
+    place: policy.place,
+  }));
   const modelNames = [...models.keys()].map((name) => ({ name, place: policy.place }));
   const classifier = texts(entry(policy, 'classifier'), 'model');
   const served = texts(candidates, 'id');
@@ -50,17 +63,32 @@ export function checkPolicy(policy: Entry, use: PolicyUse): Problem[] {
   ];
 }
 
-function findOtherKinds(names: readonly Named[], models: ReadonlyMap<string, PolicyModel>, wanted: ModelKind): Problem[] {
+function findOtherKinds(
+  names: readonly Named[],
+  models: ReadonlyMap<string, PolicyModel>,
+  wanted: ModelKind,
+): Problem[] {
   return names.flatMap(({ name, place }) => {
     const kind = models.get(name)?.kind ?? wanted;
-    return kind === wanted ? [] : [{ place, message: `must be a model of kind ${wanted}: "${name}" is of kind ${kind}` }];
+    return kind === wanted
+      ? []
+      : [{ place, message: `must be a model of kind ${wanted}: "${name}" is of kind ${kind}` }];
   });
 }
 
-function findTooManyOptions(names: readonly Named[], models: ReadonlyMap<string, PolicyModel>, options: number): Problem[] {
+function findTooManyOptions(
+  names: readonly Named[],
+  models: ReadonlyMap<string, PolicyModel>,
+  options: number,
+): Problem[] {
   return names.flatMap(({ name, place }) =>
     models.get(name)?.isAskedByLogprobs === true && options > LOGPROB_OPTIONS_MAX
-      ? [{ place, message: `"${name}" is asked by log-probabilities, which tell at most ${LOGPROB_OPTIONS_MAX} tiers or kinds apart` }]
+      ? [
+          {
+            place,
+            message: `"${name}" is asked by log-probabilities, which tell at most ${LOGPROB_OPTIONS_MAX} tiers or kinds apart`,
+          },
+        ]
       : [],
   );
 }
@@ -72,6 +100,11 @@ function findUnpriced(names: readonly Named[], { models, billedOrganizations }: 
     const { kind, isPriced } = models.get(name) ?? { kind: 'text', isPriced: true };
     return isPriced || kind !== 'text'
       ? []
-      : [{ place, message: `needs a model with a price: "${name}" has none, and the organization "${organization}" is billed` }];
+      : [
+          {
+            place,
+            message: `needs a model with a price: "${name}" has none, and the organization "${organization}" is billed`,
+          },
+        ];
   });
 }

@@ -1,4 +1,5 @@
-// The decision of auto routing (spec 3.2, 4.11): which tier and model serve a turn, and why. Pure: what was classified and remembered is handed in.
+// The decision of auto routing (spec 3.2, 4.11): which tier and model serve a turn, and why. Pure: what was classified
+// and remembered is handed in.
 
 import { assert } from '../../platform/assert.ts';
 import type { ClassifierAnswer } from './classifier-questions.ts';
@@ -25,7 +26,7 @@ export interface PreviousRoute {
   readonly tier: string | null;
 }
 
-export interface RouteQuestion {
+export interface RouteParams {
   readonly policy: RoutingPolicy;
   /** Of the same policy; without a failure. */
   readonly candidates: RouteCandidates;
@@ -62,15 +63,17 @@ export interface RouteDecision {
   readonly rejected: readonly Rejection[];
 }
 
-export function decideRoute(question: RouteQuestion): RouteDecision {
+export function decideRoute(question: RouteParams): RouteDecision {
   const { policy, candidates, judgement, previous } = question;
   const answer = typeof judgement === 'string' ? null : judgement;
   const task = answer?.task ?? null;
   const correctionProbability = answer?.correctionProbability ?? null;
-  const correction = correctionProbability !== null && policy.followUp !== null && correctionProbability >= policy.followUp.threshold;
+  const correction =
+    correctionProbability !== null && policy.followUp !== null && correctionProbability >= policy.followUp.threshold;
   const wanted = wantTier(question, correction);
   const stays = stickyRank(question, wanted);
-  const chosen = stays !== null && previous !== null ? keep(previous.model, stays) : pick(candidates, wanted.rank, task);
+  const chosen =
+    stays !== null && previous !== null ? keep(previous.model, stays) : pick(candidates, wanted.rank, task);
   const safe = keepSigned(question, chosen) ?? chosen;
   return {
     policy: policy.name,
@@ -116,7 +119,7 @@ interface Wanted {
   readonly reason: RouteReason;
 }
 
-function wantTier({ policy, candidates, judgement, previous }: RouteQuestion, correction: boolean): Wanted {
+function wantTier({ policy, candidates, judgement, previous }: RouteParams, correction: boolean): Wanted {
   if (typeof judgement === 'string') return { rank: rankOfTier(policy, policy.fallbackTier), reason: judgement };
   const strongest = policy.tiers.length - 1;
   const classified = rankOfTier(policy, judgement.tier);
@@ -131,7 +134,11 @@ function wantTier({ policy, candidates, judgement, previous }: RouteQuestion, co
 }
 
 /** The tier that answered; where the policy has lost it, the one that has its model now. */
-function rankOfPrevious(policy: RoutingPolicy, candidates: RouteCandidates, { model, tier }: PreviousRoute): number | null {
+function rankOfPrevious(
+  policy: RoutingPolicy,
+  candidates: RouteCandidates,
+  { model, tier }: PreviousRoute,
+): number | null {
   const named = policy.tiers.findIndex(({ name }) => name === tier);
   return named === -1 ? candidates.rankOf(model, tier) : named;
 }
@@ -143,10 +150,14 @@ function rankOfTier(policy: RoutingPolicy, name: string): number {
 }
 
 /**
- * Where a long conversation stays for its prompt cache: the rank of its previous model, when the turn needs that tier or a cheaper one. null: it
- * need not stay. A turn that nobody classified belongs to the fallback tier (spec 3.2), so there it stays within that tier alone.
+ * Where a long conversation stays for its prompt cache: the rank of its previous model, when the turn needs that tier
+ * or a cheaper one. null: it need not stay. A turn that nobody classified belongs to the fallback tier (spec 3.2), so
+ * there it stays within that tier alone.
  */
-function stickyRank({ policy, candidates, conversationTokens, previous, judgement }: RouteQuestion, wanted: Wanted): number | null {
+function stickyRank(
+  { policy, candidates, conversationTokens, previous, judgement }: RouteParams,
+  wanted: Wanted,
+): number | null {
   if (policy.sticky === null || previous === null || conversationTokens < policy.sticky.minTokens) return null;
   const rank = candidates.rankOf(previous.model, previous.tier);
   if (rank === null) return null;
@@ -154,15 +165,18 @@ function stickyRank({ policy, candidates, conversationTokens, previous, judgemen
 }
 
 /**
- * Signed thinking and encrypted reasoning can be read back only by the model that had them, and routing edits no body: the turn stays on that
- * model. null: there is nothing to keep it for, or the model can no longer be called.
+ * Signed thinking and encrypted reasoning can be read back only by the model that had them, and routing edits no body:
+ * the turn stays on that model. null: there is nothing to keep it for, or the model can no longer be called.
  */
-function keepSigned({ policy, candidates, previous, reasoning }: RouteQuestion, chosen: Chosen): Chosen | null {
+function keepSigned({ policy, candidates, previous, reasoning }: RouteParams, chosen: Chosen): Chosen | null {
   if (reasoning !== 'signed' || previous === null || previous.model === chosen.model) return null;
   if (candidates.rejectionOf(previous.model) !== null) return null;
   const tier = chosen.rank === null ? '' : (policy.tiers[chosen.rank]?.name ?? '');
   const passedOver: Rejection = { model: chosen.model, tier, reason: 'signed_reasoning' };
-  return { ...keep(previous.model, rankOfPrevious(policy, candidates, previous)), rejected: [...chosen.rejected, passedOver] };
+  return {
+    ...keep(previous.model, rankOfPrevious(policy, candidates, previous)),
+    rejected: [...chosen.rejected, passedOver],
+  };
 }
 
 /** The model itself where the strongest tier serves. */
@@ -176,7 +190,11 @@ function baselineOf(
 }
 
 /** Spec 4.11: a request with previous_response_id stays on the model that produced that response. */
-export function continueRoute(policy: RoutingPolicy, candidates: RouteCandidates, previous: PreviousRoute): RouteDecision {
+export function continueRoute(
+  policy: RoutingPolicy,
+  candidates: RouteCandidates,
+  previous: PreviousRoute,
+): RouteDecision {
   const rank = rankOfPrevious(policy, candidates, previous);
   return {
     policy: policy.name,
@@ -199,7 +217,10 @@ export function continueRoute(policy: RoutingPolicy, candidates: RouteCandidates
   };
 }
 
-/** The route of a further request of a turn: the same model, unless this caller cannot call it; then the nearest thing that it can. */
+/**
+ * The route of a further request of a turn: the same model, unless this caller cannot call it; then the nearest thing
+ * that it can.
+ */
 export function repeatRoute(policy: RoutingPolicy, candidates: RouteCandidates, decided: RouteDecision): RouteDecision {
   const reason = candidates.rejectionOf(decided.model);
   if (reason === null) return { ...decided, rejected: [] };

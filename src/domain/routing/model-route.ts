@@ -1,4 +1,5 @@
-// The routing decision record of a request (spec 2.4), as it is kept and shown: names and forms are the spec's, what does not apply is absent.
+// The routing decision record of a request (spec 2.4), as it is kept and shown: names and forms are the spec's, what
+// does not apply is absent.
 
 import { formatUsdString } from '../money/format.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
@@ -43,8 +44,15 @@ export interface ModelRoute {
   readonly distribution?: Readonly<Record<string, number>>;
   readonly correction_probability?: number;
   /** Only on the request that made the call. */
-  readonly classifier?: { readonly model: string; readonly input_tokens: number | null; readonly cost_usd: string | null; readonly latency_ms: number };
-  /** Hashes, which name and tell nothing: the session; within it, who pays and the first human message; the human turn. */
+  readonly classifier?: {
+    readonly model: string;
+    readonly input_tokens: number | null;
+    readonly cost_usd: string | null;
+    readonly latency_ms: number;
+  };
+  /**
+   * Hashes, which name and tell nothing: the session; within it, who pays and the first human message; the human turn.
+   */
   readonly session?: string;
   readonly conversation?: string;
   readonly turn?: string;
@@ -69,7 +77,18 @@ export interface TurnHashes {
 }
 
 export function modelRouteOf(decision: RouteDecision, circumstances: RouteCircumstances): ModelRoute {
-  const { previous, classifiedTier, confidence, distribution, task, pickedBy, correctionProbability, baselineModel, safety, tier } = decision;
+  const {
+    previous,
+    classifiedTier,
+    confidence,
+    distribution,
+    task,
+    pickedBy,
+    correctionProbability,
+    baselineModel,
+    safety,
+    tier,
+  } = decision;
   const { requested, tiers, cached, classifier, named } = circumstances;
   const rank = tiers.findIndex(({ name }) => name === tier);
   const classifiedRank = tiers.findIndex(({ name }) => name === classifiedTier);
@@ -83,7 +102,9 @@ export function modelRouteOf(decision: RouteDecision, circumstances: RouteCircum
     ...(task === null ? {} : { task }),
     ...(pickedBy === null ? {} : { picked_by: pickedBy }),
     correction: decision.correction,
-    ...(previous === null ? {} : { previous_model: previous.model, ...(previous.tier === null ? {} : { previous_tier: previous.tier }) }),
+    ...(previous === null
+      ? {}
+      : { previous_model: previous.model, ...(previous.tier === null ? {} : { previous_tier: previous.tier }) }),
     sticky: decision.sticky,
     ...(baselineModel === null ? {} : { baseline_model: baselineModel }),
     policy: decision.policy,
@@ -102,5 +123,10 @@ export function modelRouteOf(decision: RouteDecision, circumstances: RouteCircum
 const ESCALATIONS: ReadonlySet<RouteReason> = new Set(['low_confidence_escalated', 'correction_escalated']);
 
 function renderCall({ model, inputTokens, cost, latencyMs }: ClassifierCall): NonNullable<ModelRoute['classifier']> {
-  return { model, input_tokens: inputTokens, cost_usd: cost === null ? null : formatUsdString(cost), latency_ms: latencyMs };
+  return {
+    model,
+    input_tokens: inputTokens,
+    cost_usd: cost === null ? null : formatUsdString(cost),
+    latency_ms: latencyMs,
+  };
 }

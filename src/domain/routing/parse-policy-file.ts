@@ -1,10 +1,13 @@
-// Reads a routing policy from a file of its own, as it would stand in the configuration file: for a draft that is to be tried before it is published.
+// Reads a routing policy from a file of its own, as it would stand in the configuration file: for a draft that is to be
+// tried before it is published.
 
 import { parse } from 'yaml';
 import { slugSchema } from '../configuration/name-schemas.ts';
 import { type PolicyDefinition, policyDefinition } from './policy-definition.ts';
 
-export type ParsedPolicy = { readonly ok: true; readonly definition: PolicyDefinition } | { readonly ok: false; readonly errors: readonly string[] };
+export type ParsedPolicy =
+  | { readonly ok: true; readonly definition: PolicyDefinition }
+  | { readonly ok: false; readonly errors: readonly string[] };
 
 /** Its name may stand in it, and means nothing. */
 const file = policyDefinition.extend({ name: slugSchema.optional() });
@@ -18,7 +21,12 @@ export function parsePolicyFile(text: string): ParsedPolicy {
   }
   const checked = file.safeParse(value);
   if (!checked.success)
-    return { ok: false, errors: checked.error.issues.map(({ path, message }) => `${path.length === 0 ? 'the file' : path.join('.')}: ${message}`) };
+    return {
+      ok: false,
+      errors: checked.error.issues.map(
+        ({ path, message }) => `${path.length === 0 ? 'the file' : path.join('.')}: ${message}`,
+      ),
+    };
   const { name: _, ...definition } = checked.data;
   return { ok: true, definition };
 }

@@ -1,4 +1,5 @@
-// A routing policy as people write it, in the configuration file and over the API (DESIGN 7): its shape, and how the router reads it.
+// A routing policy as people write it, in the configuration file and over the API (DESIGN 7): its shape, and how the
+// router reads it.
 
 import { z } from 'zod';
 import { modelNameSchema, slugSchema } from '../configuration/name-schemas.ts';
@@ -17,23 +18,33 @@ const timeout = wholeNumber.max(TIMEOUT_MS_MAX, `must be at most ${TIMEOUT_MS_MA
 /** Read by the classifier. */
 const description = z.string().max(2_000, 'must be at most 2000 characters');
 
-/** Tiers and kinds become keys of a JSON object, and JavaScript puts keys that are whole numbers before all others: cheapest first would be lost. */
+/**
+ * Tiers and kinds become keys of a JSON object, and JavaScript puts keys that are whole numbers before all others:
+ * cheapest first would be lost.
+ */
 const optionName = slugSchema.regex(/[^\d]/, 'must not be a whole number');
 
 const tier = z.strictObject({
   name: optionName,
   description,
-  models: z.array(z.strictObject({ id: modelNameSchema, strengths: z.array(slugSchema).optional() })).min(1, 'must name at least one model'),
+  models: z
+    .array(z.strictObject({ id: modelNameSchema, strengths: z.array(slugSchema).optional() }))
+    .min(1, 'must name at least one model'),
 });
 
 export const policyDefinition = z.strictObject({
-  classifier: z.strictObject({ model: modelNameSchema, timeout_ms: timeout.optional(), confidence_floor: share.optional() }),
+  classifier: z.strictObject({
+    model: modelNameSchema,
+    timeout_ms: timeout.optional(),
+    confidence_floor: share.optional(),
+  }),
   tiers: z.array(tier).min(1, 'must have at least one tier').max(OPTIONS_MAX, `must have at most ${OPTIONS_MAX} tiers`),
   fallback_tier: z.string().optional(),
   kinds: z
     .record(z.string(), description)
     .check(({ value, issues }) => {
-      if (Object.keys(value).length > OPTIONS_MAX) issues.push({ code: 'custom', message: `must have at most ${OPTIONS_MAX} kinds`, input: value });
+      if (Object.keys(value).length > OPTIONS_MAX)
+        issues.push({ code: 'custom', message: `must have at most ${OPTIONS_MAX} kinds`, input: value });
       // A record's own check of its keys says no more than that one is wrong.
       for (const kind of Object.keys(value)) {
         const message = optionName.safeParse(kind).error?.issues[0]?.message;
@@ -60,11 +71,17 @@ export function policyOf(name: string, version: number, definition: PolicyDefini
       timeoutMs: classifier.timeout_ms ?? TIMEOUT_MS_DEFAULT,
       confidenceFloor: classifier.confidence_floor ?? CONFIDENCE_FLOOR_DEFAULT,
     },
-    tiers: tiers.map((found) => ({ ...found, models: found.models.map(({ id, strengths = [] }) => ({ id, strengths })) })),
+    tiers: tiers.map((found) => ({
+      ...found,
+      models: found.models.map(({ id, strengths = [] }) => ({ id, strengths })),
+    })),
     // Spec 3.2: the strongest, unless the administrator chose another.
     fallbackTier: fallbackTier ?? tiers.at(-1)?.name ?? '',
     kinds: Object.entries(kinds).map(([kind, words]) => ({ name: kind, description: words })),
-    followUp: followUp === undefined ? null : { corrections: followUp.corrections, threshold: followUp.threshold ?? CORRECTION_THRESHOLD_DEFAULT },
+    followUp:
+      followUp === undefined
+        ? null
+        : { corrections: followUp.corrections, threshold: followUp.threshold ?? CORRECTION_THRESHOLD_DEFAULT },
     sticky: sticky === undefined ? null : { minTokens: sticky.min_tokens },
     preferNativeApi: definition.prefer_native_api ?? false,
   };

@@ -1,5 +1,6 @@
-// A draft policy run over requests that were routed before: which tier and model would have served each, and what its tokens would have cost there.
-// What the classifier said is taken from the records, so nothing is asked again; tiers are matched by their names. Pure.
+// A draft policy run over requests that were routed before: which tier and model would have served each, and what its
+// tokens would have cost there. What the classifier said is taken from the records, so nothing is asked again; tiers
+// are matched by their names. Pure.
 
 import type { Model } from '../models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../money/pico-usd.ts';
@@ -60,7 +61,10 @@ export interface ReplayCosts {
 }
 
 /** `requests` in the order of their admission: a turn's route depends on the one before it. */
-export async function replayPolicy(draft: Draft, requests: AsyncIterable<RoutedRequest> | Iterable<RoutedRequest>): Promise<ReplayReport> {
+export async function replayPolicy(
+  draft: Draft,
+  requests: AsyncIterable<RoutedRequest> | Iterable<RoutedRequest>,
+): Promise<ReplayReport> {
   const replay = new Replay(draft);
   for await (const request of requests) replay.add(request);
   return replay.report();
@@ -77,11 +81,19 @@ interface Outcome {
   readonly continued: boolean;
 }
 
-/** Conversations whose last turn is kept; those that come back after so many others take the previous turn from their records. */
+/**
+ * Conversations whose last turn is kept; those that come back after so many others take the previous turn from their
+ * records.
+ */
 const CONVERSATIONS_MAX = 100_000;
 const BYTES_PER_TOKEN = 4;
 
-const NO_COSTS: ReplayCosts = { cost: picoUsd(0n), baselined: 0, baselinedCost: picoUsd(0n), baselineCost: picoUsd(0n) };
+const NO_COSTS: ReplayCosts = {
+  cost: picoUsd(0n),
+  baselined: 0,
+  baselinedCost: picoUsd(0n),
+  baselineCost: picoUsd(0n),
+};
 
 class Replay {
   private readonly draft: Draft;
@@ -119,7 +131,17 @@ class Replay {
     const { requests, continued, moved, unreplayed, compared, was } = this;
     const missed = [...unreplayed.values()].reduce((sum, count) => sum + count, 0);
     const tiers = [...this.tiers].map(([tier, counts]) => ({ tier, ...counts }));
-    return { requests, replayed: requests - missed, continued, moved, unreplayed, tiers, compared, was, draft: this.drafted };
+    return {
+      requests,
+      replayed: requests - missed,
+      continued,
+      moved,
+      unreplayed,
+      tiers,
+      compared,
+      was,
+      draft: this.drafted,
+    };
   }
 
   /** A text: why it cannot be told. */
@@ -128,11 +150,18 @@ class Replay {
     const { route } = request;
     const candidates = this.candidatesFor(request);
     if (route.reason === 'continuation')
-      return this.served(request, { decision: continueRoute(policy, candidates, { model: request.model, tier: null }), continued: true });
+      return this.served(request, {
+        decision: continueRoute(policy, candidates, { model: request.model, tier: null }),
+        continued: true,
+      });
     const { failure } = candidates;
-    if (failure !== null) return failure === 'denied' ? 'the organization may use none of the draft’s models' : 'no model of the draft can serve it';
+    if (failure !== null)
+      return failure === 'denied'
+        ? 'the organization may use none of the draft’s models'
+        : 'no model of the draft can serve it';
     const judgement = judgementOf(route, policy);
-    if (judgement === null) return `the classifier chose the tier ${JSON.stringify(route.classified_tier ?? '')}, which the draft does not have`;
+    if (judgement === null)
+      return `the classifier chose the tier ${JSON.stringify(route.classified_tier ?? '')}, which the draft does not have`;
     const known = this.turns.get(route.conversation ?? '');
     if (known !== undefined && known.turn === route.turn)
       return this.served(request, { decision: repeatRoute(policy, candidates, known.decision), continued: false });
@@ -152,7 +181,9 @@ class Replay {
   private served({ api }: RoutedRequest, outcome: Outcome): Outcome | string {
     const model = this.draft.modelNamed(outcome.decision.model);
     if (model === null) return `the model ${JSON.stringify(outcome.decision.model)} is no longer there`;
-    return model.servedBy.some(({ apis }) => apis.includes(api)) ? outcome : `the draft sends it to ${JSON.stringify(model.id)}, which is not served on ${api}`;
+    return model.servedBy.some(({ apis }) => apis.includes(api))
+      ? outcome
+      : `the draft sends it to ${JSON.stringify(model.id)}, which is not served on ${api}`;
   }
 
   private remember({ conversation, turn }: ModelRoute, decision: RouteDecision): void {
@@ -168,7 +199,15 @@ class Replay {
     const { policy, modelNamed, allowedModelsOf } = this.draft;
     const { api, isBilled, organizationId } = request;
     const allowedModels = allowedModelsOf(organizationId);
-    return new RouteCandidates({ policy, api, modelNamed, allowedModels, isBilled, conversationTokens: tokensOf(request), outputTokensMax: null });
+    return new RouteCandidates({
+      policy,
+      api,
+      modelNamed,
+      allowedModels,
+      isBilled,
+      conversationTokens: tokensOf(request),
+      outputTokensMax: null,
+    });
   }
 
   private countTier(tier: string, side: 'was' | 'draft'): void {
@@ -183,7 +222,10 @@ class Replay {
     this.compared += 1;
     this.was = added(this.was, request.ratedCost, request.baselineCost);
     // A charge that is no real price compares with nothing, under the draft neither.
-    const baseline = request.baselineCost === null || decision.baselineModel === null ? null : this.costAt(decision.baselineModel, request);
+    const baseline =
+      request.baselineCost === null || decision.baselineModel === null
+        ? null
+        : this.costAt(decision.baselineModel, request);
     this.drafted = added(this.drafted, cost, baseline);
   }
 
@@ -222,7 +264,10 @@ function judgementOf(route: ModelRoute, policy: RoutingPolicy): Judgement | null
 }
 
 /** The turn before, as it was: the draft has seen none of the conversation yet. */
-function previousIn({ previous_model: model, previous_tier: tier }: ModelRoute): { model: string; tier: string | null } | null {
+function previousIn({
+  previous_model: model,
+  previous_tier: tier,
+}: ModelRoute): { model: string; tier: string | null } | null {
   return model === undefined ? null : { model, tier: tier ?? null };
 }
 

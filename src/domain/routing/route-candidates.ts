@@ -7,8 +7,9 @@ import type { RoutingCandidate, RoutingPolicy } from './routing-policy.ts';
 export type PickedBy = 'strength' | 'native_api';
 
 /**
- * Why a candidate was passed over. `unavailable`: not in the catalog, or inactive. `not_permitted`: the access policy. `no_price`: the caller is
- * billed. `context_too_small`: for the conversation, as far as its size is known. `signed_reasoning`: another model's thoughts in the history.
+ * Why a candidate was passed over. `unavailable`: not in the catalog, or inactive. `not_permitted`: the access policy.
+ * `no_price`: the caller is billed. `context_too_small`: for the conversation, as far as its size is known.
+ * `signed_reasoning`: another model's thoughts in the history.
  */
 export type RejectionReason = 'unavailable' | 'not_permitted' | 'no_price' | 'context_too_small' | 'signed_reasoning';
 
@@ -80,23 +81,35 @@ export class RouteCandidates {
     const all = this.tiers.flat();
     if (all.some(({ rejection }) => rejection === null)) return null;
     const existing = all.filter(({ rejection }) => rejection !== 'unavailable');
-    return existing.length > 0 && existing.every(({ rejection }) => rejection === 'not_permitted') ? 'denied' : 'unavailable';
+    return existing.length > 0 && existing.every(({ rejection }) => rejection === 'not_permitted')
+      ? 'denied'
+      : 'unavailable';
   }
 
-  /** From the wanted tier; where none of it can serve, from the nearest stronger one, else the nearest weaker. null when there is a `failure`. */
+  /**
+   * From the wanted tier; where none of it can serve, from the nearest stronger one, else the nearest weaker. null when
+   * there is a `failure`.
+   */
   pick(rank: number, task: string | null): Pick | null {
     const rejected: Rejection[] = [];
     for (const next of outwards(rank, this.tiers.length)) {
       const found = this.pickIn(next, task);
       rejected.push(...found.rejected);
       if (found.judged === null) continue;
-      return { rank: next, model: found.judged.model as Model, pickedBy: found.pickedBy, rejected: this.isLastResort ? this.rejected : rejected };
+      return {
+        rank: next,
+        model: found.judged.model as Model,
+        pickedBy: found.pickedBy,
+        rejected: this.isLastResort ? this.rejected : rejected,
+      };
     }
     return null;
   }
 
   private get rejected(): Rejection[] {
-    return this.all.flatMap(({ model, tier, rejection }) => (rejection === null ? [] : [{ model, tier, reason: rejection }]));
+    return this.all.flatMap(({ model, tier, rejection }) =>
+      rejection === null ? [] : [{ model, tier, reason: rejection }],
+    );
   }
 
   /** The strongest tier's first choice, or the next one's where none of it can serve (spec 2.4, baseline_model). */
@@ -106,7 +119,8 @@ export class RouteCandidates {
 
   /** Where a model stands among the candidates that can serve; the given tier first. null: nowhere. */
   rankOf(modelId: string, tier: string | null): number | null {
-    const stands = (judged: readonly Judged[]) => judged.some(({ model, rejection }) => rejection === null && model?.id === modelId);
+    const stands = (judged: readonly Judged[]) =>
+      judged.some(({ model, rejection }) => rejection === null && model?.id === modelId);
     const named = this.question.policy.tiers.findIndex(({ name }) => name === tier);
     if (stands(this.tiers[named] ?? [])) return named;
     const rank = this.tiers.findIndex(stands);
@@ -119,7 +133,10 @@ export class RouteCandidates {
     return rejectUncallable(modelNamed(name), allowedModels);
   }
 
-  private pickIn(rank: number, task: string | null): { judged: Judged | null; pickedBy: PickedBy | null; rejected: Rejection[] } {
+  private pickIn(
+    rank: number,
+    task: string | null,
+  ): { judged: Judged | null; pickedBy: PickedBy | null; rejected: Rejection[] } {
     const tier = this.question.policy.tiers[rank];
     const judged = this.tiers[rank] ?? [];
     const { policy, api } = this.question;
@@ -131,11 +148,19 @@ export class RouteCandidates {
     const inOrder = judged.toSorted((one, other) => weight(other) - weight(one));
     const index = inOrder.findIndex(({ rejection }) => rejection === null);
     const passed = index === -1 ? inOrder : inOrder.slice(0, index);
-    const rejected = passed.map(({ candidate, rejection }) => ({ model: candidate.id, tier: tier?.name ?? '', reason: rejection as RejectionReason }));
+    const rejected = passed.map(({ candidate, rejection }) => ({
+      model: candidate.id,
+      tier: tier?.name ?? '',
+      reason: rejection as RejectionReason,
+    }));
     const chosen = inOrder[index] ?? null;
     const first = judged.find(({ rejection }) => rejection === null);
     const isAhead = chosen !== null && first !== undefined && chosen !== first;
-    return { judged: chosen, pickedBy: isAhead ? (isStrong(chosen) && !isStrong(first) ? 'strength' : 'native_api') : null, rejected };
+    return {
+      judged: chosen,
+      pickedBy: isAhead ? (isStrong(chosen) && !isStrong(first) ? 'strength' : 'native_api') : null,
+      rejected,
+    };
   }
 }
 
@@ -153,21 +178,27 @@ function rejectUncallable(model: Model | null, allowedModels: ReadonlySet<string
   return allowedModels === null || allowedModels.has(model.id) ? null : 'not_permitted';
 }
 
-/** One that does not serve the called API fails as if it had been named (spec 4.11), so that is no reason here. Token counts are free. */
+/**
+ * One that does not serve the called API fails as if it had been named (spec 4.11), so that is no reason here. Token
+ * counts are free.
+ */
 function isPriced({ servedBy }: Model, api: RoutedApi): boolean {
   return api === 'count_tokens' || servedBy.every(({ apis, price }) => price !== null || !apis.includes(api));
 }
 
 /** The reply needs room as well: providers refuse input and output limit together beyond the context. */
-function isLargeEnough({ contextLength, maxOutputTokens }: Model, { conversationTokens, outputTokensMax }: CandidateQuestion): boolean {
+function isLargeEnough(
+  { contextLength, maxOutputTokens }: Model,
+  { conversationTokens, outputTokensMax }: CandidateQuestion,
+): boolean {
   if (contextLength === null) return true;
   const output = outputTokensMax === null ? 0 : Math.min(outputTokensMax, maxOutputTokens ?? outputTokensMax);
   return conversationTokens + output <= contextLength;
 }
 
 /**
- * No candidate seems large enough. The size is an estimate, so the largest is tried all the same: what its provider says of a conversation that is
- * truly too long is what clients know how to answer, by shortening it.
+ * No candidate seems large enough. The size is an estimate, so the largest is tried all the same: what its provider
+ * says of a conversation that is truly too long is what clients know how to answer, by shortening it.
  */
 function withLargest(tiers: readonly (readonly Judged[])[]): readonly (readonly Judged[])[] {
   let largest: Judged | null = null;

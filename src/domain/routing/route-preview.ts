@@ -16,5 +16,9 @@ export interface RoutePreview {
   /** As candidates are measured by it; mostly an estimate. */
   readonly conversationTokens: number;
   /** Every candidate of the policy, cheapest tier first; `rejection` null: it can serve. */
-  readonly candidates: readonly { readonly tier: string; readonly model: string; readonly rejection: RejectionReason | null }[];
+  readonly candidates: readonly {
+    readonly tier: string;
+    readonly model: string;
+    readonly rejection: RejectionReason | null;
+  }[];
 }

@@ -1,6 +1,8 @@
 // A routing policy: by which tiers, models and rules `service/auto` picks the model of a turn (spec 4.11, DESIGN 7).
 
-/** The name of the platform's default: what an organization routes by that is to route and names no policy (spec 4.11). */
+/**
+ * The name of the platform's default: what an organization routes by that is to route and names no policy (spec 4.11).
+ */
 export const DEFAULT_POLICY = 'default';
 
 export interface RoutingPolicy {

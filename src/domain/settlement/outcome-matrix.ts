@@ -1,8 +1,10 @@
-// The outcome matrix (DESIGN 4): for each way an execution can end, what is charged and which billing status it gets (spec 3.1).
+// The outcome matrix (DESIGN 4): for each way an execution can end, what is charged and which billing status it gets
+// (spec 3.1).
 //
-// One row serves every dialect: dialects differ in how usage is read from their bytes, not in who pays for what. A request that is
-// refused before its caller and model are known has no record and no row. An organization that is not billed is `not_billed` in every row. `pending` is not the end of
-// anything: it is what an `admitted` record shows until its terminal record, or reconciliation's `process_killed`, is posted.
+// One row serves every dialect: dialects differ in how usage is read from their bytes, not in who pays for what. A
+// request that is refused before its caller and model are known has no record and no row. An organization that is not
+// billed is `not_billed` in every row. `pending` is not the end of anything: it is what an `admitted` record shows
+// until its terminal record, or reconciliation's `process_killed`, is posted.
 //
 //   outcome                     charge     status       because
 //   refused                     nothing    not_billed   we said no before anything was held or sent
@@ -19,10 +21,12 @@
 //   usage_then_cut              reported   final        the report had come; what was cut after it costs nothing more
 //   process_killed              nothing    cancelled    our fault: no terminal record means no client saw the end, so nobody pays
 
-import type { BillingStatus } from '../executions/execution-record.ts';
-import type { Outcome } from './outcome.ts';
+import type { BillingStatus, Outcome } from './outcome.ts';
 
-/** `reported`: by the provider's usage, or by our count where the report is unusable. `counted`: by our count of what was relayed. */
+/**
+ * `reported`: by the provider's usage, or by our count where the report is unusable. `counted`: by our count of what
+ * was relayed.
+ */
 export type ChargeRule = 'reported' | 'counted' | 'nothing';
 
 export interface OutcomeRule {

@@ -1,5 +1,8 @@
 // How an execution can end: the rows of the outcome matrix (DESIGN 4).
 
+/** Where the money of an execution stands (spec 3.1). */
+export type BillingStatus = 'final' | 'pending' | 'not_billed' | 'cancelled';
+
 /** One name for each way a recorded request ends. */
 export type Outcome =
   /** We refused the request after its caller and model were known; it was never admitted and no provider saw it. */
@@ -14,7 +17,9 @@ export type Outcome =
   | 'provider_refused'
   /** The provider answered 5xx. */
   | 'provider_failed'
-  /** The bytes were sent and the provider neither answered nor refused in time, or its socket died before a reply byte. */
+  /**
+   * The bytes were sent and the provider neither answered nor refused in time, or its socket died before a reply byte.
+   */
   | 'no_reply'
   /** The client left before the provider's first reply byte. */
   | 'aborted_before_first_byte'

@@ -5,8 +5,8 @@ import { type PicoUsd, picoUsd } from '../money/pico-usd.ts';
 import type { Usage } from '../usage/usage.ts';
 
 /**
- * Rates a usage that has been checked. null when a count that costs something was not reported, or has no price: unknown is never zero.
- * Free output (spec 8, evaluation) is written as a price of 0, not left out.
+ * Rates a usage that has been checked. null when a count that costs something was not reported, or has no price:
+ * unknown is never zero. Free output (spec 8, evaluation) is written as a price of 0, not left out.
  */
 export function rateUsage(usage: Usage, price: Price): PicoUsd | null {
   // Spec 8: images are billed per image; their tokens are for analytics.
@@ -16,7 +16,10 @@ export function rateUsage(usage: Usage, price: Price): PicoUsd | null {
   return input === null || output === null ? null : picoUsd(input + output);
 }
 
-/** Cached tokens and cache writes cost the plain input price where the provider has no other; a split that was not reported is all plain. */
+/**
+ * Cached tokens and cache writes cost the plain input price where the provider has no other; a split that was not
+ * reported is all plain.
+ */
 function rateInput(usage: Usage, price: Price): bigint | null {
   if (price.input === null || usage.inputTokens === null) return price.input === 0n ? 0n : null;
   const cached = usage.cachedInputTokens ?? 0;

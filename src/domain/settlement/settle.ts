@@ -1,17 +1,20 @@
-// Turns an ended execution into money, by the outcome matrix: what the usage is worth, what the wallet pays, what goes to suspense.
+// Turns an ended execution into money, by the outcome matrix: what the usage is worth, what the wallet pays, what goes
+// to suspense.
 
 import { assert } from '../../platform/assert.ts';
-import type { BillingStatus } from '../executions/execution-record.ts';
 import type { Price } from '../models/catalog.ts';
 import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../money/pico-usd.ts';
 import type { Usage, UsageSource } from '../usage/usage.ts';
-import type { Outcome } from './outcome.ts';
+import type { BillingStatus, Outcome } from './outcome.ts';
 import { OUTCOME_MATRIX } from './outcome-matrix.ts';
 import { rateUsage } from './rate-usage.ts';
 
 export interface SettlementInput {
   readonly outcome: Outcome;
-  /** The usage to charge by: the provider's report when it passed checkUsage, else our count; null when there is neither. */
+  /**
+   * The usage to charge by: the provider's report when it passed checkUsage, else our count; null when there is
+   * neither.
+   */
   readonly usage: Usage | null;
   /** Where `usage` came from; null exactly when it is null. */
   readonly usageSource: UsageSource | null;
@@ -33,8 +36,8 @@ export interface Settlement {
   /** What the wallet pays: null when not billed, else from 0 to the hold. Spec: total_cost. */
   readonly charge: PicoUsd | null;
   /**
-   * What nobody may count as earned: cost beyond the charge (above the hold, or claimed by a report that cannot be trusted), or that part of the charge
-   * which no price accounts for. Never negative.
+   * What nobody may count as earned: cost beyond the charge (above the hold, or claimed by a report that cannot be
+   * trusted), or that part of the charge which no price accounts for. Never negative.
    */
   readonly suspense: PicoUsd;
 }
@@ -42,7 +45,13 @@ export interface Settlement {
 export function settle(input: SettlementInput): Settlement {
   const rule = OUTCOME_MATRIX[input.outcome];
   assert((input.usage === null) === (input.usageSource === null), 'settle: a usage has a source and no usage has none');
-  if (!input.billed) return { billingStatus: 'not_billed', ratedCost: rate(input.usage, input.price), charge: null, suspense: ZERO_PICO_USD };
+  if (!input.billed)
+    return {
+      billingStatus: 'not_billed',
+      ratedCost: rate(input.usage, input.price),
+      charge: null,
+      suspense: ZERO_PICO_USD,
+    };
   assert(input.authorizedAmount !== null && input.authorizedAmount >= 0n, 'settle: a billed execution has a hold');
 
   if (rule.chargeRule === 'nothing') {
@@ -54,14 +63,20 @@ export function settle(input: SettlementInput): Settlement {
   const ratedCost = rate(input.usage, input.price);
   // With nothing to charge by, the customer is charged nothing: the doubt is ours.
   const cost = ratedCost ?? ZERO_PICO_USD;
-  // Without a price the bill may be any up to the hold: it is charged as held, and the operator settles what of it was too much.
+  // Without a price the bill may be any up to the hold: it is charged as held, and the operator settles what of it was
+  // too much.
   if (input.isUnpriced === true && cost < input.authorizedAmount) {
     const charge = input.authorizedAmount;
     return { billingStatus: rule.billingStatus, ratedCost, charge, suspense: picoUsd(charge - cost) };
   }
   const charge = least(cost, input.authorizedAmount);
   const claimedCost = rate(input.claimedUsage ?? null, input.price) ?? ZERO_PICO_USD;
-  return { billingStatus: rule.billingStatus, ratedCost, charge, suspense: picoUsd(greatest(cost, claimedCost) - charge) };
+  return {
+    billingStatus: rule.billingStatus,
+    ratedCost,
+    charge,
+    suspense: picoUsd(greatest(cost, claimedCost) - charge),
+  };
 }
 
 function rate(usage: Usage | null, price: Price | null): PicoUsd | null {

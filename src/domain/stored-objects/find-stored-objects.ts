@@ -1,12 +1,15 @@
-// Finds what a request names of objects that its provider stores: files, containers, vector stores, skills, items of responses. All organizations share the operator's account
-// at a provider, so whoever knows an id could read what another one has stored there.
+// Finds what a request names of objects that its provider stores: files, containers, vector stores, skills, items of
+// responses. All organizations share the operator's account at a provider, so whoever knows an id could read what
+// another one has stored there.
 
 export interface StoredObjectsFound {
   /** The path of the first one; null: none is named. */
   readonly path: string | null;
   /** How often a key that could name one stands below the outermost object, whatever its value. */
   readonly keys: number;
-  /** The ids of the items to which `input` refers; null: one is no id that anything could have, or there are too many. */
+  /**
+   * The ids of the items to which `input` refers; null: one is no id that anything could have, or there are too many.
+   */
   readonly itemIds: readonly string[] | null;
 }
 
@@ -16,8 +19,19 @@ const ID_KEYS = new Set(['file_id', 'container_id', 'skill_id', 'cached_content'
 const ID_LIST_KEYS = new Set(['file_ids', 'vector_store_ids']);
 /** Objects that are stored where they have an `id`, or are one. */
 const HOLDER_KEYS = new Set(['container', 'audio']);
-/** What callers describe with these is no part of the conversation: the properties of a tool may be named like any of the keys above. */
-const SCHEMA_KEYS = new Set(['parameters', 'input_schema', 'output_schema', 'schema', 'json_schema', 'arguments', 'metadata']);
+/**
+ * What callers describe with these is no part of the conversation: the properties of a tool may be named like any of
+ * the keys above.
+ */
+const SCHEMA_KEYS = new Set([
+  'parameters',
+  'input_schema',
+  'output_schema',
+  'schema',
+  'json_schema',
+  'arguments',
+  'metadata',
+]);
 
 /** Long conversations refer to a few for each step of a tool loop. */
 const ITEM_IDS_MAX = 1_024;
@@ -63,7 +77,8 @@ class Walk {
   /** `isData`: what stands here is counted, and names nothing. */
   look(value: unknown, path: string, isData: boolean): void {
     if (Array.isArray(value)) {
-      for (const [index, item] of value.entries()) if (typeof item === 'object') this.look(item, `${path}[${index}]`, isData);
+      for (const [index, item] of value.entries())
+        if (typeof item === 'object') this.look(item, `${path}[${index}]`, isData);
     } else if (typeof value === 'object' && value !== null) this.lookInto(value as JsonObject, path, isData);
   }
 
@@ -76,7 +91,8 @@ class Walk {
       if (mayName) this.keys += 1;
       const inner = path.length > 200 ? path : `${path}.${key}`;
       if (mayName && !isData && this.found === null && namesObject(name, value)) this.found = inner.slice(0, 200);
-      if (typeof value === 'object') this.look(value, inner, isData || SCHEMA_KEYS.has(key) || (isToolUse && key === 'input'));
+      if (typeof value === 'object')
+        this.look(value, inner, isData || SCHEMA_KEYS.has(key) || (isToolUse && key === 'input'));
     }
   }
 }

@@ -1,4 +1,5 @@
-// Which texts of a chat-completions request and reply make up its tokens, when the provider reported none and we must count (DESIGN 4).
+// Which texts of a chat-completions request and reply make up its tokens, when the provider reported none and we must
+// count (DESIGN 4).
 
 import {
   asObject,
@@ -75,7 +76,11 @@ function collectDelta(deltas: Map<string, string[]>, choice: JsonObject): void {
   append(`${at} refusal`, delta['refusal']);
   appendCall(append, `${at} call`, asObject(delta['function_call']));
   for (const call of objectsOf(delta['tool_calls'])) {
-    appendCall(append, `${at} call ${typeof call['index'] === 'number' ? call['index'] : 0}`, asObject(call['function']));
+    appendCall(
+      append,
+      `${at} call ${typeof call['index'] === 'number' ? call['index'] : 0}`,
+      asObject(call['function']),
+    );
   }
 }
 
@@ -90,7 +95,8 @@ function pushMessage(texts: string[], message: JsonObject): void {
   pushText(texts, reasoningOf(message));
   pushText(texts, message['refusal']);
   pushCall(texts, asObject(message['function_call']));
-  for (const call of objectsOf(message['tool_calls'])) pushCall(texts, asObject(call['function']) ?? asObject(call['custom']));
+  for (const call of objectsOf(message['tool_calls']))
+    pushCall(texts, asObject(call['function']) ?? asObject(call['custom']));
 }
 
 function pushCall(texts: string[], call: JsonObject | null): void {

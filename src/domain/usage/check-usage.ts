@@ -1,9 +1,12 @@
-// Decides whether a provider's reported usage can be charged by. A report out of range never becomes a credit or a surprise:
-// it is set aside, the relayed bytes are counted instead, and what was claimed goes to suspense (DESIGN 4).
+// Decides whether a provider's reported usage can be charged by. A report out of range never becomes a credit or a
+// surprise: it is set aside, the relayed bytes are counted instead, and what was claimed goes to suspense (DESIGN 4).
 
 import type { Usage } from './usage.ts';
 
-/** Counts as they were read from the provider's bytes; nothing is known of them yet. Absent and null both mean "not reported". */
+/**
+ * Counts as they were read from the provider's bytes; nothing is known of them yet. Absent and null both mean "not
+ * reported".
+ */
 export type RawUsage = { readonly [Count in keyof Usage]?: unknown };
 
 /** What was bounded at admission; null where nothing bounds the count. */
@@ -21,7 +24,9 @@ export type UsageCheck =
       readonly ok: false;
       /** For the log and the alarm: names the count and what is wrong with it. */
       readonly reason: string;
-      /** The report as counts, when it at least consists of them; what it claims beyond the charge belongs to suspense. */
+      /**
+       * The report as counts, when it at least consists of them; what it claims beyond the charge belongs to suspense.
+       */
       readonly claimed: Usage | null;
     };
 
@@ -67,12 +72,15 @@ function usageOfCounts(raw: RawUsage): Usage {
   const hourCacheWriteTokens = countOrNull(raw.hourCacheWriteTokens);
   const usage: Usage = {
     inputTokens,
-    // Some providers count the cached part of a prompt that they do not show (163 of 7). Then it is not the part we promise: the input is rated whole.
+    // Some providers count the cached part of a prompt that they do not show (163 of 7). Then it is not the part we
+    // promise: the input is rated whole.
     cachedInputTokens: cacheIsPart ? cachedInputTokens : null,
     cacheWriteTokens: cacheIsPart ? cacheWriteTokens : null,
     outputTokens,
-    // Not priced by itself. Some providers count reasoning beside the output and not inside it; then it is not the part we promise, so it is unknown.
-    reasoningTokens: reasoningTokens !== null && outputTokens !== null && reasoningTokens > outputTokens ? null : reasoningTokens,
+    // Not priced by itself. Some providers count reasoning beside the output and not inside it; then it is not the part
+    // we promise, so it is unknown.
+    reasoningTokens:
+      reasoningTokens !== null && outputTokens !== null && reasoningTokens > outputTokens ? null : reasoningTokens,
     images: countOrNull(raw.images),
   };
   if (hourCacheWriteTokens === null || hourCacheWriteTokens === 0 || usage.cacheWriteTokens === null) return usage;
@@ -83,7 +91,8 @@ function usageOfCounts(raw: RawUsage): Usage {
 function outOfRange(usage: Usage, bounds: UsageBounds): string | null {
   const { inputTokens, outputTokens, images } = usage;
   if (isAbove(inputTokens, bounds.inputTokensMax)) return `inputTokens is above the bound of ${bounds.inputTokensMax}`;
-  if (isAbove(outputTokens, bounds.outputTokensMax)) return `outputTokens is above the bound of ${bounds.outputTokensMax}`;
+  if (isAbove(outputTokens, bounds.outputTokensMax))
+    return `outputTokens is above the bound of ${bounds.outputTokensMax}`;
   if (isAbove(images, bounds.imagesMax)) return `images is above the bound of ${bounds.imagesMax}`;
   return null;
 }

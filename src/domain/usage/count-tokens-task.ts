@@ -1,4 +1,5 @@
-// What goes to and comes from the worker task count-tokens: the contract between whoever meters and workers/count-tokens.ts.
+// What goes to and comes from the worker task count-tokens: the contract between whoever meters and
+// workers/count-tokens.ts.
 
 /** The dialects whose requests and replies can be counted. */
 export type CountableApi = 'chat_completions' | 'responses' | 'messages';
@@ -11,9 +12,15 @@ export interface CountTokensInput {
   /** The reply as relayed, or the beginning of it. */
   readonly response: Uint8Array;
   readonly responseIsStream: boolean;
-  /** All bytes of the reply; more than `response.byteLength` when only a prefix was kept, and the count is then scaled up. */
+  /**
+   * All bytes of the reply; more than `response.byteLength` when only a prefix was kept, and the count is then scaled
+   * up.
+   */
   readonly responseBytesTotal: number;
-  /** `at_most`: of the request, and besides as a token each all its bytes that are in no text: never fewer than it has, whatever else is in it. */
+  /**
+   * `at_most`: of the request, and besides as a token each all its bytes that are in no text: never fewer than it has,
+   * whatever else is in it.
+   */
   readonly count: { readonly input: boolean | 'at_most'; readonly output: boolean };
 }
 

@@ -1,5 +1,6 @@
-// What the readers of each dialect share when they gather the texts that make up a request's or a reply's tokens (DESIGN 4).
-// Everything read was written by a client or a provider: any shape may come, and what is not understood is left out, never thrown on.
+// What the readers of each dialect share when they gather the texts that make up a request's or a reply's tokens
+// (DESIGN 4). Everything read was written by a client or a provider: any shape may come, and what is not understood is
+// left out, never thrown on.
 
 import { closeCutJson } from './cut-json.ts';
 
@@ -7,7 +8,10 @@ import { closeCutJson } from './cut-json.ts';
 export interface CountableText {
   readonly texts: readonly string[];
   readonly formatTokens: number;
-  /** Bytes that stand before a reply's texts and come once, however long it gets; they do not scale the count of a beginning. */
+  /**
+   * Bytes that stand before a reply's texts and come once, however long it gets; they do not scale the count of a
+   * beginning.
+   */
   readonly leadBytes?: number;
 }
 
@@ -20,7 +24,10 @@ export interface CountableDialect {
   streamText(body: string): CountableText | null;
 }
 
-/** OpenAI's published recipe: every message is wrapped in 3 tokens, a name costs 1 more, and 3 prime the reply. Other dialects come close by it. */
+/**
+ * OpenAI's published recipe: every message is wrapped in 3 tokens, a name costs 1 more, and 3 prime the reply. Other
+ * dialects come close by it.
+ */
 export const TOKENS_PER_MESSAGE = 3;
 export const TOKENS_PER_NAME = 1;
 export const TOKENS_OF_PRIMING = 3;
@@ -28,7 +35,10 @@ export const TOKENS_OF_PRIMING = 3;
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** A JSON reply and the texts that `collect` finds in it; null when it is not one, or was cut before its first text. */
-export function textOfReply(body: string, collect: (reply: JsonObject) => readonly string[] | null): CountableText | null {
+export function textOfReply(
+  body: string,
+  collect: (reply: JsonObject) => readonly string[] | null,
+): CountableText | null {
   const whole = parseObject(body);
   const reply = whole ?? parseObject(closeCutJson(body) ?? '');
   const texts = reply === null ? null : collect(reply);
@@ -56,7 +66,9 @@ export function pushText(texts: string[], value: unknown): boolean {
   return true;
 }
 
-/** How a provider words tools and schemas to its model is not public; their JSON is close, and is what the client sent. */
+/**
+ * How a provider words tools and schemas to its model is not public; their JSON is close, and is what the client sent.
+ */
 export function pushJson(texts: string[], value: unknown): void {
   if (typeof value === 'object' && value !== null) texts.push(JSON.stringify(value, withoutAttachment));
 }

@@ -1,11 +1,15 @@
-// Closes a JSON document that was cut anywhere, so that it can be read as far as it came: an open string ends where it was cut, and a key
-// without its value, a half literal and a half escape are dropped. One pass over the text, whatever is in it.
+// Closes a JSON document that was cut anywhere, so that it can be read as far as it came: an open string ends where it
+// was cut, and a key without its value, a half literal and a half escape are dropped. One pass over the text, whatever
+// is in it.
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const SPACES = ' \t\r\n';
 
-/** null when the text is not the beginning of an object. The result may still be no JSON: only its brackets and strings were looked at. */
+/**
+ * null when the text is not the beginning of an object. The result may still be no JSON: only its brackets and strings
+ * were looked at.
+ */
 export function closeCutJson(text: string): string | null {
   if (!/^\s*\{/.test(text)) return null;
   const closers: string[] = [];

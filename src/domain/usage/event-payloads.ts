@@ -1,4 +1,5 @@
-// The events of a stream of server-sent events, as far as it came: what a client's parser made of it, for counting its texts.
+// The events of a stream of server-sent events, as far as it came: what a client's parser made of it, for counting its
+// texts.
 
 import { type JsonObject, parseObject } from './countable-text.ts';
 
@@ -15,7 +16,10 @@ export function* readEvents(body: string): Generator<EventPayload> {
   }
 }
 
-/** The `data` of each complete event. Lines end in CRLF, LF or CR; the last line without an end was cut and never reached a parser. */
+/**
+ * The `data` of each complete event. Lines end in CRLF, LF or CR; the last line without an end was cut and never
+ * reached a parser.
+ */
 function* eventPayloads(body: string): Generator<string> {
   const lines = body.split(/\r\n|\r|\n/);
   lines.pop();

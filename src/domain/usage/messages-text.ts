@@ -1,4 +1,5 @@
-// Which texts of a Messages request and reply make up its tokens, when the provider reported none and we must count (DESIGN 4).
+// Which texts of a Messages request and reply make up its tokens, when the provider reported none and we must count
+// (DESIGN 4).
 
 import {
   asObject,
@@ -37,8 +38,8 @@ function requestText(body: string): CountableText | null {
 const CONTENT_FIELDS = ['text', 'thinking', 'title', 'context', 'stdout', 'stderr', 'tool_name'];
 
 /**
- * All texts of content, which is a string, a block or a list of blocks; results and documents hold more content. Not by recursion: a client
- * decides how deep it goes. Base64, encrypted parts and signatures have no text to count.
+ * All texts of content, which is a string, a block or a list of blocks; results and documents hold more content. Not by
+ * recursion: a client decides how deep it goes. Base64, encrypted parts and signatures have no text to count.
  */
 function pushContent(texts: string[], content: unknown): void {
   const pending = [content];
@@ -70,9 +71,13 @@ function inputOf(block: JsonObject): string {
   return input === null || Object.keys(input).length === 0 ? '' : JSON.stringify(input);
 }
 
-/** Only what the model wrote: the results of a provider's own tools stand among the blocks of a reply, and are input. */
+/**
+ * Only what the model wrote: the results of a provider's own tools stand among the blocks of a reply, and are input.
+ */
 function responseText(body: string): CountableText | null {
-  return textOfReply(body, (response) => (Array.isArray(response['content']) ? textsWritten(response['content']) : null));
+  return textOfReply(body, (response) =>
+    Array.isArray(response['content']) ? textsWritten(response['content']) : null,
+  );
 }
 
 function textsWritten(content: unknown): string[] {
@@ -88,7 +93,10 @@ function writtenTexts(block: JsonObject): unknown[] {
   return [block['text'], block['thinking'], block['type'] === 'compaction' ? block['content'] : null];
 }
 
-/** A block of a streamed reply: its texts grow from what it began with; the input of a call comes in pieces, or whole at its beginning. */
+/**
+ * A block of a streamed reply: its texts grow from what it began with; the input of a call comes in pieces, or whole at
+ * its beginning.
+ */
 interface StreamedBlock {
   readonly name: unknown;
   readonly parts: unknown[];
@@ -110,7 +118,8 @@ function streamText(body: string): CountableText | null {
   for (const { event } of readEvents(body)) {
     const { type, index } = event;
     if (type === 'content_block_start') open(index, asObject(event['content_block']) ?? {});
-    else if (type === 'content_block_delta') continueBlock(openBlocks.get(index) ?? open(index, {}), asObject(event['delta']));
+    else if (type === 'content_block_delta')
+      continueBlock(openBlocks.get(index) ?? open(index, {}), asObject(event['delta']));
     else if (type === 'message_start') contentAtStart = asObject(event['message'])?.['content'];
     else continue;
     events++;
@@ -121,7 +130,10 @@ function streamText(body: string): CountableText | null {
 
 function continueBlock(block: StreamedBlock, delta: JsonObject | null): void {
   if (delta?.['type'] === 'input_json_delta') block.inputParts.push(delta['partial_json']);
-  else block.parts.push(delta?.['text'] ?? delta?.['thinking'] ?? (delta?.['type'] === 'compaction_delta' ? delta['content'] : null));
+  else
+    block.parts.push(
+      delta?.['text'] ?? delta?.['thinking'] ?? (delta?.['type'] === 'compaction_delta' ? delta['content'] : null),
+    );
 }
 
 /** A token can span deltas, so they are joined before they are counted. */

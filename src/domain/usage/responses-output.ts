@@ -1,5 +1,6 @@
-// The texts that a model wrote in the items of a Responses output, from whole items and from the events of a stream. A stream tells the same
-// text up to four times (deltas, its own end, its item's end, the response's end); each text is counted once, from the longest telling there is.
+// The texts that a model wrote in the items of a Responses output, from whole items and from the events of a stream. A
+// stream tells the same text up to four times (deltas, its own end, its item's end, the response's end); each text is
+// counted once, from the longest telling there is.
 
 import { asObject, type JsonObject, objectsOf } from './countable-text.ts';
 
@@ -56,7 +57,11 @@ export class ResponsesOutput {
     const text = known === undefined ? null : event[step === 'delta' ? 'delta' : known.endsWith];
     if (known === undefined || typeof text !== 'string' || text === '') return;
     const place = known.placeIn === undefined ? 0 : event[known.placeIn];
-    const streamed = this.textAt(placeOfItem(event['output_index'], event['item_id']), known.field, typeof place === 'number' ? place : 0);
+    const streamed = this.textAt(
+      placeOfItem(event['output_index'], event['item_id']),
+      known.field,
+      typeof place === 'number' ? place : 0,
+    );
     if (step === 'delta') streamed.deltas.push(text);
     else streamed.whole = text;
   }
@@ -86,7 +91,8 @@ export class ResponsesOutput {
       for (const key of keys) {
         if (isReasoningShown && key.startsWith('summary ')) continue;
         const { deltas, whole } = item.get(key) as StreamedText;
-        // A token can span deltas, so they are joined before they are counted. An item may begin with a part of what its deltas go on with.
+        // A token can span deltas, so they are joined before they are counted. An item may begin with a part of what
+        // its deltas go on with.
         const streamed = deltas.join('');
         texts.push(streamed.length > whole.length ? streamed : whole);
       }
@@ -115,7 +121,9 @@ function writtenTexts(item: JsonObject): WrittenText[] {
   const addParts = (field: string, parts: unknown): void => {
     add(field, parts);
     if (!Array.isArray(parts)) return;
-    parts.forEach((part: unknown, place) => add(field, typeof part === 'string' ? part : (asObject(part)?.['text'] ?? asObject(part)?.['refusal']), place));
+    parts.forEach((part: unknown, place) =>
+      add(field, typeof part === 'string' ? part : (asObject(part)?.['text'] ?? asObject(part)?.['refusal']), place),
+    );
   };
   addParts('content', item['content']);
   addParts('summary', item['summary']);

@@ -1,5 +1,6 @@
-// Which texts of a Responses request and reply make up its tokens, when the provider reported none and we must count (DESIGN 4).
-// What a request only refers to (an earlier response, a conversation, a stored prompt) is not in it and cannot be counted here.
+// Which texts of a Responses request and reply make up its tokens, when the provider reported none and we must count
+// (DESIGN 4). What a request only refers to (an earlier response, a conversation, a stored prompt) is not in it and
+// cannot be counted here.
 
 import {
   asObject,
@@ -30,7 +31,9 @@ function requestText(body: string): CountableText | null {
   const items = objectsOf(typeof input === 'string' ? [{ role: 'user', content: input }] : input);
   // Instructions are a message that stands before the others, or a list of such.
   const instructions = request?.['instructions'];
-  const leading = objectsOf(typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : instructions);
+  const leading = objectsOf(
+    typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : instructions,
+  );
   const texts: string[] = [];
   for (const item of leading) pushItem(texts, item);
   for (const item of items) pushItem(texts, item);
@@ -50,7 +53,10 @@ function pushItem(texts: string[], item: JsonObject): void {
   pushJson(texts, item['tools']);
 }
 
-/** What a tool gave back: a string, or a list of parts; those of shells and interpreters name their texts by where they were printed. */
+/**
+ * What a tool gave back: a string, or a list of parts; those of shells and interpreters name their texts by where they
+ * were printed.
+ */
 function pushResults(texts: string[], results: unknown): void {
   for (const text of textsOfContent(results)) texts.push(text);
   for (const result of objectsOf(results)) {

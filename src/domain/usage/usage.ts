@@ -1,4 +1,5 @@
-// Token usage of one execution in one shape for all dialects. A count that the provider did not give is null, never 0 (spec 2.1).
+// Token usage of one execution in one shape for all dialects. A count that the provider did not give is null, never 0
+// (spec 2.1).
 
 export interface Usage {
   /** All input tokens, cached ones and cache writes included. */
@@ -7,7 +8,10 @@ export interface Usage {
   readonly cachedInputTokens: number | null;
   /** The part of `inputTokens` written to the provider's prompt cache. */
   readonly cacheWriteTokens: number | null;
-  /** The part of `cacheWriteTokens` that is kept for an hour, which costs more. Absent where the provider does not tell it. */
+  /**
+   * The part of `cacheWriteTokens` that is kept for an hour, which costs more. Absent where the provider does not tell
+   * it.
+   */
   readonly hourCacheWriteTokens?: number | null;
   /** All output tokens, reasoning included. */
   readonly outputTokens: number | null;

@@ -1,4 +1,5 @@
-// How a webhook is signed, so that its receiver knows whose it is: Standard Webhooks, HMAC-SHA256 (`v1`), and the secrets that takes.
+// How a webhook is signed, so that its receiver knows whose it is: Standard Webhooks, HMAC-SHA256 (`v1`), and the
+// secrets that takes.
 
 import { createHmac, randomBytes } from 'node:crypto';
 
@@ -22,7 +23,10 @@ export function webhookSecretFault(secret: string): string | null {
 }
 
 /** The headers that a message is sent with. A message keeps its id however often it is sent. */
-export function signWebhook(secret: string, message: { id: string; timestampSeconds: number; body: string }): Readonly<Record<string, string>> {
+export function signWebhook(
+  secret: string,
+  message: { id: string; timestampSeconds: number; body: string },
+): Readonly<Record<string, string>> {
   const { id, timestampSeconds, body } = message;
   const key = Buffer.from(secret.slice(PREFIX.length), 'base64');
   const signature = createHmac('sha256', key).update(`${id}.${timestampSeconds}.${body}`).digest('base64');

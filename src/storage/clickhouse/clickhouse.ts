@@ -1,4 +1,5 @@
-// The one way to a ClickHouse: a server by its URL, or the embedded engine by its directory. Everything after is the same client and the same SQL.
+// The one way to a ClickHouse: a server by its URL, or the embedded engine by its directory. Everything after is the
+// same client and the same SQL.
 
 import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
 import type { Clock } from '../../platform/clock.ts';
@@ -31,13 +32,20 @@ export async function createClickHouse(location: ClickHouseLocation, clock: Cloc
 }
 
 /** With these a server ends a statement whose client has left; it does that only for statements that may not write. */
-export const SERVER_READ_SETTINGS: ClickHouseSettings = { readonly: '2', cancel_http_readonly_queries_on_client_close: 1 };
+export const SERVER_READ_SETTINGS: ClickHouseSettings = {
+  readonly: '2',
+  cancel_http_readonly_queries_on_client_close: 1,
+};
 
 /**
- * The same client for one reader. Once the signal aborts, no statement begins, nobody waits for the one that runs, and a server is left, which ends it there.
- * The embedded engine has no way to end a statement.
+ * The same client for one reader. Once the signal aborts, no statement begins, nobody waits for the one that runs, and
+ * a server is left, which ends it there. The embedded engine has no way to end a statement.
  */
-export function readingFor(client: ClickHouseReader, left: AbortSignal, settings: ClickHouseSettings): ClickHouseReader {
+export function readingFor(
+  client: ClickHouseReader,
+  left: AbortSignal,
+  settings: ClickHouseSettings,
+): ClickHouseReader {
   return {
     query: async (question) => {
       left.throwIfAborted();
@@ -46,8 +54,15 @@ export function readingFor(client: ClickHouseReader, left: AbortSignal, settings
   };
 }
 
-/** Rows of a query, whose values in JSON are as the server writes them: 64-bit integers and decimals are asked for as text. */
-export async function selectRows<Row>(client: ClickHouseReader, query: string, parameters: Record<string, unknown> = {}): Promise<Row[]> {
+/**
+ * Rows of a query, whose values in JSON are as the server writes them: 64-bit integers and decimals are asked for as
+ * text.
+ */
+export async function selectRows<Row>(
+  client: ClickHouseReader,
+  query: string,
+  parameters: Record<string, unknown> = {},
+): Promise<Row[]> {
   const result = await client.query({ query, query_params: parameters, format: 'JSONEachRow' });
   return result.json<Row>();
 }

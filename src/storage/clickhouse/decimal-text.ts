@@ -1,4 +1,5 @@
-// Dollars as ClickHouse writes and reads decimals, and the pico-dollars that they are: digits and a point, no float in between.
+// Dollars as ClickHouse writes and reads decimals, and the pico-dollars that they are: digits and a point, no float in
+// between.
 
 const PICO_DIGITS = 12;
 

@@ -1,4 +1,5 @@
-// ClickHouse inside this process (chdb), behind the same client as a server. A data directory belongs to one process: only jobs opens it.
+// ClickHouse inside this process (chdb), behind the same client as a server. A data directory belongs to one process:
+// only jobs opens it.
 
 import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -12,7 +13,10 @@ import { haveThreadsGiveWay } from '../../platform/thread-priority.ts';
 const LOCK_WAIT_MS = 10_000;
 const LOCK_RETRY_MS = 100;
 
-/** The engine sizes itself for a machine of its own; here it shares one with gateways, so a query may use little, and spill rather than fail. */
+/**
+ * The engine sizes itself for a machine of its own; here it shares one with gateways, so a query may use little, and
+ * spill rather than fail.
+ */
 const SESSION_SETTINGS: Readonly<Record<string, number>> = {
   max_threads: 2,
   max_insert_threads: 1,
@@ -22,8 +26,9 @@ const SESSION_SETTINGS: Readonly<Record<string, number>> = {
 };
 
 /**
- * A report keeps two threads busy for seconds. Gateways, and the postings of this process, come first: measured, the relay's latency is then as without
- * reports (R3 in benchmarks/README.md, which says what is left where they have one core alone), and a saturated gateway leaves room for twice the postings.
+ * A report keeps two threads busy for seconds. Gateways, and the postings of this process, come first: measured, the
+ * relay's latency is then as without reports (R3 in benchmarks/README.md, which says what is left where they have one
+ * core alone), and a saturated gateway leaves room for twice the postings.
  */
 const NICENESS = 10;
 
@@ -35,13 +40,17 @@ export async function openEmbeddedClickHouse(options: { directory: string; clock
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const connection = await openLocked(path, options.clock);
   const client = createClient({ connection: connection as unknown as ClientConnection });
-  for (const [name, value] of Object.entries(SESSION_SETTINGS)) await client.command({ query: `SET ${name} = ${value}` });
+  for (const [name, value] of Object.entries(SESSION_SETTINGS))
+    await client.command({ query: `SET ${name} = ${value}` });
   // The first statements have started the threads that run all others.
   haveThreadsGiveWay(NICENESS);
   return client;
 }
 
-/** The engine locks its directory itself and reports a taken lock only on stderr; any failed opening is therefore tried again for a while. */
+/**
+ * The engine locks its directory itself and reports a taken lock only on stderr; any failed opening is therefore tried
+ * again for a while.
+ */
 async function openLocked(path: string, clock: Clock): Promise<ChdbConnection> {
   const deadlineMs = clock.monotonicMs() + LOCK_WAIT_MS;
   for (;;) {
@@ -49,7 +58,9 @@ async function openLocked(path: string, clock: Clock): Promise<ChdbConnection> {
       return createChdbConnection({ path });
     } catch (error) {
       if (clock.monotonicMs() >= deadlineMs) {
-        throw new Error(`the ClickHouse data directory ${path} cannot be opened; another process may be using it`, { cause: error });
+        throw new Error(`the ClickHouse data directory ${path} cannot be opened; another process may be using it`, {
+          cause: error,
+        });
       }
       await sleep(LOCK_RETRY_MS);
     }

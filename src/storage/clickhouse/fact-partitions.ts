@@ -1,4 +1,5 @@
-// The months that facts are kept in: a month that is over for long enough goes as a whole, which costs nothing and leaves no half of a day.
+// The months that facts are kept in: a month that is over for long enough goes as a whole, which costs nothing and
+// leaves no half of a day.
 
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 
@@ -9,13 +10,15 @@ export async function dropFactMonthsBefore(client: ClickHouseClient, beforeMs: n
     `SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'request_facts'`,
   );
   // Its parts are the shards' (deploy/clickhouse/cluster).
-  if (table?.engine === 'Distributed') throw new Error('the facts are on a cluster, which keeps their time itself: give request_facts_local a TTL');
+  if (table?.engine === 'Distributed')
+    throw new Error('the facts are on a cluster, which keeps their time itself: give request_facts_local a TTL');
   const rows = await selectRows<{ month: string }>(
     client,
     `SELECT DISTINCT partition_id AS month FROM system.parts WHERE database = currentDatabase() AND table = 'request_facts' AND active ORDER BY month`,
   );
   const past = rows.map(({ month }) => month).filter((month) => monthEndMs(month) <= beforeMs);
-  for (const month of past) await client.command({ query: `ALTER TABLE request_facts DROP PARTITION ID ${quoteMonth(month)}` });
+  for (const month of past)
+    await client.command({ query: `ALTER TABLE request_facts DROP PARTITION ID ${quoteMonth(month)}` });
   return past;
 }
 

@@ -1,11 +1,14 @@
 // Request facts: how they are written (idempotent by execution id) and how many there are per hour.
 
-import type { TerminalRecord } from '../../domain/executions/execution-record.ts';
+import type { TerminalRecord } from '../../records/execution-record.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 import { dollars, picoOf } from './decimal-text.ts';
 import { ROUTE_COLUMNS } from './route-columns.ts';
 
-/** A terminal record's facts. A corrected execution is inserted again with a higher version, and then only that one counts. */
+/**
+ * A terminal record's facts. A corrected execution is inserted again with a higher version, and then only that one
+ * counts.
+ */
 export interface RequestFact extends Omit<TerminalRecord, 'type' | 'latencyMs'> {
   readonly version: number;
   readonly latencyMs: number | null;
@@ -67,10 +70,15 @@ const COLUMNS: readonly Column[] = [
 const COLUMN_NAMES = COLUMNS.map(([name]) => name).join(', ');
 
 /**
- * Inserts facts; inserting them again changes nothing. `batch` names exactly these facts and is the insert's deduplication token.
- * Arrays of values instead of objects, in one statement with the rows behind it: measured at two thirds of JSONEachRow's cost.
+ * Inserts facts; inserting them again changes nothing. `batch` names exactly these facts and is the insert's
+ * deduplication token. Arrays of values instead of objects, in one statement with the rows behind it: measured at two
+ * thirds of JSONEachRow's cost.
  */
-export async function insertFacts(client: ClickHouseClient, facts: readonly RequestFact[], batch: string): Promise<void> {
+export async function insertFacts(
+  client: ClickHouseClient,
+  facts: readonly RequestFact[],
+  batch: string,
+): Promise<void> {
   if (facts.length === 0) return;
   let rows = '';
   for (const fact of facts) rows += `${JSON.stringify(COLUMNS.map(([, value]) => wellFormed(value(fact))))}\n`;
@@ -81,12 +89,18 @@ export async function insertFacts(client: ClickHouseClient, facts: readonly Requ
   await client.command({ query: statement + rows });
 }
 
-/** One half of a surrogate pair in any column would refuse its whole batch, for ever; and what a client names may be in more than one of them. */
+/**
+ * One half of a surrogate pair in any column would refuse its whole batch, for ever; and what a client names may be in
+ * more than one of them.
+ */
 function wellFormed(value: unknown): unknown {
   return typeof value === 'string' ? value.toWellFormed() : value;
 }
 
-/** A stretch of time by admission, and only what had ended before an instant: what ended just now may still be on its way. */
+/**
+ * A stretch of time by admission, and only what had ended before an instant: what ended just now may still be on its
+ * way.
+ */
 export interface FactWindow {
   readonly fromMs: number;
   readonly untilMs: number;
@@ -136,13 +150,21 @@ export interface ExecutionState {
   readonly charge: bigint | null;
 }
 
-export async function readFactStates(client: ClickHouseClient, window: FactWindow): Promise<Map<string, ExecutionState>> {
+export async function readFactStates(
+  client: ClickHouseClient,
+  window: FactWindow,
+): Promise<Map<string, ExecutionState>> {
   const rows = await selectRows<{ id: string; billing_status: string; total_cost: string | null }>(
     client,
     `SELECT toString(id) AS id, billing_status, toString(total_cost) AS total_cost FROM request_facts FINAL WHERE ${IN_WINDOW}`,
     windowParameters(window),
   );
-  return new Map(rows.map((row) => [row.id, { billingStatus: row.billing_status, charge: row.total_cost === null ? null : picoOf(row.total_cost) }]));
+  return new Map(
+    rows.map((row) => [
+      row.id,
+      { billingStatus: row.billing_status, charge: row.total_cost === null ? null : picoOf(row.total_cost) },
+    ]),
+  );
 }
 
 function wholeOrNull(value: number | null): number | null {

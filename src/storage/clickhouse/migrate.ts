@@ -1,7 +1,9 @@
-// Brings a ClickHouse to the schema of this version: numbered SQL files, checksummed and recorded, like those of Postgres.
+// Brings a ClickHouse to the schema of this version: numbered SQL files, checksummed and recorded, like those of
+// Postgres.
 //
-// ClickHouse has no transactions and no lock to hold: statements are written so that they can run twice (IF NOT EXISTS), a file counts as
-// applied when its last statement has run, and the caller sees to it that one process migrates at a time.
+// ClickHouse has no transactions and no lock to hold: statements are written so that they can run twice (IF NOT
+// EXISTS), a file counts as applied when its last statement has run, and the caller sees to it that one process
+// migrates at a time.
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -32,7 +34,9 @@ export async function migrateClickHouse(client: ClickHouseClient, directory: str
   for (const migration of migrations) {
     const checksum = checksums.get(migration.name);
     if (checksum !== undefined && checksum !== migration.checksum) {
-      throw new Error(`ClickHouse migration ${migration.name} was changed after it was applied; write a new one instead`);
+      throw new Error(
+        `ClickHouse migration ${migration.name} was changed after it was applied; write a new one instead`,
+      );
     }
     if (checksum !== undefined) continue;
     for (const statement of migration.statements) await client.command({ query: statement });
@@ -59,9 +63,15 @@ function readMigrations(directory: string): Migration[] {
     .sort();
   return names.map((file, index) => {
     const number = Number(FILE_NAME.exec(file)?.[1] ?? Number.NaN);
-    if (number !== index + 1) throw new Error(`${join(directory, file)} is not named NNNN-what-it-does.sql with the next number, ${index + 1}`);
+    if (number !== index + 1)
+      throw new Error(`${join(directory, file)} is not named NNNN-what-it-does.sql with the next number, ${index + 1}`);
     const sql = readFileSync(join(directory, file), 'utf8');
-    return { number, name: file.slice(0, -'.sql'.length), checksum: createHash('sha256').update(sql).digest('hex'), statements: splitStatements(sql) };
+    return {
+      number,
+      name: file.slice(0, -'.sql'.length),
+      checksum: createHash('sha256').update(sql).digest('hex'),
+      statements: splitStatements(sql),
+    };
   });
 }
 

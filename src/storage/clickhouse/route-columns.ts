@@ -1,4 +1,5 @@
-// The columns of a fact that say why an auto-routed request was served by its model (deploy/clickhouse/0002-model-route.sql).
+// The columns of a fact that say why an auto-routed request was served by its model
+// (deploy/clickhouse/0002-model-route.sql).
 
 import type { ModelRoute } from '../../domain/routing/model-route.ts';
 
@@ -39,5 +40,6 @@ const COLUMNS: readonly RouteColumn[] = [
 
 /** As the columns of facts.ts, of whatever has a route. */
 export const ROUTE_COLUMNS = COLUMNS.map(
-  ([name, value, otherwise]) => [name, ({ route }: { readonly route?: ModelRoute | null }) => (route == null ? otherwise : value(route))] as const,
+  ([name, value, otherwise]) =>
+    [name, ({ route }: { readonly route?: ModelRoute | null }) => (route == null ? otherwise : value(route))] as const,
 );

@@ -7,7 +7,10 @@ export const CHANGES_CHANNEL = 'tollgate_changed';
 const CATALOG = 'catalog';
 const PRINCIPALS = 'principals:';
 
-/** `catalog`: it has a new version. `id`: whose credentials are different. null: something that this version does not know. */
+/**
+ * `catalog`: it has a new version. `id`: whose credentials are different. null: something that this version does not
+ * know.
+ */
 export type Change = { readonly catalog: true } | { readonly id: string } | null;
 
 export function readChange(payload: string): Change {
@@ -21,10 +24,15 @@ export async function notifyCatalogChanged(client: PostgresClient): Promise<void
 }
 
 /**
- * What is remembered of these credentials no longer holds: each id is that of a credential (an inference key or an access token), or of a user, a team or an
- * organization, all of whose credentials are meant. A credential that is new needs no word: nobody has been asked about it.
+ * What is remembered of these credentials no longer holds: each id is that of a credential (an inference key or an
+ * access token), or of a user, a team or an organization, all of whose credentials are meant. A credential that is new
+ * needs no word: nobody has been asked about it.
  */
 export async function notifyPrincipalsChanged(client: PostgresClient, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
-  await client.query('SELECT pg_notify($1, $2 || id) FROM unnest($3::text[]) AS id', [CHANGES_CHANNEL, PRINCIPALS, ids]);
+  await client.query('SELECT pg_notify($1, $2 || id) FROM unnest($3::text[]) AS id', [
+    CHANGES_CHANNEL,
+    PRINCIPALS,
+    ids,
+  ]);
 }

@@ -1,10 +1,13 @@
-// Runs of jobs: the row is both the claim, which only one process in the cluster gets, and the record of what came of it. A run that an operator
-// asked for is a row of no machine, until one takes it.
+// Runs of jobs: the row is both the claim, which only one process in the cluster gets, and the record of what came of
+// it. A run that an operator asked for is a row of no machine, until one takes it.
 
 import type { PostgresClient } from './pool.ts';
 
 /** The run's id for whoever inserts first; null for everybody else. */
-export async function claimJobRun(postgres: PostgresClient, run: { name: string; dueAtMs: number; machine: string }): Promise<string | null> {
+export async function claimJobRun(
+  postgres: PostgresClient,
+  run: { name: string; dueAtMs: number; machine: string },
+): Promise<string | null> {
   const { rows } = await postgres.query<{ id: string }>(
     `INSERT INTO job_runs (name, due_at, machine) VALUES ($1, to_timestamp($2::double precision / 1000), $3)
      ON CONFLICT (name, due_at) DO NOTHING RETURNING id::text`,
@@ -15,14 +18,18 @@ export async function claimJobRun(postgres: PostgresClient, run: { name: string;
 
 /** Asks whichever jobs process is there to run a job now; returns the run's id. */
 export async function requestJobRun(postgres: PostgresClient, name: string): Promise<string> {
-  const { rows } = await postgres.query<{ id: string }>(`INSERT INTO job_runs (name, due_at, machine) VALUES ($1, clock_timestamp(), '') RETURNING id::text`, [
-    name,
-  ]);
+  const { rows } = await postgres.query<{ id: string }>(
+    `INSERT INTO job_runs (name, due_at, machine) VALUES ($1, clock_timestamp(), '') RETURNING id::text`,
+    [name],
+  );
   return rows[0]?.id ?? '';
 }
 
 /** The oldest run that was asked for and nobody has; null when there is none. */
-export async function claimRequestedRun(postgres: PostgresClient, machine: string): Promise<{ id: string; name: string } | null> {
+export async function claimRequestedRun(
+  postgres: PostgresClient,
+  machine: string,
+): Promise<{ id: string; name: string } | null> {
   const { rows } = await postgres.query<{ id: string; name: string }>(
     {
       name: 'claim_requested_run',
@@ -41,8 +48,15 @@ export async function withdrawJobRun(postgres: PostgresClient, id: string): Prom
 }
 
 /** A run that never gets here died with its process; its row says so by having no end. */
-export async function finishJobRun(postgres: PostgresClient, run: { id: string; error: string | null; details: object | null }): Promise<void> {
-  await postgres.query('UPDATE job_runs SET finished_at = clock_timestamp(), error = $2, details = $3 WHERE id = $1', [run.id, run.error, run.details]);
+export async function finishJobRun(
+  postgres: PostgresClient,
+  run: { id: string; error: string | null; details: object | null },
+): Promise<void> {
+  await postgres.query('UPDATE job_runs SET finished_at = clock_timestamp(), error = $2, details = $3 WHERE id = $1', [
+    run.id,
+    run.error,
+    run.details,
+  ]);
 }
 
 export interface JobRun {
@@ -74,7 +88,11 @@ export async function readJobRun(postgres: PostgresClient, id: string): Promise<
 }
 
 /** The latest run of each job that has one, on whichever machine; `succeeded`: the latest that did. */
-export async function listLastRuns(postgres: PostgresClient, names: readonly string[], which: 'any' | 'succeeded' = 'any'): Promise<JobRun[]> {
+export async function listLastRuns(
+  postgres: PostgresClient,
+  names: readonly string[],
+  which: 'any' | 'succeeded' = 'any',
+): Promise<JobRun[]> {
   const { rows } = await postgres.query<RunRow>(
     `SELECT ${COLUMNS} FROM unnest($1::text[]) AS job (name) CROSS JOIN LATERAL (
        SELECT * FROM job_runs WHERE name = job.name AND machine <> '' AND ($2 = 'any' OR (finished_at IS NOT NULL AND error IS NULL))
@@ -86,7 +104,9 @@ export async function listLastRuns(postgres: PostgresClient, names: readonly str
 }
 
 export async function forgetJobRuns(postgres: PostgresClient, olderThanDays: number): Promise<number> {
-  const { rowCount } = await postgres.query(`DELETE FROM job_runs WHERE due_at < now() - make_interval(days => $1)`, [olderThanDays]);
+  const { rowCount } = await postgres.query(`DELETE FROM job_runs WHERE due_at < now() - make_interval(days => $1)`, [
+    olderThanDays,
+  ]);
   return rowCount;
 }
 

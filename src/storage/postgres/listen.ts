@@ -1,4 +1,5 @@
-// One connection that listens: notifications go to the channel's handler, and a broken connection is replaced with growing patience.
+// One connection that listens: notifications go to the channel's handler, and a broken connection is replaced with
+// growing patience.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -15,7 +16,10 @@ export interface ListenerOptions {
   readonly log: Log;
   /** Handlers by channel. A handler must not throw. */
   readonly channels: Readonly<Record<string, (payload: string) => void>>;
-  /** Called after each connection but the first: notifications may have been missed, so whatever they keep fresh is to be reloaded. */
+  /**
+   * Called after each connection but the first: notifications may have been missed, so whatever they keep fresh is to
+   * be reloaded.
+   */
   readonly onReconnect: () => void;
 }
 
@@ -79,7 +83,8 @@ async function listenOnce(options: ListenerOptions, closed: AbortSignal, onListe
   client.on('notification', ({ channel, payload }) => options.channels[channel]?.(payload ?? ''));
   try {
     await Promise.race([client.connect(), broken]);
-    for (const channel of Object.keys(options.channels)) await client.query(`LISTEN ${client.escapeIdentifier(channel)}`);
+    for (const channel of Object.keys(options.channels))
+      await client.query(`LISTEN ${client.escapeIdentifier(channel)}`);
     onListening();
     while (!closed.aborted) {
       await Promise.race([sleep(HEARTBEAT_MS, undefined, { signal: closed }).catch(() => {}), broken]);

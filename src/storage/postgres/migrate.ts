@@ -1,4 +1,5 @@
-// Brings a database to the schema of this version: numbered SQL files, each applied once, in order, in a transaction of its own.
+// Brings a database to the schema of this version: numbered SQL files, each applied once, in order, in a transaction of
+// its own.
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -22,7 +23,10 @@ const LOCK_WAIT_MS = 600_000;
 const DIRECTORY = path.join(import.meta.dirname, '../../../deploy/postgres');
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 
-/** Applies what is missing; returns the names of what was applied. Processes that start together wait for one another at the lock. */
+/**
+ * Applies what is missing; returns the names of what was applied. Processes that start together wait for one another at
+ * the lock.
+ */
 export async function migratePostgres(postgres: Postgres, directory: string): Promise<string[]> {
   const migrations = readMigrations(directory);
   await underLock(postgres, (client) =>
@@ -44,37 +48,52 @@ export async function migratePostgres(postgres: Postgres, directory: string): Pr
 
 /** Throws SchemaTooNew where a newer version has been at work: for whatever uses the database without migrating it. */
 export async function refuseNewerSchema(postgres: PostgresClient): Promise<void> {
-  const { rows } = await postgres.query<{ is_there: boolean }>(`SELECT to_regclass('applied_migrations') IS NOT NULL AS is_there`);
+  const { rows } = await postgres.query<{ is_there: boolean }>(
+    `SELECT to_regclass('applied_migrations') IS NOT NULL AS is_there`,
+  );
   if (rows[0]?.is_there === true) await refuseNewer(postgres, readMigrations(DIRECTORY));
 }
 
 async function refuseNewer(postgres: PostgresClient, migrations: readonly Migration[]): Promise<void> {
-  const { rows } = await postgres.query<{ name: string }>('SELECT name FROM applied_migrations WHERE number > $1 ORDER BY number DESC LIMIT 1', [
-    migrations.at(-1)?.number ?? 0,
-  ]);
+  const { rows } = await postgres.query<{ name: string }>(
+    'SELECT name FROM applied_migrations WHERE number > $1 ORDER BY number DESC LIMIT 1',
+    [migrations.at(-1)?.number ?? 0],
+  );
   const newest = rows[0]?.name;
   if (newest !== undefined) throw new SchemaTooNew('Postgres', { newest, known: migrations.at(-1)?.name ?? 'none' });
 }
 
 async function applyMigration(client: PostgresClient, migration: Migration): Promise<boolean> {
-  const { rows } = await client.query<{ name: string; checksum: string }>('SELECT name, checksum FROM applied_migrations WHERE number = $1', [
-    migration.number,
-  ]);
+  const { rows } = await client.query<{ name: string; checksum: string }>(
+    'SELECT name, checksum FROM applied_migrations WHERE number = $1',
+    [migration.number],
+  );
   const found = rows[0];
   if (found !== undefined) {
     if (found.checksum === migration.checksum) return false;
-    throw new Error(`migration ${migration.name} was changed after this database applied it as ${found.name}; write a new migration instead`);
+    throw new Error(
+      `migration ${migration.name} was changed after this database applied it as ${found.name}; write a new migration instead`,
+    );
   }
   await client.query(migration.sql);
-  await client.query('INSERT INTO applied_migrations (number, name, checksum) VALUES ($1, $2, $3)', [migration.number, migration.name, migration.checksum]);
+  await client.query('INSERT INTO applied_migrations (number, name, checksum) VALUES ($1, $2, $3)', [
+    migration.number,
+    migration.name,
+    migration.checksum,
+  ]);
   return true;
 }
 
-/** Runs `work` in a transaction that holds the migrations' lock. Waiting is ours, not Postgres': its statements have a time limit. */
+/**
+ * Runs `work` in a transaction that holds the migrations' lock. Waiting is ours, not Postgres': its statements have a
+ * time limit.
+ */
 async function underLock<T>(postgres: Postgres, work: (client: PostgresClient) => Promise<T>): Promise<T> {
   for (let waitedMs = 0; waitedMs < LOCK_WAIT_MS; waitedMs += LOCK_POLL_MS) {
     const outcome = await postgres.transaction(async (client): Promise<{ result: T } | null> => {
-      const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS locked', [ADVISORY_LOCK]);
+      const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS locked', [
+        ADVISORY_LOCK,
+      ]);
       return rows[0]?.locked === true ? { result: await work(client) } : null;
     });
     if (outcome !== null) return outcome.result;
@@ -91,10 +110,16 @@ function readMigrations(directory: string): Migration[] {
       const match = FILE_NAME.exec(file);
       if (match === null) throw new Error(`${path.join(directory, file)} is not named NNNN-what-it-does.sql`);
       const sql = readFileSync(path.join(directory, file), 'utf8');
-      return { number: Number(match[1]), name: file.slice(0, -4), checksum: createHash('sha256').update(sql).digest('hex'), sql };
+      return {
+        number: Number(match[1]),
+        name: file.slice(0, -4),
+        checksum: createHash('sha256').update(sql).digest('hex'),
+        sql,
+      };
     });
   for (const [index, migration] of migrations.entries()) {
-    if (migration.number !== index + 1) throw new Error(`${path.join(directory, migration.name)}.sql: the next migration must have number ${index + 1}`);
+    if (migration.number !== index + 1)
+      throw new Error(`${path.join(directory, migration.name)}.sql: the next migration must have number ${index + 1}`);
   }
   return migrations;
 }

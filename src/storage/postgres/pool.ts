@@ -1,19 +1,28 @@
-// Connections to Postgres: one pool per process with time limits on every statement, and transactions that are retried when Postgres asks for it.
+// Connections to Postgres: one pool per process with time limits on every statement, and transactions that are retried
+// when Postgres asks for it.
 
 import pg from 'pg';
 import type { Log } from '../../platform/log.ts';
 import { StoreBusy } from '../../platform/store-busy.ts';
 
-/** A statement as text, or with a name under which each connection prepares it once: for the few that run all the time. */
+/**
+ * A statement as text, or with a name under which each connection prepares it once: for the few that run all the time.
+ */
 export type Statement = string | { readonly name: string; readonly text: string };
 
 /** What runs statements: the pool, or one connection inside a transaction. */
 export interface PostgresClient {
-  query<Row extends object = Record<string, unknown>>(statement: Statement, values?: readonly unknown[]): Promise<{ rows: Row[]; rowCount: number }>;
+  query<Row extends object = Record<string, unknown>>(
+    statement: Statement,
+    values?: readonly unknown[],
+  ): Promise<{ rows: Row[]; rowCount: number }>;
 }
 
 export interface Postgres extends PostgresClient {
-  /** Runs `work` in one transaction. It may run more than once (serialization failure, deadlock): no effects outside the database. */
+  /**
+   * Runs `work` in one transaction. It may run more than once (serialization failure, deadlock): no effects outside the
+   * database.
+   */
   transaction<T>(work: (client: PostgresClient) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -24,7 +33,10 @@ const STATEMENT_TIMEOUT_MS = 30_000;
 /** Of the statement's time, so that who waits for a lock hears that it was a lock. */
 const LOCK_TIMEOUT_PART = 0.6;
 const LOCK_TIMEOUT_MS_MAX = 10_000;
-/** Of a process that stopped in the middle of a transaction, with rows locked that others wait for: no work of ours thinks that long. */
+/**
+ * Of a process that stopped in the middle of a transaction, with rows locked that others wait for: no work of ours
+ * thinks that long.
+ */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 2_000;
 const IDLE_CONNECTION_TIMEOUT_MS = 60_000;
 const TRANSACTION_ATTEMPTS_MAX = 5;
@@ -32,7 +44,12 @@ const RETRIED_SQLSTATES = new Set(['40001', '40P01']);
 /** A lock that did not come free, a statement that took too long: Postgres ended it. */
 const BUSY_SQLSTATES = new Set(['55P03', '57014']);
 
-export function createPostgres(options: { url: string; log: Log; max?: number; statementTimeoutMs?: number }): Postgres {
+export function createPostgres(options: {
+  url: string;
+  log: Log;
+  max?: number;
+  statementTimeoutMs?: number;
+}): Postgres {
   const { url, log, max = CONNECTIONS_MAX, statementTimeoutMs = STATEMENT_TIMEOUT_MS } = options;
   const pool = new pg.Pool({
     connectionString: url,
@@ -43,7 +60,8 @@ export function createPostgres(options: { url: string; log: Log; max?: number; s
     statement_timeout: statementTimeoutMs,
     lock_timeout: Math.min(LOCK_TIMEOUT_MS_MAX, statementTimeoutMs * LOCK_TIMEOUT_PART),
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    // Detects a server that vanished without closing the socket; statement_timeout is the server's own and dies with it.
+    // Detects a server that vanished without closing the socket; statement_timeout is the server's own and dies with
+    // it.
     query_timeout: statementTimeoutMs + 5_000,
     keepAlive: true,
   });

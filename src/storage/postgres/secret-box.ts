@@ -1,9 +1,13 @@
-// Encryption of what must be read again but never lie in clear in the database (provider keys): AES-256-GCM under a key from MASTER_KEY.
+// Encryption of what must be read again but never lie in clear in the database (provider keys): AES-256-GCM under a key
+// from MASTER_KEY.
 
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 
 export interface SecretBox {
-  /** `bindTo` says whose secret it is; the box opens only for the same words, so a sealed secret cannot be moved to another row. */
+  /**
+   * `bindTo` says whose secret it is; the box opens only for the same words, so a sealed secret cannot be moved to
+   * another row.
+   */
   seal(secret: string, bindTo: string): Buffer;
   /** Throws when the box was sealed with another master key, for somebody else, or was changed. */
   open(sealed: Buffer, bindTo: string): string;
@@ -30,16 +34,22 @@ export function createSecretBox(masterKey: Buffer): SecretBox {
     },
     open(sealed, bindTo) {
       const head = sealed.subarray(0, HEAD_BYTES);
-      if (sealed.length < HEAD_BYTES + NONCE_BYTES + TAG_BYTES || head[0] !== FORMAT) throw new Error(`the sealed secret of ${bindTo} is damaged`);
+      if (sealed.length < HEAD_BYTES + NONCE_BYTES + TAG_BYTES || head[0] !== FORMAT)
+        throw new Error(`the sealed secret of ${bindTo} is damaged`);
       if (!head.subarray(1).equals(keyId))
-        throw new Error(`the secret of ${bindTo} was encrypted with another MASTER_KEY; start with that one, or apply the configuration again`);
+        throw new Error(
+          `the secret of ${bindTo} was encrypted with another MASTER_KEY; start with that one, or apply the configuration again`,
+        );
       const nonce = sealed.subarray(HEAD_BYTES, HEAD_BYTES + NONCE_BYTES);
       const tag = sealed.subarray(HEAD_BYTES + NONCE_BYTES, HEAD_BYTES + NONCE_BYTES + TAG_BYTES);
       const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
       decipher.setAAD(Buffer.concat([head, Buffer.from(bindTo, 'utf8')]));
       decipher.setAuthTag(tag);
       try {
-        return Buffer.concat([decipher.update(sealed.subarray(HEAD_BYTES + NONCE_BYTES + TAG_BYTES)), decipher.final()]).toString('utf8');
+        return Buffer.concat([
+          decipher.update(sealed.subarray(HEAD_BYTES + NONCE_BYTES + TAG_BYTES)),
+          decipher.final(),
+        ]).toString('utf8');
       } catch (error) {
         throw new Error(`the sealed secret of ${bindTo} is damaged`, { cause: error });
       }

@@ -1,9 +1,13 @@
-// Files and directories that are on disk before the call returns: the ground that spool ownership, seals and quarantine stand on.
+// Files and directories that are on disk before the call returns: the ground that spool ownership, seals and quarantine
+// stand on.
 
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Makes the directory's entries durable: a created, renamed or removed file is only certain after its directory was synced. */
+/**
+ * Makes the directory's entries durable: a created, renamed or removed file is only certain after its directory was
+ * synced.
+ */
 export function syncDirectory(path: string): void {
   const fd = openSync(path, 'r');
   try {
@@ -13,7 +17,10 @@ export function syncDirectory(path: string): void {
   }
 }
 
-/** Level by level, each certain before the one below it. Of the levels that are there the lowest may be uncertain: whoever made it may have died then. */
+/**
+ * Level by level, each certain before the one below it. Of the levels that are there the lowest may be uncertain:
+ * whoever made it may have died then.
+ */
 export function makeDirectoryDurably(path: string): void {
   const above = dirname(path);
   if (existsSync(path)) return syncForeignDirectory(above);

@@ -1,7 +1,8 @@
-// Keeps groups for the turns to come: memory with room left is filled on, and full memory is filled again once no sync has to cover it any more. Fresh
-// memory for each turn cost 7 % of a request, and counts as garbage: some ten kilobytes a request made a slow process collect its whole heap twice a second.
+// Keeps groups for the turns to come: memory with room left is filled on, and full memory is filled again once no sync
+// has to cover it any more. Fresh memory for each turn cost 7 % of a request, and counts as garbage: some ten kilobytes
+// a request made a slow process collect its whole heap twice a second.
 
-import { RecordGroup } from '../../platform/record-group.ts';
+import { RecordGroup } from '../../records/record-group.ts';
 
 /** More than twenty milliseconds of full load take; and none that is longer than this. */
 const GROUPS_MAX = 32;

@@ -1,4 +1,5 @@
-// Which process owns a spool, and whether it still lives: a local fact (pid, start time, boot), never a timeout (DESIGN 4, epochs).
+// Which process owns a spool, and whether it still lives: a local fact (pid, start time, boot), never a timeout (DESIGN
+// 4, epochs).
 //
 // The fact is only as good as the view of /proc: whoever reads spools must share the writers' pid namespace
 // (in Kubernetes: one pod with shareProcessNamespace).
@@ -7,7 +8,10 @@ import { readFileSync } from 'node:fs';
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks from boot to the process's start, which tells a process from a later one with its pid; null where the system does not say. */
+  /**
+   * Clock ticks from boot to the process's start, which tells a process from a later one with its pid; null where the
+   * system does not say.
+   */
   readonly processStart: string | null;
   /** Changes at every boot; null where the system does not say. */
   readonly bootId: string | null;
@@ -40,7 +44,8 @@ function answersSignals(pid: number): boolean {
 function readProcessStat(pid: number): { state: string; start: string } | null {
   const text = readText(`/proc/${pid}/stat`);
   if (text === null) return null;
-  // The second field is the command in parentheses and may itself hold spaces and parentheses. proc(5): 3 is the state, 22 the start.
+  // The second field is the command in parentheses and may itself hold spaces and parentheses. proc(5): 3 is the state,
+  // 22 the start.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const state = fields[0];
   const start = fields[19];

@@ -1,4 +1,5 @@
-// The spools on this machine as a reader finds them: epochs with their owners, segments in order, quarantine, and removal when all is shipped.
+// The spools on this machine as a reader finds them: epochs with their owners, segments in order, quarantine, and
+// removal when all is shipped.
 
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -56,7 +57,8 @@ export function listSegments(directory: string): number[] {
 }
 
 function readOwner(directory: string): SpoolOwner {
-  // The directory got its name together with its owner file, so a spool without a readable owner is damage, to be reported and not guessed at.
+  // The directory got its name together with its owner file, so a spool without a readable owner is damage, to be
+  // reported and not guessed at.
   return JSON.parse(readFileSync(join(directory, OWNER_FILE), 'utf8')) as SpoolOwner;
 }
 
@@ -79,12 +81,20 @@ export function removeUnnamedSpools(spoolDirectory: string): void {
   for (const name of namesIn(spoolDirectory)) {
     if (!UNNAMED.test(name)) continue;
     const pid = Number(name.slice(name.lastIndexOf('-') + 1));
-    if (!isAlive({ pid, processStart: null, bootId: null })) rmSync(join(spoolDirectory, name), { recursive: true, force: true });
+    if (!isAlive({ pid, processStart: null, bootId: null }))
+      rmSync(join(spoolDirectory, name), { recursive: true, force: true });
   }
 }
 
-/** Sets bytes aside that could not be read as records; they are never thrown away. Running twice writes the same file again. */
-export function quarantine(spoolDirectory: string, place: { epoch: number; segment: number; offset: number }, bytes: Uint8Array): string {
+/**
+ * Sets bytes aside that could not be read as records; they are never thrown away. Running twice writes the same file
+ * again.
+ */
+export function quarantine(
+  spoolDirectory: string,
+  place: { epoch: number; segment: number; offset: number },
+  bytes: Uint8Array,
+): string {
   const directory = join(spoolDirectory, QUARANTINE_DIRECTORY);
   makeDirectoryDurably(directory);
   const path = join(directory, `${place.epoch}-${segmentFileName(place.segment)}-${place.offset}.bad`);

@@ -1,4 +1,5 @@
-// The few system calls that the spool writer makes, as an interface, so that tests can fail any of them (disk full, I/O error, short write).
+// The few system calls that the spool writer makes, as an interface, so that tests can fail any of them (disk full, I/O
+// error, short write).
 
 import { randomFillSync } from 'node:crypto';
 import { closeSync, fdatasync, fdatasyncSync, ftruncateSync, openSync, rmSync, statfs, writeSync } from 'node:fs';
@@ -32,7 +33,8 @@ export const nodeFileSystem: SpoolFileSystem = {
   ftruncate: (fd, length) => ftruncateSync(fd, length),
   close: (fd) => closeSync(fd),
   syncDirectory: (path) => syncDirectory(path),
-  freeBytes: (path, done) => statfs(path, (error, found) => (error === null ? done(null, found.bavail * found.bsize) : done(error, 0))),
+  freeBytes: (path, done) =>
+    statfs(path, (error, found) => (error === null ? done(null, found.bavail * found.bsize) : done(error, 0))),
   preallocate: (path, bytes, done) => {
     fill(path, bytes).then(
       () => done(null),

@@ -2,12 +2,13 @@
 //
 //   | u32 length | u32 crc32 of the payload | payload: JSON, UTF-8 |     a frame; both numbers little-endian, length counts the payload alone
 //
-// The payload is one array of records (domain/executions/record-form.ts). A length is below 2^24, so every header has a zero byte, and JSON text never has
-// one (control characters are escaped): the bytes of a payload can never be taken for a header. That is why a reader can find the next frame after damaged bytes.
+// The payload is one array of records (domain/executions/record-form.ts). A length is below 2^24, so every header has a
+// zero byte, and JSON text never has one (control characters are escaped): the bytes of a payload can never be taken
+// for a header. That is why a reader can find the next frame after damaged bytes.
 
 import { crc32 } from 'node:zlib';
 import { assert } from '../../platform/assert.ts';
-import { FRAME_HEADROOM_BYTES, type RecordGroup } from '../../platform/record-group.ts';
+import { FRAME_HEADROOM_BYTES, type RecordGroup } from '../../records/record-group.ts';
 
 export const HEADER_BYTES = FRAME_HEADROOM_BYTES;
 /** Far above any real frame (some 4,000 bytes). A longer length in a header is damage, not a frame. */
@@ -32,8 +33,13 @@ export function writeHeaders(group: RecordGroup): void {
   }
 }
 
-/** What stands at an offset: a whole frame that matches its checksum, the beginning of one that the buffer ends in, or damage. */
-export type Frame = { readonly kind: 'whole'; readonly payloadStart: number; readonly end: number } | { readonly kind: 'torn' | 'corrupt' };
+/**
+ * What stands at an offset: a whole frame that matches its checksum, the beginning of one that the buffer ends in, or
+ * damage.
+ */
+export type Frame =
+  | { readonly kind: 'whole'; readonly payloadStart: number; readonly end: number }
+  | { readonly kind: 'torn' | 'corrupt' };
 
 const TORN: Frame = { kind: 'torn' };
 const CORRUPT: Frame = { kind: 'corrupt' };
@@ -58,14 +64,15 @@ export function findNextFrame(buffer: Buffer, offset: number): number {
 }
 
 /**
- * Whether the bytes from `offset` to the end are what an interrupted write or a power cut leaves: part of one frame, or zeros.
- * Anything else is damage to bytes that had been written, and must not pass for a torn tail.
+ * Whether the bytes from `offset` to the end are what an interrupted write or a power cut leaves: part of one frame, or
+ * zeros. Anything else is damage to bytes that had been written, and must not pass for a torn tail.
  */
 export function isTornTail(buffer: Buffer, offset: number): boolean {
   if (isZero(buffer, offset)) return true;
   if (readFrame(buffer, offset).kind !== 'torn') return false;
   if (offset + HEADER_BYTES > buffer.length) return true;
-  // A damaged length can reach past the end as a torn frame does; then the payload is all there and matches, or whole frames follow.
+  // A damaged length can reach past the end as a torn frame does; then the payload is all there and matches, or whole
+  // frames follow.
   if (crc32(buffer.subarray(offset + HEADER_BYTES)) === buffer.readUInt32LE(offset + 4)) return false;
   return findNextFrame(buffer, offset) === -1;
 }

@@ -1,9 +1,10 @@
-// Reads segments back: the longest valid prefix, in bounded batches, with what stopped it. It never decides what becomes of damage.
+// Reads segments back: the longest valid prefix, in bounded batches, with what stopped it. It never decides what
+// becomes of damage.
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExecutionRecord } from '../../domain/executions/execution-record.ts';
-import { readFrameForm } from '../../domain/executions/record-form.ts';
+import type { ExecutionRecord } from '../../records/execution-record.ts';
+import { readFrameForm } from '../../records/record-form.ts';
 import { segmentFileName } from './spool-directory.ts';
 import { findNextFrame, HEADER_BYTES, isTornTail, PAYLOAD_BYTES_MAX, readFrame } from './spool-format.ts';
 
@@ -18,12 +19,17 @@ export interface SegmentPrefix {
 }
 
 /** Whole frames, until there are `recordsMax` records or more. */
-export function readSegment(buffer: Buffer, offset: number, recordsMax: number = Number.POSITIVE_INFINITY): SegmentPrefix {
+export function readSegment(
+  buffer: Buffer,
+  offset: number,
+  recordsMax: number = Number.POSITIVE_INFINITY,
+): SegmentPrefix {
   const records: ExecutionRecord[] = [];
   let nextOffset = offset;
   while (nextOffset < buffer.length && records.length < recordsMax) {
     const frame = readFrame(buffer, nextOffset);
-    if (frame.kind !== 'whole') return { records, nextOffset, torn: frame.kind === 'torn', corrupt: frame.kind === 'corrupt' };
+    if (frame.kind !== 'whole')
+      return { records, nextOffset, torn: frame.kind === 'torn', corrupt: frame.kind === 'corrupt' };
     const framed = parseFrame(buffer, frame.payloadStart, frame.end);
     if (framed === null) return { records, nextOffset, torn: false, corrupt: true };
     for (const record of framed) records.push(record);
@@ -84,7 +90,8 @@ export class SpoolReader {
       }
       const toOffset = fromOffset + prefix.nextOffset;
       const sawTheEnd = fromOffset + window.length >= segmentBytes;
-      const stopped = toOffset >= segmentBytes ? 'end' : prefix.corrupt ? 'corrupt' : prefix.torn && sawTheEnd ? 'torn' : null;
+      const stopped =
+        toOffset >= segmentBytes ? 'end' : prefix.corrupt ? 'corrupt' : prefix.torn && sawTheEnd ? 'torn' : null;
       return { records: prefix.records, fromOffset, toOffset, segmentBytes, stopped };
     });
   }

@@ -1,5 +1,6 @@
-// Room on the disk for the ends of executions that were admitted before it filled up: a threshold of free space below which nothing more is admitted,
-// and a file of our own that is given back to the disk when another program took the rest (DESIGN 4).
+// Room on the disk for the ends of executions that were admitted before it filled up: a threshold of free space below
+// which nothing more is admitted, and a file of our own that is given back to the disk when another program took the
+// rest (DESIGN 4).
 
 import type { Log } from '../../platform/log.ts';
 import type { SpoolFileSystem } from './spool-file-system.ts';
@@ -38,13 +39,18 @@ export class SpoolReserve {
     return this.#intact && !this.#low;
   }
 
-  /** The disk is full: what is under way is to be recorded in the room of this file. False: it was given back before. */
+  /**
+   * The disk is full: what is under way is to be recorded in the room of this file. False: it was given back before.
+   */
   release(): boolean {
     if (!this.#intact) return false;
     const { files, path, log } = this.#options;
     this.#intact = false;
     this.#releasedInFilling = this.#filling;
-    log.error({ path }, 'spool: the disk is full; nothing is admitted until there is room, what is under way is recorded in the reserve');
+    log.error(
+      { path },
+      'spool: the disk is full; nothing is admitted until there is room, what is under way is recorded in the reserve',
+    );
     try {
       files.remove(path);
     } catch (error) {
@@ -65,7 +71,11 @@ export class SpoolReserve {
       const wasLow = this.#low;
       this.#low = bytes < (wasLow ? freeBytesMin + freeBytesMin / RESUME_PART : freeBytesMin);
       if (this.#low !== wasLow) {
-        if (this.#low) log.error({ freeBytes: bytes, freeBytesMin }, 'spool: the disk is nearly full; nothing is admitted until there is room');
+        if (this.#low)
+          log.error(
+            { freeBytes: bytes, freeBytesMin },
+            'spool: the disk is nearly full; nothing is admitted until there is room',
+          );
         else log.info({ freeBytes: bytes }, 'spool: there is room on the disk again');
       }
       if (!this.#intact && !this.#low && bytes >= fileBytes) this.#fill();

@@ -1,4 +1,5 @@
-// A gateway process's append-only spool: one synchronous write per append, fdatasync in the background, a new segment when one is full.
+// A gateway process's append-only spool: one synchronous write per append, fdatasync in the background, a new segment
+// when one is full.
 //
 //   <directory>/<epoch>/owner.json       written first: who may still write here
 //   <directory>/<epoch>/00000001.spool   complete as soon as 00000002.spool exists, or the owner is gone
@@ -17,7 +18,7 @@ import { join } from 'node:path';
 import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import type { RecordGroup } from '../../platform/record-group.ts';
+import type { RecordGroup } from '../../records/record-group.ts';
 import { makeDirectoryDurably, syncDirectory, writeFileDurably } from './durable-file.ts';
 import { FreeGroups } from './free-groups.ts';
 import { readProcessIdentity } from './process-identity.ts';
@@ -54,7 +55,10 @@ interface WrittenRun {
   readonly bytes: Buffer;
   readonly start: number;
   readonly end: number;
-  /** The group in whose memory it is the last run: once no sync is wanting for this one, none is for those before it, and the memory may be used again. */
+  /**
+   * The group in whose memory it is the last run: once no sync is wanting for this one, none is for those before it,
+   * and the memory may be used again.
+   */
   readonly group: RecordGroup | null;
 }
 
@@ -78,7 +82,10 @@ export class SpoolWriter {
   #unproven = false;
   #retryAtMs = 0;
   #retryWaitMs = RETRY_FIRST_MS;
-  /** What no successful sync covers yet: what the running one would, and what came since. Kept to be written again if it fails. */
+  /**
+   * What no successful sync covers yet: what the running one would, and what came since. Kept to be written again if it
+   * fails.
+   */
   #syncingRuns: WrittenRun[] = [];
   #syncingBytes = 0;
   #writtenRuns: WrittenRun[] = [];
@@ -102,14 +109,27 @@ export class SpoolWriter {
     createOwnedDirectory(options, this.directory);
     this.#openNextSegment();
     const { freeBytesMin = 0, reserveFileBytes: fileBytes = 0, log } = options;
-    this.#reserve = new SpoolReserve({ directory: options.directory, path: join(this.directory, 'reserve'), fileBytes, freeBytesMin, files: this.#files, log });
+    this.#reserve = new SpoolReserve({
+      directory: options.directory,
+      path: join(this.directory, 'reserve'),
+      fileBytes,
+      freeBytesMin,
+      files: this.#files,
+      log,
+    });
     // One timer for the writer's life, armed only while something is unsynced: an idle process is not woken.
     this.#timer = setTimeout(() => this.#syncInBackground(), options.fsyncIntervalMs);
   }
 
   /** False stops admission. What was admitted is to be appended all the same. */
   get healthy(): boolean {
-    return !this.#torn && !this.#doubted && !this.#unproven && this.#reserve.hasRoom && this.#syncingBytes + this.#writtenBytes <= UNSYNCED_BYTES_MAX;
+    return (
+      !this.#torn &&
+      !this.#doubted &&
+      !this.#unproven &&
+      this.#reserve.hasRoom &&
+      this.#syncingBytes + this.#writtenBytes <= UNSYNCED_BYTES_MAX
+    );
   }
 
   /** Looks whether there is room on the disk, and tries again after a fault; to be called once a second or so. */
@@ -125,8 +145,8 @@ export class SpoolWriter {
   }
 
   /**
-   * The records of a group in one write. When this returns they survive the death of the process; a power cut can still take what the last sync interval
-   * wrote. The group is the spool's from here on, whatever comes of it.
+   * The records of a group in one write. When this returns they survive the death of the process; a power cut can still
+   * take what the last sync interval wrote. The group is the spool's from here on, whatever comes of it.
    */
   appendGroup(group: RecordGroup): void {
     assert(!this.#closed, 'spool: append after close');
@@ -150,7 +170,10 @@ export class SpoolWriter {
     }
   }
 
-  /** Syncs, then marks the spool as finished, so that jobs may ship its end and close the epoch. Faults do not stop the closing. */
+  /**
+   * Syncs, then marks the spool as finished, so that jobs may ship its end and close the epoch. Faults do not stop the
+   * closing.
+   */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -189,11 +212,18 @@ export class SpoolWriter {
       this.#beginAfresh();
       this.#write(bytes, wholeEnd, ends.slice(whole), null);
     } catch (error) {
-      throw new SpoolFault('the spool cannot be written', whole + (error instanceof SpoolFault ? error.framesWritten : 0), { cause: error });
+      throw new SpoolFault(
+        'the spool cannot be written',
+        whole + (error instanceof SpoolFault ? error.framesWritten : 0),
+        { cause: error },
+      );
     }
   }
 
-  /** null: all of it is written. A disk that is full gets the reserve back and is tried once more, from where it stopped. */
+  /**
+   * null: all of it is written. A disk that is full gets the reserve back and is tried once more, from where it
+   * stopped.
+   */
   #writeBytes(bytes: Buffer, start: number, end: number): { written: number; full: boolean; cause: unknown } | null {
     let at = start;
     for (;;) {
@@ -207,7 +237,8 @@ export class SpoolWriter {
         cause = error;
         if (!isFull(error)) return { written: at - start, full: false, cause };
       }
-      if (!this.#reserve.release()) return { written: at - start, full: true, cause: cause ?? new Error(`short write: ${at - start} bytes`) };
+      if (!this.#reserve.release())
+        return { written: at - start, full: true, cause: cause ?? new Error(`short write: ${at - start} bytes`) };
     }
   }
 
@@ -236,7 +267,10 @@ export class SpoolWriter {
     if (!this.#syncing && !this.#closed) this.#timer.refresh();
   }
 
-  /** The old segment is durable before the new one exists, so only the last segment can have lost its end in a power cut. */
+  /**
+   * The old segment is durable before the new one exists, so only the last segment can have lost its end in a power
+   * cut.
+   */
   #rotate(): void {
     if (this.#doubted) return this.#beginAfresh();
     try {
@@ -263,7 +297,10 @@ export class SpoolWriter {
     }
   }
 
-  /** Leaves a segment that cannot be trusted: what it may lose is written anew. Throws when that cannot be done; nothing is forgotten then. */
+  /**
+   * Leaves a segment that cannot be trusted: what it may lose is written anew. Throws when that cannot be done; nothing
+   * is forgotten then.
+   */
   #beginAfresh(): void {
     const { clock } = this.#options;
     this.#retryAtMs = clock.monotonicMs() + this.#retryWaitMs;
@@ -371,7 +408,10 @@ export class SpoolWriter {
   }
 
   #report(operation: string, cause: unknown): void {
-    this.#options.log.error({ err: cause, epoch: this.#options.epoch, operation }, 'spool: fault; nothing is admitted until it can be written again');
+    this.#options.log.error(
+      { err: cause, epoch: this.#options.epoch, operation },
+      'spool: fault; nothing is admitted until it can be written again',
+    );
   }
 }
 

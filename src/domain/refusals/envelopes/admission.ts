@@ -1,5 +1,5 @@
-// Admission refusals (spec 7.4): flat by default; in a route's dialect when the operator says so. `billing`, `result`, `retryable` and
-// `retry_after_seconds` stand at the top level in both forms, and status and headers are the same.
+// Admission refusals (spec 7.4): flat by default; in a route's dialect when the operator says so. `billing`, `result`,
+// `retryable` and `retry_after_seconds` stand at the top level in both forms, and status and headers are the same.
 
 import { type RefusalDescription, retryAfterSeconds } from '../description.ts';
 import type { LimitResult } from '../refusal.ts';
@@ -10,7 +10,12 @@ import { openaiErrorType } from './openai.ts';
 export type AdmissionDialect = 'openai' | 'messages';
 
 interface CreditFields {
-  readonly billing: { readonly code: string; readonly retryable: boolean; readonly balance_url: string; readonly top_up_url: string };
+  readonly billing: {
+    readonly code: string;
+    readonly retryable: boolean;
+    readonly balance_url: string;
+    readonly top_up_url: string;
+  };
 }
 
 interface TrafficFields {
@@ -27,16 +32,24 @@ export interface BillingUrls {
 
 export type AdmissionFields = CreditFields | TrafficFields;
 export type FlatAdmissionEnvelope = { readonly error: string; readonly message: string } & AdmissionFields;
-export type DialectAdmissionEnvelope = { readonly type?: 'error'; readonly error: Readonly<Record<string, string | null>> } & AdmissionFields;
+export type DialectAdmissionEnvelope = {
+  readonly type?: 'error';
+  readonly error: Readonly<Record<string, string | null>>;
+} & AdmissionFields;
 
 export function flatAdmissionEnvelope(refusal: RefusalDescription, urls: BillingUrls): FlatAdmissionEnvelope {
   return { error: refusal.code, message: refusal.message, ...topLevelFields(refusal, urls) };
 }
 
-export function dialectAdmissionEnvelope(refusal: RefusalDescription, urls: BillingUrls, dialect: AdmissionDialect): DialectAdmissionEnvelope {
+export function dialectAdmissionEnvelope(
+  refusal: RefusalDescription,
+  urls: BillingUrls,
+  dialect: AdmissionDialect,
+): DialectAdmissionEnvelope {
   const fields = topLevelFields(refusal, urls);
   const { message, code, param } = refusal;
-  if (dialect === 'messages') return { type: 'error', error: { type: admissionType(refusal, messagesErrorType), message, code }, ...fields };
+  if (dialect === 'messages')
+    return { type: 'error', error: { type: admissionType(refusal, messagesErrorType), message, code }, ...fields };
   return { error: { message, type: admissionType(refusal, openaiErrorType), code, param }, ...fields };
 }
 
@@ -47,7 +60,14 @@ function admissionType(refusal: RefusalDescription, typeOfStatus: (status: numbe
 
 function topLevelFields(refusal: RefusalDescription, urls: BillingUrls): AdmissionFields {
   if (refusal.family === 'credit') {
-    return { billing: { code: refusal.code, retryable: refusal.retryable, balance_url: urls.balanceUrl, top_up_url: urls.topUpUrl } };
+    return {
+      billing: {
+        code: refusal.code,
+        retryable: refusal.retryable,
+        balance_url: urls.balanceUrl,
+        top_up_url: urls.topUpUrl,
+      },
+    };
   }
   return {
     retryable: refusal.retryable,

@@ -6,7 +6,10 @@ export interface GatewayEnvelope {
   readonly error: string;
 }
 
-/** For the kinds of spec 7.6 the summary is the spec's own string; others reach this envelope on paths that have no route. */
+/**
+ * For the kinds of spec 7.6 the summary is the spec's own string; others reach this envelope on paths that have no
+ * route.
+ */
 export function gatewayEnvelope(refusal: RefusalDescription): GatewayEnvelope {
   return { error: refusal.family === 'gateway' ? refusal.summary : refusal.message };
 }

@@ -1,4 +1,5 @@
-// The Messages envelope (spec 7.2): `{type: "error", error: {type, message}}`, and the code where the spec publishes one (7.7).
+// The Messages envelope (spec 7.2): `{type: "error", error: {type, message}}`, and the code where the spec publishes
+// one (7.7).
 
 import type { RefusalDescription } from '../description.ts';
 
@@ -9,7 +10,10 @@ export interface MessagesEnvelope {
 
 export function messagesEnvelope(refusal: RefusalDescription): MessagesEnvelope {
   const { status, message, code, errorTypes, isCodePublished } = refusal;
-  return { type: 'error', error: { type: errorTypes.messages ?? messagesErrorType(status), message, ...(isCodePublished ? { code } : {}) } };
+  return {
+    type: 'error',
+    error: { type: errorTypes.messages ?? messagesErrorType(status), message, ...(isCodePublished ? { code } : {}) },
+  };
 }
 
 /** The table of spec 7.2. */

@@ -1,5 +1,5 @@
-// The platform envelope (spec 7.1): `code` is an opaque call-site identifier that nobody may branch on, so it does not read like a name.
-// The exception is a code that the spec itself publishes (owner_floor, spec 7.8).
+// The platform envelope (spec 7.1): `code` is an opaque call-site identifier that nobody may branch on, so it does not
+// read like a name. The exception is a code that the spec itself publishes (owner_floor, spec 7.8).
 
 import type { RefusalDescription } from '../description.ts';
 import { REFUSAL_RULES } from '../refusal-rules.ts';
@@ -11,7 +11,9 @@ export interface PlatformEnvelope {
   readonly request_id?: string;
 }
 
-const OPAQUE_CODES: ReadonlyMap<string, string> = new Map(Object.keys(REFUSAL_RULES).map((kind) => [kind, opaqueCode(kind)]));
+const OPAQUE_CODES: ReadonlyMap<string, string> = new Map(
+  Object.keys(REFUSAL_RULES).map((kind) => [kind, opaqueCode(kind)]),
+);
 
 export function platformEnvelope(refusal: RefusalDescription, requestId: string | null): PlatformEnvelope {
   return {
@@ -22,7 +24,10 @@ export function platformEnvelope(refusal: RefusalDescription, requestId: string 
   };
 }
 
-/** FNV-1a of the kind: the same for a kind in every version, so that a report of it can be traced, and of no other meaning. */
+/**
+ * FNV-1a of the kind: the same for a kind in every version, so that a report of it can be traced, and of no other
+ * meaning.
+ */
 function opaqueCode(kind: string): string {
   let hash = 0x811c9dc5;
   for (let index = 0; index < kind.length; index++) hash = Math.imul(hash ^ kind.charCodeAt(index), 0x01000193) >>> 0;

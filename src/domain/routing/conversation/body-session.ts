@@ -1,4 +1,5 @@
-// The session that a request's body names: a coding agent's `metadata.user_id` in its three forms, else a `prompt_cache_key` (spec 4.11).
+// The session that a request's body names: a coding agent's `metadata.user_id` in its three forms, else a
+// `prompt_cache_key` (spec 4.11).
 
 import { asObject, type JsonObject, parseObject } from '../../usage/countable-text.ts';
 

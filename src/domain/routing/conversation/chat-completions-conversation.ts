@@ -1,4 +1,5 @@
-// Reads the conversation of a chat-completions request: who wrote which message, and whether thoughts in it are bound to a model.
+// Reads the conversation of a chat-completions request: who wrote which message, and whether thoughts in it are bound
+// to a model.
 
 import { asObject, type JsonObject, objectsOf } from '../../usage/countable-text.ts';
 import type { ConversationReader } from './conversation-reader.ts';
@@ -12,11 +13,16 @@ export function readChatCompletions(request: JsonObject, reader: ConversationRea
   }
 }
 
-/** The dialect has no thoughts of its own. Routers hand them on as `reasoning_details` or `thinking_blocks`, Google inside its tool calls. */
+/**
+ * The dialect has no thoughts of its own. Routers hand them on as `reasoning_details` or `thinking_blocks`, Google
+ * inside its tool calls.
+ */
 function isSigned(message: JsonObject): boolean {
   const thoughts = [message['reasoning_details'], message['thinking_blocks']].flatMap(objectsOf);
   if (thoughts.some((thought) => isText(thought['signature']) || isText(thought['data']))) return true;
-  return objectsOf(message['tool_calls']).some((call) => isText(asObject(asObject(call['extra_content'])?.['google'])?.['thought_signature']));
+  return objectsOf(message['tool_calls']).some((call) =>
+    isText(asObject(asObject(call['extra_content'])?.['google'])?.['thought_signature']),
+  );
 }
 
 function isText(value: unknown): boolean {

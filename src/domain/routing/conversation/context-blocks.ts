@@ -1,9 +1,11 @@
-// Tells what a coding agent put into a user message from what the user wrote there (spec 4.11: context blocks are left out).
+// Tells what a coding agent put into a user message from what the user wrote there (spec 4.11: context blocks are left
+// out).
 //
-// Where the markers are from: recorded bodies hold Claude Code's reminders and bookkeeping, Codex's environment and skills, opencode's and Cline's
-// plain texts. All other markers follow the agent's published source, or what public readers of its transcripts treat as such. A marker counts only
-// where agents put it, at the beginning of a line or of a part, so that a user may write about it. Whatever a caller sends, the time is linear in it:
-// texts are searched, never matched.
+// Where the markers are from: recorded bodies hold Claude Code's reminders and bookkeeping, Codex's environment and
+// skills, opencode's and Cline's plain texts. All other markers follow the agent's published source, or what public
+// readers of its transcripts treat as such. A marker counts only where agents put it, at the beginning of a line or of
+// a part, so that a user may write about it. Whatever a caller sends, the time is linear in it: texts are searched,
+// never matched.
 
 /** Elements that agents put around their own words; nothing in them was written by the user. */
 const CONTEXT_TAGS: ReadonlySet<string> = new Set(
@@ -165,7 +167,10 @@ class ElementEnds {
     this.#closing = `</${tag}>`;
   }
 
-  /** Elements nest: a reminder may quote another. One that never ends is no element (-1); one whose inner ones do not ends with the last end there is. */
+  /**
+   * Elements nest: a reminder may quote another. One that never ends is no element (-1); one whose inner ones do not
+   * ends with the last end there is.
+   */
   endOf(at: number): number {
     let depth = 1;
     let position = at + this.#opening.length;

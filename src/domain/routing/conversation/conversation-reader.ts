@@ -1,4 +1,5 @@
-// Gathers what a conversation says about itself while a dialect reads it message by message: the same notes for every dialect.
+// Gathers what a conversation says about itself while a dialect reads it message by message: the same notes for every
+// dialect.
 
 import { hash } from 'node:crypto';
 import { humanTextOf, trimmedForClassifier } from './human-text.ts';
@@ -17,7 +18,9 @@ export class ConversationReader {
   #isFollowUp = false;
   #isSigned = false;
 
-  /** A message in the user's name; one without human text (a tool's result, an agent's context) is none of the user's. */
+  /**
+   * A message in the user's name; one without human text (a tool's result, an agent's context) is none of the user's.
+   */
   userMessage(content: unknown): void {
     const text = humanTextOf(content);
     if (text === '') return;
@@ -54,7 +57,9 @@ export class ConversationReader {
   }
 }
 
-/** Whole texts, not what was left after trimming. Their lengths keep one text's end apart from the next one's beginning. */
+/**
+ * Whole texts, not what was left after trimming. Their lengths keep one text's end apart from the next one's beginning.
+ */
 function hashOf(texts: readonly string[]): string {
   return hash('sha256', texts.map((text) => `${text.length}:${text}`).join(''), 'base64url');
 }

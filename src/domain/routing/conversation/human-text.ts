@@ -1,4 +1,5 @@
-// What the user wrote in one message of whatever dialect, and how much of what they wrote in a conversation goes to the classifier (spec 4.11).
+// What the user wrote in one message of whatever dialect, and how much of what they wrote in a conversation goes to the
+// classifier (spec 4.11).
 
 import { asObject } from '../../usage/countable-text.ts';
 import { isInsidePair } from '../../usage/long-runs.ts';
@@ -6,7 +7,9 @@ import { answerWithResult, withoutAgentContext } from './context-blocks.ts';
 
 /** opencode: a part that says so is followed by one with what the tool read. */
 const READ_CALL_OPENING = 'Called the Read tool with the following input:';
-/** Cline and Roo Code without native tools: `[read_file for 'a.ts'] Result:`; what follows in the message is the result. */
+/**
+ * Cline and Roo Code without native tools: `[read_file for 'a.ts'] Result:`; what follows in the message is the result.
+ */
 const RESULT_MARK = '] Result:';
 const RESULT_MARK_WITHIN = 2000;
 
@@ -18,7 +21,8 @@ const CUT_MARK = '\n[...]\n';
 
 /** Empty when the message has no human text. Texts of images, files and tool results are no texts of the message. */
 export function humanTextOf(content: unknown): string {
-  if (typeof content === 'string') return isToolResult(content) ? answerWithResult(content) : withoutAgentContext(content);
+  if (typeof content === 'string')
+    return isToolResult(content) ? answerWithResult(content) : withoutAgentContext(content);
   if (!Array.isArray(content)) return '';
   const texts: string[] = [];
   let isAfterResult = false;
@@ -51,7 +55,10 @@ function isToolResult(text: string): boolean {
   return mark !== -1 && name.includes('_');
 }
 
-/** Oldest first, as they came. The latest gets what the earlier ones leave; of a long one head and tail are kept, where a request is usually said. */
+/**
+ * Oldest first, as they came. The latest gets what the earlier ones leave; of a long one head and tail are kept, where
+ * a request is usually said.
+ */
 export function trimmedForClassifier(texts: readonly string[]): string[] {
   const earlier = texts.slice(0, -1).map((text) => shortened(text, EARLIER_UNITS_MAX));
   const units = earlier.reduce((sum, text) => sum + text.length, 0);

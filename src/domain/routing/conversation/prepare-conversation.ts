@@ -1,5 +1,5 @@
-// Reads a request's body into what auto routing may know of it. It runs off the event loop (a body is parsed as a whole), and never throws:
-// what it cannot read holds no human text, and the fallback tier serves.
+// Reads a request's body into what auto routing may know of it. It runs off the event loop (a body is parsed as a
+// whole), and never throws: what it cannot read holds no human text, and the fallback tier serves.
 
 import { type JsonObject, parseObject } from '../../usage/countable-text.ts';
 import { bodySessionOf } from './body-session.ts';
@@ -22,5 +22,8 @@ export function prepareConversation({ api, body }: PrepareConversationInput): Pr
   if (request === null) return reader.finish({ bodySession: null, previousResponseId: null });
   DIALECTS[api](request, reader);
   const previous = api === 'responses' ? request['previous_response_id'] : null;
-  return reader.finish({ bodySession: bodySessionOf(request), previousResponseId: typeof previous === 'string' && previous !== '' ? previous : null });
+  return reader.finish({
+    bodySession: bodySessionOf(request),
+    previousResponseId: typeof previous === 'string' && previous !== '' ? previous : null,
+  });
 }

@@ -1,4 +1,5 @@
-// What auto routing knows of a conversation: the result of reading a request's body, and all that the rest of routing ever sees of it.
+// What auto routing knows of a conversation: the result of reading a request's body, and all that the rest of routing
+// ever sees of it.
 
 export type RoutedApi = 'chat_completions' | 'responses' | 'messages' | 'count_tokens';
 
@@ -9,9 +10,15 @@ export interface PrepareConversationInput {
 }
 
 export interface PreparedConversation {
-  /** What the user wrote: up to two earlier messages, then the latest, each trimmed; empty when no message holds human text. */
+  /**
+   * What the user wrote: up to two earlier messages, then the latest, each trimmed; empty when no message holds human
+   * text.
+   */
   readonly humanTexts: readonly string[];
-  /** Names the human turn: equal for all requests of one turn, another with the next human message or another first message. */
+  /**
+   * Names the human turn: equal for all requests of one turn, another with the next human message or another first
+   * message.
+   */
   readonly turn: string;
   /** Hash of the first human message: side requests of an agent share its session, and differ in this. */
   readonly firstMessage: string;

@@ -1,4 +1,5 @@
-// Reads the conversation of a Responses request: its input is a text or a list of items, and the earlier part may be kept by the provider.
+// Reads the conversation of a Responses request: its input is a text or a list of items, and the earlier part may be
+// kept by the provider.
 
 import { type JsonObject, objectsOf } from '../../usage/countable-text.ts';
 import type { ConversationReader } from './conversation-reader.ts';

@@ -1,4 +1,5 @@
-// Which conversation a request belongs to (spec 4.11): by the client's header, else by its body, else by its first message.
+// Which conversation a request belongs to (spec 4.11): by the client's header, else by its body, else by its first
+// message.
 
 import { hash } from 'node:crypto';
 import type { PreparedConversation } from './prepared-conversation.ts';
@@ -10,9 +11,19 @@ export interface Session {
 }
 
 /** In this order. `x-client-request-id` is none: Codex sends its session in it, others a name for each request. */
-const SESSION_HEADERS: readonly string[] = ['x-session-id', 'x-claude-code-session-id', 'session-id', 'session_id', 'x-session-affinity', 'x-opencode-session'];
+const SESSION_HEADERS: readonly string[] = [
+  'x-session-id',
+  'x-claude-code-session-id',
+  'session-id',
+  'session_id',
+  'x-session-affinity',
+  'x-opencode-session',
+];
 
-export function sessionOf(header: (name: string) => string | null | undefined, prepared: Pick<PreparedConversation, 'bodySession' | 'opener'>): Session | null {
+export function sessionOf(
+  header: (name: string) => string | null | undefined,
+  prepared: Pick<PreparedConversation, 'bodySession' | 'opener'>,
+): Session | null {
   for (const name of SESSION_HEADERS) {
     const value = header(name)?.trim();
     if (value !== undefined && value !== '') return { kind: 'header', value };
@@ -21,7 +32,9 @@ export function sessionOf(header: (name: string) => string | null | undefined, p
   return prepared.opener === null ? null : { kind: 'opener', value: prepared.opener };
 }
 
-/** The same name is another conversation in another organization, and the same one whether a header or the body says it. */
+/**
+ * The same name is another conversation in another organization, and the same one whether a header or the body says it.
+ */
 export function sessionHash(organizationId: string, session: Session): string {
   return hash('sha256', JSON.stringify([organizationId, session.value]), 'base64url');
 }

@@ -1,13 +1,14 @@
-// Costs by day in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification), as CSV: one row per day (UTC), payer, team, key, model and price.
+// Costs by day in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification), as CSV: one row per day (UTC),
+// payer, team, key, model and price.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type CsvValue, csvLine } from './csv.ts';
-import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 const DAY_MS = 86_400_000;
 
-export interface FocusQuestion extends ReportQuestion {
+export interface FocusParams extends ReportParams {
   /** Who provides the service and asks for the money: the installation's brand. */
   readonly issuer: string;
 }
@@ -35,8 +36,9 @@ interface Charge extends ChargeRow {
 }
 
 /**
- * Every mandatory column, then those of ours that apply. What was billed is what a payer was charged; list and contracted cost are the catalog's
- * price of what was used, so an organization that is not billed has those alone. A price is per kind of token, so a row has no one unit price.
+ * Every mandatory column, then those of ours that apply. What was billed is what a payer was charged; list and
+ * contracted cost are the catalog's price of what was used, so an organization that is not billed has those alone. A
+ * price is per kind of token, so a row has no one unit price.
  */
 const COLUMNS: Readonly<Record<string, (charge: Charge) => CsvValue>> = {
   BilledCost: (charge) => charge.billed,
@@ -79,18 +81,23 @@ const COLUMNS: Readonly<Record<string, (charge: Charge) => CsvValue>> = {
 };
 
 /** A day at a time, first to last. */
-export async function* exportFocus(client: ClickHouseReader, question: FocusQuestion): AsyncGenerator<string> {
+export async function* exportFocus(client: ClickHouseReader, question: FocusParams): AsyncGenerator<string> {
   const { window, issuer } = question;
   const values = Object.values(COLUMNS);
   yield csvLine(Object.keys(COLUMNS));
   for (let dayMs = Math.floor(window.fromMs / DAY_MS) * DAY_MS; dayMs < window.untilMs; dayMs += DAY_MS) {
-    const day = { ...window, fromMs: Math.max(window.fromMs, dayMs), untilMs: Math.min(window.untilMs, dayMs + DAY_MS) };
+    const day = {
+      ...window,
+      fromMs: Math.max(window.fromMs, dayMs),
+      untilMs: Math.min(window.untilMs, dayMs + DAY_MS),
+    };
     const rows = await selectCharges(client, { ...question, window: day });
-    if (rows.length > 0) yield rows.map((row) => csvLine(values.map((value) => value({ ...row, issuer, dayMs })))).join('');
+    if (rows.length > 0)
+      yield rows.map((row) => csvLine(values.map((value) => value({ ...row, issuer, dayMs })))).join('');
   }
 }
 
-async function selectCharges(client: ClickHouseReader, question: ReportQuestion): Promise<ChargeRow[]> {
+async function selectCharges(client: ClickHouseReader, question: ReportParams): Promise<ChargeRow[]> {
   return selectReport<ChargeRow>(
     client,
     `SELECT toString(organization_id) AS organization, toString(team_id) AS team, toString(api_key_id) AS api_key, toString(provider) AS publisher, toString(model) AS served,

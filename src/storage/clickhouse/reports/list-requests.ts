@@ -1,7 +1,8 @@
-// Recorded requests, the latest first, page by page (DESIGN 6). A page's place is its last entry, so what is recorded meanwhile moves nothing.
+// Recorded requests, the latest first, page by page (DESIGN 6). A page's place is its last entry, so what is recorded
+// meanwhile moves nothing.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
-import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
 import { ENTRY_COLUMNS, type EntryRow, type RequestEntry, requestEntry } from './request-entry.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
@@ -11,7 +12,7 @@ export interface RequestCursor {
   readonly id: string;
 }
 
-export interface RequestsQuestion extends ReportQuestion {
+export interface RequestsParams extends ReportParams {
   readonly limit: number;
   /** null: from the latest. */
   readonly cursor: RequestCursor | null;
@@ -35,8 +36,8 @@ function writeCursor({ admittedAtMs, id }: RequestCursor): string {
   return Buffer.from(`${admittedAtMs}.${id}`, 'latin1').toString('base64url');
 }
 
-export async function listRequests(client: ClickHouseReader, asked: RequestsQuestion): Promise<RequestPage> {
-  const question: RequestsQuestion = { ...asked, showsRefused: true };
+export async function listRequests(client: ClickHouseReader, asked: RequestsParams): Promise<RequestPage> {
+  const question: RequestsParams = { ...asked, showsRefused: true };
   const keys = await selectKeys(client, question);
   const shown = keys.slice(0, question.limit);
   const last = shown.at(-1);
@@ -54,11 +55,14 @@ interface EntryKey {
 }
 
 const HOUR_MS = 3_600_000;
-/** How far back is looked, hours before the page's beginning: mostly the first stretch holds a page, and the window is long. */
+/**
+ * How far back is looked, hours before the page's beginning: mostly the first stretch holds a page, and the window is
+ * long.
+ */
 const STRETCHES_MS = [2 * HOUR_MS, 24 * HOUR_MS, 240 * HOUR_MS, Number.POSITIVE_INFINITY];
 
 /** The entries of a page and one more, by narrow columns alone. */
-async function selectKeys(client: ClickHouseReader, question: RequestsQuestion): Promise<EntryKey[]> {
+async function selectKeys(client: ClickHouseReader, question: RequestsParams): Promise<EntryKey[]> {
   const { window, cursor, limit } = question;
   const untilMs = cursor === null ? window.untilMs : Math.min(window.untilMs, cursor.admittedAtMs + 1);
   const keys: EntryKey[] = [];
@@ -75,7 +79,7 @@ async function selectKeys(client: ClickHouseReader, question: RequestsQuestion):
 }
 
 /** Entries of one instant are in the server's order of UUIDs, which is some order. */
-async function selectStretch(client: ClickHouseReader, question: RequestsQuestion, limit: number): Promise<EntryKey[]> {
+async function selectStretch(client: ClickHouseReader, question: RequestsParams, limit: number): Promise<EntryKey[]> {
   const { cursor } = question;
   return selectReport<EntryKey>(
     client,
@@ -90,10 +94,17 @@ async function selectStretch(client: ClickHouseReader, question: RequestsQuestio
 }
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 
-/** A parameter stands in the URL, where a server takes 128 KiB of each (http_max_field_value_size): so many ids are 90 KB. */
+/**
+ * A parameter stands in the URL, where a server takes 128 KiB of each (http_max_field_value_size): so many ids are 90
+ * KB.
+ */
 const ENTRIES_AT_ONCE = 2_000;
 
-async function selectEntries(client: ClickHouseReader, question: RequestsQuestion, keys: readonly EntryKey[]): Promise<RequestEntry[]> {
+async function selectEntries(
+  client: ClickHouseReader,
+  question: RequestsParams,
+  keys: readonly EntryKey[],
+): Promise<RequestEntry[]> {
   const entries: RequestEntry[] = [];
   for (let start = 0; start < keys.length; start += ENTRIES_AT_ONCE) {
     entries.push(...(await selectSome(client, question, keys.slice(start, start + ENTRIES_AT_ONCE))));
@@ -102,10 +113,17 @@ async function selectEntries(client: ClickHouseReader, question: RequestsQuestio
 }
 
 /** The wide rows of exactly these entries: organizations and instants lead to the few granules that hold them. */
-async function selectSome(client: ClickHouseReader, question: RequestsQuestion, keys: readonly EntryKey[]): Promise<RequestEntry[]> {
+async function selectSome(
+  client: ClickHouseReader,
+  question: RequestsParams,
+  keys: readonly EntryKey[],
+): Promise<RequestEntry[]> {
   const [first, last] = [keys[0], keys.at(-1)];
   if (first === undefined || last === undefined) return [];
-  const ofPage = { ...question, window: { ...question.window, fromMs: last.admitted_ms, untilMs: first.admitted_ms + 1 } };
+  const ofPage = {
+    ...question,
+    window: { ...question.window, fromMs: last.admitted_ms, untilMs: first.admitted_ms + 1 },
+  };
   const rows = await selectReport<EntryRow>(
     client,
     `SELECT ${ENTRY_COLUMNS}

@@ -1,9 +1,13 @@
-// The metrics of spec 2.5, each defined once: as a state over facts, as that state merged over cells, and as the field that is shown.
+// The metrics of spec 2.5, each defined once: as a state over facts, as that state merged over cells, and as the field
+// that is shown.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
 import { picoOf } from '../decimal-text.ts';
 
-/** What a request cost: the payer's charge where somebody is billed, else what its tokens are worth by the catalog. null: not known. */
+/**
+ * What a request cost: the payer's charge where somebody is billed, else what its tokens are worth by the catalog.
+ * null: not known.
+ */
 export const SPEND = 'if(isNull(wallet_id), rated_cost, total_cost)';
 
 /** The client did not get the answer that it was owed. A client that left is no error of the service. */
@@ -17,15 +21,20 @@ const HAS_BASELINE = `isNotNull(route_baseline_cost) AND isNotNull(${SPEND})`;
 const IS_FALLBACK = "route_reason IN ('classifier_failed', 'no_request_text', 'classifier_skipped')";
 
 /** Ten of equal width; 1 belongs to the last. Without a confidence: outside. */
-const CONFIDENCE_BUCKET = 'if(isNull(route_confidence), 255, least(9, toUInt8(floor(assumeNotNull(route_confidence) * 10))))';
+const CONFIDENCE_BUCKET =
+  'if(isNull(route_confidence), 255, least(9, toUInt8(floor(assumeNotNull(route_confidence) * 10))))';
 
 /**
- * What a quantile's state is made of. Both are exact, nearest rank, and give the same figures. Every value is quicker and, of ten million requests, a third of
- * the memory; different values, each with how often it came, do not grow with the requests.
+ * What a quantile's state is made of. Both are exact, nearest rank, and give the same figures. Every value is quicker
+ * and, of ten million requests, a third of the memory; different values, each with how often it came, do not grow with
+ * the requests.
  */
 export type QuantileStates = 'every value' | 'different values';
 
-/** That aggregate's rank is the next one where a level meets a value exactly: below the level by less than one value of a billion can make, it is the nearest. */
+/**
+ * That aggregate's rank is the next one where a level meets a value exactly: below the level by less than one value of
+ * a billion can make, it is the nearest.
+ */
 const EVERY_VALUE = 'quantilesExactIf';
 const LEVELS_OF_EVERY_VALUE = '(0.4999999999, 0.9499999999)';
 /** Weighted by 1. */
@@ -35,8 +44,16 @@ const LEVELS = '(0.5, 0.95)';
 function quantiles(name: string, column: string, states: QuantileStates): MetricSql {
   const [value, isKnown] = [`assumeNotNull(${column})`, `isNotNull(${column})`];
   return states === 'every value'
-    ? { name, state: `${EVERY_VALUE}State${LEVELS_OF_EVERY_VALUE}(${value}, ${isKnown})`, merge: `${EVERY_VALUE}Merge${LEVELS_OF_EVERY_VALUE}` }
-    : { name, state: `${DIFFERENT_VALUES}State${LEVELS}(${value}, 1, ${isKnown})`, merge: `${DIFFERENT_VALUES}Merge${LEVELS}` };
+    ? {
+        name,
+        state: `${EVERY_VALUE}State${LEVELS_OF_EVERY_VALUE}(${value}, ${isKnown})`,
+        merge: `${EVERY_VALUE}Merge${LEVELS_OF_EVERY_VALUE}`,
+      }
+    : {
+        name,
+        state: `${DIFFERENT_VALUES}State${LEVELS}(${value}, 1, ${isKnown})`,
+        merge: `${DIFFERENT_VALUES}Merge${LEVELS}`,
+      };
 }
 
 interface MetricSql {

@@ -1,4 +1,5 @@
-// What every report and listing is asked about: whose requests, which of them, in which stretch of time; as SQL conditions with parameters.
+// What every report and listing is asked about: whose requests, which of them, in which stretch of time; as SQL
+// conditions with parameters.
 
 import { STATUS_FILTER } from '../../../domain/reports/status-filter.ts';
 import { IS_ERROR } from './metrics.ts';
@@ -39,11 +40,14 @@ export interface ReportWindow {
   readonly timeZone: string;
 }
 
-export interface ReportQuestion {
+export interface ReportParams {
   readonly scope: ReportScope;
   readonly filters: ReportFilters;
   readonly window: ReportWindow;
-  /** Requests that we refused are shown one by one. They used nothing, and only so many of them are recorded, so no total counts them. */
+  /**
+   * Requests that we refused are shown one by one. They used nothing, and only so many of them are recorded, so no
+   * total counts them.
+   */
   readonly showsRefused?: true;
 }
 
@@ -53,30 +57,38 @@ interface Condition {
   readonly parameters: Readonly<Record<string, string | number>>;
 }
 
-const IN_WINDOW = "admitted_at >= fromUnixTimestamp64Milli({from_ms:Int64}, 'UTC') AND admitted_at < fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')";
+const IN_WINDOW =
+  "admitted_at >= fromUnixTimestamp64Milli({from_ms:Int64}, 'UTC') AND admitted_at < fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')";
 
 /** SQL text of the conditions: made of the constants in this file alone, values are parameters. */
-export function checkedConditions(question: ReportQuestion): string {
+export function checkedConditions(question: ReportParams): string {
   return conditionsOf(question)
     .map(({ sql }) => `(${sql})`)
     .join(' AND ');
 }
 
-export function conditionParameters(question: ReportQuestion): Record<string, string | number> {
-  return Object.assign({}, ...conditionsOf(question).map(({ parameters }) => parameters)) as Record<string, string | number>;
+export function conditionParameters(question: ReportParams): Record<string, string | number> {
+  return Object.assign({}, ...conditionsOf(question).map(({ parameters }) => parameters)) as Record<
+    string,
+    string | number
+  >;
 }
 
-function conditionsOf({ scope, filters, window, showsRefused }: ReportQuestion): Condition[] {
-  const conditions: Condition[] = [{ sql: IN_WINDOW, parameters: { from_ms: window.fromMs, until_ms: window.untilMs } }];
+function conditionsOf({ scope, filters, window, showsRefused }: ReportParams): Condition[] {
+  const conditions: Condition[] = [
+    { sql: IN_WINDOW, parameters: { from_ms: window.fromMs, until_ms: window.untilMs } },
+  ];
   const require = (sql: string, parameters: Condition['parameters'] = {}): void => {
     conditions.push({ sql, parameters });
   };
   if (showsRefused !== true) conditions.push({ sql: "outcome != 'refused'", parameters: {} });
-  if (scope.organizationId !== null) require('organization_id = {scope_organization:UUID}', { scope_organization: scope.organizationId });
+  if (scope.organizationId !== null)
+    require('organization_id = {scope_organization:UUID}', { scope_organization: scope.organizationId });
   if (scope.teamId !== undefined) require('team_id = {scope_team:UUID}', { scope_team: scope.teamId });
   if (scope.userId !== undefined) require('user_id = {scope_user:UUID}', { scope_user: scope.userId });
   if (scope.apiKeyId !== undefined) require('api_key_id = {scope_key:UUID}', { scope_key: scope.apiKeyId });
-  if (filters.organizationId !== undefined) require('organization_id = {organization:UUID}', { organization: filters.organizationId });
+  if (filters.organizationId !== undefined)
+    require('organization_id = {organization:UUID}', { organization: filters.organizationId });
   if (filters.teamId !== undefined) require('team_id = {team:UUID}', { team: filters.teamId });
   if (filters.userId !== undefined) require('user_id = {user:UUID}', { user: filters.userId });
   if (filters.apiKeyId !== undefined) require('api_key_id = {api_key:UUID}', { api_key: filters.apiKeyId });
@@ -84,8 +96,10 @@ function conditionsOf({ scope, filters, window, showsRefused }: ReportQuestion):
   if (filters.provider !== undefined) require('provider = {provider:String}', { provider: filters.provider });
   if (filters.tag !== undefined) require('has(tags, {tag:String})', { tag: filters.tag });
   if (filters.routed !== undefined) require(filters.routed ? 'routed' : 'NOT routed');
-  if (filters.routeTier !== undefined) require('routed AND route_tier = {route_tier:String}', { route_tier: filters.routeTier });
-  if (filters.routeReason !== undefined) require('routed AND route_reason = {route_reason:String}', { route_reason: filters.routeReason });
+  if (filters.routeTier !== undefined)
+    require('routed AND route_tier = {route_tier:String}', { route_tier: filters.routeTier });
+  if (filters.routeReason !== undefined)
+    require('routed AND route_reason = {route_reason:String}', { route_reason: filters.routeReason });
   if (filters.status !== undefined) conditions.push(statusCondition(filters.status));
   return conditions;
 }
@@ -94,6 +108,7 @@ function statusCondition(status: string): Condition {
   if (!STATUS_FILTER.test(status)) throw new Error(`not a status filter: ${status}`);
   if (status === 'error') return { sql: IS_ERROR, parameters: {} };
   if (status === 'success') return { sql: `NOT (${IS_ERROR})`, parameters: {} };
-  if (status.endsWith('xx')) return { sql: 'intDiv(status, 100) = {status_class:UInt8}', parameters: { status_class: Number(status[0]) } };
+  if (status.endsWith('xx'))
+    return { sql: 'intDiv(status, 100) = {status_class:UInt8}', parameters: { status_class: Number(status[0]) } };
   return { sql: 'status = {status:UInt16}', parameters: { status: Number(status) } };
 }

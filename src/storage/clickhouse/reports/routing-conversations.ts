@@ -1,13 +1,14 @@
-// What the routing report says of conversations (spec 2.5): follow-ups, corrections and escalations, each turn once, and the latest corrections.
+// What the routing report says of conversations (spec 2.5): follow-ups, corrections and escalations, each turn once,
+// and the latest corrections.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { ratio } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 /**
- * A human turn can be many requests (tool calls). A hash of 64 bits stands for its name: among ten million turns, one in 400,000 reports would take two
- * for one. A request of no known conversation is a turn.
+ * A human turn can be many requests (tool calls). A hash of 64 bits stands for its name: among ten million turns, one
+ * in 400,000 reports would take two for one. A request of no known conversation is a turn.
  */
 const TURN = "if(route_turn = '', cityHash64(id), cityHash64(route_session, route_turn))";
 
@@ -59,19 +60,24 @@ const OF_TIER = 0b001;
 const OF_MODEL = 0b010;
 
 /**
- * Every turn keeps two names while requests are read. Kept as their places among all names, in order, they take a third of the statement's CPU and two
- * fifths of its memory away, measured over ten million requests. The names are those of every version of a fact, so none is missing.
+ * Every turn keeps two names while requests are read. Kept as their places among all names, in order, they take a third
+ * of the statement's CPU and two fifths of its memory away, measured over ten million requests. The names are those of
+ * every version of a fact, so none is missing.
  */
 const NAMES = [
   { column: 'route_previous_model', all: 'names.1', shown: 'previous_model' },
   { column: 'route_previous_tier', all: 'names.2', shown: 'previous_tier' },
 ] as const;
 const ALL_NAMES = NAMES.map(({ column }) => `arraySort(groupUniqArray(${column}))`).join(', ');
-const NAMES_OF_TURN = NAMES.map(({ column, all, shown }) => `${all}[max(toUInt32(transform(${column}, ${all}, arrayEnumerate(${all}), 0)))] AS ${shown}`).join(
-  ', ',
-);
+const NAMES_OF_TURN = NAMES.map(
+  ({ column, all, shown }) =>
+    `${all}[max(toUInt32(transform(${column}, ${all}, arrayEnumerate(${all}), 0)))] AS ${shown}`,
+).join(', ');
 
-export async function selectRoutingConversations(client: ClickHouseReader, question: ReportQuestion): Promise<RoutingConversations> {
+export async function selectRoutingConversations(
+  client: ClickHouseReader,
+  question: ReportParams,
+): Promise<RoutingConversations> {
   const rows = await selectReport<ConversationRow>(
     client,
     `WITH (
@@ -93,7 +99,8 @@ export async function selectRoutingConversations(client: ClickHouseReader, quest
      ${REPORT_SETTINGS}`,
     conditionParameters(question),
   );
-  const after = (grouping: number): ConversationRow[] => rows.filter((row) => row.grouped_by === grouping && row.is_remembered === 1 && row.follow_ups > 0);
+  const after = (grouping: number): ConversationRow[] =>
+    rows.filter((row) => row.grouped_by === grouping && row.is_remembered === 1 && row.follow_ups > 0);
   return {
     sessions: sessionsOf(rows.find((row) => row.grouped_by === OF_ALL)),
     by_previous_tier: after(OF_TIER)
@@ -131,7 +138,8 @@ export interface RecentCorrection {
   readonly escalated: boolean;
 }
 
-interface CorrectionRow extends Omit<RecentCorrection, 'at' | 'escalated' | 'previous_model' | 'previous_tier' | 'tier' | 'task'> {
+interface CorrectionRow
+  extends Omit<RecentCorrection, 'at' | 'escalated' | 'previous_model' | 'previous_tier' | 'tier' | 'task'> {
   readonly at_ms: number;
   readonly previous_model: string;
   readonly previous_tier: string;
@@ -141,7 +149,10 @@ interface CorrectionRow extends Omit<RecentCorrection, 'at' | 'escalated' | 'pre
 }
 
 /** The latest corrected follow-ups, each by its turn's first request. */
-export async function selectRecentCorrections(client: ClickHouseReader, question: ReportQuestion): Promise<RecentCorrection[]> {
+export async function selectRecentCorrections(
+  client: ClickHouseReader,
+  question: ReportParams,
+): Promise<RecentCorrection[]> {
   const rows = await selectReport<CorrectionRow>(
     client,
     `SELECT toUnixTimestamp64Milli(at) AS at_ms, toString(first_id) AS request_id, previous_model, previous_tier, served AS model, tier, task, probability, escalated

@@ -1,8 +1,9 @@
-// How routes were found (spec 2.5): counts by reason and by what picked the model, confidence, classifiers, policy versions. One pass over the facts.
+// How routes were found (spec 2.5): counts by reason and by what picked the model, confidence, classifiers, policy
+// versions. One pass over the facts.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { FACET_STATES, type FacetRow, MERGED_FACETS } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 /** Bits of `grouping(reason, picked, policy, policy_version, classifier)`: a key that a row is not grouped by. */
@@ -32,7 +33,7 @@ export interface RoutingFacets {
   readonly classifiers: readonly FacetGroupRow[];
 }
 
-export async function selectRoutingFacets(client: ClickHouseReader, question: ReportQuestion): Promise<RoutingFacets> {
+export async function selectRoutingFacets(client: ClickHouseReader, question: ReportParams): Promise<RoutingFacets> {
   const rows = await selectReport<FacetGroupRow>(
     client,
     `SELECT reason, picked, policy, policy_version, classifier, grouping(reason, picked, policy, policy_version, classifier) AS grouped_by,
@@ -50,5 +51,11 @@ export async function selectRoutingFacets(client: ClickHouseReader, question: Re
     conditionParameters(question),
   );
   const of = (grouping: number): FacetGroupRow[] => rows.filter((row) => row.grouped_by === grouping);
-  return { totals: of(OF_ALL), reasons: of(OF_REASON), pickedBy: of(OF_PICKED), policies: of(OF_POLICY), classifiers: of(OF_CLASSIFIER) };
+  return {
+    totals: of(OF_ALL),
+    reasons: of(OF_REASON),
+    pickedBy: of(OF_PICKED),
+    policies: of(OF_POLICY),
+    classifiers: of(OF_CLASSIFIER),
+  };
 }

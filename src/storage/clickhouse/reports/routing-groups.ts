@@ -1,11 +1,11 @@
 // The groups of the routing report (spec 2.5) that have metrics: totals, tiers, models, kinds of work.
 //
-// One pass over the facts makes cells, one for each combination of what is grouped by; the groups are merged from the cells. A quantile's state is
-// large, so the cells are few: what needs counts alone is grouped in routing-facets.ts.
+// One pass over the facts makes cells, one for each combination of what is grouped by; the groups are merged from the
+// cells. A quantile's state is large, so the cells are few: what needs counts alone is grouped in routing-facets.ts.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { checkedMergedMetrics, checkedMetricStates, type MetricsRow, type QuantileStates } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 /** Spec 8. */
@@ -43,7 +43,11 @@ export interface RoutingGroups {
   readonly taskModels: readonly GroupRow[];
 }
 
-export async function selectRoutingGroups(client: ClickHouseReader, question: ReportQuestion, quantiles: QuantileStates): Promise<RoutingGroups> {
+export async function selectRoutingGroups(
+  client: ClickHouseReader,
+  question: ReportParams,
+  quantiles: QuantileStates,
+): Promise<RoutingGroups> {
   const rows = await selectReport<GroupRow>(
     client,
     `SELECT tier, ranked_model, task, served, grouping(tier, ranked_model, task, served) AS grouped_by,
@@ -68,5 +72,11 @@ export async function selectRoutingGroups(client: ClickHouseReader, question: Re
     conditionParameters(question),
   );
   const of = (grouping: number): GroupRow[] => rows.filter((row) => row.grouped_by === grouping);
-  return { totals: of(OF_ALL), tiers: of(OF_TIER), models: of(OF_MODEL), tasks: of(OF_TASK), taskModels: of(OF_TASK_MODEL) };
+  return {
+    totals: of(OF_ALL),
+    tiers: of(OF_TIER),
+    models: of(OF_MODEL),
+    tasks: of(OF_TASK),
+    taskModels: of(OF_TASK_MODEL),
+  };
 }

@@ -1,7 +1,7 @@
 // The routing report's candidates that were passed over (spec 2.5), by model, tier and reason.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
-import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 export interface RejectionCount {
@@ -11,7 +11,7 @@ export interface RejectionCount {
   readonly count: number;
 }
 
-export async function selectRejections(client: ClickHouseReader, question: ReportQuestion): Promise<RejectionCount[]> {
+export async function selectRejections(client: ClickHouseReader, question: ReportParams): Promise<RejectionCount[]> {
   return selectReport<RejectionCount>(
     client,
     `SELECT passed_over.1 AS model, passed_over.2 AS tier, passed_over.3 AS reason, count() AS count

@@ -1,8 +1,9 @@
-// The routing report (spec 2.5): five passes over the facts, each over other columns, and a sixth for the recent corrections where the audience sees them.
+// The routing report (spec 2.5): five passes over the facts, each over other columns, and a sixth for the recent
+// corrections where the audience sees them.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type FacetRow, type Metrics, metricsOf, NO_FACETS, NO_METRICS, quantileOf, ratio } from './metrics.ts';
-import type { ReportQuestion } from './report-question.ts';
+import type { ReportParams } from './report-question.ts';
 import {
   compareText,
   type RecentCorrection,
@@ -63,7 +64,7 @@ export interface RoutingReport extends Pick<RoutingConversations, 'by_previous_t
   readonly recent_corrections: readonly RecentCorrection[] | null;
 }
 
-export interface RoutingQuestion extends ReportQuestion {
+export interface RoutingParams extends ReportParams {
   readonly recentCorrections: boolean;
 }
 
@@ -71,9 +72,13 @@ export interface RoutingQuestion extends ReportQuestion {
 const EVERY_VALUE_MAX = 12_000_000;
 
 /** One statement after the other: each may use the whole memory that a report is given. */
-export async function routingReport(client: ClickHouseReader, question: RoutingQuestion): Promise<RoutingReport> {
+export async function routingReport(client: ClickHouseReader, question: RoutingParams): Promise<RoutingReport> {
   const { allRequests, routedRequests, series } = await selectRoutingSeries(client, question);
-  const groups = await selectRoutingGroups(client, question, routedRequests <= EVERY_VALUE_MAX ? 'every value' : 'different values');
+  const groups = await selectRoutingGroups(
+    client,
+    question,
+    routedRequests <= EVERY_VALUE_MAX ? 'every value' : 'different values',
+  );
   const facets = await selectRoutingFacets(client, question);
   const { sessions, by_previous_tier, by_previous_model } = await selectRoutingConversations(client, question);
   const rejections = await selectRejections(client, question);
@@ -91,7 +96,16 @@ export async function routingReport(client: ClickHouseReader, question: RoutingQ
     },
     sessions,
   };
-  return { totals, series, ...groupsOf(groups, all.m_requests), ...facetsOf(facets), rejections, by_previous_tier, by_previous_model, recent_corrections };
+  return {
+    totals,
+    series,
+    ...groupsOf(groups, all.m_requests),
+    ...facetsOf(facets),
+    rejections,
+    by_previous_tier,
+    by_previous_model,
+    recent_corrections,
+  };
 }
 
 type Grouped = Pick<RoutingReport, 'by_tier' | 'by_model' | 'model_remainder' | 'by_task' | 'task_models'>;
@@ -119,10 +133,20 @@ type Faceted = Pick<RoutingReport, 'picked_by' | 'reasons' | 'confidence' | 'cla
 function facetsOf(facets: RoutingFacets): Faceted {
   const buckets = facets.totals[0]?.m_confidence_buckets ?? [];
   return {
-    picked_by: mostFirst(facets.pickedBy, (row) => row.picked).map((row) => ({ picked_by: row.picked, requests: row.m_requests })),
-    reasons: mostFirst(facets.reasons, (row) => row.reason).map((row) => ({ reason: row.reason, requests: row.m_requests })),
+    picked_by: mostFirst(facets.pickedBy, (row) => row.picked).map((row) => ({
+      picked_by: row.picked,
+      requests: row.m_requests,
+    })),
+    reasons: mostFirst(facets.reasons, (row) => row.reason).map((row) => ({
+      reason: row.reason,
+      requests: row.m_requests,
+    })),
     // Of no requests there is no list of counts.
-    confidence: Array.from({ length: 10 }, (_, index) => ({ from: index / 10, to: (index + 1) / 10, requests: buckets[index] ?? 0 })),
+    confidence: Array.from({ length: 10 }, (_, index) => ({
+      from: index / 10,
+      to: (index + 1) / 10,
+      requests: buckets[index] ?? 0,
+    })),
     classifiers: mostFirst(facets.classifiers, (row) => row.classifier)
       .filter((row) => row.classifier !== '')
       .map((row) => ({ model: row.classifier, ...classifierOf(row) })),
@@ -138,7 +162,10 @@ function facetsOf(facets: RoutingFacets): Faceted {
   };
 }
 
-function mostFirst<Row extends Pick<GroupRow, 'm_requests'>>(rows: readonly Row[], nameOf: (row: Row) => string): Row[] {
+function mostFirst<Row extends Pick<GroupRow, 'm_requests'>>(
+  rows: readonly Row[],
+  nameOf: (row: Row) => string,
+): Row[] {
   return rows.toSorted((a, b) => b.m_requests - a.m_requests || compareText(nameOf(a), nameOf(b)));
 }
 

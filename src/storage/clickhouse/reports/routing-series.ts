@@ -4,7 +4,7 @@ import { formatUsdString } from '../../../domain/money/format.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { SERIES_COLUMNS, type SeriesRow } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 import { slotSeconds, TimeBuckets } from './time-buckets.ts';
@@ -31,7 +31,7 @@ interface SlotRow extends SeriesRow {
   readonly tier: string;
 }
 
-export async function selectRoutingSeries(client: ClickHouseReader, question: ReportQuestion): Promise<RoutingSeries> {
+export async function selectRoutingSeries(client: ClickHouseReader, question: ReportParams): Promise<RoutingSeries> {
   const rows = await selectReport<SlotRow>(
     client,
     `SELECT toUInt8(routed) AS is_routed, if(routed, intDiv(toUnixTimestamp(admitted_at), {slot_seconds:UInt32}), 0) AS slot, toString(route_tier) AS tier,
@@ -61,7 +61,7 @@ interface Point {
 }
 
 /** Slots put together to buckets; those without requests are left out. */
-function pointsOf(rows: readonly SlotRow[], { window }: ReportQuestion): SeriesPoint[] {
+function pointsOf(rows: readonly SlotRow[], { window }: ReportParams): SeriesPoint[] {
   const buckets = new TimeBuckets(window);
   const slotMs = slotSeconds(window) * 1000;
   const points = new Map<string, Point>();

@@ -1,5 +1,6 @@
-// Hours and days as a clock on the wall of a time zone shows them. Facts are counted per quarter of an hour in UTC, which no zone's offset divides,
-// and put together here: the boundaries, also where clocks are changed, are this runtime's alone, whichever server holds the facts.
+// Hours and days as a clock on the wall of a time zone shows them. Facts are counted per quarter of an hour in UTC,
+// which no zone's offset divides, and put together here: the boundaries, also where clocks are changed, are this
+// runtime's alone, whichever server holds the facts.
 
 import type { ReportWindow } from './report-question.ts';
 
@@ -58,7 +59,10 @@ export class TimeBuckets {
     return bucket;
   }
 
-  /** The first quarter before which the wall shows another hour or day: where the clock says it should be, unless it was changed in between. */
+  /**
+   * The first quarter before which the wall shows another hour or day: where the clock says it should be, unless it was
+   * changed in between.
+   */
   #startOf(name: string, instantMs: number): number {
     const quarterMs = Math.floor(instantMs / QUARTER_MS) * QUARTER_MS;
     const supposedMs = quarterMs - (this.#wallMs(quarterMs) % this.#unitMs);
@@ -75,7 +79,10 @@ export class TimeBuckets {
     return this.#unitMs === DAY_MS ? String(unit) : `${unit} ${wallMs - instantMs}`;
   }
 
-  /** What the wall shows, as if it were UTC. Asking the runtime is slow: where a day begins and ends with one offset, it has it throughout. */
+  /**
+   * What the wall shows, as if it were UTC. Asking the runtime is slow: where a day begins and ends with one offset, it
+   * has it throughout.
+   */
   #wallMs(instantMs: number): number {
     const day = Math.floor(instantMs / DAY_MS);
     const offsetMs = this.#offsetAtStartOf(day);

@@ -4,7 +4,7 @@ import { formatUsdString } from '../../../domain/money/format.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { IS_ERROR, SPEND } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportQuestion } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 import { slotSeconds, TimeBuckets } from './time-buckets.ts';
@@ -40,7 +40,7 @@ interface UsageRow {
   readonly cost: string;
 }
 
-export async function usageSummary(client: ClickHouseReader, question: ReportQuestion): Promise<UsageSummary> {
+export async function usageSummary(client: ClickHouseReader, question: ReportParams): Promise<UsageSummary> {
   const rows = await selectReport<UsageRow & { readonly served: string }>(
     client,
     `SELECT toString(model) AS served, ${USAGE_COLUMNS}
@@ -57,12 +57,18 @@ export async function usageSummary(client: ClickHouseReader, question: ReportQue
     ...sum.usage(),
     by_model: rows
       .toSorted((a, b) => b.requests - a.requests || compareText(a.served, b.served))
-      .map(({ served, requests, prompt, completion, cost }) => ({ model: served, requests, tokens_prompt: prompt, tokens_completion: completion, cost })),
+      .map(({ served, requests, prompt, completion, cost }) => ({
+        model: served,
+        requests,
+        tokens_prompt: prompt,
+        tokens_completion: completion,
+        cost,
+      })),
   };
 }
 
 /** Days with requests, first to last; whatever the window's granularity. */
-export async function usageDaily(client: ClickHouseReader, question: ReportQuestion): Promise<UsageDay[]> {
+export async function usageDaily(client: ClickHouseReader, question: ReportParams): Promise<UsageDay[]> {
   const days = { timeZone: question.window.timeZone, granularity: 'day' } as const;
   const rows = await selectReport<UsageRow & { readonly slot: number }>(
     client,
@@ -102,6 +108,11 @@ class UsageSum {
   }
 
   usage(): Usage {
-    return { requests: this.#requests, tokens_prompt: this.#prompt, tokens_completion: this.#completion, cost: formatUsdString(this.#cost) };
+    return {
+      requests: this.#requests,
+      tokens_prompt: this.#prompt,
+      tokens_completion: this.#completion,
+      cost: formatUsdString(this.#cost),
+    };
   }
 }

@@ -1,17 +1,28 @@
-// Upserts providers, models, their offers with prices, and routing policies. A price that is different becomes a new version.
+// Upserts providers, models, their deployments with prices, and routing policies. A price that is different becomes a
+// new version.
 
-import type { ConfiguredModel, ConfiguredOffer, ConfiguredRoutingPolicy } from '../../../domain/configuration/configuration.ts';
+import type {
+  ConfiguredDeployment,
+  ConfiguredModel,
+  ConfiguredRoutingPolicy,
+} from '../../../domain/configuration/configuration.ts';
 import type { Provider } from '../../../domain/models/catalog.ts';
-import { providerSecretName } from '../catalog-store.ts';
+import { providerSecretName } from '../catalog/catalog-store.ts';
 import { putPolicyVersion } from '../routing/policies.ts';
 import { type Application, ConfigurationConflict } from './application.ts';
 
 export async function applyProvider(application: Application, provider: Provider): Promise<void> {
   const { client, box } = application;
-  const { rows } = await client.query<{ api_key_sealed: Buffer }>('SELECT api_key_sealed FROM providers WHERE id = $1', [provider.id]);
+  const { rows } = await client.query<{ api_key_sealed: Buffer }>(
+    'SELECT api_key_sealed FROM providers WHERE id = $1',
+    [provider.id],
+  );
   const stored = rows[0]?.api_key_sealed;
   // Sealing the same key again gives other bytes, so an unchanged one is left as it lies.
-  const sealed = stored !== undefined && opensTo(application, stored, provider) ? stored : box.seal(provider.apiKey, providerSecretName(provider.id));
+  const sealed =
+    stored !== undefined && opensTo(application, stored, provider)
+      ? stored
+      : box.seal(provider.apiKey, providerSecretName(provider.id));
   const { rowCount } = await client.query(
     `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects) VALUES ($1, $2, $3, $4, $5, $6, $7)
      ON CONFLICT (id) DO UPDATE
@@ -45,7 +56,7 @@ function opensTo({ box }: Application, sealed: Buffer, provider: Provider): bool
 export async function applyModels(application: Application, models: readonly ConfiguredModel[]): Promise<void> {
   for (const model of models) await applyModel(application, model);
   await applyAliases(application, models);
-  for (const model of models) await applyOffers(application, model);
+  for (const model of models) await applyDeployments(application, model);
 }
 
 async function applyModel(application: Application, model: ConfiguredModel): Promise<void> {
@@ -90,22 +101,28 @@ async function applyAliases(application: Application, models: readonly Configure
     await client.query('DELETE FROM model_aliases WHERE model_id = ANY ($1)', [changed.map(({ id }) => id)]);
     for (const { id, aliases } of changed) {
       for (const [position, alias] of aliases.entries()) {
-        const { rowCount } = await client.query('INSERT INTO model_aliases (alias, model_id, position) VALUES ($1, $2, $3) ON CONFLICT (alias) DO NOTHING', [
-          alias,
-          id,
-          position,
-        ]);
+        const { rowCount } = await client.query(
+          'INSERT INTO model_aliases (alias, model_id, position) VALUES ($1, $2, $3) ON CONFLICT (alias) DO NOTHING',
+          [alias, id, position],
+        );
         if (rowCount === 0)
-          throw new ConfigurationConflict(`the alias "${alias}" of model "${id}" belongs to another model, which was applied before and is not in this file`);
+          throw new ConfigurationConflict(
+            `the alias "${alias}" of model "${id}" belongs to another model, which was applied before and is not in this file`,
+          );
       }
     }
   }
-  const clashes = await client.query<{ alias: string; model_id: string }>('SELECT alias, model_id FROM model_aliases WHERE alias IN (SELECT id FROM models)');
+  const clashes = await client.query<{ alias: string; model_id: string }>(
+    'SELECT alias, model_id FROM model_aliases WHERE alias IN (SELECT id FROM models)',
+  );
   const clash = clashes.rows[0];
-  if (clash !== undefined) throw new ConfigurationConflict(`"${clash.alias}" is the id of one model and an alias of another ("${clash.model_id}")`);
+  if (clash !== undefined)
+    throw new ConfigurationConflict(
+      `"${clash.alias}" is the id of one model and an alias of another ("${clash.model_id}")`,
+    );
 }
 
-interface StoredOffer {
+interface StoredDeployment {
   readonly provider_id: string;
   readonly provider_model: string;
   readonly apis: string[];
@@ -115,54 +132,89 @@ interface StoredOffer {
   readonly price: string | null;
 }
 
-async function applyOffers(application: Application, model: ConfiguredModel): Promise<void> {
+async function applyDeployments(application: Application, model: ConfiguredModel): Promise<void> {
   const { client } = application;
-  const { rows: stored } = await client.query<StoredOffer>(
+  const { rows: stored } = await client.query<StoredDeployment>(
     `SELECT s.provider_id, s.provider_model, s.apis, s.stream_usage, s.via, s.price_version,
             CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text, p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text)::jsonb::text END AS price
        FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = $1 ORDER BY s.position`,
     [model.id],
   );
-  const describeStored = (offer: StoredOffer): string =>
-    JSON.stringify([offer.provider_id, offer.provider_model, offer.apis, offer.stream_usage, offer.via, offer.price === null ? null : JSON.parse(offer.price)]);
-  const describeWanted = (offer: ConfiguredOffer): string =>
-    JSON.stringify([offer.provider, offer.providerModel, offer.apis, offer.streamUsage ?? null, offer.via ?? null, amountsOf(offer)]);
+  const describeStored = (deployment: StoredDeployment): string =>
+    JSON.stringify([
+      deployment.provider_id,
+      deployment.provider_model,
+      deployment.apis,
+      deployment.stream_usage,
+      deployment.via,
+      deployment.price === null ? null : JSON.parse(deployment.price),
+    ]);
+  const describeWanted = (deployment: ConfiguredDeployment): string =>
+    JSON.stringify([
+      deployment.provider,
+      deployment.providerModel,
+      deployment.apis,
+      deployment.streamUsage ?? null,
+      deployment.via ?? null,
+      amountsOf(deployment),
+    ]);
   if (stored.map(describeStored).join() === model.servedBy.map(describeWanted).join()) return;
 
   application.catalogChanged = true;
   await client.query('DELETE FROM served_by WHERE model_id = $1', [model.id]);
-  for (const [position, offer] of model.servedBy.entries()) {
-    const price = JSON.stringify(amountsOf(offer));
+  for (const [position, deployment] of model.servedBy.entries()) {
+    const price = JSON.stringify(amountsOf(deployment));
     const same = stored.find(
       (known) =>
-        known.provider_id === offer.provider &&
-        known.provider_model === offer.providerModel &&
+        known.provider_id === deployment.provider &&
+        known.provider_model === deployment.providerModel &&
         known.price !== null &&
         JSON.stringify(JSON.parse(known.price)) === price,
     );
-    const version = offer.price === null ? null : (same?.price_version ?? (await insertPrice(application, model.id, offer)));
+    const version =
+      deployment.price === null
+        ? null
+        : (same?.price_version ?? (await insertPrice(application, model.id, deployment)));
     await client.query(
       'INSERT INTO served_by (model_id, position, provider_id, provider_model, apis, stream_usage, via, price_version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)',
-      [model.id, position, offer.provider, offer.providerModel, offer.apis, offer.streamUsage ?? null, offer.via ?? null, version],
+      [
+        model.id,
+        position,
+        deployment.provider,
+        deployment.providerModel,
+        deployment.apis,
+        deployment.streamUsage ?? null,
+        deployment.via ?? null,
+        version,
+      ],
     );
   }
 }
 
-function amountsOf({ price }: ConfiguredOffer): (string | null)[] | null {
+function amountsOf({ price }: ConfiguredDeployment): (string | null)[] | null {
   if (price === null) return null;
-  return [price.input, price.cachedInput, price.cacheWrite, price.hourCacheWrite, price.output, price.image].map((amount) => amount?.toString() ?? null);
+  return [price.input, price.cachedInput, price.cacheWrite, price.hourCacheWrite, price.output, price.image].map(
+    (amount) => amount?.toString() ?? null,
+  );
 }
 
-async function insertPrice({ client }: Application, modelId: string, offer: ConfiguredOffer): Promise<string | null> {
+async function insertPrice(
+  { client }: Application,
+  modelId: string,
+  deployment: ConfiguredDeployment,
+): Promise<string | null> {
   const { rows } = await client.query<{ version: string }>(
     `INSERT INTO prices (model_id, provider_id, provider_model, input, cached_input, cache_write, cache_write_1h, output, image)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING version`,
-    [modelId, offer.provider, offer.providerModel, ...(amountsOf(offer) ?? [])],
+    [modelId, deployment.provider, deployment.providerModel, ...(amountsOf(deployment) ?? [])],
   );
   return rows[0]?.version ?? null;
 }
 
 /** A definition that is different from the newest version becomes the next one. */
-export async function applyRoutingPolicy(application: Application, { name, definition }: ConfiguredRoutingPolicy): Promise<void> {
+export async function applyRoutingPolicy(
+  application: Application,
+  { name, definition }: ConfiguredRoutingPolicy,
+): Promise<void> {
   if (await putPolicyVersion(application.client, name, definition)) application.catalogChanged = true;
 }

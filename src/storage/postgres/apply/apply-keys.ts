@@ -1,5 +1,6 @@
-// Upserts the inference keys that an organization pays for. A key is known by its name; a different secret under the same name is a different key,
-// which replaces the old one, under the same limits and models. A key that was revoked stays revoked, whatever the file says of it.
+// Upserts the inference keys that an organization pays for. A key is known by its name; a different secret under the
+// same name is a different key, which replaces the old one, under the same limits and models. A key that was revoked
+// stays revoked, whatever the file says of it.
 
 import type { ConfiguredKey } from '../../../domain/configuration/configuration.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
@@ -16,7 +17,11 @@ interface Bindings {
   readonly userId: string | null;
 }
 
-export async function applyKeys(application: Application, organization: Owner, keys: readonly ConfiguredKey[]): Promise<void> {
+export async function applyKeys(
+  application: Application,
+  organization: Owner,
+  keys: readonly ConfiguredKey[],
+): Promise<void> {
   for (const key of keys) {
     const bindings = await findBindings(application, organization, key);
     if (key.secret === null) await generateOnce(application, organization, key, bindings);
@@ -33,7 +38,12 @@ async function findBindings({ client }: Application, organization: Owner, key: C
 }
 
 /** The database cannot show the key again, so one that was ever made for this name is left alone. */
-async function generateOnce(application: Application, organization: Owner, key: ConfiguredKey, bindings: Bindings): Promise<void> {
+async function generateOnce(
+  application: Application,
+  organization: Owner,
+  key: ConfiguredKey,
+  bindings: Bindings,
+): Promise<void> {
   const { client, changedIds } = application;
   const { rows } = await client.query<{ id: string }>(
     'SELECT id FROM api_keys WHERE organization_id = $1 AND name = $2 AND wallet_id IS NULL ORDER BY revoked_at DESC NULLS FIRST LIMIT 1',
@@ -49,7 +59,12 @@ async function generateOnce(application: Application, organization: Owner, key: 
   application.generatedKeys.push({ organization: organization.slug, name: key.name, secret });
 }
 
-async function upsertKey(application: Application, organization: Owner, key: { name: string; secret: string }, bindings: Bindings): Promise<void> {
+async function upsertKey(
+  application: Application,
+  organization: Owner,
+  key: { name: string; secret: string },
+  bindings: Bindings,
+): Promise<void> {
   const { client, pepper, changedIds } = application;
   const hash = hashCredential(pepper, key.secret);
   const { rows } = await client.query<{ id: string; organization_id: string; name: string; user_pays: boolean }>(
@@ -66,8 +81,12 @@ async function upsertKey(application: Application, organization: Owner, key: { n
   }
   // Whoever is its user next would spend the wallet of who is now.
   if (known.user_pays)
-    throw new ConfigurationConflict(`key "${key.name}" of organization "${organization.slug}" is paid for by its user: it is not the file's`);
-  await client.query('UPDATE api_keys SET from_configuration = true WHERE id = $1 AND NOT from_configuration', [known.id]);
+    throw new ConfigurationConflict(
+      `key "${key.name}" of organization "${organization.slug}" is paid for by its user: it is not the file's`,
+    );
+  await client.query('UPDATE api_keys SET from_configuration = true WHERE id = $1 AND NOT from_configuration', [
+    known.id,
+  ]);
   if (await bind(application, known.id, bindings)) changedIds.push(known.id);
 }
 

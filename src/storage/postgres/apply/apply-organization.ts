@@ -1,13 +1,15 @@
 // Upserts an organization with its wallet, opening credit, limits, teams and users. Its keys are apply-keys.ts'.
 
 import type { ConfiguredOrganization, ConfiguredUser } from '../../../domain/configuration/configuration.ts';
-import { deposit } from '../credits.ts';
 import { storeLimits } from '../identity/limits.ts';
-import { applyWebhook } from '../webhooks.ts';
+import { deposit } from '../ledger/credits.ts';
+import { applyWebhook } from '../webhooks/webhooks.ts';
 import type { Application } from './application.ts';
 import { applyKeys } from './apply-keys.ts';
 
-/** An opening credit counts once in the life of an organization, whatever the file says later; more credit is a deposit. */
+/**
+ * An opening credit counts once in the life of an organization, whatever the file says later; more credit is a deposit.
+ */
 const OPENING_CREDIT_REFERENCE = 'opening credit';
 
 export async function applyOrganization(application: Application, organization: ConfiguredOrganization): Promise<void> {
@@ -15,19 +17,29 @@ export async function applyOrganization(application: Application, organization: 
   const walletId = await ensureWallet(application, id);
   if (organization.openingCredit !== null && organization.openingCredit > 0n) {
     // A conflict means that it was posted once with another amount.
-    await deposit(application.client, { walletId, amount: organization.openingCredit, reference: OPENING_CREDIT_REFERENCE });
+    await deposit(application.client, {
+      walletId,
+      amount: organization.openingCredit,
+      reference: OPENING_CREDIT_REFERENCE,
+    });
   }
-  // What the platform sets on the organization is as the file has it, where the file has it; those of teams, users and keys are not the file's.
+  // What the platform sets on the organization is as the file has it, where the file has it; those of teams, users and
+  // keys are not the file's.
   if (organization.limits !== null) {
     const order = { setBy: 'platform', limits: organization.limits } as const;
-    if (await storeLimits(application.client, { kind: 'organization', organizationId: id }, order)) application.changedIds.push(id);
+    if (await storeLimits(application.client, { kind: 'organization', organizationId: id }, order))
+      application.changedIds.push(id);
   }
   for (const slug of organization.teams) {
-    await application.client.query('INSERT INTO teams (organization_id, slug) VALUES ($1, $2) ON CONFLICT (organization_id, slug) DO NOTHING', [id, slug]);
+    await application.client.query(
+      'INSERT INTO teams (organization_id, slug) VALUES ($1, $2) ON CONFLICT (organization_id, slug) DO NOTHING',
+      [id, slug],
+    );
   }
   for (const user of organization.users) await applyUser(application, id, user);
   await applyKeys(application, { id, slug: organization.slug }, organization.keys);
-  if (organization.webhook !== null) await applyWebhook(application.client, application.box, { organizationId: id, ...organization.webhook });
+  if (organization.webhook !== null)
+    await applyWebhook(application.client, application.box, { organizationId: id, ...organization.webhook });
 }
 
 async function upsertOrganization(application: Application, organization: ConfiguredOrganization): Promise<string> {
@@ -54,8 +66,14 @@ async function upsertOrganization(application: Application, organization: Config
 
 /** Every organization has one, billed or not, so that its billing can be switched on. */
 async function ensureWallet({ client }: Application, organizationId: string): Promise<string> {
-  await client.query('INSERT INTO wallets (organization_id) VALUES ($1) ON CONFLICT (organization_id) WHERE user_id IS NULL DO NOTHING', [organizationId]);
-  const { rows } = await client.query<{ id: string }>('SELECT id FROM wallets WHERE organization_id = $1 AND user_id IS NULL', [organizationId]);
+  await client.query(
+    'INSERT INTO wallets (organization_id) VALUES ($1) ON CONFLICT (organization_id) WHERE user_id IS NULL DO NOTHING',
+    [organizationId],
+  );
+  const { rows } = await client.query<{ id: string }>(
+    'SELECT id FROM wallets WHERE organization_id = $1 AND user_id IS NULL',
+    [organizationId],
+  );
   const id = rows[0]?.id;
   if (id === undefined) throw new Error('an organization has no wallet');
   return id;

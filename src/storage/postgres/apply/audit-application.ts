@@ -1,4 +1,5 @@
-// What the audit log says of an applied configuration file: each organization it changed, as it was and as it is. Never a secret.
+// What the audit log says of an applied configuration file: each organization it changed, as it was and as it is. Never
+// a secret.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { recordAudit } from '../identity/audit.ts';
@@ -30,13 +31,20 @@ const SNAPSHOT = `
     FROM organizations organization WHERE slug = ANY($1)`;
 
 /** To be called before and after the changes, in their transaction. */
-export async function readOrganizationStates(client: PostgresClient, slugs: readonly string[]): Promise<ReadonlyMap<string, string>> {
+export async function readOrganizationStates(
+  client: PostgresClient,
+  slugs: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
   const { rows } = await client.query<Snapshot & Record<string, unknown>>(SNAPSHOT, [slugs]);
   return new Map(rows.map(({ id, state }) => [id, state]));
 }
 
 /** One entry for each organization that is not as it was. */
-export async function auditApplication(client: PostgresClient, before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): Promise<void> {
+export async function auditApplication(
+  client: PostgresClient,
+  before: ReadonlyMap<string, string>,
+  after: ReadonlyMap<string, string>,
+): Promise<void> {
   for (const [organizationId, state] of after) {
     const earlier = before.get(organizationId);
     if (earlier === state) continue;

@@ -2,7 +2,18 @@
 
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, closeSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { DATABASE_USER, makePrivateDirectory, type PostgresHome } from './home.ts';
@@ -14,7 +25,10 @@ const run = promisify(execFile);
 /** Nothing of our environment reaches the server: PGDATA, PGPORT, LC_ALL and the like would change what it does. */
 export const SERVER_ENVIRONMENT = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 
-/** Makes the data directory if there is none. initdb works on a draft, so one that was interrupted leaves nothing that looks finished. */
+/**
+ * Makes the data directory if there is none. initdb works on a draft, so one that was interrupted leaves nothing that
+ * looks finished.
+ */
 export async function ensureCluster(home: PostgresHome, runtime: PostgresRuntime): Promise<void> {
   if (existsSync(home.dataDirectory)) return checkMajorVersion(home, runtime);
   removeDrafts(home.directory);
@@ -42,7 +56,10 @@ export async function ensureCluster(home: PostgresHome, runtime: PostgresRuntime
     );
   } catch (error) {
     const { stderr } = error as { stderr?: string };
-    throw new Error(`the embedded Postgres could not make its data directory: ${stderr?.trim() || (error as Error).message}`, { cause: error });
+    throw new Error(
+      `the embedded Postgres could not make its data directory: ${stderr?.trim() || (error as Error).message}`,
+      { cause: error },
+    );
   } finally {
     rmSync(passwordFile, { force: true });
   }

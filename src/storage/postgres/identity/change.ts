@@ -25,10 +25,14 @@ const UNIQUE_VIOLATION = '23505';
 const FOREIGN_KEY_VIOLATION = '23503';
 
 /**
- * Runs `work` in one transaction. A refusal returned by it must come before its first write: returning commits. `taken`: what a unique
- * constraint that says no is about.
+ * Runs `work` in one transaction. A refusal returned by it must come before its first write: returning commits.
+ * `taken`: what a unique constraint that says no is about.
  */
-export async function change<T>(postgres: Postgres, taken: string, work: (client: PostgresClient) => Promise<T | Refused>): Promise<T | Refused> {
+export async function change<T>(
+  postgres: Postgres,
+  taken: string,
+  work: (client: PostgresClient) => Promise<T | Refused>,
+): Promise<T | Refused> {
   try {
     return await postgres.transaction(work);
   } catch (error) {

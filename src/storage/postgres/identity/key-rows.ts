@@ -41,8 +41,14 @@ export async function findKey(
   hold?: 'hold',
 ): Promise<{ readonly key: Key; readonly hash: Buffer; readonly fromConfiguration: boolean } | Refused> {
   if (!areUuids(organizationId, keyId, ...(userId === undefined ? [] : [userId]))) return NOT_FOUND;
-  const { rows } = await client.query<KeyRow>(hold === undefined ? FIND_KEY : HOLD_KEY, [organizationId, keyId, userId ?? null]);
-  return rows[0] === undefined ? NOT_FOUND : { key: toKey(rows[0]), hash: rows[0].key_hash, fromConfiguration: rows[0].from_configuration };
+  const { rows } = await client.query<KeyRow>(hold === undefined ? FIND_KEY : HOLD_KEY, [
+    organizationId,
+    keyId,
+    userId ?? null,
+  ]);
+  return rows[0] === undefined
+    ? NOT_FOUND
+    : { key: toKey(rows[0]), hash: rows[0].key_hash, fromConfiguration: rows[0].from_configuration };
 }
 
 export function toKey(row: KeyRow): Key {

@@ -1,4 +1,5 @@
-// Inference keys of an organization: made, listed, looked up, changed, revoked. A key is shown once, when it is made or rotated.
+// Inference keys of an organization: made, listed, looked up, changed, revoked. A key is shown once, when it is made or
+// rotated.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { Key, KeyChange, KeyName, KeyOrder, KeyWithSecret } from '../../../domain/identity/api-key.ts';
@@ -7,10 +8,10 @@ import { generateKey } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { type ModelLists, replaceModels } from '../../../domain/identity/model-access.ts';
 import { areUuids, labelFault } from '../../../domain/identity/names.ts';
-import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
-import { ensureWallet } from '../payer-wallets.ts';
+import { ensureWallet } from '../ledger/payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, invalid, NOT_FOUND, refuseFaults } from './change.ts';
@@ -27,11 +28,24 @@ export interface KeySecrets {
 }
 
 /**
- * `not_found`: the organization, or the team or user in it; `field` says which. `permission_denied`: not the actor's to charge (key-payer.ts).
- * `conflict`: the name is taken, or there are too many (refuse-count.ts).
+ * `not_found`: the organization, or the team or user in it; `field` says which. `permission_denied`: not the actor's to
+ * charge (key-payer.ts). `conflict`: the name is taken, or there are too many (refuse-count.ts).
  */
-export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, actor: Actor, order: KeyOrder): Promise<KeyWithSecret | Refused> {
-  const { organizationId, name, teamId = null, userId = null, payer = 'organization', allowedModels, expiresAtMs = null } = order;
+export async function createKey(
+  postgres: Postgres,
+  { masterKey }: KeySecrets,
+  actor: Actor,
+  order: KeyOrder,
+): Promise<KeyWithSecret | Refused> {
+  const {
+    organizationId,
+    name,
+    teamId = null,
+    userId = null,
+    payer = 'organization',
+    allowedModels,
+    expiresAtMs = null,
+  } = order;
   const fault = refuseFaults({ name: labelFault(name), expiresAtMs: expiryFault(expiresAtMs) });
   if (fault !== null) return fault;
   if (payer === 'user' && userId === null) return invalid('payer', 'a key of no user cannot be paid by its user');
@@ -53,7 +67,18 @@ export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, a
     const { rows } = await client.query<{ id: string }>(
       `INSERT INTO api_keys (organization_id, team_id, user_id, wallet_id, name, key_hash, key_prefix, platform_allowed_models, organization_allowed_models, expires_at)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, to_timestamp($10::double precision / 1000)) RETURNING id`,
-      [organizationId, teamId, userId, walletId, name, hash, keyPrefix(secret), lists.platform, lists.organization, expiresAtMs],
+      [
+        organizationId,
+        teamId,
+        userId,
+        walletId,
+        name,
+        hash,
+        keyPrefix(secret),
+        lists.platform,
+        lists.organization,
+        expiresAtMs,
+      ],
     );
     const made = await findKey(client, { organizationId, keyId: rows[0]?.id ?? '' });
     if (isRefused(made)) return made;
@@ -65,7 +90,7 @@ export async function createKey(postgres: Postgres, { masterKey }: KeySecrets, a
 /** Revoked ones too. */
 export async function listKeys(
   postgres: PostgresClient,
-  question: PageQuestion & { organizationId: string; teamId?: string | undefined; userId?: string | undefined },
+  question: PageParams & { organizationId: string; teamId?: string | undefined; userId?: string | undefined },
 ): Promise<Page<Key> | Refused> {
   const start = startPage(question);
   if (isRefused(start)) return start;
@@ -85,7 +110,10 @@ export async function getKey(postgres: PostgresClient, name: KeyName): Promise<K
 }
 
 /** For commands: by name the one that is not revoked among those that the organization pays for, or by id any. */
-export async function findKeyByNameOrId(postgres: PostgresClient, { organizationId, key }: { organizationId: string; key: string }): Promise<Key | Refused> {
+export async function findKeyByNameOrId(
+  postgres: PostgresClient,
+  { organizationId, key }: { organizationId: string; key: string },
+): Promise<Key | Refused> {
   if (labelFault(key) !== null) return NOT_FOUND;
   const { rows } = await postgres.query<KeyRow>(
     `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_id = $1 AND t.name = $2 AND t.revoked_at IS NULL AND t.wallet_id IS NULL`,
@@ -94,14 +122,20 @@ export async function findKeyByNameOrId(postgres: PostgresClient, { organization
   return rows[0] === undefined ? getKey(postgres, { organizationId, keyId: key }) : toKey(rows[0]);
 }
 
-/** `conflict`: the key is revoked, or the new name is taken, or a configuration file finds the key by the old one and could not be applied again. */
+/**
+ * `conflict`: the key is revoked, or the new name is taken, or a configuration file finds the key by the old one and
+ * could not be applied again.
+ */
 export async function updateKey(
   postgres: Postgres,
   actor: Actor,
   name: KeyName,
   { name: newName, allowedModels, expiresAtMs }: KeyChange,
 ): Promise<Key | Refused> {
-  const fault = refuseFaults({ name: newName === undefined ? null : labelFault(newName), expiresAtMs: expiryFault(expiresAtMs ?? null) });
+  const fault = refuseFaults({
+    name: newName === undefined ? null : labelFault(newName),
+    expiresAtMs: expiryFault(expiresAtMs ?? null),
+  });
   if (fault !== null) return fault;
   return change(postgres, 'name', async (client) => {
     const before = await findKey(client, name, 'hold');
@@ -110,15 +144,24 @@ export async function updateKey(
     if (refused !== null) return refused;
     if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
     const isRenamed = newName !== undefined && newName !== before.key.name;
-    if (isRenamed && before.fromConfiguration && actor.kind === 'token') return conflict('name', 'is the configuration file’s');
+    if (isRenamed && before.fromConfiguration && actor.kind === 'token')
+      return conflict('name', 'is the configuration file’s');
     const unknown = await refuseUnknownModels(client, allowedModels?.models ?? null);
     if (unknown !== null) return unknown;
     const { key } = before;
-    const lists = allowedModels === undefined ? key.allowedModelsSetBy : replaceModels(key.allowedModelsSetBy, allowedModels);
+    const lists =
+      allowedModels === undefined ? key.allowedModelsSetBy : replaceModels(key.allowedModelsSetBy, allowedModels);
     await client.query(
       `UPDATE api_keys SET name = $3, platform_allowed_models = $4, organization_allowed_models = $5, expires_at = to_timestamp($6::double precision / 1000)
         WHERE organization_id = $1 AND id = $2`,
-      [name.organizationId, name.keyId, newName ?? key.name, lists.platform, lists.organization, expiresAtMs === undefined ? key.expiresAtMs : expiresAtMs],
+      [
+        name.organizationId,
+        name.keyId,
+        newName ?? key.name,
+        lists.platform,
+        lists.organization,
+        expiresAtMs === undefined ? key.expiresAtMs : expiresAtMs,
+      ],
     );
     return tellOf(client, actor, 'key.update', name, before.key);
   });
@@ -129,7 +172,10 @@ export async function revokeKey(postgres: Postgres, actor: Actor, name: KeyName)
   return change(postgres, 'name', async (client) => {
     const before = await findKey(client, name, 'hold');
     if (isRefused(before) || before.key.revokedAtMs !== null) return isRefused(before) ? before : before.key;
-    await client.query('UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND id = $2', [name.organizationId, name.keyId]);
+    await client.query('UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND id = $2', [
+      name.organizationId,
+      name.keyId,
+    ]);
     return tellOf(client, actor, 'key.revoke', name, before.key);
   });
 }
@@ -147,7 +193,8 @@ export async function revokeKeysOfUser(
   );
   for (const { id } of rows) {
     const found = await findKey(client, { organizationId, keyId: id });
-    if (!isRefused(found)) await auditKey(client, actor, 'key.revoke', organizationId, { ...found.key, revokedAtMs: null }, found.key);
+    if (!isRefused(found))
+      await auditKey(client, actor, 'key.revoke', organizationId, { ...found.key, revokedAtMs: null }, found.key);
   }
   await notifyPrincipalsChanged(
     client,
@@ -157,7 +204,13 @@ export async function revokeKeysOfUser(
 }
 
 /** What every change of a key ends with: the log, and the word to every gateway. */
-async function tellOf(client: PostgresClient, actor: Actor, action: AuditAction, name: KeyName, before: Key): Promise<Key | Refused> {
+async function tellOf(
+  client: PostgresClient,
+  actor: Actor,
+  action: AuditAction,
+  name: KeyName,
+  before: Key,
+): Promise<Key | Refused> {
   const after = await findKey(client, name);
   if (isRefused(after)) return after;
   await auditKey(client, actor, action, name.organizationId, before, after.key);
@@ -165,7 +218,14 @@ async function tellOf(client: PostgresClient, actor: Actor, action: AuditAction,
   return after.key;
 }
 
-async function auditKey(client: PostgresClient, actor: Actor, action: AuditAction, organizationId: string, before: Key | null, after: Key): Promise<void> {
+async function auditKey(
+  client: PostgresClient,
+  actor: Actor,
+  action: AuditAction,
+  organizationId: string,
+  before: Key | null,
+  after: Key,
+): Promise<void> {
   await recordAudit(client, actor, { organizationId, action, target: { kind: 'key', id: after.id }, before, after });
 }
 
@@ -186,20 +246,24 @@ async function holdBindings(
   const organization = await client.query('SELECT FROM organizations WHERE id = $1 FOR KEY SHARE', [organizationId]);
   if (organization.rowCount === 0) return NOT_FOUND;
   if (teamId !== null) {
-    const team = await client.query('SELECT FROM teams WHERE organization_id = $1 AND id = $2 FOR KEY SHARE', [organizationId, teamId]);
+    const team = await client.query('SELECT FROM teams WHERE organization_id = $1 AND id = $2 FOR KEY SHARE', [
+      organizationId,
+      teamId,
+    ]);
     if (team.rowCount === 0) return { ...NOT_FOUND, field: 'teamId' };
   }
   if (userId === null) return null;
-  const member = await client.query('SELECT FROM memberships WHERE organization_id = $1 AND user_id = $2 AND team_id IS NULL FOR SHARE', [
-    organizationId,
-    userId,
-  ]);
+  const member = await client.query(
+    'SELECT FROM memberships WHERE organization_id = $1 AND user_id = $2 AND team_id IS NULL FOR SHARE',
+    [organizationId, userId],
+  );
   return member.rowCount === 0 ? { ...NOT_FOUND, field: 'userId' } : null;
 }
 
 /** What a Date can show, which is also what Postgres takes. */
 function expiryFault(expiresAtMs: number | null): string | null {
-  return expiresAtMs === null || (Number.isSafeInteger(expiresAtMs) && expiresAtMs > 0 && expiresAtMs <= 8_640_000_000_000_000)
+  return expiresAtMs === null ||
+    (Number.isSafeInteger(expiresAtMs) && expiresAtMs > 0 && expiresAtMs <= 8_640_000_000_000_000)
     ? null
     : 'must be a moment after 1970';
 }

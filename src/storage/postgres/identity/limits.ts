@@ -1,5 +1,5 @@
-// Ceilings on use of an organization, or of a team, user or key in it: those of the platform and of the organization itself are listed together, and
-// each replaces its own as a whole.
+// Ceilings on use of an organization, or of a team, user or key in it: those of the platform and of the organization
+// itself are listed together, and each replaces its own as a whole.
 
 import type { UsageLimit } from '../../../domain/configuration/configuration.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
@@ -10,8 +10,8 @@ import type { SetBy } from '../../../domain/identity/set-by.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
+import { recallLeases } from '../ledger/wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import { recallLeases } from '../wallets.ts';
 import { recordAudit } from './audit.ts';
 import { change, invalid, NOT_FOUND } from './change.ts';
 import { refuseUnknownModels } from './model-access.ts';
@@ -28,22 +28,32 @@ const OF_SCOPE = `organization_id = $1 AND team_id IS NOT DISTINCT FROM $2::uuid
 const AMOUNT_MAX = 10n ** 38n - 1n;
 
 export async function listLimits(postgres: PostgresClient, scope: LimitScope): Promise<Limits | Refused> {
-  return (await scopeExists(postgres, scope, FIND_SCOPE[scope.kind])) ? { items: await readLimits(postgres, scope) } : NOT_FOUND;
+  return (await scopeExists(postgres, scope, FIND_SCOPE[scope.kind]))
+    ? { items: await readLimits(postgres, scope) }
+    : NOT_FOUND;
 }
 
-export async function replaceLimits(postgres: Postgres, actor: Actor, scope: LimitScope, { setBy, limits }: LimitsOrder): Promise<Limits | Refused> {
+export async function replaceLimits(
+  postgres: Postgres,
+  actor: Actor,
+  scope: LimitScope,
+  { setBy, limits }: LimitsOrder,
+): Promise<Limits | Refused> {
   return changeLimits(postgres, actor, scope, { setBy, next: () => limits });
 }
 
 /**
- * The next ones that `setBy` sets, by those that it had set, which nobody else changes meanwhile. Two of one kind, window and model are `invalid`;
- * one above the other's is not: it holds as soon as the other's is higher, or gone.
+ * The next ones that `setBy` sets, by those that it had set, which nobody else changes meanwhile. Two of one kind,
+ * window and model are `invalid`; one above the other's is not: it holds as soon as the other's is higher, or gone.
  */
 export async function changeLimits(
   postgres: Postgres,
   actor: Actor,
   scope: LimitScope,
-  { setBy, next }: { readonly setBy: SetBy; readonly next: (before: readonly UsageLimit[]) => readonly UsageLimit[] | Refused },
+  {
+    setBy,
+    next,
+  }: { readonly setBy: SetBy; readonly next: (before: readonly UsageLimit[]) => readonly UsageLimit[] | Refused },
 ): Promise<Limits | Refused> {
   return change(postgres, 'limits', async (client) => {
     if (!(await scopeExists(client, scope, `${FIND_SCOPE[scope.kind]} FOR NO KEY UPDATE`))) return NOT_FOUND;
@@ -61,18 +71,32 @@ export async function changeLimits(
     const after = await readLimits(client, scope);
     const target = { kind: scope.kind, id: idOf(scope) };
     const { organizationId } = scope;
-    await recordAudit(client, actor, { organizationId, action: 'limits.replace', target, before: before.map(toPlain), after: after.map(toPlain) });
+    await recordAudit(client, actor, {
+      organizationId,
+      action: 'limits.replace',
+      target,
+      before: before.map(toPlain),
+      after: after.map(toPlain),
+    });
     await notifyPrincipalsChanged(client, [idOf(scope)]);
     return { items: after };
   });
 }
 
 /**
- * Makes what `setBy` sets on a scope these limits and no others; true when something changed. A limit that stays keeps its id, and with it what was
- * used under it. What processes have borrowed under one that is lower now, or gone, is called back. To be called with the scope's row locked.
+ * Makes what `setBy` sets on a scope these limits and no others; true when something changed. A limit that stays keeps
+ * its id, and with it what was used under it. What processes have borrowed under one that is lower now, or gone, is
+ * called back. To be called with the scope's row locked.
  */
-export async function storeLimits(client: PostgresClient, scope: LimitScope, { setBy, limits }: LimitsOrder): Promise<boolean> {
-  const { rows: stored } = await client.query<LimitRow>(`${SELECT_LIMITS} AND set_by = $5`, [...columnsOf(scope), setBy]);
+export async function storeLimits(
+  client: PostgresClient,
+  scope: LimitScope,
+  { setBy, limits }: LimitsOrder,
+): Promise<boolean> {
+  const { rows: stored } = await client.query<LimitRow>(`${SELECT_LIMITS} AND set_by = $5`, [
+    ...columnsOf(scope),
+    setBy,
+  ]);
   const wanted = new Map(limits.map((limit) => [nameOf(limit), limit]));
   const kept = new Set<string>();
   const lowered: string[] = [];
@@ -124,7 +148,10 @@ interface LimitRow {
 const SELECT_LIMITS = `SELECT id, kind, time_window, amount, model, set_by FROM usage_limits WHERE ${OF_SCOPE}`;
 
 async function readLimits(client: PostgresClient, scope: LimitScope): Promise<readonly SetLimit[]> {
-  const { rows } = await client.query<LimitRow>(`${SELECT_LIMITS} ORDER BY set_by DESC, kind, time_window, model NULLS FIRST`, columnsOf(scope));
+  const { rows } = await client.query<LimitRow>(
+    `${SELECT_LIMITS} ORDER BY set_by DESC, kind, time_window, model NULLS FIRST`,
+    columnsOf(scope),
+  );
   return rows.map((row) => ({ ...toLimit(row), setBy: row.set_by }));
 }
 

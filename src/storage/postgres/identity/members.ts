@@ -4,20 +4,32 @@ import type { Actor } from '../../../domain/identity/actor.ts';
 import type { Member, MemberScope } from '../../../domain/identity/member.ts';
 import { areUuids, emailFault } from '../../../domain/identity/names.ts';
 import type { Role } from '../../../domain/identity/roles.ts';
-import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, NOT_FOUND, refuseFaults } from './change.ts';
 import { revokeKeysOfUser } from './keys.ts';
-import { addMembership, findMember, MEMBER_COLUMNS, MEMBER_SOURCE, type MembershipRow, mayChangeOwners, scopeExists, toMember } from './memberships.ts';
+import {
+  addMembership,
+  findMember,
+  MEMBER_COLUMNS,
+  MEMBER_SOURCE,
+  type MembershipRow,
+  mayChangeOwners,
+  scopeExists,
+  toMember,
+} from './memberships.ts';
 import { endPage, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
 import { refuseCount } from './refuse-count.ts';
 
 const PERMISSION_DENIED: Refused = { refused: 'permission_denied', reason: 'only an owner makes or unmakes an owner' };
 
-export async function listMembers(postgres: PostgresClient, question: PageQuestion & MemberScope): Promise<Page<Member> | Refused> {
+export async function listMembers(
+  postgres: PostgresClient,
+  question: PageParams & MemberScope,
+): Promise<Page<Member> | Refused> {
   const start = startPage(question);
   if (isRefused(start)) return start;
   const { organizationId, teamId } = question;
@@ -32,7 +44,11 @@ export async function listMembers(postgres: PostgresClient, question: PageQuesti
 }
 
 /** For commands, which name people by email. */
-export async function findMemberByEmail(postgres: PostgresClient, { organizationId, teamId }: MemberScope, email: string): Promise<Member | Refused> {
+export async function findMemberByEmail(
+  postgres: PostgresClient,
+  { organizationId, teamId }: MemberScope,
+  email: string,
+): Promise<Member | Refused> {
   if (emailFault(email) !== null) return NOT_FOUND;
   const { rows } = await postgres.query<MembershipRow>(
     `SELECT ${MEMBER_COLUMNS} FROM ${MEMBER_SOURCE}
@@ -42,15 +58,24 @@ export async function findMemberByEmail(postgres: PostgresClient, { organization
   return rows[0] === undefined ? NOT_FOUND : toMember(rows[0]);
 }
 
-/** Adds by email: to an organization anybody, who becomes a user; to a team only members of its organization. `conflict`: is a member already. */
-export async function addMember(postgres: Postgres, actor: Actor, scope: MemberScope, order: { email: string; role: Role }): Promise<Member | Refused> {
+/**
+ * Adds by email: to an organization anybody, who becomes a user; to a team only members of its organization.
+ * `conflict`: is a member already.
+ */
+export async function addMember(
+  postgres: Postgres,
+  actor: Actor,
+  scope: MemberScope,
+  order: { email: string; role: Role },
+): Promise<Member | Refused> {
   const fault = refuseFaults({ email: emailFault(order.email) });
   if (fault !== null) return fault;
   if (!isNameable(scope)) return NOT_FOUND;
   return change(postgres, 'email', async (client) => {
     if (!(await scopeExists(client, scope))) return NOT_FOUND;
     if (order.role === 'owner' && !(await mayChangeOwners(client, actor, scope))) return PERMISSION_DENIED;
-    const full = scope.teamId === null ? await refuseCount(client, actor, 'membersOfOrganization', scope.organizationId) : null;
+    const full =
+      scope.teamId === null ? await refuseCount(client, actor, 'membersOfOrganization', scope.organizationId) : null;
     if (full !== null) return full;
     const added = await addMembership(client, actor, scope, order);
     if (!isRefused(added)) await notifyPrincipalsChanged(client, [added.userId]);
@@ -70,23 +95,31 @@ export async function setMemberRole(
     const before = await findMember(client, scope, userId);
     if (before === null) return NOT_FOUND;
     if (before.role === role) return before;
-    if ((before.role === 'owner' || role === 'owner') && !(await mayChangeOwners(client, actor, scope))) return PERMISSION_DENIED;
-    await client.query('UPDATE memberships SET role = $4 WHERE organization_id = $1 AND team_id IS NOT DISTINCT FROM $2::uuid AND user_id = $3', [
-      scope.organizationId,
-      scope.teamId,
-      userId,
-      role,
-    ]);
+    if ((before.role === 'owner' || role === 'owner') && !(await mayChangeOwners(client, actor, scope)))
+      return PERMISSION_DENIED;
+    await client.query(
+      'UPDATE memberships SET role = $4 WHERE organization_id = $1 AND team_id IS NOT DISTINCT FROM $2::uuid AND user_id = $3',
+      [scope.organizationId, scope.teamId, userId, role],
+    );
     const after = { ...before, role };
     const { organizationId, teamId } = scope;
     const target = { kind: 'user', id: userId } as const;
-    await recordAudit(client, actor, { organizationId, action: 'member.role', target, before: { ...before, teamId }, after: { ...after, teamId } });
+    await recordAudit(client, actor, {
+      organizationId,
+      action: 'member.role',
+      target,
+      before: { ...before, teamId },
+      after: { ...after, teamId },
+    });
     await notifyPrincipalsChanged(client, [userId]);
     return after;
   });
 }
 
-/** Out of an organization: also out of its teams, and the keys that are the user's there are revoked. Out of a team: the user's keys of that team. */
+/**
+ * Out of an organization: also out of its teams, and the keys that are the user's there are revoked. Out of a team: the
+ * user's keys of that team.
+ */
 export async function removeMember(
   postgres: Postgres,
   actor: Actor,
@@ -99,16 +132,23 @@ export async function removeMember(
     const before = await findMember(client, scope, userId);
     if (before === null) return NOT_FOUND;
     if (before.role === 'owner' && !(await mayChangeOwners(client, actor, scope))) return PERMISSION_DENIED;
-    await client.query('DELETE FROM memberships WHERE organization_id = $1 AND user_id = $3 AND ($2::uuid IS NULL OR team_id = $2)', [
-      organizationId,
-      teamId,
-      userId,
-    ]);
+    await client.query(
+      'DELETE FROM memberships WHERE organization_id = $1 AND user_id = $3 AND ($2::uuid IS NULL OR team_id = $2)',
+      [organizationId, teamId, userId],
+    );
     // What the platform set is there again when the member is.
     if (teamId === null) {
-      await client.query(`DELETE FROM usage_limits WHERE organization_id = $1 AND user_id = $2 AND set_by = 'organization'`, [organizationId, userId]);
+      await client.query(
+        `DELETE FROM usage_limits WHERE organization_id = $1 AND user_id = $2 AND set_by = 'organization'`,
+        [organizationId, userId],
+      );
     }
-    await recordAudit(client, actor, { organizationId, action: 'member.remove', target: { kind: 'user', id: userId }, before: { ...before, teamId } });
+    await recordAudit(client, actor, {
+      organizationId,
+      action: 'member.remove',
+      target: { kind: 'user', id: userId },
+      before: { ...before, teamId },
+    });
     const revokedKeys = await revokeKeysOfUser(client, actor, { organizationId, teamId, userId });
     await notifyPrincipalsChanged(client, [userId]);
     return { removed: true, revokedKeys };

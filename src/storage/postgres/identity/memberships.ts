@@ -1,4 +1,5 @@
-// Rows of memberships as operations on members share them: who is in a scope, who may make owners, and adding somebody by email.
+// Rows of memberships as operations on members share them: who is in a scope, who may make owners, and adding somebody
+// by email.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { Member, MemberScope } from '../../../domain/identity/member.ts';
@@ -20,16 +21,26 @@ export interface MembershipRow {
 export const MEMBER_COLUMNS = `${PAGE_COLUMNS}, t.user_id, u.email, t.role`;
 export const MEMBER_SOURCE = 'memberships t JOIN users u ON u.id = t.user_id';
 
-/** False for a scope that does not exist, or is somebody else's. A writer holds it until its end: a team is not deleted meanwhile. */
+/**
+ * False for a scope that does not exist, or is somebody else's. A writer holds it until its end: a team is not deleted
+ * meanwhile.
+ */
 export async function scopeExists(client: PostgresClient, { organizationId, teamId }: MemberScope): Promise<boolean> {
   const { rowCount } =
     teamId === null
       ? await client.query('SELECT FROM organizations WHERE id = $1 FOR KEY SHARE', [organizationId])
-      : await client.query('SELECT FROM teams WHERE organization_id = $1 AND id = $2 FOR KEY SHARE', [organizationId, teamId]);
+      : await client.query('SELECT FROM teams WHERE organization_id = $1 AND id = $2 FOR KEY SHARE', [
+          organizationId,
+          teamId,
+        ]);
   return rowCount > 0;
 }
 
-export async function findMember(client: PostgresClient, { organizationId, teamId }: MemberScope, userId: string): Promise<Member | null> {
+export async function findMember(
+  client: PostgresClient,
+  { organizationId, teamId }: MemberScope,
+  userId: string,
+): Promise<Member | null> {
   const { rows } = await client.query<MembershipRow>(
     `SELECT ${MEMBER_COLUMNS} FROM ${MEMBER_SOURCE}
       WHERE t.organization_id = $1 AND t.team_id IS NOT DISTINCT FROM $2::uuid AND t.user_id = $3 FOR UPDATE OF t`,
@@ -39,11 +50,23 @@ export async function findMember(client: PostgresClient, { organizationId, teamI
 }
 
 export function toMember(row: MembershipRow): Member {
-  return { userId: row.user_id, email: row.email, role: row.role, createdAtMs: Math.floor(Number(row.created_us) / 1000) };
+  return {
+    userId: row.user_id,
+    email: row.email,
+    role: row.role,
+    createdAtMs: Math.floor(Number(row.created_us) / 1000),
+  };
 }
 
-/** Owners of the scope make and unmake owners, and who stands above it: of a team, owners and admins of the organization; of all, the platform. */
-export async function mayChangeOwners(client: PostgresClient, actor: Actor, { organizationId, teamId }: MemberScope): Promise<boolean> {
+/**
+ * Owners of the scope make and unmake owners, and who stands above it: of a team, owners and admins of the
+ * organization; of all, the platform.
+ */
+export async function mayChangeOwners(
+  client: PostgresClient,
+  actor: Actor,
+  { organizationId, teamId }: MemberScope,
+): Promise<boolean> {
   if (actor.kind !== 'token') return true;
   const { rowCount } = await client.query(
     `SELECT FROM platform_administrators WHERE user_id = $1
@@ -80,8 +103,13 @@ export async function addMembership(
 }
 
 /** Into a team come only members of its organization, who are held there meanwhile. */
-async function findOrAddUser(client: PostgresClient, { organizationId, teamId }: MemberScope, email: string): Promise<string | null> {
-  if (teamId === null) await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [email]);
+async function findOrAddUser(
+  client: PostgresClient,
+  { organizationId, teamId }: MemberScope,
+  email: string,
+): Promise<string | null> {
+  if (teamId === null)
+    await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [email]);
   const { rows } =
     teamId === null
       ? await client.query<{ id: string }>('SELECT id FROM users WHERE lower(email) = lower($1)', [email])

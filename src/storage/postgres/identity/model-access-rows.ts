@@ -1,4 +1,5 @@
-// The lists of models of organizations, teams and keys as their rows have them: the platform's, the organization's, and what both allow.
+// The lists of models of organizations, teams and keys as their rows have them: the platform's, the organization's, and
+// what both allow.
 
 import type { AllowedModels, ModelAccess } from '../../../domain/identity/model-access.ts';
 

@@ -1,8 +1,13 @@
-// Which models an organization, a team or a key may use: allow-lists of public ids. Each of the three has a list of the platform's and one of the
-// organization's own; a request needs all of them to agree.
+// Which models an organization, a team or a key may use: allow-lists of public ids. Each of the three has a list of the
+// platform's and one of the organization's own; a request needs all of them to agree.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
-import { type ModelAccess, type ModelAccessOrder, type ModelAccessScope, replaceModels } from '../../../domain/identity/model-access.ts';
+import {
+  type ModelAccess,
+  type ModelAccessOrder,
+  type ModelAccessScope,
+  replaceModels,
+} from '../../../domain/identity/model-access.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
@@ -22,17 +27,26 @@ const FIND = {
   key: `SELECT ${MODEL_ACCESS_COLUMNS} FROM api_keys t WHERE t.organization_id = $1 AND t.id = $2`,
 } as const;
 const SET = {
-  organization: 'UPDATE organizations SET platform_allowed_models = $3, organization_allowed_models = $4 WHERE id = $1 AND id = $2',
+  organization:
+    'UPDATE organizations SET platform_allowed_models = $3, organization_allowed_models = $4 WHERE id = $1 AND id = $2',
   team: 'UPDATE teams SET platform_allowed_models = $3, organization_allowed_models = $4 WHERE organization_id = $1 AND id = $2',
   key: 'UPDATE api_keys SET platform_allowed_models = $3, organization_allowed_models = $4 WHERE organization_id = $1 AND id = $2',
 } as const;
 
-export async function getModelAccess(postgres: PostgresClient, scope: ModelAccessScope): Promise<ModelAccess | Refused> {
+export async function getModelAccess(
+  postgres: PostgresClient,
+  scope: ModelAccessScope,
+): Promise<ModelAccess | Refused> {
   return readAccess(postgres, scope, FIND[scope.kind]);
 }
 
 /** Ids that the catalog does not have are `invalid`: a mistyped allow-list would shut everybody out. */
-export async function setModelAccess(postgres: Postgres, actor: Actor, scope: ModelAccessScope, order: ModelAccessOrder): Promise<ModelAccess | Refused> {
+export async function setModelAccess(
+  postgres: Postgres,
+  actor: Actor,
+  scope: ModelAccessScope,
+  order: ModelAccessOrder,
+): Promise<ModelAccess | Refused> {
   return change(postgres, 'allowedModels', async (client) => {
     const before = await readAccess(client, scope, `${FIND[scope.kind]} FOR NO KEY UPDATE`);
     if ('refused' in before) return before;
@@ -46,19 +60,33 @@ export async function setModelAccess(postgres: Postgres, actor: Actor, scope: Mo
     const after = await getModelAccess(client, scope);
     if ('refused' in after) return after;
     const { organizationId, kind } = scope;
-    await recordAudit(client, actor, { organizationId, action: 'model_access.set', target: { kind, id }, before, after });
+    await recordAudit(client, actor, {
+      organizationId,
+      action: 'model_access.set',
+      target: { kind, id },
+      before,
+      after,
+    });
     await notifyPrincipalsChanged(client, [id]);
     return after;
   });
 }
 
-async function refuseOfKey(client: PostgresClient, actor: Actor, name: { organizationId: string; keyId: string }): Promise<Refused | null> {
+async function refuseOfKey(
+  client: PostgresClient,
+  actor: Actor,
+  name: { organizationId: string; keyId: string },
+): Promise<Refused | null> {
   const found = await findKey(client, name);
   return isRefused(found) ? found : refuseKeyChange(client, actor, {}, found.key);
 }
 
 /** null when the catalog has every one of them. */
-export async function refuseUnknownModels(client: PostgresClient, models: readonly string[] | null, field = 'allowedModels'): Promise<Refused | null> {
+export async function refuseUnknownModels(
+  client: PostgresClient,
+  models: readonly string[] | null,
+  field = 'allowedModels',
+): Promise<Refused | null> {
   if (models === null || models.length === 0) return null;
   if (models.length > MODELS_MAX) return invalid(field, `must be at most ${MODELS_MAX} models`);
   if (models.some((id) => id.includes('\0'))) return invalid(field, 'must be ids of models in the catalog');
@@ -66,10 +94,16 @@ export async function refuseUnknownModels(client: PostgresClient, models: readon
     'SELECT wanted.id FROM unnest($1::text[]) AS wanted (id) WHERE NOT EXISTS (SELECT FROM models WHERE models.id = wanted.id) LIMIT 1',
     [models],
   );
-  return rows[0] === undefined ? null : invalid(field, `there is no model ${JSON.stringify(rows[0].id)} in the catalog`);
+  return rows[0] === undefined
+    ? null
+    : invalid(field, `there is no model ${JSON.stringify(rows[0].id)} in the catalog`);
 }
 
-async function readAccess(client: PostgresClient, scope: ModelAccessScope, statement: string): Promise<ModelAccess | Refused> {
+async function readAccess(
+  client: PostgresClient,
+  scope: ModelAccessScope,
+  statement: string,
+): Promise<ModelAccess | Refused> {
   const id = idOf(scope);
   if (!areUuids(scope.organizationId, id)) return NOT_FOUND;
   const { rows } = await client.query<ModelAccessRow>(statement, [scope.organizationId, id]);

@@ -4,10 +4,10 @@ import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids, emailFault, labelFault, slugFault } from '../../../domain/identity/names.ts';
 import type { Organization, OrganizationChange, OwnOrganization } from '../../../domain/identity/organization.ts';
 import type { Role } from '../../../domain/identity/roles.ts';
-import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
-import { setFrozen } from '../payer-wallets.ts';
+import { setFrozen } from '../ledger/payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, NOT_FOUND, refuseFaults } from './change.ts';
@@ -34,7 +34,11 @@ interface OrganizationRow {
 const COLUMNS = `${PAGE_COLUMNS}, t.slug, t.display_name, t.billing, coalesce(w.frozen, false) AS frozen`;
 const SOURCE = 'organizations t LEFT JOIN wallets w ON w.organization_id = t.id AND w.user_id IS NULL';
 
-export async function createOrganization(postgres: Postgres, actor: Actor, order: OrganizationOrder): Promise<Organization | Refused> {
+export async function createOrganization(
+  postgres: Postgres,
+  actor: Actor,
+  order: OrganizationOrder,
+): Promise<Organization | Refused> {
   const { slug, displayName = slug, billing, ownerEmail } = order;
   const fault = refuseFaults({
     slug: slugFault(slug),
@@ -43,29 +47,43 @@ export async function createOrganization(postgres: Postgres, actor: Actor, order
   });
   if (fault !== null) return fault;
   return change(postgres, 'slug', async (client) => {
-    const { rows } = await client.query<{ id: string }>('INSERT INTO organizations (slug, display_name, billing) VALUES ($1, $2, $3) RETURNING id', [
-      slug,
-      displayName,
-      billing,
-    ]);
+    const { rows } = await client.query<{ id: string }>(
+      'INSERT INTO organizations (slug, display_name, billing) VALUES ($1, $2, $3) RETURNING id',
+      [slug, displayName, billing],
+    );
     const id = rows[0]?.id ?? '';
     await client.query('INSERT INTO wallets (organization_id) VALUES ($1)', [id]);
     const made = await getOrganization(client, id);
-    await recordAudit(client, actor, { organizationId: id, action: 'organization.create', target: { kind: 'organization', id }, after: made });
-    if (ownerEmail !== undefined) await addMembership(client, actor, { organizationId: id, teamId: null }, { email: ownerEmail, role: 'owner' });
+    await recordAudit(client, actor, {
+      organizationId: id,
+      action: 'organization.create',
+      target: { kind: 'organization', id },
+      after: made,
+    });
+    if (ownerEmail !== undefined)
+      await addMembership(client, actor, { organizationId: id, teamId: null }, { email: ownerEmail, role: 'owner' });
     return made;
   });
 }
 
-export async function listOrganizations(postgres: PostgresClient, question: PageQuestion): Promise<Page<Organization> | Refused> {
+export async function listOrganizations(
+  postgres: PostgresClient,
+  question: PageParams,
+): Promise<Page<Organization> | Refused> {
   const start = startPage(question);
   if (isRefused(start)) return start;
-  const { rows } = await postgres.query<OrganizationRow>(`SELECT ${COLUMNS} FROM ${SOURCE} WHERE ${PAGE_CONDITION} ${PAGE_ORDER}`, start.values);
+  const { rows } = await postgres.query<OrganizationRow>(
+    `SELECT ${COLUMNS} FROM ${SOURCE} WHERE ${PAGE_CONDITION} ${PAGE_ORDER}`,
+    start.values,
+  );
   return endPage(rows, start.limit, toOrganization);
 }
 
 /** Those that a user is a member of: what their tokens can work in. */
-export async function listOrganizationsOfUser(postgres: PostgresClient, question: PageQuestion & { userId: string }): Promise<Page<OwnOrganization> | Refused> {
+export async function listOrganizationsOfUser(
+  postgres: PostgresClient,
+  question: PageParams & { userId: string },
+): Promise<Page<OwnOrganization> | Refused> {
   const start = startPage(question);
   if (isRefused(start)) return start;
   if (!areUuids(question.userId)) return NOT_FOUND;
@@ -74,12 +92,22 @@ export async function listOrganizationsOfUser(postgres: PostgresClient, question
       WHERE ${PAGE_CONDITION} ${PAGE_ORDER}`,
     [...start.values, question.userId],
   );
-  return endPage(rows, start.limit, ({ id, slug, display_name, role }) => ({ id, slug, displayName: display_name, role }));
+  return endPage(rows, start.limit, ({ id, slug, display_name, role }) => ({
+    id,
+    slug,
+    displayName: display_name,
+    role,
+  }));
 }
 
-export async function getOrganization(postgres: PostgresClient, organizationId: string): Promise<Organization | Refused> {
+export async function getOrganization(
+  postgres: PostgresClient,
+  organizationId: string,
+): Promise<Organization | Refused> {
   if (!areUuids(organizationId)) return NOT_FOUND;
-  const { rows } = await postgres.query<OrganizationRow>(`SELECT ${COLUMNS} FROM ${SOURCE} WHERE t.id = $1`, [organizationId]);
+  const { rows } = await postgres.query<OrganizationRow>(`SELECT ${COLUMNS} FROM ${SOURCE} WHERE t.id = $1`, [
+    organizationId,
+  ]);
   return rows[0] === undefined ? NOT_FOUND : toOrganization(rows[0]);
 }
 
@@ -103,21 +131,29 @@ export async function updateOrganization(
     await client.query('SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE', [organizationId]);
     const before = await getOrganization(client, organizationId);
     if (isRefused(before)) return before;
-    await client.query('UPDATE organizations SET display_name = coalesce($2, display_name), billing = coalesce($3, billing) WHERE id = $1', [
-      organizationId,
-      displayName ?? null,
-      billing ?? null,
-    ]);
+    await client.query(
+      'UPDATE organizations SET display_name = coalesce($2, display_name), billing = coalesce($3, billing) WHERE id = $1',
+      [organizationId, displayName ?? null, billing ?? null],
+    );
     if (frozen !== undefined && frozen !== before.frozen) await freezeOwnWallet(client, organizationId, frozen);
     const after = await getOrganization(client, organizationId);
-    await recordAudit(client, actor, { organizationId, action: 'organization.update', target: { kind: 'organization', id: organizationId }, before, after });
+    await recordAudit(client, actor, {
+      organizationId,
+      action: 'organization.update',
+      target: { kind: 'organization', id: organizationId },
+      before,
+      after,
+    });
     await notifyPrincipalsChanged(client, [organizationId]);
     return after;
   });
 }
 
 async function freezeOwnWallet(client: PostgresClient, organizationId: string, frozen: boolean): Promise<void> {
-  const { rows } = await client.query<{ id: string }>('SELECT id FROM wallets WHERE organization_id = $1 AND user_id IS NULL', [organizationId]);
+  const { rows } = await client.query<{ id: string }>(
+    'SELECT id FROM wallets WHERE organization_id = $1 AND user_id IS NULL',
+    [organizationId],
+  );
   for (const { id } of rows) await setFrozen(client, id, frozen);
 }
 

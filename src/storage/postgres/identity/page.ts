@@ -1,6 +1,7 @@
-// Lists a page at a time: in order of creation, each page continuing behind the last item of the one before, whatever was added meanwhile.
+// Lists a page at a time: in order of creation, each page continuing behind the last item of the one before, whatever
+// was added meanwhile.
 
-import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { invalid } from './change.ts';
 
@@ -19,16 +20,25 @@ export interface PageStart {
   readonly values: readonly [string | null, string | null, number];
 }
 
-export function startPage({ limit = LIMIT_DEFAULT, cursor = null }: PageQuestion): PageStart | Refused {
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX) return invalid('limit', `must be from 1 to ${LIMIT_MAX}`);
+export function startPage({ limit = LIMIT_DEFAULT, cursor = null }: PageParams): PageStart | Refused {
+  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
+    return invalid('limit', `must be from 1 to ${LIMIT_MAX}`);
   if (cursor === null) return { limit, values: [null, null, limit + 1] };
-  const match = /^(\d{1,16})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1'));
-  if (match?.[1] === undefined || match[2] === undefined) return invalid('cursor', 'must be the next_cursor of an earlier page');
+  const match = /^(\d{1,16})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(
+    Buffer.from(cursor, 'base64url').toString('latin1'),
+  );
+  if (match?.[1] === undefined || match[2] === undefined)
+    return invalid('cursor', 'must be the next_cursor of an earlier page');
   return { limit, values: [match[1], match[2], limit + 1] };
 }
 
-export function endPage<Row extends { id: string; created_us: string }, T>(rows: readonly Row[], limit: number, toItem: (row: Row) => T): Page<T> {
+export function endPage<Row extends { id: string; created_us: string }, T>(
+  rows: readonly Row[],
+  limit: number,
+  toItem: (row: Row) => T,
+): Page<T> {
   const last = rows.length > limit ? rows[limit - 1] : undefined;
-  const nextCursor = last === undefined ? null : Buffer.from(`${last.created_us}.${last.id}`, 'latin1').toString('base64url');
+  const nextCursor =
+    last === undefined ? null : Buffer.from(`${last.created_us}.${last.id}`, 'latin1').toString('base64url');
   return { items: rows.slice(0, limit).map(toItem), nextCursor };
 }

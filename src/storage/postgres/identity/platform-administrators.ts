@@ -3,7 +3,7 @@
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids, emailFault } from '../../../domain/identity/names.ts';
 import type { PlatformAdministrator } from '../../../domain/identity/platform-administrator.ts';
-import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
@@ -20,7 +20,10 @@ interface AdministratorRow {
 const COLUMNS = 'p.user_id AS id, (extract(epoch FROM p.created_at) * 1000000)::bigint AS created_us, u.email';
 const SOURCE = 'platform_administrators p JOIN users u ON u.id = p.user_id';
 
-export async function listPlatformAdministrators(postgres: PostgresClient, question: PageQuestion): Promise<Page<PlatformAdministrator> | Refused> {
+export async function listPlatformAdministrators(
+  postgres: PostgresClient,
+  question: PageParams,
+): Promise<Page<PlatformAdministrator> | Refused> {
   const start = startPage(question);
   if (isRefused(start)) return start;
   const { rows } = await postgres.query<AdministratorRow>(
@@ -33,7 +36,11 @@ export async function listPlatformAdministrators(postgres: PostgresClient, quest
 }
 
 /** `conflict`: is one already. */
-export async function addPlatformAdministrator(postgres: Postgres, actor: Actor, email: string): Promise<PlatformAdministrator | Refused> {
+export async function addPlatformAdministrator(
+  postgres: Postgres,
+  actor: Actor,
+  email: string,
+): Promise<PlatformAdministrator | Refused> {
   const fault = refuseFaults({ email: emailFault(email) });
   if (fault !== null) return fault;
   return change(postgres, 'email', async (client) => {
@@ -45,26 +52,43 @@ export async function addPlatformAdministrator(postgres: Postgres, actor: Actor,
     const userId = inserted.rows[0]?.user_id;
     if (userId === undefined) return conflict('email', 'is a platform administrator already');
     const added = await findAdministrator(client, userId);
-    await recordAudit(client, actor, { organizationId: null, action: 'platform_administrator.add', target: { kind: 'user', id: userId }, after: added });
+    await recordAudit(client, actor, {
+      organizationId: null,
+      action: 'platform_administrator.add',
+      target: { kind: 'user', id: userId },
+      after: added,
+    });
     await notifyPrincipalsChanged(client, [userId]);
     return added ?? NOT_FOUND;
   });
 }
 
-export async function removePlatformAdministrator(postgres: Postgres, actor: Actor, userId: string): Promise<{ readonly removed: true } | Refused> {
+export async function removePlatformAdministrator(
+  postgres: Postgres,
+  actor: Actor,
+  userId: string,
+): Promise<{ readonly removed: true } | Refused> {
   if (!areUuids(userId)) return NOT_FOUND;
   return change(postgres, 'email', async (client) => {
     const before = await findAdministrator(client, userId);
     if (before === null) return NOT_FOUND;
     await client.query('DELETE FROM platform_administrators WHERE user_id = $1', [userId]);
-    await recordAudit(client, actor, { organizationId: null, action: 'platform_administrator.remove', target: { kind: 'user', id: userId }, before });
+    await recordAudit(client, actor, {
+      organizationId: null,
+      action: 'platform_administrator.remove',
+      target: { kind: 'user', id: userId },
+      before,
+    });
     await notifyPrincipalsChanged(client, [userId]);
     return { removed: true };
   });
 }
 
 async function findAdministrator(client: PostgresClient, userId: string): Promise<PlatformAdministrator | null> {
-  const { rows } = await client.query<AdministratorRow>(`SELECT ${COLUMNS} FROM ${SOURCE} WHERE p.user_id = $1 FOR UPDATE OF p`, [userId]);
+  const { rows } = await client.query<AdministratorRow>(
+    `SELECT ${COLUMNS} FROM ${SOURCE} WHERE p.user_id = $1 FOR UPDATE OF p`,
+    [userId],
+  );
   return rows[0] === undefined ? null : toAdministrator(rows[0]);
 }
 

@@ -1,5 +1,5 @@
-// How many keys, tokens, teams and members there may be: what one tenant makes without end, everybody's lists, look-ups and backups carry. The operator, by command
-// or ADMIN_TOKEN, may go beyond.
+// How many keys, tokens, teams and members there may be: what one tenant makes without end, everybody's lists, look-ups
+// and backups carry. The operator, by command or ADMIN_TOKEN, may go beyond.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
@@ -34,7 +34,8 @@ const COUNTS = {
   },
   teamsOfOrganization: {
     max: 1_000,
-    statement: 'SELECT count(*)::integer AS count FROM (SELECT FROM teams WHERE organization_id = $1 AND $2::uuid IS NULL LIMIT $3) counted',
+    statement:
+      'SELECT count(*)::integer AS count FROM (SELECT FROM teams WHERE organization_id = $1 AND $2::uuid IS NULL LIMIT $3) counted',
     words: 'the organization has 1,000 teams',
   },
   membersOfOrganization: {
@@ -46,14 +47,22 @@ const COUNTS = {
 } as const satisfies Record<string, Count>;
 
 /**
- * null: there is room for one more, and until the end of the transaction nobody else makes one there: of two who would be the last, one is refused. To be
- * called before the first write.
+ * null: there is room for one more, and until the end of the transaction nobody else makes one there: of two who would
+ * be the last, one is refused. To be called before the first write.
  */
-export async function refuseCount(client: PostgresClient, actor: Actor, name: keyof typeof COUNTS, ownerId: string, userId?: string): Promise<Refused | null> {
+export async function refuseCount(
+  client: PostgresClient,
+  actor: Actor,
+  name: keyof typeof COUNTS,
+  ownerId: string,
+  userId?: string,
+): Promise<Refused | null> {
   if (actor.kind !== 'token') return null;
   const { max, statement, words } = COUNTS[name];
   const values = [ownerId, userId ?? null];
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`${name} ${values.join(' ')}`]);
   const { rows } = await client.query<{ count: number }>(statement, [...values, max]);
-  return (rows[0]?.count ?? 0) < max ? null : { refused: 'conflict', reason: `${words}, which is as many as there may be` };
+  return (rows[0]?.count ?? 0) < max
+    ? null
+    : { refused: 'conflict', reason: `${words}, which is as many as there may be` };
 }

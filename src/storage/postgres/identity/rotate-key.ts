@@ -1,4 +1,5 @@
-// A new secret for a key: the old one is good for as long as the overlap lasts, so that nobody has to change at one instant.
+// A new secret for a key: the old one is good for as long as the overlap lasts, so that nobody has to change at one
+// instant.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { KeyName, KeyWithSecret } from '../../../domain/identity/api-key.ts';
@@ -15,7 +16,10 @@ import type { KeySecrets } from './keys.ts';
 
 const OVERLAP_SECONDS_MAX = 30 * 24 * 3600;
 
-/** Overlap 0 ends the old secret at once; at most 30 days. Rotating again ends every secret but the two newest. `conflict`: the key is revoked. */
+/**
+ * Overlap 0 ends the old secret at once; at most 30 days. Rotating again ends every secret but the two newest.
+ * `conflict`: the key is revoked.
+ */
 export async function rotateKey(
   postgres: Postgres,
   { masterKey }: KeySecrets,
@@ -34,12 +38,14 @@ export async function rotateKey(
     const refused = await refuseKeyChange(client, actor, name, before.key);
     if (refused !== null) return refused;
     if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
-    await client.query('UPDATE api_key_previous_secrets SET valid_until = now() WHERE api_key_id = $1 AND valid_until > now()', [name.keyId]);
-    await client.query('INSERT INTO api_key_previous_secrets (key_hash, api_key_id, valid_until) VALUES ($1, $2, now() + make_interval(secs => $3))', [
-      before.hash,
-      name.keyId,
-      overlapSeconds,
-    ]);
+    await client.query(
+      'UPDATE api_key_previous_secrets SET valid_until = now() WHERE api_key_id = $1 AND valid_until > now()',
+      [name.keyId],
+    );
+    await client.query(
+      'INSERT INTO api_key_previous_secrets (key_hash, api_key_id, valid_until) VALUES ($1, $2, now() + make_interval(secs => $3))',
+      [before.hash, name.keyId, overlapSeconds],
+    );
     await client.query('UPDATE api_keys SET key_hash = $3, key_prefix = $4 WHERE organization_id = $1 AND id = $2', [
       name.organizationId,
       name.keyId,
@@ -49,7 +55,13 @@ export async function rotateKey(
     const after = await findKey(client, name);
     if (isRefused(after)) return after;
     const { organizationId, keyId } = name;
-    await recordAudit(client, actor, { organizationId, action: 'key.rotate', target: { kind: 'key', id: keyId }, before: before.key, after: after.key });
+    await recordAudit(client, actor, {
+      organizationId,
+      action: 'key.rotate',
+      target: { kind: 'key', id: keyId },
+      before: before.key,
+      after: after.key,
+    });
     // All secrets of a key stand for the same principal, and go by its id.
     await notifyPrincipalsChanged(client, [name.keyId]);
     return { ...after.key, secret };

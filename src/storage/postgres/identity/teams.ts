@@ -3,7 +3,7 @@
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids, labelFault, slugFault } from '../../../domain/identity/names.ts';
 import type { Team, TeamName } from '../../../domain/identity/team.ts';
-import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
@@ -24,7 +24,11 @@ const COLUMNS = `${PAGE_COLUMNS}, t.slug, coalesce(t.display_name, t.slug) AS di
 export async function createTeam(
   postgres: Postgres,
   actor: Actor,
-  { organizationId, slug, displayName = slug }: { organizationId: string; slug: string; displayName?: string | undefined },
+  {
+    organizationId,
+    slug,
+    displayName = slug,
+  }: { organizationId: string; slug: string; displayName?: string | undefined },
 ): Promise<Team | Refused> {
   const fault = refuseFaults({ slug: slugFault(slug), displayName: labelFault(displayName) });
   if (fault !== null) return fault;
@@ -32,38 +36,54 @@ export async function createTeam(
   return change(postgres, 'slug', async (client) => {
     const full = await refuseCount(client, actor, 'teamsOfOrganization', organizationId);
     if (full !== null) return full;
-    const { rows } = await client.query<TeamRow>(`INSERT INTO teams AS t (organization_id, slug, display_name) VALUES ($1, $2, $3) RETURNING ${COLUMNS}`, [
-      organizationId,
-      slug,
-      displayName,
-    ]);
+    const { rows } = await client.query<TeamRow>(
+      `INSERT INTO teams AS t (organization_id, slug, display_name) VALUES ($1, $2, $3) RETURNING ${COLUMNS}`,
+      [organizationId, slug, displayName],
+    );
     const made = toTeam(rows[0] as TeamRow);
-    await recordAudit(client, actor, { organizationId, action: 'team.create', target: { kind: 'team', id: made.id }, after: made });
+    await recordAudit(client, actor, {
+      organizationId,
+      action: 'team.create',
+      target: { kind: 'team', id: made.id },
+      after: made,
+    });
     return made;
   });
 }
 
-export async function listTeams(postgres: PostgresClient, question: PageQuestion & { organizationId: string }): Promise<Page<Team> | Refused> {
+export async function listTeams(
+  postgres: PostgresClient,
+  question: PageParams & { organizationId: string },
+): Promise<Page<Team> | Refused> {
   const start = startPage(question);
   if (isRefused(start)) return start;
   if (!areUuids(question.organizationId)) return NOT_FOUND;
-  const { rows } = await postgres.query<TeamRow>(`SELECT ${COLUMNS} FROM teams t WHERE ${PAGE_CONDITION} AND t.organization_id = $4 ${PAGE_ORDER}`, [
-    ...start.values,
-    question.organizationId,
-  ]);
+  const { rows } = await postgres.query<TeamRow>(
+    `SELECT ${COLUMNS} FROM teams t WHERE ${PAGE_CONDITION} AND t.organization_id = $4 ${PAGE_ORDER}`,
+    [...start.values, question.organizationId],
+  );
   return endPage(rows, start.limit, toTeam);
 }
 
 export async function getTeam(postgres: PostgresClient, { organizationId, teamId }: TeamName): Promise<Team | Refused> {
   if (!areUuids(organizationId, teamId)) return NOT_FOUND;
-  const { rows } = await postgres.query<TeamRow>(`SELECT ${COLUMNS} FROM teams t WHERE t.organization_id = $1 AND t.id = $2`, [organizationId, teamId]);
+  const { rows } = await postgres.query<TeamRow>(
+    `SELECT ${COLUMNS} FROM teams t WHERE t.organization_id = $1 AND t.id = $2`,
+    [organizationId, teamId],
+  );
   return rows[0] === undefined ? NOT_FOUND : toTeam(rows[0]);
 }
 
 /** For commands, which name teams by slug. */
-export async function findTeamBySlug(postgres: PostgresClient, { organizationId, slug }: { organizationId: string; slug: string }): Promise<Team | Refused> {
+export async function findTeamBySlug(
+  postgres: PostgresClient,
+  { organizationId, slug }: { organizationId: string; slug: string },
+): Promise<Team | Refused> {
   if (slugFault(slug) !== null) return NOT_FOUND;
-  const { rows } = await postgres.query<TeamRow>(`SELECT ${COLUMNS} FROM teams t WHERE t.organization_id = $1 AND t.slug = $2`, [organizationId, slug]);
+  const { rows } = await postgres.query<TeamRow>(
+    `SELECT ${COLUMNS} FROM teams t WHERE t.organization_id = $1 AND t.slug = $2`,
+    [organizationId, slug],
+  );
   return rows[0] === undefined ? NOT_FOUND : toTeam(rows[0]);
 }
 
@@ -83,11 +103,10 @@ export async function updateTeam(
     if (isRefused(before)) return before;
     const bound = slug === undefined || slug === before.slug ? null : await refusePlatformCeilings(client, actor, name);
     if (bound !== null) return bound;
-    await client.query('UPDATE teams SET slug = coalesce($2, slug), display_name = coalesce($3, display_name) WHERE id = $1', [
-      name.teamId,
-      slug ?? null,
-      displayName ?? null,
-    ]);
+    await client.query(
+      'UPDATE teams SET slug = coalesce($2, slug), display_name = coalesce($3, display_name) WHERE id = $1',
+      [name.teamId, slug ?? null, displayName ?? null],
+    );
     const after = await getTeam(client, name);
     await recordAudit(client, actor, {
       organizationId: name.organizationId,
@@ -100,8 +119,15 @@ export async function updateTeam(
   });
 }
 
-/** A conflict while the team has live keys, which would be ended or moved without being asked to, or ceilings of the platform's, which would go. */
-export async function deleteTeam(postgres: Postgres, actor: Actor, name: TeamName): Promise<{ readonly deleted: true } | Refused> {
+/**
+ * A conflict while the team has live keys, which would be ended or moved without being asked to, or ceilings of the
+ * platform's, which would go.
+ */
+export async function deleteTeam(
+  postgres: Postgres,
+  actor: Actor,
+  name: TeamName,
+): Promise<{ readonly deleted: true } | Refused> {
   return change(postgres, 'slug', async (client) => {
     const before = await holdTeam(client, name);
     if (isRefused(before)) return before;
@@ -117,7 +143,10 @@ export async function deleteTeam(postgres: Postgres, actor: Actor, name: TeamNam
       'UPDATE api_keys SET team_id = NULL, revoked_at = coalesce(revoked_at, now()) WHERE organization_id = $1 AND team_id = $2 RETURNING id',
       [organizationId, teamId],
     );
-    await client.query('DELETE FROM usage_limits WHERE organization_id = $1 AND team_id = $2', [organizationId, teamId]);
+    await client.query('DELETE FROM usage_limits WHERE organization_id = $1 AND team_id = $2', [
+      organizationId,
+      teamId,
+    ]);
     await client.query('DELETE FROM teams WHERE organization_id = $1 AND id = $2', [organizationId, teamId]);
     await recordAudit(client, actor, {
       organizationId,
@@ -131,10 +160,14 @@ export async function deleteTeam(postgres: Postgres, actor: Actor, name: TeamNam
 }
 
 /**
- * A team that the platform has set ceilings on keeps them and its slug: a configuration file finds teams by it, and would make one without
- * ceilings in its place. Whoever sets ceilings waits for who holds the team.
+ * A team that the platform has set ceilings on keeps them and its slug: a configuration file finds teams by it, and
+ * would make one without ceilings in its place. Whoever sets ceilings waits for who holds the team.
  */
-async function refusePlatformCeilings(client: PostgresClient, actor: Actor, { organizationId, teamId }: TeamName): Promise<Refused | null> {
+async function refusePlatformCeilings(
+  client: PostgresClient,
+  actor: Actor,
+  { organizationId, teamId }: TeamName,
+): Promise<Refused | null> {
   // The command line speaks for the operator.
   if (actor.kind !== 'token') return null;
   const { rowCount } = await client.query(
@@ -153,5 +186,10 @@ async function holdTeam(client: PostgresClient, { organizationId, teamId }: Team
 }
 
 function toTeam(row: TeamRow): Team {
-  return { id: row.id, slug: row.slug, displayName: row.display_name, createdAtMs: Math.floor(Number(row.created_us) / 1000) };
+  return {
+    id: row.id,
+    slug: row.slug,
+    displayName: row.display_name,
+    createdAtMs: Math.floor(Number(row.created_us) / 1000),
+  };
 }

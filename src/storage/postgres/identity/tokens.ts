@@ -6,7 +6,7 @@ import type { AuditAction } from '../../../domain/identity/audit-entry.ts';
 import { generateToken } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { areUuids, emailFault, labelFault } from '../../../domain/identity/names.ts';
-import type { Page, PageQuestion } from '../../../domain/lists/page.ts';
+import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
@@ -41,7 +41,11 @@ export async function createToken(
 ): Promise<TokenWithSecret | Refused> {
   const fault = refuseFaults({ name: labelFault(name) });
   if (fault !== null) return fault;
-  if (!Number.isInteger(lifetimeSeconds) || lifetimeSeconds < LIFETIME_SECONDS_MIN || lifetimeSeconds > LIFETIME_SECONDS_MAX) {
+  if (
+    !Number.isInteger(lifetimeSeconds) ||
+    lifetimeSeconds < LIFETIME_SECONDS_MIN ||
+    lifetimeSeconds > LIFETIME_SECONDS_MAX
+  ) {
     return invalid('lifetimeSeconds', `must be a whole number from ${LIFETIME_SECONDS_MIN} to ${LIFETIME_SECONDS_MAX}`);
   }
   if (!areUuids(userId, ...(organizationId === null ? [] : [organizationId]))) return NOT_FOUND;
@@ -50,7 +54,8 @@ export async function createToken(
   return change(postgres, 'name', async (client) => {
     const user = await client.query('SELECT FROM users WHERE id = $1 FOR KEY SHARE', [userId]);
     if (user.rowCount === 0) return { ...NOT_FOUND, field: 'userId' };
-    if (organizationId !== null && !(await mayWorkIn(client, userId, organizationId))) return { ...NOT_FOUND, field: 'organizationId' };
+    if (organizationId !== null && !(await mayWorkIn(client, userId, organizationId)))
+      return { ...NOT_FOUND, field: 'organizationId' };
     const full = await refuseCount(client, actor, 'tokensOfUser', userId);
     if (full !== null) return full;
     const { rows } = await client.query<TokenRow>(
@@ -65,14 +70,17 @@ export async function createToken(
 }
 
 /** A user's own, revoked and expired ones too. */
-export async function listTokens(postgres: PostgresClient, question: PageQuestion & { userId: string }): Promise<Page<Token> | Refused> {
+export async function listTokens(
+  postgres: PostgresClient,
+  question: PageParams & { userId: string },
+): Promise<Page<Token> | Refused> {
   const start = startPage(question);
   if (isRefused(start)) return start;
   if (!areUuids(question.userId)) return NOT_FOUND;
-  const { rows } = await postgres.query<TokenRow>(`SELECT ${COLUMNS} FROM access_tokens t WHERE ${PAGE_CONDITION} AND t.user_id = $4 ${PAGE_ORDER}`, [
-    ...start.values,
-    question.userId,
-  ]);
+  const { rows } = await postgres.query<TokenRow>(
+    `SELECT ${COLUMNS} FROM access_tokens t WHERE ${PAGE_CONDITION} AND t.user_id = $4 ${PAGE_ORDER}`,
+    [...start.values, question.userId],
+  );
   return endPage(rows, start.limit, toToken);
 }
 
@@ -87,21 +95,36 @@ export async function revokeToken(postgres: Postgres, actor: Actor, name: TokenN
   });
 }
 
-/** `not_found`: the user is no member of that organization (platform administrators may work in any). null leaves the organization. */
-export async function setActiveOrganization(postgres: Postgres, actor: Actor, name: TokenName, organizationId: string | null): Promise<Token | Refused> {
+/**
+ * `not_found`: the user is no member of that organization (platform administrators may work in any). null leaves the
+ * organization.
+ */
+export async function setActiveOrganization(
+  postgres: Postgres,
+  actor: Actor,
+  name: TokenName,
+  organizationId: string | null,
+): Promise<Token | Refused> {
   if (organizationId !== null && !areUuids(organizationId)) return NOT_FOUND;
   return change(postgres, 'name', async (client) => {
     const before = await holdToken(client, name);
     if (before === null || before.revoked_at_ms !== null) return NOT_FOUND;
     if (before.active_organization_id === organizationId) return toToken(before);
-    if (organizationId !== null && !(await mayWorkIn(client, before.user_id, organizationId))) return { ...NOT_FOUND, field: 'organizationId' };
-    await client.query('UPDATE access_tokens SET active_organization_id = $2 WHERE id = $1', [name.tokenId, organizationId]);
+    if (organizationId !== null && !(await mayWorkIn(client, before.user_id, organizationId)))
+      return { ...NOT_FOUND, field: 'organizationId' };
+    await client.query('UPDATE access_tokens SET active_organization_id = $2 WHERE id = $1', [
+      name.tokenId,
+      organizationId,
+    ]);
     return tellOf(client, actor, 'token.active_organization', name, before);
   });
 }
 
 /** For commands, which name people by email. */
-export async function findUserByEmail(postgres: PostgresClient, email: string): Promise<{ readonly userId: string } | Refused> {
+export async function findUserByEmail(
+  postgres: PostgresClient,
+  email: string,
+): Promise<{ readonly userId: string } | Refused> {
   if (emailFault(email) !== null) return NOT_FOUND;
   const { rows } = await postgres.query<{ id: string }>('SELECT id FROM users WHERE lower(email) = lower($1)', [email]);
   return rows[0] === undefined ? NOT_FOUND : { userId: rows[0].id };
@@ -119,14 +142,20 @@ async function mayWorkIn(client: PostgresClient, userId: string, organizationId:
 
 async function holdToken(client: PostgresClient, { tokenId, userId }: TokenName): Promise<TokenRow | null> {
   if (!areUuids(tokenId, ...(userId === null ? [] : [userId]))) return null;
-  const { rows } = await client.query<TokenRow>(`SELECT ${COLUMNS} FROM access_tokens t WHERE t.id = $1 AND ($2::uuid IS NULL OR t.user_id = $2) FOR UPDATE`, [
-    tokenId,
-    userId,
-  ]);
+  const { rows } = await client.query<TokenRow>(
+    `SELECT ${COLUMNS} FROM access_tokens t WHERE t.id = $1 AND ($2::uuid IS NULL OR t.user_id = $2) FOR UPDATE`,
+    [tokenId, userId],
+  );
   return rows[0] ?? null;
 }
 
-async function tellOf(client: PostgresClient, actor: Actor, action: AuditAction, name: TokenName, before: TokenRow): Promise<Token | Refused> {
+async function tellOf(
+  client: PostgresClient,
+  actor: Actor,
+  action: AuditAction,
+  name: TokenName,
+  before: TokenRow,
+): Promise<Token | Refused> {
   const after = await holdToken(client, name);
   if (after === null) return NOT_FOUND;
   await auditToken(client, actor, action, toToken(before), toToken(after));
@@ -135,8 +164,20 @@ async function tellOf(client: PostgresClient, actor: Actor, action: AuditAction,
 }
 
 /** In the log of no organization: a token is a person's, and works in one organization after another. */
-async function auditToken(client: PostgresClient, actor: Actor, action: AuditAction, before: Token | null, after: Token): Promise<void> {
-  await recordAudit(client, actor, { organizationId: null, action, target: { kind: 'token', id: after.id }, before, after });
+async function auditToken(
+  client: PostgresClient,
+  actor: Actor,
+  action: AuditAction,
+  before: Token | null,
+  after: Token,
+): Promise<void> {
+  await recordAudit(client, actor, {
+    organizationId: null,
+    action,
+    target: { kind: 'token', id: after.id },
+    before,
+    after,
+  });
 }
 
 function toToken(row: TokenRow): Token {

@@ -1,4 +1,5 @@
-// An organization as a caller of its own: what its wallet pays for and what it may use, whatever its teams and keys narrow further.
+// An organization as a caller of its own: what its wallet pays for and what it may use, whatever its teams and keys
+// narrow further.
 
 import type { ScopedPrincipal } from '../../../domain/identity/principal.ts';
 import type { PostgresClient } from '../pool.ts';
@@ -6,7 +7,10 @@ import type { PostgresClient } from '../pool.ts';
 export type OrganizationCaller = Pick<ScopedPrincipal, 'organizationId' | 'walletId' | 'billed' | 'allowedModels'>;
 
 /** `organizationId` must be a UUID. null: there is no such organization. */
-export async function findOrganizationCaller(postgres: PostgresClient, organizationId: string): Promise<OrganizationCaller | null> {
+export async function findOrganizationCaller(
+  postgres: PostgresClient,
+  organizationId: string,
+): Promise<OrganizationCaller | null> {
   const { rows } = await postgres.query<{ billing: string; wallet_id: string | null; allowed_models: string[] | null }>(
     `SELECT o.billing, w.id AS wallet_id, o.allowed_models
        FROM organizations o LEFT JOIN wallets w ON w.organization_id = o.id AND w.user_id IS NULL WHERE o.id = $1`,
@@ -15,7 +19,12 @@ export async function findOrganizationCaller(postgres: PostgresClient, organizat
   const [row] = rows;
   if (row === undefined) return null;
   const billed = row.billing === 'prepaid';
-  return { organizationId, billed, walletId: billed ? row.wallet_id : null, allowedModels: row.allowed_models === null ? null : new Set(row.allowed_models) };
+  return {
+    organizationId,
+    billed,
+    walletId: billed ? row.wallet_id : null,
+    allowedModels: row.allowed_models === null ? null : new Set(row.allowed_models),
+  };
 }
 
 /** Models of the organizations that may not use all of them, by organization. */

@@ -8,7 +8,12 @@ import type { Refused } from '../../../domain/refusals/refused.ts';
 import { checkPolicy, type PolicyModel } from '../../../domain/routing/check-policy.ts';
 import { type PolicyDefinition, policyOf } from '../../../domain/routing/policy-definition.ts';
 import type { RoutingTable } from '../../../domain/routing/routing-table.ts';
-import type { OrganizationRouting, PolicyHistory, PolicyVersion, StoredPolicy } from '../../../domain/routing/stored-policy.ts';
+import type {
+  OrganizationRouting,
+  PolicyHistory,
+  PolicyVersion,
+  StoredPolicy,
+} from '../../../domain/routing/stored-policy.ts';
 import { notifyCatalogChanged } from '../changes.ts';
 import { recordAudit } from '../identity/audit.ts';
 import { change, invalid, NOT_FOUND } from '../identity/change.ts';
@@ -21,7 +26,8 @@ interface VersionRow {
   readonly created_at_ms: number;
 }
 
-const VERSION_COLUMNS = 'name, version, definition, floor(extract(epoch FROM created_at) * 1000)::double precision AS created_at_ms';
+const VERSION_COLUMNS =
+  'name, version, definition, floor(extract(epoch FROM created_at) * 1000)::double precision AS created_at_ms';
 const PRESENT = `SELECT DISTINCT ON (name) ${VERSION_COLUMNS} FROM routing_policies ORDER BY name, version DESC`;
 /** Old versions stay for the records that name them; nobody reads through more of them than these. */
 const VERSIONS_SHOWN_MAX = 100;
@@ -33,13 +39,19 @@ export async function loadRoutingTable(client: PostgresClient): Promise<RoutingT
     'SELECT id, auto_routing_policy AS policy FROM organizations WHERE auto_routing_policy IS NOT NULL',
   );
   return {
-    policies: new Map(policies.rows.map(({ name, version, definition }) => [name, policyOf(name, version, definition)])),
+    policies: new Map(
+      policies.rows.map(({ name, version, definition }) => [name, policyOf(name, version, definition)]),
+    ),
     policyOf: new Map(organizations.rows.map(({ id, policy }) => [id, policy])),
   };
 }
 
 /** A definition that is different from the newest version becomes the next one. False: it is the same. */
-export async function putPolicyVersion(client: PostgresClient, name: string, definition: PolicyDefinition): Promise<boolean> {
+export async function putPolicyVersion(
+  client: PostgresClient,
+  name: string,
+  definition: PolicyDefinition,
+): Promise<boolean> {
   const { rowCount } = await client.query(
     `INSERT INTO routing_policies (name, version, definition)
      SELECT $1, coalesce(max(version), 0) + 1, $2::jsonb FROM routing_policies WHERE name = $1
@@ -64,9 +76,10 @@ export async function getPolicy(postgres: PostgresClient, name: string): Promise
   const versions = rows.map(toVersion);
   const present = versions[0];
   if (present === undefined) return NOT_FOUND;
-  const users = await postgres.query<{ organizations: number }>('SELECT count(*)::integer AS organizations FROM organizations WHERE auto_routing_policy = $1', [
-    name,
-  ]);
+  const users = await postgres.query<{ organizations: number }>(
+    'SELECT count(*)::integer AS organizations FROM organizations WHERE auto_routing_policy = $1',
+    [name],
+  );
   return { ...present, name, organizations: users.rows[0]?.organizations ?? 0, versions };
 }
 
@@ -74,8 +87,15 @@ function toVersion({ version, definition, created_at_ms }: VersionRow): PolicyVe
   return { version, definition, createdAtMs: created_at_ms };
 }
 
-/** The same definition again changes nothing and tells nobody. What is wrong with it is `invalid`, by the first mistake. */
-export async function putPolicy(postgres: Postgres, actor: Actor, name: string, definition: PolicyDefinition): Promise<PolicyHistory | Refused> {
+/**
+ * The same definition again changes nothing and tells nobody. What is wrong with it is `invalid`, by the first mistake.
+ */
+export async function putPolicy(
+  postgres: Postgres,
+  actor: Actor,
+  name: string,
+  definition: PolicyDefinition,
+): Promise<PolicyHistory | Refused> {
   return change(postgres, 'name', async (client) => {
     await lockCatalog(client);
     const refused = await refuseDefinition(client, definition, await billedOrganizationsOf(client, name));
@@ -95,9 +115,15 @@ export async function putPolicy(postgres: Postgres, actor: Actor, name: string, 
   });
 }
 
-export async function getOrganizationRouting(postgres: PostgresClient, organizationId: string): Promise<OrganizationRouting | Refused> {
+export async function getOrganizationRouting(
+  postgres: PostgresClient,
+  organizationId: string,
+): Promise<OrganizationRouting | Refused> {
   if (!areUuids(organizationId)) return NOT_FOUND;
-  const { rows } = await postgres.query<{ policy: string | null }>('SELECT auto_routing_policy AS policy FROM organizations WHERE id = $1', [organizationId]);
+  const { rows } = await postgres.query<{ policy: string | null }>(
+    'SELECT auto_routing_policy AS policy FROM organizations WHERE id = $1',
+    [organizationId],
+  );
   return rows[0] === undefined ? NOT_FOUND : { policy: rows[0].policy };
 }
 
@@ -117,13 +143,22 @@ export async function setOrganizationRouting(
     if (refused !== null) return refused;
     await client.query('UPDATE organizations SET auto_routing_policy = $2 WHERE id = $1', [organizationId, policy]);
     const target = { kind: 'organization', id: organizationId } as const;
-    await recordAudit(client, actor, { organizationId, action: 'organization.routing', target, before, after: { policy } });
+    await recordAudit(client, actor, {
+      organizationId,
+      action: 'organization.routing',
+      target,
+      before,
+      after: { policy },
+    });
     await publish(client);
     return { policy };
   });
 }
 
-/** What is decided by the catalog and the organizations as they are is not to change meanwhile; configuration files take the same turn. */
+/**
+ * What is decided by the catalog and the organizations as they are is not to change meanwhile; configuration files take
+ * the same turn.
+ */
 async function lockCatalog(client: PostgresClient): Promise<void> {
   await client.query('SELECT version FROM catalog_version FOR UPDATE');
 }
@@ -134,8 +169,15 @@ async function publish(client: PostgresClient): Promise<void> {
 }
 
 /** Whether a definition that is not published could serve an organization (null: any); null: it could. */
-export async function refuseDraft(client: PostgresClient, definition: PolicyDefinition, organizationId: string | null): Promise<Refused | null> {
-  const { rows } = await client.query<{ slug: string }>(`SELECT slug FROM organizations WHERE id = $1 AND billing = 'prepaid'`, [organizationId]);
+export async function refuseDraft(
+  client: PostgresClient,
+  definition: PolicyDefinition,
+  organizationId: string | null,
+): Promise<Refused | null> {
+  const { rows } = await client.query<{ slug: string }>(
+    `SELECT slug FROM organizations WHERE id = $1 AND billing = 'prepaid'`,
+    [organizationId],
+  );
   return refuseDefinition(
     client,
     definition,
@@ -153,13 +195,22 @@ async function billedOrganizationsOf(client: PostgresClient, policy: string): Pr
 
 async function refuseUse(client: PostgresClient, organizationId: string, name: string): Promise<Refused | null> {
   const found = await getPolicy(client, name);
-  if ('refused' in found) return invalid('policy', `must be the name of a routing policy: there is no ${JSON.stringify(name)}`);
+  if ('refused' in found)
+    return invalid('policy', `must be the name of a routing policy: there is no ${JSON.stringify(name)}`);
   const refused = await refuseDraft(client, found.definition, organizationId);
   return refused === null ? null : invalid('policy', `cannot be used: ${refused.field ?? ''} ${refused.reason ?? ''}`);
 }
 
-async function refuseDefinition(client: PostgresClient, definition: PolicyDefinition, billedOrganizations: readonly string[]): Promise<Refused | null> {
-  const problems = checkPolicy(entryOf(definition), { models: await policyModels(client), where: 'the catalog', billedOrganizations });
+async function refuseDefinition(
+  client: PostgresClient,
+  definition: PolicyDefinition,
+  billedOrganizations: readonly string[],
+): Promise<Refused | null> {
+  const problems = checkPolicy(entryOf(definition), {
+    models: await policyModels(client),
+    where: 'the catalog',
+    billedOrganizations,
+  });
   const first = problems[0];
   if (first === undefined) return null;
   return invalid(first.place.join('.'), `is not possible: ${first.message}`);
@@ -167,11 +218,21 @@ async function refuseDefinition(client: PostgresClient, definition: PolicyDefini
 
 /** Active models by each of their names. */
 async function policyModels(client: PostgresClient): Promise<Map<string, PolicyModel>> {
-  const { rows } = await client.query<{ name: string; kind: ModelKind; is_priced: boolean; is_asked_by_logprobs: boolean }>(
+  const { rows } = await client.query<{
+    name: string;
+    kind: ModelKind;
+    is_priced: boolean;
+    is_asked_by_logprobs: boolean;
+  }>(
     `SELECT named.name, m.kind, NOT EXISTS (SELECT FROM served_by s WHERE s.model_id = m.id AND s.price_version IS NULL) AS is_priced,
             EXISTS (SELECT FROM served_by s WHERE s.model_id = m.id AND s.via = 'logprobs') AS is_asked_by_logprobs
        FROM models m JOIN (SELECT id AS name, id FROM models UNION ALL SELECT alias, model_id FROM model_aliases) named ON named.id = m.id
       WHERE m.active`,
   );
-  return new Map(rows.map((row) => [row.name, { kind: row.kind, isPriced: row.is_priced, isAskedByLogprobs: row.is_asked_by_logprobs }]));
+  return new Map(
+    rows.map((row) => [
+      row.name,
+      { kind: row.kind, isPriced: row.is_priced, isAskedByLogprobs: row.is_asked_by_logprobs },
+    ]),
+  );
 }

@@ -40,7 +40,8 @@ export async function* readRoutedRequests(
   for (;;) {
     const { rows } = await postgres.query<Row>(PAGE, [after]);
     for (const row of rows) {
-      if (row.ended && row.model_route !== null && (organizationId === null || row.organization_id === organizationId)) yield toRequest(row, row.model_route);
+      if (row.ended && row.model_route !== null && (organizationId === null || row.organization_id === organizationId))
+        yield toRequest(row, row.model_route);
     }
     const last = rows.at(-1);
     if (last === undefined) return;

@@ -1,7 +1,8 @@
-// The routes of human turns: claimed by whoever comes first, decided once in the cluster, remembered for the turn's other requests and the next turn.
+// The routes of human turns: claimed by whoever comes first, decided once in the cluster, remembered for the turn's
+// other requests and the next turn.
 
-import type { TerminalRecord } from '../../../domain/executions/execution-record.ts';
 import type { RouteDecision } from '../../../domain/routing/decide-route.ts';
+import type { TerminalRecord } from '../../../records/execution-record.ts';
 import type { PostgresClient } from '../pool.ts';
 
 export interface TurnName {
@@ -40,7 +41,10 @@ interface TurnRow {
   readonly request_bytes: string | null;
 }
 
-/** A row that another transaction inserts at this moment keeps ours from being inserted and is not seen yet: then neither `claimed` nor a decision. */
+/**
+ * A row that another transaction inserts at this moment keeps ours from being inserted and is not seen yet: then
+ * neither `claimed` nor a decision.
+ */
 const TURN = `
   SELECT EXISTS (SELECT FROM claim) AS claimed, own.decision, (extract(epoch FROM clock_timestamp() - own.claimed_at) * 1000)::double precision AS claimed_ago_ms,
          previous.decision AS previous, previous.input_tokens, previous.request_bytes
@@ -53,8 +57,8 @@ const TURN = `
     ) previous ON true`;
 
 /**
- * A request waits for each of these writes, and nobody's money hangs on them: the transaction does not wait for the disk. A Postgres that crashes may
- * forget the turns of its last moments, which are then decided again.
+ * A request waits for each of these writes, and nobody's money hangs on them: the transaction does not wait for the
+ * disk. A Postgres that crashes may forget the turns of its last moments, which are then decided again.
  */
 const UNHURRIED = `(SELECT set_config('synchronous_commit', 'off', true)) AS unhurried`;
 
@@ -77,18 +81,30 @@ export async function claimTurn(
   return { ...toTurn(rows[0]), claimed: rows[0]?.claimed ?? false };
 }
 
-export async function findTurn(postgres: PostgresClient, { conversation, turn, humanMessages }: Omit<TurnClaim, 'organizationId'>): Promise<RememberedTurn> {
+export async function findTurn(
+  postgres: PostgresClient,
+  { conversation, turn, humanMessages }: Omit<TurnClaim, 'organizationId'>,
+): Promise<RememberedTurn> {
   const { rows } = await postgres.query<TurnRow>(FIND, [conversation, turn, humanMessages]);
   return toTurn(rows[0]);
 }
 
 function toTurn(row: TurnRow | undefined): RememberedTurn {
   if (row === undefined) return { decision: null, claimedAgoMs: null, previous: null };
-  const { decision, claimed_ago_ms: claimedAgoMs, previous, input_tokens: inputTokens, request_bytes: requestBytes } = row;
+  const {
+    decision,
+    claimed_ago_ms: claimedAgoMs,
+    previous,
+    input_tokens: inputTokens,
+    request_bytes: requestBytes,
+  } = row;
   return {
     decision,
     claimedAgoMs,
-    previous: previous === null ? null : { decision: previous, inputTokens: toNumber(inputTokens), requestBytes: toNumber(requestBytes) },
+    previous:
+      previous === null
+        ? null
+        : { decision: previous, inputTokens: toNumber(inputTokens), requestBytes: toNumber(requestBytes) },
   };
 }
 
@@ -100,10 +116,17 @@ const DECIDE = {
   name: 'decide_routing_turn',
   text: `UPDATE routing_turns SET decision = $3::jsonb FROM ${UNHURRIED} WHERE conversation = $1 AND turn = $2 AND decision IS NULL`,
 };
-const READ = { name: 'read_routing_turn', text: 'SELECT decision FROM routing_turns WHERE conversation = $1 AND turn = $2' };
+const READ = {
+  name: 'read_routing_turn',
+  text: 'SELECT decision FROM routing_turns WHERE conversation = $1 AND turn = $2',
+};
 
 /** null: the decision holds from now on. Otherwise somebody wrote one before, and that holds. */
-export async function decideTurn(postgres: PostgresClient, { conversation, turn }: TurnName, decision: RouteDecision): Promise<RouteDecision | null> {
+export async function decideTurn(
+  postgres: PostgresClient,
+  { conversation, turn }: TurnName,
+  decision: RouteDecision,
+): Promise<RouteDecision | null> {
   const { rowCount } = await postgres.query(DECIDE, [conversation, turn, JSON.stringify(decision)]);
   if (rowCount > 0) return null;
   const { rows } = await postgres.query<{ decision: RouteDecision | null }>(READ, [conversation, turn]);
@@ -120,7 +143,10 @@ export async function releaseTurn(postgres: PostgresClient, { conversation, turn
   await postgres.query(RELEASE, [conversation, turn]);
 }
 
-/** How large the conversations of executions were: part of the statement that posts them (post-executions.ts), whose seventh parameter is sizesAsJson. */
+/**
+ * How large the conversations of executions were: part of the statement that posts them (post-executions.ts), whose
+ * seventh parameter is sizesAsJson.
+ */
 export const REMEMBER_SIZES = `
     UPDATE routing_turns AS stored SET input_tokens = record."inputTokens", request_bytes = record."requestBytes"
       FROM json_to_recordset($7::json) AS record ("conversation" text, "turn" text, "inputTokens" bigint, "requestBytes" bigint)
@@ -133,7 +159,14 @@ export function sizesAsJson(terminals: readonly TerminalRecord[]): string {
   for (const { route, usage, usageSource, api, requestBytes } of terminals) {
     const inputTokens = usage?.inputTokens ?? null;
     // A token count reports no use of its own, and what we counted ourselves lacks attachments.
-    if (route?.conversation === undefined || route.turn === undefined || inputTokens === null || usageSource !== 'reported' || api === 'count_tokens') continue;
+    if (
+      route?.conversation === undefined ||
+      route.turn === undefined ||
+      inputTokens === null ||
+      usageSource !== 'reported' ||
+      api === 'count_tokens'
+    )
+      continue;
     const key = `${route.conversation} ${route.turn}`;
     if ((largest.get(key)?.requestBytes ?? -1) < requestBytes)
       largest.set(key, { conversation: route.conversation, turn: route.turn, inputTokens, requestBytes });

@@ -1,0 +1,27 @@
+// What reconciliation found when it last ran. Anything but zero is an alarm.
+
+import type { GaugeCell, MetricsRegistry } from '../../src/platform/metrics.ts';
+
+export interface JobGauges {
+  readonly ledgerDrift: GaugeCell;
+  readonly factsDrift: GaugeCell;
+}
+
+export function createJobGauges(metrics: MetricsRegistry): JobGauges {
+  return {
+    ledgerDrift: metrics
+      .gauge(
+        'tollgate_ledger_drift',
+        'Invariants of the ledger that did not hold when it was last checked; above zero is an alarm.',
+        { merge: 'max' },
+      )
+      .labels(),
+    factsDrift: metrics
+      .gauge(
+        'tollgate_facts_drift',
+        'Hours whose facts differed from the ledger after repair; above zero is an alarm.',
+        { merge: 'max' },
+      )
+      .labels(),
+  };
+}

@@ -1,0 +1,59 @@
+// Runs the jobs that an operator asked for (`tollgate reconcile`): one jobs process of the cluster takes each request.
+
+import { claimRequestedRun } from '../../src/storage/postgres/job-runs.ts';
+import { Backoff } from '../shipping/backoff.ts';
+import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
+import type { JobContext } from './job.ts';
+import { type Job, runClaimedJob } from './schedule.ts';
+
+const POLL_MS = 1_000;
+
+export class RequestedJobs {
+  readonly #context: JobContext;
+  readonly #machine: string;
+  readonly #jobs: readonly Job[];
+  readonly #sleep = new StoppableSleep();
+  #stopping = false;
+  readonly #loop: Promise<void>;
+
+  constructor(context: JobContext, machine: string, jobs: readonly Job[]) {
+    this.#context = context;
+    this.#machine = machine;
+    this.#jobs = jobs;
+    this.#loop = this.#run();
+  }
+
+  /** No run begins after this; one that is running is waited for. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#sleep.stop();
+    await this.#loop;
+  }
+
+  async #run(): Promise<void> {
+    const backoff = new Backoff({ name: 'requested jobs', log: this.#context.log });
+    while (!this.#stopping) {
+      let waitMs = POLL_MS;
+      try {
+        if (await this.#runNext()) waitMs = 0;
+        backoff.succeeded();
+      } catch (error) {
+        waitMs = backoff.failed(error);
+      }
+      if (waitMs > 0 && !this.#stopping) await this.#sleep.forMs(waitMs);
+    }
+  }
+
+  async #runNext(): Promise<boolean> {
+    const requested = await claimRequestedRun(this.#context.postgres, this.#machine);
+    if (requested === null) return false;
+    const job = this.#jobs.find(({ name }) => name === requested.name) ?? unknownJob(requested.name);
+    await runClaimedJob(this.#context, job, requested.id);
+    return true;
+  }
+}
+
+/** Asked for by a newer version, or an older one. */
+function unknownJob(name: string): Pick<Job, 'name' | 'run'> {
+  return { name, run: () => Promise.reject(new Error(`this version has no job "${name}"`)) };
+}

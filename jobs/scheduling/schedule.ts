@@ -1,0 +1,146 @@
+// THE table of scheduled jobs: name, when, what, and who else may run it; and the clockwork that runs each once per due
+// time and records it.
+
+import { createTask, type ScheduledTask } from 'node-cron';
+import { claimJobRun, finishJobRun } from '../../src/storage/postgres/job-runs.ts';
+import { checkLedger } from '../tasks/check-ledger.ts';
+import { checkPending } from '../tasks/check-pending.ts';
+import { compareFacts } from '../tasks/compare-facts.ts';
+import { dropOldFacts } from '../tasks/drop-old-facts.ts';
+import { forgetOldJobRuns } from '../tasks/forget-job-runs.ts';
+import { forgetPastLimitPools } from '../tasks/forget-past-limit-pools.ts';
+import { forgetOldRefusedRequests } from '../tasks/forget-refused-requests.ts';
+import { forgetOldRoutingTurns } from '../tasks/forget-routing-turns.ts';
+import { forgetOldSavedResponses } from '../tasks/forget-saved-responses.ts';
+import { forgetOldWebhookDeliveries } from '../tasks/forget-webhook-deliveries.ts';
+import { recallFrozenWallets } from '../tasks/recall-frozen.ts';
+import { resolvePendingExecutions } from '../tasks/resolve-pending.ts';
+import type { JobContext, JobResult } from './job.ts';
+
+export interface Job {
+  readonly name: string;
+  /** In UTC. */
+  readonly cron: string;
+  readonly run: (context: JobContext) => Promise<JobResult>;
+  /** `cluster`: whoever claims the due time first runs it, everybody else passes. */
+  readonly lock: 'cluster';
+}
+
+export const JOBS: readonly Job[] = [
+  { name: 'resolve-pending', cron: '* * * * *', run: resolvePendingExecutions, lock: 'cluster' },
+  { name: 'recall-frozen', cron: '* * * * *', run: recallFrozenWallets, lock: 'cluster' },
+  { name: 'check-pending', cron: '1-59/5 * * * *', run: checkPending, lock: 'cluster' },
+  { name: 'check-ledger', cron: '*/5 * * * *', run: checkLedger, lock: 'cluster' },
+  {
+    name: 'compare-facts',
+    cron: '3-59/10 * * * *',
+    run: (context) => compareFacts(context, { hours: 2 }),
+    lock: 'cluster',
+  },
+  {
+    name: 'compare-facts-daily',
+    cron: '41 3 * * *',
+    run: (context) => compareFacts(context, { hours: 72 }),
+    lock: 'cluster',
+  },
+  { name: 'forget-job-runs', cron: '17 4 * * *', run: forgetOldJobRuns, lock: 'cluster' },
+  { name: 'forget-refused-requests', cron: '47 4 * * *', run: forgetOldRefusedRequests, lock: 'cluster' },
+  { name: 'forget-saved-responses', cron: '29 4 * * *', run: forgetOldSavedResponses, lock: 'cluster' },
+  { name: 'forget-webhook-deliveries', cron: '7 5 * * *', run: forgetOldWebhookDeliveries, lock: 'cluster' },
+  { name: 'forget-routing-turns', cron: '37 4 * * *', run: forgetOldRoutingTurns, lock: 'cluster' },
+  { name: 'drop-old-facts', cron: '13 5 * * *', run: dropOldFacts, lock: 'cluster' },
+  { name: 'forget-past-limit-pools', cron: '53 4 * * *', run: forgetPastLimitPools, lock: 'cluster' },
+];
+
+export interface Schedule {
+  /** No run begins after this; one that is running is waited for. */
+  stop(): Promise<void>;
+}
+
+export function startSchedule(context: JobContext, machine: string, jobs: readonly Job[] = JOBS): Schedule {
+  const running = new Set<Promise<unknown>>();
+  const tasks: ScheduledTask[] = jobs.map((job) => {
+    const run = async (dueAtMs: number): Promise<void> => {
+      const finished = runDueJob(context, job, { dueAtMs, machine });
+      running.add(finished);
+      await finished.finally(() => running.delete(finished));
+    };
+    return createTask(job.cron, ({ date }) => run(date.getTime()), {
+      name: job.name,
+      timezone: 'UTC',
+      noOverlap: true,
+      suppressMissedWarning: true,
+      logger: quiet(context),
+    });
+  });
+  for (const task of tasks) void task.start();
+  return {
+    async stop() {
+      for (const task of tasks) await task.destroy();
+      await Promise.all(running);
+    },
+  };
+}
+
+/** When a job is due next. */
+export function nextDueTime({ name, cron }: Job): Date | null {
+  return createTask(cron, () => undefined, { name, timezone: 'UTC' }).getNextRuns(1)[0] ?? null;
+}
+
+/** Runs a job for a due time, unless someone else has it. Never throws: a failed run is a record and a log line. */
+export async function runDueJob(
+  context: JobContext,
+  job: Job,
+  due: { dueAtMs: number; machine: string },
+): Promise<'ran' | 'failed' | 'claimed_elsewhere' | 'not_claimed'> {
+  let id: string | null;
+  try {
+    // The cron second itself, so that machines whose timers fire a little apart claim the same one.
+    id = await claimJobRun(context.postgres, {
+      name: job.name,
+      dueAtMs: Math.floor(due.dueAtMs / 1000) * 1000,
+      machine: due.machine,
+    });
+  } catch (error) {
+    context.log.error({ err: error, job: job.name }, 'job: could not be claimed');
+    return 'not_claimed';
+  }
+  return id === null ? 'claimed_elsewhere' : runClaimedJob(context, job, id);
+}
+
+/** Runs a job whose run is ours, and records how it went. Never throws. */
+export async function runClaimedJob(
+  context: JobContext,
+  job: Pick<Job, 'name' | 'run'>,
+  id: string,
+): Promise<'ran' | 'failed'> {
+  const { postgres, clock } = context;
+  const log = context.log.child({ job: job.name });
+  const startedMs = clock.monotonicMs();
+  let details: JobResult | null = null;
+  let failure: string | null = null;
+  try {
+    details = await job.run({ ...context, log });
+  } catch (error) {
+    failure = error instanceof Error ? error.message : 'failed without an error';
+    log.error({ err: error }, 'job: failed');
+  }
+  const durationMs = Math.round(clock.monotonicMs() - startedMs);
+  try {
+    await finishJobRun(postgres, { id, error: failure, details: { ...details, durationMs } });
+  } catch (error) {
+    log.error({ err: error }, 'job: its end could not be recorded');
+  }
+  return failure === null ? 'ran' : 'failed';
+}
+
+/** The library's own messages, as our log lines. */
+function quiet({ log }: JobContext) {
+  const text = (message: string | Error): string => (message instanceof Error ? message.message : message);
+  return {
+    debug: () => {},
+    info: () => {},
+    warn: (message: string) => log.warn(message),
+    error: (message: string | Error, error?: Error) => log.error({ err: error ?? message }, text(message)),
+  };
+}

@@ -1,0 +1,156 @@
+// Ships the spools of this machine: into Postgres (each execution posted exactly once), then into ClickHouse as facts,
+// then away.
+//
+//   segment ──read──► postExecutions (rows, ledger, cursor: one transaction) ──► insertFacts ──► facts cursor ──► unlink
+//
+// Every step may run twice or die anywhere: the ledger and the cursor commit together, facts are idempotent by
+// execution id, cursors move before anything is removed. The two destinations go at their own pace, each with its own
+// backoff: money never waits for analytics.
+
+import type { Clock } from '../../src/platform/clock.ts';
+import type { Log } from '../../src/platform/log.ts';
+import type { MetricsRegistry } from '../../src/platform/metrics.ts';
+import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
+import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import { Backoff } from './backoff.ts';
+import { FactShipping } from './fact-shipping.ts';
+import { PostingShipping } from './posting-shipping.ts';
+import { createShippingMetrics } from './shipping-metrics.ts';
+import { SpoolFleet } from './spool-fleet.ts';
+import { StoppableSleep } from './stoppable-sleep.ts';
+
+/** Where facts go; throws while ClickHouse is away. */
+export interface FactSink {
+  insert(facts: readonly RequestFact[], batch: string): Promise<void>;
+}
+
+export interface ShipperOptions {
+  readonly spoolDirectory: string;
+  readonly postgres: Postgres;
+  readonly facts: FactSink;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
+  readonly limits?: Partial<ShippingLimits>;
+}
+
+export interface ShippingLimits {
+  /** Bounds of one Postgres transaction. */
+  readonly recordsMax: number;
+  readonly bytesMax: number;
+  /**
+   * How long spools are left alone once all that they had is posted. A transaction costs us alone as much as a dozen
+   * records, so what comes meanwhile goes into one; a look-up waits for its record (DESIGN 4), so this stays well below
+   * 100 ms.
+   */
+  readonly pollMs: number;
+  /**
+   * A batch of nothing but admissions waits this long for the first terminal record: most need not be posted twice
+   * then.
+   */
+  readonly admittedWaitMs: number;
+  /**
+   * An insert costs ClickHouse about as much as a thousand facts, so facts are collected this long, or until they are
+   * this many.
+   */
+  readonly factsIntervalMs: number;
+  readonly factsWanted: number;
+  readonly factsMax: number;
+}
+
+const DEFAULT_LIMITS: ShippingLimits = {
+  recordsMax: 2_000,
+  bytesMax: 1 << 20,
+  pollMs: 60,
+  admittedWaitMs: 1_000,
+  factsIntervalMs: 2_000,
+  factsWanted: 4_000,
+  factsMax: 10_000,
+};
+
+export interface Shipper {
+  start(): void;
+  /** Ends the loops, then ships what is there, for at most `limitMs`. What is left stays in the spool. */
+  stop(limitMs?: number): Promise<void>;
+  /** Ships everything that is there now, to both destinations; only while not started. Faults are thrown. */
+  drainOnce(): Promise<void>;
+}
+
+const STOP_LIMIT_MS = 5_000;
+/** How often directories are listed, owners asked for, and gauges set. */
+const SURVEY_MS = 500;
+/** How often it is asked whether facts are due. */
+const FACTS_REST_MS = 200;
+
+export function createShipper(options: ShipperOptions): Shipper {
+  const { clock, log } = options;
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const metrics = createShippingMetrics(options.metrics);
+  const fleet = new SpoolFleet({ ...options, metrics });
+  const facts = new FactShipping({ ...options, limits, metrics, fleet });
+  const posting = new PostingShipping({ ...options, limits, metrics, fleet });
+  let stopping = false;
+  const sleeps = new Set<StoppableSleep>();
+  let loops: Promise<unknown> | null = null;
+
+  /** Runs one step after another; while a step reports nothing to do it rests, while it fails it backs off. */
+  async function loop(name: string, step: () => Promise<boolean>, restMs: number): Promise<void> {
+    const backoff = new Backoff({ name, log });
+    const sleep = new StoppableSleep();
+    sleeps.add(sleep);
+    while (!stopping) {
+      let waitMs = 0;
+      try {
+        waitMs = (await step()) ? 0 : restMs;
+        backoff.succeeded();
+      } catch (error) {
+        waitMs = backoff.failed(error);
+      }
+      if (waitMs > 0 && !stopping) await sleep.forMs(waitMs);
+    }
+  }
+
+  let surveyedMs = Number.NEGATIVE_INFINITY;
+  async function postStep(): Promise<boolean> {
+    if (clock.monotonicMs() - surveyedMs >= SURVEY_MS) {
+      await fleet.survey();
+      surveyedMs = clock.monotonicMs();
+    }
+    return (await posting.step()) === 'behind';
+  }
+
+  async function drain(giveUp: () => boolean): Promise<void> {
+    for (let progress = true; progress && !giveUp(); ) {
+      await fleet.survey();
+      progress = false;
+      while (!giveUp() && (await posting.step({ all: true })) !== 'nothing') progress = true;
+      while (!giveUp() && (await facts.step({ all: true }))) progress = true;
+    }
+  }
+
+  return {
+    start() {
+      loops ??= Promise.all([
+        loop('posting', postStep, limits.pollMs),
+        loop('facts', () => facts.step(), Math.min(FACTS_REST_MS, limits.factsIntervalMs)),
+      ]);
+    },
+    async stop(limitMs = STOP_LIMIT_MS) {
+      const deadlineMs = clock.monotonicMs() + limitMs;
+      stopping = true;
+      for (const sleep of sleeps) sleep.stop();
+      await loops;
+      try {
+        await drain(() => clock.monotonicMs() >= deadlineMs);
+      } catch (error) {
+        log.warn(
+          { err: error },
+          'shipping: the end of the spools could not be shipped before stopping; it stays for the next start',
+        );
+      }
+    },
+    async drainOnce() {
+      await drain(() => false);
+    },
+  };
+}

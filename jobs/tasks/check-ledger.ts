@@ -1,0 +1,11 @@
+// Job: the books must be right (DESIGN 4, ledger). It changes nothing; what it finds is for a person.
+
+import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
+import type { JobContext, JobResult } from '../scheduling/job.ts';
+
+export async function checkLedger({ postgres, gauges, log }: JobContext): Promise<JobResult> {
+  const broken = await findBrokenInvariants(postgres);
+  gauges.ledgerDrift.set(broken.length);
+  for (const { invariant, found } of broken) log.error({ invariant, found }, 'the ledger is not right');
+  return { broken, drift: broken.length };
+}

@@ -1,0 +1,11 @@
+// Job: where a saved response is kept is remembered for three months, which is longer than providers keep the response.
+
+import { forgetSavedResponses } from '../../src/storage/postgres/saved/saved-responses.ts';
+import type { JobContext, JobResult } from '../scheduling/job.ts';
+
+const KEPT_DAYS = 90;
+const DAY_MS = 86_400_000;
+
+export async function forgetOldSavedResponses({ postgres, clock }: JobContext): Promise<JobResult> {
+  return { forgotten: await forgetSavedResponses(postgres, new Date(clock.nowMs() - KEPT_DAYS * DAY_MS)) };
+}

@@ -1,0 +1,85 @@
+// Which provider-models asked for a pause, for whom and until when (DESIGN 3). Known to this process only: each process
+// learns it from its own refusals.
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Deployment } from '../catalog/serving-catalog.ts';
+import { Pauses } from './pauses.ts';
+
+/**
+ * A provider that asks for longer is asked again all the same after this: it may have been a mistake, and one request
+ * finds out.
+ */
+const COOLDOWN_MAX_MS = 600_000;
+/**
+ * Where two organizations have met the refusal, everybody waits; not for long at a time, since both may belong to one
+ * person.
+ */
+const COOLDOWN_FOR_ALL_MAX_MS = 60_000;
+/** So often another organization finds out meanwhile whether it meets the refusal as well. */
+const PROBE_EVERY_MS = 2_000;
+
+export class Cooldowns {
+  private readonly pauses = new Pauses(COOLDOWN_FOR_ALL_MAX_MS, PROBE_EVERY_MS);
+
+  /**
+   * Begins or prolongs the cooldown of a deployment for the organization whose request was refused, and for all once a
+   * second organization's is. `retryAfter` is the provider's header, seconds or an HTTP date; without a readable one
+   * there is no cooldown.
+   */
+  begin(
+    deployment: Deployment,
+    organizationId: string,
+    retryAfter: string | null,
+    now: { readonly monotonicMs: number; readonly wallClockMs: number },
+  ): void {
+    const waitMs = retryAfter === null ? null : readRetryAfter(retryAfter, now.wallClockMs);
+    if (waitMs === null || waitMs <= 0) return;
+    this.pauses.begin(subjectOf(deployment), organizationId, Math.min(waitMs, COOLDOWN_MAX_MS), now.monotonicMs);
+  }
+
+  /** The deployment has served a request: who has not met a refusal need not wait. */
+  served(deployment: Deployment): void {
+    if (this.pauses.size > 0) this.pauses.lift(subjectOf(deployment));
+  }
+
+  /**
+   * The deployments that the organization may call now, in their order; a refusal with the shortest wait when there is
+   * none.
+   */
+  filter(deployments: readonly Deployment[], organizationId: string, nowMs: number): readonly Deployment[] | Refusal {
+    if (this.pauses.size === 0) return deployments;
+    let shortestMs = Number.POSITIVE_INFINITY;
+    const open = deployments.filter((deployment) => {
+      const leftMs = this.pauses.leftMs(subjectOf(deployment), organizationId, nowMs);
+      if (leftMs <= 0) return true;
+      shortestMs = Math.min(shortestMs, leftMs);
+      return false;
+    });
+    return open.length > 0 ? open : { kind: 'upstream_cooldown', retryAfterMs: shortestMs };
+  }
+
+  /** Called from the coarse clock. */
+  forgetEnded(nowMs: number): void {
+    this.pauses.forgetEnded(nowMs);
+  }
+
+  get size(): number {
+    return this.pauses.size;
+  }
+}
+
+/**
+ * What a cooldown pauses. A provider limits the account that a credential belongs to: an organization's own credential,
+ * once there are such, becomes part of this. Ids may not contain a NUL, so the parts cannot be taken for others.
+ */
+function subjectOf(deployment: Deployment): string {
+  return `${deployment.provider.id}\0${deployment.providerModel}`;
+}
+
+/** RFC 9110, 10.2.3: delay-seconds or an HTTP date. In milliseconds from now; null when it is neither. */
+function readRetryAfter(value: string, wallClockMs: number): number | null {
+  const text = value.trim();
+  if (/^\d{1,9}(\.\d+)?$/.test(text)) return Number(text) * 1_000;
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? null : date - wallClockMs;
+}

@@ -1,0 +1,197 @@
+// What a request draws at most, and from where: a place among the open requests, a request, its tokens and its price
+// under each limit it meets, and the price from the wallet that pays (spec 8; DESIGN 4). Refuses what has no bound.
+
+import type { Principal, PrincipalLimit } from '../../domain/identity/principal.ts';
+import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { ServedModel } from '../catalog/serving-catalog.ts';
+import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
+import { HOUR_CACHE_UNPRICED } from '../dialects/unpriced-requests.ts';
+import type { ScannedBody } from '../request/read-request.ts';
+import type { Wish } from './allowance-leases.ts';
+import { showLimit } from './refuse-shortage.ts';
+import { type BodyMeasure, boundTokens, type TokenBounds, worstCasePrice } from './worst-case-price.ts';
+
+export interface AdmissionParams {
+  readonly principal: Principal;
+  readonly dialect: Dialect;
+  readonly served: ServedModel;
+  readonly bounds: RequestBounds;
+  readonly measure: BodyMeasure;
+  readonly request: ScannedBody;
+}
+
+export interface DrawingPlan {
+  /** null when the organization is not billed and the request has no bound. */
+  readonly tokenBounds: TokenBounds | null;
+  readonly walletId: string | null;
+  /** The most it can cost; 0 where that is not known and nobody is billed. */
+  readonly price: PicoUsd;
+  /** Whether the wallet holds the price. */
+  readonly billed: boolean;
+  /** Those that it meets. */
+  readonly limits: readonly PrincipalLimit[];
+  /** In the order in which they are drawn, and so the one in which they refuse; the wallet is the last. */
+  readonly wishes: readonly Wish[];
+}
+
+/** `measure`: of the body, or of as much as is known of it. */
+export function planDraws(question: AdmissionParams, measure: BodyMeasure): DrawingPlan | Refusal {
+  const { principal, dialect, served, bounds } = question;
+  const tokenBounds = boundTokens(dialect, served.model, bounds, measure);
+  // Free of charge, and the payer's all the same: only the payer finds the record.
+  const { walletId } = principal;
+  const billed = principal.billed && dialect.charged;
+  const price = billed
+    ? boundPrice(question, tokenBounds, measure)
+    : (worstPrice(question, tokenBounds) ?? ZERO_PICO_USD);
+  if (typeof price === 'object') return price;
+  const limits = principal.limits.length === 0 ? principal.limits : limitsOf(principal, served);
+  const underLimits = limits.length === 0 ? NO_WISHES : wishesUnder(limits, question, tokenBounds, price);
+  if ('kind' in underLimits) return underLimits;
+  const ofWallet: Wish | null =
+    billed && walletId !== null ? { pool: { kind: 'credit', key: walletId }, amount: price } : null;
+  const wishes = ofWallet === null ? underLimits : underLimits.length === 0 ? [ofWallet] : [...underLimits, ofWallet];
+  return { tokenBounds, walletId, price, billed, limits, wishes };
+}
+
+const NO_WISHES: readonly Wish[] = [];
+
+function wishesUnder(
+  limits: readonly PrincipalLimit[],
+  question: AdmissionParams,
+  tokenBounds: TokenBounds | null,
+  price: PicoUsd,
+): readonly Wish[] | Refusal {
+  const wishes: Wish[] = [];
+  for (const kind of LIMIT_KINDS) {
+    for (const limit of limits) {
+      const amount = limit.kind === kind ? amountUnder(limit, question, tokenBounds, price) : 0n;
+      if (typeof amount === 'object') return amount;
+      if (amount > 0n) wishes.push({ pool: { kind, key: limit.id }, amount });
+    }
+  }
+  return wishes;
+}
+
+const LIMIT_KINDS = ['concurrent_requests', 'requests_per_minute', 'tokens_per_minute', 'budget'] as const;
+
+/** The price that a wallet must hold, or why nobody can say. */
+function boundPrice(
+  question: AdmissionParams,
+  tokenBounds: TokenBounds | null,
+  measure: BodyMeasure,
+): PicoUsd | Refusal {
+  const { principal, dialect, bounds } = question;
+  if (principal.walletId === null) return { kind: 'principal_provisioning' };
+  const unbillable = bounds.refusalIfBilled ?? refuseBackground(bounds) ?? refuseHourCache(question);
+  if (unbillable !== null) return unbillable;
+  if (tokenBounds === null) return { kind: 'not_safely_billable', field: dialect.outputLimitField };
+  const lifted = refuseLiftedCeilings(question, measure, tokenBounds);
+  if (lifted !== null) return lifted;
+  const price = worstPrice(question, tokenBounds);
+  return (
+    price ?? {
+      kind: 'not_safely_billable',
+      field: 'model',
+      reason: 'This model has no catalog price, so its cost has no upper bound.',
+      advice: 'Name a model that has one; GET /v1/models shows prices.',
+    }
+  );
+}
+
+/**
+ * A beta of the client's lets the model read or write more than the catalog says of it, and this request could: the
+ * provider asks more for that, too.
+ */
+function refuseLiftedCeilings(
+  { dialect, served: { model }, bounds }: AdmissionParams,
+  measure: BodyMeasure,
+  capped: TokenBounds,
+): Refusal | null {
+  const { betaCeilings } = bounds;
+  if (betaCeilings === undefined) return null;
+  const contextLength = model.contextLength === null ? null : Math.max(model.contextLength, betaCeilings.context);
+  const maxOutputTokens = model.maxOutputTokens === null ? null : Math.max(model.maxOutputTokens, betaCeilings.output);
+  const lifted = boundTokens(dialect, { ...model, contextLength, maxOutputTokens }, bounds, measure);
+  if (lifted?.inputTokensMax === capped.inputTokensMax && lifted.outputTokensMax === capped.outputTokensMax)
+    return null;
+  return {
+    kind: 'not_safely_billable',
+    field: 'anthropic-beta',
+    reason:
+      'A beta named in the header "anthropic-beta" lets the model use more tokens than the catalog has a price for.',
+    advice: 'Leave betas like "context-1m" and "output-128k" out, or send less and ask for less.',
+  };
+}
+
+/**
+ * A background response says what it used only to whoever fetches it later: its bill would rest on that somebody does.
+ */
+function refuseBackground(bounds: RequestBounds): Refusal | null {
+  if (bounds.saved?.background !== true) return null;
+  return {
+    kind: 'not_safely_billable',
+    field: 'background',
+    reason: 'A background response reports its usage after the request has ended.',
+    advice: 'Leave "background" out.',
+  };
+}
+
+/** Whichever deployment serves must have the price. */
+function refuseHourCache({ dialect, served, bounds }: AdmissionParams): Refusal | null {
+  if (bounds.asksForHourCache !== true) return null;
+  const price = served.worstPrice.get(dialect.api);
+  return price?.inputWithHourCache == null ? HOUR_CACHE_UNPRICED : null;
+}
+
+/** null where the catalog has no price or the request no bound. */
+function worstPrice({ dialect, served, bounds }: AdmissionParams, tokenBounds: TokenBounds | null): PicoUsd | null {
+  if (!dialect.charged) return ZERO_PICO_USD;
+  const price = served.worstPrice.get(dialect.api) ?? null;
+  const worst = price === null || tokenBounds === null ? null : worstCasePrice(dialect, bounds, tokenBounds, price);
+  return worst === null ? null : picoUsd(worst);
+}
+
+function limitsOf({ limits }: Principal, { model }: ServedModel): readonly PrincipalLimit[] {
+  return limits.filter((limit) => limit.model === null || limit.model === model.id);
+}
+
+/** What is drawn under one limit; 0 where it does not apply. */
+function amountUnder(
+  limit: PrincipalLimit,
+  question: AdmissionParams,
+  tokenBounds: TokenBounds | null,
+  price: PicoUsd,
+): bigint | Refusal {
+  switch (limit.kind) {
+    case 'concurrent_requests':
+    case 'requests_per_minute':
+      return 1n;
+    case 'tokens_per_minute':
+      return tokensUnder(limit, question, tokenBounds);
+    case 'budget':
+      return price;
+  }
+}
+
+/**
+ * Spec 8: a limit on tokens requires a boundable request. Counting tokens uses none, and those of images are for
+ * analytics.
+ */
+function tokensUnder(
+  limit: PrincipalLimit,
+  { dialect, request }: AdmissionParams,
+  bounds: TokenBounds | null,
+): bigint | Refusal {
+  if (!dialect.charged || dialect.unit === 'images') return 0n;
+  const unbounded = dialect.refuseUnbounded?.(request) ?? null;
+  if (unbounded !== null) return unbounded;
+  if (bounds === null) return { kind: 'traffic_token_bound_required', field: dialect.outputLimitField };
+  const { inputTokensMax, outputTokensMax } = bounds;
+  const tokens = BigInt(inputTokensMax) + BigInt(outputTokensMax);
+  if (tokens <= limit.amount) return tokens;
+  // It would be refused for ever: the greater part is what to lower.
+  const field = outputTokensMax >= inputTokensMax ? dialect.outputLimitField : dialect.inputField;
+  return { kind: 'traffic_token_bound_required', field, result: { ...showLimit(limit), tokens_max: Number(tokens) } };
+}

@@ -1,0 +1,55 @@
+// Says no for a wallet or a limit that cannot serve a request, and names the limit (spec 7.4).
+
+import type { PrincipalLimit } from '../../domain/identity/principal.ts';
+import { formatUsdString } from '../../domain/money/format.ts';
+import type { PicoUsd } from '../../domain/money/pico-usd.ts';
+import type { LimitResult, Refusal } from '../../domain/refusals/refusal.ts';
+import type { Shortage } from './allowance.ts';
+
+const MINUTE_MS = 60_000;
+
+/** Of a wallet. */
+export function refuseCredit({ reason }: Shortage, hold: PicoUsd): Refusal {
+  switch (reason) {
+    case 'short':
+      return { kind: 'insufficient_credit', authorizedAmount: hold };
+    case 'frozen':
+      return { kind: 'billing_frozen' };
+    case 'unavailable':
+      return { kind: 'billing_unavailable' };
+  }
+}
+
+/** `nowMs`: wall time, for the time at which a budget begins anew. */
+export function refuseUnderLimit(limit: PrincipalLimit, { reason, retryAfterMs }: Shortage, nowMs: number): Refusal {
+  const result = showLimit(limit);
+  if (reason === 'unavailable') return { kind: 'traffic_capacity_unavailable', result };
+  const later = retryAfterMs === null ? {} : { retryAfterMs };
+  switch (limit.kind) {
+    case 'concurrent_requests':
+      return { kind: 'concurrency_limit', result };
+    case 'requests_per_minute':
+    case 'tokens_per_minute':
+      return { kind: 'rate_limit', ...later, result };
+    case 'budget': {
+      // The store counts from a moment ago, by its own clock; periods end on the hour.
+      const resetsAt =
+        retryAfterMs === null
+          ? null
+          : new Date(Math.round((nowMs + retryAfterMs) / MINUTE_MS) * MINUTE_MS).toISOString();
+      return { kind: 'usage_limit_exceeded', ...later, result: { ...result, resets_at: resetsAt } };
+    }
+  }
+}
+
+/** `result` of spec 7.4. */
+export function showLimit({ scope, setBy, kind, window, amount, model }: PrincipalLimit): LimitResult {
+  return {
+    scope,
+    set_by: setBy,
+    kind,
+    window,
+    limit: kind === 'budget' ? formatUsdString(amount) : Number(amount),
+    model,
+  };
+}

@@ -1,0 +1,62 @@
+// The most a request can cost: what is held before a byte goes upstream (DESIGN 4).
+
+import type { Model } from '../../domain/models/catalog.ts';
+import type { WorstPrice } from '../catalog/serving-catalog.ts';
+import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
+
+/** What of a body bears on its tokens. */
+export interface BodyMeasure {
+  readonly bytes: number;
+  /** Images and files by reference, whose size the body does not tell. */
+  readonly attachments: number;
+  /** Input that the provider adds from what the request continues; null where it is not known. */
+  readonly carriedTokens: number | null;
+}
+
+export interface TokenBounds {
+  readonly inputTokensMax: number;
+  readonly outputTokensMax: number;
+}
+
+/**
+ * Bounds on the tokens of a request, or null when its output has no bound.
+ * A token is at least one byte of the body, so the body's bytes bound the text; an attachment by reference costs what
+ * the model says at most.
+ */
+export function boundTokens(
+  dialect: Dialect,
+  model: Model,
+  bounds: RequestBounds,
+  body: BodyMeasure,
+): TokenBounds | null {
+  const context = model.contextLength ?? Number.MAX_SAFE_INTEGER;
+  const attachmentTokens = body.attachments === 0 ? 0 : body.attachments * (model.attachmentTokensMax ?? context);
+  // What a search finds is read as input, and only the context bounds it. Where that is not known the hold is by the
+  // body, as without a search.
+  const foundTokens = bounds.maySearch === true && model.contextLength !== null ? context : 0;
+  const inputTokensMax = Math.min(
+    context,
+    body.bytes + dialect.overheadTokens + attachmentTokens + (body.carriedTokens ?? context) + foundTokens,
+  );
+  if (inputTokensMax === Number.MAX_SAFE_INTEGER) return null;
+  const output = bounds.outputTokensMax ?? model.maxCompletionTokensCap;
+  if (output === null) return null;
+  // A limit beyond what the model can produce does not make it produce more.
+  const perAnswer = model.maxOutputTokens === null ? output : Math.min(output, model.maxOutputTokens);
+  const outputTokensMax = perAnswer * bounds.answers;
+  return Number.isSafeInteger(outputTokensMax) ? { inputTokensMax, outputTokensMax } : null;
+}
+
+/** Worst-case price in pico-dollars; null when a price it needs is not in the catalog. */
+export function worstCasePrice(
+  dialect: Dialect,
+  bounds: RequestBounds,
+  tokens: TokenBounds,
+  price: WorstPrice,
+): bigint | null {
+  // Spec 8: images are billed per image; their tokens are for analytics.
+  if (dialect.unit === 'images') return price.image === null ? null : BigInt(bounds.answers) * price.image;
+  const input = bounds.asksForHourCache === true ? (price.inputWithHourCache ?? price.input) : price.input;
+  if (input === null || price.output === null) return null;
+  return BigInt(tokens.inputTokensMax) * input + BigInt(tokens.outputTokensMax) * price.output;
+}

@@ -1,0 +1,116 @@
+// A request that continues a saved response goes to the provider that keeps it, and only for its owner (spec 4.2, 5.4);
+// one that names other objects stored at a provider goes to nobody, unless the operator shares them.
+
+import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
+import type { ApiName } from '../../domain/models/catalog.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { RequestBounds } from '../dialects/dialect.ts';
+import type { ScannedBody } from '../request/read-request.ts';
+import type { SavedItem, SavedResponses } from './saved-responses.ts';
+import type { Deployment } from './serving-catalog.ts';
+import {
+  deploymentsForUnknownItems,
+  isShared,
+  readStoredObjects,
+  type StoredObjects,
+  type StoredObjectWorkers,
+} from './stored-objects.ts';
+
+/** Who can serve a request, and what it brings along that its body does not show. */
+export interface Continuation {
+  readonly deployments: readonly Deployment[];
+  /** Input tokens of what is continued; null where nobody here knows how many. */
+  readonly carriedTokens: number | null;
+}
+
+export interface ContinuationParams {
+  readonly principal: ScopedPrincipal;
+  readonly api: ApiName;
+  readonly request: ScannedBody;
+  readonly bounds: RequestBounds;
+  readonly deployments: readonly Deployment[];
+}
+
+interface ContinuationContext {
+  readonly savedResponses: SavedResponses;
+  readonly workers: StoredObjectWorkers;
+}
+
+/** Synchronous but for a continuation, and for a big body that may name stored objects. */
+export function continueFrom(
+  { savedResponses, workers }: ContinuationContext,
+  params: ContinuationParams,
+): Continuation | Refusal | Promise<Continuation | Refusal> {
+  const named = readStoredObjects(params.api, params.request, params.deployments, workers);
+  if (named instanceof Promise) return named.then((found) => continueWith(savedResponses, params, found));
+  return continueWith(savedResponses, params, named);
+}
+
+function continueWith(
+  savedResponses: SavedResponses,
+  { principal, bounds }: ContinuationParams,
+  named: StoredObjects | Refusal,
+): Continuation | Refusal | Promise<Continuation | Refusal> {
+  if ('kind' in named) return named;
+  const responseId = bounds.saved?.previousResponseId ?? null;
+  if (named.itemIds.length > 0) {
+    return continueItems(savedResponses, principal, named).then((items) => {
+      if ('kind' in items || responseId === null) return items;
+      return continueResponse(savedResponses, principal, responseId, items);
+    });
+  }
+  // A conversation lives at the provider: how long it has become, only the provider knows.
+  const plain: Continuation = { deployments: named.deployments, carriedTokens: named.isOpen ? null : 0 };
+  return responseId === null ? plain : continueResponse(savedResponses, principal, responseId, plain);
+}
+
+async function continueItems(
+  savedResponses: SavedResponses,
+  principal: ScopedPrincipal,
+  { deployments, itemIds }: StoredObjects,
+): Promise<Continuation | Refusal> {
+  const items = await savedResponses.findItems(principal, itemIds).catch(() => 'unavailable' as const);
+  if (items === 'unavailable' || items === 'busy') return { kind: 'billing_unavailable' };
+  const provider = items === 'unknown' ? undefined : items[0]?.provider;
+  // One provider has to keep them all.
+  if (items === 'unknown' || items.some((item) => item.provider !== provider)) {
+    const shared = deploymentsForUnknownItems(deployments);
+    return 'kind' in shared ? shared : { deployments: shared, carriedTokens: null };
+  }
+  const keeping = deployments.filter((deployment) => deployment.provider.id === provider);
+  return { deployments: keeping.length > 0 ? keeping : deployments, carriedTokens: carriedBy(items, itemIds) };
+}
+
+/**
+ * An item is part of what its response put out, and each is in the input once; null where that is not so, or not known.
+ */
+function carriedBy(items: readonly SavedItem[], itemIds: readonly string[]): number | null {
+  if (new Set(itemIds).size !== itemIds.length) return null;
+  const outputs = new Map(items.map(({ responseId, outputTokens }) => [responseId, outputTokens]));
+  return [...outputs.values()].reduce((sum, tokens) => (sum === null || tokens === null ? null : sum + tokens), 0);
+}
+
+async function continueResponse(
+  savedResponses: SavedResponses,
+  principal: ScopedPrincipal,
+  responseId: string,
+  { deployments, carriedTokens: alsoCarried }: Continuation,
+): Promise<Continuation | Refusal> {
+  const saved = await savedResponses.find(principal, responseId).catch(() => 'unavailable' as const);
+  // Whose it is and how much it carries along is not known: nothing is sent before it is.
+  if (saved === 'unavailable' || saved === 'busy') return { kind: 'billing_unavailable' };
+  // All organizations share the operator's account at the provider: without this, knowing an id would be enough to read
+  // a conversation on.
+  if (saved === 'foreign') return { kind: 'response_not_found' };
+  if (saved === 'unknown') {
+    const shared = deployments.filter(isShared);
+    return shared.length > 0 ? { deployments: shared, carriedTokens: null } : { kind: 'response_not_found' };
+  }
+  const keeping = deployments.filter((deployment) => deployment.provider.id === saved.provider);
+  const { inputTokens, outputTokens } = saved;
+  const carriedTokens =
+    inputTokens === null || outputTokens === null || alsoCarried === null
+      ? null
+      : inputTokens + outputTokens + alsoCarried;
+  return { deployments: keeping.length > 0 ? keeping : deployments, carriedTokens };
+}

@@ -1,0 +1,34 @@
+// From the name a request gives to the model that serves and the deployments that can be called for it.
+
+import type { ApiName } from '../../domain/models/catalog.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Deployment, ServedModel, ServingCatalog } from './serving-catalog.ts';
+
+export interface ResolvedModel {
+  readonly served: ServedModel;
+  /** At least one, first to last. */
+  readonly deployments: readonly Deployment[];
+}
+
+/**
+ * A model that the caller may not use looks like one that does not exist. `allowedModels`: public ids; null for every
+ * model.
+ */
+export function resolveModel(
+  catalog: ServingCatalog,
+  api: ApiName,
+  requestedModel: string,
+  allowedModels: ReadonlySet<string> | null,
+): ResolvedModel | Refusal {
+  const served = catalog.byName.get(requestedModel);
+  if (served === undefined || !isAllowed(served.model.id, allowedModels))
+    return { kind: 'unknown_model', model: requestedModel };
+  const deployments = served.deployments.get(api);
+  return deployments === undefined
+    ? { kind: 'api_not_supported', model: requestedModel, api }
+    : { served, deployments };
+}
+
+function isAllowed(modelId: string, allowedModels: ReadonlySet<string> | null): boolean {
+  return allowedModels === null || allowedModels.has(modelId);
+}

@@ -1,0 +1,162 @@
+// Which provider keeps which response and which items of it, and whose they are: what the operations on saved responses
+// and continuations go by (spec 4.2,
+// 5.4).
+
+import type { Clock } from '../../platform/clock.ts';
+import { OrganizationQueues } from '../admission/organization-queues.ts';
+
+export interface SavedResponse {
+  readonly provider: string;
+  /** Public id of the model that produced it. */
+  readonly model: string;
+  /** What a continuation carries along; null where it was not reported. */
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+}
+
+/** An item of a response, to which a later request may refer. */
+export interface SavedItem {
+  readonly provider: string;
+  readonly responseId: string;
+  /** Of the whole response; null where it was not reported. */
+  readonly outputTokens: number | null;
+}
+
+/** Responses belong to the organization and payer of the request that created them. */
+export interface ResponseOwner {
+  readonly organizationId: string;
+  readonly walletId: string | null;
+}
+
+/** `foreign`: somebody else's. `unknown`: not created through this installation, as far as it remembers. */
+export type SavedResponseAnswer = SavedResponse | 'foreign' | 'unknown';
+
+export interface SavedResponseStore {
+  findResponse(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer>;
+  /** Those of the owner alone, by their ids. */
+  findItems(owner: ResponseOwner, itemIds: readonly string[]): Promise<ReadonlyMap<string, SavedItem>>;
+}
+
+const REMEMBERED_MAX = 20_000;
+/** A response has a few. */
+const ITEMS_REMEMBERED_MAX = 40_000;
+/** A response that another process relayed a moment ago may still be on its way from its spool. */
+const WAIT_MAX_MS = 400;
+const ASK_AGAIN_MS = 60;
+/** A store that does not answer in this time is away: a request must not wait for a connection's own timeouts. */
+const STORE_DEADLINE_MS = 2_000;
+/**
+ * An id that nobody here made is asked for again and again until WAIT_MAX_MS: ids that a client makes up must not take
+ * the store's connections from everybody. An id that is there takes about a millisecond.
+ */
+const LOOK_UPS = { underWayMax: 8, waitingMax: 100, waitMsMax: STORE_DEADLINE_MS } as const;
+
+export class SavedResponses {
+  private readonly store: SavedResponseStore;
+  private readonly clock: Clock;
+  private readonly remembered = new Map<string, SavedResponse>();
+  private readonly rememberedItems = new Map<string, SavedItem>();
+  private readonly lookUps = new OrganizationQueues(LOOK_UPS);
+
+  constructor(store: SavedResponseStore, clock: Clock) {
+    this.store = store;
+    this.clock = clock;
+  }
+
+  /** A response that this process has just relayed. */
+  remember(owner: ResponseOwner, responseId: string, saved: SavedResponse): void {
+    setBounded(this.remembered, REMEMBERED_MAX, keyOf(owner, responseId), saved);
+  }
+
+  rememberItem(owner: ResponseOwner, itemId: string, item: SavedItem): void {
+    setBounded(this.rememberedItems, ITEMS_REMEMBERED_MAX, keyOf(owner, itemId), item);
+  }
+
+  /** Throws when the store cannot be asked. `busy`: the organization has too many look-ups under way. */
+  async find(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer | 'busy'> {
+    const key = keyOf(owner, responseId);
+    const known = (): SavedResponse | undefined => this.remembered.get(key);
+    return (
+      known() ??
+      this.lookUps.run(
+        owner.organizationId,
+        () => this.findInStore(known, () => this.store.findResponse(owner, responseId)),
+        'busy',
+      )
+    );
+  }
+
+  /** As `find`, all of them. `unknown`: one of them is not the owner's, as far as this installation remembers. */
+  async findItems(
+    owner: ResponseOwner,
+    itemIds: readonly string[],
+  ): Promise<readonly SavedItem[] | 'unknown' | 'busy'> {
+    const known = (): readonly SavedItem[] | undefined => {
+      const items = itemIds.flatMap((itemId) => this.rememberedItems.get(keyOf(owner, itemId)) ?? []);
+      return items.length === itemIds.length ? items : undefined;
+    };
+    return (
+      known() ??
+      this.lookUps.run(
+        owner.organizationId,
+        () => this.findInStore(known, () => this.askForItems(owner, itemIds)),
+        'busy',
+      )
+    );
+  }
+
+  private async askForItems(
+    owner: ResponseOwner,
+    itemIds: readonly string[],
+  ): Promise<readonly SavedItem[] | 'unknown'> {
+    const found = await this.store.findItems(owner, itemIds);
+    const items: SavedItem[] = [];
+    for (const itemId of itemIds) {
+      const item = found.get(itemId) ?? this.rememberedItems.get(keyOf(owner, itemId));
+      if (item === undefined) return 'unknown';
+      items.push(item);
+    }
+    // A conversation refers to the same ones in each of its requests.
+    for (const [itemId, item] of found) this.rememberItem(owner, itemId, item);
+    return items;
+  }
+
+  private async findInStore<Found, Answer>(
+    known: () => Found | undefined,
+    ask: () => Promise<Answer>,
+  ): Promise<Found | Answer> {
+    const startedAtMs = this.clock.monotonicMs();
+    for (;;) {
+      const found = known();
+      if (found !== undefined) return found;
+      const answer = await inTime(ask());
+      if (answer !== 'unknown' || this.clock.monotonicMs() - startedAtMs >= WAIT_MAX_MS) return answer;
+      await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+    }
+  }
+}
+
+async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${STORE_DEADLINE_MS} ms`)), STORE_DEADLINE_MS);
+  });
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** At most so many; the oldest gives way. */
+function setBounded<Value>(map: Map<string, Value>, sizeMax: number, key: string, value: Value): void {
+  if (map.size >= sizeMax) {
+    const oldest = map.keys().next().value;
+    if (oldest !== undefined) map.delete(oldest);
+  }
+  map.set(key, value);
+}
+
+function keyOf(owner: ResponseOwner, responseId: string): string {
+  return `${owner.organizationId}\0${owner.walletId ?? ''}\0${responseId}`;
+}

@@ -1,0 +1,140 @@
+// The catalog as the data plane uses it: every public name resolved, every splice value and upstream path prepared once
+// per change, not per request.
+
+import type { ApiName, Catalog, Model, Price, Provider, ServedBy } from '../../domain/models/catalog.ts';
+import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
+import type { RoutingTable } from '../../domain/routing/routing-table.ts';
+import { systemonePrice } from '../dialects/systemone.ts';
+import { jsonModelId } from '../request/body-splice.ts';
+
+/** One provider's deployment of a model on one API, ready to be called. */
+export interface Deployment {
+  readonly provider: Provider;
+  readonly providerModel: string;
+  /** The JSON string, quotes included, that replaces the client's `model` value. */
+  readonly modelJson: Buffer;
+  /** The same as the text of a form's part. */
+  readonly modelText: Buffer;
+  readonly price: Price | null;
+  /** Streams ask for their usage, and the client does not see it unless it asked itself (`stream_usage: request`). */
+  readonly asksForUsage: boolean;
+}
+
+/** A model as it is served on each API. */
+export interface ServedModel {
+  readonly model: Model;
+  /** Deployments by API, first to last as the catalog lists them. */
+  readonly deployments: ReadonlyMap<ApiName, readonly Deployment[]>;
+  /**
+   * Highest price among the deployments of an API, part by part: what a hold must cover whichever deployment serves.
+   * null: some deployment has no price.
+   */
+  readonly worstPrice: ReadonlyMap<ApiName, WorstPrice | null>;
+  /** Of an evaluation model, for routing: also those that only routing can ask. */
+  readonly classifiers: readonly ClassifierDeployment[];
+}
+
+export interface ClassifierDeployment extends Deployment {
+  readonly via: 'systemone' | 'logprobs';
+}
+
+/**
+ * Prices per token (per image), in pico-dollars; the highest that any deployment, and any way of counting an input
+ * token, may ask.
+ */
+export interface WorstPrice {
+  readonly input: PicoUsd | null;
+  /**
+   * `input` where some of it may be written to a cache that lives for an hour; null where a deployment has no price for
+   * that.
+   */
+  readonly inputWithHourCache: PicoUsd | null;
+  readonly output: PicoUsd | null;
+  readonly image: PicoUsd | null;
+}
+
+export interface ServingCatalog {
+  readonly version: number;
+  readonly models: readonly Model[];
+  readonly byName: ReadonlyMap<string, ServedModel>;
+  /** By id: those that serve some model. */
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly routing: RoutingTable;
+}
+
+/**
+ * Prepares a catalog snapshot for serving. Unpriced deployments come last only if the catalog says so: order is the
+ * administrator's.
+ */
+export function prepareCatalog(catalog: Catalog): ServingCatalog {
+  const prepared = new Map<Model, ServedModel>();
+  const byName = new Map<string, ServedModel>();
+  for (const [name, model] of catalog.byName) {
+    let served = prepared.get(model);
+    if (served === undefined) {
+      served = prepareModel(model);
+      prepared.set(model, served);
+    }
+    byName.set(name, served);
+  }
+  const providers = new Map(
+    catalog.models.flatMap((model) => model.servedBy.map(({ provider }) => [provider.id, provider] as const)),
+  );
+  return { version: catalog.version, models: catalog.models, byName, providers, routing: catalog.routing };
+}
+
+function prepareModel(model: Model): ServedModel {
+  const deployments = new Map<ApiName, Deployment[]>();
+  const classifiers: ClassifierDeployment[] = [];
+  for (const served of model.servedBy) {
+    if (served.apis.includes('systemone'))
+      classifiers.push({ ...prepareDeployment(served, 'systemone'), via: served.via ?? 'systemone' });
+    // A question cannot be relayed to a chat model as it is.
+    for (const api of served.via === undefined ? served.apis : []) {
+      const ofApi = deployments.get(api) ?? [];
+      ofApi.push(prepareDeployment(served, api));
+      deployments.set(api, ofApi);
+    }
+  }
+  const worstPrice = new Map<ApiName, WorstPrice | null>();
+  for (const [api, ofApi] of deployments) worstPrice.set(api, worstOf(ofApi));
+  return { model, deployments, worstPrice, classifiers };
+}
+
+function prepareDeployment({ provider, providerModel, price, streamUsage, via }: ServedBy, api: ApiName): Deployment {
+  return {
+    provider,
+    providerModel,
+    modelJson: jsonModelId(providerModel),
+    modelText: Buffer.from(providerModel),
+    price: price !== null && api === 'systemone' && via === undefined ? systemonePrice(price) : price,
+    asksForUsage: streamUsage === 'request' && api === 'chat_completions',
+  };
+}
+
+function worstOf(deployments: readonly Deployment[]): WorstPrice | null {
+  const prices = deployments.map((deployment) => deployment.price);
+  if (prices.includes(null)) return null;
+  const known = prices as Price[];
+  const input = highest(
+    known.map((price) => price.input),
+    known.flatMap(({ cachedInput, cacheWrite }) => [cachedInput, cacheWrite]),
+  );
+  return {
+    input,
+    inputWithHourCache: highest([input, ...known.map(({ hourCacheWrite }) => hourCacheWrite ?? null)]),
+    output: highest(known.map(({ output }) => output)),
+    image: highest(known.map(({ image }) => image)),
+  };
+}
+
+/** null when a needed price is missing anywhere: what has no price has no bound. */
+function highest(needed: readonly (PicoUsd | null)[], optional: readonly (PicoUsd | null)[] = []): PicoUsd | null {
+  let result = 0n;
+  for (const price of needed) {
+    if (price === null) return null;
+    if (price > result) result = price;
+  }
+  for (const price of optional) if (price !== null && price > result) result = price;
+  return picoUsd(result);
+}

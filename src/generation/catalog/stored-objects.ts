@@ -1,0 +1,140 @@
+// Whether a request names objects that its provider stores, and who may then serve it: nobody here knows whose they
+// are, so only providers whose account the operator shares with all organizations (`stored_objects: shared`).
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { findStoredObjects, type StoredObjectsFound } from '../../domain/stored-objects/find-stored-objects.ts';
+import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { ScannedBody } from '../request/read-request.ts';
+import type { ScannedRequest } from '../request/scan/request-scanner.ts';
+import type { ControlKey } from '../request/scan/scanned-keys.ts';
+import type { Deployment } from './serving-catalog.ts';
+
+/** The part of the worker pool that is needed here. */
+export type StoredObjectWorkers = Pick<WorkerPool<'find-stored-objects'>, 'run'>;
+
+/** As of a typed question (systemone-request.ts): parsing less than this costs no more than handing it over. */
+const INLINE_BYTES_MAX = 16_384;
+const DEADLINE_MS = 2_000;
+
+/** Fields of the outermost object that name one, by API; in the image APIs a prompt is text. */
+const NAMING_FIELDS: Readonly<Partial<Record<string, readonly ControlKey[]>>> = {
+  responses: ['conversation', 'prompt'],
+  messages: ['container'],
+  count_tokens: ['container'],
+};
+
+/** What a request names of stored objects, as far as that decides who may serve it. */
+export interface StoredObjects {
+  /** Who may serve it, wherever the items lie. */
+  readonly deployments: readonly Deployment[];
+  /** The items to which it refers, whose owner is to be found. */
+  readonly itemIds: readonly string[];
+  /** What it names may be longer than the request. */
+  readonly isOpen: boolean;
+}
+
+const NO_ITEMS: readonly string[] = [];
+
+const UNKNOWN_ITEM =
+  'it refers to an item that this service does not know to be yours. ' +
+  'Send the items themselves, as clients do with "store": false, or ask the operator about "stored_objects: shared"';
+
+/**
+ * Nearly every request names nothing, which the scan tells; only one with keys that might, or that refers to items, is
+ * looked at.
+ */
+export function readStoredObjects(
+  api: string,
+  request: ScannedBody,
+  deployments: readonly Deployment[],
+  workers: StoredObjectWorkers,
+): StoredObjects | Refusal | Promise<StoredObjects | Refusal> {
+  const { scanned, body } = request;
+  if (scanned === null) return { deployments, itemIds: NO_ITEMS, isOpen: false };
+  const field = namingField(api, request);
+  const isOpen = field !== null && api === 'responses';
+  const found = field === null ? deployments : sharedDeployments(deployments, field);
+  if ('kind' in found) return found;
+  const references = referencesIn(api, scanned);
+  const mayName = api !== 'systemone' && (references > 0 || (scanned.storedObjectKeys > 0 && !found.every(isShared)));
+  if (!mayName) return { deployments: found, itemIds: NO_ITEMS, isOpen };
+  if (references > 0 && scanned.hasAmbiguousReference) return withUnknownItems(found);
+  const look: Look = { keys: scanned.storedObjectKeys, references, deployments: found, isOpen };
+  return body.length <= INLINE_BYTES_MAX ? judge(findStoredObjects(body), look) : lookInWorker(body, look, workers);
+}
+
+interface Look {
+  /** How many the scan has met. */
+  readonly keys: number;
+  readonly references: number;
+  readonly deployments: readonly Deployment[];
+  readonly isOpen: boolean;
+}
+
+/** Items of `input` to which the request only refers. */
+export function referencesIn(api: string, { references }: ScannedRequest): number {
+  return api === 'responses' ? references : 0;
+}
+
+/** Deployments of providers whose stored objects every organization may use. */
+function sharedDeployments(deployments: readonly Deployment[], field: string): readonly Deployment[] | Refusal {
+  const shared = deployments.filter(isShared);
+  return shared.length > 0
+    ? shared
+    : {
+        kind: 'invalid_field',
+        field,
+        reason: 'it names an object stored at the provider, which this service cannot know to be yours',
+      };
+}
+
+/** Of a request that refers to items which are not all known to be the caller's. */
+export function deploymentsForUnknownItems(deployments: readonly Deployment[]): readonly Deployment[] | Refusal {
+  const shared = deployments.filter(isShared);
+  return shared.length > 0 ? shared : { kind: 'invalid_field', field: 'input', reason: UNKNOWN_ITEM };
+}
+
+export function isShared({ provider }: Deployment): boolean {
+  return provider.storedObjects === 'shared';
+}
+
+function namingField(api: string, { scanned }: ScannedBody): string | null {
+  if (scanned === null) return null;
+  for (const field of NAMING_FIELDS[api] ?? []) {
+    const value = scanned.valueOf(field);
+    if (value !== null && value.kind !== 'null') return field;
+  }
+  return null;
+}
+
+async function lookInWorker(body: Buffer, look: Look, workers: StoredObjectWorkers): Promise<StoredObjects | Refusal> {
+  const copy = new Uint8Array(body);
+  const options = { bytes: copy.byteLength, deadlineMs: DEADLINE_MS, transfer: [copy.buffer] };
+  const found = await workers.run<StoredObjectsFound>('find-stored-objects', copy, options);
+  // Nothing is sent on a guess.
+  return found.ok ? judge(found.value, look) : { kind: 'traffic_capacity_unavailable' };
+}
+
+/**
+ * Fewer keys in the parsed body than the scan has met mean that one came twice, and parsers differ in which of the two
+ * they take.
+ */
+function judge({ path, keys, itemIds }: StoredObjectsFound, look: Look): StoredObjects | Refusal {
+  const deployments = path === null ? look.deployments : sharedDeployments(look.deployments, path);
+  if ('kind' in deployments) return deployments;
+  if (path === null && keys !== look.keys && !deployments.every(isShared)) {
+    return {
+      kind: 'invalid_field',
+      field: 'body',
+      reason: 'a field that may name a stored object comes twice in one object',
+    };
+  }
+  if (look.references === 0) return { deployments, itemIds: NO_ITEMS, isOpen: look.isOpen };
+  if (itemIds?.length === look.references) return { deployments, itemIds, isOpen: look.isOpen };
+  return withUnknownItems(deployments);
+}
+
+function withUnknownItems(deployments: readonly Deployment[]): StoredObjects | Refusal {
+  const shared = deploymentsForUnknownItems(deployments);
+  return 'kind' in shared ? shared : { deployments: shared, itemIds: NO_ITEMS, isOpen: true };
+}

@@ -1,0 +1,148 @@
+// What differs between the request formats. Everything outside a dialect's own file is the same for all of them (DESIGN
+// 3).
+
+import type { ApiName } from '../../domain/models/catalog.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Usage } from '../../domain/usage/usage.ts';
+import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { ScannedForm } from '../request/multipart-scan.ts';
+import type { ScannedBody } from '../request/read-request.ts';
+import type { ScannedRequest } from '../request/scan/request-scanner.ts';
+import type { StreamEnd, StreamProgress } from '../sse/stream-end.ts';
+import type { BetaCeilings } from './beta-ceilings.ts';
+
+/** What a request may cost at most, as far as its own fields say. */
+export interface RequestBounds {
+  readonly streamed: boolean;
+  /** The client's own limit on output tokens, per answer; null when it set none. */
+  readonly outputTokensMax: number | null;
+  /** How many answers were asked for. */
+  readonly answers: number;
+  /** In the Responses dialect alone. */
+  readonly saved?: SavedResponseFields;
+  /** Admission refuses a billed organization with this; for others the request is the provider's to judge. */
+  readonly refusalIfBilled?: Refusal | null;
+  /** The provider may search, and read what it finds as input. */
+  readonly maySearch?: boolean;
+  /** Some of the input is to be written to a cache that lives for an hour. */
+  readonly asksForHourCache?: boolean;
+  /** A header lets the model read or write so much. */
+  readonly betaCeilings?: BetaCeilings;
+}
+
+/**
+ * What ties a Responses request to responses that the provider keeps (spec 4.2). Read, never judged: that is the
+ * provider's.
+ */
+export interface SavedResponseFields {
+  /** The reply comes at once and without usage; the response is fetched later. */
+  readonly background: boolean;
+  /** null: not said, which the dialect takes for yes. */
+  readonly store: boolean | null;
+  readonly previousResponseId: string | null;
+  readonly conversationId: string | null;
+}
+
+/** The provider keeps the reply, for its caller to refer to. */
+export function isStored({ saved }: RequestBounds): boolean {
+  return saved !== undefined && saved.store !== false;
+}
+
+/** A provider's report, as far as it stands in the usage object. */
+export interface ReportedUsage extends Usage {
+  /** What the report says the reply was served with and that is not in the catalog's price. */
+  readonly unpriced?: string | null;
+}
+
+/** What `RelayedBytes` keeps of a reply. Of a short one both parts are all of it. */
+export interface KeptReply {
+  readonly beginning: Buffer;
+  readonly end: Buffer;
+  /** The reply broke off, so its last line or bracket may be missing. */
+  readonly cut: boolean;
+}
+
+/** Sees every chunk of a reply pass; for a stream it tells how far it is. */
+export interface ReplyWatch {
+  feed(chunk: Buffer): StreamProgress | undefined;
+  /** Name of the event that ended a stream. */
+  readonly endedBy?: string | null;
+}
+
+/** By what the caller may refer to a reply that the provider keeps, and to the items of it. */
+export interface StoredReplyIds {
+  readonly responseId: string | null;
+  readonly itemIds: readonly string[];
+}
+
+export const NOT_STORED: StoredReplyIds = { responseId: null, itemIds: [] };
+
+/** Learns them. */
+export interface StoredReplyWatch {
+  /** The next bytes of a stream. */
+  feed(chunk: Buffer): void;
+  /** Once the reply is over. */
+  read(reply: KeptReply): StoredReplyIds;
+}
+
+/** What a request names and asks for, read from whichever form its body has. */
+export interface ReadRequest {
+  /** As the client wrote it. */
+  readonly requestedModel: string;
+  /** Where the model's value lies in the body: what is exchanged. */
+  readonly modelAt: { readonly start: number; readonly end: number };
+  readonly bounds: RequestBounds;
+}
+
+export interface Dialect {
+  readonly api: ApiName;
+  /** Path on the provider, appended to its base URL. */
+  readonly upstreamPath: string;
+  /** The field named in a `not_safely_billable` refusal: what the client should set. */
+  readonly outputLimitField: string;
+  /** Where a request's input stands: what to shorten when it is too long for a limit. */
+  readonly inputField: string;
+  /** False where a request costs nothing: there is nothing to bound, to hold or to rate. */
+  readonly charged: boolean;
+  /** What is priced: tokens, or each image of the reply (spec 8). */
+  readonly unit: 'tokens' | 'images';
+  /** Input tokens that a provider adds to what the body says; part of the hold's bound. */
+  readonly overheadTokens: number;
+  /** We can count the tokens of a reply that reported none. */
+  readonly countable: boolean;
+  /** Reads a request that came as a form; absent where only JSON is accepted. */
+  readonly readForm?: (form: ScannedForm, body: Buffer) => ReadRequest | Refusal;
+  /** A look at the body before anything is held, where the dialect checks more than its control fields. */
+  readonly check?: (body: Buffer, workers: WorkerPool) => Refusal | null | Promise<Refusal | null>;
+  /** Under a limit on tokens: a request that has no bound for another reason than its output limit (spec 7.5). */
+  readonly refuseUnbounded?: (request: ScannedBody) => Refusal | null;
+  /** Reads the control fields; a refusal where one of them has the wrong type. */
+  readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal;
+  /**
+   * Usage as the provider reported it; null when it reported none. Counts are as written, unchecked: `checkUsage`
+   * decides whether they can be used. A count that is missing, as the output's where a Messages stream broke off, is
+   * null.
+   */
+  readUsage(reply: KeptReply, watch?: ReplyWatch | null, clientLeft?: boolean): ReportedUsage | null;
+  /**
+   * What the reply says, outside of its usage object, that it was served with and that is not in the catalog's price;
+   * null: nothing.
+   */
+  readonly readUnpriced?: (reply: KeptReply, bounds: RequestBounds) => string | null;
+  /**
+   * Whether the reply says that it ended at its limit on output tokens; false where it does not say why it ended.
+   * Absent where replies have no such limit. `endedBy`: the name of the event that ended a stream.
+   */
+  readonly isTruncated?: (reply: KeptReply, endedBy: string | null) => boolean;
+  /** Where providers keep replies. */
+  readonly watchStoredReply?: () => StoredReplyWatch;
+  /** A watcher for one stream's end, as clients of this dialect understand it. */
+  watchStreamEnd(): StreamEnd;
+  /**
+   * Whether a stream that the provider ended without the dialect's last event is whole all the same, by its last bytes.
+   * Absent: never. Popular clients take a clean end for success, so one that is not whole must not have one (DESIGN 3).
+   */
+  readonly isWholeWithoutEnd?: (end: Buffer) => boolean;
+  /** Where more than a stream's end is to be watched: instead of `watchStreamEnd`, for whole replies too. */
+  readonly watchReply?: (isStream: boolean, answers: number) => ReplyWatch;
+}

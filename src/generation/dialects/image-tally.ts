@@ -1,0 +1,185 @@
+// Counts the images in a reply while its bytes pass: images are billed each (spec 8), and a reply is far too long to
+// keep or to parse.
+//
+// Base64 is passed over by native searches; only what stands between strings, or at the beginning of a line, is looked
+// at. The count is of what the reply holds, so the number that was asked for is never needed in its place; it only
+// bounds the hold.
+
+import { Buffer } from 'node:buffer';
+import type { StreamEnd, StreamProgress } from '../sse/stream-end.ts';
+
+export interface ImageTally {
+  feed(chunk: Buffer): unknown;
+  /** Images of which the reply has shown a part at least. */
+  readonly begun: number;
+  /** Images that the reply holds whole. */
+  readonly finished: number;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const LINE_FEED = 0x0a;
+
+const DATA_KEY = 'data';
+/** A key of the outermost object is kept up to here, which tells `data` from everything longer. */
+const KEY_BYTES_MAX = 8;
+
+/** The images of a JSON reply: the objects in its outermost `data` array. */
+export class ImageDocumentTally implements ImageTally {
+  begun = 0;
+  finished = 0;
+  #depth = 0;
+  #insideString = false;
+  /** The piece that a chunk ended with closed on an odd number of backslashes: the next byte is escaped. */
+  #escaped = false;
+  #insideData = false;
+  /** The last string at the top level, and the key whose value is being passed. */
+  #text = '';
+  #key = '';
+
+  feed(chunk: Buffer): undefined {
+    let at = 0;
+    while (at < chunk.length) at = this.#insideString ? this.#passString(chunk, at) : this.#passStructure(chunk, at);
+  }
+
+  #passString(chunk: Buffer, start: number): number {
+    let from = start;
+    if (this.#escaped) {
+      this.#escaped = false;
+      from += 1;
+    }
+    let quote = chunk.indexOf(QUOTE, from);
+    while (quote !== -1 && backslashesBefore(chunk, quote, from) % 2 === 1) {
+      from = quote + 1;
+      quote = chunk.indexOf(QUOTE, from);
+    }
+    const end = quote === -1 ? chunk.length : quote;
+    if (this.#depth === 1)
+      this.#text += chunk.toString('latin1', start, Math.min(end, start + KEY_BYTES_MAX - this.#text.length));
+    if (quote === -1) {
+      this.#escaped = backslashesBefore(chunk, end, from) % 2 === 1;
+      return end;
+    }
+    this.#insideString = false;
+    return quote + 1;
+  }
+
+  /** Up to the next string. */
+  #passStructure(chunk: Buffer, start: number): number {
+    for (let at = start; at < chunk.length; at++) {
+      const byte = chunk[at] as number;
+      switch (byte) {
+        case QUOTE:
+          this.#insideString = true;
+          this.#text = '';
+          return at + 1;
+        case COLON:
+          if (this.#depth === 1) this.#key = this.#text;
+          break;
+        case OPEN_BRACE:
+          if (this.#insideData && this.#depth === 2) this.begun += 1;
+          this.#depth += 1;
+          break;
+        case OPEN_BRACKET:
+          if (this.#depth === 1) this.#insideData = this.#key === DATA_KEY;
+          this.#depth += 1;
+          break;
+        case CLOSE_BRACE:
+          this.#depth -= 1;
+          if (this.#insideData && this.#depth === 2) this.finished += 1;
+          break;
+        case CLOSE_BRACKET:
+          this.#depth -= 1;
+          if (this.#depth === 1) this.#insideData = false;
+          break;
+        default:
+      }
+    }
+    return chunk.length;
+  }
+}
+
+function backslashesBefore(chunk: Buffer, end: number, start: number): number {
+  let at = end - 1;
+  while (at >= start && chunk[at] === BACKSLASH) at -= 1;
+  return end - 1 - at;
+}
+
+const EVENT_NAME = /^event:[ \t]*([\w.]+)\s*$/;
+const EVENT_TYPE = /^data:[ \t]*\{\s*"type"\s*:\s*"([\w.]+)"/;
+const DONE = /^data:[ \t]*\[DONE\]/;
+/** What a line is lies within this many bytes of its beginning. */
+const LINE_BYTES_KEPT = 128;
+
+/** The images of an event stream, and its end: one `completed` event an image, `partial_image` events before it. */
+export class ImageStreamTally implements ImageTally, StreamEnd {
+  finished = 0;
+  endedBy: string | null = null;
+  readonly #answers: number;
+  #progress: StreamProgress = 'open';
+  /** Partial images have come since the last finished one. */
+  #partial = false;
+  /** The event under way has been told by its name or its type. */
+  #known = false;
+  /** The beginning of the line under way. */
+  #line = '';
+  #lineIsLong = false;
+
+  /** `answers`: how many images were asked for; the stream is over with the last of them. */
+  constructor(answers: number) {
+    this.#answers = answers;
+  }
+
+  get begun(): number {
+    return this.finished + (this.#partial ? 1 : 0);
+  }
+
+  feed(chunk: Buffer): StreamProgress {
+    for (let at = 0; at < chunk.length; ) {
+      const lineEnd = chunk.indexOf(LINE_FEED, at);
+      const end = lineEnd === -1 ? chunk.length : lineEnd;
+      if (!this.#lineIsLong) this.#readLine(chunk, at, end, lineEnd !== -1);
+      if (lineEnd !== -1) {
+        this.#line = '';
+        this.#lineIsLong = false;
+      }
+      at = end + 1;
+    }
+    return this.#progress;
+  }
+
+  #readLine(chunk: Buffer, start: number, end: number, isWhole: boolean): void {
+    this.#line += chunk.toString('latin1', start, Math.min(end, start + LINE_BYTES_KEPT - this.#line.length));
+    this.#lineIsLong = this.#line.length === LINE_BYTES_KEPT;
+    const line = this.#line;
+    if (isWhole && (line === '' || line === '\r')) {
+      this.#known = false;
+      if (this.#progress === 'ending') this.#progress = 'ended';
+      return;
+    }
+    // An event's name may have more to come as long as its line has; a type ends with its quote.
+    const name = EVENT_TYPE.exec(line)?.[1] ?? (isWhole ? EVENT_NAME.exec(line)?.[1] : undefined);
+    if (name !== undefined && !this.#known) this.#take(name);
+    else if (DONE.test(line)) this.#end('[DONE]', 'ended');
+  }
+
+  #take(name: string): void {
+    this.#known = true;
+    if (name.endsWith('.partial_image')) this.#partial = true;
+    if (name === 'error') this.#end(name, 'ending');
+    if (!name.endsWith('.completed')) return;
+    this.finished += 1;
+    this.#partial = false;
+    if (this.finished >= this.#answers) this.#end(name, 'ending');
+  }
+
+  #end(name: string, progress: StreamProgress): void {
+    this.endedBy ??= name;
+    if (this.#progress !== 'ended') this.#progress = progress;
+  }
+}

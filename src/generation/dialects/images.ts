@@ -1,0 +1,174 @@
+// The image dialect: what a request for images may cost, in both forms it comes in, and what its reply used (spec 4.3,
+// 8).
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Usage } from '../../domain/usage/usage.ts';
+import { assert } from '../../platform/assert.ts';
+import { type FormFault, readPartText, type ScannedForm } from '../request/multipart-scan.ts';
+import { refuseLetterCase } from '../request/read-request.ts';
+import { readFlag } from '../request/request-fields.ts';
+import { readInteger, type ScannedRequest } from '../request/scan/request-scanner.ts';
+import { documentUsage, isDocument, lastEventUsage } from '../sse/usage-window.ts';
+import type { Dialect, KeptReply, ReadRequest, RequestBounds } from './dialect.ts';
+import { ImageDocumentTally, ImageStreamTally, type ImageTally } from './image-tally.ts';
+
+export const IMAGE_PATHS = { generations: '/v1/images/generations', edits: '/v1/images/edits' } as const;
+
+export interface ImageBounds extends RequestBounds {
+  /** Admission refuses a billed organization with this; for others the request is the provider's to judge. */
+  readonly refusalIfBilled: Refusal | null;
+}
+
+/** Images, made from JSON. */
+export const imageGenerations: Dialect = imageDialect(IMAGE_PATHS.generations);
+
+/** Images made from others: as a form, and from several clients as JSON with `images: [{image_url}]`. */
+export const imageEdits: Dialect = { ...imageDialect(IMAGE_PATHS.edits), readForm: readImageForm };
+
+function imageDialect(upstreamPath: string): Dialect {
+  return {
+    api: 'images',
+    upstreamPath,
+    outputLimitField: 'n',
+    inputField: 'prompt',
+    charged: true,
+    unit: 'images',
+    overheadTokens: 0,
+    countable: false,
+    readBounds: readImageBounds,
+    readUsage: (reply, watch, clientLeft) =>
+      readImageUsage(reply, watch as ImageStreamTally | ImageDocumentTally, clientLeft === true),
+    watchStreamEnd: () => new ImageStreamTally(1),
+    // How many images come is the provider's to say; each event is whole in itself.
+    isWholeWithoutEnd: () => true,
+    watchReply: (isStream, answers) => (isStream ? new ImageStreamTally(answers) : new ImageDocumentTally()),
+  };
+}
+
+function readImageForm(form: ScannedForm, body: Buffer): ReadRequest | Refusal {
+  const requestedModel = readImageFormModel(form, body);
+  if (typeof requestedModel === 'object') return requestedModel;
+  const modelAt = form.valueOf('model');
+  assert(modelAt !== null, 'a form whose model was read has one');
+  const bounds = readImageFormBounds(form, body);
+  return 'kind' in bounds ? bounds : { requestedModel, modelAt, bounds };
+}
+
+/** Spec 8: n is 1 to 10 a request. */
+const ANSWERS_BILLED_MAX = 10;
+const ANSWERS_REASON = `must be a whole number from 1 to ${ANSWERS_BILLED_MAX}`;
+const WHOLE_NUMBER = /^[1-9][0-9]{0,14}$/;
+/** Longer than any model id; a longer one is not looked up. */
+const MODEL_BYTES_MAX = 512;
+
+const JSON_TYPE = /^application\/([\w.+-]+\+)?json[ \t]*(;|$)/i;
+const FORM_TYPE = /^[ \t]*multipart\/form-data[ \t]*(;|$)/i;
+
+/**
+ * How a request's body is to be read. Edits come as forms, and from several clients as JSON with `images:
+ * [{image_url}]`; generations only as JSON.
+ */
+export function readImageBodyType(contentType: string, operation: keyof typeof IMAGE_PATHS): 'json' | 'form' | Refusal {
+  if (contentType === '' || JSON_TYPE.test(contentType)) return 'json';
+  if (operation === 'generations') return { kind: 'unsupported_media_type' };
+  return FORM_TYPE.test(contentType)
+    ? 'form'
+    : { kind: 'unsupported_media_type', expected: 'multipart/form-data or application/json' };
+}
+
+export function readImageBounds(scanned: ScannedRequest, body: Buffer): ImageBounds | Refusal {
+  const streamed = readFlag(scanned, 'stream');
+  if (typeof streamed === 'object') return streamed;
+  const value = scanned.valueOf('n');
+  if (value === null || value.kind === 'null') return boundsOf(1, streamed);
+  return boundsOf(readInteger(body, value), streamed);
+}
+
+export function readImageFormBounds(form: ScannedForm, body: Buffer): ImageBounds | Refusal {
+  const stream = form.valueOf('stream');
+  const streamText = stream === null ? 'false' : readPartText(body, stream, 8);
+  if (streamText !== 'true' && streamText !== 'false')
+    return { kind: 'invalid_field', field: 'stream', reason: 'must be true or false' };
+  const n = form.valueOf('n');
+  if (n === null) return boundsOf(1, streamText === 'true');
+  const text = readPartText(body, n, 16) ?? '';
+  return boundsOf(WHOLE_NUMBER.test(text) ? Number(text) : null, streamText === 'true');
+}
+
+/** The model that a form names. */
+export function readImageFormModel(form: ScannedForm, body: Buffer): string | Refusal {
+  const value = form.valueOf('model');
+  if (value === null || value.start === value.end) return { kind: 'missing_model' };
+  return (
+    readPartText(body, value, MODEL_BYTES_MAX) ?? {
+      kind: 'invalid_field',
+      field: 'model',
+      reason: `must be text of at most ${MODEL_BYTES_MAX} bytes`,
+    }
+  );
+}
+
+export function refuseImageForm({ fault, field, offset }: FormFault): Refusal {
+  switch (fault) {
+    case 'duplicate_part':
+      return { kind: 'duplicate_key', key: field ?? '' };
+    case 'letter_case':
+      return refuseLetterCase(field ?? '');
+    case 'not_a_plain_part':
+      if (field === 'model') return { kind: 'model_not_a_string' };
+      return { kind: 'invalid_field', field: field ?? '', reason: 'must be one plain text part of the form' };
+    case 'missing_boundary':
+      return { kind: 'invalid_form', reason: 'the Content-Type names no boundary of 1 to 70 characters' };
+    case 'unfinished':
+      return { kind: 'invalid_form', reason: 'it does not end with the closing boundary' };
+    case 'too_many_parts':
+      return { kind: 'invalid_form', reason: 'it has too many parts' };
+    case 'headers_too_large':
+      return { kind: 'invalid_form', reason: 'the headers of its parts are too long' };
+    case 'malformed':
+      return { kind: 'invalid_form', reason: `a part or boundary near byte ${offset} is not written as it must be` };
+  }
+}
+
+/**
+ * Billed per image, so neither tokens nor attachments have to be bounded: the hold is `answers` times the price of one.
+ */
+function boundsOf(answers: number | null, streamed: boolean): ImageBounds | Refusal {
+  if (answers === null || answers < 1) return { kind: 'invalid_field', field: 'n', reason: ANSWERS_REASON };
+  const tooMany = answers > ANSWERS_BILLED_MAX;
+  const refusalIfBilled: Refusal | null = tooMany
+    ? {
+        kind: 'not_safely_billable',
+        field: 'n',
+        reason: `At most ${ANSWERS_BILLED_MAX} images can be billed in one request.`,
+      }
+    : null;
+  return { streamed, outputTokensMax: 0, answers, refusalIfBilled };
+}
+
+/**
+ * What a reply used. Its images are always known from `tally`; tokens only where the provider reported them, and for
+ * analytics alone.
+ *
+ * A reply that the provider broke off is charged for its whole images. One that the client broke off is charged for
+ * those it had begun to receive as well: an image is made before its first byte is sent, and a partial image can be all
+ * but finished.
+ */
+export function readImageUsage(reply: KeptReply, tally: ImageTally, clientLeft: boolean): Usage {
+  const usage = isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, (event) => event.usageAt(1));
+  return {
+    inputTokens: tokensOf(usage?.['input_tokens']),
+    cachedInputTokens: null,
+    cacheWriteTokens: null,
+    outputTokens: tokensOf(usage?.['output_tokens']),
+    reasoningTokens: null,
+    images: clientLeft ? tally.begun : tally.finished,
+  };
+}
+
+/**
+ * Nothing is charged by these, so a count that is none is left out: it must not bring down the report of the images.
+ */
+function tokensOf(count: unknown): number | null {
+  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : null;
+}

@@ -1,0 +1,113 @@
+// The Messages dialect: its control fields, its usage in two places of a stream, the events that end one (spec 4.1).
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { readCount, readFlag } from '../request/request-fields.ts';
+import type { ScannedRequest } from '../request/scan/request-scanner.ts';
+import { EventStreamEnd } from '../sse/stream-end.ts';
+import { TerminalEvents } from '../sse/terminal-events.ts';
+import { documentUsage, firstEventWithUsage, isDocument, lastEventUsage } from '../sse/usage-window.ts';
+import type { Dialect, KeptReply, ReportedUsage, RequestBounds } from './dialect.ts';
+import { endedAtLimit, type LimitMark } from './output-limit.ts';
+import { countOf, objectOf, type UsageObject } from './reported-counts.ts';
+import { withUnpriced } from './unpriced-replies.ts';
+import { MESSAGES_UNPRICED, withNamedCosts } from './unpriced-requests.ts';
+
+const TERMINAL_EVENTS = new TerminalEvents(['message_stop', 'error']);
+
+/** `stop_reason`, in a stream of `message_delta`'s delta. */
+const LIMIT_MARK: LimitMark = {
+  key: Buffer.from('"stop_reason"'),
+  value: Buffer.from('"max_tokens"'),
+  probe: Buffer.from('x_token'),
+  probeAt: 3,
+  parent: null,
+  documentDepth: 1,
+  eventDepth: 2,
+};
+
+export const messages: Dialect = {
+  api: 'messages',
+  upstreamPath: '/v1/messages',
+  outputLimitField: 'max_tokens',
+  inputField: 'messages',
+  charged: true,
+  unit: 'tokens',
+  overheadTokens: 0,
+  countable: true,
+  readBounds,
+  readUsage,
+  isTruncated: (reply) => endedAtLimit(reply, LIMIT_MARK),
+  watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
+};
+
+/**
+ * The dialect requires `max_tokens`; a request without it is the provider's to refuse where the catalog's cap bounds
+ * its cost.
+ */
+function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal {
+  const streamed = readFlag(scanned, 'stream');
+  if (typeof streamed === 'object') return streamed;
+  const outputTokensMax = readCount(scanned, body, 'max_tokens');
+  if (typeof outputTokensMax === 'object' && outputTokensMax !== null) return outputTokensMax;
+  return withNamedCosts({ streamed, outputTokensMax, answers: 1 }, MESSAGES_UNPRICED, scanned, body);
+}
+
+function readUsage(reply: KeptReply): ReportedUsage | null {
+  if (isDocument(reply.beginning)) {
+    const usage = documentUsage(reply);
+    return usage === null ? null : usageOfCounts(usage, usage);
+  }
+  return readStreamUsage(reply);
+}
+
+/**
+ * `message_start` has the input and a first count of the output, `message_delta` the final counts: all of them where
+ * the input grew on the way (server tools) or shrank (compaction), else the output alone. Without the latter the output
+ * is not known, whatever the former says of it: unless the message was over when it began, as where a tool's result
+ * only continues a running program.
+ */
+function readStreamUsage(reply: KeptReply): ReportedUsage | null {
+  const first = firstEventWithUsage(reply);
+  const start = first?.type === 'message_start' ? first.usageAt(2) : null;
+  const delta = lastEventUsage(reply, (event) => event.usageAt(1));
+  if (start === null || delta !== null)
+    return delta === null ? null : usageOfCounts({ ...start, ...finalCounts(start, delta) }, delta);
+  const isOver = !reply.cut && typeof objectOf(first?.json()?.['message'])['stop_reason'] === 'string';
+  return usageOfCounts(start, isOver ? start : {});
+}
+
+/**
+ * Later values win where there are any. A zero does not take back what was counted at the start: some providers fill it
+ * in.
+ */
+function finalCounts(start: UsageObject | null, delta: UsageObject | null): UsageObject {
+  const counts = Object.entries(delta ?? {});
+  return Object.fromEntries(
+    counts.filter(([name, count]) => count !== null && !(count === 0 && objectOf(start)[name] !== undefined)),
+  );
+}
+
+/** Anthropic counts what was read from and written to the cache beside the input; ours includes both. */
+function usageOfCounts(counts: UsageObject, final: UsageObject): ReportedUsage {
+  const plain = countOf(counts['input_tokens']);
+  const cached = countOf(counts['cache_read_input_tokens']);
+  const cacheWrite = countOf(
+    counts['cache_creation_input_tokens'] ?? cacheWritesByLifetime(objectOf(counts['cache_creation'])),
+  );
+  const usage: ReportedUsage = {
+    inputTokens: plain === null ? null : plain + (cached ?? 0) + (cacheWrite ?? 0),
+    cachedInputTokens: cached,
+    cacheWriteTokens: cacheWrite,
+    outputTokens: countOf(final['output_tokens']),
+    reasoningTokens: countOf(objectOf(final['output_tokens_details'])['thinking_tokens']),
+    images: null,
+    hourCacheWriteTokens: countOf(objectOf(counts['cache_creation'])['ephemeral_1h_input_tokens']),
+  };
+  return withUnpriced(usage, counts);
+}
+
+function cacheWritesByLifetime(writes: UsageObject): number | null {
+  const short = countOf(writes['ephemeral_5m_input_tokens']);
+  const long = countOf(writes['ephemeral_1h_input_tokens']);
+  return short === null && long === null ? null : (short ?? 0) + (long ?? 0);
+}

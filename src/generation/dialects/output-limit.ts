@@ -1,0 +1,127 @@
+// Whether a reply ended because its limit on output tokens was reached (spec 2.5, `truncated`), told without parsing
+// it: a native search for the value that says so, and only where it stands a look at its key and at how deep that lies.
+// Callers' schemas and tools' arguments may hold the same words.
+
+import { Buffer } from 'node:buffer';
+import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../sse/json-depth.ts';
+import { isDocument } from '../sse/usage-window.ts';
+import type { KeptReply } from './dialect.ts';
+
+const NOT_FOUND = -1;
+const LINE_FEED = 0x0a;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+/** The reason stands in the last event but one or two, which are short: the usage and the end follow it. */
+const STREAM_SEARCH_BYTES = 8_192;
+
+/** How a dialect says it. Names and the value with their quotes. */
+export interface LimitMark {
+  readonly key: Buffer;
+  readonly value: Buffer;
+  /**
+   * What the value is looked for by, a part of it that begins `probeAt` bytes behind its start: at a letter that texts
+   * have seldom, and shorter than eight bytes, since Node's search prepares a table for longer ones (of 1 KB: 0.8 µs,
+   * so 0.2).
+   */
+  readonly probe: Buffer;
+  readonly probeAt: number;
+  /** The key of the object in which `key` stands first; null where its depth tells enough. */
+  readonly parent: Buffer | null;
+  /** How many objects and arrays are open where the key stands, in a JSON body and in the data of an event. */
+  readonly documentDepth: number;
+  readonly eventDepth: number;
+}
+
+/** False also where it is not known: the reply broke off before it said why it ends. */
+export function endedAtLimit(reply: KeptReply, mark: LimitMark): boolean {
+  const { beginning, end, cut } = reply;
+  if (!isDocument(beginning)) return inEvents(end.subarray(Math.max(0, end.length - STREAM_SEARCH_BYTES)), cut, mark);
+  if (inBeginning(beginning, mark)) return true;
+  return !cut && end.length !== beginning.length && inEnd(end, mark, mark.documentDepth);
+}
+
+/** As `endedAtLimit`, of a stream whose last event may be longer than what is searched otherwise. */
+export function lastEventSaysLimit(reply: KeptReply, mark: LimitMark): boolean {
+  return inEvents(reply.end, reply.cut, mark);
+}
+
+function inBeginning(bytes: Buffer, mark: LimitMark): boolean {
+  const depths = new DepthFromStart(bytes, 0);
+  for (let value = findValue(bytes, mark, 0); value !== NOT_FOUND; value = findValue(bytes, mark, value + 1)) {
+    const key = keyBefore(bytes, value, mark);
+    if (key === NOT_FOUND) continue;
+    const depth = depths.at(key);
+    if (depth === mark.documentDepth) return true;
+    if (depth === NO_DEPTH) return false;
+  }
+  return false;
+}
+
+/** The next place at or behind `from` where the mark's value stands; -1: there is none. */
+function findValue(bytes: Buffer, { value, probe, probeAt }: LimitMark, from: number): number {
+  for (let at = bytes.indexOf(probe, from + probeAt); at !== NOT_FOUND; at = bytes.indexOf(probe, at + 1)) {
+    const start = at - probeAt;
+    if (
+      start + value.length <= bytes.length &&
+      bytes.compare(value, 0, value.length, start, start + value.length) === 0
+    )
+      return start;
+  }
+  return NOT_FOUND;
+}
+
+/** JSON holds no raw line end, so the data of an event is one line. */
+function inEvents(bytes: Buffer, cut: boolean, mark: LimitMark): boolean {
+  let value = findValue(bytes, mark, 0);
+  while (value !== NOT_FOUND) {
+    const lineEnd = bytes.indexOf(LINE_FEED, value);
+    // A line that broke off has no end to count depths from.
+    if (lineEnd === NOT_FOUND && cut) return false;
+    const line = bytes.subarray(
+      bytes.lastIndexOf(LINE_FEED, value) + 1,
+      lineEnd === NOT_FOUND ? bytes.length : lineEnd,
+    );
+    if (inEnd(line, mark, mark.eventDepth)) return true;
+    value = lineEnd === NOT_FOUND ? NOT_FOUND : findValue(bytes, mark, lineEnd);
+  }
+  return false;
+}
+
+/** Of a document whose end is whole. */
+function inEnd(bytes: Buffer, mark: LimitMark, wantedDepth: number): boolean {
+  const depths = new DepthFromEnd(bytes, bytes.length);
+  for (let value = bytes.lastIndexOf(mark.value); value > 0; value = bytes.lastIndexOf(mark.value, value - 1)) {
+    const key = keyBefore(bytes, value, mark);
+    if (key === NOT_FOUND) continue;
+    const depth = depths.at(key);
+    if (depth === wantedDepth) return true;
+    if (depth === NO_DEPTH) return false;
+  }
+  return false;
+}
+
+/** Where the mark's key begins if the value at `value` is its; else -1. */
+function keyBefore(bytes: Buffer, value: number, { key, parent }: LimitMark): number {
+  const start = nameBefore(bytes, value, key);
+  if (start === NOT_FOUND || parent === null) return start;
+  const brace = skipSpaceBack(bytes, start - 1);
+  return bytes[brace] === OPEN_BRACE && nameBefore(bytes, brace, parent) !== NOT_FOUND ? start : NOT_FOUND;
+}
+
+/** Where the key `name` of the value at `value` begins; -1 where that value has another key or none. */
+function nameBefore(bytes: Buffer, value: number, name: Buffer): number {
+  const colon = skipSpaceBack(bytes, value - 1);
+  if (bytes[colon] !== COLON) return NOT_FOUND;
+  const end = skipSpaceBack(bytes, colon - 1) + 1;
+  const start = end - name.length;
+  // Behind a backslash the quote is part of a longer name.
+  if (start < 0 || bytes[start - 1] === BACKSLASH) return NOT_FOUND;
+  return bytes.compare(name, 0, name.length, start, end) === 0 ? start : NOT_FOUND;
+}
+
+function skipSpaceBack(bytes: Buffer, from: number): number {
+  let at = from;
+  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at -= 1;
+  return at;
+}

@@ -1,0 +1,48 @@
+// Turns the counts of a provider's usage object into ours: the input with its cached parts, the output with its
+// reasoning (domain/usage/usage.ts). Counts stay as written: `checkUsage` decides whether they can be used.
+
+import type { Usage } from '../../domain/usage/usage.ts';
+
+export type UsageObject = Readonly<Record<string, unknown>>;
+
+export function objectOf(value: unknown): UsageObject {
+  return typeof value === 'object' && value !== null ? (value as UsageObject) : {};
+}
+
+/**
+ * A count as reported. A value that is present but no number becomes NaN, which `checkUsage` refuses: it must not pass
+ * as "not reported".
+ */
+export function countOf(value: unknown): number | null {
+  if (value === undefined || value === null) return null;
+  return typeof value === 'number' ? value : Number.NaN;
+}
+
+/** The counts of an OpenAI-like report, whose input includes what was cached. */
+export interface InclusiveCounts {
+  readonly input: number | null;
+  readonly cached: number | null;
+  readonly cacheWrite: number | null;
+  readonly output: number | null;
+  readonly reasoning: number | null;
+  readonly total: number | null;
+}
+
+/**
+ * Providers agree on the names and not on what they include. The total, where there is one, tells by arithmetic: when
+ * input + output + reasoning make it, the reasoning stands beside the output (xAI's chat) and is added to it. In every
+ * other case a report is taken as it stands, one that contradicts itself included: that is for `checkUsage`.
+ */
+export function inclusiveUsage(counts: InclusiveCounts): Usage {
+  const { input, cached, cacheWrite, output, reasoning, total } = counts;
+  const reasoningIsBeside =
+    input !== null && output !== null && reasoning !== null && reasoning > 0 && input + output + reasoning === total;
+  return {
+    inputTokens: input,
+    cachedInputTokens: cached,
+    cacheWriteTokens: cacheWrite,
+    outputTokens: reasoningIsBeside ? output + reasoning : output,
+    reasoningTokens: reasoning,
+    images: null,
+  };
+}

@@ -1,0 +1,120 @@
+// The Responses dialect: its control fields, its usage object, the events that end its stream (spec 4.1, 4.2).
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { readCount, readFlag, readText } from '../request/request-fields.ts';
+import type { ScannedRequest } from '../request/scan/request-scanner.ts';
+import { EventStreamEnd } from '../sse/stream-end.ts';
+import { TerminalEvents } from '../sse/terminal-events.ts';
+import { documentUsage, type EventLine, isDocument, lastEventUsage, skipSpace } from '../sse/usage-window.ts';
+import type { Dialect, KeptReply, ReportedUsage, RequestBounds, SavedResponseFields } from './dialect.ts';
+import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './output-limit.ts';
+import { countOf, inclusiveUsage, objectOf, type UsageObject } from './reported-counts.ts';
+import { StoredReply } from './stored-reply.ts';
+import { unpricedTier, unpricedTools, withUnpriced } from './unpriced-replies.ts';
+import { RESPONSES_UNPRICED, withNamedCosts } from './unpriced-requests.ts';
+
+const TERMINAL_EVENTS = new TerminalEvents(['response.completed', 'response.incomplete', 'response.failed', 'error']);
+
+/** `incomplete_details.reason`; metadata is the caller's and may hold a reason as well. */
+const LIMIT_MARK: LimitMark = {
+  key: Buffer.from('"reason"'),
+  value: Buffer.from('"max_output_tokens"'),
+  probe: Buffer.from('x_outpu'),
+  probeAt: 3,
+  parent: Buffer.from('"incomplete_details"'),
+  documentDepth: 2,
+  eventDepth: 3,
+};
+const DATA_LINE = Buffer.from('\ndata:');
+const OPEN_BRACE = 0x7b;
+
+export const responses: Dialect = {
+  api: 'responses',
+  upstreamPath: '/v1/responses',
+  outputLimitField: 'max_output_tokens',
+  inputField: 'input',
+  charged: true,
+  unit: 'tokens',
+  overheadTokens: 0,
+  countable: true,
+  readBounds,
+  readUsage,
+  readUnpriced: (reply, { maySearch }) => unpricedTier(reply, 2) ?? unpricedTools(reply, maySearch === true),
+  isTruncated,
+  watchStoredReply: () => new StoredReply(),
+  watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
+};
+
+function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal {
+  const streamed = readFlag(scanned, 'stream');
+  if (typeof streamed === 'object') return streamed;
+  const outputTokensMax = readCount(scanned, body, 'max_output_tokens');
+  if (typeof outputTokensMax === 'object' && outputTokensMax !== null) return outputTokensMax;
+  return withNamedCosts(
+    { streamed, outputTokensMax, answers: 1, saved: readSavedFields(scanned, body) },
+    RESPONSES_UNPRICED,
+    scanned,
+    body,
+  );
+}
+
+function readSavedFields(scanned: ScannedRequest, body: Buffer): SavedResponseFields {
+  const store = scanned.valueOf('store')?.kind;
+  return {
+    background: scanned.valueOf('background')?.kind === 'true',
+    store: store === 'true' ? true : store === 'false' ? false : null,
+    previousResponseId: readText(scanned, body, 'previous_response_id'),
+    conversationId: readText(scanned, body, 'conversation') ?? readConversationObject(scanned, body),
+  };
+}
+
+const CONVERSATION_BYTES_MAX = 1024;
+
+/** `conversation` is an id, or an object that holds one. */
+function readConversationObject(scanned: ScannedRequest, body: Buffer): string | null {
+  const value = scanned.valueOf('conversation');
+  if (value === null || value.kind !== 'object' || value.end - value.start > CONVERSATION_BYTES_MAX) return null;
+  const id = objectOf(JSON.parse(body.toString('utf8', value.start, value.end)))['id'];
+  return typeof id === 'string' ? id : null;
+}
+
+function readUsage(reply: KeptReply): ReportedUsage | null {
+  const usage = isDocument(reply.beginning) ? documentUsage(reply) : lastEventUsage(reply, usageOfEvent);
+  if (usage === null) return null;
+  const input = objectOf(usage['input_tokens_details']);
+  const counts = inclusiveUsage({
+    input: countOf(usage['input_tokens']),
+    cached: countOf(input['cached_tokens']),
+    cacheWrite: countOf(input['cache_write_tokens']),
+    output: countOf(usage['output_tokens']),
+    reasoning: countOf(objectOf(usage['output_tokens_details'])['reasoning_tokens']),
+    total: countOf(usage['total_tokens']),
+  });
+  return withUnpriced(counts, usage);
+}
+
+/**
+ * Of a terminal event, whose `response` has it: other events carry items, and these carry what tools and callers have
+ * written.
+ */
+function usageOfEvent(event: EventLine): UsageObject | null {
+  const usage = event.usageAt(2);
+  if (usage === null || !('input_tokens' in usage || 'output_tokens' in usage)) return null;
+  const { type } = event;
+  return type === null || TERMINAL_EVENTS.names.includes(type) ? usage : null;
+}
+
+function isTruncated(reply: KeptReply, endedBy: string | null): boolean {
+  if (isDocument(reply.beginning)) return endedAtLimit(reply, LIMIT_MARK);
+  if (endedBy !== 'response.incomplete') return false;
+  // The event repeats the whole answer, and the reason stands before it. Where that is too long to be kept, the event's
+  // name has to do: of the only other reason, the content filter, answers of that length are rare, and of this one they
+  // are the rule.
+  return lastEventSaysLimit(reply, LIMIT_MARK) || !beginsWithin(reply.end);
+}
+
+/** Whether the data of the stream's last event begins in these bytes. */
+function beginsWithin(end: Buffer): boolean {
+  const line = end.indexOf(DATA_LINE);
+  return end.indexOf('data:') === 0 || (line !== -1 && end[skipSpace(end, line + DATA_LINE.length)] === OPEN_BRACE);
+}

@@ -1,0 +1,141 @@
+// Reads the ids of a Responses reply and of the items that it consists of, by which its caller may refer to them later
+// (spec 4.2). A stream tells each in an event of its own when the item begins, and all of them in its last event, which
+// also repeats instructions and tools and may be longer than what is kept.
+
+import { Buffer } from 'node:buffer';
+import { firstItemAt, memberAt, NOT_THERE, nextAfter } from '../request/json-members.ts';
+import { stringEnd } from '../sse/json-depth.ts';
+import { isDocument, skipSpace } from '../sse/usage-window.ts';
+import type { KeptReply, StoredReplyIds, StoredReplyWatch } from './dialect.ts';
+import { readResponseId } from './response-id.ts';
+
+const ITEMS_MAX = 64;
+const ID_BYTES_MAX = 128;
+/** The id stands at the beginning of an event, or behind what is empty while the item begins. */
+const EVENT_BYTES_MAX = 4_096;
+
+const MARK = Buffer.from('response.output_item.');
+/**
+ * How a line begins that has the mark. JSON holds no raw line end, so nothing that a model or a caller writes can begin
+ * a line.
+ */
+const LINE_BEGINNINGS = ['event: ', 'event:', 'data: {"type":"', 'data:{"type":"', 'data: {"type": "'].map((before) =>
+  Buffer.concat([Buffer.from(before), MARK]),
+);
+const LINE_BEGINNING_BYTES_MAX = Math.max(...LINE_BEGINNINGS.map(({ length }) => length));
+const DATA = Buffer.from('data:');
+const DATA_LINE = Buffer.from('\ndata:');
+const ID = Buffer.from('id');
+const ITEM = Buffer.from('item');
+const OUTPUT = Buffer.from('output');
+const RESPONSE = Buffer.from('response');
+const LINE_FEED = 0x0a;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+
+export class StoredReply implements StoredReplyWatch {
+  readonly #ids = new Set<string>();
+  #atLineStart = true;
+  /** The beginning of a line that goes on in the next chunk. */
+  #carry: Buffer | null = null;
+
+  feed(chunk: Buffer): void {
+    if (chunk.length === 0) return;
+    const carry = this.#carry;
+    const bytes = carry === null ? chunk : Buffer.concat([carry, chunk]);
+    const atLineStart = this.#atLineStart || carry !== null;
+    this.#carry = null;
+    let mark = bytes.indexOf(MARK);
+    while (mark !== -1) {
+      const line = lineBeginning(bytes, mark, atLineStart);
+      if (line !== NOT_THERE && !this.#takeEvent(bytes, line)) return;
+      mark = bytes.indexOf(MARK, mark + MARK.length);
+    }
+    this.#atLineStart = bytes.at(-1) === LINE_FEED;
+    this.#carry = unfinishedBeginning(bytes, atLineStart);
+  }
+
+  /** False: the id may be in the next chunk, for which the event is kept. */
+  #takeEvent(bytes: Buffer, line: number): boolean {
+    const lineEnd = bytes.indexOf(LINE_FEED, line);
+    const data = bytes[line] === DATA[0] ? line : lineEnd === -1 ? bytes.length : lineEnd + 1;
+    if (isAt(bytes, data, DATA)) {
+      const item = memberAt(bytes, skipSpace(bytes, data + DATA.length), ITEM);
+      if (item !== NOT_THERE && this.#takeItem(bytes, item)) return true;
+    }
+    const isWhole = bytes.indexOf(LINE_FEED, data) !== -1;
+    if (isWhole || bytes.length - line >= EVENT_BYTES_MAX) return true;
+    this.#carry = Buffer.from(bytes.subarray(line));
+    return false;
+  }
+
+  /** Whether its id could be read. */
+  #takeItem(bytes: Buffer, item: number): boolean {
+    const at = memberAt(bytes, item, ID);
+    const id = at === NOT_THERE ? null : readId(bytes, at);
+    if (id !== null && this.#ids.size < ITEMS_MAX) this.#ids.add(id);
+    return id !== null;
+  }
+
+  read({ beginning, end }: KeptReply): StoredReplyIds {
+    if (isDocument(beginning)) this.#takeOutput(beginning, memberAt(beginning, beginning.indexOf(OPEN_BRACE), OUTPUT));
+    else {
+      const event = lastEvent(end);
+      const response = event === NOT_THERE ? NOT_THERE : memberAt(end, event, RESPONSE);
+      if (response !== NOT_THERE) this.#takeOutput(end, memberAt(end, response, OUTPUT));
+    }
+    return { responseId: readResponseId(beginning), itemIds: [...this.#ids] };
+  }
+
+  #takeOutput(bytes: Buffer, output: number): void {
+    for (let item = firstItemAt(bytes, output); bytes[item] === OPEN_BRACE; item = nextAfter(bytes, item))
+      this.#takeItem(bytes, item);
+  }
+}
+
+/** Where the line begins in which the mark stands; NOT_THERE where it stands elsewhere. */
+function lineBeginning(bytes: Buffer, mark: number, atLineStart: boolean): number {
+  for (const beginning of LINE_BEGINNINGS) {
+    const start = mark + MARK.length - beginning.length;
+    const isLineStart = start === 0 ? atLineStart : bytes[start - 1] === LINE_FEED;
+    if (start >= 0 && isLineStart && isAt(bytes, start, beginning)) return start;
+  }
+  return NOT_THERE;
+}
+
+/** The last line where a longer one of its beginning could have the mark. */
+function unfinishedBeginning(bytes: Buffer, atLineStart: boolean): Buffer | null {
+  const lineFeed = bytes.lastIndexOf(LINE_FEED);
+  const start = lineFeed + 1;
+  const { length } = bytes;
+  if (start === length || length - start >= LINE_BEGINNING_BYTES_MAX || (lineFeed === -1 && !atLineStart)) return null;
+  const line = bytes.subarray(start);
+  const mayGoOn = LINE_BEGINNINGS.some((beginning) => line.length < beginning.length && isAt(beginning, 0, line));
+  return mayGoOn ? Buffer.from(line) : null;
+}
+
+/** Where the data of the stream's last event begins, if it is kept whole. */
+function lastEvent(end: Buffer): number {
+  for (let line = end.lastIndexOf(DATA_LINE); line > 0; line = end.lastIndexOf(DATA_LINE, line - 1)) {
+    const data = skipSpace(end, line + DATA_LINE.length);
+    if (end[data] === OPEN_BRACE) return data;
+  }
+  return NOT_THERE;
+}
+
+function isAt(bytes: Buffer, start: number, word: Buffer): boolean {
+  const end = start + word.length;
+  return end <= bytes.length && bytes.compare(word, 0, word.length, start, end) === 0;
+}
+
+/** null: it is no string of visible ASCII characters, or too long. */
+function readId(bytes: Buffer, open: number): string | null {
+  const close = bytes[open] === QUOTE ? stringEnd(bytes, open) : -1;
+  if (close === -1 || close === open + 1 || close - open - 1 > ID_BYTES_MAX) return null;
+  for (let at = open + 1; at < close; at++) {
+    const byte = bytes[at] as number;
+    if (byte < 0x21 || byte > 0x7e || byte === BACKSLASH) return null;
+  }
+  return bytes.toString('latin1', open + 1, close);
+}

@@ -1,0 +1,175 @@
+// What a reply says it was served with that is not in the catalog's price: a service tier, a speed, a region, tools
+// that the provider ran. Such a reply is charged as held, and its record says why (domain/settlement/settle.ts). Read
+// without parsing the reply: only what has no price is looked at twice.
+
+import { Buffer } from 'node:buffer';
+import { holdsAt } from '../../platform/holds-at.ts';
+import { DepthFromEnd, DepthFromStart } from '../sse/json-depth.ts';
+import { isDocument, objectEnd, parseObject, skipSpace } from '../sse/usage-window.ts';
+import type { KeptReply, ReportedUsage } from './dialect.ts';
+import { objectOf, type UsageObject } from './reported-counts.ts';
+
+const TIERS_PRICED = ['default', 'standard', 'on_demand', 'auto'];
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const LINE_FEED = 0x0a;
+const VALUE_BYTES_MAX = 40;
+
+/**
+ * A key, and a part of it that is looked for: begun at a letter that texts seldom have, and short (output-limit.ts says
+ * why).
+ */
+interface SoughtKey {
+  readonly key: Buffer;
+  readonly probe: Buffer;
+  readonly probeAt: number;
+}
+
+const TIER_KEY: SoughtKey = { key: Buffer.from('"service_tier"'), probe: Buffer.from('_tier"'), probeAt: 8 };
+const TOOL_USAGE_KEY: SoughtKey = { key: Buffer.from('"tool_usage"'), probe: Buffer.from('_usage"'), probeAt: 5 };
+const SEARCH_CALL = Buffer.from('"web_search_call"');
+
+/** Chunks of a Chat Completions stream repeat the tier: the last ones are enough. */
+export const LAST_CHUNKS_BYTES = 8_192;
+
+/**
+ * The service tier of a reply, where it has no price. `eventDepth`: of the key in the data of an event; in a document
+ * it is 1.
+ */
+export function unpricedTier(reply: KeptReply, eventDepth: number, bytesMax = Number.MAX_SAFE_INTEGER): string | null {
+  const place = new ReplyPlace(reply, eventDepth, bytesMax);
+  for (let key = place.find(TIER_KEY, 0); key !== -1; key = place.find(TIER_KEY, key + 1)) {
+    const tier = textAfter(place.bytes, key + TIER_KEY.key.length);
+    if (tier !== null && !TIERS_PRICED.includes(tier) && place.isAtTop(key)) return `service_tier ${tier}`;
+  }
+  return null;
+}
+
+/**
+ * Tools that the provider of a Responses reply ran. `maySearch`: the request let it search, which not every provider
+ * reports as usage.
+ */
+export function unpricedTools(reply: KeptReply, maySearch: boolean): string | null {
+  const place = new ReplyPlace(reply, 2, Number.MAX_SAFE_INTEGER);
+  for (let key = place.find(TOOL_USAGE_KEY, 0); key !== -1; key = place.find(TOOL_USAGE_KEY, key + 1)) {
+    const start = valueAfter(place.bytes, key + TOOL_USAGE_KEY.key.length);
+    const end = start === -1 ? -1 : objectEnd(place.bytes, start);
+    if (end === -1 || !hasDigitAboveZero(place.bytes, start, end) || !place.isAtTop(key)) continue;
+    const used = usedCounts(parseObject(place.bytes.toString('latin1', start, end)));
+    if (used !== null) return `tool_usage ${used}`;
+  }
+  return maySearch && (reply.end.includes(SEARCH_CALL) || reply.beginning.includes(SEARCH_CALL))
+    ? 'tool_usage web_search'
+    : null;
+}
+
+/**
+ * Anthropic's search among the tools of a request: it passes as a tool, costs nothing of its own, and what it finds is
+ * counted as input.
+ */
+const FREE_TOOL_COUNTS = ['tool_search_requests'];
+const SPEEDS_PRICED = ['standard'];
+const REGIONS_PRICED = ['global', 'not_available'];
+
+/** Of a usage object that says it itself, as Anthropic's. */
+function unpricedUsage(usage: UsageObject): string | null {
+  const {
+    service_tier: tier,
+    speed,
+    inference_geo: region,
+    server_tool_use: tools,
+    num_server_side_tools_used: toolCalls,
+    iterations,
+  } = usage;
+  if (typeof tier === 'string' && !TIERS_PRICED.includes(tier)) return `service_tier ${shorten(tier)}`;
+  if (typeof speed === 'string' && !SPEEDS_PRICED.includes(speed)) return `speed ${shorten(speed)}`;
+  if (typeof region === 'string' && !REGIONS_PRICED.includes(region)) return `inference_geo ${shorten(region)}`;
+  if (typeof toolCalls === 'number' && toolCalls > 0) return 'num_server_side_tools_used';
+  // The totals of the reply are those of its messages: a compaction, or advice of another model, is billed beside them.
+  const beside = Array.isArray(iterations)
+    ? iterations.map((iteration) => objectOf(iteration)['type']).find((type) => type !== 'message')
+    : undefined;
+  if (beside !== undefined) return `iterations ${typeof beside === 'string' ? shorten(beside) : '?'}`;
+  const used = tools === undefined || tools === null ? null : usedCounts(tools);
+  return used === null ? null : `server_tool_use ${used}`;
+}
+
+/** The counts of a report, with what it says beside them. */
+export function withUnpriced(counts: ReportedUsage, usage: UsageObject): ReportedUsage {
+  const unpriced = unpricedUsage(usage);
+  return unpriced === null ? counts : { ...counts, unpriced };
+}
+
+/** The part of a reply that is searched, and how deep a place in it lies. */
+class ReplyPlace {
+  readonly bytes: Buffer;
+  readonly #reply: KeptReply;
+  readonly #isDocument: boolean;
+  readonly #eventDepth: number;
+
+  constructor(reply: KeptReply, eventDepth: number, bytesMax: number) {
+    this.#reply = reply;
+    this.#isDocument = isDocument(reply.beginning);
+    this.#eventDepth = eventDepth;
+    const { end } = reply;
+    this.bytes = this.#isDocument || end.length <= bytesMax ? end : end.subarray(end.length - bytesMax);
+  }
+
+  /** The first such key at or behind `from`; -1: there is none. */
+  find({ key, probe, probeAt }: SoughtKey, from: number): number {
+    for (let at = this.bytes.indexOf(probe, from + probeAt); at !== -1; at = this.bytes.indexOf(probe, at + 1)) {
+      if (holdsAt(this.bytes, at - probeAt, key)) return at - probeAt;
+    }
+    return -1;
+  }
+
+  /** Whether the key at `key` is the reply's own: what callers and models write lies further inside. */
+  isAtTop(key: number): boolean {
+    const { bytes } = this;
+    if (this.#isDocument) {
+      const isWhole = this.#reply.end.length === this.#reply.beginning.length;
+      if (!isWhole && this.#reply.cut) return false;
+      return (isWhole ? new DepthFromStart(bytes, 0) : new DepthFromEnd(bytes, bytes.length)).at(key) === 1;
+    }
+    const lineEnd = bytes.indexOf(LINE_FEED, key);
+    if (lineEnd === -1 && this.#reply.cut) return false;
+    const lineStart = bytes.lastIndexOf(LINE_FEED, key) + 1;
+    const line = bytes.subarray(lineStart, lineEnd === -1 ? bytes.length : lineEnd);
+    return new DepthFromEnd(line, line.length).at(key - lineStart) === this.#eventDepth;
+  }
+}
+
+/** Where the value of a key begins; -1 where the bytes before are no key. */
+function valueAfter(bytes: Buffer, afterKey: number): number {
+  const colon = skipSpace(bytes, afterKey);
+  return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : -1;
+}
+
+/** The text that is a key's value, as it is written; null where it is no string. */
+function textAfter(bytes: Buffer, afterKey: number): string | null {
+  const open = valueAfter(bytes, afterKey);
+  if (open === -1 || bytes[open] !== QUOTE) return null;
+  const close = bytes.indexOf(QUOTE, open + 1);
+  return close === -1 ? null : shorten(bytes.toString('latin1', open + 1, Math.min(close, open + 1 + VALUE_BYTES_MAX)));
+}
+
+/** As a record's error code can hold it. */
+function shorten(text: string): string {
+  return text.slice(0, VALUE_BYTES_MAX).replaceAll(/[^\w.-]/g, '?');
+}
+
+function hasDigitAboveZero(bytes: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if ((bytes[at] as number) >= 0x31 && (bytes[at] as number) <= 0x39) return true;
+  return false;
+}
+
+/** The path of the first number above zero; null: nothing was used. */
+function usedCounts(value: unknown, path = ''): string | null {
+  if (typeof value === 'number') return value > 0 ? shorten(path) : null;
+  for (const [name, inner] of Object.entries(objectOf(value))) {
+    if (FREE_TOOL_COUNTS.includes(name)) continue;
+    const used = usedCounts(inner, path === '' ? name : `${path}.${name}`);
+    if (used !== null) return used;
+  }
+  return null;
+}

@@ -1,0 +1,239 @@
+// What a request can name that makes its provider ask another price, or serve another model, than the catalog says: one
+// table a dialect (spec 7.4, 8). A billed organization is refused with what stands here before anything is sent;
+// whoever is not billed may send all of it.
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { readString, type ScannedRequest, type ScannedType } from '../request/scan/request-scanner.ts';
+import type { CostKey } from '../request/scan/scanned-keys.ts';
+import { stringEnd } from '../sse/json-depth.ts';
+import type { RequestBounds } from './dialect.ts';
+
+interface CostField {
+  /** Whether this value costs what the catalog says. Absent fields, null, false and empty lists always do. */
+  readonly isFree: (value: unknown) => boolean;
+  /** What it would cost beside the catalog's price, or which price it would change. */
+  readonly reason: string;
+  readonly advice: string;
+}
+
+/** What a dialect's requests can name. */
+export interface UnpricedRequests {
+  readonly fields: Readonly<Partial<Record<CostKey, CostField>>>;
+  /** Types of tools, beside `function` and `custom`, that the client runs or that cost nothing of their own. */
+  readonly freeToolTypes: readonly string[];
+  /** Beginnings of such types, whose names end with a date. */
+  readonly freeToolPrefixes: readonly string[];
+  /** The provider's search: it passes, and a reply that says it was used is charged as held (unpriced-replies.ts). */
+  readonly searchToolType: string | null;
+  /** Whether replies tell cache writes of an hour from those of five minutes. */
+  readonly reportsHourCache: boolean;
+}
+
+const NEVER = (): boolean => false;
+const oneOf =
+  (...values: readonly string[]) =>
+  (value: unknown): boolean =>
+    typeof value === 'string' && values.includes(value);
+
+const OTHER_MODELS = {
+  isFree: NEVER,
+  reason: 'It lets the provider serve another model than the one that is priced.',
+  advice: 'Leave it out; name one model.',
+};
+const SEARCH = {
+  isFree: NEVER,
+  reason: 'Searches by the provider have no price in the catalog.',
+  advice: 'Leave it out.',
+};
+
+/** `auto` is what an absent tier means; `on_demand` is Groq's name for the plain one. */
+const OPENAI_TIER: CostField = {
+  isFree: oneOf('auto', 'default', 'standard', 'on_demand'),
+  reason: 'This service tier has no price in the catalog.',
+  advice: 'Leave "service_tier" out, or send "auto" or "default".',
+};
+
+/** Of OpenRouter, and of gateways that took its fields over: they are known in each of the three formats. */
+const ROUTER_FIELDS = {
+  models: OTHER_MODELS,
+  fallbacks: OTHER_MODELS,
+  route: OTHER_MODELS,
+  preset: OTHER_MODELS,
+  provider: {
+    ...OTHER_MODELS,
+    reason: "It lets the request choose providers whose prices differ from the catalog's.",
+    advice: 'Leave it out.',
+  },
+  plugins: { ...SEARCH, reason: 'Plugins of the provider have no price in the catalog.' },
+  speed: {
+    isFree: oneOf('standard'),
+    reason: 'This speed has no price in the catalog.',
+    advice: 'Leave "speed" out, or send "standard".',
+  },
+} as const;
+
+const OPENAI_FIELDS = {
+  ...ROUTER_FIELDS,
+  service_tier: OPENAI_TIER,
+  web_search_options: SEARCH,
+  search_parameters: SEARCH, // xAI
+  search_settings: SEARCH, // Groq
+  search_options: SEARCH, // Alibaba
+  enable_search: SEARCH, // Alibaba
+  web_search: SEARCH, // Baidu
+  compound_custom: SEARCH, // Groq
+  // OpenAI, with a beta header: of agents under agents there is no limit, and none of the request's own bounds them.
+  multi_agent: {
+    isFree: (value: unknown) => (value as { readonly enabled?: unknown } | null)?.enabled === false,
+    reason: 'What agents of the provider do has no upper bound.',
+    advice: 'Leave "multi_agent" out; let your own application run agents.',
+  },
+  modalities: {
+    isFree: (value: unknown) => Array.isArray(value) && value.every((modality) => modality === 'text'),
+    reason: 'Output other than text has no price in the catalog.',
+    advice: 'Leave "modalities" out, or send ["text"].',
+  },
+  audio: { isFree: NEVER, reason: 'Audio output has no price in the catalog.', advice: 'Leave "audio" out.' },
+  // xAI answers at once and without usage.
+  deferred: {
+    isFree: NEVER,
+    reason: 'A deferred completion reports its usage after the request has ended.',
+    advice: 'Leave "deferred" out.',
+  },
+} as const;
+
+export const CHAT_UNPRICED: UnpricedRequests = {
+  fields: OPENAI_FIELDS,
+  freeToolTypes: [],
+  freeToolPrefixes: [],
+  searchToolType: null,
+  reportsHourCache: false,
+};
+
+export const RESPONSES_UNPRICED: UnpricedRequests = {
+  fields: OPENAI_FIELDS,
+  // `namespace` and `tool_search` only say how functions are shown to the model; the others are run by the client.
+  freeToolTypes: ['namespace', 'tool_search', 'local_shell', 'apply_patch', 'computer', 'computer_use_preview'],
+  freeToolPrefixes: [],
+  // Codex lists it in every request and seldom uses it.
+  searchToolType: 'web_search',
+  reportsHourCache: false,
+};
+
+export const MESSAGES_UNPRICED: UnpricedRequests = {
+  fields: {
+    ...ROUTER_FIELDS,
+    // With `auto` a reply may come from capacity that the operator has bought in advance: it says so, and is charged as
+    // held.
+    service_tier: {
+      isFree: oneOf('auto', 'standard_only', 'standard', 'default'),
+      reason: 'This service tier has no price in the catalog.',
+      advice: 'Leave "service_tier" out, or send "standard_only".',
+    },
+    inference_geo: {
+      isFree: oneOf('global'),
+      reason: 'Inference in this region has no price in the catalog.',
+      advice: 'Leave "inference_geo" out, or send "global".',
+    },
+    mcp_servers: { ...SEARCH, reason: 'Tools that the provider runs have no price in the catalog.' },
+    container: { ...SEARCH, reason: 'Containers of the provider have no price in the catalog.' },
+    // Clearing costs nothing. A compaction is one more call of the model, which the totals of the reply leave out.
+    context_management: {
+      isFree: (value) => editTypes(value).every((type) => type.startsWith('clear_')),
+      reason: "This edit of the context is a call of the model that the reply's totals leave out.",
+      advice: 'Use only edits whose type begins with "clear_".',
+    },
+  },
+  freeToolTypes: [],
+  freeToolPrefixes: ['bash_', 'text_editor_', 'computer_', 'memory_', 'tool_search_tool_'],
+  searchToolType: null,
+  reportsHourCache: true,
+};
+
+/**
+ * The bounds of a request with what it names beyond the catalog's prices: nearly always nothing, which three
+ * comparisons tell.
+ */
+export function withNamedCosts(
+  bounds: RequestBounds,
+  table: UnpricedRequests,
+  scanned: ScannedRequest,
+  body: Buffer,
+): RequestBounds {
+  const { hasCostKeys, types, typeCount, asksForHourCache } = scanned;
+  if (!hasCostKeys && typeCount === 0 && !asksForHourCache) return bounds;
+  const tools = types.map((type) => readType(type, body));
+  const refusal =
+    refuseField(table, scanned, body) ??
+    refuseTool(table, tools, typeCount > types.length) ??
+    refuseHourCache(table, scanned);
+  return {
+    ...bounds,
+    ...(refusal === null ? {} : { refusalIfBilled: refusal }),
+    ...(tools.includes(table.searchToolType) ? { maySearch: true } : {}),
+    ...(asksForHourCache ? { asksForHourCache } : {}),
+  };
+}
+
+/** Longer values are none of the free ones. */
+const VALUE_BYTES_MAX = 4_096;
+
+function refuseField(table: UnpricedRequests, scanned: ScannedRequest, body: Buffer): Refusal | null {
+  if (!scanned.hasCostKeys) return null;
+  for (const [field, { isFree, reason, advice }] of Object.entries(table.fields)) {
+    const found = scanned.valueOf(field as CostKey);
+    if (found === null || found.kind === 'null' || found.kind === 'false') continue;
+    if (found.end - found.start <= VALUE_BYTES_MAX) {
+      const value: unknown = JSON.parse(body.toString('utf8', found.start, found.end));
+      if ((Array.isArray(value) && value.length === 0) || isFree(value)) continue;
+    }
+    return { kind: 'not_safely_billable', field, reason: `"${field}" cannot be billed. ${reason}`, advice };
+  }
+  return null;
+}
+
+function refuseTool(table: UnpricedRequests, types: readonly (string | null)[], hasMore: boolean): Refusal | null {
+  const isFree = (type: string | null): boolean =>
+    type !== null &&
+    (type === table.searchToolType ||
+      table.freeToolTypes.includes(type) ||
+      table.freeToolPrefixes.some((prefix) => type.startsWith(prefix)));
+  const unpriced = types.find((type) => !isFree(type));
+  if (unpriced === undefined && !hasMore) return null;
+  const named =
+    unpriced === undefined || unpriced === null ? 'Some of the tools' : `Tools of type ${JSON.stringify(unpriced)}`;
+  const reason = `${named} are run by the provider, at a price that is not in the catalog.`;
+  return {
+    kind: 'not_safely_billable',
+    field: 'tools',
+    reason,
+    advice: 'Leave such tools out, or run one of your own in their place.',
+  };
+}
+
+function refuseHourCache({ reportsHourCache }: UnpricedRequests, scanned: ScannedRequest): Refusal | null {
+  return scanned.asksForHourCache && !reportsHourCache ? HOUR_CACHE_UNPRICED : null;
+}
+
+export const HOUR_CACHE_UNPRICED: Refusal = {
+  kind: 'not_safely_billable',
+  field: 'cache_control',
+  reason: 'Cache writes that live for an hour have no price in the catalog.',
+  advice: 'Leave "ttl" out of "cache_control", or send "5m".',
+};
+
+const TYPE_BYTES_MAX = 128;
+
+/** null: longer than any type. */
+function readType({ start }: ScannedType, body: Buffer): string | null {
+  const end = stringEnd(body, start) + 1;
+  return end - start > TYPE_BYTES_MAX ? null : readString(body, { start, end, kind: 'string' });
+}
+
+function editTypes(value: unknown): string[] {
+  const edits: unknown = typeof value === 'object' && value !== null && 'edits' in value ? value.edits : [];
+  if (edits === null) return [];
+  return Array.isArray(edits)
+    ? edits.map((edit: unknown) => String((edit as { readonly type?: unknown } | null)?.type))
+    : ['unknown'];
+}

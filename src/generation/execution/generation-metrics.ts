@@ -1,0 +1,105 @@
+// The counters of the data plane, resolved to cells once so that a request adds to fields (labels come from closed sets
+// only).
+
+import type { ApiName } from '../../domain/models/catalog.ts';
+import type { Settlement } from '../../domain/settlement/settle.ts';
+import type { CounterCell, HistogramCell, MetricsRegistry } from '../../platform/metrics.ts';
+import type { Ending } from './execution.ts';
+
+const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
+const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+const PICO_USD_PER_MICRO_USD = 1_000_000;
+
+interface ApiCells {
+  readonly byStatusClass: readonly CounterCell[];
+  readonly duration: HistogramCell;
+  readonly firstByte: HistogramCell;
+}
+
+export class GenerationMetrics {
+  private readonly cells = new Map<ApiName, ApiCells>();
+  private readonly requests;
+  private readonly duration;
+  private readonly firstByte;
+  private readonly inputTokens: CounterCell;
+  private readonly outputTokens: CounterCell;
+  private readonly counted: CounterCell;
+  private readonly distrusted: CounterCell;
+  private readonly unpriced: CounterCell;
+  private readonly suspended: CounterCell;
+  private readonly charged: CounterCell;
+
+  constructor(registry: MetricsRegistry) {
+    this.requests = registry.counter(
+      'tollgate_requests_total',
+      'Admitted executions that ended, by API and status class',
+      ['api', 'status_class'],
+    );
+    this.duration = registry.histogram(
+      'tollgate_request_duration_seconds',
+      'From the request received to its end',
+      DURATION_BUCKETS_SECONDS,
+      ['api'],
+    );
+    this.firstByte = registry.histogram(
+      'tollgate_ttft_seconds',
+      'From the request received to the first reply byte',
+      DURATION_BUCKETS_SECONDS,
+      ['api'],
+    );
+    const tokens = registry.counter('tollgate_tokens_total', 'Tokens metered', ['direction']);
+    this.inputTokens = tokens.labels('input');
+    this.outputTokens = tokens.labels('output');
+    this.counted = registry
+      .counter('tollgate_usage_counted_total', 'Executions whose usage was counted by us, not reported')
+      .labels();
+    this.distrusted = registry
+      .counter('tollgate_usage_distrusted_total', 'Executions whose reported usage was set aside: an alarm')
+      .labels();
+    this.unpriced = registry
+      .counter(
+        'tollgate_usage_unpriced_total',
+        'Billed executions whose reply names what has no price, charged as held: an alarm',
+      )
+      .labels();
+    this.suspended = registry
+      .counter(
+        'tollgate_suspense_micro_usd_total',
+        'Cost beyond the hold, and charges that no price accounts for, posted to suspense: an alarm',
+      )
+      .labels();
+    this.charged = registry.counter('tollgate_charged_micro_usd_total', 'Charges recorded').labels();
+  }
+
+  private cellsOf(api: ApiName): ApiCells {
+    let cells = this.cells.get(api);
+    if (cells === undefined) {
+      cells = {
+        byStatusClass: STATUS_CLASSES.map((statusClass) => this.requests.labels(api, statusClass)),
+        duration: this.duration.labels(api),
+        firstByte: this.firstByte.labels(api),
+      };
+      this.cells.set(api, cells);
+    }
+    return cells;
+  }
+
+  countUnpriced(): void {
+    this.unpriced.increment();
+  }
+
+  ended(api: ApiName, ending: Ending, settlement: Settlement, latencyMs: number, ttftMs: number | null): void {
+    const cells = this.cellsOf(api);
+    cells.byStatusClass[ending.status === null ? 0 : Math.floor(ending.status / 100)]?.increment();
+    cells.duration.observe(latencyMs / 1_000);
+    if (ttftMs !== null) cells.firstByte.observe(ttftMs / 1_000);
+    const { usage, source, distrust } = ending.measured;
+    this.inputTokens.increment(usage?.inputTokens ?? 0);
+    this.outputTokens.increment(usage?.outputTokens ?? 0);
+    if (source === 'counted') this.counted.increment();
+    if (distrust !== null) this.distrusted.increment();
+    // With what is less than a micro-dollar: many requests cost no more, and their sum is no less for it.
+    if (settlement.suspense > 0n) this.suspended.increment(Number(settlement.suspense) / PICO_USD_PER_MICRO_USD);
+    if (settlement.charge !== null) this.charged.increment(Number(settlement.charge) / PICO_USD_PER_MICRO_USD);
+  }
+}

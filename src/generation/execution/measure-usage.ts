@@ -1,0 +1,107 @@
+// What an execution used: the provider's report where there is a good one, else our own count of what was relayed, made
+// in the worker pool.
+
+import { checkUsage, NO_USAGE_BOUNDS } from '../../domain/usage/check-usage.ts';
+import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
+import type { Usage } from '../../domain/usage/usage.ts';
+import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { Dialect, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
+import type { RelayedBytes } from '../reply/relayed-bytes.ts';
+import { type MeasuredUsage, NO_USAGE } from './execution.ts';
+
+/**
+ * A tokenizer takes half a second to load, more on a busy machine, and the longest text a few seconds. Past this the
+ * bound is used instead of the count.
+ */
+const COUNT_DEADLINE_MS = 10_000;
+
+/** What the relay kept and saw of a reply. */
+export interface SeenReply {
+  readonly bounds: RequestBounds;
+  readonly relayed: RelayedBytes;
+  readonly watch: ReplyWatch | null;
+  /** The reply broke off. */
+  readonly cut: boolean;
+  /** It was the client that broke it off. */
+  readonly clientLeft: boolean;
+}
+
+/**
+ * The provider's report in this reply, checked: `usage` is null when there is none that can be charged by. With it,
+ * whether the reply was truncated.
+ */
+export function reportedUsage(dialect: Dialect, { bounds, relayed, watch, cut, clientLeft }: SeenReply): MeasuredUsage {
+  const kept = { beginning: relayed.beginning(), end: relayed.end(), cut };
+  const truncated = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true;
+  const raw = dialect.readUsage(kept, watch, clientLeft);
+  const unpriced = raw?.unpriced ?? dialect.readUnpriced?.(kept, bounds) ?? null;
+  const unmeasured = truncated || unpriced !== null ? { ...NO_USAGE, truncated, unpriced } : NO_USAGE;
+  if (raw === null) return unmeasured;
+  // A report above what was held is not refused here: the charge stops at the hold and the rest goes to suspense.
+  const checked = checkUsage(raw, NO_USAGE_BOUNDS);
+  if (!checked.ok) return { ...unmeasured, claimed: checked.claimed, distrust: `usage_distrusted: ${checked.reason}` };
+  const { inputTokens, outputTokens, images } = checked.usage;
+  // Half a report cannot be priced: what is missing would be given away.
+  const isWhole = dialect.unit === 'images' ? images !== null : inputTokens !== null && outputTokens !== null;
+  if (isWhole)
+    return {
+      usage: checked.usage,
+      source: 'reported',
+      claimed: null,
+      distrust: null,
+      inputReport: null,
+      truncated,
+      unpriced,
+    };
+  return { ...unmeasured, inputReport: inputTokens === null ? null : checked.usage };
+}
+
+export interface CountParams {
+  readonly api: CountTokensInput['api'];
+  readonly encoding: string;
+  readonly request: Buffer;
+  readonly relayed: RelayedBytes;
+  readonly responseIsStream: boolean;
+  /** Used where the count fails: never an under-count, and the charge stops at the hold anyway. */
+  readonly inputTokensMax: number;
+  readonly outputTokensMax: number;
+}
+
+/** Counts the tokens of a request and of what was relayed of its reply. Never rejects. */
+export async function countUsage(
+  question: CountParams,
+  workers: WorkerPool,
+  report: MeasuredUsage,
+): Promise<MeasuredUsage> {
+  const request = new Uint8Array(question.request);
+  const response = new Uint8Array(question.relayed.beginning());
+  const input: CountTokensInput = {
+    api: question.api,
+    encoding: question.encoding,
+    request,
+    response,
+    responseIsStream: question.responseIsStream,
+    responseBytesTotal: question.relayed.totalBytes,
+    count: { input: report.inputReport === null, output: true },
+  };
+  const bytes = request.byteLength + response.byteLength;
+  const transfer = [request.buffer, response.buffer];
+  const counted = await workers.run<CountTokensOutput>('count-tokens', input, {
+    bytes,
+    deadlineMs: COUNT_DEADLINE_MS,
+    transfer,
+  });
+  const usage: Usage = {
+    inputTokens:
+      report.inputReport?.inputTokens ?? (counted.ok ? counted.value.inputTokens : null) ?? question.inputTokensMax,
+    cachedInputTokens: report.inputReport?.cachedInputTokens ?? null,
+    cacheWriteTokens: report.inputReport?.cacheWriteTokens ?? null,
+    hourCacheWriteTokens: report.inputReport?.hourCacheWriteTokens ?? null,
+    outputTokens:
+      (counted.ok ? counted.value.outputTokens : null) ??
+      Math.min(question.outputTokensMax, question.relayed.totalBytes),
+    reasoningTokens: null,
+    images: null,
+  };
+  return { ...report, usage, source: 'counted' };
+}

@@ -1,0 +1,157 @@
+// Records requests that were refused although their caller and model are known, so that listings and look-ups show them
+// (spec 4.4, 4.5). Such a request never had a hold and no provider saw it: its record is a terminal one without an
+// admission, of the outcome `refused`.
+
+import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
+import type { ApiName } from '../../domain/models/catalog.ts';
+import { describeRefusal } from '../../domain/refusals/description.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { CounterCell, MetricsRegistry } from '../../platform/metrics.ts';
+import type { Deployment } from '../catalog/serving-catalog.ts';
+import type { RecordJournal, RecordOwner } from './record-journal.ts';
+import { keepAdmitted, putTerminal } from './record-text.ts';
+
+export interface RefusedRequest {
+  readonly principal: ScopedPrincipal;
+  readonly api: ApiName;
+  /** As the client wrote it. */
+  readonly requestedModel: string;
+  /** Public id of the model that would have served; null where none was found or chosen. */
+  readonly model: string | null;
+  readonly streamed: boolean;
+  readonly clientRequestId: string | null;
+  readonly tags: readonly string[];
+  readonly requestBytes: number;
+  /** Monotonic. */
+  readonly receivedAtMs: number;
+  readonly refusal: Refusal;
+}
+
+export interface RefusedRequestsParts {
+  readonly journal: RecordJournal;
+  readonly clock: Clock;
+  readonly nextExecutionId: () => string;
+  /** False while the spool takes no records. */
+  readonly canRecord: () => boolean;
+  readonly metrics: MetricsRegistry;
+}
+
+/** A refused request is free for its sender, so records are limited by organization: a rate, and a burst above it. */
+const RECORDS_PER_SECOND = 5;
+const RECORDS_AT_ONCE = 300;
+const ORGANIZATIONS_MAX = 10_000;
+/** A model id that exists is shorter; what a client makes up must not fill the spool. */
+const MODEL_LENGTH_MAX = 200;
+const SECOND_MS = 1_000;
+
+/** Stands for the deployment of a request that reached no provider: the record's provider columns are empty. */
+const NO_OFFER: Deployment = {
+  provider: { id: '', baseUrl: '', apiKey: '', auth: 'none', onDisconnect: 'cancel' },
+  providerModel: '',
+  modelJson: Buffer.alloc(0),
+  modelText: Buffer.alloc(0),
+  price: null,
+  asksForUsage: false,
+};
+
+/** No request waits for this record; when it cannot be written, the journal's own alarm reports it. */
+const NOBODY: RecordOwner = { onWritten: () => undefined, goOn: () => undefined, onUnwritten: () => undefined };
+
+interface TokenBucket {
+  tokens: number;
+  countedAtMs: number;
+}
+
+export class RefusedRequests {
+  private readonly parts: RefusedRequestsParts;
+  private readonly buckets = new Map<string, TokenBucket>();
+  private readonly unrecorded: CounterCell;
+
+  constructor(parts: RefusedRequestsParts) {
+    this.parts = parts;
+    this.unrecorded = parts.metrics
+      .counter(
+        'tollgate_refusals_unrecorded_total',
+        'Refused requests beyond what an organization has recorded of them',
+      )
+      .labels();
+  }
+
+  /**
+   * The id under which the refusal is recorded; null where it is not: the organization has too many, or the spool takes
+   * none.
+   */
+  record(request: RefusedRequest): string | null {
+    const { principal, refusal } = request;
+    const { journal, clock } = this.parts;
+    const nowMs = clock.monotonicMs();
+    if (!this.parts.canRecord() || !this.takeToken(principal.organizationId, nowMs)) {
+      this.unrecorded.increment();
+      return null;
+    }
+    const { status, code } = describeRefusal(refusal);
+    const id = this.parts.nextExecutionId();
+    const requestedModel = shortModel(request.requestedModel);
+    const endedAtMs = clock.nowMs();
+    const start = keepAdmitted({
+      id,
+      admittedAtMs: endedAtMs,
+      principal,
+      walletId: principal.walletId,
+      api: request.api,
+      requestedModel,
+      model: request.model ?? requestedModel,
+      deployment: NO_OFFER,
+      streamed: request.streamed,
+      clientRequestId: request.clientRequestId,
+      tags: request.tags,
+      authorizedAmount: null,
+      budgets: [],
+      route: null,
+      requestBytes: request.requestBytes,
+    });
+    putTerminal(journal.begin(), start, {
+      endedAtMs,
+      outcome: 'refused',
+      status,
+      errorCode: code,
+      usage: null,
+      usageSource: null,
+      billingStatus: 'not_billed',
+      ratedCost: null,
+      charge: null,
+      suspense: 0n,
+      latencyMs: Math.max(0, Math.round(nowMs - request.receivedAtMs)),
+      ttftMs: null,
+      responseBytes: 0,
+      truncated: false,
+      responseId: null,
+      baselineCost: null,
+      budgetUse: null,
+    });
+    journal.append(NOBODY);
+    start.release();
+    return id;
+  }
+
+  /** A token bucket for each organization. */
+  private takeToken(organizationId: string, nowMs: number): boolean {
+    const bucket = this.buckets.get(organizationId) ?? { tokens: RECORDS_AT_ONCE, countedAtMs: nowMs };
+    const refilled = ((nowMs - bucket.countedAtMs) / SECOND_MS) * RECORDS_PER_SECOND;
+    bucket.tokens = Math.min(RECORDS_AT_ONCE, bucket.tokens + refilled);
+    bucket.countedAtMs = nowMs;
+    // The organization that was refused longest ago is forgotten first.
+    this.buckets.delete(organizationId);
+    if (this.buckets.size >= ORGANIZATIONS_MAX) this.buckets.delete(this.buckets.keys().next().value as string);
+    this.buckets.set(organizationId, bucket);
+    if (bucket.tokens < 1) return false;
+    bucket.tokens -= 1;
+    return true;
+  }
+}
+
+/** Whole characters alone, whether it is cut or came so: ClickHouse takes no half of a pair. */
+function shortModel(model: string): string {
+  return model.slice(0, MODEL_LENGTH_MAX).toWellFormed();
+}

@@ -1,0 +1,48 @@
+// What a relay is asked, and what it works with.
+
+import type { Provider } from '../../domain/models/catalog.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { SlabPool } from '../../platform/slab-pool.ts';
+import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { ForwardedHeaders } from '../../upstream/header-policy.ts';
+import type { UpstreamFault } from '../../upstream/http1/connection.ts';
+import type { UpstreamOrigin } from '../../upstream/origin.ts';
+import type { Cooldowns } from '../admission/cooldowns.ts';
+import type { Deployment } from '../catalog/serving-catalog.ts';
+import type { Dialect, ReadRequest } from '../dialects/dialect.ts';
+import type { Execution } from '../execution/execution.ts';
+import type { ReceivedRequest } from '../request/receive.ts';
+import type { OpenRelays } from './open-relays.ts';
+
+export interface RelayContext {
+  readonly slabs: SlabPool;
+  readonly workers: WorkerPool;
+  readonly clock: Clock;
+  /** Relays that have not ended; the coarse clock looks through them for those out of time. */
+  readonly open: OpenRelays;
+  readonly cooldowns: Cooldowns;
+  originOf(provider: Provider): UpstreamOrigin;
+  /** Path prefix of a provider's base URL, without a trailing slash. */
+  pathPrefixOf(provider: Provider): string;
+  onUpstreamFault(provider: Provider, fault: UpstreamFault): void;
+  /** The provider does not accept the key that it was called with. */
+  onKeyRefused(provider: Provider, status: number): void;
+}
+
+export interface RelayParams {
+  readonly exchange: Exchange;
+  /** Whose request it is. */
+  readonly organizationId: string;
+  readonly dialect: Dialect;
+  readonly request: ReceivedRequest;
+  /** The client's, for the provider. */
+  readonly headers: ForwardedHeaders;
+  readonly read: ReadRequest;
+  readonly execution: Execution;
+  /** First to last; the next one serves when one cannot be reached. */
+  readonly deployments: readonly Deployment[];
+  readonly tokenizer: string;
+  /** Headers of ours on the response, names and values alternating. */
+  readonly ownHeaders: readonly string[];
+}

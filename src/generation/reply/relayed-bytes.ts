@@ -1,0 +1,197 @@
+// What was relayed of a reply, kept for relaying it, for reading the usage once at its end and for counting tokens when
+// the provider reported none. The first `HEAD_BYTES_MAX` bytes are kept whole; of a longer reply also the last
+// `TAIL_BYTES_MAX`, where the usage is.
+//
+// They lie in blocks that are used again for the next reply, and the client is written to from there: memory that was
+// made for each stream, and later for each read, kept the collector marking all of the process, which cost 15 and 6 %
+// of an event's CPU in bursts.
+
+import { Buffer } from 'node:buffer';
+import { type Slab, SlabPool } from '../../platform/slab-pool.ts';
+
+const HEAD_BYTES_MAX = 262_144;
+const TAIL_BYTES_MAX = 32_768;
+/** An open stream has at least one. */
+const BLOCK_BYTES = 8_192;
+const TAIL_BLOCKS_MAX = TAIL_BYTES_MAX / BLOCK_BYTES + 1;
+const FREE_BLOCKS_MAX = 512;
+
+interface Block {
+  readonly bytes: Buffer;
+  /** So much of it holds something: a piece that does not fit behind it lies in the next one, in one piece. */
+  used: number;
+}
+
+const EMPTY = Buffer.alloc(0);
+
+const freeBlocks: Block[] = [];
+
+/** Where what lies in several blocks is put together to be read. Each slab belongs to one reply until its `release`. */
+const togetherPool = new SlabPool({ freeBytesMax: 4_194_304 });
+
+/** Nothing is ever added to it. */
+const NO_BLOCKS: Block[] = [];
+const NO_SLABS: Slab[] = [];
+
+export class RelayedBytes {
+  /** All bytes seen, kept or not. */
+  totalBytes = 0;
+  /** A reply that came in one long piece is kept in memory of its own. */
+  private only: Buffer | null = null;
+  /** Where all of a reply lies that came in one short piece. */
+  private whole: Buffer | null = null;
+  private head: Block[] = NO_BLOCKS;
+  private headBytes = 0;
+  /** The newest bytes beyond the head, in all that these blocks hold; full but for the last. */
+  private tail: Block[] = NO_BLOCKS;
+  /** What was put together of it. */
+  private slabs: Slab[] = NO_SLABS;
+  /** The beginning and the end put together; null: not since the last piece. */
+  private beginningTogether: Buffer | null = null;
+  private endTogether: Buffer | null = null;
+
+  /**
+   * Keeps what `piece` holds, whose memory may be used again afterwards; returns the same bytes in memory that stays as
+   * it is until `release`.
+   */
+  append(piece: Buffer): Buffer {
+    const { length } = piece;
+    const isFirst = this.totalBytes === 0;
+    this.totalBytes += length;
+    this.beginningTogether = null;
+    this.endTogether = null;
+    if (length <= BLOCK_BYTES && this.only === null && this.headBytes + length <= HEAD_BYTES_MAX) {
+      const kept = this.keepInOnePiece(piece, length);
+      this.whole = isFirst ? kept : null;
+      return kept;
+    }
+    this.whole = null;
+    const lasting = Buffer.from(piece);
+    if (isFirst && length <= HEAD_BYTES_MAX) {
+      this.only = lasting;
+      return lasting;
+    }
+    const { only } = this;
+    this.only = null;
+    if (only !== null) this.keep(only);
+    this.keep(lasting);
+    return lasting;
+  }
+
+  private keepInOnePiece(piece: Buffer, length: number): Buffer {
+    let block = this.head.at(-1);
+    if (block === undefined || block.used + length > BLOCK_BYTES) block = this.addHeadBlock();
+    const from = block.used;
+    piece.copy(block.bytes, from, 0, length);
+    block.used = from + length;
+    this.headBytes += length;
+    return block.bytes.subarray(from, block.used);
+  }
+
+  private addHeadBlock(): Block {
+    const block = takeBlock();
+    if (this.head === NO_BLOCKS) this.head = [block];
+    else this.head.push(block);
+    return block;
+  }
+
+  private keep(piece: Buffer): void {
+    let from = 0;
+    while (from < piece.length && this.headBytes < HEAD_BYTES_MAX) {
+      let block = this.head.at(-1);
+      if (block === undefined || block.used === BLOCK_BYTES) block = this.addHeadBlock();
+      const copied = piece.copy(block.bytes, block.used, from, from + HEAD_BYTES_MAX - this.headBytes);
+      from += copied;
+      block.used += copied;
+      this.headBytes += copied;
+    }
+    // Of a long piece only its end will be asked for.
+    from = Math.max(from, piece.length - TAIL_BYTES_MAX - BLOCK_BYTES);
+    while (from < piece.length) {
+      let block = this.tail.at(-1);
+      if (block === undefined || block.used === BLOCK_BYTES) block = this.addTailBlock();
+      const copied = piece.copy(block.bytes, block.used, from);
+      from += copied;
+      block.used += copied;
+    }
+  }
+
+  /** The oldest one is used again once what it holds is too far from the end. */
+  private addTailBlock(): Block {
+    if (this.tail === NO_BLOCKS) this.tail = [];
+    const block = this.tail.length < TAIL_BLOCKS_MAX ? takeBlock() : (this.tail.shift() as Block);
+    block.used = 0;
+    this.tail.push(block);
+    return block;
+  }
+
+  /** The beginning of the reply, contiguous: all of it while it is short. It stays as it is until `release`. */
+  beginning(): Buffer {
+    if (this.only !== null) return this.only;
+    if (this.whole !== null) return this.whole;
+    const [first] = this.head;
+    if (first === undefined) return EMPTY;
+    if (this.headBytes === first.used) return first.bytes.subarray(0, first.used);
+    this.beginningTogether ??= this.putBeginningTogether();
+    return this.beginningTogether;
+  }
+
+  private putBeginningTogether(): Buffer {
+    const together = this.takeMemory(this.headBytes);
+    let at = 0;
+    for (const { bytes, used } of this.head) at += bytes.copy(together, at, 0, used);
+    return together;
+  }
+
+  /** The end of the reply, contiguous: all of it while it is short. It stays as it is until `release`, too. */
+  end(): Buffer {
+    if (this.tail.length === 0) return this.beginning();
+    this.endTogether ??= this.putEndTogether();
+    return this.endTogether;
+  }
+
+  private putEndTogether(): Buffer {
+    const together = this.takeMemory(TAIL_BYTES_MAX);
+    // From the newest block back, as far into the head as it takes.
+    let left = TAIL_BYTES_MAX;
+    for (const blocks of [this.tail, this.head]) {
+      for (let index = blocks.length - 1; index >= 0 && left > 0; index--) {
+        const { bytes, used } = blocks[index] as Block;
+        const taken = Math.min(left, used);
+        bytes.copy(together, left - taken, used - taken, used);
+        left -= taken;
+      }
+    }
+    return together.subarray(left);
+  }
+
+  private takeMemory(bytes: number): Buffer {
+    const slab = togetherPool.acquire(bytes);
+    if (this.slabs === NO_SLABS) this.slabs = [slab];
+    else this.slabs.push(slab);
+    return slab.buffer.subarray(slab.bodyStart, slab.bodyStart + bytes);
+  }
+
+  /** Nobody reads it any more, nor writes to the client from it. */
+  release(): void {
+    this.only = null;
+    this.whole = null;
+    this.beginningTogether = null;
+    this.endTogether = null;
+    for (const slab of this.slabs) togetherPool.release(slab);
+    this.slabs = NO_SLABS;
+    if (this.head === NO_BLOCKS) return;
+    for (const blocks of [this.head, this.tail]) {
+      for (const block of blocks) if (freeBlocks.length < FREE_BLOCKS_MAX) freeBlocks.push(block);
+    }
+    this.head = NO_BLOCKS;
+    this.tail = NO_BLOCKS;
+    this.headBytes = 0;
+  }
+}
+
+function takeBlock(): Block {
+  const block = freeBlocks.pop() ?? { bytes: Buffer.allocUnsafeSlow(BLOCK_BYTES), used: 0 };
+  block.used = 0;
+  return block;
+}

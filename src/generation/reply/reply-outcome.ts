@@ -1,0 +1,31 @@
+// How an execution that got a reply ended, from what the relay saw of it.
+
+import type { Outcome } from '../../domain/settlement/outcome.ts';
+import type { MeasuredUsage } from '../execution/execution.ts';
+
+/** `clean`: whole. `cut`: the provider broke off. */
+export type HowItEnded = 'clean' | 'cut' | 'client_left';
+
+export interface SeenReply {
+  readonly providerStatus: number;
+  readonly how: HowItEnded;
+  readonly report: MeasuredUsage;
+  /** Name of the event that ended a stream; null for other replies. */
+  readonly endedBy: string | null;
+  readonly relayedBytes: number;
+}
+
+/** Events that end a stream without an answer. */
+const FAILURES = new Set(['error', 'response.failed']);
+
+export function outcomeOfReply({ providerStatus, how, report, endedBy, relayedBytes }: SeenReply): Outcome {
+  if (providerStatus >= 500) return 'provider_failed';
+  if (providerStatus >= 300) return 'provider_refused';
+  // The dialect's own word for a failure, with nothing used: as good as a 5xx that came too late.
+  if (report.usage === null && endedBy !== null && FAILURES.has(endedBy)) return 'provider_failed';
+  if (how === 'clean')
+    return report.usage === null && report.distrust === null ? 'completed_without_usage' : 'completed';
+  if (report.usage !== null) return 'usage_then_cut';
+  if (how === 'cut') return 'cut_mid_stream';
+  return relayedBytes === 0 ? 'aborted_before_first_byte' : 'aborted_mid_stream';
+}

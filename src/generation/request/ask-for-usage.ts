@@ -1,0 +1,99 @@
+// Finds what to write into the body of a Chat Completions stream so that its provider tells the usage, whatever the
+// client says of it: what `stream_usage: request` adds to a request (DESIGN 3).
+
+import { Buffer } from 'node:buffer';
+import { stringEnd } from '../sse/json-depth.ts';
+import { skipSpace } from '../sse/usage-window.ts';
+
+/** `replacement` in the place of the bytes from `start` to `end`. */
+export interface BodyEdit {
+  readonly start: number;
+  readonly end: number;
+  readonly replacement: Buffer;
+}
+
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+const MEMBER = '"include_usage":true';
+const OPTIONS = `{${MEMBER}}`;
+/**
+ * No provider knows more than two options: a longer object is replaced, so that what is asked for cannot be hidden in
+ * it.
+ */
+const OPTIONS_BYTES_MAX = 4_096;
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+
+/**
+ * The one edit after which `body`, a JSON object with members, asks for usage; null: it does. `streamOptions`: where
+ * the value of that name lies in it. What the client is charged may not hang on how it spells a field: anything but
+ * `true` becomes `true`, and anything but an object becomes one.
+ */
+export function askForUsage(body: Buffer, streamOptions: Span | null): BodyEdit | null {
+  if (streamOptions === null) return insertion(body.lastIndexOf(CLOSE_BRACE), `,"stream_options":${OPTIONS}`);
+  const { start, end } = streamOptions;
+  if (body[start] !== OPEN_BRACE || end - start > OPTIONS_BYTES_MAX)
+    return { start, end, replacement: Buffer.from(OPTIONS) };
+  const said = includeUsageValues(body, start, end);
+  if (said.length === 0) return insertion(end - 1, skipSpace(body, start + 1) === end - 1 ? MEMBER : `,${MEMBER}`);
+  const others = said.filter((value) => body.toString('latin1', value.start, value.end) !== 'true');
+  const first = others[0];
+  const last = others.at(-1);
+  return first === undefined || last === undefined
+    ? null
+    : { start: first.start, end: last.end, replacement: allTrue(body, others) };
+}
+
+function insertion(at: number, text: string): BodyEdit {
+  return { start: at, end: at, replacement: Buffer.from(text) };
+}
+
+/** `true` for each of the values, and what stands between them: nearly always it is one. */
+function allTrue(body: Buffer, values: readonly Span[]): Buffer {
+  const between = values.slice(1).map(({ start }, index) => body.subarray(values[index]?.end, start));
+  return Buffer.concat([Buffer.from('true'), ...between.flatMap((bytes) => [bytes, Buffer.from('true')])]);
+}
+
+/** The values of every member `include_usage` of the object from `start` to `end`, which is known to be well-formed. */
+function includeUsageValues(body: Buffer, start: number, end: number): Span[] {
+  const values: Span[] = [];
+  let key = skipSpace(body, start + 1);
+  while (key < end - 1) {
+    const keyEnd = stringEnd(body, key) + 1;
+    const value = skipSpace(body, skipSpace(body, keyEnd) + 1);
+    const valueEnd = endOfValue(body, value);
+    if (JSON.parse(body.toString('utf8', key, keyEnd)) === 'include_usage')
+      values.push({ start: value, end: valueEnd });
+    const after = skipSpace(body, valueEnd);
+    key = skipSpace(body, after + 1);
+  }
+  return values;
+}
+
+function endOfValue(body: Buffer, start: number): number {
+  let depth = 0;
+  for (let at = start; ; at += 1) {
+    const byte = body[at];
+    if (byte === QUOTE) at = stringEnd(body, at);
+    else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1;
+    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+      // The brace of the object around a value that has none of its own.
+      if (depth === 0) return endWithoutSpace(body, at);
+      depth -= 1;
+    } else if (byte === COMMA && depth === 0) return endWithoutSpace(body, at);
+  }
+}
+
+function endWithoutSpace(body: Buffer, end: number): number {
+  let at = end;
+  while (skipSpace(body, at - 1) !== at - 1) at -= 1;
+  return at;
+}

@@ -1,0 +1,194 @@
+// Finds where the control fields of a multipart/form-data body lie (RFC 2046, RFC 7578), so that the model can be
+// exchanged and nothing else.
+//
+// Strict where parsers differ: the provider reads the same bytes with a parser of its own, and a form that it could
+// read otherwise than we did would be a way to another model or more images than were paid for. So the bytes
+// `--boundary` may occur nowhere but in delimiters, a delimiter has no padding, lines end in CRLF, a name has one
+// spelling and one place. What is refused here no client library writes.
+
+import { Buffer, isUtf8 } from 'node:buffer';
+import { readBoundary, readPartHeaders } from './multipart-headers.ts';
+
+/** Parts whose values decide model, price or form of the reply. */
+export const FORM_FIELDS = ['model', 'n', 'stream'] as const;
+export type FormField = (typeof FORM_FIELDS)[number];
+
+/** Byte offsets in the body. */
+export interface PartValue {
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface ScannedForm {
+  readonly boundary: string;
+  readonly parts: number;
+  /** Parts named `image`, `image[]` or `image[0]`. */
+  readonly images: number;
+  readonly masks: number;
+  valueOf(field: FormField): PartValue | null;
+}
+
+export type FormFaultKind =
+  /** The Content-Type names no boundary, or none that RFC 2046 allows. */
+  | 'missing_boundary'
+  | 'malformed'
+  /** The closing delimiter is missing. */
+  | 'unfinished'
+  /** A control field came twice. */
+  | 'duplicate_part'
+  /** A control field's name was written with other letters: capitals, or those that some fold to them. */
+  | 'letter_case'
+  /** A control field came as a file, as a list or encoded. */
+  | 'not_a_plain_part'
+  | 'too_many_parts'
+  | 'headers_too_large';
+
+export interface FormFault {
+  readonly fault: FormFaultKind;
+  /** Where the trouble begins; for an unfinished form its length. */
+  readonly offset: number;
+  readonly field: FormField | null;
+}
+
+const PARTS_MAX = 256;
+const PART_HEADER_BYTES_MAX = 8_192;
+/** Headers are read byte by byte; everything else is searched natively. */
+const ALL_HEADER_BYTES_MAX = 131_072;
+
+const HEADERS_END = Buffer.from('\r\n\r\n');
+const CARRIAGE_RETURN = 0x0d;
+const LINE_FEED = 0x0a;
+const DASH = 0x2d;
+
+/** Scans a whole form. `contentType` is the request's header, which names the boundary. */
+export function scanMultipart(body: Buffer, contentType: string): ScannedForm | FormFault {
+  const boundary = readBoundary(contentType);
+  if (boundary === null) return { fault: 'missing_boundary', offset: 0, field: null };
+  return new FormScan(body, boundary).run();
+}
+
+/** Whether `replacement` can stand as a part's value without becoming part of the form's framing. */
+export function fitsForm(form: ScannedForm, replacement: Buffer): boolean {
+  return (
+    !replacement.includes(`--${form.boundary}`) &&
+    !replacement.includes(CARRIAGE_RETURN) &&
+    !replacement.includes(LINE_FEED)
+  );
+}
+
+/** A part's value as text; null when it is no UTF-8 or longer than `bytesMax`. */
+export function readPartText(body: Buffer, value: PartValue, bytesMax: number): string | null {
+  if (value.end - value.start > bytesMax) return null;
+  const bytes = body.subarray(value.start, value.end);
+  return isUtf8(bytes) ? bytes.toString('utf8') : null;
+}
+
+type Delimiter = { readonly start: number; readonly end: number; readonly closes: boolean };
+
+class FormScan implements ScannedForm {
+  readonly boundary: string;
+  parts = 0;
+  images = 0;
+  masks = 0;
+  readonly #body: Buffer;
+  readonly #dashBoundary: Buffer;
+  readonly #values = new Map<FormField, PartValue>();
+  #headerBytes = 0;
+
+  constructor(body: Buffer, boundary: string) {
+    this.#body = body;
+    this.boundary = boundary;
+    this.#dashBoundary = Buffer.from(`--${boundary}`, 'latin1');
+  }
+
+  valueOf(field: FormField): PartValue | null {
+    return this.#values.get(field) ?? null;
+  }
+
+  run(): ScannedForm | FormFault {
+    // What stands before the first delimiter is a preamble, and ignored (RFC 2046, 5.1.1).
+    let delimiter = this.#nextDelimiter(0, 0);
+    while (!('fault' in delimiter) && !delimiter.closes) {
+      const next = this.#nextDelimiter(delimiter.end, delimiter.end);
+      if ('fault' in next) return next;
+      const fault = this.#takePart(delimiter.end, next.start);
+      if (fault !== null) return fault;
+      delimiter = next;
+    }
+    if ('fault' in delimiter) return delimiter;
+    // The epilogue is ignored too, but nobody may find another part in it.
+    const again = this.#body.indexOf(this.#dashBoundary, delimiter.end);
+    return again === -1 ? this : malformed(again);
+  }
+
+  /**
+   * The first delimiter at or after `from`, its line ends included; the line end before it begins at `earliest` or
+   * later.
+   */
+  #nextDelimiter(from: number, earliest: number): Delimiter | FormFault {
+    const body = this.#body;
+    const at = body.indexOf(this.#dashBoundary, from);
+    if (at === -1) return { fault: 'unfinished', offset: body.length, field: null };
+    const opensBody = at === 0;
+    const ownsLine = at - 2 >= earliest && body[at - 2] === CARRIAGE_RETURN && body[at - 1] === LINE_FEED;
+    if (!opensBody && !ownsLine) return malformed(at);
+    const start = opensBody ? 0 : at - 2;
+    const after = at + this.#dashBoundary.length;
+    if (isLineEnd(body, after)) return { start, end: after + 2, closes: false };
+    const closes = body[after] === DASH && body[after + 1] === DASH;
+    if (!closes)
+      return after >= body.length ? { fault: 'unfinished', offset: body.length, field: null } : malformed(at);
+    if (after + 2 === body.length || isLineEnd(body, after + 2)) return { start, end: after + 2, closes };
+    return malformed(at);
+  }
+
+  /** A part from the byte after its delimiter's line to the line end before the next delimiter. */
+  #takePart(start: number, end: number): FormFault | null {
+    this.parts += 1;
+    if (this.parts > PARTS_MAX) return { fault: 'too_many_parts', offset: start, field: null };
+    const limit = Math.min(end, start + PART_HEADER_BYTES_MAX + HEADERS_END.length);
+    const headersLength = this.#body.subarray(start, limit).indexOf(HEADERS_END);
+    if (headersLength === -1)
+      return limit < end ? { fault: 'headers_too_large', offset: start, field: null } : malformed(start);
+    this.#headerBytes += headersLength;
+    if (this.#headerBytes > ALL_HEADER_BYTES_MAX) return { fault: 'headers_too_large', offset: start, field: null };
+    const headers = readPartHeaders(this.#body.toString('latin1', start, start + headersLength));
+    if (headers === null) return malformed(start);
+
+    const listAt = headers.name.indexOf('[');
+    const base = listAt === -1 ? headers.name : headers.name.slice(0, listAt);
+    if (base === 'image') this.images += 1;
+    else if (base === 'mask') this.masks += 1;
+    const folded = foldName(base);
+    const field = FORM_FIELDS.find((candidate) => candidate === folded);
+    if (field === undefined) return null;
+    if (field !== base) return { fault: 'letter_case', offset: start, field };
+    if (this.#values.has(field)) return { fault: 'duplicate_part', offset: start, field };
+    if (listAt !== -1 || headers.isFile || headers.isEncoded)
+      return { fault: 'not_a_plain_part', offset: start, field };
+    this.#values.set(field, { start: start + headersLength + HEADERS_END.length, end });
+    return null;
+  }
+}
+
+/**
+ * A name as one reads it who takes no notice of letter case; `name` is bytes as latin1. The four letters are those that
+ * request-scanner.as.ts folds.
+ */
+function foldName(name: string): string {
+  const text = Buffer.from(name, 'latin1').toString('utf8');
+  return text
+    .replaceAll('\u017f', 's')
+    .replaceAll('\u212a', 'k')
+    .replaceAll('\u0130', 'i')
+    .replaceAll('\u0131', 'i')
+    .toLowerCase();
+}
+
+function isLineEnd(body: Buffer, at: number): boolean {
+  return body[at] === CARRIAGE_RETURN && body[at + 1] === LINE_FEED;
+}
+
+function malformed(offset: number): FormFault {
+  return { fault: 'malformed', offset, field: null };
+}

@@ -1,0 +1,233 @@
+// Takes in a JSON request: the body is copied into a slab, which grows with what has come, and scanned piece by piece
+// as it arrives. Nothing is parsed, and nothing beyond what came with the head is taken in before it is known whose
+// request it is.
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { BodySink, ClientWatch, Exchange } from '../../http/exchange.ts';
+import type { Slab, SlabPool } from '../../platform/slab-pool.ts';
+import { refuseImageForm } from '../dialects/images.ts';
+import { scanMultipart } from './multipart-scan.ts';
+import { refuseScan, type ScannedBody } from './read-request.ts';
+import type { RequestScanner, Scan, ScannedRequest } from './scan/request-scanner.ts';
+
+/** A whole, well-formed body within its slab. */
+export interface ReceivedRequest extends ScannedBody {
+  readonly slab: Slab;
+}
+
+export interface Intake {
+  readonly slabs: SlabPool;
+  readonly scanner: RequestScanner;
+  readonly bodyLimitBytes: number;
+}
+
+/** In whose share of the memory a body lies. */
+export interface Asker {
+  readonly organizationId: string;
+}
+
+/** Whom a request is for. */
+export interface RequestReceiver {
+  readonly exchange: Exchange;
+  /** Who asks; a promise of it, or of the refusal, while that is being looked up. */
+  readonly identified: Asker | Promise<Asker | Refusal>;
+  onReceived(request: ReceivedRequest): void;
+  onRefused(refusal: Refusal): void;
+}
+
+/**
+ * Attaches to the exchange at once. The receiver is told the request or why there is none, within this call or later;
+ * nothing when the client left before its request was complete. `acceptsForm`: multipart/form-data besides JSON.
+ */
+export function receiveRequest(receiver: RequestReceiver, intake: Intake, acceptsForm: boolean): void {
+  const { exchange } = receiver;
+  const isForm = acceptsForm && FORM_TYPE.test(exchange.contentType);
+  const refusal = refuseHead(exchange, intake.bodyLimitBytes, isForm);
+  if (refusal !== null) {
+    receiver.onRefused(refusal);
+    return;
+  }
+  new Reception(receiver, intake, isForm).begin();
+}
+
+/** What a body's first slab holds at least, where its declared length is not less. */
+const FIRST_BYTES = 16_384;
+/**
+ * Beyond that a slab holds at most this many times what has come: a declared length alone costs nothing, and a third of
+ * a body is copied twice.
+ */
+const GROWTH = 4;
+
+/** The owner of a slab until the credential is identified: all such requests share one part of the pool. */
+const UNKNOWN_OWNER = '';
+
+/** A body that is coming in. */
+class Reception implements BodySink, ClientWatch {
+  private readonly receiver: RequestReceiver;
+  private readonly intake: Intake;
+  private readonly isForm: boolean;
+  private owner = UNKNOWN_OWNER;
+  /** null: nothing has come yet, or it has gone on to the receiver. */
+  private slab: Slab | null = null;
+  private scan: Scan | null = null;
+  private bodyBytes = 0;
+  private isWhole = false;
+  /**
+   * Of whom it is, is still being looked up: what came with the head is kept as it is, and the rest stays with the
+   * client.
+   */
+  private isUnknown = false;
+  /** Refused, or the client left. */
+  private isOver = false;
+
+  constructor(receiver: RequestReceiver, intake: Intake, isForm: boolean) {
+    this.receiver = receiver;
+    this.intake = intake;
+    this.isForm = isForm;
+  }
+
+  /** Attaches to the exchange. */
+  begin(): void {
+    const { exchange, identified } = this.receiver;
+    if (identified instanceof Promise) {
+      this.isUnknown = true;
+      exchange.holdBody();
+      identified.then((found) => this.goOn(found)).catch((fault: unknown) => this.fail(fault));
+    } else {
+      this.owner = identified.organizationId;
+    }
+    exchange.watchClient(this);
+    exchange.receiveBody(this);
+  }
+
+  take(bytes: Uint8Array, isLast: boolean): void {
+    if (this.isOver) return;
+    if (bytes.length > 0 || isLast) {
+      const slab = this.makeRoom(bytes.length);
+      if (slab === null) return this.refuse({ kind: 'overloaded' });
+      slab.buffer.set(bytes, slab.bodyStart + this.bodyBytes);
+      this.bodyBytes += bytes.length;
+    }
+    this.isWhole = isLast;
+    if (this.isUnknown) return;
+    this.feed(bytes);
+    if (isLast) this.finish();
+  }
+
+  /** The slab with what has come and room for this many bytes more; null: there is no memory for it. */
+  private makeRoom(bytes: number): Slab | null {
+    const { slab, bodyBytes } = this;
+    const { slabs } = this.intake;
+    const needed = bodyBytes + bytes;
+    if (slab !== null && needed <= slab.bodyBytesMax) return slab;
+    const ahead = this.isUnknown ? needed : Math.max(FIRST_BYTES, needed * GROWTH);
+    const larger = slabs.tryAcquire(Math.min(ahead, this.receiver.exchange.contentLength), this.owner, slab);
+    if (larger === null || slab === null) {
+      if (larger !== null) this.slab = larger;
+      return larger;
+    }
+    slab.buffer.copy(larger.buffer, larger.bodyStart, slab.bodyStart, slab.bodyStart + bodyBytes);
+    this.slab = larger;
+    slabs.release(slab);
+    return larger;
+  }
+
+  private feed(bytes: Uint8Array): void {
+    if (this.isForm || bytes.length === 0) return;
+    this.scan ??= this.intake.scanner.begin();
+    this.scan.feed(bytes);
+  }
+
+  /** It is known now whose the request is, or that it is nobody's. */
+  private goOn(found: Asker | Refusal): void {
+    if (this.isOver) return;
+    if ('kind' in found) return this.refuse(found);
+    const { slab, isWhole } = this;
+    this.isUnknown = false;
+    this.owner = found.organizationId;
+    if (slab !== null) this.intake.slabs.giveTo(slab, this.owner);
+    if (slab !== null) this.feed(slab.buffer.subarray(slab.bodyStart, slab.bodyStart + this.bodyBytes));
+    if (isWhole) this.finish();
+    else this.receiver.exchange.letBodyCome();
+  }
+
+  private finish(): void {
+    // That the client left while its connection was paused shows when it is read again, behind the body: before the end
+    // of the next turn.
+    if (this.receiver.exchange.wasPaused) setImmediate(() => setImmediate(() => this.handLate()));
+    else this.hand();
+  }
+
+  private handLate(): void {
+    try {
+      this.hand();
+    } catch (fault) {
+      this.fail(fault);
+    }
+  }
+
+  private hand(): void {
+    const { receiver, slab } = this;
+    if (this.isOver || slab === null) return;
+    const { exchange } = receiver;
+    exchange.watchClient(null);
+    const body = slab.buffer.subarray(slab.bodyStart, slab.bodyStart + this.bodyBytes);
+    const read = this.isForm ? readForm(slab, body, exchange.contentType) : readScan(slab, body, this.finishScan(body));
+    if ('kind' in read) return this.refuse(read);
+    this.slab = null;
+    receiver.onReceived(read);
+  }
+
+  private finishScan(body: Buffer): ScannedRequest {
+    const scan = this.scan ?? this.intake.scanner.begin();
+    this.scan = null;
+    return scan.finish(body);
+  }
+
+  private refuse(refusal: Refusal): void {
+    this.giveUp();
+    this.receiver.onRefused(refusal);
+  }
+
+  private fail(fault: unknown): void {
+    this.giveUp();
+    this.receiver.exchange.fail(fault);
+  }
+
+  onClientLeft(): void {
+    this.giveUp();
+  }
+
+  private giveUp(): void {
+    this.isOver = true;
+    this.receiver.exchange.watchClient(null);
+    this.scan?.abandon();
+    this.scan = null;
+    if (this.slab !== null) this.intake.slabs.release(this.slab);
+    this.slab = null;
+  }
+}
+
+const FORM_TYPE = /^[ \t]*multipart\/form-data[ \t]*(;|$)/i;
+
+function refuseHead(exchange: Exchange, bodyLimitBytes: number, isForm: boolean): Refusal | null {
+  if (exchange.contentLength === -1) return { kind: 'length_required' };
+  if (exchange.contentLength > bodyLimitBytes) return { kind: 'body_too_large', limitBytes: bodyLimitBytes };
+  const encoding = exchange.header('content-encoding');
+  if (encoding !== null && encoding !== 'identity') return { kind: 'unsupported_media_type' };
+  // A body without a Content-Type is taken for what it must be; one that says it is something else is refused.
+  const type = exchange.contentType;
+  if (type === 'application/json') return null;
+  if (!isForm && type !== '' && !/^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type))
+    return { kind: 'unsupported_media_type' };
+  return null;
+}
+
+function readForm(slab: Slab, body: Buffer, contentType: string): ReceivedRequest | Refusal {
+  const form = scanMultipart(body, contentType);
+  return 'fault' in form ? refuseImageForm(form) : { slab, body, scanned: null, form };
+}
+
+function readScan(slab: Slab, body: Buffer, scanned: ScannedRequest): ReceivedRequest | Refusal {
+  return refuseScan(scanned) ?? { slab, body, scanned, form: null };
+}

@@ -1,0 +1,180 @@
+// Asks the classifier of a policy about a turn: one attempt with a hard deadline, over the evaluation model's own
+// provider path (spec 4.11, DESIGN 7). An evaluation provider is asked all questions in one call; a chat model that
+// tells log-probabilities one question a call, all at once.
+
+import {
+  answerIn,
+  buildClassifierRequest,
+  type ClassifierAnswer,
+  readClassifierAnswer,
+} from '../../domain/routing/classifier-questions.ts';
+import { logprobQuestions, readLogprobAnswer } from '../../domain/routing/logprob-questions.ts';
+import type { ClassifierCall } from '../../domain/routing/model-route.ts';
+import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
+import { rateUsage } from '../../domain/settlement/rate-usage.ts';
+import type { ClassifierDeployment, ServingCatalog } from '../catalog/serving-catalog.ts';
+import { chatCompletions } from '../dialects/chat-completions.ts';
+import { systemone } from '../dialects/systemone.ts';
+import { Breaker } from './breaker.ts';
+import { askProvider, type ProviderPath } from './provider-question.ts';
+import type { RoutingMetrics } from './routing-metrics.ts';
+
+/**
+ * `answered`, or why there is no answer. `refused`: the provider refused this question (4xx). `uncallable`: no provider
+ * can be called for the model now. `unusable`: no tier of the policy in the answer.
+ */
+export type ClassifierResult =
+  | 'answered'
+  | 'timeout'
+  | 'error'
+  | 'refused'
+  | 'unusable'
+  | 'uncallable'
+  | 'breaker_open';
+
+export interface Classification {
+  readonly result: ClassifierResult;
+  /** null unless `answered`. */
+  readonly answer: ClassifierAnswer | null;
+  /** null: nothing was sent. */
+  readonly call: ClassifierCall | null;
+}
+
+export interface ClassifierParts extends ProviderPath {
+  readonly metrics: RoutingMetrics;
+}
+
+export interface ClassifierQuestion {
+  readonly catalog: ServingCatalog;
+  readonly policy: RoutingPolicy;
+  /** For whose request: its failures and its provider's pauses are that organization's first. */
+  readonly organizationId: string;
+  /** At least one text. */
+  readonly humanTexts: readonly string[];
+  readonly askCorrection: boolean;
+}
+
+/** What came back: an answer (null: no tier of the policy in it) with its use, or why nothing did. */
+type Told =
+  | { readonly answer: ClassifierAnswer | null; readonly inputTokens: number | null; readonly outputTokens: number }
+  | 'timeout'
+  | 'error'
+  | 'refused';
+
+export class Classifier {
+  private readonly parts: ClassifierParts;
+  private readonly breaker = new Breaker();
+
+  constructor(parts: ClassifierParts) {
+    this.parts = parts;
+  }
+
+  /** Never rejects. */
+  async classify(question: ClassifierQuestion): Promise<Classification> {
+    const { clock, metrics } = this.parts;
+    const { policy, organizationId } = question;
+    const deployment = this.deploymentFor(question);
+    const name = policy.classifier.model;
+    const unasked =
+      deployment === null
+        ? 'uncallable'
+        : this.breaker.admits(name, organizationId, clock.monotonicMs())
+          ? null
+          : 'breaker_open';
+    if (deployment === null || unasked !== null) {
+      metrics.classified(unasked ?? 'uncallable', null);
+      return { result: unasked ?? 'uncallable', answer: null, call: null };
+    }
+    const startedAtMs = clock.monotonicMs();
+    const told = await (deployment.via === 'logprobs'
+      ? this.askByLogprobs(question, deployment)
+      : this.ask(question, deployment));
+    const latencyMs = Math.round(clock.monotonicMs() - startedAtMs);
+    const answer = typeof told === 'string' ? null : told.answer;
+    const result = typeof told === 'string' ? told : answer === null ? 'unusable' : 'answered';
+    // An answer that makes no sense, or a refusal, is the text's doing: it says nothing about the next one.
+    if (told === 'timeout' || told === 'error') this.breaker.failed(name, organizationId, clock.monotonicMs());
+    else this.breaker.answered(name, organizationId);
+    metrics.classified(result, latencyMs);
+    return { result, answer, call: callOf(policy, deployment, told, latencyMs) };
+  }
+
+  /** null: the model is not there, or everyone who serves it asked for a pause. */
+  private deploymentFor({ catalog, policy, organizationId }: ClassifierQuestion): ClassifierDeployment | null {
+    const deployments = catalog.byName.get(policy.classifier.model)?.classifiers ?? [];
+    const open = this.parts.cooldowns.filter(deployments, organizationId, this.parts.clock.monotonicMs());
+    return 'kind' in open ? null : ((open[0] as ClassifierDeployment | undefined) ?? null);
+  }
+
+  private async ask(
+    { policy, organizationId, humanTexts, askCorrection }: ClassifierQuestion,
+    deployment: ClassifierDeployment,
+  ): Promise<Told> {
+    const body = {
+      model: deployment.providerModel,
+      ...buildClassifierRequest(policy, { humanTexts }, { askCorrection }),
+    };
+    const { timeoutMs } = policy.classifier;
+    const reply = await askProvider(
+      { deployment, organizationId, path: systemone.upstreamPath, body, timeoutMs },
+      this.parts,
+    );
+    if (typeof reply === 'string') return reply;
+    const answer = readClassifierAnswer(reply, policy);
+    return { answer, inputTokens: answer?.inputTokens ?? null, outputTokens: 0 };
+  }
+
+  /**
+   * Under one deadline. Without a tier there is no answer; another question that is not answered costs only its own.
+   */
+  private async askByLogprobs(
+    { policy, organizationId, humanTexts, askCorrection }: ClassifierQuestion,
+    deployment: ClassifierDeployment,
+  ): Promise<Told> {
+    const questions = logprobQuestions(
+      buildClassifierRequest(policy, { humanTexts }, { askCorrection }),
+      deployment.providerModel,
+    );
+    const { timeoutMs } = policy.classifier;
+    const path = chatCompletions.upstreamPath;
+    const replies = await Promise.all(
+      questions.map(({ body }) => askProvider({ deployment, organizationId, path, body, timeoutMs }, this.parts)),
+    );
+    const failed = replies[questions.findIndex(({ id }) => id === 'tier')];
+    if (typeof failed === 'string') return failed;
+    const told = questions.flatMap((question, index) => {
+      const reply = replies[index] ?? 'error';
+      return typeof reply === 'string' ? [] : [{ id: question.id, ...readLogprobAnswer(question, reply) }];
+    });
+    const answers = Object.fromEntries(told.flatMap(({ id, answer }) => (answer === null ? [] : [[id, answer]])));
+    const inputTokens = sumOf(told.map((one) => one.inputTokens));
+    return {
+      answer: answerIn({ answers, usage: { input_tokens: inputTokens } }, policy),
+      inputTokens,
+      outputTokens: sumOf(told.map((one) => one.outputTokens)) ?? 0,
+    };
+  }
+}
+
+/** null when one of them is not known. */
+function sumOf(counts: readonly (number | null)[]): number | null {
+  return counts.reduce((sum, count) => (sum === null || count === null ? null : sum + count), 0);
+}
+
+function callOf(
+  { classifier }: RoutingPolicy,
+  { price }: ClassifierDeployment,
+  told: Told,
+  latencyMs: number,
+): ClassifierCall {
+  const { inputTokens, outputTokens } = typeof told === 'string' ? { inputTokens: null, outputTokens: 0 } : told;
+  const usage = {
+    inputTokens,
+    cachedInputTokens: null,
+    cacheWriteTokens: null,
+    outputTokens,
+    reasoningTokens: null,
+    images: null,
+  };
+  return { model: classifier.model, inputTokens, cost: price === null ? null : rateUsage(usage, price), latencyMs };
+}

@@ -1,0 +1,140 @@
+// A dry run of auto routing: how a request would be routed by a policy. The classifier is asked; nothing else leaves,
+// and nothing is remembered or charged.
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { PreparedConversation, RoutedApi } from '../../domain/routing/conversation/prepared-conversation.ts';
+import type { Judgement, RouteDecision } from '../../domain/routing/decide-route.ts';
+import { modelRouteOf, type TurnHashes } from '../../domain/routing/model-route.ts';
+import { RouteCandidates } from '../../domain/routing/route-candidates.ts';
+import type { RoutePreview } from '../../domain/routing/route-preview.ts';
+import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
+import type { ServingCatalog } from '../catalog/serving-catalog.ts';
+import { chatCompletions } from '../dialects/chat-completions.ts';
+import { countTokens } from '../dialects/count-tokens.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import { messages } from '../dialects/messages.ts';
+import { responses } from '../dialects/responses.ts';
+import { refuseScan } from '../request/read-request.ts';
+import type { RequestScanner } from '../request/scan/request-scanner.ts';
+import type { Classification } from './classifier.ts';
+import { prepareBody } from './prepare-body.ts';
+import type { RouterParts } from './router.ts';
+import { candidateQuestion, decideFor, findContinuation, nameTurn, type RoutingRequest } from './routing-request.ts';
+import type { PreviousTurn } from './turn-store.ts';
+
+export interface PreviewParams {
+  readonly caller: RoutingRequest['principal'];
+  readonly api: RoutedApi;
+  readonly body: Buffer;
+  readonly header: RoutingRequest['header'];
+  readonly policy: RoutingPolicy;
+  readonly catalog: ServingCatalog;
+}
+
+const DIALECTS: Readonly<Record<RoutedApi, Dialect>> = {
+  chat_completions: chatCompletions,
+  responses,
+  messages,
+  count_tokens: countTokens,
+};
+
+export class RoutePreviewer {
+  private readonly parts: RouterParts;
+  private readonly scanner: RequestScanner;
+
+  constructor(parts: RouterParts, scanner: RequestScanner) {
+    this.parts = parts;
+    this.scanner = scanner;
+  }
+
+  /**
+   * The request is read as if it had arrived, and decided as the first of its turn: what was decided of that turn
+   * before counts for nothing.
+   */
+  async preview({ caller, api, body, header, policy, catalog }: PreviewParams): Promise<RoutePreview | Refusal> {
+    const scanned = this.scanner.scan(body);
+    const bounds = refuseScan(scanned) ?? DIALECTS[api].readBounds(scanned, body);
+    if ('kind' in bounds) return bounds;
+    const request: RoutingRequest = { principal: caller, api, body, bounds, header, catalog };
+    const continued = await findContinuation(request, policy, this.parts.savedResponses);
+    if (continued !== null && 'kind' in continued) return continued;
+    const prepared = await prepareBody(api, body, this.parts.workers);
+    return continued === null
+      ? this.previewTurn(request, policy, prepared)
+      : this.show(request, policy, { decision: continued, prepared });
+  }
+
+  private async previewTurn(
+    request: RoutingRequest,
+    policy: RoutingPolicy,
+    prepared: PreparedConversation | null,
+  ): Promise<RoutePreview> {
+    const { failure } = new RouteCandidates(candidateQuestion(request, policy, null));
+    if (failure !== null) return { ...this.show(request, policy, { decision: null, prepared }), outcome: failure };
+    const named = prepared === null ? null : nameTurn(request, prepared);
+    const previous = named === null ? null : await this.parts.turns.previousOf(named.key);
+    const classification = prepared === null ? null : await this.classify(request, policy, prepared);
+    const judgement = judgementOf(request, prepared, classification);
+    const decision = decideFor(request, policy, { judgement, previous, prepared });
+    return this.show(request, policy, { decision, prepared, previous, classification, named: named?.hashes ?? null });
+  }
+
+  /** null: there is nothing to ask about. */
+  private async classify(
+    { api, catalog, principal }: RoutingRequest,
+    policy: RoutingPolicy,
+    prepared: PreparedConversation,
+  ): Promise<Classification | null> {
+    const { humanTexts, isFollowUp } = prepared;
+    if (humanTexts.length === 0 || api === 'count_tokens') return null;
+    const askCorrection = policy.followUp?.corrections === true && isFollowUp;
+    return this.parts.classifier.classify({
+      catalog,
+      policy,
+      organizationId: principal.organizationId,
+      humanTexts,
+      askCorrection,
+    });
+  }
+
+  private show(request: RoutingRequest, policy: RoutingPolicy, found: Found): RoutePreview {
+    const { decision, prepared, previous = null, classification = null, named = null } = found;
+    const question = candidateQuestion(request, policy, previous);
+    const circumstances = {
+      requested: this.parts.virtualModel,
+      tiers: policy.tiers,
+      cached: false,
+      classifier: classification?.call ?? null,
+      named,
+    };
+    return {
+      outcome: 'routed',
+      model: decision?.model ?? null,
+      route: decision === null ? null : modelRouteOf(decision, circumstances),
+      classifierResult: classification?.result ?? null,
+      humanTexts: prepared?.humanTexts ?? [],
+      conversationTokens: question.conversationTokens,
+      candidates: new RouteCandidates(question).all,
+    };
+  }
+}
+
+interface Found {
+  /** null: nobody can serve. */
+  readonly decision: RouteDecision | null;
+  /** null: the body could not be read in time. */
+  readonly prepared: PreparedConversation | null;
+  readonly previous?: PreviousTurn | null;
+  readonly classification?: Classification | null;
+  readonly named?: TurnHashes | null;
+}
+
+function judgementOf(
+  { api }: RoutingRequest,
+  prepared: PreparedConversation | null,
+  classification: Classification | null,
+): Judgement {
+  if (prepared === null) return 'classifier_failed';
+  if (prepared.humanTexts.length === 0) return 'no_request_text';
+  return api === 'count_tokens' ? 'classifier_skipped' : (classification?.answer ?? 'classifier_failed');
+}

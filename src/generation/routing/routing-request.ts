@@ -1,0 +1,148 @@
+// A request that is to be routed, as the rest of routing asks about it: who can serve it, what is decided of its turn,
+// which turn that is, and what its price is compared with.
+
+import { hash } from 'node:crypto';
+import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { Baseline } from '../../domain/routing/baseline-cost.ts';
+import type { PreparedConversation, RoutedApi } from '../../domain/routing/conversation/prepared-conversation.ts';
+import { sessionHash, sessionOf } from '../../domain/routing/conversation/session.ts';
+import { continueRoute, decideRoute, type Judgement, type RouteDecision } from '../../domain/routing/decide-route.ts';
+import type { TurnHashes } from '../../domain/routing/model-route.ts';
+import { type CandidateQuestion, RouteCandidates } from '../../domain/routing/route-candidates.ts';
+import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
+import type { SavedResponses } from '../catalog/saved-responses.ts';
+import type { ServingCatalog } from '../catalog/serving-catalog.ts';
+import type { RequestBounds } from '../dialects/dialect.ts';
+import type { TurnKey } from './turn-memory.ts';
+import type { PreviousTurn } from './turn-store.ts';
+
+export interface RoutingRequest {
+  /** What routing goes by of whoever asks. */
+  readonly principal: Pick<ScopedPrincipal, 'organizationId' | 'walletId' | 'billed' | 'allowedModels'>;
+  readonly api: RoutedApi;
+  readonly body: Buffer;
+  readonly bounds: RequestBounds;
+  /** The client's headers; names in lower case. */
+  readonly header: (name: string) => string | null;
+  /** The snapshot that the whole request goes by. */
+  readonly catalog: ServingCatalog;
+}
+
+/** What a text takes on average; what a conversation has reported is better, and is used where it is known. */
+const BYTES_PER_TOKEN = 4;
+
+const ROUTED_APIS: Readonly<Record<RoutedApi, true>> = {
+  chat_completions: true,
+  responses: true,
+  messages: true,
+  count_tokens: true,
+};
+
+export function isRoutedApi(api: string): api is RoutedApi {
+  return Object.hasOwn(ROUTED_APIS, api);
+}
+
+/** null: the request continues no response that is known here. */
+export async function findContinuation(
+  request: RoutingRequest,
+  policy: RoutingPolicy,
+  savedResponses: SavedResponses,
+): Promise<RouteDecision | Refusal | null> {
+  const responseId = request.bounds.saved?.previousResponseId ?? null;
+  if (responseId === null) return null;
+  let saved: Awaited<ReturnType<SavedResponses['find']>>;
+  try {
+    saved = await savedResponses.find(request.principal, responseId);
+  } catch {
+    return { kind: 'routing_unavailable' };
+  }
+  if (saved === 'busy') return { kind: 'routing_unavailable' };
+  if (saved === 'foreign') return { kind: 'response_not_found' };
+  if (saved === 'unknown') return null;
+  return continueRoute(policy, new RouteCandidates(candidateQuestion(request, policy, null)), {
+    model: saved.model,
+    tier: null,
+  });
+}
+
+interface Known {
+  readonly judgement: Judgement;
+  readonly previous: PreviousTurn | null;
+  /** null: the body could not be read in time. */
+  readonly prepared: PreparedConversation | null;
+}
+
+export function decideFor(
+  request: RoutingRequest,
+  policy: RoutingPolicy,
+  { judgement, previous, prepared }: Known,
+): RouteDecision {
+  const question = candidateQuestion(request, policy, previous);
+  return decideRoute({
+    policy,
+    candidates: new RouteCandidates(question),
+    judgement,
+    conversationTokens: question.conversationTokens,
+    previous: previous === null ? null : { model: previous.decision.model, tier: previous.decision.tier },
+    reasoning: prepared?.reasoning ?? 'none',
+  });
+}
+
+/** `previous`: what tells the size of the conversation better than its bytes. */
+export function candidateQuestion(
+  { principal, api, body, bounds, catalog }: RoutingRequest,
+  policy: RoutingPolicy,
+  previous: PreviousTurn | null,
+): CandidateQuestion {
+  return {
+    policy,
+    api,
+    modelNamed: (name: string) => catalog.byName.get(name)?.model ?? null,
+    allowedModels: principal.allowedModels,
+    isBilled: principal.billed,
+    conversationTokens: estimateTokens(body.length, previous),
+    outputTokensMax: bounds.outputTokensMax,
+  };
+}
+
+/** What the conversation's last turn reported, and for what came since, its bytes. */
+function estimateTokens(bodyBytes: number, previous: PreviousTurn | null): number {
+  const known = previous !== null && previous.inputTokens !== null && previous.requestBytes !== null;
+  const base = known ? { tokens: previous.inputTokens, bytes: previous.requestBytes } : { tokens: 0, bytes: 0 };
+  return base.tokens + Math.ceil(Math.max(0, bodyBytes - base.bytes) / BYTES_PER_TOKEN);
+}
+
+/**
+ * A remembered turn belongs to who pays, the session and the first human message: side requests of an agent share its
+ * session. null: no session.
+ */
+export function nameTurn(
+  { principal, header }: RoutingRequest,
+  prepared: PreparedConversation,
+): { key: TurnKey; hashes: TurnHashes } | null {
+  const found = sessionOf(header, prepared);
+  if (found === null) return null;
+  const session = sessionHash(principal.organizationId, found);
+  const conversation = hash(
+    'sha256',
+    JSON.stringify([session, principal.walletId, prepared.firstMessage]),
+    'base64url',
+  );
+  const { turn, humanMessages } = prepared;
+  return {
+    key: { conversation, turn, humanMessages, organizationId: principal.organizationId },
+    hashes: { session, conversation, turn },
+  };
+}
+
+export function baselineOf({ model, baselineModel }: RouteDecision, api: RoutedApi, catalog: ServingCatalog): Baseline {
+  if (baselineModel === null) return null;
+  if (baselineModel === model) return 'own';
+  const served = catalog.byName.get(baselineModel);
+  return (
+    served?.deployments.get(api)?.[0]?.price ??
+    served?.model.servedBy.find(({ price }) => price !== null)?.price ??
+    null
+  );
+}

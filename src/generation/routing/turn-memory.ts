@@ -1,0 +1,53 @@
+// What this process remembers of conversations, in front of Postgres: a request of a known turn asks nobody.
+
+import type { RouteDecision } from '../../domain/routing/decide-route.ts';
+
+/** A turn of a recognized conversation. */
+export interface TurnKey {
+  readonly conversation: string;
+  readonly turn: string;
+  readonly organizationId: string;
+  /** What orders the turns of a conversation. */
+  readonly humanMessages: number;
+}
+
+interface Remembered {
+  readonly turn: string;
+  readonly humanMessages: number;
+  readonly decision: RouteDecision;
+}
+
+const CONVERSATIONS_MAX = 10_000;
+/** Older turns come back only when somebody edits a conversation; Postgres has them. */
+const TURNS_MAX = 4;
+
+export class TurnMemory {
+  /** Each with its latest turns, the newest last; the conversation that was used last is last. */
+  private readonly conversations = new Map<string, readonly Remembered[]>();
+
+  find({ conversation, turn }: TurnKey): RouteDecision | null {
+    const turns = this.conversations.get(conversation);
+    const found = turns?.find((remembered) => remembered.turn === turn);
+    if (turns === undefined || found === undefined) return null;
+    this.conversations.delete(conversation);
+    this.conversations.set(conversation, turns);
+    return found.decision;
+  }
+
+  /** The nearest earlier turn, as far as this process knows. */
+  previousOf({ conversation, turn, humanMessages }: TurnKey): RouteDecision | null {
+    const earlier = (this.conversations.get(conversation) ?? []).filter(
+      (remembered) => remembered.turn !== turn && remembered.humanMessages < humanMessages,
+    );
+    return earlier.toSorted((one, other) => one.humanMessages - other.humanMessages).at(-1)?.decision ?? null;
+  }
+
+  remember({ conversation, turn, humanMessages }: TurnKey, decision: RouteDecision): void {
+    const others = (this.conversations.get(conversation) ?? []).filter((remembered) => remembered.turn !== turn);
+    this.conversations.delete(conversation);
+    this.conversations.set(conversation, [...others, { turn, humanMessages, decision }].slice(-TURNS_MAX));
+    if (this.conversations.size <= CONVERSATIONS_MAX) return;
+    const oldest = this.conversations.keys().next().value;
+    if (oldest !== undefined) this.conversations.delete(oldest);
+  }
+}

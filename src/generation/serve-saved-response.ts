@@ -1,0 +1,37 @@
+// The operations on saved responses: authenticate, find whose response it is and who keeps it, pass the call through
+// (spec 4.2).
+
+import type { Exchange } from '../http/exchange.ts';
+import { passThrough } from './reply/pass-through.ts';
+import type { DataPlane } from './serve.ts';
+
+/** Ids of providers are words; nothing else goes into an upstream path. */
+const RESPONSE_ID = /^[A-Za-z0-9_.-]{1,512}$/;
+
+/** `operation`: what follows the id in the path. */
+export function serveSavedResponse(
+  plane: DataPlane,
+  operation: '' | '/cancel' | '/input_items',
+): (exchange: Exchange) => Promise<void> {
+  return async (exchange) => {
+    const principal = await plane.authenticator.authenticateKey(
+      exchange.authorization,
+      exchange.apiKey,
+      undefined,
+      exchange,
+    );
+    // Nothing is looked up or called for a client that has left.
+    if (exchange.closed) return;
+    if ('kind' in principal) return exchange.refuse(principal);
+    const responseId = exchange.parameter ?? '';
+    if (!RESPONSE_ID.test(responseId)) return exchange.refuse({ kind: 'response_not_found' });
+    const saved = await plane.savedResponses.find(principal, responseId);
+    if (exchange.closed) return;
+    if (saved === 'busy') return exchange.refuse({ kind: 'billing_unavailable' });
+    // Foreign and absent look the same (DESIGN 5).
+    if (typeof saved === 'string') return exchange.refuse({ kind: 'response_not_found' });
+    const provider = plane.catalog().providers.get(saved.provider);
+    if (provider === undefined) return exchange.refuse({ kind: 'response_not_found' });
+    passThrough(exchange, provider, `/v1/responses/${responseId}${operation}`, plane.relay);
+  };
+}

@@ -1,0 +1,30 @@
+// Finds the end of a Chat Completions stream, `data: [DONE]`, where ordinary chunks cost next to nothing.
+
+import { EventStreamEnd, type StreamEnd, type StreamProgress } from './stream-end.ts';
+import { LINE_FEED, TerminalEvents } from './terminal-events.ts';
+
+const CHAT_TERMINAL_EVENTS = new TerminalEvents([]);
+const CLOSE_BRACE = 0x7d;
+
+export class ChatStreamEnd implements StreamEnd {
+  readonly #lines = new EventStreamEnd(CHAT_TERMINAL_EVENTS);
+
+  get endedBy(): string | null {
+    return this.#lines.endedBy;
+  }
+
+  /**
+   * Nearly every chunk is whole events, the last of them JSON. `[DONE]` stands at the end, so such a chunk holds none.
+   */
+  feed(chunk: Buffer): StreamProgress {
+    const last = chunk.length - 1;
+    if (
+      this.#lines.isBetweenLines &&
+      chunk[last] === LINE_FEED &&
+      chunk[last - 1] === LINE_FEED &&
+      chunk[last - 2] === CLOSE_BRACE
+    )
+      return 'open';
+    return this.#lines.feed(chunk);
+  }
+}

@@ -1,0 +1,155 @@
+// Finds the end of an event stream while its bytes pass: the event after which clients of a dialect take the reply for
+// complete.
+//
+//   open --terminal line begins--> ending --blank line--> ended          open --data: [DONE]--> ended
+
+import { Buffer } from 'node:buffer';
+import {
+  CARRIAGE_RETURN,
+  DONE_LINE,
+  DONE_NAME,
+  LINE_FEED,
+  PLAIN,
+  SURE_BYTES,
+  type TerminalEvents,
+  UNDECIDED,
+} from './terminal-events.ts';
+
+/**
+ * `ending`: the terminal event has begun and may not be shown to the client before the execution's end is recorded.
+ * `ended`: it is complete.
+ */
+export type StreamProgress = 'open' | 'ending' | 'ended';
+
+/** Watches one stream. */
+export interface StreamEnd {
+  /**
+   * The next bytes of the stream. Everything before this chunk may be shown to the client as long as the answer is
+   * `open`.
+   */
+  feed(chunk: Buffer): StreamProgress;
+  /** The event that ends the stream, once it has begun: tells a reply that failed from one that is whole. */
+  readonly endedBy: string | null;
+}
+
+/**
+ * What decides a line lies within this many bytes of its beginning; a line padded further is taken for an ordinary one.
+ */
+const CARRY_BYTES_MAX = 128;
+/** Of a line that goes on in the next chunk so much is kept: more than `"type": "response.incomplete"}` and CR. */
+const TAIL_BYTES = 48;
+
+/** Where the next byte falls. */
+const AT_LINE_START = 0;
+const INSIDE_LINE = 1;
+const BEFORE_DECISION = 2;
+
+export class EventStreamEnd implements StreamEnd {
+  endedBy: string | null = null;
+  readonly #terminal: TerminalEvents;
+  #progress: StreamProgress = 'open';
+  #place = AT_LINE_START;
+  /** The beginning of a line that a split has parted before it could be told. */
+  #carry: Buffer | null = null;
+  #carryLength = 0;
+  /** The last bytes of a line that goes on in the next chunk. */
+  #tail: Buffer | null = null;
+  #tailLength = 0;
+
+  constructor(terminal: TerminalEvents) {
+    this.#terminal = terminal;
+  }
+
+  /** Whether the stream is open and the next byte begins a line. */
+  get isBetweenLines(): boolean {
+    return this.#place === AT_LINE_START && this.#progress === 'open';
+  }
+
+  feed(chunk: Buffer): StreamProgress {
+    let at = this.#place === AT_LINE_START ? 0 : this.#continueLine(chunk);
+    while (at < chunk.length && this.#progress !== 'ended') at = this.#takeLine(chunk, at);
+    return this.#progress;
+  }
+
+  /** Takes what there is of the line that begins at `at`; returns where the next one begins. */
+  #takeLine(chunk: Buffer, at: number): number {
+    const first = chunk[at];
+    if (first === LINE_FEED) {
+      if (this.#progress === 'ending') this.#progress = 'ended';
+      return at + 1;
+    }
+    // Of an empty line's CRLF: the line feed that follows makes it one.
+    if (first === CARRIAGE_RETURN) return at + 1;
+    if (chunk.length - at < SURE_BYTES || !this.#terminal.isSurelyPlain(chunk, at)) {
+      const verdict = this.#terminal.classify(chunk, at, chunk.length);
+      if (verdict === UNDECIDED) return this.#keep(chunk, at);
+      if (verdict !== PLAIN) this.#end(verdict);
+    }
+    const lineEnd = chunk.indexOf(LINE_FEED, at);
+    if (lineEnd === -1) return this.#leaveOpen(chunk, at);
+    this.#closeLine(chunk, lineEnd);
+    return lineEnd + 1;
+  }
+
+  #leaveOpen(chunk: Buffer, from: number): number {
+    this.#place = INSIDE_LINE;
+    if (this.#terminal.names.length === 0) return chunk.length;
+    this.#tail ??= Buffer.allocUnsafe(TAIL_BYTES * 2);
+    const kept = Math.max(from, chunk.length - TAIL_BYTES);
+    // Of what was kept before, only as much as there is room for stays.
+    const excess = this.#tailLength + chunk.length - kept - TAIL_BYTES * 2;
+    if (excess > 0) {
+      const stays = Math.min(this.#tailLength, TAIL_BYTES);
+      this.#tail.copyWithin(0, this.#tailLength - stays, this.#tailLength);
+      this.#tailLength = stays;
+    }
+    this.#tailLength += chunk.copy(this.#tail, this.#tailLength, kept);
+    return chunk.length;
+  }
+
+  /** `bytes` up to `lineEnd` are the line, or enough of its end. */
+  #closeLine(bytes: Buffer, lineEnd: number): void {
+    this.#place = AT_LINE_START;
+    this.#tailLength = 0;
+    if (this.#progress !== 'open') return;
+    const verdict = this.#terminal.classifyEnding(bytes, lineEnd);
+    if (verdict !== PLAIN) this.#end(verdict);
+  }
+
+  #end(verdict: number): void {
+    if (verdict === DONE_LINE) {
+      this.#progress = 'ended';
+      this.endedBy ??= DONE_NAME;
+    } else if (this.#progress === 'open') {
+      this.#progress = 'ending';
+      this.endedBy = this.#terminal.names[verdict] ?? null;
+    }
+  }
+
+  #keep(chunk: Buffer, from: number): number {
+    this.#carry ??= Buffer.allocUnsafe(CARRY_BYTES_MAX);
+    this.#carryLength += chunk.copy(this.#carry, this.#carryLength, from);
+    this.#place = BEFORE_DECISION;
+    return chunk.length;
+  }
+
+  /** Goes on with a line begun in an earlier chunk; returns where the next one begins. */
+  #continueLine(chunk: Buffer): number {
+    if (this.#place === BEFORE_DECISION) {
+      this.#keep(chunk, 0);
+      const verdict = this.#terminal.classify(this.#carry as Buffer, 0, this.#carryLength);
+      if (verdict === UNDECIDED && this.#carryLength < CARRY_BYTES_MAX) return chunk.length;
+      this.#carryLength = 0;
+      if (verdict !== PLAIN && verdict !== UNDECIDED) this.#end(verdict);
+    }
+    const lineEnd = chunk.indexOf(LINE_FEED);
+    if (lineEnd === -1) return this.#leaveOpen(chunk, 0);
+    if (lineEnd >= TAIL_BYTES || this.#tail === null) {
+      this.#closeLine(chunk, lineEnd);
+    } else {
+      const line = Buffer.concat([this.#tail.subarray(0, this.#tailLength), chunk.subarray(0, lineEnd)]);
+      this.#closeLine(line, line.length);
+    }
+    return lineEnd + 1;
+  }
+}

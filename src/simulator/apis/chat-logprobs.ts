@@ -1,0 +1,124 @@
+// A chat completion's log-probabilities: of a question that is to be answered in one token (a letter, yes or no) they
+// are what the simulated judge thinks of the options, made as its typed answers are; of any other text each token is
+// likely.
+
+import { seedFrom } from '../generated-text.ts';
+import { contentTexts, firstWhole, type Json, objectsIn } from '../json-fields.ts';
+import { answerQuestions, type Question, renderWithDecimals } from './systemone-answers.ts';
+
+/** Directives for such a call alone: `[[sim/logprobs: ...]]`. */
+export const LOGPROBS_SCOPE = 'logprobs';
+
+export function asksForLogprobs(json: Json | null): boolean {
+  return json?.logprobs === true;
+}
+
+/** A question that is to be answered in one token. */
+export function isJudgesQuestion(json: Json | null): boolean {
+  return json !== null && asksForLogprobs(json) && questionOf(json) !== null;
+}
+
+export interface LogprobReply {
+  /** The whole answer. */
+  readonly text: string;
+  readonly logprobs: Json;
+}
+
+interface Alternative {
+  readonly token: string;
+  readonly probability: number;
+}
+
+const QUESTION = /^Question \((\w+)\): /m;
+const OPTION = /^([A-Z])\. (\S+?)(?:: (.*))?$/gm;
+const YES_OR_NO = /^Reply with yes or no/m;
+/** What all that is not listed has. */
+const NEVER = -9999;
+
+/** null: the messages ask no such question. */
+export function answerInOneToken(json: Json, settings: ReadonlyMap<string, string>): LogprobReply | null {
+  const question = questionOf(json);
+  if (question === null) return null;
+  const { id, asked } = question;
+  const state = textOf(json, 'user');
+  const alternatives = YES_OR_NO.test(asked) ? yesOrNo(id, state, settings) : letters(id, { asked, state }, settings);
+  const most = alternatives.toSorted((one, other) => other.probability - one.probability);
+  const text = most[0]?.token ?? '';
+  return {
+    text,
+    logprobs: { content: [told(text, most.slice(0, firstWhole(json.top_logprobs) ?? 0))], refusal: null },
+  };
+}
+
+/** Of a text that answers no question. */
+export function plainLogprobs(text: string): Json {
+  const tokens = text.match(/\s*\S+/g) ?? [];
+  return { content: tokens.map((token) => told(token, [{ token, probability: 0.9 }])), refusal: null };
+}
+
+function letters(
+  id: string,
+  { asked, state }: { readonly asked: string; readonly state: string },
+  settings: ReadonlyMap<string, string>,
+): Alternative[] {
+  const options = Array.from(asked.matchAll(OPTION), ([, letter = '', name = '', words]) => ({
+    letter,
+    name,
+    words: words ?? null,
+  }));
+  const criteria = Object.fromEntries(options.map(({ name, words }) => [name, words]));
+  const answer = judge(id, { type: 'choice', criteria }, state, settings) as {
+    choice?: unknown;
+    probabilities?: Readonly<Record<string, number>>;
+  };
+  const shares = options.map(({ letter, name }) => ({ token: letter, probability: answer.probabilities?.[name] ?? 0 }));
+  // Asked for an option that there is not, it says something else.
+  return Object.hasOwn(criteria, String(answer.choice)) ? shares : [{ token: String(answer.choice), probability: 0.9 }];
+}
+
+function yesOrNo(id: string, state: string, settings: ReadonlyMap<string, string>): Alternative[] {
+  const { noul = 0 } = judge(id, { type: 'noul' }, state, settings) as { noul?: number };
+  // As models write it: mostly with a capital.
+  return [
+    { token: 'Yes', probability: noul * 0.9 },
+    { token: 'yes', probability: noul * 0.1 },
+    { token: 'No', probability: 1 - noul },
+  ];
+}
+
+function judge(id: string, question: Question, state: string, settings: ReadonlyMap<string, string>): unknown {
+  const seed = seedFrom(Buffer.from(state));
+  const answers = answerQuestions({ [id]: question }, { settings, state: stateIn(state), seed });
+  return (JSON.parse(renderWithDecimals(answers)) as Readonly<Record<string, unknown>>)[id] ?? {};
+}
+
+function stateIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function questionOf(json: Json): { readonly id: string; readonly asked: string } | null {
+  const asked = textOf(json, 'system');
+  const id = QUESTION.exec(asked)?.[1];
+  return id === undefined ? null : { id, asked };
+}
+
+function textOf({ messages }: Json, wanted: string): string {
+  return objectsIn(messages)
+    .filter(({ role }) => role === wanted)
+    .flatMap(({ content }) => contentTexts(content))
+    .join('\n');
+}
+
+function told(token: string, alternatives: readonly Alternative[]): Json {
+  const entry = ({ token: text, probability }: Alternative) => ({
+    token: text,
+    logprob: probability > 0 ? Math.log(probability) : NEVER,
+    bytes: [...Buffer.from(text)],
+  });
+  const own = alternatives.find((alternative) => alternative.token === token) ?? { token, probability: 1 };
+  return { ...entry(own), top_logprobs: alternatives.map(entry) };
+}

@@ -1,0 +1,66 @@
+// The responses that the simulated provider keeps: in memory, the oldest forgotten first, each seen only by the
+// credential that made it. A background response is finished when its time has passed, whoever looks.
+
+import type { Json } from '../json-fields.ts';
+
+const RESPONSES_MAX = 10_000;
+const KEPT_BYTES_MAX = 128 * 1024 * 1024;
+
+export interface StoredResponse {
+  readonly id: string;
+  readonly caller: string;
+  /** The response object in a given state. */
+  render(status: 'in_progress' | 'cancelled' | 'final'): Json;
+  readonly inputItems: readonly Json[];
+  /** What the next response of the conversation starts from. */
+  readonly contextTokens: number;
+  readonly background: boolean;
+  /** By `performance.now()`. */
+  readonly finishedAtMs: number;
+  /** The `[[sim/saved: ...]]` of its input: what is asked of the operations on it. */
+  readonly directives: string;
+  readonly bytes: number;
+}
+
+export class ResponseStore {
+  readonly #responses = new Map<string, { readonly stored: StoredResponse; cancelled: boolean }>();
+  #bytes = 0;
+
+  keep(stored: StoredResponse): void {
+    this.#remove(stored.id);
+    this.#responses.set(stored.id, { stored, cancelled: false });
+    this.#bytes += stored.bytes;
+    for (const oldest of this.#responses.keys()) {
+      if (this.#responses.size <= RESPONSES_MAX && this.#bytes <= KEPT_BYTES_MAX) break;
+      this.#remove(oldest);
+    }
+  }
+
+  find(id: string, caller: string): StoredResponse | null {
+    const stored = this.#responses.get(id)?.stored;
+    return stored?.caller === caller ? stored : null;
+  }
+
+  /** The response object as it is now. */
+  renderNow(stored: StoredResponse): Json {
+    if (this.#responses.get(stored.id)?.cancelled === true) return stored.render('cancelled');
+    return stored.render(performance.now() < stored.finishedAtMs ? 'in_progress' : 'final');
+  }
+
+  /** One that is finished stays as it is, as with OpenAI. */
+  cancel(stored: StoredResponse): void {
+    const entry = this.#responses.get(stored.id);
+    if (entry !== undefined && performance.now() < stored.finishedAtMs) entry.cancelled = true;
+  }
+
+  delete(stored: StoredResponse): void {
+    this.#remove(stored.id);
+  }
+
+  #remove(id: string): void {
+    const entry = this.#responses.get(id);
+    if (entry === undefined) return;
+    this.#responses.delete(id);
+    this.#bytes -= entry.stored.bytes;
+  }
+}

@@ -1,0 +1,165 @@
+// Loads the catalog: one consistent snapshot of providers, models, aliases and current prices.
+
+import type {
+  ApiName,
+  Catalog,
+  Model,
+  ModelKind,
+  Price,
+  Provider,
+  ProviderTimeouts,
+  ServedBy,
+  StreamUsage,
+} from '../../../domain/models/catalog.ts';
+import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
+import type { RoutingTable } from '../../../domain/routing/routing-table.ts';
+import type { Postgres } from '../pool.ts';
+import { loadRoutingTable } from '../routing/policies.ts';
+import { createSecretBox, type SecretBox } from '../secret-box.ts';
+
+interface ProviderRow {
+  readonly id: string;
+  readonly base_url: string;
+  readonly api_key_sealed: Buffer;
+  readonly auth: Provider['auth'];
+  readonly on_disconnect: Provider['onDisconnect'];
+  readonly timeouts: ProviderTimeouts | null;
+  readonly stored_objects: 'shared' | null;
+}
+
+interface DeploymentRow {
+  readonly provider_id: string;
+  readonly provider_model: string;
+  readonly apis: ApiName[];
+  readonly stream_usage: StreamUsage | null;
+  readonly via: 'logprobs' | null;
+  readonly price:
+    | ({ version: string } & Readonly<
+        Record<'input' | 'cached_input' | 'cache_write' | 'cache_write_1h' | 'output' | 'image', string | null>
+      >)
+    | null;
+}
+
+interface ModelRow {
+  readonly id: string;
+  readonly display_name: string;
+  readonly kind: ModelKind;
+  readonly context_length: string | null;
+  readonly max_output_tokens: string | null;
+  readonly max_completion_tokens_cap: string | null;
+  readonly attachment_tokens_max: string | null;
+  readonly tokenizer: string;
+  readonly active: boolean;
+  readonly created_at_ms: number;
+  readonly aliases: string[];
+  readonly served_by: DeploymentRow[];
+}
+
+// Amounts travel as text: JSON numbers are not exact in JavaScript.
+const MODELS = `
+  SELECT m.id, m.display_name, m.kind, m.context_length, m.max_output_tokens, m.max_completion_tokens_cap, m.attachment_tokens_max, m.tokenizer, m.active,
+         floor(extract(epoch FROM m.created_at) * 1000)::double precision AS created_at_ms,
+         ARRAY(SELECT alias FROM model_aliases a WHERE a.model_id = m.id ORDER BY position) AS aliases,
+         coalesce((SELECT json_agg(json_build_object('provider_id', s.provider_id, 'provider_model', s.provider_model, 'apis', s.apis, 'stream_usage', s.stream_usage, 'via', s.via,
+             'price', CASE WHEN p.version IS NULL THEN NULL ELSE json_build_object('version', p.version::text, 'input', p.input::text,
+               'cached_input', p.cached_input::text, 'cache_write', p.cache_write::text, 'cache_write_1h', p.cache_write_1h::text, 'output', p.output::text, 'image', p.image::text) END
+           ) ORDER BY s.position)
+           FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = m.id), '[]') AS served_by
+    FROM models m ORDER BY m.position`;
+
+/** Provider keys come out in clear: the result stays in memory and is never logged. */
+export async function loadCatalog(postgres: Postgres, masterKey: Buffer): Promise<Catalog> {
+  const box = createSecretBox(masterKey);
+  return postgres.transaction(async (client) => {
+    await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY');
+    const version = await client.query<{ version: string }>('SELECT version FROM catalog_version');
+    const providers = await client.query<ProviderRow>(
+      'SELECT id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects FROM providers',
+    );
+    const models = await client.query<ModelRow>(MODELS);
+    const providersById = new Map(providers.rows.map((row) => [row.id, toProvider(row, box)]));
+    return makeCatalog(
+      Number(version.rows[0]?.version),
+      models.rows.map((row) => toModel(row, providersById)),
+      await loadRoutingTable(client),
+    );
+  });
+}
+
+function makeCatalog(version: number, models: readonly Model[], routing: RoutingTable): Catalog {
+  const byName = new Map<string, Model>();
+  for (const model of models) {
+    if (!model.active) continue;
+    for (const name of [model.id, ...model.aliases]) byName.set(name, model);
+  }
+  return { version, models, byName, routing };
+}
+
+function toProvider(row: ProviderRow, box: SecretBox): Provider {
+  return {
+    id: row.id,
+    baseUrl: row.base_url,
+    apiKey: box.open(row.api_key_sealed, providerSecretName(row.id)),
+    auth: row.auth,
+    onDisconnect: row.on_disconnect,
+    ...(row.stored_objects === null ? {} : { storedObjects: row.stored_objects }),
+    ...(row.timeouts === null ? {} : { timeouts: row.timeouts }),
+  };
+}
+
+/** What a provider's sealed key is bound to. */
+export function providerSecretName(providerId: string): string {
+  return `provider ${providerId}`;
+}
+
+function toModel(row: ModelRow, providers: ReadonlyMap<string, Provider>): Model {
+  return {
+    id: row.id,
+    displayName: row.display_name,
+    kind: row.kind,
+    aliases: row.aliases,
+    contextLength: toNumber(row.context_length),
+    maxOutputTokens: toNumber(row.max_output_tokens),
+    maxCompletionTokensCap: toNumber(row.max_completion_tokens_cap),
+    attachmentTokensMax: toNumber(row.attachment_tokens_max),
+    tokenizer: row.tokenizer,
+    active: row.active,
+    createdAtMs: row.created_at_ms,
+    servedBy: row.served_by.map((deployment) => toServedBy(deployment, providers)),
+  };
+}
+
+function toServedBy(deployment: DeploymentRow, providers: ReadonlyMap<string, Provider>): ServedBy {
+  const provider = providers.get(deployment.provider_id);
+  if (provider === undefined)
+    throw new Error(`the catalog names a provider that is not there: ${deployment.provider_id}`);
+  return {
+    provider,
+    providerModel: deployment.provider_model,
+    apis: deployment.apis,
+    price: deployment.price === null ? null : toPrice(deployment.price),
+    ...(deployment.stream_usage === null ? {} : { streamUsage: deployment.stream_usage }),
+    ...(deployment.via === null ? {} : { via: deployment.via }),
+  };
+}
+
+function toPrice(row: NonNullable<DeploymentRow['price']>): Price {
+  const hourCacheWrite = toMoney(row.cache_write_1h);
+  return {
+    version: row.version,
+    input: toMoney(row.input),
+    cachedInput: toMoney(row.cached_input),
+    cacheWrite: toMoney(row.cache_write),
+    output: toMoney(row.output),
+    image: toMoney(row.image),
+    ...(hourCacheWrite === null ? {} : { hourCacheWrite }),
+  };
+}
+
+function toNumber(value: string | null): number | null {
+  return value === null ? null : Number(value);
+}
+
+function toMoney(value: string | null): PicoUsd | null {
+  return value === null ? null : picoUsd(BigInt(value));
+}

@@ -1,0 +1,121 @@
+// A real Postgres of our own: installed from its npm package, started and stopped by one process (DESIGN 1).
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import type { Log } from '../../../platform/log.ts';
+import { ensureCluster } from './cluster.ts';
+import { openPostgresHome, type PostgresHome, postgresUrl, removeSharedSocketDirectory } from './home.ts';
+import {
+  clearStalePostmaster,
+  type Postmaster,
+  readLogTail,
+  sendSignal,
+  spawnPostmaster,
+  stopPostmaster,
+} from './postmaster.ts';
+import { installPostgresRuntime, type PostgresRuntime } from './runtime.ts';
+
+export { embeddedPostgresUrl } from './home.ts';
+
+export interface EmbeddedPostgres {
+  readonly url: string;
+  readonly pid: number;
+  /** Settles when the server is gone, with how it went. One that went by itself is started again by starting anew. */
+  readonly exited: Promise<string>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Backends of a killed server hold its shared memory until they notice; each start that meets them fails at once and is
+ * tried again.
+ */
+const START_ATTEMPTS_MAX = 8;
+const START_RETRY_MS = 250;
+const READY_POLL_MS = 20;
+/** Recovery after a crash replays at most max_wal_size; minutes only on a very slow disk. */
+const READY_WAIT_MS = 300_000;
+
+const SQLSTATE_STARTING_UP = '57P03';
+const SQLSTATE_NO_SUCH_DATABASE = '3D000';
+const SQLSTATE_DUPLICATE_DATABASE = '42P04';
+const NOT_LISTENING = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', SQLSTATE_STARTING_UP]);
+
+/** Starts the data directory's Postgres, making everything it needs on the first run. */
+export async function startEmbeddedPostgres(options: { dataDir: string; log: Log }): Promise<EmbeddedPostgres> {
+  const { dataDir, log } = options;
+  const home = openPostgresHome(dataDir);
+  const runtime = installPostgresRuntime(home.directory);
+  await ensureCluster(home, runtime);
+  await clearStalePostmaster(home, log);
+
+  const postmaster = await startUntilReady(home, runtime);
+  const endWithUs = (): void => {
+    if (!postmaster.hasExited()) sendSignal(postmaster.pid, 'SIGINT');
+  };
+  process.on('exit', endWithUs);
+  return {
+    url: postgresUrl(home),
+    pid: postmaster.pid,
+    exited: postmaster.exited,
+    async stop() {
+      await stopPostmaster(postmaster.pid, () => !postmaster.hasExited(), log);
+      removeSharedSocketDirectory(home);
+      process.off('exit', endWithUs);
+    },
+  };
+}
+
+async function startUntilReady(home: PostgresHome, runtime: PostgresRuntime): Promise<Postmaster> {
+  for (let attempt = 1; ; attempt += 1) {
+    const postmaster = spawnPostmaster(home, runtime);
+    const failure = await waitUntilReady(home, postmaster);
+    if (failure === null) return postmaster;
+    if (attempt === START_ATTEMPTS_MAX || !failure.includes('shared memory')) {
+      throw new Error(`the embedded Postgres did not start:\n${failure}`);
+    }
+    await sleep(START_RETRY_MS);
+  }
+}
+
+/** null once the database answers; otherwise why it does not. */
+async function waitUntilReady(home: PostgresHome, postmaster: Postmaster): Promise<string | null> {
+  let ended: string | null = null;
+  void postmaster.exited.then((how) => {
+    ended = how;
+  });
+  for (let waitedMs = 0; waitedMs < READY_WAIT_MS; waitedMs += READY_POLL_MS) {
+    if (ended !== null) return `it ${ended as string}\n${readLogTail(home)}`;
+    const problem = await tryToConnect(home);
+    if (problem === null) return null;
+    if (!NOT_LISTENING.has(problem.code ?? '')) {
+      sendSignal(postmaster.pid, 'SIGINT');
+      return `it answered "${problem.message}"\n${readLogTail(home)}`;
+    }
+    await sleep(READY_POLL_MS);
+  }
+  return `it was not ready after ${READY_WAIT_MS / 1000} seconds\n${readLogTail(home)}`;
+}
+
+type ConnectProblem = Error & { code?: string };
+
+/** Connects to our database, which the first start has to create. */
+async function tryToConnect(home: PostgresHome): Promise<ConnectProblem | null> {
+  const problem = await connectOnce(postgresUrl(home), null);
+  if (problem?.code !== SQLSTATE_NO_SUCH_DATABASE) return problem;
+  const creation = await connectOnce(postgresUrl(home, 'postgres'), 'CREATE DATABASE tollgate');
+  return creation?.code === SQLSTATE_DUPLICATE_DATABASE ? null : creation;
+}
+
+async function connectOnce(url: string, statement: string | null): Promise<ConnectProblem | null> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+  client.on('error', () => {}); // reported by the call that is waiting
+  try {
+    await client.connect();
+    if (statement !== null) await client.query(statement);
+    return null;
+  } catch (error) {
+    return error as ConnectProblem;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}

@@ -1,0 +1,167 @@
+// The end of a process's epoch: fenced, shipped, closed, and what it left open resolved by the written rule (DESIGN 4).
+//
+//   running ──fenceEpoch──► fenced ──(spool shipped)──► closeDeadEpoch ──► resolvePending
+//                           takes no lease               unheld money back   open executions cancelled, their holds back
+
+import type { TerminalRecord } from '../../../records/execution-record.ts';
+import type { PostgresClient } from '../pool.ts';
+import { ANNOUNCE_RESOLVED } from '../webhooks/webhook-deliveries.ts';
+
+/** From here on the epoch gets no lease. Waits for one that is being taken. */
+export async function fenceEpoch(client: PostgresClient, epoch: number): Promise<void> {
+  await client.query('UPDATE process_epochs SET fenced_at = coalesce(fenced_at, now()) WHERE epoch = $1', [epoch]);
+}
+
+/** Epochs of a machine that still hold money or may have something to ship. */
+export async function listOpenEpochs(
+  postgres: PostgresClient,
+  machine: string,
+): Promise<{ epoch: number; kind: string; pid: number }[]> {
+  const { rows } = await postgres.query<{ epoch: string; kind: string; pid: number }>(
+    'SELECT epoch, kind, pid FROM process_epochs WHERE machine = $1 AND returned_at IS NULL ORDER BY epoch',
+    [machine],
+  );
+  return rows.map((row) => ({ epoch: Number(row.epoch), kind: row.kind, pid: row.pid }));
+}
+
+/**
+ * Fences and closes an epoch under which nothing was ever borrowed or posted; false: something was, or it is closed
+ * already.
+ */
+export async function closeUnusedEpoch(postgres: PostgresClient, epoch: number): Promise<boolean> {
+  const { rowCount } = await postgres.query(
+    `UPDATE process_epochs SET fenced_at = coalesce(fenced_at, now()), shipped_at = now(), returned_at = now()
+      WHERE epoch = $1 AND returned_at IS NULL
+        AND NOT EXISTS (SELECT FROM leases WHERE leases.epoch = $1) AND NOT EXISTS (SELECT FROM limit_leases WHERE limit_leases.epoch = $1)
+        AND NOT EXISTS (SELECT FROM rate_holdings WHERE rate_holdings.epoch = $1) AND NOT EXISTS (SELECT FROM spool_cursors WHERE spool_cursors.epoch = $1)`,
+    [epoch],
+  );
+  return rowCount === 1;
+}
+
+/**
+ * Returns a dead epoch's leases of wallets, except the holds of executions that are still pending, and of limits. To be
+ * called in a transaction, once all of the epoch's spool is posted; a second call changes nothing. Returns what went
+ * back to the wallets. A lease may be less than those holds: a power cut took the end of an execution whose rest had
+ * gone back already.
+ */
+export async function closeDeadEpoch(client: PostgresClient, epoch: number): Promise<{ returned: bigint }> {
+  await fenceEpoch(client, epoch);
+  await client.query(
+    `UPDATE process_epochs SET shipped_at = coalesce(shipped_at, now()), returned_at = coalesce(returned_at, now()) WHERE epoch = $1`,
+    [epoch],
+  );
+  await client.query('DELETE FROM rate_holdings WHERE epoch = $1', [epoch]);
+  // Wallets and pools come last: others wait for them.
+  const { rows } = await client.query<{ returned: string }>(
+    `WITH locked AS MATERIALIZED (
+       SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM leases WHERE epoch = $1) ORDER BY id FOR UPDATE
+     ), holds AS (
+       SELECT wallet_id, sum(authorized_amount) AS held FROM generations
+        WHERE epoch = $1 AND billing_status = 'pending' AND wallet_id IS NOT NULL GROUP BY wallet_id
+     ), released AS MATERIALIZED (
+       SELECT leases.wallet_id, greatest(leases.outstanding - coalesce(holds.held, 0), 0) AS amount
+         FROM leases JOIN locked ON locked.id = leases.wallet_id LEFT JOIN holds ON holds.wallet_id = leases.wallet_id
+        WHERE leases.epoch = $1
+     ), balances AS (
+       UPDATE wallets SET leased = leased - amount FROM released WHERE wallets.id = released.wallet_id
+     ), emptied AS (
+       DELETE FROM leases USING released WHERE leases.epoch = $1 AND leases.wallet_id = released.wallet_id AND outstanding = amount
+     ), rest AS (
+       UPDATE leases SET outstanding = outstanding - amount FROM released
+        WHERE leases.epoch = $1 AND leases.wallet_id = released.wallet_id AND outstanding > amount
+     )
+     SELECT coalesce(sum(amount), 0) AS returned FROM released`,
+    [epoch],
+  );
+  const row = rows[0];
+  if (row === undefined) throw new Error('closing an epoch returned no row');
+  await returnLimitLeases(client, epoch);
+  return { returned: BigInt(row.returned) };
+}
+
+/**
+ * Of limits everything returns: no request of a dead process is open, and one whose end is not known has used nothing
+ * by the rule below.
+ */
+async function returnLimitLeases(client: PostgresClient, epoch: number): Promise<void> {
+  await client.query(
+    `WITH locked AS MATERIALIZED (
+       SELECT id FROM limit_pools WHERE id IN (SELECT pool_id FROM limit_leases WHERE epoch = $1) ORDER BY id FOR UPDATE
+     ), released AS (
+       DELETE FROM limit_leases USING locked WHERE limit_leases.epoch = $1 AND limit_leases.pool_id = locked.id
+       RETURNING pool_id, outstanding
+     )
+     UPDATE limit_pools SET leased = leased - outstanding FROM released WHERE limit_pools.id = released.pool_id`,
+    [epoch],
+  );
+}
+
+interface ResolvedRow {
+  readonly record: TerminalRecord;
+  readonly epoch: string;
+}
+
+/**
+ * The written rule for an execution whose process died with it open: no terminal record means that no client saw its
+ * end, so it is `cancelled` (`not_billed` where the organization is not billed), nothing is charged and its hold
+ * returns (outcome `process_killed`). Applies to closed epochs only. To be called in a transaction. Returns the records
+ * for the facts.
+ */
+export async function resolvePending(
+  client: PostgresClient,
+  options: { nowMs: number; max: number },
+): Promise<TerminalRecord[]> {
+  const { rows } = await client.query<ResolvedRow>(RESOLVE, [options.nowMs, options.max]);
+  for (const epoch of new Set(rows.map((row) => Number(row.epoch)))) await removeEmptyLeases(client, epoch);
+  return rows.map(({ record }) => record);
+}
+
+const RESOLVE = `
+  WITH candidates AS MATERIALIZED (
+    SELECT generations.id FROM generations JOIN process_epochs USING (epoch)
+     WHERE generations.billing_status = 'pending' AND generations.ended_at IS NULL AND process_epochs.returned_at IS NOT NULL
+     ORDER BY generations.id LIMIT $2 FOR UPDATE OF generations SKIP LOCKED
+  ), resolved AS (
+    UPDATE generations SET
+      billing_status = CASE WHEN wallet_id IS NULL THEN 'not_billed' ELSE 'cancelled' END,
+      charge = CASE WHEN wallet_id IS NULL THEN NULL ELSE 0 END,
+      outcome = 'process_killed', error_code = 'process_killed', suspense = 0,
+      ended_at = to_timestamp($1::double precision / 1000),
+      latency_ms = greatest(0, $1::double precision - extract(epoch FROM admitted_at)::double precision * 1000),
+      response_bytes = 0
+    WHERE id IN (SELECT id FROM candidates)
+    RETURNING *
+  ), announced AS (
+    ${ANNOUNCE_RESOLVED}
+  ), holds AS MATERIALIZED (
+    SELECT epoch, wallet_id, sum(authorized_amount) AS held FROM resolved
+     WHERE wallet_id IS NOT NULL AND authorized_amount IS NOT NULL GROUP BY epoch, wallet_id
+  ), locked AS MATERIALIZED (
+    SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM holds) ORDER BY id FOR UPDATE
+  ), covered AS MATERIALIZED (
+    SELECT leases.epoch, leases.wallet_id, least(leases.outstanding, holds.held) AS amount
+      FROM leases JOIN holds USING (epoch, wallet_id) JOIN locked ON locked.id = leases.wallet_id
+       FOR UPDATE OF leases
+  ), balances AS (
+    UPDATE wallets SET leased = leased - total
+      FROM (SELECT wallet_id, sum(amount) AS total FROM covered GROUP BY wallet_id) AS sums
+     WHERE wallets.id = sums.wallet_id
+  ), rest AS (
+    UPDATE leases SET outstanding = outstanding - amount FROM covered
+     WHERE leases.epoch = covered.epoch AND leases.wallet_id = covered.wallet_id
+  )
+  SELECT epoch, json_build_object(
+    'type', 'terminal', 'id', id, 'admittedAtMs', (extract(epoch FROM admitted_at) * 1000)::bigint,
+    'organizationId', organization_id, 'teamId', team_id, 'userId', user_id, 'apiKeyId', api_key_id, 'walletId', wallet_id,
+    'api', api, 'requestedModel', requested_model, 'model', model, 'provider', provider, 'providerModel', provider_model,
+    'priceVersion', price_version, 'streamed', streamed, 'clientRequestId', client_request_id, 'tags', tags,
+    'authorizedAmount', authorized_amount::text, 'requestBytes', request_bytes,
+    'endedAtMs', $1::double precision, 'outcome', outcome, 'status', status, 'errorCode', error_code, 'usage', NULL, 'usageSource', NULL,
+    'billingStatus', billing_status, 'ratedCost', NULL, 'charge', charge::text, 'suspense', '0',
+    'latencyMs', latency_ms, 'ttftMs', NULL, 'responseBytes', response_bytes) AS record
+  FROM resolved`;
+
+async function removeEmptyLeases(client: PostgresClient, epoch: number): Promise<void> {
+  await client.query('DELETE FROM leases WHERE epoch = $1 AND outstanding = 0', [epoch]);
+}

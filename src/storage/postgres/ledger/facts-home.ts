@@ -1,0 +1,154 @@
+// Where the facts of requests are kept, of all machines that share this Postgres: one ClickHouse. Reports read one, so
+// a second one would show half.
+//
+// The first jobs process registers its ClickHouse by the id that lies in it (clickhouse/identity.ts), whatever hosts
+// are called; another ClickHouse is refused. An embedded one belongs to one process: while that runs it holds a lock,
+// so that a copied data directory is refused as well.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import type { Log } from '../../../platform/log.ts';
+import type { PostgresClient } from '../pool.ts';
+
+export interface FactsHome {
+  /** Of the ClickHouse. */
+  readonly id: string;
+  readonly kind: 'embedded' | 'server';
+  /** Whose jobs process registered it; for people, nothing is decided by it. */
+  readonly machine: string;
+}
+
+/** The facts are kept elsewhere: this process must not begin another place. */
+export class FactsElsewhere extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'FactsElsewhere';
+  }
+}
+
+/** Any number that no one else's lock uses. */
+const EMBEDDED_LOCK = 7_060_155_443;
+
+export async function readFactsHome(
+  postgres: PostgresClient,
+): Promise<(FactsHome & { readonly registeredAt: Date }) | null> {
+  const { rows } = await postgres.query<FactsHome & { registered_at: Date }>(
+    'SELECT clickhouse_id AS id, kind, machine, registered_at FROM facts_home',
+  );
+  const row = rows[0];
+  return row === undefined
+    ? null
+    : { id: row.id, kind: row.kind, machine: row.machine, registeredAt: row.registered_at };
+}
+
+/**
+ * Registers the ClickHouse where none is, or where an embedded one gave way to a server: that is how an installation
+ * outgrows its machine. Throws FactsElsewhere. To be called by one process at a time.
+ */
+export async function claimFactsHome(
+  postgres: PostgresClient,
+  home: FactsHome,
+): Promise<'known' | 'registered' | 'moved'> {
+  const present = await readFactsHome(postgres);
+  if (present?.id === home.id) return 'known';
+  const isOutgrown = present?.kind === 'embedded' && home.kind === 'server';
+  if (present !== null && (!isOutgrown || (await isEmbeddedInUse(postgres))))
+    throw new FactsElsewhere(explain(present, home));
+  await postgres.query(
+    `INSERT INTO facts_home (clickhouse_id, kind, machine) VALUES ($1, $2, $3)
+     ON CONFLICT (is_only) DO UPDATE SET clickhouse_id = excluded.clickhouse_id, kind = excluded.kind, machine = excluded.machine, registered_at = now()`,
+    [home.id, home.kind, home.machine],
+  );
+  return present === null ? 'registered' : 'moved';
+}
+
+/** The next jobs process that starts registers its own. */
+export async function releaseFactsHome(postgres: PostgresClient): Promise<void> {
+  await postgres.query('DELETE FROM facts_home');
+}
+
+/** Whether the process that has the registered embedded ClickHouse open runs, as far as Postgres knows. */
+export async function isEmbeddedInUse(postgres: PostgresClient): Promise<boolean> {
+  const { rowCount } = await postgres.query(
+    `SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND (classid::bigint << 32) + objid::bigint = $1`,
+    [EMBEDDED_LOCK],
+  );
+  return rowCount > 0;
+}
+
+function explain(present: FactsHome, home: FactsHome): string {
+  const where =
+    present.kind === 'embedded'
+      ? `the embedded ClickHouse of ${present.machine}`
+      : `a ClickHouse server that ${present.machine} registered`;
+  const ours = home.kind === 'embedded' ? 'an embedded ClickHouse of its own' : 'another ClickHouse server';
+  return (
+    `the facts of this installation are in ${where}, and this process has ${ours}: reports would show half. ` +
+    'Give every machine the same CLICKHOUSE_URL. If the other place is gone for good, "tollgate facts release" lets the next jobs process register its own.'
+  );
+}
+
+export interface EmbeddedHold {
+  release(): Promise<void>;
+}
+
+const ATTEMPTS = 20;
+const RETRY_MS = 500;
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/**
+ * Says that the embedded ClickHouse is open, for as long as this process lives: a lock on a connection of its own. The
+ * connection of a predecessor that was killed takes a moment to go. Throws FactsElsewhere when another process has it.
+ */
+export async function holdEmbedded({ url, log }: { readonly url: string; readonly log: Log }): Promise<EmbeddedHold> {
+  let closed = false;
+  let client = await connectHolding(url, ATTEMPTS);
+  const keep = (): void => {
+    client.once('end', () => {
+      if (!closed) void again();
+    });
+  };
+  const again = async (): Promise<void> => {
+    while (!closed) {
+      try {
+        client = await connectHolding(url, ATTEMPTS);
+        if (closed) await client.end();
+        else keep();
+        return;
+      } catch (error) {
+        log.error({ err: error }, 'the lock of the embedded ClickHouse could not be taken again');
+        await sleep(RETRY_MS);
+      }
+    }
+  };
+  keep();
+  return {
+    async release() {
+      closed = true;
+      await client.end().catch(() => undefined);
+    },
+  };
+}
+
+async function connectHolding(url: string, attempts: number): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'tollgate facts',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+  });
+  client.on('error', () => undefined); // 'end' follows
+  await client.connect();
+  for (let attempt = 1; ; attempt += 1) {
+    const { rows } = await client.query<{ held: boolean }>('SELECT pg_try_advisory_lock($1) AS held', [EMBEDDED_LOCK]);
+    if (rows[0]?.held === true) return client;
+    if (attempt === attempts) {
+      await client.end().catch(() => undefined);
+      throw new FactsElsewhere(
+        'another process has an embedded ClickHouse open for this database, perhaps on a copy of this data directory: reports would show half. Stop that one, or give every machine the same CLICKHOUSE_URL',
+      );
+    }
+    await sleep(RETRY_MS);
+  }
+}

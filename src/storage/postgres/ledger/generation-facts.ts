@@ -1,0 +1,98 @@
+// Ended executions as the ledger has them, in the shape of the records that facts are made from: what facts are
+// compared with and repaired from.
+
+import type { TerminalRecord } from '../../../records/execution-record.ts';
+import type { PostgresClient } from '../pool.ts';
+
+/** A stretch of time by admission, and only what had ended before an instant. */
+export interface GenerationWindow {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly endedBeforeMs: number;
+}
+
+/**
+ * Ids carry their millisecond and are the primary key, so a range of ids is the index of a range of time. An id is made
+ * with the admission; the margin covers a clock that was set back, during which ids run ahead (RFC 9562, 6.2).
+ */
+const ID_MARGIN_MS = 300_000;
+
+const IN_WINDOW = `id >= $1 AND id < $2 AND admitted_at >= to_timestamp($3::double precision / 1000) AND admitted_at < to_timestamp($4::double precision / 1000)
+  AND ended_at < to_timestamp($5::double precision / 1000)`;
+
+function windowValues({ fromMs, untilMs, endedBeforeMs }: GenerationWindow): unknown[] {
+  return [lowestId(fromMs - ID_MARGIN_MS), lowestId(untilMs + ID_MARGIN_MS), fromMs, untilMs, endedBeforeMs];
+}
+
+function lowestId(timeMs: number): string {
+  const hex = Math.max(0, timeMs).toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}
+
+export interface GenerationHour {
+  readonly hourMs: number;
+  readonly executions: number;
+  readonly pending: number;
+  readonly charged: bigint;
+}
+
+/** Hours (UTC) with ended executions, first to last. Money in pico-dollars. */
+export async function countGenerationsPerHour(
+  postgres: PostgresClient,
+  window: GenerationWindow,
+): Promise<GenerationHour[]> {
+  const { rows } = await postgres.query<{ hour: string; executions: number; pending: number; charged: string }>(
+    `SELECT floor(extract(epoch FROM admitted_at) / 3600)::bigint AS hour, count(*)::integer AS executions,
+            (count(*) FILTER (WHERE billing_status = 'pending'))::integer AS pending, coalesce(sum(charge), 0)::text AS charged
+       FROM generations WHERE ${IN_WINDOW} GROUP BY hour ORDER BY hour`,
+    windowValues(window),
+  );
+  return rows.map((row) => ({
+    hourMs: Number(row.hour) * 3_600_000,
+    executions: row.executions,
+    pending: row.pending,
+    charged: BigInt(row.charged),
+  }));
+}
+
+/** Milliseconds come back whole: rounding half a microsecond of binary fraction must not move a fact. */
+const AS_RECORD = `json_build_object(
+  'type', 'terminal', 'id', id, 'admittedAtMs', round(extract(epoch FROM admitted_at) * 1000)::bigint,
+  'organizationId', organization_id, 'teamId', team_id, 'userId', user_id, 'apiKeyId', api_key_id, 'walletId', wallet_id,
+  'api', api, 'requestedModel', requested_model, 'model', model, 'provider', provider, 'providerModel', provider_model,
+  'priceVersion', price_version, 'streamed', streamed, 'clientRequestId', client_request_id, 'tags', tags,
+  'authorizedAmount', authorized_amount::text, 'requestBytes', request_bytes,
+  'endedAtMs', round(extract(epoch FROM ended_at) * 1000)::bigint, 'outcome', outcome, 'status', status, 'errorCode', error_code,
+  'usage', json_build_object('inputTokens', input_tokens, 'cachedInputTokens', cached_input_tokens, 'cacheWriteTokens', cache_write_tokens,
+    'outputTokens', output_tokens, 'reasoningTokens', reasoning_tokens, 'images', images),
+  'usageSource', usage_source, 'billingStatus', billing_status, 'ratedCost', rated_cost::text, 'charge', charge::text, 'suspense', suspense::text,
+  'latencyMs', latency_ms, 'ttftMs', ttft_ms, 'responseBytes', coalesce(response_bytes, 0), 'truncated', coalesce(truncated, false),
+  'route', model_route - 'baseline_cost_usd', 'baselineCost', ((model_route ->> 'baseline_cost_usd')::numeric * 1000000000000)::numeric(38, 0)::text)`;
+
+/** The window must be short enough for its executions to be held in memory. */
+export async function readEndedExecutions(
+  postgres: PostgresClient,
+  window: GenerationWindow,
+): Promise<TerminalRecord[]> {
+  const { rows } = await postgres.query<{ record: TerminalRecord }>(
+    `SELECT ${AS_RECORD} AS record FROM generations WHERE ${IN_WINDOW} ORDER BY id`,
+    windowValues(window),
+  );
+  return rows.map((row) => row.record);
+}
+
+/**
+ * What reconciliation resolved of an epoch that began at `sinceMs`: these executions have no terminal record in any
+ * spool.
+ */
+export async function readKilledExecutions(
+  postgres: PostgresClient,
+  epoch: number,
+  sinceMs: number,
+): Promise<TerminalRecord[]> {
+  const { rows } = await postgres.query<{ record: TerminalRecord }>(
+    `SELECT ${AS_RECORD} AS record FROM generations WHERE id >= $1 AND epoch = $2 AND outcome = 'process_killed' ORDER BY id`,
+    [lowestId(sinceMs - ID_MARGIN_MS), epoch],
+  );
+  return rows.map((row) => row.record);
+}

@@ -1,0 +1,84 @@
+// Epochs that have not ended as far as the database knows, and the operator's word that one of them never will: its
+// machine and its spool are gone. A lease never returns because time has passed (DESIGN 4); this is the one other way.
+
+import type { Actor } from '../../../domain/identity/actor.ts';
+import type { TerminalRecord } from '../../../records/execution-record.ts';
+import { recordAudit } from '../identity/audit.ts';
+import type { Postgres, PostgresClient } from '../pool.ts';
+import { closeDeadEpoch, resolvePending } from './epochs.ts';
+
+export interface OpenEpoch {
+  readonly epoch: number;
+  readonly machine: string;
+  readonly kind: string;
+  readonly pid: number;
+  readonly startedAtMs: number;
+  /** When something of its spool was last posted; null: never. */
+  readonly lastPostedAtMs: number | null;
+  /** What it holds of wallets, in pico-dollars. */
+  readonly leased: bigint;
+  readonly pending: number;
+}
+
+interface EpochRow {
+  readonly epoch: string;
+  readonly machine: string;
+  readonly kind: string;
+  readonly pid: number;
+  readonly started_ms: number;
+  readonly last_posted_ms: number | null;
+  readonly leased: string;
+  readonly pending: number;
+}
+
+const LIST = `
+  SELECT e.epoch, e.machine, e.kind, e.pid, (extract(epoch FROM e.started_at) * 1000)::double precision AS started_ms,
+         (SELECT (extract(epoch FROM max(c.updated_at)) * 1000)::double precision FROM spool_cursors c WHERE c.epoch = e.epoch) AS last_posted_ms,
+         (SELECT coalesce(sum(l.outstanding), 0) FROM leases l WHERE l.epoch = e.epoch) AS leased,
+         (SELECT count(*) FROM generations g WHERE g.epoch = e.epoch AND g.billing_status = 'pending')::integer AS pending
+    FROM process_epochs e WHERE e.returned_at IS NULL ORDER BY e.epoch`;
+
+/** Oldest first, of every machine. */
+export async function listEveryOpenEpoch(postgres: PostgresClient): Promise<OpenEpoch[]> {
+  const { rows } = await postgres.query<EpochRow>(LIST);
+  return rows.map((row) => ({
+    epoch: Number(row.epoch),
+    machine: row.machine,
+    kind: row.kind,
+    pid: row.pid,
+    startedAtMs: row.started_ms,
+    lastPostedAtMs: row.last_posted_ms,
+    leased: BigInt(row.leased),
+    pending: row.pending,
+  }));
+}
+
+const RESOLVED_MAX = 1_000;
+
+/**
+ * Fences the epoch, returns its leases and resolves what it left open: charges that only its spool knows of are lost to
+ * the operator, and if the spool comes back after all it is not posted (its process holds no lease any more).
+ */
+export async function abandonEpoch(
+  postgres: Postgres,
+  actor: Actor,
+  { epoch, machine, nowMs }: { epoch: number; machine: string; nowMs: number },
+): Promise<{ returned: bigint; resolved: readonly TerminalRecord[] }> {
+  const { returned } = await postgres.transaction(async (client) => {
+    const closed = await closeDeadEpoch(client, epoch);
+    const after = { machine, returned: closed.returned.toString() };
+    await recordAudit(client, actor, {
+      organizationId: null,
+      action: 'epoch.abandon',
+      target: { kind: 'epoch', id: String(epoch) },
+      after,
+    });
+    return closed;
+  });
+  const resolved: TerminalRecord[] = [];
+  for (;;) {
+    const some = await postgres.transaction((client) => resolvePending(client, { nowMs, max: RESOLVED_MAX }));
+    resolved.push(...some);
+    if (some.length < RESOLVED_MAX) return { returned, resolved };
+  }
+}

@@ -1,0 +1,129 @@
+// Wallets as their owners and the platform see them: what they hold, whose they are, and whether they are frozen.
+// Leases are wallets.ts'.
+
+import type { Actor } from '../../../domain/identity/actor.ts';
+import { areUuids } from '../../../domain/identity/names.ts';
+import type { Page, PageParams } from '../../../domain/lists/page.ts';
+import type { PayerWallet } from '../../../domain/money/payer-wallet.ts';
+import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
+import { recordAudit } from '../identity/audit.ts';
+import { change, NOT_FOUND } from '../identity/change.ts';
+import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from '../identity/page.ts';
+import type { Postgres, PostgresClient } from '../pool.ts';
+import { recallLeases } from './wallets.ts';
+
+interface WalletRow {
+  readonly id: string;
+  readonly created_us: string;
+  readonly organization_id: string;
+  readonly user_id: string | null;
+  readonly balance: string;
+  readonly leased: string;
+  readonly frozen: boolean;
+}
+
+const COLUMNS = `${PAGE_COLUMNS}, t.organization_id, t.user_id, t.balance, t.leased, t.frozen`;
+
+export async function readWallet(postgres: PostgresClient, walletId: string): Promise<PayerWallet | Refused> {
+  const { rows } = await postgres.query<WalletRow>(
+    { name: 'read_wallet', text: `SELECT ${COLUMNS} FROM wallets t WHERE t.id = $1` },
+    [walletId],
+  );
+  return rows[0] === undefined ? NOT_FOUND : toWallet(rows[0]);
+}
+
+/** The organization's own first, being its oldest. */
+export async function listWallets(
+  postgres: PostgresClient,
+  question: PageParams & { organizationId: string },
+): Promise<Page<PayerWallet> | Refused> {
+  const start = startPage(question);
+  if (isRefused(start)) return start;
+  if (!areUuids(question.organizationId)) return NOT_FOUND;
+  const { rows } = await postgres.query<WalletRow>(
+    `SELECT ${COLUMNS} FROM wallets t WHERE ${PAGE_CONDITION} AND t.organization_id = $4 ${PAGE_ORDER}`,
+    [...start.values, question.organizationId],
+  );
+  return endPage(rows, start.limit, toWallet);
+}
+
+/**
+ * The wallet of a payer that exists: the organization's, or the own one of a member of it, which is made when it is
+ * first needed.
+ */
+export async function ensureWallet(
+  client: PostgresClient,
+  payer: { organizationId: string; userId: string | null },
+): Promise<string | Refused> {
+  const { organizationId, userId } = payer;
+  if (!areUuids(organizationId) || (userId !== null && !areUuids(userId))) return NOT_FOUND;
+  if (userId !== null) {
+    await client.query(
+      `INSERT INTO wallets (organization_id, user_id)
+       SELECT organization_id, user_id FROM memberships WHERE organization_id = $1 AND user_id = $2 AND team_id IS NULL
+       ON CONFLICT (organization_id, user_id) WHERE user_id IS NOT NULL DO NOTHING`,
+      [organizationId, userId],
+    );
+  }
+  const { rows } = await client.query<{ id: string }>(
+    'SELECT id FROM wallets WHERE organization_id = $1 AND user_id IS NOT DISTINCT FROM $2::uuid',
+    [organizationId, userId],
+  );
+  return rows[0]?.id ?? NOT_FOUND;
+}
+
+/**
+ * A frozen wallet lends nothing: its requests are refused with billing_frozen (spec 7.4). What is under way still
+ * settles.
+ */
+export async function freezeWallet(
+  postgres: Postgres,
+  actor: Actor,
+  { organizationId, walletId, frozen }: { organizationId: string; walletId: string; frozen: boolean },
+): Promise<PayerWallet | Refused> {
+  if (!areUuids(organizationId, walletId)) return NOT_FOUND;
+  return change(postgres, 'wallet', async (client) => {
+    await client.query('SELECT FROM wallets WHERE id = $1 FOR UPDATE', [walletId]);
+    const before = await readWallet(client, walletId);
+    if (isRefused(before) || before.organizationId !== organizationId) return NOT_FOUND;
+    if (before.frozen === frozen) return before;
+    await setFrozen(client, walletId, frozen);
+    const action = frozen ? 'wallet.freeze' : 'wallet.unfreeze';
+    await recordAudit(client, actor, {
+      organizationId,
+      action,
+      target: { kind: 'wallet', id: walletId },
+      before: { frozen: !frozen },
+      after: { frozen },
+    });
+    return { ...before, frozen };
+  });
+}
+
+/** Credit that gateways have borrowed is called back, so that freezing holds now and not when they have spent it. */
+export async function setFrozen(client: PostgresClient, walletId: string, frozen: boolean): Promise<void> {
+  await client.query('UPDATE wallets SET frozen = $2 WHERE id = $1', [walletId, frozen]);
+  await recallLeases(client, walletId);
+}
+
+/**
+ * Called back again: what requests that were under way had held is free again when they end. Returns how many wallets
+ * there are.
+ */
+export async function recallFrozen(postgres: PostgresClient): Promise<number> {
+  const { rows } = await postgres.query<{ id: string }>('SELECT id FROM wallets WHERE frozen AND leased > 0');
+  for (const { id } of rows) await recallLeases(postgres, id);
+  return rows.length;
+}
+
+function toWallet(row: WalletRow): PayerWallet {
+  return {
+    id: row.id,
+    organizationId: row.organization_id,
+    userId: row.user_id,
+    balance: BigInt(row.balance),
+    leased: BigInt(row.leased),
+    frozen: row.frozen,
+    createdAtMs: Math.floor(Number(row.created_us) / 1000),
+  };
+}

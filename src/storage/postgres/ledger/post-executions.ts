@@ -1,0 +1,230 @@
+// Posts a batch of spool records: generation rows, ledger, wallets, leases, saved responses and the spool's cursor, in
+// one statement (DESIGN 4). Each execution is posted exactly once, however often a batch comes: the cursor admits a
+// batch once, and a row is settled only while it is open.
+
+import type { ExecutionRecord, TerminalRecord } from '../../../records/execution-record.ts';
+import type { PostgresClient } from '../pool.ts';
+import { REMEMBER_SIZES, sizesAsJson } from '../routing/turns.ts';
+import { SAVE_ITEMS } from '../saved/saved-items.ts';
+import { SAVE_RESPONSES, savedAsJson } from '../saved/saved-responses.ts';
+import { ANNOUNCE_SETTLED } from '../webhooks/webhook-deliveries.ts';
+
+/** The records of one stretch of a segment, in the order they were written; offsets in bytes. */
+export interface SpoolBatch {
+  readonly epoch: number;
+  readonly segment: number;
+  readonly fromOffset: number;
+  readonly toOffset: number;
+  readonly records: readonly ExecutionRecord[];
+}
+
+export type PostResult =
+  /** The terminal records that were posted by this call: facts are made from these. */
+  | { readonly status: 'posted'; readonly terminals: readonly TerminalRecord[] }
+  /** The cursor is not at the batch's start. Nothing was changed; read on from where it is. */
+  | { readonly status: 'already_posted'; readonly postedOffset: number };
+
+const READ_CURSOR = 'SELECT posted_offset FROM spool_cursors WHERE epoch = $1 AND segment = $2';
+
+/** A record's fields as columns. The names are those of ExecutionRecord. */
+const RECORD_COLUMNS = `
+  "type" text, "id" uuid, "admittedAtMs" double precision, "organizationId" uuid, "teamId" uuid, "userId" uuid, "apiKeyId" uuid, "walletId" uuid,
+  "api" text, "requestedModel" text, "model" text, "provider" text, "providerModel" text, "priceVersion" text, "streamed" boolean,
+  "clientRequestId" text, "tags" text[], "authorizedAmount" numeric, "requestBytes" bigint,
+  "endedAtMs" double precision, "outcome" text, "status" integer, "errorCode" text, "usage" json, "usageSource" text, "billingStatus" text,
+  "ratedCost" numeric, "charge" numeric, "suspense" numeric, "latencyMs" double precision, "ttftMs" double precision, "responseBytes" bigint,
+  "budgets" uuid[], "budgetUse" numeric, "route" jsonb, "baselineCost" numeric, "truncated" boolean`;
+
+const START_COLUMNS = `
+  id, epoch, organization_id, team_id, user_id, api_key_id, wallet_id, api, requested_model, model, provider, provider_model, price_version,
+  streamed, client_request_id, tags, authorized_amount, request_bytes, admitted_at, model_route`;
+
+const START_VALUES = `
+  "id", $1::bigint, "organizationId", "teamId", "userId", "apiKeyId", "walletId", "api", "requestedModel", "model", "provider", "providerModel", "priceVersion",
+  "streamed", "clientRequestId", "tags", "authorizedAmount", "requestBytes", to_timestamp("admittedAtMs" / 1000),
+  -- Multiplied, not divided: a product keeps every digit.
+  "route" || CASE WHEN "baselineCost" IS NULL THEN '{}' ELSE jsonb_build_object('baseline_cost_usd', trim_scale("baselineCost" * 0.000000000001)::text) END`;
+
+const END_COLUMNS = [
+  'ended_at',
+  'outcome',
+  'status',
+  'error_code',
+  'input_tokens',
+  'cached_input_tokens',
+  'cache_write_tokens',
+  'output_tokens',
+  'reasoning_tokens',
+  'images',
+  'usage_source',
+  'billing_status',
+  'rated_cost',
+  'charge',
+  'suspense',
+  'latency_ms',
+  'ttft_ms',
+  'response_bytes',
+  'budgets',
+  'budget_use',
+  'truncated',
+];
+
+/** What the terminal record knows better than the admitted one: who served may have changed on the way. */
+const CHANGED_COLUMNS = [
+  'model',
+  'provider',
+  'provider_model',
+  'price_version',
+  'authorized_amount',
+  'model_route',
+  ...END_COLUMNS,
+];
+
+const END_NAMES = END_COLUMNS.join(', ');
+const CHANGES = CHANGED_COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ');
+
+const END_VALUES = `
+  to_timestamp("endedAtMs" / 1000), "outcome", "status", "errorCode",
+  ("usage" ->> 'inputTokens')::bigint, ("usage" ->> 'cachedInputTokens')::bigint, ("usage" ->> 'cacheWriteTokens')::bigint,
+  ("usage" ->> 'outputTokens')::bigint, ("usage" ->> 'reasoningTokens')::bigint, ("usage" ->> 'images')::bigint,
+  "usageSource", "billingStatus", "ratedCost", "charge", "suspense", "latencyMs", "ttftMs", "responseBytes", "budgets", "budgetUse", "truncated"`;
+
+/**
+ * The whole batch in one statement, whatever its size: our own process only writes the records as JSON once. The
+ * statement is its own transaction, which Postgres ends whatever becomes of us, and wallets are locked when all else is
+ * written: gateways wait for them as briefly as can be.
+ *
+ *   cursor moves ─► input ─► terminals ─► settled (row absent or open) ─► owed ─► transfers, entries ─► written
+ *     (or nothing)       └─► opened (admitted, no end in this batch)   ├─► charges per wallet, locked in id order ─► balances, leases
+ *                                                                      └─► spendings per budget pool, locked likewise ─► used, leases
+ *
+ * A budget that an execution used up above its lease is a fault (check-ledger finds it), but money is never kept from
+ * the books by a limit. What goes to suspense is usage that was not billed; where more was charged than a price
+ * accounts for (settle.ts), it is that part of the revenue. Nothing here joins two lists of the batch: Postgres cannot
+ * know how long they are and would compare each with each.
+ */
+const POST = {
+  name: 'post_executions',
+  text: `
+    WITH moved AS (
+      INSERT INTO spool_cursors AS stored (epoch, segment, posted_offset)
+      SELECT $1::bigint, $3::integer, $5::bigint WHERE $4::bigint = 0 OR EXISTS (SELECT FROM spool_cursors WHERE epoch = $1 AND segment = $3)
+      ON CONFLICT (epoch, segment) DO UPDATE SET posted_offset = excluded.posted_offset, updated_at = now() WHERE stored.posted_offset = $4
+      RETURNING 1
+    ), input AS MATERIALIZED (
+      SELECT * FROM json_to_recordset($2::json) AS record (${RECORD_COLUMNS}) WHERE EXISTS (SELECT FROM moved)
+    ), terminals AS MATERIALIZED (
+      SELECT DISTINCT ON ("id") * FROM input WHERE "type" = 'terminal' ORDER BY "id"
+    ), opened AS (
+      INSERT INTO generations (${START_COLUMNS}, billing_status)
+      SELECT ${START_VALUES}, 'pending' FROM input WHERE "type" = 'admitted'
+      ON CONFLICT (id) DO NOTHING
+      RETURNING 1
+    ), settled AS (
+      INSERT INTO generations AS stored (${START_COLUMNS}, ${END_NAMES})
+      SELECT ${START_VALUES}, ${END_VALUES} FROM terminals
+      ON CONFLICT (id) DO UPDATE SET ${CHANGES}
+       WHERE stored.ended_at IS NULL AND stored.epoch = excluded.epoch
+      RETURNING id, organization_id, wallet_id, outcome, rated_cost, charge, suspense, budgets, budget_use
+    ), announced AS (
+      ${ANNOUNCE_SETTLED}
+      RETURNING 1
+    ), saved AS (
+      ${SAVE_RESPONSES} RETURNING 1
+    ), saved_parts AS (
+      ${SAVE_ITEMS} RETURNING 1
+    ), sized AS (
+      ${REMEMBER_SIZES} RETURNING 1
+    ), owed AS MATERIALIZED (
+      SELECT nextval('ledger_transfers_id_seq') AS transfer_id, 'charge' AS kind, settled.id AS execution_id, charge AS amount,
+             wallet.id AS from_account, (SELECT id FROM ledger_accounts WHERE kind = 'revenue') AS to_account
+        FROM settled JOIN ledger_accounts AS wallet USING (wallet_id) WHERE charge > 0
+      UNION ALL
+      SELECT nextval('ledger_transfers_id_seq'), 'suspense', id, suspense,
+             (SELECT id FROM ledger_accounts WHERE kind = CASE WHEN charge > coalesce(rated_cost, 0) THEN 'revenue' ELSE 'unbilled_usage' END), (SELECT id FROM ledger_accounts WHERE kind = 'suspense')
+        FROM settled WHERE suspense > 0
+    ), transfers AS (
+      INSERT INTO ledger_transfers (id, reference, kind, execution_id) SELECT transfer_id, kind || ':' || execution_id, kind, execution_id FROM owed
+      RETURNING 1
+    ), entries AS (
+      INSERT INTO ledger_entries (transfer_id, account_id, amount)
+      SELECT transfer_id, from_account, -amount FROM owed UNION ALL SELECT transfer_id, to_account, amount FROM owed
+      RETURNING 1
+    ), written AS MATERIALIZED (
+      SELECT (SELECT count(*) FROM opened) + (SELECT count(*) FROM announced) + (SELECT count(*) FROM saved) + (SELECT count(*) FROM saved_parts)
+           + (SELECT count(*) FROM sized) + (SELECT count(*) FROM transfers) + (SELECT count(*) FROM entries) AS rows
+    ), charges AS MATERIALIZED (
+      SELECT wallet_id, sum(charge) AS total FROM settled WHERE charge > 0 AND wallet_id IS NOT NULL GROUP BY wallet_id
+    ), locked AS MATERIALIZED (
+      SELECT wallets.id, charges.total FROM wallets JOIN charges ON charges.wallet_id = wallets.id
+       WHERE (SELECT rows FROM written) >= 0 ORDER BY wallets.id FOR UPDATE OF wallets
+    ), balances AS (
+      UPDATE wallets SET balance = balance - locked.total, leased = leased - locked.total FROM locked WHERE wallets.id = locked.id
+      RETURNING wallets.id
+    ), held AS (
+      UPDATE leases SET outstanding = outstanding - locked.total FROM locked WHERE leases.epoch = $1 AND leases.wallet_id = locked.id
+      RETURNING leases.wallet_id
+    ), spendings AS MATERIALIZED (
+      SELECT pool_id, sum(budget_use) AS total FROM settled, unnest(budgets) AS pool_id WHERE budget_use > 0 GROUP BY pool_id
+    ), budgeted AS MATERIALIZED (
+      SELECT pool.id, spendings.total, least(lease.outstanding, spendings.total) AS covered
+        FROM spendings JOIN limit_pools pool ON pool.id = spendings.pool_id JOIN limit_leases lease ON lease.pool_id = pool.id AND lease.epoch = $1
+       ORDER BY pool.id FOR UPDATE OF pool, lease
+    ), spent AS (
+      UPDATE limit_pools SET used = used + total, leased = leased - covered FROM budgeted WHERE limit_pools.id = budgeted.id
+    ), unspent AS (
+      UPDATE limit_leases SET outstanding = outstanding - covered FROM budgeted WHERE limit_leases.epoch = $1 AND limit_leases.pool_id = budgeted.id
+    )
+    SELECT check_posting(
+             $1,
+             (SELECT coalesce(sum(charge), 0) FROM settled WHERE wallet_id IS NOT NULL), (SELECT coalesce(sum(amount), 0) FROM owed WHERE kind = 'charge'),
+             (SELECT count(*) FROM charges), (SELECT count(*) FROM balances), (SELECT count(*) FROM held)),
+           EXISTS (SELECT FROM moved) AS moved,
+           (SELECT count(*) FROM settled)::integer AS settled,
+           ARRAY(SELECT "id"::text FROM terminals EXCEPT SELECT id::text FROM settled) AS skipped`,
+};
+
+interface PostRow {
+  /** The cursor was at the batch's start. */
+  readonly moved: boolean;
+  readonly settled: number;
+  readonly skipped: string[];
+}
+
+/** Posts the batch unless it was posted before: all of it or nothing, also outside a transaction. */
+export async function postExecutions(client: PostgresClient, batch: SpoolBatch): Promise<PostResult> {
+  const { epoch, segment, fromOffset, toOffset, records } = batch;
+  const terminals = records.filter((record) => record.type === 'terminal');
+  // An admission whose end is in the same batch says nothing that the end does not repeat.
+  const ended = new Set(terminals.map(({ id }) => id));
+  const told = records.filter((record) => record.type === 'terminal' || !ended.has(record.id));
+  const values = [epoch, asJson(told), segment, fromOffset, toOffset, savedAsJson(terminals), sizesAsJson(terminals)];
+  const { rows } = await client.query<PostRow>(POST, values);
+  const row = rows[0];
+  if (row === undefined) throw new Error('posting returned no row');
+  if (!row.moved) return { status: 'already_posted', postedOffset: await readCursor(client, epoch, segment) };
+  if (row.skipped.length === 0 && row.settled === terminals.length) return { status: 'posted', terminals };
+  const seen = new Set(row.skipped);
+  return {
+    status: 'posted',
+    terminals: terminals.filter(({ id }) => !seen.has(id.toLowerCase()) && seen.add(id.toLowerCase())),
+  };
+}
+
+async function readCursor(client: PostgresClient, epoch: number, segment: number): Promise<number> {
+  const { rows } = await client.query<{ posted_offset: string }>(READ_CURSOR, [epoch, segment]);
+  return Number(rows[0]?.posted_offset ?? 0);
+}
+
+/**
+ * Postgres' text holds neither NUL nor half of a surrogate pair, and one such character in a client's label would
+ * refuse its whole batch for ever. JSON.stringify writes both as escapes, so one search over the text finds them; they
+ * are rare, and become U+FFFD.
+ */
+function asJson(records: readonly ExecutionRecord[]): string {
+  const text = JSON.stringify(records);
+  if (!/\\u(?:0000|d[89a-f])/.test(text)) return text;
+  return JSON.stringify(records, (_, value: unknown) =>
+    typeof value === 'string' ? value.toWellFormed().replaceAll('\0', '\uFFFD') : value,
+  );
+}

@@ -1,0 +1,50 @@
+// How the ceilings that hold for a principal stand now (spec 4.4, GET /v1/usage/limits/current).
+
+import type { CurrentLimit } from '../../../domain/identity/current-limit.ts';
+import type { PrincipalLimit } from '../../../domain/identity/principal.ts';
+import type { PostgresClient } from '../pool.ts';
+
+interface StandingRow {
+  readonly id: string;
+  readonly used: string | null;
+  readonly resets_at_ms: number | null;
+}
+
+/** As take_limit_lease would count now; a pool or window that nobody has taken from yet stands at zero. */
+const STANDINGS = `
+  WITH period AS (
+    SELECT wanted.id, wanted.kind, date_trunc(wanted.time_window, clock_timestamp(), 'UTC') AS starts, ('1 ' || wanted.time_window)::interval AS length
+      FROM unnest($1::uuid[], $2::text[], $3::text[]) AS wanted (id, kind, time_window)
+  )
+  SELECT period.id,
+         CASE WHEN kind = 'budget' THEN coalesce(pool.used, 0)
+              WHEN kind <> 'concurrent_requests' THEN coalesce((
+                SELECT sum(cell) FROM rate_windows, unnest(cells) WITH ORDINALITY AS counted (cell, position)
+                 WHERE limit_id = period.id AND first_label + position - 1 >= floor(extract(epoch FROM clock_timestamp())) - 60), 0)
+         END AS used,
+         (extract(epoch FROM (starts AT TIME ZONE 'UTC' + length) AT TIME ZONE 'UTC') * 1000)::double precision AS resets_at_ms
+    FROM period LEFT JOIN limit_pools pool ON kind = 'budget' AND pool.limit_id = period.id AND pool.period_start = period.starts`;
+
+export async function readCurrentLimits(
+  postgres: PostgresClient,
+  { limits }: { readonly limits: readonly PrincipalLimit[] },
+): Promise<readonly CurrentLimit[]> {
+  if (limits.length === 0) return [];
+  const { rows } = await postgres.query<StandingRow>(STANDINGS, [
+    limits.map(({ id }) => id),
+    limits.map(({ kind }) => kind),
+    limits.map(({ window }) => window),
+  ]);
+  const standings = new Map(rows.map((row) => [row.id, row]));
+  return limits.map((limit) => {
+    const standing = standings.get(limit.id);
+    const used = standing?.used == null ? null : BigInt(standing.used);
+    const left = used === null ? null : limit.amount - used;
+    return {
+      ...limit,
+      used,
+      remaining: left !== null && left < 0n ? 0n : left,
+      resetsAtMs: standing?.resets_at_ms ?? null,
+    };
+  });
+}

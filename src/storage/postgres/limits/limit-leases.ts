@@ -1,0 +1,131 @@
+// What a process borrows under a usage limit (budgets, open requests, rates) and hands back (DESIGN 4). The rules are
+// SQL functions of migration 0010. Recalling is recallLeases of wallets.ts, with the limit's id.
+
+import type { PostgresClient } from '../pool.ts';
+
+export interface LimitLeaseAnswer {
+  /** New, beside what was free before. */
+  readonly granted: bigint;
+  /**
+   * The pool of a budget's period, the limit itself for open requests, `limit@second` for rates: usable to the end of
+   * that second.
+   */
+  readonly grantId: string;
+  /** From when the question was sent, which is the safe side; null: until handed back. */
+  readonly validForMs: number | null;
+  /** What was free of the present grant goes on under `grantId`. */
+  readonly presentMoved: boolean;
+  /** Still lendable after this. */
+  readonly available: bigint;
+  /** With other processes: of a rate what they were granted and may still use, else what they hold, open or free. */
+  readonly leasedElsewhere: bigint;
+  readonly frozen: false;
+  /** The limit itself, which no minimum can pass; null when it is gone. */
+  readonly ceiling: bigint | null;
+  /**
+   * When nothing was granted: until enough of a rate has aged, or a budget's period ends. null: nobody can tell, or
+   * never.
+   */
+  readonly retryAfterMs: number | null;
+  /** There is no such limit any more. */
+  readonly gone: boolean;
+}
+
+export interface LimitLeaseWish {
+  readonly epoch: number;
+  readonly limitId: string;
+  readonly amount: bigint;
+  readonly minimum: bigint;
+  readonly present: { readonly grantId: string; readonly free: bigint } | null;
+  /** Epoch milliseconds instead of the database's clock: for tests, which replay hours. */
+  readonly atMs?: number;
+}
+
+interface TakenRow {
+  readonly granted: string;
+  readonly grant_id: string;
+  readonly valid_for_ms: number | null;
+  readonly present_moved: boolean;
+  readonly available: string;
+  readonly leased_elsewhere: string;
+  readonly ceiling: string | null;
+  readonly retry_after_ms: number | null;
+  readonly gone: boolean;
+}
+
+const TAKE = {
+  name: 'take_limit_lease',
+  text: `SELECT granted, grant_id, valid_for_ms, present_moved, available, leased_elsewhere, ceiling, retry_after_ms, gone
+           FROM take_limit_lease($1, $2, $3, $4, $5, $6, to_timestamp($7::double precision / 1000))`,
+};
+const GIVE_BACK = { name: 'give_back_limit_lease', text: 'SELECT give_back_limit_lease($1, $2, $3, $4)' };
+
+/**
+ * Borrows `amount`, or what is lendable if that is at least `minimum`, or nothing. A fenced epoch is refused with
+ * SQLSTATE TG001.
+ */
+export async function takeLimitLease(postgres: PostgresClient, wish: LimitLeaseWish): Promise<LimitLeaseAnswer> {
+  const { epoch, limitId, amount, minimum, present, atMs = null } = wish;
+  const { rows } = await postgres.query<TakenRow>(TAKE, [
+    epoch,
+    limitId,
+    amount.toString(),
+    minimum.toString(),
+    present?.grantId ?? null,
+    (present?.free ?? 0n).toString(),
+    atMs,
+  ]);
+  const row = rows[0];
+  if (row === undefined) throw new Error('take_limit_lease returned no row');
+  return {
+    granted: BigInt(row.granted),
+    grantId: row.grant_id,
+    validForMs: row.valid_for_ms,
+    presentMoved: row.present_moved,
+    available: BigInt(row.available),
+    leasedElsewhere: BigInt(row.leased_elsewhere),
+    frozen: false,
+    ceiling: row.ceiling === null ? null : BigInt(row.ceiling),
+    retryAfterMs: row.retry_after_ms,
+    gone: row.gone,
+  };
+}
+
+/**
+ * Not to be repeated when its answer is lost: forget the quantity first. What did not get back returns when the epoch
+ * is closed, or ages. The grant is the one that it was taken under: of a rate, what was taken under an earlier label
+ * does not become free under the present one.
+ */
+export async function giveBackLimitLease(
+  postgres: PostgresClient,
+  lease: { readonly epoch: number; readonly limitId: string; readonly grantId: string; readonly amount: bigint },
+): Promise<void> {
+  await postgres.query(GIVE_BACK, [lease.epoch, lease.limitId, lease.grantId, lease.amount.toString()]);
+}
+
+/**
+ * Pools of past periods and of limits that are gone, once nothing of them is lent; windows likewise. Returns how many
+ * pools went.
+ */
+export async function forgetLimitPools(postgres: PostgresClient, endedBefore: Date): Promise<number> {
+  const { rows } = await postgres.query<{ forgotten: number }>(FORGET, [endedBefore]);
+  return rows[0]?.forgotten ?? 0;
+}
+
+const FORGET = `
+  WITH past AS MATERIALIZED (
+    SELECT id FROM limit_pools pool
+     WHERE leased = 0 AND (period_end < $1 OR NOT EXISTS (SELECT FROM usage_limits WHERE usage_limits.id = pool.limit_id))
+       FOR UPDATE SKIP LOCKED
+  ), emptied AS (
+    DELETE FROM limit_leases USING past WHERE limit_leases.pool_id = past.id
+  ), pools AS (
+    DELETE FROM limit_pools USING past WHERE limit_pools.id = past.id RETURNING limit_pools.id
+  ), windows AS (
+    DELETE FROM rate_windows WHERE NOT EXISTS (SELECT FROM usage_limits WHERE usage_limits.id = rate_windows.limit_id)
+  ), holdings AS (
+    DELETE FROM rate_holdings USING process_epochs epochs
+     WHERE epochs.epoch = rate_holdings.epoch
+       AND (epochs.returned_at IS NOT NULL OR NOT EXISTS (SELECT FROM usage_limits WHERE usage_limits.id = rate_holdings.limit_id))
+  )
+  SELECT count(*)::integer AS forgotten FROM pools`;

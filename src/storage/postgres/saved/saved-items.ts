@@ -1,0 +1,69 @@
+// Items of saved responses (spec 4.2): whose they are, and which provider keeps them. Another organization's or payer's
+// is not found.
+
+import type { PostgresClient } from '../pool.ts';
+
+export interface SavedItem {
+  readonly provider: string;
+  readonly responseId: string;
+  /** Of the whole response; null where it is not known. */
+  readonly outputTokens: number | null;
+}
+
+interface SavedItemRow {
+  readonly item_id: string;
+  readonly provider: string;
+  readonly response_id: string;
+  readonly output_tokens: string | null;
+}
+
+/** What is kept as an id, which is the provider's word (saved-responses.ts). */
+export const ITEM_ID = /^[\x21-\x7e]{1,128}$/;
+export const ITEMS_MAX = 64;
+
+/** Part of the statement that posts executions, beside SAVE_RESPONSES and from the same parameter. */
+export const SAVE_ITEMS = `
+    INSERT INTO saved_items AS stored (organization_id, item_id, wallet_id, provider, response_id, execution_id, output_tokens, created_at)
+    SELECT DISTINCT ON ("organizationId", item_id)
+           "organizationId", item_id, "walletId", "provider", "responseId", "id", "outputTokens", to_timestamp("endedAtMs" / 1000)
+      FROM json_to_recordset($6::json) AS record (
+             "organizationId" uuid, "responseId" text, "walletId" uuid, "provider" text, "id" uuid, "itemIds" text[], "outputTokens" bigint,
+             "endedAtMs" double precision), unnest("itemIds") AS item_id
+     WHERE ("id" IN (SELECT id FROM settled)) IS TRUE
+     ORDER BY "organizationId", item_id, "id" DESC
+    ON CONFLICT (organization_id, item_id) DO UPDATE SET
+      wallet_id = excluded.wallet_id, provider = excluded.provider, response_id = excluded.response_id, execution_id = excluded.execution_id,
+      output_tokens = excluded.output_tokens, created_at = excluded.created_at
+      WHERE stored.execution_id < excluded.execution_id`;
+
+/**
+ * `walletId` is the payer's, null where the organization is not billed. An id is known here once its execution is
+ * posted.
+ */
+export async function findSavedItems(
+  postgres: PostgresClient,
+  {
+    organizationId,
+    walletId,
+    itemIds,
+  }: { organizationId: string; walletId: string | null; itemIds: readonly string[] },
+): Promise<ReadonlyMap<string, SavedItem>> {
+  const { rows } = await postgres.query<SavedItemRow>(
+    {
+      name: 'find_saved_items',
+      text: `SELECT item_id, provider, response_id, output_tokens FROM saved_items
+              WHERE organization_id = $1 AND item_id = ANY ($2::text[]) AND wallet_id IS NOT DISTINCT FROM $3`,
+    },
+    [organizationId, itemIds.filter((itemId) => ITEM_ID.test(itemId)), walletId],
+  );
+  return new Map(
+    rows.map((row) => [
+      row.item_id,
+      {
+        provider: row.provider,
+        responseId: row.response_id,
+        outputTokens: row.output_tokens === null ? null : Number(row.output_tokens),
+      },
+    ]),
+  );
+}

@@ -1,0 +1,147 @@
+// What organizations are still to be told: claimed for an attempt, delivered, tried again later, or given up. Rows are
+// made by posting (post-executions.ts, epochs.ts) in the transaction that makes the charge final; at least one attempt
+// follows, however often a process dies.
+
+import type { Generation } from '../../../records/generation.ts';
+import { GENERATION_COLUMNS, type GenerationRow, toGeneration } from '../ledger/generations.ts';
+import type { PostgresClient } from '../pool.ts';
+
+/**
+ * Part of the statement that settles executions: costs nothing where no organization has a webhook. Who pays for
+ * themselves is nobody else's news, and what was refused is no news at all.
+ */
+const ANNOUNCE = `
+      INSERT INTO webhook_deliveries (execution_id, organization_id)
+      SELECT ended.id, ended.organization_id
+        FROM webhooks JOIN ended ON ended.organization_id = webhooks.organization_id LEFT JOIN wallets payer ON payer.id = ended.wallet_id
+       WHERE webhooks.active AND payer.user_id IS NULL AND ended.outcome <> 'refused'
+      ON CONFLICT DO NOTHING`;
+export const ANNOUNCE_SETTLED = ANNOUNCE.replaceAll('ended', 'settled');
+export const ANNOUNCE_RESOLVED = ANNOUNCE.replaceAll('ended', 'resolved');
+
+export interface ClaimedDelivery {
+  readonly executionId: string;
+  readonly organizationId: string;
+  readonly settledAtMs: number;
+  /** Counting this one. */
+  readonly attempt: number;
+  readonly url: string;
+  readonly secretSealed: Buffer;
+  readonly generation: Generation;
+}
+
+interface ClaimedRow extends GenerationRow {
+  readonly organization_id: string;
+  readonly settled_ms: number;
+  readonly attempts: number;
+  readonly url: string;
+  readonly secret_sealed: Buffer;
+}
+
+/**
+ * The oldest of each webhook that may be called, up to so many each and in all; whoever claims one has it for a while.
+ */
+const CLAIM = {
+  name: 'claim_webhook_deliveries',
+  text: `
+    WITH due AS MATERIALIZED (
+      SELECT found.execution_id
+        FROM webhooks w CROSS JOIN LATERAL (
+          SELECT d.execution_id, d.next_attempt_at FROM webhook_deliveries d
+           WHERE d.organization_id = w.organization_id AND d.next_attempt_at <= clock_timestamp()
+           ORDER BY d.next_attempt_at LIMIT $1 FOR UPDATE SKIP LOCKED
+        ) found
+       WHERE w.active AND coalesce(w.paused_until <= clock_timestamp(), true) AND w.organization_id <> ALL ($4::uuid[])
+       ORDER BY found.next_attempt_at LIMIT $2
+    ), claimed AS (
+      UPDATE webhook_deliveries d SET attempts = attempts + 1, next_attempt_at = clock_timestamp() + make_interval(secs => $3)
+        FROM due WHERE d.execution_id = due.execution_id
+      RETURNING d.execution_id, d.organization_id, d.settled_at, d.attempts
+    )
+    SELECT ${GENERATION_COLUMNS}, claimed.organization_id, claimed.attempts, w.url, w.secret_sealed,
+           (extract(epoch FROM claimed.settled_at) * 1000)::double precision AS settled_ms
+      FROM claimed JOIN webhooks w ON w.organization_id = claimed.organization_id JOIN generations g ON g.id = claimed.execution_id`,
+};
+
+export interface ClaimOrder {
+  readonly perWebhook: number;
+  readonly max: number;
+  /** After this a claim is anybody's again: its process has died. */
+  readonly forSeconds: number;
+  /** Organizations that have enough under way. */
+  readonly except: readonly string[];
+}
+
+export async function claimDeliveries(
+  postgres: PostgresClient,
+  { perWebhook, max, forSeconds, except }: ClaimOrder,
+): Promise<ClaimedDelivery[]> {
+  const { rows } = await postgres.query<ClaimedRow>(CLAIM, [perWebhook, max, forSeconds, except]);
+  return rows.map((row) => ({
+    executionId: row.id,
+    organizationId: row.organization_id,
+    settledAtMs: Math.floor(row.settled_ms),
+    attempt: row.attempts,
+    url: row.url,
+    secretSealed: row.secret_sealed,
+    generation: toGeneration(row),
+  }));
+}
+
+export async function deliverySucceeded(
+  postgres: PostgresClient,
+  { executionId, organizationId }: ClaimedDelivery,
+): Promise<void> {
+  await postgres.query(
+    `WITH delivered AS (DELETE FROM webhook_deliveries WHERE execution_id = $1)
+     UPDATE webhooks SET failures = 0, paused_until = NULL, last_success_at = clock_timestamp() WHERE organization_id = $2`,
+    [executionId, organizationId],
+  );
+}
+
+export interface FailedDelivery {
+  readonly error: string;
+  /** null: it is given up. */
+  readonly retryAfterSeconds: number | null;
+}
+
+/**
+ * From the fifth failure in a row on a webhook rests between attempts, up to a minute, so that one that is away is not
+ * called for each message.
+ */
+export async function deliveryFailed(
+  postgres: PostgresClient,
+  { executionId, organizationId }: ClaimedDelivery,
+  failed: FailedDelivery,
+): Promise<void> {
+  await postgres.query(
+    `WITH later AS (
+       UPDATE webhook_deliveries SET last_error = $3,
+         next_attempt_at = clock_timestamp() + make_interval(secs => $4::double precision * (0.9 + random() * 0.2))
+       WHERE execution_id = $1
+     )
+     UPDATE webhooks SET failures = failures + 1, last_error = $3, last_error_at = clock_timestamp(),
+       paused_until = CASE WHEN failures >= 4 THEN clock_timestamp() + make_interval(secs => least(60, power(2, least(failures, 12) - 4))) END
+     WHERE organization_id = $2`,
+    [executionId, organizationId, failed.error, failed.retryAfterSeconds],
+  );
+}
+
+/** Messages that were given up long ago, and those of webhooks that are gone. */
+export async function forgetDeliveries(postgres: PostgresClient, olderThanDays: number): Promise<number> {
+  const { rowCount } = await postgres.query(
+    `DELETE FROM webhook_deliveries d
+      WHERE (next_attempt_at IS NULL AND settled_at < now() - make_interval(days => $1))
+         OR NOT EXISTS (SELECT FROM webhooks w WHERE w.organization_id = d.organization_id)`,
+    [olderThanDays],
+  );
+  return rowCount;
+}
+
+export async function countDeliveries(postgres: PostgresClient): Promise<{ waiting: number; dead: number }> {
+  const { rows } = await postgres.query<{ waiting: number; dead: number }>(
+    `SELECT count(*) FILTER (WHERE next_attempt_at IS NOT NULL)::integer AS waiting, count(*) FILTER (WHERE next_attempt_at IS NULL)::integer AS dead
+       FROM webhook_deliveries`,
+  );
+  return rows[0] ?? { waiting: 0, dead: 0 };
+}

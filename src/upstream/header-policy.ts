@@ -1,0 +1,154 @@
+// Which headers pass, in both directions: an allowlist (DESIGN 3). Credentials, cookies, hop-by-hop fields, brand
+// headers and client labels are not on it, so they never reach a provider, and no provider credential or account name
+// comes back.
+
+import { Buffer } from 'node:buffer';
+import type { Provider } from '../domain/models/catalog.ts';
+import type { Refusal } from '../domain/refusals/refusal.ts';
+import { HeaderLines } from './http1/request-head.ts';
+
+const REQUEST_NAMES = new Set(['accept', 'accept-language', 'content-type', 'user-agent', 'idempotency-key']);
+const REQUEST_PREFIXES = ['openai-', 'anthropic-', 'x-stainless-'];
+// These choose an account of the caller's own credential, which is not the one the provider sees.
+const REQUEST_NAMES_REFUSED = new Set(['openai-organization', 'openai-project']);
+
+const REPLY_NAMES = new Set([
+  'content-type',
+  'content-disposition',
+  'content-language',
+  'cache-control',
+  'retry-after',
+  'retry-after-ms',
+  'x-should-retry',
+  'request-id',
+  'x-request-id',
+  'cf-ray',
+]);
+const REPLY_PREFIXES = ['openai-', 'anthropic-', 'x-ratelimit-', 'ratelimit'];
+// These name the provider account of the operator.
+const REPLY_NAMES_REFUSED = new Set(['openai-organization', 'openai-project', 'anthropic-organization-id']);
+
+/**
+ * Decisions by header name: there are few names in all traffic, and a Map look-up is cheaper than six comparisons.
+ * Bounded.
+ */
+const requestDecisions = new Map<string, boolean>();
+const replyDecisions = new Map<string, boolean>();
+const DECISIONS_MAX = 1_000;
+
+function decide(
+  name: string,
+  decisions: Map<string, boolean>,
+  names: Set<string>,
+  prefixes: readonly string[],
+  refused: Set<string>,
+): boolean {
+  const known = decisions.get(name);
+  if (known !== undefined) return known;
+  const passes = !refused.has(name) && (names.has(name) || prefixes.some((prefix) => name.startsWith(prefix)));
+  if (decisions.size < DECISIONS_MAX) decisions.set(name, passes);
+  return passes;
+}
+
+const ownHeadersOf = new WeakMap<Provider, HeaderLines>();
+
+/** Headers of every request to a provider: its credential, no compression. */
+export function ownUpstreamHeaders(provider: Provider): HeaderLines {
+  let headers = ownHeadersOf.get(provider);
+  if (headers === undefined) {
+    headers = new HeaderLines(['accept-encoding', 'identity', ...credentialHeader(provider)]);
+    ownHeadersOf.set(provider, headers);
+  }
+  return headers;
+}
+
+function credentialHeader({ auth, apiKey }: Provider): readonly string[] {
+  if (auth === 'bearer') return ['authorization', `Bearer ${apiKey}`];
+  return auth === 'x-api-key' ? ['x-api-key', apiKey] : [];
+}
+
+/**
+ * What requests had of late. A client's headers are the same in nearly all of its requests, and to compare them is
+ * cheaper than to decide and write again.
+ */
+interface SeenHeaders {
+  /**
+   * Names and values, alternating; null for a value that does not go along: it may be another each time, and a
+   * credential is not kept here.
+   */
+  readonly pattern: readonly (string | null)[];
+  readonly lines: HeaderLines;
+}
+
+const SEEN_MAX = 8;
+const seen: SeenHeaders[] = [];
+let oldestSeen = 0;
+
+/**
+ * Another one in each request, so a request that has it is like none before it, and to remember it would only push out
+ * one that comes again.
+ */
+const OWN_TO_A_REQUEST = 'idempotency-key';
+
+/**
+ * The client's headers that go along to the provider: names and values, alternating, or the lines that recent requests
+ * had too.
+ */
+export type ForwardedHeaders = readonly string[] | HeaderLines;
+
+/** A refusal names a header that would go along and cannot be written. */
+export function forwardedHeaders(clientHeaders: readonly string[]): ForwardedHeaders | Refusal {
+  for (const known of seen) if (matches(known.pattern, clientHeaders)) return known.lines;
+  let comesAgain = true;
+  const headers: string[] = [];
+  const pattern: (string | null)[] = [];
+  for (let index = 0; index < clientHeaders.length; index += 2) {
+    const name = clientHeaders[index] as string;
+    const value = clientHeaders[index + 1] as string;
+    const passes = decide(name, requestDecisions, REQUEST_NAMES, REQUEST_PREFIXES, REQUEST_NAMES_REFUSED);
+    if (passes) {
+      const written = writtenValue(value);
+      if (written === null) return { kind: 'unsendable_header', name };
+      headers.push(name, written);
+    }
+    pattern.push(name, passes ? value : null);
+    if (name === OWN_TO_A_REQUEST) comesAgain = false;
+  }
+  if (!comesAgain) return headers;
+  const lines = new HeaderLines(headers);
+  seen[oldestSeen] = { pattern, lines };
+  oldestSeen = (oldestSeen + 1) % SEEN_MAX;
+  return lines;
+}
+
+const PLAIN_VALUE = /^[\t\x20-\x7e]*$/;
+/**
+ * Control characters, and what uWebSockets.js puts for bytes that are no UTF-8: what was sent there is not known any
+ * more.
+ */
+// oxlint-disable-next-line no-control-regex -- they are what is looked for
+const UNSENDABLE = /[\x00-\x08\x0a-\x1f\x7f\ufffd]/;
+
+/**
+ * The bytes that the client sent, one character each, as a head is written; uWebSockets.js has read them as UTF-8.
+ * null: they cannot be written.
+ */
+function writtenValue(value: string): string | null {
+  if (PLAIN_VALUE.test(value)) return value;
+  return UNSENDABLE.test(value) ? null : Buffer.from(value, 'utf8').toString('latin1');
+}
+
+function matches(pattern: readonly (string | null)[], headers: readonly string[]): boolean {
+  if (pattern.length !== headers.length) return false;
+  for (let index = 0; index < headers.length; index += 2) {
+    if (pattern[index] !== headers[index]) return false;
+    const value = pattern[index + 1];
+    if (value !== null && value !== headers[index + 1]) return false;
+  }
+  return true;
+}
+
+/** Whether a header of the provider's reply goes along to the client. */
+export function passesToClient(name: string): boolean {
+  return decide(name, replyDecisions, REPLY_NAMES, REPLY_PREFIXES, REPLY_NAMES_REFUSED);
+}

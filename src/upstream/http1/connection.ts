@@ -1,0 +1,396 @@
+// One HTTP/1.1 connection to a provider: its socket, the exchange it carries, and whether it may carry another one.
+//
+//   connecting --up--> sending --sent--> awaiting --head--> replying --end of it--> idle --lent again--> sending
+//       |                 |                 |                  |                     |
+//       +-----------------+-----------------+------------------+---------------------+--> closed, for good
+//
+// It holds the slab that a request's body lies in from `begin` until the socket's write has called back, which Node
+// does too, with an error, when the socket is destroyed: only then does neither Node nor the system read that memory
+// any more. It is idle only then, too.
+//
+// No timers: the origin's coarse clock asks each connection about its time.
+
+import { Buffer } from 'node:buffer';
+import type { Socket } from 'node:net';
+import { assert } from '../../platform/assert.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Slab } from '../../platform/slab-pool.ts';
+import { atTurnEnd, isTurnEnd, turnCount } from '../../platform/turn-end.ts';
+import { openSocket, type Peer } from './open-socket.ts';
+import type { ReplyHead } from './reply-head.ts';
+import { ReplyReader } from './reply-reader.ts';
+import type { UpstreamRequest } from './request-head.ts';
+
+/** How a call to a provider failed. */
+export type UpstreamFault =
+  /** No connection: not a byte was sent. */
+  | 'connect_failed'
+  /** A kept connection turned out dead before any reply byte: the provider had closed it. */
+  | 'stale_connection'
+  /** The bytes may have been sent; no reply came that could be read. */
+  | 'no_reply'
+  /** No reply came within the first-byte timeout. */
+  | 'first_byte_timeout'
+  /** The reply began and was cut, or stalled beyond the idle timeout. */
+  | 'cut';
+
+export interface ConnectionTimeouts {
+  readonly connectMs: number;
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+  /** Of a whole exchange. */
+  readonly totalMs: number;
+}
+
+/** Whom a connection tells about the exchange it carries. After `onEnd` or `onFault` it tells nothing more. */
+export interface ExchangeListener {
+  onHead(head: ReplyHead): void;
+  /** A view on memory that the next read uses again. */
+  onBody(bytes: Buffer): void;
+  /** All that one read brought has been told, and the reply goes on. */
+  onPause(): void;
+  onEnd(): void;
+  onFault(fault: UpstreamFault): void;
+}
+
+/** Whom a connection belongs to. */
+export interface ConnectionKeeper {
+  readonly peer: Peer;
+  readonly clock: Clock;
+  readonly timeouts: ConnectionTimeouts;
+  onFree(connection: Connection): void;
+  onClosed(connection: Connection): void;
+}
+
+/**
+ * How long a connection is kept idle where the server does not say. Under the keep-alive timeout of every common
+ * server.
+ */
+const KEEP_ALIVE_MS = 4_000;
+const KEEP_ALIVE_MS_MAX = 60_000;
+/** The server counts from when it sent, we from when we read. */
+const KEEP_ALIVE_MARGIN_MS = 1_000;
+/**
+ * A reply that ends before its request is wholly written: how long the connection waits for the rest to be taken before
+ * it is closed.
+ */
+const WRITE_WAIT_MS = 2_000;
+/** Probes of the system, for a peer that vanished without a word. */
+const TCP_KEEP_ALIVE_DELAY_MS = 60_000;
+
+/** All connections are read into this one: what a read brings is dealt with before the next. */
+const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
+
+/**
+ * Kept connections with a request to send, which send at the end of the next turn of the event loop: all sockets have
+ * been looked at once more then. An end or a stray reply that lies unread on one of them must not be taken for the
+ * reply to this request (response queue poisoning), and a dead one is better found before it is used.
+ */
+let sending: Connection[] = [];
+/** After so many the end of a turn finds that a connection was looked at since it became free. */
+const TURNS_FOR_A_LOOK = 2;
+
+function sendSoon(connection: Connection): void {
+  // In the middle of a turn its sockets were gathered before, and not all of them are read.
+  if (!isTurnEnd()) {
+    atTurnEnd(() => sendSoon(connection));
+    return;
+  }
+  if (sending.length === 0) atTurnEnd(sendAll);
+  sending.push(connection);
+}
+
+function sendAll(): void {
+  const connections = sending;
+  sending = [];
+  for (const connection of connections) connection.send();
+}
+
+export class Connection {
+  /** Its place among its keeper's connections. */
+  index = -1;
+  closed = false;
+  /** While idle: until when it may be lent. */
+  lendableUntilMs = 0;
+  /** The present request has begun to go out. */
+  sent = false;
+  private readonly keeper: ConnectionKeeper;
+  private readonly socket: Socket;
+  private readonly reader = new ReplyReader();
+  private listener: ExchangeListener | null = null;
+  private request: UpstreamRequest | null = null;
+  private head = '';
+  private connected = false;
+  private earlySession: Buffer | null = null;
+  /** The write of the request has not called back. */
+  private writing = false;
+  /** Where the request's body lies; held until its write has called back. null: in memory of its own. */
+  private slab: Slab | null = null;
+  /** A byte has come since the request was sent. */
+  private answered = false;
+  /** Nothing more is to be read until `resume`. */
+  private paused = false;
+  /** The socket was told so. */
+  private stopped = false;
+  /** In the middle of a read. */
+  private reading = false;
+  private exchanges = 0;
+  private freeSinceTurn = 0;
+  private readAtMs = 0;
+  /** Since when the connection waits for what it waits for. */
+  private waitingSinceMs: number;
+  /** When the exchange is over, whatever it waits for. */
+  private endByMs = Number.POSITIVE_INFINITY;
+
+  constructor(keeper: ConnectionKeeper) {
+    this.keeper = keeper;
+    this.waitingSinceMs = keeper.clock.monotonicMs();
+    const onread = { buffer: READ_BUFFER, callback: this.onRead };
+    this.socket = openSocket(keeper.peer, { onread, onConnected: this.onConnected, onSession: this.onSession });
+    this.socket.on('error', this.onError);
+    this.socket.on('end', this.onEnd);
+    this.socket.on('close', this.onError);
+  }
+
+  /** A session may come before the certificate is found good, and one that is resumed is not checked again. */
+  private readonly onSession = (session: Buffer): void => {
+    if (this.connected) this.keeper.peer.session = session;
+    else this.earlySession = session;
+  };
+
+  private readonly onConnected = (): void => {
+    this.connected = true;
+    if (this.earlySession !== null) this.keeper.peer.session = this.earlySession;
+    this.earlySession = null;
+    this.socket.setNoDelay(true);
+    this.socket.setKeepAlive(true, TCP_KEEP_ALIVE_DELAY_MS);
+    this.waitingSinceMs = this.keeper.clock.monotonicMs();
+    this.send();
+  };
+
+  /** Begins an exchange. `head` goes before the request's body. */
+  begin(request: UpstreamRequest, head: string, listener: ExchangeListener, nowMs: number): void {
+    this.request = request;
+    this.waitingSinceMs = nowMs;
+    this.head = head;
+    this.listener = listener;
+    this.sent = false;
+    this.answered = false;
+    this.endByMs = nowMs + this.keeper.timeouts.totalMs;
+    assert(!this.writing && this.slab === null, 'a connection sends one request at a time');
+    const { body } = request;
+    this.slab = body === null || body instanceof Uint8Array ? null : body.slab;
+    this.slab?.pool.retain(this.slab);
+    this.reader.begin();
+    if (this.connected && isTurnEnd() && turnCount() - this.freeSinceTurn >= TURNS_FOR_A_LOOK) {
+      this.send();
+      return;
+    }
+    if (this.connected) sendSoon(this);
+  }
+
+  /** Sends the request of the exchange that was begun. */
+  send(): void {
+    const { request, head, socket } = this;
+    if (this.closed || request === null) return;
+    this.request = null;
+    this.head = '';
+    this.sent = true;
+    this.writing = true;
+    const { body } = request;
+    if (body === null) {
+      socket.write(head, 'latin1', this.onWritten);
+    } else if (body instanceof Uint8Array) {
+      this.sendInTwo(head, body);
+    } else if (head.length <= body.start) {
+      const { buffer, start, end } = body;
+      buffer.write(head, start - head.length, head.length, 'latin1');
+      socket.write(buffer.subarray(start - head.length, end), this.onWritten);
+    } else {
+      this.sendInTwo(head, body.buffer.subarray(body.start, body.end));
+    }
+  }
+
+  private sendInTwo(head: string, body: Buffer): void {
+    const { socket } = this;
+    socket.cork();
+    socket.write(head, 'latin1');
+    socket.write(body, this.onWritten);
+    socket.uncork();
+  }
+
+  /** Neither Node nor the system reads the request's memory any more, whether it went out or not. */
+  private readonly onWritten = (): void => {
+    this.writing = false;
+    this.releaseSlab();
+    // The reply has ended before.
+    if (this.listener === null && !this.closed) this.becomeFree();
+  };
+
+  private releaseSlab(): void {
+    const { slab } = this;
+    this.slab = null;
+    slab?.pool.release(slab);
+  }
+
+  private readonly onRead = (length: number): boolean => {
+    const { listener, reader } = this;
+    if (this.closed) return false;
+    this.answered = true;
+    if (listener === null || !this.sent) {
+      // Nobody asked for these bytes: what comes after them on this connection cannot be trusted.
+      this.fail('stale_connection');
+      return true;
+    }
+    const hadHead = reader.head !== null;
+    const interimHeads = reader.interimHeads;
+    reader.read(READ_BUFFER, length);
+    // A reply that has begun lives by each piece of it, one that has not by signs of life; the beginning of a head is
+    // none.
+    this.readAtMs = this.keeper.clock.monotonicMs();
+    if (reader.head !== null || reader.interimHeads > interimHeads) this.waitingSinceMs = this.readAtMs;
+    this.reading = true;
+    try {
+      this.tell(listener, hadHead);
+    } catch (fault) {
+      // A bug of ours ends the one call, not the process with all others.
+      process.emitWarning(fault instanceof Error ? fault : String(fault));
+      if (this.listener === listener) this.fail(reader.head === null ? 'no_reply' : 'cut');
+    }
+    this.reading = false;
+    // To stop the socket by this answer costs less than `pause`, and so does the `resume` behind it.
+    if (this.paused) this.stopped = true;
+    return !this.paused;
+  };
+
+  /** Hands on what the last read brought. The listener may abort the call at any of it. */
+  private tell(listener: ExchangeListener, hadHead: boolean): void {
+    const { reader } = this;
+    if (reader.head !== null && !hadHead) listener.onHead(reader.head);
+    if (reader.body !== null && this.listener === listener) listener.onBody(reader.body);
+    if (this.listener !== listener) return;
+    if (reader.fault !== null) this.fail(reader.head === null ? 'no_reply' : 'cut');
+    else if (reader.ended) this.finish();
+    else if (reader.head !== null) listener.onPause();
+  }
+
+  /** The reply is complete. */
+  private finish(): void {
+    const { listener, reader } = this;
+    this.listener = null;
+    const keptMs = this.keptMs();
+    if (reader.reusable && keptMs > 0 && !this.closed && this.socket.errored === null) {
+      this.exchanges += 1;
+      if (this.paused) this.resume();
+      // Over TLS nearly every write calls back after the reply to it where the provider answers at once.
+      if (this.writing) this.lendableUntilMs = this.readAtMs + Math.min(keptMs, WRITE_WAIT_MS);
+      else this.becomeFree();
+    } else {
+      this.close();
+    }
+    listener?.onEnd();
+  }
+
+  private becomeFree(): void {
+    this.freeSinceTurn = turnCount();
+    this.lendableUntilMs = this.readAtMs + this.keptMs();
+    this.keeper.onFree(this);
+  }
+
+  private keptMs(): number {
+    const hintMs = this.reader.head?.keepAliveHintMs ?? null;
+    return hintMs === null ? KEEP_ALIVE_MS : Math.min(hintMs - KEEP_ALIVE_MARGIN_MS, KEEP_ALIVE_MS_MAX);
+  }
+
+  private readonly onEnd = (): void => {
+    if (this.closed) return;
+    const { reader } = this;
+    reader.endOfConnection();
+    if (this.listener !== null && reader.ended) this.finish();
+    else this.fail(this.faultOfLoss());
+  };
+
+  /** A reset is no end: a reply that only the end of its connection would have ended is cut. */
+  private readonly onError = (): void => {
+    if (!this.closed) this.fail(this.faultOfLoss());
+  };
+
+  private faultOfLoss(): UpstreamFault {
+    if (this.sent && this.reader.head !== null) return 'cut';
+    if (!this.connected) return 'connect_failed';
+    return this.exchanges > 0 && !this.answered ? 'stale_connection' : 'no_reply';
+  }
+
+  private fail(fault: UpstreamFault): void {
+    const { listener } = this;
+    this.listener = null;
+    this.close();
+    listener?.onFault(fault);
+  }
+
+  /** Ends what is out of time. */
+  checkTime(nowMs: number): void {
+    const { timeouts } = this.keeper;
+    if (this.listener === null) {
+      if (nowMs >= this.lendableUntilMs) this.close();
+      return;
+    }
+    const waitedMs = nowMs - this.waitingSinceMs;
+    const isOver = nowMs > this.endByMs;
+    if (!this.connected) {
+      if (isOver || waitedMs > timeouts.connectMs) this.fail('connect_failed');
+    } else if (this.reader.head === null) {
+      if (isOver || waitedMs > timeouts.firstByteMs) this.fail('first_byte_timeout');
+    } else if (isOver || (!this.paused && waitedMs > timeouts.idleMs)) {
+      this.fail('cut');
+    }
+  }
+
+  /**
+   * The reply that `listener` hears is no longer wanted: it must end within this time. If the request is not wholly
+   * written at the end of this turn, the connection closes at once.
+   */
+  endWithin(listener: ExchangeListener, withinMs: number): void {
+    this.endByMs = Math.min(this.endByMs, this.keeper.clock.monotonicMs() + withinMs);
+    // A write over TLS calls back within the turn at the earliest.
+    if (this.writing) atTurnEnd(() => this.cutUnwritten(listener));
+  }
+
+  private cutUnwritten(listener: ExchangeListener): void {
+    // Without a listener the reply has ended meanwhile; with another one so has the write.
+    if (!this.writing || this.closed || (this.listener !== null && this.listener !== listener)) return;
+    this.fail('cut');
+  }
+
+  pause(): void {
+    if (this.paused || !this.connected) return;
+    this.paused = true;
+    if (this.reading) return;
+    this.stopped = true;
+    this.socket.pause();
+  }
+
+  resume(): void {
+    if (!this.paused) return;
+    this.paused = false;
+    this.waitingSinceMs = this.keeper.clock.monotonicMs();
+    if (!this.stopped) return;
+    this.stopped = false;
+    this.socket.resume();
+  }
+
+  /** Gives up the exchange and the connection; its listener hears nothing more. */
+  abort(): void {
+    this.listener = null;
+    this.close();
+  }
+
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.request = null;
+    if (!this.writing) this.releaseSlab();
+    this.socket.destroy();
+    this.keeper.onClosed(this);
+  }
+}

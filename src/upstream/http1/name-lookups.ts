@@ -1,0 +1,127 @@
+// Looks up the names of providers for their connections. The system's resolver (getaddrinfo, with /etc/hosts) works in
+// libuv's few threads, where the spool is synced too: so answers are remembered for a few seconds, a name is asked for
+// once at a time, and only two names at once. Where the resolver fails or hangs, the last answer still serves for a
+// while.
+
+import { type LookupAddress, type LookupAllOptions, lookup as lookupBySystem } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import type { Clock } from '../../platform/clock.ts';
+
+const FRESH_MS = 5_000;
+const STALE_MS_MAX = 600_000;
+const LOOKUPS_MAX = 2;
+/** So long connections wait for a new answer while there is an old one; after that they get the old one at once. */
+const STALE_AFTER_WAIT_MS = 1_000;
+/** There are few names in all catalogs; what is beyond that is forgotten, the oldest first. */
+const NAMES_MAX = 1_000;
+
+type Answer = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
+export type Resolve = (host: string, options: LookupAllOptions, callback: Answer) => void;
+
+interface Name {
+  readonly host: string;
+  addresses: LookupAddress[];
+  answeredAtMs: number;
+  /** Its question is queued or under way. */
+  isAskedFor: boolean;
+  /** It has been for too long. */
+  isLate: boolean;
+  waiting: Answer[];
+}
+
+export class NameLookups {
+  private readonly clock: Clock;
+  private readonly resolve: Resolve;
+  private readonly names = new Map<string, Name>();
+  /** Names to be asked for, once one of those under way is answered. */
+  private readonly queue: { readonly name: Name; readonly timer: NodeJS.Timeout }[] = [];
+  private underWay = 0;
+
+  constructor(clock: Clock, resolve: Resolve = lookupBySystem) {
+    this.clock = clock;
+    this.resolve = resolve;
+  }
+
+  /** For a socket's `lookup`. Never calls back before it returns. */
+  readonly lookup: LookupFunction = (host, options, callback) => {
+    const tell: Answer = (error, addresses) => {
+      const [first] = addresses;
+      // Happy eyeballs (`autoSelectFamily`) ask for all addresses.
+      if (options.all === true) callback(error, addresses);
+      else callback(error, first?.address ?? '', first?.family ?? 0);
+    };
+    const name = this.nameOf(host);
+    if (this.isYoungerThan(name, name.isLate ? STALE_MS_MAX : FRESH_MS)) {
+      queueMicrotask(() => tell(null, name.addresses));
+      return;
+    }
+    this.wait(name, tell);
+  };
+
+  private nameOf(host: string): Name {
+    let name = this.names.get(host);
+    if (name === undefined) {
+      name = {
+        host,
+        addresses: [],
+        answeredAtMs: Number.NEGATIVE_INFINITY,
+        isAskedFor: false,
+        isLate: false,
+        waiting: [],
+      };
+      if (this.names.size >= NAMES_MAX) this.names.delete(this.names.keys().next().value as string);
+      this.names.set(host, name);
+    }
+    return name;
+  }
+
+  private isYoungerThan(name: Name, ageMs: number): boolean {
+    return this.clock.monotonicMs() - name.answeredAtMs < ageMs;
+  }
+
+  private wait(name: Name, tell: Answer): void {
+    name.waiting.push(tell);
+    if (name.isAskedFor) return;
+    name.isAskedFor = true;
+    const timer = setTimeout(() => this.beLate(name), STALE_AFTER_WAIT_MS);
+    this.queue.push({ name, timer });
+    this.askNext();
+  }
+
+  private askNext(): void {
+    while (this.underWay < LOOKUPS_MAX) {
+      const next = this.queue.shift();
+      if (next === undefined) return;
+      const { name, timer } = next;
+      this.underWay += 1;
+      this.resolve(name.host, { all: true }, (error, addresses) => {
+        clearTimeout(timer);
+        this.underWay -= 1;
+        name.isAskedFor = false;
+        name.isLate = false;
+        this.take(name, error, addresses);
+        this.askNext();
+      });
+    }
+  }
+
+  private take(name: Name, error: NodeJS.ErrnoException | null, addresses: LookupAddress[]): void {
+    if (error === null) {
+      name.addresses = addresses;
+      name.answeredAtMs = this.clock.monotonicMs();
+    }
+    if (error === null || this.isYoungerThan(name, STALE_MS_MAX)) this.tellAll(name, null, name.addresses);
+    else this.tellAll(name, error, []);
+  }
+
+  private beLate(name: Name): void {
+    name.isLate = true;
+    if (this.isYoungerThan(name, STALE_MS_MAX)) this.tellAll(name, null, name.addresses);
+  }
+
+  private tellAll(name: Name, error: NodeJS.ErrnoException | null, addresses: LookupAddress[]): void {
+    const { waiting } = name;
+    name.waiting = [];
+    for (const tell of waiting) tell(error, addresses);
+  }
+}

@@ -1,0 +1,137 @@
+// Writes the head of an HTTP/1.1 request, and is the last guard against a value that would end its line or its head
+// early.
+
+import type { Slab } from '../../platform/slab-pool.ts';
+
+/** What a request to a provider consists of. */
+export interface UpstreamRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  /** Of every request to the provider; they come first. */
+  readonly ownHeaders?: HeaderLines;
+  /** Names and values, alternating; or the lines of many requests that have the same ones. */
+  readonly headers: readonly string[] | HeaderLines;
+  /** null: the request has none. */
+  readonly body: Buffer | BodyInRoom | null;
+}
+
+/**
+ * A body in memory whose bytes before it may be overwritten: the head goes there where it has room, so that both are
+ * one send.
+ */
+export interface BodyInRoom {
+  readonly buffer: Buffer;
+  readonly start: number;
+  readonly end: number;
+  /**
+   * Whose buffer it is, to be held while anybody sends from it. null: the memory is this request's own and serves no
+   * other one.
+   */
+  readonly slab: Slab | null;
+}
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+const NOT_IN_PATH = /[^\x21-\x7e\x80-\xff]/;
+/** Ours to say: a second one would frame the request twice. */
+const FRAMING_NAMES = new Set([
+  'content-length',
+  'transfer-encoding',
+  'host',
+  'connection',
+  'keep-alive',
+  'upgrade',
+  'expect',
+  'te',
+  'trailer',
+]);
+
+/** Whether a name may be sent: there are few in all traffic. Bounded. */
+const knownNames = new Map<string, boolean>();
+const KNOWN_NAMES_MAX = 1_000;
+
+function mayBeSent(name: string): boolean {
+  const known = knownNames.get(name);
+  if (known !== undefined) return known;
+  const may = TOKEN.test(name) && !FRAMING_NAMES.has(name.toLowerCase());
+  if (knownNames.size < KNOWN_NAMES_MAX) knownNames.set(name, may);
+  return may;
+}
+
+/** The lines of headers; null: one holds what would make two requests of one. */
+function headerLines(headers: readonly string[]): string | null {
+  let lines = '';
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] as string;
+    const value = headers[index + 1] as string;
+    if (!mayBeSent(name) || NOT_IN_VALUE.test(value)) return null;
+    lines += `${name}: ${value}\r\n`;
+  }
+  return lines;
+}
+
+/** Headers that more than one request has: looked into once. */
+export class HeaderLines {
+  /** Names and values, alternating. */
+  readonly headers: readonly string[];
+  /** null: they hold what would make two requests of one. */
+  readonly text: string | null;
+
+  constructor(headers: readonly string[]) {
+    this.headers = headers;
+    this.text = headerLines(headers);
+    layTogether(this.text);
+  }
+
+  /**
+   * What a head begins with, up to these lines; null: it must not be sent. The requests to a provider nearly all begin
+   * alike.
+   */
+  begin(method: UpstreamRequest['method'], path: string, host: string): string | null {
+    const { begun } = this;
+    if (begun.path !== path || begun.method !== method || begun.host !== host) {
+      const start = headStart(method, path, host);
+      const text = start === null || this.text === null ? null : start + this.text;
+      layTogether(text);
+      this.begun = { method, path, host, text };
+    }
+    return this.begun.text;
+  }
+  private begun: {
+    readonly method: string;
+    readonly path: string;
+    readonly host: string;
+    readonly text: string | null;
+  } = NOT_BEGUN;
+}
+
+const NOT_BEGUN = { method: '', path: '', host: '', text: null };
+
+/**
+ * A look at one character makes V8 lay the pieces of a string together; it would copy them one by one into each request
+ * otherwise.
+ */
+function layTogether(text: string | null): void {
+  text?.charCodeAt(0);
+}
+
+function headStart(method: UpstreamRequest['method'], path: string, host: string): string | null {
+  return path.startsWith('/') && !NOT_IN_PATH.test(path)
+    ? `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`
+    : null;
+}
+
+/** One character is one byte of it. null: it holds what would make two requests of one, and must not be sent. */
+export function requestHead(request: UpstreamRequest, host: string): string | null {
+  const { method, path, ownHeaders, headers, body } = request;
+  const start = ownHeaders === undefined ? headStart(method, path, host) : ownHeaders.begin(method, path, host);
+  const lines = headers instanceof HeaderLines ? headers.text : headerLines(headers);
+  if (start === null || lines === null) return null;
+  // RFC 9110 8.6: a method that means to carry content says so even when it has none.
+  const bodyBytes = body === null ? 0 : body instanceof Uint8Array ? body.length : body.end - body.start;
+  const length =
+    bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH'
+      ? `content-length: ${bodyBytes}\r\n`
+      : '';
+  return `${start}${lines}${length}\r\n`;
+}

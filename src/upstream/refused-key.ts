@@ -1,0 +1,111 @@
+// Tells by a provider's reply that it does not accept the key it was called with: the operator's own, which is none of
+// the client's business. A 401 says so by itself, and a 402 that the account is out of credit; a 400 or 403 only in
+// words that are known. They are looked for where the provider speaks, never in what it may quote of a request.
+
+import type { Buffer } from 'node:buffer';
+
+/** Of a reply that may say so; a longer one is no complaint about a key. */
+export const EXAMINED_BYTES_MAX = 16_384;
+
+interface Wording {
+  readonly status: 400 | 403;
+  /** `word`: the whole of a code, type, status or reason. `message`: how it begins. */
+  readonly in: 'word' | 'message';
+  readonly text: string;
+}
+
+const WORDINGS: readonly Wording[] = [
+  // Gemini: a key that is unknown, expired, reported as leaked, suspended, or kept from the API or from this address.
+  // Some messages have the key in them.
+  { status: 400, in: 'word', text: 'API_KEY_INVALID' },
+  { status: 400, in: 'message', text: 'API key not valid' },
+  { status: 400, in: 'message', text: 'API key not found' },
+  { status: 400, in: 'message', text: 'API key expired' },
+  { status: 403, in: 'word', text: 'API_KEY_INVALID' },
+  { status: 403, in: 'word', text: 'API_KEY_SERVICE_BLOCKED' },
+  { status: 403, in: 'word', text: 'API_KEY_HTTP_REFERRER_BLOCKED' },
+  { status: 403, in: 'word', text: 'API_KEY_IP_ADDRESS_BLOCKED' },
+  { status: 403, in: 'word', text: 'CONSUMER_INVALID' },
+  { status: 403, in: 'word', text: 'CONSUMER_SUSPENDED' },
+  { status: 403, in: 'word', text: 'SERVICE_DISABLED' },
+  { status: 403, in: 'message', text: 'Permission denied: Consumer' },
+  { status: 403, in: 'message', text: "Method doesn't allow unregistered callers" },
+  // xAI.
+  { status: 400, in: 'message', text: 'Incorrect API key' },
+  { status: 403, in: 'message', text: 'Incorrect API key' },
+  { status: 403, in: 'message', text: 'Your team' },
+  // Anthropic: the key may not do this, in this workspace or at all.
+  { status: 403, in: 'word', text: 'permission_error' },
+  { status: 400, in: 'message', text: 'This organization has been disabled' },
+  { status: 400, in: 'message', text: 'Your credit balance is too low' },
+  // OpenAI: a restricted key, or a project without the model.
+  { status: 403, in: 'message', text: 'You have insufficient permissions for this operation' },
+  { status: 403, in: 'message', text: 'Project `' },
+  { status: 403, in: 'word', text: 'invalid_api_key' },
+  // OpenRouter.
+  { status: 403, in: 'message', text: 'Key limit exceeded' },
+  // AWS, whose second message has the account and the role in it.
+  { status: 403, in: 'message', text: 'The security token included in the request' },
+  { status: 403, in: 'message', text: 'User: arn:' },
+  // As many others put it.
+  { status: 400, in: 'word', text: 'invalid_api_key' },
+  { status: 400, in: 'message', text: 'Invalid API key' },
+  { status: 403, in: 'message', text: 'Invalid API key' },
+  { status: 403, in: 'message', text: 'API key' },
+  { status: 403, in: 'message', text: 'Your API key' },
+  { status: 403, in: 'message', text: 'The API key' },
+];
+
+/** `body`: all of it. */
+export function refusesKey(status: number, body: Buffer): boolean {
+  if (status === 401 || status === 402) return true;
+  if ((status !== 400 && status !== 403) || body.length > EXAMINED_BYTES_MAX) return false;
+  const { words, messages } = readComplaint(body);
+  return WORDINGS.some((wording) => {
+    if (wording.status !== status) return false;
+    if (wording.in === 'word') return words.includes(wording.text);
+    const beginning = wording.text.toLowerCase();
+    return messages.some((message) => message.toLowerCase().startsWith(beginning));
+  });
+}
+
+interface Complaint {
+  readonly words: readonly string[];
+  readonly messages: readonly string[];
+}
+
+/**
+ * What an error body says in the shapes that providers have: `{error: {...}}`, `[{error: {...}}]`, `{code, error:
+ * "..."}`, `{code, message}`, `{detail}`.
+ */
+function readComplaint(body: Buffer): Complaint {
+  const words: string[] = [];
+  const messages: string[] = [];
+  const take = (list: string[], value: unknown): void => {
+    if (typeof value === 'string') list.push(value);
+  };
+  const whole = parse(body);
+  const outer = asObject(Array.isArray(whole) ? whole[0] : whole);
+  const inner = asObject(outer['error']);
+  take(messages, outer['error']);
+  for (const part of [outer, inner]) {
+    for (const field of ['code', 'type', 'status', 'reason']) take(words, part[field]);
+    for (const field of ['message', 'Message', 'detail']) take(messages, part[field]);
+  }
+  const details = inner['details'];
+  for (const detail of Array.isArray(details) ? (details as unknown[]) : []) take(words, asObject(detail)['reason']);
+  return { words, messages };
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    // Whatever it is, it says nothing about a key that would be known.
+    return null;
+  }
+}
+
+function asObject(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+}

@@ -12,7 +12,7 @@ import { type ClickHouseClient, createClickHouse, selectRows } from '../../src/s
 import { insertFacts } from '../../src/storage/clickhouse/facts.ts';
 import { migrateClickHouse } from '../../src/storage/clickhouse/migrate.ts';
 import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
-import type { ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { generateFacts } from '../../test/support/fact-generator.ts';

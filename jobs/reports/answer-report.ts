@@ -8,7 +8,7 @@ import type { ClickHouseReader } from '../../src/storage/clickhouse/clickhouse.t
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
 import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
 import { listRequests } from '../../src/storage/clickhouse/reports/list-requests.ts';
-import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { openCursor, signCursor } from './page-cursor.ts';
@@ -50,7 +50,7 @@ export interface ReportAnswer {
 /** What is asked, checked. */
 interface Asked {
   readonly query: ReportQuery;
-  readonly question: ReportParams;
+  readonly params: ReportParams;
   readonly asked: AskedWindow;
   readonly scope: DelegatedScope;
 }
@@ -66,9 +66,9 @@ export async function answerReport(
   const query = read.value as ReportQuery;
   const asked = readWindow(query, nowMs);
   if ('kind' in asked) return asked;
-  const question = { scope: scopeOf(scope), filters: filtersOf(query), window: asked.window };
+  const params = { scope: scopeOf(scope), filters: filtersOf(query), window: asked.window };
   const format = query.format ?? (/^\s*text\/csv\b/i.test(accept) ? 'csv' : 'json');
-  const whole = { query, question, asked, scope };
+  const whole = { query, params, asked, scope };
   switch (report) {
     case 'usage':
       return answerUsage(source, whole, format);
@@ -78,24 +78,24 @@ export async function answerReport(
       return format === 'csv' ? exportRequests(source, whole) : answerRequests(source, whole);
     case 'routing': {
       const recentCorrections = audience === 'me' || audience === 'organization';
-      const found = await source.turnstile.run(() => routingReport(source.client, { ...question, recentCorrections }));
+      const found = await source.turnstile.run(() => routingReport(source.client, { ...params, recentCorrections }));
       return json({ ...windowShown(asked), ...found });
     }
     case 'focus':
       return csv(
         'focus',
         asked,
-        throughTurnstile(source.turnstile, exportFocus(source.client, { ...question, issuer: source.issuer })),
+        throughTurnstile(source.turnstile, exportFocus(source.client, { ...params, issuer: source.issuer })),
       );
   }
 }
 
 async function answerUsage(
   { client, turnstile }: ReportSource,
-  { question, asked }: Asked,
+  { params, asked }: Asked,
   format: 'json' | 'csv',
 ): Promise<ReportAnswer> {
-  const { currency, ...usage } = await turnstile.run(() => usageSummary(client, question));
+  const { currency, ...usage } = await turnstile.run(() => usageSummary(client, params));
   if (format === 'csv') return csv('usage', asked, summaryCsv({ currency, ...usage }));
   const { startDate, endDate, window } = asked;
   return json({ data: { currency, start_date: startDate, end_date: endDate, time_zone: window.timeZone, ...usage } });
@@ -103,37 +103,34 @@ async function answerUsage(
 
 async function answerDaily(
   { client, turnstile }: ReportSource,
-  { question, asked }: Asked,
+  { params, asked }: Asked,
   format: 'json' | 'csv',
 ): Promise<ReportAnswer> {
-  const days = await turnstile.run(() => usageDaily(client, question));
+  const days = await turnstile.run(() => usageDaily(client, params));
   return format === 'csv' ? csv('daily', asked, daysCsv(days)) : json({ data: days });
 }
 
 async function answerRequests(
   { client, turnstile, delegationKey }: ReportSource,
-  { query, question, scope }: Asked,
+  { query, params, scope }: Asked,
 ): Promise<ReportAnswer | Refusal> {
   const { limit = PAGE_ENTRIES_DEFAULT, cursor: signed } = query;
   const cursor = signed === undefined ? null : openCursor(delegationKey, scope, signed);
   if (signed !== undefined && cursor === null)
     return { kind: 'invalid_field', field: 'cursor', reason: 'it must be the next_cursor of an earlier page' };
-  const page = await turnstile.run(() => listRequests(client, { ...question, limit, cursor }));
+  const page = await turnstile.run(() => listRequests(client, { ...params, limit, cursor }));
   return json({
     data: page.data,
     next_cursor: page.nextCursor === null ? null : signCursor(delegationKey, scope, page.nextCursor),
   });
 }
 
-function exportRequests(
-  { client, turnstile }: ReportSource,
-  { query, question, asked }: Asked,
-): ReportAnswer | Refusal {
+function exportRequests({ client, turnstile }: ReportSource, { query, params, asked }: Asked): ReportAnswer | Refusal {
   for (const field of ['limit', 'cursor'] as const) {
     if (query[field] !== undefined)
       return { kind: 'invalid_field', field, reason: 'CSV is the whole listing and has no pages' };
   }
-  return csv('requests', asked, throughTurnstile(turnstile, exportRequestsCsv(client, question)));
+  return csv('requests', asked, throughTurnstile(turnstile, exportRequestsCsv(client, params)));
 }
 
 /** One statement at a time, so that a slow reader keeps nobody waiting. */

@@ -8,7 +8,7 @@ import {
   WINDOW_DAYS_DEFAULT,
   WINDOW_DAYS_MAX,
 } from '../../src/domain/reports/report-query.ts';
-import type { ReportWindow } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportWindow } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { TimeBuckets } from '../../src/storage/clickhouse/reports/time-buckets.ts';
 
 const DAY_MS = 86_400_000;

@@ -32,7 +32,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const actor = commandActor(environment);
   await withDatabase(environment, async (postgres) => {
     if (action === 'list') {
-      for await (const administrator of listAll((question) => listPlatformAdministrators(postgres, question), what))
+      for await (const administrator of listAll((params) => listPlatformAdministrators(postgres, params), what))
         print(administrator.email);
     } else if (action === 'add') {
       expectDone(await addPlatformAdministrator(postgres, actor, email), what);

@@ -21,7 +21,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
       values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
     let left = Number(limit);
     for await (const { atMs, ...entry } of listAll(
-      (question) => listAudit(postgres, { ...question, organizationId }),
+      (params) => listAudit(postgres, { ...params, organizationId }),
       'audit log',
     )) {
       print(JSON.stringify({ at: new Date(atMs).toISOString(), ...entry }));

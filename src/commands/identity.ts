@@ -53,7 +53,7 @@ export async function findKey(postgres: PostgresClient, { id, slug }: Organizati
 
 /** Every item of a listing, page by page. */
 export async function* listAll<T>(
-  list: (question: PageParams) => Promise<Page<T> | Refused>,
+  list: (params: PageParams) => Promise<Page<T> | Refused>,
   what: string,
 ): AsyncGenerator<T> {
   let cursor: string | null = null;

@@ -167,7 +167,7 @@ async function list(values: Values, organization: string, { environment, print }
     const teamId = values.team === undefined ? undefined : (await findTeam(postgres, tenant, values.team)).id;
     const userId = values.user === undefined ? undefined : (await findMember(postgres, tenant, values.user)).userId;
     for await (const key of listAll(
-      (question) => listKeys(postgres, { ...question, organizationId: tenant.id, teamId, userId }),
+      (params) => listKeys(postgres, { ...params, organizationId: tenant.id, teamId, userId }),
       'keys',
     )) {
       const expires = key.expiresAtMs === null ? 'never expires' : `expires ${new Date(key.expiresAtMs).toISOString()}`;

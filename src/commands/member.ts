@@ -87,10 +87,7 @@ async function findScope(postgres: Postgres, slug: string, team: string | undefi
 }
 
 async function printMembers(postgres: Postgres, scope: MemberScope, { print }: CommandContext): Promise<void> {
-  for await (const { email, role } of listAll(
-    (question) => listMembers(postgres, { ...question, ...scope }),
-    'members',
-  ))
+  for await (const { email, role } of listAll((params) => listMembers(postgres, { ...params, ...scope }), 'members'))
     print(`${email}\t${role}`);
 }
 

@@ -93,7 +93,7 @@ async function update(values: Values, { environment, print }: CommandContext): P
 
 async function list({ environment, print }: CommandContext): Promise<number> {
   await withDatabase(environment, async (postgres) => {
-    const all = listAll((question) => listOrganizations(postgres, question), 'organizations');
+    const all = listAll((params) => listOrganizations(postgres, params), 'organizations');
     for await (const organization of all) printOrganization(organization, print);
   });
   return 0;

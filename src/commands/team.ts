@@ -106,7 +106,7 @@ async function remove(team: string, organization: string, { environment, print }
 async function list(organization: string, { environment, print }: CommandContext): Promise<number> {
   await withDatabase(environment, async (postgres) => {
     const { id: organizationId } = await findOrganization(postgres, organization);
-    const all = listAll((question) => listTeams(postgres, { ...question, organizationId }), 'teams');
+    const all = listAll((params) => listTeams(postgres, { ...params, organizationId }), 'teams');
     for await (const { slug, displayName } of all) print(`${slug}\t${displayName}`);
   });
   return 0;

@@ -69,7 +69,7 @@ async function list(email: string, { environment, print }: CommandContext): Prom
   await withDatabase(environment, async (postgres) => {
     const { userId } = expectDone(await findUserByEmail(postgres, email), `user "${email}"`);
     for await (const { id, name, prefix, expiresAtMs, revokedAtMs } of listAll(
-      (question) => listTokens(postgres, { ...question, userId }),
+      (params) => listTokens(postgres, { ...params, userId }),
       'tokens',
     )) {
       print(

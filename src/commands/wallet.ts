@@ -39,7 +39,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     const emails = await readEmails(postgres, organizationId);
     const ownerOf = ({ userId }: PayerWallet): string => (userId === null ? slug : (emails.get(userId) ?? userId));
     const wallets: PayerWallet[] = [];
-    for await (const wallet of listAll((question) => listWallets(postgres, { ...question, organizationId }), slug))
+    for await (const wallet of listAll((params) => listWallets(postgres, { ...params, organizationId }), slug))
       wallets.push(wallet);
     if (action === 'list') {
       for (const wallet of wallets) print(`${ownerOf(wallet)}: ${describe(wallet)}`);
@@ -60,10 +60,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
 
 async function readEmails(postgres: Postgres, organizationId: string): Promise<ReadonlyMap<string, string>> {
   const emails = new Map<string, string>();
-  const members = listAll(
-    (question) => listMembers(postgres, { ...question, organizationId, teamId: null }),
-    'members',
-  );
+  const members = listAll((params) => listMembers(postgres, { ...params, organizationId, teamId: null }), 'members');
   for await (const { userId, email } of members) emails.set(userId, email);
   return emails;
 }

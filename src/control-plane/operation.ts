@@ -1,5 +1,5 @@
-// One control-plane operation: what it takes, what it answers, what it does. The same schemas read its requests and
-// describe it in OpenAPI.
+// One control-plane operation: its input, its answer and its work. The same schemas check requests and describe the
+// operation in the OpenAPI document.
 
 import type { z } from 'zod';
 import type { Principal } from '../domain/identity/principal.ts';
@@ -9,7 +9,7 @@ import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { readJsonBody } from './read-json-body.ts';
 
-/** What OpenAPI is told of a route; null where there is none. */
+/** The description of a route in the OpenAPI document. A null field means that the route has no such part. */
 export interface OperationDescription {
   /** operationId: unique in the table. */
   readonly id: string;
@@ -18,26 +18,29 @@ export interface OperationDescription {
   readonly body: z.ZodType | null;
   /** multipart/form-data instead of JSON. */
   readonly form?: true;
-  /** null: not described here, such as a provider's own answer. */
+  /** null: the answer is not described here, because it is the provider's. */
   readonly answer: z.ZodType | null;
   readonly status: 200 | 201;
 }
 
-/** What a request asks, read and checked. */
-export interface Asked<Query, Body> {
+/** The input of an operation: the request, read and checked. */
+export interface OperationInput<Query, Body> {
   readonly principal: Principal;
-  /** Path parameters by name: a UUID in lower case where the name ends in `Id`, else a name as people give it. */
+  /** Path parameters by name. One whose name ends in `Id` is a UUID in lower case. */
   readonly ids: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: Body;
 }
 
+/** The principal that calls an operation, and the ids that its path names. */
+export type OperationSubject = Pick<OperationInput<unknown, unknown>, 'principal' | 'ids'>;
+
 export interface Operation extends OperationDescription {
-  /** Attaches to the exchange at once; the body is used only when `authorize` has let the caller in. */
+  /** Starts to receive the body at once, and uses it only after `authorize` has returned a principal. */
   readonly serve: (exchange: Exchange, authorize: Authorize) => Promise<void>;
 }
 
-/** Who is asking, or why they may not; called once. */
+/** The principal of the request, or why it is refused. To be called once. */
 export type Authorize = () => Promise<Principal | Refusal> | Principal | Refusal;
 
 interface Definition<Query extends z.ZodObject, Body extends z.ZodType, Answer extends z.ZodType> {
@@ -47,10 +50,10 @@ interface Definition<Query extends z.ZodObject, Body extends z.ZodType, Answer e
   readonly body?: Body;
   readonly answer: Answer;
   readonly status?: 201;
-  readonly run: (asked: Asked<z.output<Query>, z.output<Body>>) => Promise<z.output<Answer> | Refusal>;
+  readonly run: (input: OperationInput<z.output<Query>, z.output<Body>>) => Promise<z.output<Answer> | Refusal>;
 }
 
-/** An answer is `{data: ...}` and so never has a refusal's `kind`. */
+/** An answer is `{data: ...}`, so a `kind` tells a refusal from it. */
 export function operation<
   Query extends z.ZodObject,
   Body extends z.ZodType,
@@ -61,15 +64,15 @@ export function operation<
   return {
     ...describe,
     async serve(exchange, authorize) {
-      // What does not come with the head is not read before it is known who sends it.
+      // A body that did not come with the head is not read before its sender is authorized.
       exchange.holdBody();
       const arriving = body === null ? null : readJsonBody(exchange);
       const principal = await authorize();
       if ('kind' in principal) return exchange.refuse(principal);
       if (body !== null) exchange.letBodyCome();
-      const asked = readAsked(describe, exchange, principal, await arriving);
-      if (asked === null) return;
-      const result = 'kind' in asked ? asked : await run(asked as Asked<z.output<Query>, z.output<Body>>);
+      const input = readInput(describe, exchange, principal, await arriving);
+      if (input === null) return;
+      const result = 'kind' in input ? input : await run(input as OperationInput<z.output<Query>, z.output<Body>>);
       if ('kind' in result) exchange.refuse(result as Refusal);
       else exchange.answerJson(status, JSON.stringify(result));
     },
@@ -78,28 +81,28 @@ export function operation<
 
 type Arrived = Awaited<ReturnType<typeof readJsonBody>>;
 
-/** null: the client has left. */
-function readAsked(
+/** null: the client has disconnected. */
+function readInput(
   { query, body }: OperationDescription,
   exchange: Exchange,
   principal: Principal,
   arrived: Arrived,
-): Asked<unknown, unknown> | Refusal | null {
+): OperationInput<unknown, unknown> | Refusal | null {
   const ids = readIds(exchange);
   if (ids === null) return { kind: 'not_found' };
-  const asked = query === null ? { value: undefined } : readQuery(query, exchange.query);
-  if ('kind' in asked) return asked;
-  if (body === null) return { principal, ids, query: asked.value, body: undefined };
+  const parsed = query === null ? { value: undefined } : readQuery(query, exchange.query);
+  if ('kind' in parsed) return parsed;
+  if (body === null) return { principal, ids, query: parsed.value, body: undefined };
   if (arrived === null) return null;
   if ('kind' in arrived) return arrived;
   const checked = checkAgainst(body, arrived.object);
-  return 'kind' in checked ? checked : { principal, ids, query: asked.value, body: checked.value };
+  return 'kind' in checked ? checked : { principal, ids, query: parsed.value, body: checked.value };
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
-/** null: a parameter that no id looks like names nothing, and says so in the same words as an id that names nothing. */
+/** null: a parameter is no well-formed id. It is then answered like an id that does not exist. */
 export function readIds(exchange: Exchange): Record<string, string> | null {
   const ids: Record<string, string> = {};
   const names = exchange.route.path.split('/').filter((segment) => segment.startsWith(':'));

@@ -19,10 +19,10 @@ export function createBillingStore(postgres: Postgres, secrets: { readonly maste
   const box = createSecretBox(secrets.masterKey);
   return {
     readWallet: (walletId) => readWallet(postgres, walletId),
-    listWallets: (question) => listWallets(postgres, question),
+    listWallets: (params) => listWallets(postgres, params),
     freezeWallet: (actor, order) => freezeWallet(postgres, actor, order),
     postDeposit: (actor, order) => postDeposit(postgres, actor, order),
-    listDeposits: (question) => listDeposits(postgres, question),
+    listDeposits: (params) => listDeposits(postgres, params),
     async readCurrentLimits({ credential, organizationId, userId, limits }) {
       return readCurrentLimits(postgres, {
         limits: credential === 'key' ? limits : await listLimitsOfPerson(postgres, { organizationId, userId }),

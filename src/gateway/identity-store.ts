@@ -25,31 +25,31 @@ import type { Postgres } from '../storage/postgres/pool.ts';
 
 export function createIdentityStore(postgres: Postgres, secrets: { readonly masterKey: Buffer }): IdentityStore {
   return {
-    listOrganizations: (question) => listOrganizations(postgres, question),
-    listOrganizationsOfUser: (question) => listOrganizationsOfUser(postgres, question),
+    listOrganizations: (params) => listOrganizations(postgres, params),
+    listOrganizationsOfUser: (params) => listOrganizationsOfUser(postgres, params),
     createOrganization: (actor, order) => createOrganization(postgres, actor, order),
     getOrganization: (organizationId) => getOrganization(postgres, organizationId),
     updateOrganization: (actor, organizationId, change) => updateOrganization(postgres, actor, organizationId, change),
 
-    listTeams: (question) => listTeams(postgres, question),
+    listTeams: (params) => listTeams(postgres, params),
     createTeam: (actor, order) => createTeam(postgres, actor, order),
     getTeam: (name) => getTeam(postgres, name),
     updateTeam: (actor, name, change) => updateTeam(postgres, actor, name, change),
     deleteTeam: (actor, name) => deleteTeam(postgres, actor, name),
 
-    listMembers: (question) => listMembers(postgres, question),
+    listMembers: (params) => listMembers(postgres, params),
     addMember: (actor, scope, order) => addMember(postgres, actor, scope, order),
     setMemberRole: (actor, scope, order) => setMemberRole(postgres, actor, scope, order),
     removeMember: (actor, scope, userId) => removeMember(postgres, actor, scope, userId),
 
-    listKeys: (question) => listKeys(postgres, question),
+    listKeys: (params) => listKeys(postgres, params),
     createKey: (actor, order) => createKey(postgres, secrets, actor, order),
     getKey: (name) => getKey(postgres, name),
     updateKey: (actor, name, change) => updateKey(postgres, actor, name, change),
     revokeKey: (actor, name) => revokeKey(postgres, actor, name),
     rotateKey: (actor, name, order) => rotateKey(postgres, secrets, actor, name, order),
 
-    listTokens: (question) => listTokens(postgres, question),
+    listTokens: (params) => listTokens(postgres, params),
     createToken: (actor, order) => createToken(postgres, secrets, actor, order),
     revokeToken: (actor, name) => revokeToken(postgres, actor, name),
     setActiveOrganization: (actor, name, organizationId) =>
@@ -59,9 +59,9 @@ export function createIdentityStore(postgres: Postgres, secrets: { readonly mast
     replaceLimits: (actor, scope, order) => replaceLimits(postgres, actor, scope, order),
     getModelAccess: (scope) => getModelAccess(postgres, scope),
     setModelAccess: (actor, scope, order) => setModelAccess(postgres, actor, scope, order),
-    listAudit: (question) => listAudit(postgres, question),
+    listAudit: (params) => listAudit(postgres, params),
 
-    listPlatformAdministrators: (question) => listPlatformAdministrators(postgres, question),
+    listPlatformAdministrators: (params) => listPlatformAdministrators(postgres, params),
     addPlatformAdministrator: (actor, email) => addPlatformAdministrator(postgres, actor, email),
     removePlatformAdministrator: (actor, userId) => removePlatformAdministrator(postgres, actor, userId),
   };

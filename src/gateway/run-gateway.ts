@@ -256,11 +256,11 @@ function createServer(
       catalog: () => catalog.present,
       virtualModel: virtualModelOf(config.brand),
       lookup: {
-        findGeneration: (question) => findGeneration(postgres, question),
+        findGeneration: (params) => findGeneration(postgres, params),
         clock,
         isDraining: () => server.draining,
       },
-      findGenerations: (question) => listGenerationsByClientRequestId(postgres, question),
+      findGenerations: (params) => listGenerationsByClientRequestId(postgres, params),
       identity: createIdentityStore(postgres, { masterKey: config.masterKey }),
       billing: createBillingStore(postgres, { masterKey: config.masterKey }),
       webhookTargets: { allowHttp: config.webhookAllowHttp, allowPrivate: config.webhookAllowPrivate },

@@ -1,8 +1,8 @@
-// Lets a caller into a route, or says why not: first who, then the scope that the route needs, then the permission in
-// it (spec 7.6), then how fast changes come.
+// Decides whether a request may use a route: its credential must be valid, stand for the scope that the route needs and
+// have the permission in it (spec 7.6), and changes must not come too fast.
 
 import type { ChangeMeter } from '../control-plane/change-meter.ts';
-import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
+import type { RouteAccess } from '../control-plane/openapi/described-route.ts';
 import type { Authorize } from '../control-plane/operation.ts';
 import { permitInference, refusePlatform } from '../domain/identity/permit.ts';
 import type { Principal } from '../domain/identity/principal.ts';
@@ -11,18 +11,20 @@ import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Authenticator } from '../generation/identity/authenticate.ts';
 import type { Exchange } from '../http/exchange.ts';
 
-export type Gate = Pick<DescribedRoute, 'path' | 'permission' | 'scope'>;
+interface GuardedRoute extends RouteAccess {
+  readonly path: string;
+}
 
-export function authorizeBy(authenticator: Authenticator, gate: Gate, exchange: Exchange): Authorize {
+export function authorizeBy(authenticator: Authenticator, route: GuardedRoute, exchange: Exchange): Authorize {
   return () => {
     const found = authenticator.identify(exchange.authorization, exchange.apiKey, undefined, exchange);
     const permit = (principal: Principal | Refusal) =>
-      'kind' in principal ? principal : (refuseAt(gate, principal, exchange) ?? principal);
+      'kind' in principal ? principal : (refuseAccess(route, principal, exchange) ?? principal);
     return found instanceof Promise ? found.then(permit) : permit(found);
   };
 }
 
-/** What makes or changes something goes by the meter, once its caller may do it. */
+/** Counts a request that makes or changes something, once it is known that the principal may do it. */
 export function meterChanges(authorize: Authorize, meter: ChangeMeter): Authorize {
   const permit = (found: Principal | Refusal) => ('kind' in found ? found : (meter.take(found) ?? found));
   return () => {
@@ -31,8 +33,12 @@ export function meterChanges(authorize: Authorize, meter: ChangeMeter): Authoriz
   };
 }
 
-/** null: the principal may come in. */
-function refuseAt({ path, permission, scope }: Gate, principal: Principal, exchange: Exchange): Refusal | null {
+/** null: the principal may use the route. */
+function refuseAccess(
+  { path, permission, scope }: GuardedRoute,
+  principal: Principal,
+  exchange: Exchange,
+): Refusal | null {
   const lacking = permission !== null && !principal.permissions.includes(permission);
   switch (scope) {
     case 'none':

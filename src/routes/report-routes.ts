@@ -1,6 +1,7 @@
 // The rows of the route table that report what was used and how it was routed (spec 4.4, 4.10): one set of reports for
 // each audience.
 
+import type { RouteAccess } from '../control-plane/openapi/described-route.ts';
 import {
   MINE,
   ORGANIZATION,
@@ -10,20 +11,20 @@ import {
   reportOperation,
 } from '../control-plane/reports/reports.ts';
 import type { Report } from '../domain/reports/report-delegation.ts';
-import type { ControlPlaneRow } from './control-plane-routes.ts';
+import { type ControlPlaneRow, ORGANIZATION_ADMIN, PLATFORM_ADMIN, row } from './control-plane-row.ts';
 import type { RouteParts } from './route-parts.ts';
 
-type Gate = Pick<ControlPlaneRow, 'permission' | 'scope'>;
-type Whose = Parameters<typeof reportOperation>[1];
+type ReportAudience = Parameters<typeof reportOperation>[1];
 
 export function reportRows({ reports, identity }: RouteParts): ControlPlaneRow[] {
-  const rowsOf = (gate: Gate, whose: Whose, paths: Readonly<Partial<Record<Report, string>>>): ControlPlaneRow[] =>
-    Object.entries(paths).map(([report, path]) => ({
-      method: 'GET',
-      path,
-      ...gate,
-      operation: reportOperation(report as Report, whose, reports),
-    }));
+  const rowsOf = (
+    access: RouteAccess,
+    whose: ReportAudience,
+    paths: Readonly<Partial<Record<Report, string>>>,
+  ): ControlPlaneRow[] =>
+    Object.entries(paths).map(([report, path]) =>
+      row('GET', path, access, reportOperation(report as Report, whose, reports)),
+    );
   return [
     ...rowsOf({ permission: 'usage.read', scope: 'organization' }, MINE, pathsBelow('/v1/usage/me')),
     ...rowsOf(
@@ -36,11 +37,11 @@ export function reportRows({ reports, identity }: RouteParts): ControlPlaneRow[]
       ORGANIZATION_FOR_MEMBERS,
       pathsBelow('/v1/usage/active-org'),
     ),
-    ...rowsOf({ permission: 'org.admin', scope: 'organization' }, ORGANIZATION, {
+    ...rowsOf(ORGANIZATION_ADMIN, ORGANIZATION, {
       ...pathsBelow('/v1/admin/active-org/usage'),
       focus: '/v1/admin/active-org/usage/export/focus',
     }),
-    ...rowsOf({ permission: 'platform.admin', scope: 'platform' }, PLATFORM, {
+    ...rowsOf(PLATFORM_ADMIN, PLATFORM, {
       ...pathsBelow('/v1/admin/usage'),
       routing: '/v1/admin/analytics/routing',
       focus: '/v1/admin/usage/export/focus',

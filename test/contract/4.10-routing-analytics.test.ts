@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { z } from 'zod';
 import { routingAnswer } from '../../src/control-plane/reports/report-answers.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
-import type { ReportParams } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportParams } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { assertFigures } from '../support/assert-figures.ts';
 import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';

@@ -15,7 +15,7 @@ import {
   type RequestCursor,
   readRequestCursor,
 } from '../../src/storage/clickhouse/reports/list-requests.ts';
-import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
 import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-entry.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { QuantileStates } from '../../src/storage/clickhouse/reports/metrics.ts';
-import type { ReportParams } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportParams } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { type RoutingGroups, selectRoutingGroups } from '../../src/storage/clickhouse/reports/routing-groups.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 

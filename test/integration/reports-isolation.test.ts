@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
-import type { ReportFilters, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportFilters, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
 import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { generateFacts } from '../support/fact-generator.ts';

@@ -3,7 +3,7 @@
 
 import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { Metrics } from '../../src/storage/clickhouse/reports/metrics.ts';
-import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-question.ts';
+import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
 import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-entry.ts';
 import type { RoutingParams, RoutingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import type { UsageDay, UsageSummary } from '../../src/storage/clickhouse/reports/usage.ts';

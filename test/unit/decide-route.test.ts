@@ -14,7 +14,7 @@ import {
   repeatRoute,
 } from '../../src/domain/routing/decide-route.ts';
 import { modelRouteOf } from '../../src/domain/routing/model-route.ts';
-import { type CandidateQuestion, RouteCandidates } from '../../src/domain/routing/route-candidates.ts';
+import { type CandidateParams, RouteCandidates } from '../../src/domain/routing/route-candidates.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
 
 const PRICE = {
@@ -90,7 +90,7 @@ const tooSmall =
   (tier: string) =>
   (name: string): RouteDecision['rejected'][number] => ({ model: name, tier, reason: 'context_too_small' });
 
-interface Case extends Partial<Omit<CandidateQuestion, 'policy' | 'allowedModels' | 'modelNamed'>> {
+interface Case extends Partial<Omit<CandidateParams, 'policy' | 'allowedModels' | 'modelNamed'>> {
   readonly judgement: Judgement;
   readonly policy?: Partial<RoutingPolicy>;
   readonly models?: readonly Model[];

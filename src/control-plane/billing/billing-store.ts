@@ -12,10 +12,10 @@ import type { Answer } from '../identity/identity-store.ts';
 
 export interface BillingStore {
   readWallet(walletId: string): Answer<PayerWallet>;
-  listWallets(question: PageParams & { organizationId: string }): Answer<Page<PayerWallet>>;
+  listWallets(params: PageParams & { organizationId: string }): Answer<Page<PayerWallet>>;
   freezeWallet(actor: Actor, order: { organizationId: string; walletId: string; frozen: boolean }): Answer<PayerWallet>;
   postDeposit(actor: Actor, order: DepositOrder): Answer<Deposit>;
-  listDeposits(question: PageParams & { walletId: string }): Answer<Page<Deposit>>;
+  listDeposits(params: PageParams & { walletId: string }): Answer<Page<Deposit>>;
   /** Of a key those that it was read with; of a person the organization's and their own. */
   readCurrentLimits(
     asking: Pick<ScopedPrincipal, 'credential' | 'organizationId' | 'userId' | 'limits'>,

@@ -3,10 +3,10 @@
 import { z } from 'zod';
 import { formatUsdString } from '../../domain/money/format.ts';
 import type { PayerWallet } from '../../domain/money/payer-wallet.ts';
-import { actorOf, idOf, listOf, NAMED } from '../identity/asked-of.ts';
 import { pageQuery, showMoment, shownId, shownMoment } from '../identity/fields.ts';
 import type { IdentityStore } from '../identity/identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../identity/outcome.ts';
+import { actorOf, idOf, listOf, NAMED } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';
 import { shownUsd } from './money-fields.ts';
@@ -53,9 +53,9 @@ export function listWallets(store: BillingStore, identity: IdentityStore): Opera
     summary: 'Lists the wallets of an organization: its own, and those of users who pay for themselves.',
     query: pageQuery,
     answer: pageOf(shown),
-    run: async (asked) =>
+    run: async (input) =>
       pageOrRefused(
-        await listOf(identity, NAMED, asked, (organizationId) => store.listWallets({ ...asked.query, organizationId })),
+        await listOf(identity, NAMED, input, (organizationId) => store.listWallets({ ...input.query, organizationId })),
         show,
       ),
   });

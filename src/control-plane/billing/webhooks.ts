@@ -7,9 +7,9 @@ import type { Webhook, WebhookWithSecret } from '../../domain/webhooks/webhook.t
 import { webhookSecretFault } from '../../domain/webhooks/webhook-signature.ts';
 import { webhookUrlFault } from '../../domain/webhooks/webhook-url.ts';
 import { isPublicAddress } from '../../platform/public-address.ts';
-import { actorOf, type Tenancy } from '../identity/asked-of.ts';
 import { showMoment, showMomentOrNull, shownMoment } from '../identity/fields.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { actorOf, type Tenancy } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';
 
@@ -66,7 +66,7 @@ export function getWebhook(store: BillingStore, tenancy: Tenancy): Operation {
     id: `getWebhook${tenancy.suffix}`,
     summary: 'Shows the webhook that is told when a charge is final, and how its delivery goes.',
     answer: answerOf(shown),
-    run: async (asked) => shownOrRefused(await store.getWebhook(tenancy.organizationId(asked)), show),
+    run: async (input) => shownOrRefused(await store.getWebhook(tenancy.organizationId(input)), show),
   });
 }
 
@@ -76,12 +76,12 @@ export function setWebhook(store: BillingStore, targets: WebhookTargets, tenancy
     summary: 'Sets the webhook that is told when a charge is final.',
     body: order,
     answer: answerOf(shownWithSecret),
-    run: async (asked) => {
-      const { url, active, secret } = asked.body;
-      const refusal = refuseOrder(asked.body, targets);
+    run: async (input) => {
+      const { url, active, secret } = input.body;
+      const refusal = refuseOrder(input.body, targets);
       if (refusal !== null) return refusal;
-      const wanted = { organizationId: tenancy.organizationId(asked), url, active, secret };
-      return shownOrRefused(await store.setWebhook(actorOf(asked.principal), wanted), showWithSecret);
+      const wanted = { organizationId: tenancy.organizationId(input), url, active, secret };
+      return shownOrRefused(await store.setWebhook(actorOf(input.principal), wanted), showWithSecret);
     },
   });
 }
@@ -107,9 +107,9 @@ export function rotateWebhookSecret(store: BillingStore, tenancy: Tenancy): Oper
     id: `rotateWebhookSecret${tenancy.suffix}`,
     summary: 'Gives the webhook a new secret, at once; it is in this answer and nowhere else.',
     answer: answerOf(shownWithSecret),
-    run: async (asked) =>
+    run: async (input) =>
       shownOrRefused(
-        await store.rotateWebhookSecret(actorOf(asked.principal), tenancy.organizationId(asked)),
+        await store.rotateWebhookSecret(actorOf(input.principal), tenancy.organizationId(input)),
         showWithSecret,
       ),
   });
@@ -120,9 +120,9 @@ export function removeWebhook(store: BillingStore, tenancy: Tenancy): Operation 
     id: `removeWebhook${tenancy.suffix}`,
     summary: 'Removes the webhook, and what it was still to be told.',
     answer: answerOf(z.object({ removed: z.literal(true) })),
-    run: async (asked) =>
+    run: async (input) =>
       shownOrRefused(
-        await store.removeWebhook(actorOf(asked.principal), tenancy.organizationId(asked)),
+        await store.removeWebhook(actorOf(input.principal), tenancy.organizationId(input)),
         (removed) => removed,
       ),
   });
@@ -133,9 +133,9 @@ export function redeliverWebhooks(store: BillingStore, tenancy: Tenancy): Operat
     id: `redeliverWebhooks${tenancy.suffix}`,
     summary: 'Tries the messages that were given up again.',
     answer: answerOf(z.object({ requeued: z.int() })),
-    run: async (asked) =>
+    run: async (input) =>
       shownOrRefused(
-        await store.redeliverWebhooks(actorOf(asked.principal), tenancy.organizationId(asked)),
+        await store.redeliverWebhooks(actorOf(input.principal), tenancy.organizationId(input)),
         (done) => done,
       ),
   });

@@ -15,7 +15,7 @@ export interface GenerationParams {
 }
 
 export interface GenerationLookup {
-  readonly findGeneration: (question: GenerationParams) => Promise<Generation | null>;
+  readonly findGeneration: (params: GenerationParams) => Promise<Generation | null>;
   readonly clock: Clock;
   /** The process ends: nobody waits any longer. */
   readonly isDraining: () => boolean;
@@ -58,11 +58,11 @@ export function getGeneration(
     const createdAtMs = executionIdTimeMs(id);
     if (createdAtMs === null) return exchange.refuse({ kind: 'not_found' });
 
-    const question = { id: id.toLowerCase(), organizationId: principal.organizationId, walletId: principal.walletId };
+    const params = { id: id.toLowerCase(), organizationId: principal.organizationId, walletId: principal.walletId };
     waiting += 1;
     try {
       const waitMs = waiting > WAITING_MAX ? 0 : waitSeconds * 1_000;
-      const generation = await findSoon(lookup, question, { createdAtMs, waitMs }, exchange);
+      const generation = await findSoon(lookup, params, { createdAtMs, waitMs }, exchange);
       if (generation === null) exchange.refuse({ kind: 'not_found' });
       else exchange.answerJson(200, `{"data":${renderGeneration(generation)}}`);
     } finally {
@@ -79,14 +79,14 @@ function readWait(text: string | null): number | null {
 /** One question at a time, ever less often: what is waited for is mostly there soon or not for long. */
 async function findSoon(
   { findGeneration, clock, isDraining }: GenerationLookup,
-  question: GenerationParams,
+  params: GenerationParams,
   { createdAtMs, waitMs }: { createdAtMs: number; waitMs: number },
   exchange: Exchange,
 ): Promise<Generation | null> {
   const startedAtMs = clock.monotonicMs();
   let pauseMs = ASK_AGAIN_FIRST_MS;
   for (;;) {
-    const generation = await findGeneration(question);
+    const generation = await findGeneration(params);
     if (generation !== null && generation.billingStatus !== 'pending') return generation;
     const young = clock.nowMs() - createdAtMs < ON_ITS_WAY_MS;
     const ownMs = generation === null ? WAIT_ABSENT_MAX_MS : WAIT_PENDING_MAX_MS;

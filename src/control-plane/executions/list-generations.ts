@@ -11,7 +11,7 @@ export interface GenerationsParams {
 }
 
 /** Newest first; storage bounds how many. */
-export type FindGenerations = (question: GenerationsParams) => Promise<readonly Generation[]>;
+export type FindGenerations = (params: GenerationsParams) => Promise<readonly Generation[]>;
 
 export function listGenerations(
   findGenerations: FindGenerations,

@@ -3,10 +3,10 @@
 import { z } from 'zod';
 import type { AuditEntry } from '../../domain/identity/audit-entry.ts';
 import { type Operation, operation } from '../operation.ts';
-import { listOf, type Tenancy } from './asked-of.ts';
 import { pageQuery, showMoment, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { pageOf, pageOrRefused } from './outcome.ts';
+import { listOf, type Tenancy } from './tenancy.ts';
 
 const shown = z
   .object({
@@ -40,9 +40,9 @@ function auditOperation(store: IdentityStore, id: string, summary: string, ofTen
     summary,
     query: pageQuery,
     answer: pageOf(shown),
-    run: async (asked) => {
-      const list = (organizationId: string | null) => store.listAudit({ ...asked.query, organizationId });
-      return pageOrRefused(await (ofTenant === null ? list(null) : listOf(store, ofTenant, asked, list)), show);
+    run: async (input) => {
+      const list = (organizationId: string | null) => store.listAudit({ ...input.query, organizationId });
+      return pageOrRefused(await (ofTenant === null ? list(null) : listOf(store, ofTenant, input, list)), show);
     },
   });
 }

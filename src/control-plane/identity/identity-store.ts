@@ -19,8 +19,8 @@ import type { Refused } from '../../domain/refusals/refused.ts';
 export type Answer<T> = Promise<T | Refused>;
 
 export interface IdentityStore {
-  listOrganizations(question: PageParams): Answer<Page<Organization>>;
-  listOrganizationsOfUser(question: PageParams & { userId: string }): Answer<Page<OwnOrganization>>;
+  listOrganizations(params: PageParams): Answer<Page<Organization>>;
+  listOrganizationsOfUser(params: PageParams & { userId: string }): Answer<Page<OwnOrganization>>;
   createOrganization(
     actor: Actor,
     order: {
@@ -33,7 +33,7 @@ export interface IdentityStore {
   getOrganization(organizationId: string): Answer<Organization>;
   updateOrganization(actor: Actor, organizationId: string, change: OrganizationChange): Answer<Organization>;
 
-  listTeams(question: PageParams & { organizationId: string }): Answer<Page<Team>>;
+  listTeams(params: PageParams & { organizationId: string }): Answer<Page<Team>>;
   createTeam(
     actor: Actor,
     order: { organizationId: string; slug: string; displayName?: string | undefined },
@@ -46,7 +46,7 @@ export interface IdentityStore {
   ): Answer<Team>;
   deleteTeam(actor: Actor, name: TeamName): Answer<{ readonly deleted: true }>;
 
-  listMembers(question: PageParams & MemberScope): Answer<Page<Member>>;
+  listMembers(params: PageParams & MemberScope): Answer<Page<Member>>;
   addMember(actor: Actor, scope: MemberScope, order: { email: string; role: Role }): Answer<Member>;
   setMemberRole(actor: Actor, scope: MemberScope, order: { userId: string; role: Role }): Answer<Member>;
   removeMember(
@@ -56,7 +56,7 @@ export interface IdentityStore {
   ): Answer<{ readonly removed: true; readonly revokedKeys: number }>;
 
   listKeys(
-    question: PageParams & { organizationId: string; teamId?: string | undefined; userId?: string | undefined },
+    params: PageParams & { organizationId: string; teamId?: string | undefined; userId?: string | undefined },
   ): Answer<Page<Key>>;
   createKey(actor: Actor, order: KeyOrder): Answer<KeyWithSecret>;
   getKey(name: KeyName): Answer<Key>;
@@ -64,7 +64,7 @@ export interface IdentityStore {
   revokeKey(actor: Actor, name: KeyName): Answer<Key>;
   rotateKey(actor: Actor, name: KeyName, order: { overlapSeconds: number }): Answer<KeyWithSecret>;
 
-  listTokens(question: PageParams & { userId: string }): Answer<Page<Token>>;
+  listTokens(params: PageParams & { userId: string }): Answer<Page<Token>>;
   createToken(actor: Actor, order: TokenOrder): Answer<TokenWithSecret>;
   revokeToken(actor: Actor, name: TokenName): Answer<Token>;
   setActiveOrganization(actor: Actor, name: TokenName, organizationId: string | null): Answer<Token>;
@@ -73,9 +73,9 @@ export interface IdentityStore {
   replaceLimits(actor: Actor, scope: LimitScope, order: LimitsOrder): Answer<Limits>;
   getModelAccess(scope: ModelAccessScope): Answer<ModelAccess>;
   setModelAccess(actor: Actor, scope: ModelAccessScope, order: ModelAccessOrder): Answer<ModelAccess>;
-  listAudit(question: PageParams & { organizationId: string | null }): Answer<Page<AuditEntry>>;
+  listAudit(params: PageParams & { organizationId: string | null }): Answer<Page<AuditEntry>>;
 
-  listPlatformAdministrators(question: PageParams): Answer<Page<PlatformAdministrator>>;
+  listPlatformAdministrators(params: PageParams): Answer<Page<PlatformAdministrator>>;
   addPlatformAdministrator(actor: Actor, email: string): Answer<PlatformAdministrator>;
   removePlatformAdministrator(actor: Actor, userId: string): Answer<{ readonly removed: true }>;
 }

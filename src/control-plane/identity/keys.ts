@@ -1,11 +1,10 @@
-// Inference keys: those of an organization, for its administrators, and a member's own. A secret is in exactly one
-// answer: the one that made it.
+// Inference keys: all keys of an organization for its administrators, and a member's own. Only the answer that makes a
+// key contains its secret.
 
 import { z } from 'zod';
 import type { Key, KeyName, KeyWithSecret } from '../../domain/identity/api-key.ts';
 import type { AllowedModels, ModelAccessOrder } from '../../domain/identity/model-access.ts';
-import { type Asked, type Operation, operation } from '../operation.ts';
-import { ACTIVE, actorOf, idOf, listOf, personOf, type Tenancy } from './asked-of.ts';
+import { type Operation, type OperationSubject, operation } from '../operation.ts';
 import {
   idField,
   labelField,
@@ -20,6 +19,7 @@ import {
 import type { IdentityStore } from './identity-store.ts';
 import { showAccess, shownAccess } from './model-access.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
+import { ACTIVE, actorOf, idOf, listOf, personOf, type Tenancy } from './tenancy.ts';
 
 const MODELS_MAX = 1_000;
 const OVERLAP_SECONDS_MAX = 30 * 86_400;
@@ -68,35 +68,30 @@ function readExpiry(text: string | null | undefined): number | null | undefined 
   return typeof text === 'string' ? Date.parse(text) : text;
 }
 
-/**
- * Every route of keys is an organization's own, so that it says what the organization allows; left out, it says
- * nothing.
- */
+/** These routes set the organization's list, never the platform's. undefined: the request leaves the list as it is. */
 function readModels(models: AllowedModels | undefined): ModelAccessOrder | undefined {
   return models === undefined ? undefined : { setBy: ACTIVE.setBy, models };
 }
 
-/** Whose keys a route is about. */
-interface Holder {
+/** The keys that a route can reach. */
+interface KeySet {
   readonly name: 'Key' | 'MyKey';
   readonly words: string;
-  readonly userId: (asked: Question) => string | undefined;
+  readonly userId: (input: OperationSubject) => string | undefined;
 }
 
-type Question = Pick<Asked<unknown, unknown>, 'principal' | 'ids'>;
-
-export const ORGANIZATION_KEYS: Holder = { name: 'Key', words: 'an inference key', userId: () => undefined };
-export const MY_KEYS: Holder = {
+export const ORGANIZATION_KEYS: KeySet = { name: 'Key', words: 'an inference key', userId: () => undefined };
+export const MY_KEYS: KeySet = {
   name: 'MyKey',
   words: "one of the caller's inference keys",
   userId: ({ principal }) => personOf(principal),
 };
 
-function nameOf(asked: Question, holder: Holder): KeyName {
+function nameOf(input: OperationSubject, keySet: KeySet): KeyName {
   return {
-    organizationId: ACTIVE.organizationId(asked),
-    keyId: idOf(asked.ids, 'keyId'),
-    userId: holder.userId(asked),
+    organizationId: ACTIVE.organizationId(input),
+    keyId: idOf(input.ids, 'keyId'),
+    userId: keySet.userId(input),
   };
 }
 
@@ -106,11 +101,11 @@ export function listKeys(store: IdentityStore, tenancy: Tenancy): Operation {
     summary: 'Lists the inference keys of the organization, revoked ones too.',
     query: pageQuery.extend({ team_id: idField.optional(), user_id: idField.optional() }),
     answer: pageOf(shown),
-    run: async (asked) => {
-      const { limit, cursor, team_id, user_id } = asked.query;
-      const question = { limit, cursor, teamId: team_id, userId: user_id };
+    run: async (input) => {
+      const { limit, cursor, team_id, user_id } = input.query;
+      const params = { limit, cursor, teamId: team_id, userId: user_id };
       return pageOrRefused(
-        await listOf(store, tenancy, asked, (organizationId) => store.listKeys({ ...question, organizationId })),
+        await listOf(store, tenancy, input, (organizationId) => store.listKeys({ ...params, organizationId })),
         show,
       );
     },
@@ -123,13 +118,13 @@ export function listMyKeys(store: IdentityStore): Operation {
     summary: "Lists the caller's inference keys in the active organization, revoked ones too.",
     query: pageQuery,
     answer: pageOf(shown),
-    run: async (asked) => {
-      const question = {
-        ...asked.query,
-        organizationId: ACTIVE.organizationId(asked),
-        userId: personOf(asked.principal),
+    run: async (input) => {
+      const params = {
+        ...input.query,
+        organizationId: ACTIVE.organizationId(input),
+        userId: personOf(input.principal),
       };
-      return pageOrRefused(await store.listKeys(question), show);
+      return pageOrRefused(await store.listKeys(params), show);
     },
   });
 }
@@ -149,10 +144,10 @@ export function createKey(store: IdentityStore): Operation {
     }),
     answer: answerOf(shownWithSecret),
     status: 201,
-    run: async (asked) => {
-      const { name, team_id, user_id, payer, allowed_models, expires_at } = asked.body;
+    run: async (input) => {
+      const { name, team_id, user_id, payer, allowed_models, expires_at } = input.body;
       const order = {
-        organizationId: ACTIVE.organizationId(asked),
+        organizationId: ACTIVE.organizationId(input),
         name,
         teamId: team_id,
         userId: user_id,
@@ -160,12 +155,12 @@ export function createKey(store: IdentityStore): Operation {
         allowedModels: readModels(allowed_models),
         expiresAtMs: readExpiry(expires_at),
       };
-      return shownOrRefused(await store.createKey(actorOf(asked.principal), order), showWithSecret);
+      return shownOrRefused(await store.createKey(actorOf(input.principal), order), showWithSecret);
     },
   });
 }
 
-/** Charges the caller's own wallet: the organization's is its administrators' to give. */
+/** The key charges the member's own wallet. Only administrators make keys that charge the organization's. */
 export function createMyKey(store: IdentityStore): Operation {
   return operation({
     id: 'createMyKey',
@@ -174,59 +169,59 @@ export function createMyKey(store: IdentityStore): Operation {
     body: z.strictObject({ name: labelField, allowed_models: allowedModels.optional(), expires_at: expiry.optional() }),
     answer: answerOf(shownWithSecret),
     status: 201,
-    run: async (asked) => {
-      const { name, allowed_models, expires_at } = asked.body;
+    run: async (input) => {
+      const { name, allowed_models, expires_at } = input.body;
       const whose = {
-        organizationId: ACTIVE.organizationId(asked),
-        userId: personOf(asked.principal),
+        organizationId: ACTIVE.organizationId(input),
+        userId: personOf(input.principal),
         payer: 'user',
       } as const;
       const order = { ...whose, name, allowedModels: readModels(allowed_models), expiresAtMs: readExpiry(expires_at) };
-      return shownOrRefused(await store.createKey(actorOf(asked.principal), order), showWithSecret);
+      return shownOrRefused(await store.createKey(actorOf(input.principal), order), showWithSecret);
     },
   });
 }
 
-export function getKey(store: IdentityStore, holder: Holder): Operation {
+export function getKey(store: IdentityStore, keySet: KeySet): Operation {
   return operation({
-    id: `get${holder.name}`,
-    summary: `Shows ${holder.words}, without its secret.`,
+    id: `get${keySet.name}`,
+    summary: `Shows ${keySet.words}, without its secret.`,
     answer: answerOf(shown),
-    run: async (asked) => shownOrRefused(await store.getKey(nameOf(asked, holder)), show),
+    run: async (input) => shownOrRefused(await store.getKey(nameOf(input, keySet)), show),
   });
 }
 
-export function updateKey(store: IdentityStore, holder: Holder): Operation {
+export function updateKey(store: IdentityStore, keySet: KeySet): Operation {
   return operation({
-    id: `update${holder.name}`,
-    summary: `Changes the name, models or expiry of ${holder.words}, for who pays for it; what is left out stays.`,
+    id: `update${keySet.name}`,
+    summary: `Changes the name, models or expiry of ${keySet.words}, for who pays for it; what is left out stays.`,
     body: z.strictObject({
       name: labelField.optional(),
       allowed_models: allowedModels.optional(),
       expires_at: expiry.optional(),
     }),
     answer: answerOf(shown),
-    run: async (asked) => {
-      const { name, allowed_models, expires_at } = asked.body;
+    run: async (input) => {
+      const { name, allowed_models, expires_at } = input.body;
       const change = { name, allowedModels: readModels(allowed_models), expiresAtMs: readExpiry(expires_at) };
-      return shownOrRefused(await store.updateKey(actorOf(asked.principal), nameOf(asked, holder), change), show);
+      return shownOrRefused(await store.updateKey(actorOf(input.principal), nameOf(input, keySet), change), show);
     },
   });
 }
 
-export function revokeKey(store: IdentityStore, holder: Holder): Operation {
+export function revokeKey(store: IdentityStore, keySet: KeySet): Operation {
   return operation({
-    id: `revoke${holder.name}`,
-    summary: `Revokes ${holder.words}, whoever pays for it; every gateway refuses it within a second.`,
+    id: `revoke${keySet.name}`,
+    summary: `Revokes ${keySet.words}, whoever pays for it; every gateway refuses it within a second.`,
     answer: answerOf(shown),
-    run: async (asked) => shownOrRefused(await store.revokeKey(actorOf(asked.principal), nameOf(asked, holder)), show),
+    run: async (input) => shownOrRefused(await store.revokeKey(actorOf(input.principal), nameOf(input, keySet)), show),
   });
 }
 
-export function rotateKey(store: IdentityStore, holder: Holder): Operation {
+export function rotateKey(store: IdentityStore, keySet: KeySet): Operation {
   return operation({
-    id: `rotate${holder.name}`,
-    summary: `Gives ${holder.words} a new secret, for who pays for it; the old one stays good for the overlap.`,
+    id: `rotate${keySet.name}`,
+    summary: `Gives ${keySet.words} a new secret, for who pays for it; the old one stays good for the overlap.`,
     body: z.strictObject({
       overlap_seconds: z
         .int('must be a whole number')
@@ -234,10 +229,10 @@ export function rotateKey(store: IdentityStore, holder: Holder): Operation {
         .max(OVERLAP_SECONDS_MAX, 'must be at most 30 days'),
     }),
     answer: answerOf(shownWithSecret),
-    run: async (asked) => {
-      const order = { overlapSeconds: asked.body.overlap_seconds };
+    run: async (input) => {
+      const order = { overlapSeconds: input.body.overlap_seconds };
       return shownOrRefused(
-        await store.rotateKey(actorOf(asked.principal), nameOf(asked, holder), order),
+        await store.rotateKey(actorOf(input.principal), nameOf(input, keySet), order),
         showWithSecret,
       );
     },

@@ -10,10 +10,10 @@ import { parseUsd } from '../../domain/money/parse-usd.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import { assert } from '../../platform/assert.ts';
 import { type Operation, operation } from '../operation.ts';
-import { actorOf, idOf, type Tenancy } from './asked-of.ts';
 import { setByField } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, shownOrRefused } from './outcome.ts';
+import { actorOf, idOf, type Tenancy } from './tenancy.ts';
 
 const LIMITS_MAX = 20;
 
@@ -95,8 +95,8 @@ export function getLimits(store: IdentityStore, tenancy: Tenancy, bearer: LimitB
     id: `get${bearer.name}${tenancy.suffix}`,
     summary: `Shows the ceilings on use of ${bearer.words}: the platform’s, and the organization’s own.`,
     answer: answerOf(shown),
-    run: async (asked) =>
-      shownOrRefused(await store.listLimits(bearer.scope(tenancy.organizationId(asked), asked.ids)), show),
+    run: async (input) =>
+      shownOrRefused(await store.listLimits(bearer.scope(tenancy.organizationId(input), input.ids)), show),
   });
 }
 
@@ -106,12 +106,12 @@ export function replaceLimits(store: IdentityStore, tenancy: Tenancy, bearer: Li
     summary: `Replaces the ceilings on use of ${bearer.words} that the ${tenancy.setBy} sets; the others stay, and hold too.`,
     body: z.strictObject({ limits: z.array(limit).max(LIMITS_MAX, `must be at most ${LIMITS_MAX} limits`) }),
     answer: answerOf(shown),
-    run: async (asked) => {
-      const scope = bearer.scope(tenancy.organizationId(asked), asked.ids);
+    run: async (input) => {
+      const scope = bearer.scope(tenancy.organizationId(input), input.ids);
       return shownOrRefused(
-        await store.replaceLimits(actorOf(asked.principal), scope, {
+        await store.replaceLimits(actorOf(input.principal), scope, {
           setBy: tenancy.setBy,
-          limits: asked.body.limits.map(read),
+          limits: input.body.limits.map(read),
         }),
         show,
       );

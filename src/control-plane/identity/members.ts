@@ -2,11 +2,11 @@
 
 import { z } from 'zod';
 import type { Member, MemberScope } from '../../domain/identity/member.ts';
-import { type Asked, type Operation, operation } from '../operation.ts';
-import { actorOf, idOf, type Tenancy } from './asked-of.ts';
+import { type Operation, type OperationInput, operation } from '../operation.ts';
 import { emailField, pageQuery, roleField, showMoment, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
+import { actorOf, idOf, type Tenancy } from './tenancy.ts';
 
 const shown = z
   .object({ user_id: shownId, email: z.string(), role: roleField, created_at: shownMoment })
@@ -29,9 +29,9 @@ export const TEAM_MEMBERS: Group = { name: 'TeamMember', words: 'the team', team
 function scopeOf(
   tenancy: Tenancy,
   group: Group,
-  asked: Pick<Asked<unknown, unknown>, 'principal' | 'ids'>,
+  input: Pick<OperationInput<unknown, unknown>, 'principal' | 'ids'>,
 ): MemberScope {
-  return { organizationId: tenancy.organizationId(asked), teamId: group.teamId(asked.ids) };
+  return { organizationId: tenancy.organizationId(input), teamId: group.teamId(input.ids) };
 }
 
 export function listMembers(store: IdentityStore, tenancy: Tenancy, group: Group): Operation {
@@ -40,8 +40,8 @@ export function listMembers(store: IdentityStore, tenancy: Tenancy, group: Group
     summary: `Lists the members of ${group.words}.`,
     query: pageQuery,
     answer: pageOf(shown),
-    run: async (asked) =>
-      pageOrRefused(await store.listMembers({ ...asked.query, ...scopeOf(tenancy, group, asked) }), show),
+    run: async (input) =>
+      pageOrRefused(await store.listMembers({ ...input.query, ...scopeOf(tenancy, group, input) }), show),
   });
 }
 
@@ -52,8 +52,8 @@ export function addMember(store: IdentityStore, tenancy: Tenancy, group: Group):
     body: z.strictObject({ email: emailField, role: roleField.default('member') }),
     answer: answerOf(shown),
     status: 201,
-    run: async (asked) =>
-      shownOrRefused(await store.addMember(actorOf(asked.principal), scopeOf(tenancy, group, asked), asked.body), show),
+    run: async (input) =>
+      shownOrRefused(await store.addMember(actorOf(input.principal), scopeOf(tenancy, group, input), input.body), show),
   });
 }
 
@@ -63,10 +63,10 @@ export function setMemberRole(store: IdentityStore, tenancy: Tenancy, group: Gro
     summary: `Changes a member's role in ${group.words}; the last owner stays one.`,
     body: z.strictObject({ role: roleField }),
     answer: answerOf(shown),
-    run: async (asked) => {
-      const order = { userId: idOf(asked.ids, 'userId'), role: asked.body.role };
+    run: async (input) => {
+      const order = { userId: idOf(input.ids, 'userId'), role: input.body.role };
       return shownOrRefused(
-        await store.setMemberRole(actorOf(asked.principal), scopeOf(tenancy, group, asked), order),
+        await store.setMemberRole(actorOf(input.principal), scopeOf(tenancy, group, input), order),
         show,
       );
     },
@@ -78,11 +78,11 @@ export function removeMember(store: IdentityStore, tenancy: Tenancy, group: Grou
     id: `remove${group.name}${tenancy.suffix}`,
     summary: `Removes a member from ${group.words} and revokes the keys that were theirs there; the last owner stays.`,
     answer: answerOf(z.object({ removed: z.literal(true), revoked_keys: z.int() })),
-    run: async (asked) => {
+    run: async (input) => {
       const removed = await store.removeMember(
-        actorOf(asked.principal),
-        scopeOf(tenancy, group, asked),
-        idOf(asked.ids, 'userId'),
+        actorOf(input.principal),
+        scopeOf(tenancy, group, input),
+        idOf(input.ids, 'userId'),
       );
       return shownOrRefused(removed, ({ revokedKeys }) => ({ removed: true as const, revoked_keys: revokedKeys }));
     },

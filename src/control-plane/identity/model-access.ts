@@ -4,10 +4,10 @@
 import { z } from 'zod';
 import type { AllowedModels, ModelAccess, ModelAccessScope } from '../../domain/identity/model-access.ts';
 import { type Operation, operation } from '../operation.ts';
-import { actorOf, idOf, type Tenancy } from './asked-of.ts';
 import { modelNameField } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, shownOrRefused } from './outcome.ts';
+import { actorOf, idOf, type Tenancy } from './tenancy.ts';
 
 const MODELS_MAX = 1_000;
 
@@ -63,8 +63,8 @@ export function getModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: M
     id: `get${bearer.name}${tenancy.suffix}`,
     summary: `Shows which models ${bearer.words} may use, and who says so.`,
     answer: answerOf(shown),
-    run: async (asked) =>
-      shownOrRefused(await store.getModelAccess(bearer.scope(tenancy.organizationId(asked), asked.ids)), showAccess),
+    run: async (input) =>
+      shownOrRefused(await store.getModelAccess(bearer.scope(tenancy.organizationId(input), input.ids)), showAccess),
   });
 }
 
@@ -76,12 +76,12 @@ export function setModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: M
       allowed_models: z.array(modelNameField).max(MODELS_MAX, `must be at most ${MODELS_MAX} models`).nullable(),
     }),
     answer: answerOf(shown),
-    run: async (asked) => {
-      const scope = bearer.scope(tenancy.organizationId(asked), asked.ids);
+    run: async (input) => {
+      const scope = bearer.scope(tenancy.organizationId(input), input.ids);
       return shownOrRefused(
-        await store.setModelAccess(actorOf(asked.principal), scope, {
+        await store.setModelAccess(actorOf(input.principal), scope, {
           setBy: tenancy.setBy,
-          models: asked.body.allowed_models,
+          models: input.body.allowed_models,
         }),
         showAccess,
       );

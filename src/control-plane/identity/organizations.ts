@@ -3,7 +3,6 @@
 import { z } from 'zod';
 import type { Organization, OwnOrganization } from '../../domain/identity/organization.ts';
 import { type Operation, operation } from '../operation.ts';
-import { ACTIVE, actorOf, idOf, personOf } from './asked-of.ts';
 import {
   billingField,
   emailField,
@@ -17,6 +16,7 @@ import {
 } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
+import { ACTIVE, actorOf, idOf, personOf } from './tenancy.ts';
 
 const shown = z
   .object({
@@ -123,6 +123,6 @@ export function getActiveOrganization(store: IdentityStore): Operation {
     id: 'getActiveOrganization',
     summary: 'Shows the active organization.',
     answer: answerOf(shown),
-    run: async (asked) => shownOrRefused(await store.getOrganization(ACTIVE.organizationId(asked)), show),
+    run: async (input) => shownOrRefused(await store.getOrganization(ACTIVE.organizationId(input)), show),
   });
 }

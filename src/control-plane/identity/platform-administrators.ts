@@ -3,10 +3,10 @@
 import { z } from 'zod';
 import type { PlatformAdministrator } from '../../domain/identity/platform-administrator.ts';
 import { type Operation, operation } from '../operation.ts';
-import { actorOf, idOf } from './asked-of.ts';
 import { emailField, pageQuery, showMoment, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
+import { actorOf, idOf } from './tenancy.ts';
 
 const shown = z
   .object({ user_id: shownId, email: z.string(), created_at: shownMoment })

@@ -3,10 +3,10 @@
 import { z } from 'zod';
 import type { Team } from '../../domain/identity/team.ts';
 import { type Operation, operation } from '../operation.ts';
-import { ACTIVE, actorOf, idOf, listOf, type Tenancy } from './asked-of.ts';
 import { labelField, pageQuery, showMoment, shownId, shownMoment, slugField } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from './outcome.ts';
+import { ACTIVE, actorOf, idOf, listOf, type Tenancy } from './tenancy.ts';
 
 const shown = z
   .object({ id: shownId, slug: z.string(), display_name: z.string(), created_at: shownMoment })
@@ -22,9 +22,9 @@ export function listTeams(store: IdentityStore, tenancy: Tenancy): Operation {
     summary: 'Lists the teams of the organization.',
     query: pageQuery,
     answer: pageOf(shown),
-    run: async (asked) =>
+    run: async (input) =>
       pageOrRefused(
-        await listOf(store, tenancy, asked, (organizationId) => store.listTeams({ ...asked.query, organizationId })),
+        await listOf(store, tenancy, input, (organizationId) => store.listTeams({ ...input.query, organizationId })),
         show,
       ),
   });
@@ -37,11 +37,11 @@ export function createTeam(store: IdentityStore): Operation {
     body: z.strictObject({ slug: slugField, display_name: labelField.optional() }),
     answer: answerOf(shown),
     status: 201,
-    run: async (asked) => {
-      const { slug, display_name } = asked.body;
+    run: async (input) => {
+      const { slug, display_name } = input.body;
       return shownOrRefused(
-        await store.createTeam(actorOf(asked.principal), {
-          organizationId: ACTIVE.organizationId(asked),
+        await store.createTeam(actorOf(input.principal), {
+          organizationId: ACTIVE.organizationId(input),
           slug,
           displayName: display_name,
         }),
@@ -56,9 +56,9 @@ export function getTeam(store: IdentityStore): Operation {
     id: 'getTeam',
     summary: 'Shows a team of the active organization.',
     answer: answerOf(shown),
-    run: async (asked) =>
+    run: async (input) =>
       shownOrRefused(
-        await store.getTeam({ organizationId: ACTIVE.organizationId(asked), teamId: idOf(asked.ids, 'teamId') }),
+        await store.getTeam({ organizationId: ACTIVE.organizationId(input), teamId: idOf(input.ids, 'teamId') }),
         show,
       ),
   });
@@ -70,11 +70,11 @@ export function updateTeam(store: IdentityStore): Operation {
     summary: 'Renames a team; what is left out stays.',
     body: z.strictObject({ slug: slugField.optional(), display_name: labelField.optional() }),
     answer: answerOf(shown),
-    run: async (asked) => {
-      const name = { organizationId: ACTIVE.organizationId(asked), teamId: idOf(asked.ids, 'teamId') };
-      const { slug, display_name } = asked.body;
+    run: async (input) => {
+      const name = { organizationId: ACTIVE.organizationId(input), teamId: idOf(input.ids, 'teamId') };
+      const { slug, display_name } = input.body;
       return shownOrRefused(
-        await store.updateTeam(actorOf(asked.principal), name, { slug, displayName: display_name }),
+        await store.updateTeam(actorOf(input.principal), name, { slug, displayName: display_name }),
         show,
       );
     },
@@ -86,9 +86,9 @@ export function deleteTeam(store: IdentityStore): Operation {
     id: 'deleteTeam',
     summary: 'Deletes a team that has no live keys.',
     answer: answerOf(z.object({ deleted: z.literal(true) })),
-    run: async (asked) => {
-      const name = { organizationId: ACTIVE.organizationId(asked), teamId: idOf(asked.ids, 'teamId') };
-      return shownOrRefused(await store.deleteTeam(actorOf(asked.principal), name), ({ deleted }) => ({ deleted }));
+    run: async (input) => {
+      const name = { organizationId: ACTIVE.organizationId(input), teamId: idOf(input.ids, 'teamId') };
+      return shownOrRefused(await store.deleteTeam(actorOf(input.principal), name), ({ deleted }) => ({ deleted }));
     },
   });
 }

@@ -8,18 +8,25 @@ import type { OperationDescription } from '../operation.ts';
 export type Plane = 'data' | 'control' | 'process';
 
 /**
- * What a request must resolve before its permission is asked about.
- * none: a credential. person: an access token, so that a leaked inference key makes no credentials. member: such a
- * person in an active organization. organization: an active organization. key: an inference key, whose organization it
- * is. team: an active organization, and the permission there or in the team that the path names. platform: nothing; the
- * permission is the platform's own.
+ * What a credential must stand for before its permission is checked.
+ * - none: any credential will do.
+ * - person: an access token, so that a leaked inference key cannot make further credentials.
+ * - member: an access token that works in an active organization.
+ * - organization: an active organization.
+ * - key: an inference key; the request is for the key's organization.
+ * - team: an active organization. The permission is needed there, or in the team that the path names.
+ * - platform: nothing further, because the permission is the platform's own.
  */
 export type Scope = 'none' | 'person' | 'member' | 'organization' | 'key' | 'team' | 'platform';
 
-export interface DescribedRoute extends Route {
-  readonly plane: Plane;
-  /** null: any good credential; on the process plane, none at all. */
+/** Who may call a route. */
+export interface RouteAccess {
+  /** null: every valid credential may call it; on the process plane no credential is needed. */
   readonly permission: Permission | null;
   readonly scope: Scope;
+}
+
+export interface DescribedRoute extends Route, RouteAccess {
+  readonly plane: Plane;
   readonly description: OperationDescription;
 }

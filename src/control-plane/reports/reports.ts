@@ -7,8 +7,8 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Audience, DelegatedScope, Report } from '../../domain/reports/report-delegation.ts';
 import { reportQuerySchema } from '../../domain/reports/report-query.ts';
 import { assert } from '../../platform/assert.ts';
-import { ACTIVE, idOf } from '../identity/asked-of.ts';
 import type { IdentityStore } from '../identity/identity-store.ts';
+import { ACTIVE, idOf } from '../identity/tenancy.ts';
 import { type Operation, readIds } from '../operation.ts';
 import type { ReportForwarder } from './forward-report.ts';
 import { dailyAnswer, requestsAnswer, routingAnswer, usageAnswer } from './report-answers.ts';
@@ -31,7 +31,7 @@ const WORDS: Readonly<Record<Report, ReportWords>> = {
 };
 
 /** Whose requests a report is of. */
-interface Whose {
+interface ReportAudience {
   readonly audience: Audience;
   /** Ends the operationId. */
   readonly suffix: string;
@@ -44,7 +44,7 @@ interface Whose {
 }
 
 /** Spec 5: across all of the caller's credentials. A key of nobody in particular has no others. */
-export const MINE: Whose = {
+export const MINE: ReportAudience = {
   audience: 'me',
   suffix: 'OfMe',
   of: 'of the caller, across all of their credentials',
@@ -54,7 +54,7 @@ export const MINE: Whose = {
   },
 };
 
-export function ofTeam(identity: IdentityStore): Whose {
+export function ofTeam(identity: IdentityStore): ReportAudience {
   return {
     audience: 'team',
     suffix: 'OfTeam',
@@ -66,23 +66,23 @@ export function ofTeam(identity: IdentityStore): Whose {
   };
 }
 
-const activeOrganization: Whose['scope'] = (principal, ids) => ({
+const activeOrganization: ReportAudience['scope'] = (principal, ids) => ({
   organizationId: ACTIVE.organizationId({ principal, ids }),
 });
 
-export const ORGANIZATION_FOR_MEMBERS: Whose = {
+export const ORGANIZATION_FOR_MEMBERS: ReportAudience = {
   audience: 'member',
   suffix: 'OfActiveOrganization',
   of: 'of the active organization',
   scope: activeOrganization,
 };
-export const ORGANIZATION: Whose = {
+export const ORGANIZATION: ReportAudience = {
   audience: 'organization',
   suffix: 'OfOrganization',
   of: 'of the active organization, for its administrators',
   scope: activeOrganization,
 };
-export const PLATFORM: Whose = {
+export const PLATFORM: ReportAudience = {
   audience: 'platform',
   suffix: 'OfPlatform',
   of: 'of all organizations',
@@ -91,7 +91,7 @@ export const PLATFORM: Whose = {
 
 export function reportOperation(
   report: Report,
-  { audience, suffix, of, scope }: Whose,
+  { audience, suffix, of, scope }: ReportAudience,
   forwarder: ReportForwarder,
 ): Operation {
   const { id, summary, answer } = WORDS[report];

@@ -9,9 +9,9 @@ import type {
   PolicyVersion,
   StoredPolicy,
 } from '../../domain/routing/stored-policy.ts';
-import { actorOf, idOf } from '../identity/asked-of.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
+import { actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { RoutingStore } from './routing-store.ts';
 

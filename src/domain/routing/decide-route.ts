@@ -63,18 +63,18 @@ export interface RouteDecision {
   readonly rejected: readonly Rejection[];
 }
 
-export function decideRoute(question: RouteParams): RouteDecision {
-  const { policy, candidates, judgement, previous } = question;
+export function decideRoute(params: RouteParams): RouteDecision {
+  const { policy, candidates, judgement, previous } = params;
   const answer = typeof judgement === 'string' ? null : judgement;
   const task = answer?.task ?? null;
   const correctionProbability = answer?.correctionProbability ?? null;
   const correction =
     correctionProbability !== null && policy.followUp !== null && correctionProbability >= policy.followUp.threshold;
-  const wanted = wantTier(question, correction);
-  const stays = stickyRank(question, wanted);
+  const wanted = wantTier(params, correction);
+  const stays = stickyRank(params, wanted);
   const chosen =
     stays !== null && previous !== null ? keep(previous.model, stays) : pick(candidates, wanted.rank, task);
-  const safe = keepSigned(question, chosen) ?? chosen;
+  const safe = keepSigned(params, chosen) ?? chosen;
   return {
     policy: policy.name,
     policyVersion: policy.version,

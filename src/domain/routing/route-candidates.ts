@@ -21,7 +21,7 @@ export interface Rejection {
 }
 
 /** What decides who can serve a request. */
-export interface CandidateQuestion {
+export interface CandidateParams {
   readonly policy: RoutingPolicy;
   readonly api: RoutedApi;
   /** By any public name; inactive models are absent. */
@@ -51,14 +51,14 @@ interface Judged {
 }
 
 export class RouteCandidates {
-  private readonly question: CandidateQuestion;
+  private readonly params: CandidateParams;
   private readonly tiers: readonly (readonly Judged[])[];
   /** Every candidate has a reason against it, and the largest serves all the same. */
   private readonly isLastResort: boolean;
 
-  constructor(question: CandidateQuestion) {
-    this.question = question;
-    const tiers = question.policy.tiers.map((tier) => tier.models.map((candidate) => judge(candidate, question)));
+  constructor(params: CandidateParams) {
+    this.params = params;
+    const tiers = params.policy.tiers.map((tier) => tier.models.map((candidate) => judge(candidate, params)));
     this.isLastResort = tiers.flat().every(({ rejection }) => rejection !== null);
     this.tiers = this.isLastResort ? withLargest(tiers) : tiers;
   }
@@ -66,7 +66,7 @@ export class RouteCandidates {
   /** Every candidate, cheapest tier first; null: it can serve. */
   get all(): readonly (Omit<Rejection, 'reason'> & { readonly rejection: RejectionReason | null })[] {
     return this.tiers.flatMap((judged, rank) => {
-      const tier = this.question.policy.tiers[rank]?.name ?? '';
+      const tier = this.params.policy.tiers[rank]?.name ?? '';
       return judged.map(({ candidate, rejection }) => ({ model: candidate.id, tier, rejection }));
     });
   }
@@ -121,7 +121,7 @@ export class RouteCandidates {
   rankOf(modelId: string, tier: string | null): number | null {
     const stands = (judged: readonly Judged[]) =>
       judged.some(({ model, rejection }) => rejection === null && model?.id === modelId);
-    const named = this.question.policy.tiers.findIndex(({ name }) => name === tier);
+    const named = this.params.policy.tiers.findIndex(({ name }) => name === tier);
     if (stands(this.tiers[named] ?? [])) return named;
     const rank = this.tiers.findIndex(stands);
     return rank === -1 ? null : rank;
@@ -129,7 +129,7 @@ export class RouteCandidates {
 
   /** Whether a model can be called at all, whatever the policy says of it. */
   rejectionOf(name: string): RejectionReason | null {
-    const { modelNamed, allowedModels } = this.question;
+    const { modelNamed, allowedModels } = this.params;
     return rejectUncallable(modelNamed(name), allowedModels);
   }
 
@@ -137,9 +137,9 @@ export class RouteCandidates {
     rank: number,
     task: string | null,
   ): { judged: Judged | null; pickedBy: PickedBy | null; rejected: Rejection[] } {
-    const tier = this.question.policy.tiers[rank];
+    const tier = this.params.policy.tiers[rank];
     const judged = this.tiers[rank] ?? [];
-    const { policy, api } = this.question;
+    const { policy, api } = this.params;
     const isStrong = ({ candidate }: Judged) => task !== null && candidate.strengths.includes(task);
     // Of a model that is not there nobody knows the family: it keeps its place, and is named where it is passed over.
     const isNative = ({ model }: Judged) => policy.preferNativeApi && (model === null || isNativeTo(model, api));
@@ -164,12 +164,12 @@ export class RouteCandidates {
   }
 }
 
-function judge(candidate: RoutingCandidate, question: CandidateQuestion): Judged {
-  const model = question.modelNamed(candidate.id);
+function judge(candidate: RoutingCandidate, params: CandidateParams): Judged {
+  const model = params.modelNamed(candidate.id);
   const rejection =
-    rejectUncallable(model, question.allowedModels) ??
-    (model !== null && question.isBilled && !isPriced(model, question.api) ? 'no_price' : null) ??
-    (model !== null && !isLargeEnough(model, question) ? 'context_too_small' : null);
+    rejectUncallable(model, params.allowedModels) ??
+    (model !== null && params.isBilled && !isPriced(model, params.api) ? 'no_price' : null) ??
+    (model !== null && !isLargeEnough(model, params) ? 'context_too_small' : null);
   return { candidate, model, rejection };
 }
 
@@ -189,7 +189,7 @@ function isPriced({ servedBy }: Model, api: RoutedApi): boolean {
 /** The reply needs room as well: providers refuse input and output limit together beyond the context. */
 function isLargeEnough(
   { contextLength, maxOutputTokens }: Model,
-  { conversationTokens, outputTokensMax }: CandidateQuestion,
+  { conversationTokens, outputTokensMax }: CandidateParams,
 ): boolean {
   if (contextLength === null) return true;
   const output = outputTokensMax === null ? 0 : Math.min(outputTokensMax, maxOutputTokens ?? outputTokensMax);

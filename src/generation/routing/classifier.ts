@@ -44,7 +44,7 @@ export interface ClassifierParts extends ProviderPath {
   readonly metrics: RoutingMetrics;
 }
 
-export interface ClassifierQuestion {
+export interface ClassifierParams {
   readonly catalog: ServingCatalog;
   readonly policy: RoutingPolicy;
   /** For whose request: its failures and its provider's pauses are that organization's first. */
@@ -70,10 +70,10 @@ export class Classifier {
   }
 
   /** Never rejects. */
-  async classify(question: ClassifierQuestion): Promise<Classification> {
+  async classify(params: ClassifierParams): Promise<Classification> {
     const { clock, metrics } = this.parts;
-    const { policy, organizationId } = question;
-    const deployment = this.deploymentFor(question);
+    const { policy, organizationId } = params;
+    const deployment = this.deploymentFor(params);
     const name = policy.classifier.model;
     const unasked =
       deployment === null
@@ -87,8 +87,8 @@ export class Classifier {
     }
     const startedAtMs = clock.monotonicMs();
     const told = await (deployment.via === 'logprobs'
-      ? this.askByLogprobs(question, deployment)
-      : this.ask(question, deployment));
+      ? this.askByLogprobs(params, deployment)
+      : this.ask(params, deployment));
     const latencyMs = Math.round(clock.monotonicMs() - startedAtMs);
     const answer = typeof told === 'string' ? null : told.answer;
     const result = typeof told === 'string' ? told : answer === null ? 'unusable' : 'answered';
@@ -100,14 +100,14 @@ export class Classifier {
   }
 
   /** null: the model is not there, or everyone who serves it asked for a pause. */
-  private deploymentFor({ catalog, policy, organizationId }: ClassifierQuestion): ClassifierDeployment | null {
+  private deploymentFor({ catalog, policy, organizationId }: ClassifierParams): ClassifierDeployment | null {
     const deployments = catalog.byName.get(policy.classifier.model)?.classifiers ?? [];
     const open = this.parts.cooldowns.filter(deployments, organizationId, this.parts.clock.monotonicMs());
     return 'kind' in open ? null : ((open[0] as ClassifierDeployment | undefined) ?? null);
   }
 
   private async ask(
-    { policy, organizationId, humanTexts, askCorrection }: ClassifierQuestion,
+    { policy, organizationId, humanTexts, askCorrection }: ClassifierParams,
     deployment: ClassifierDeployment,
   ): Promise<Told> {
     const body = {
@@ -128,7 +128,7 @@ export class Classifier {
    * Under one deadline. Without a tier there is no answer; another question that is not answered costs only its own.
    */
   private async askByLogprobs(
-    { policy, organizationId, humanTexts, askCorrection }: ClassifierQuestion,
+    { policy, organizationId, humanTexts, askCorrection }: ClassifierParams,
     deployment: ClassifierDeployment,
   ): Promise<Told> {
     const questions = logprobQuestions(

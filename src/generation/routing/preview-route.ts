@@ -19,7 +19,7 @@ import type { RequestScanner } from '../request/scan/request-scanner.ts';
 import type { Classification } from './classifier.ts';
 import { prepareBody } from './prepare-body.ts';
 import type { RouterParts } from './router.ts';
-import { candidateQuestion, decideFor, findContinuation, nameTurn, type RoutingRequest } from './routing-request.ts';
+import { candidateParams, decideFor, findContinuation, nameTurn, type RoutingRequest } from './routing-request.ts';
 import type { PreviousTurn } from './turn-store.ts';
 
 export interface PreviewParams {
@@ -69,7 +69,7 @@ export class RoutePreviewer {
     policy: RoutingPolicy,
     prepared: PreparedConversation | null,
   ): Promise<RoutePreview> {
-    const { failure } = new RouteCandidates(candidateQuestion(request, policy, null));
+    const { failure } = new RouteCandidates(candidateParams(request, policy, null));
     if (failure !== null) return { ...this.show(request, policy, { decision: null, prepared }), outcome: failure };
     const named = prepared === null ? null : nameTurn(request, prepared);
     const previous = named === null ? null : await this.parts.turns.previousOf(named.key);
@@ -99,7 +99,7 @@ export class RoutePreviewer {
 
   private show(request: RoutingRequest, policy: RoutingPolicy, found: Found): RoutePreview {
     const { decision, prepared, previous = null, classification = null, named = null } = found;
-    const question = candidateQuestion(request, policy, previous);
+    const params = candidateParams(request, policy, previous);
     const circumstances = {
       requested: this.parts.virtualModel,
       tiers: policy.tiers,
@@ -113,8 +113,8 @@ export class RoutePreviewer {
       route: decision === null ? null : modelRouteOf(decision, circumstances),
       classifierResult: classification?.result ?? null,
       humanTexts: prepared?.humanTexts ?? [],
-      conversationTokens: question.conversationTokens,
-      candidates: new RouteCandidates(question).all,
+      conversationTokens: params.conversationTokens,
+      candidates: new RouteCandidates(params).all,
     };
   }
 }

@@ -19,7 +19,7 @@ import { type ConversationWorkers, prepareBody } from './prepare-body.ts';
 import type { RoutingMetrics } from './routing-metrics.ts';
 import {
   baselineOf,
-  candidateQuestion,
+  candidateParams,
   decideFor,
   findContinuation,
   nameTurn,
@@ -83,7 +83,7 @@ export class Router {
   }
 
   private async routeTurn(request: WaitingRequest, policy: RoutingPolicy): Promise<Routed | Refusal | null> {
-    const candidates = new RouteCandidates(candidateQuestion(request, policy, null));
+    const candidates = new RouteCandidates(candidateParams(request, policy, null));
     if (candidates.failure !== null)
       return { kind: candidates.failure === 'denied' ? 'routing_denied' : 'routing_unavailable' };
     // Before anything that costs: reading a big body in a worker, a claim in the store, a question that the operator
@@ -114,14 +114,14 @@ export class Router {
       decide: async (previous: PreviousTurn | null) => {
         const askCorrection = policy.followUp?.corrections === true && prepared.isFollowUp;
         const { organizationId } = request.principal;
-        const question = {
+        const params = {
           catalog: request.catalog,
           policy,
           organizationId,
           humanTexts: prepared.humanTexts,
           askCorrection,
         };
-        classification = await this.parts.classifier.classify(question);
+        classification = await this.parts.classifier.classify(params);
         return decide(classification.answer ?? 'classifier_failed', previous);
       },
     };

@@ -9,7 +9,7 @@ import type { PreparedConversation, RoutedApi } from '../../domain/routing/conve
 import { sessionHash, sessionOf } from '../../domain/routing/conversation/session.ts';
 import { continueRoute, decideRoute, type Judgement, type RouteDecision } from '../../domain/routing/decide-route.ts';
 import type { TurnHashes } from '../../domain/routing/model-route.ts';
-import { type CandidateQuestion, RouteCandidates } from '../../domain/routing/route-candidates.ts';
+import { type CandidateParams, RouteCandidates } from '../../domain/routing/route-candidates.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { ServingCatalog } from '../catalog/serving-catalog.ts';
@@ -60,7 +60,7 @@ export async function findContinuation(
   if (saved === 'busy') return { kind: 'routing_unavailable' };
   if (saved === 'foreign') return { kind: 'response_not_found' };
   if (saved === 'unknown') return null;
-  return continueRoute(policy, new RouteCandidates(candidateQuestion(request, policy, null)), {
+  return continueRoute(policy, new RouteCandidates(candidateParams(request, policy, null)), {
     model: saved.model,
     tier: null,
   });
@@ -78,23 +78,23 @@ export function decideFor(
   policy: RoutingPolicy,
   { judgement, previous, prepared }: Known,
 ): RouteDecision {
-  const question = candidateQuestion(request, policy, previous);
+  const params = candidateParams(request, policy, previous);
   return decideRoute({
     policy,
-    candidates: new RouteCandidates(question),
+    candidates: new RouteCandidates(params),
     judgement,
-    conversationTokens: question.conversationTokens,
+    conversationTokens: params.conversationTokens,
     previous: previous === null ? null : { model: previous.decision.model, tier: previous.decision.tier },
     reasoning: prepared?.reasoning ?? 'none',
   });
 }
 
 /** `previous`: what tells the size of the conversation better than its bytes. */
-export function candidateQuestion(
+export function candidateParams(
   { principal, api, body, bounds, catalog }: RoutingRequest,
   policy: RoutingPolicy,
   previous: PreviousTurn | null,
-): CandidateQuestion {
+): CandidateParams {
   return {
     policy,
     api,

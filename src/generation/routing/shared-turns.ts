@@ -175,7 +175,7 @@ export class SharedTurns {
   }
 
   /** null also when the store is away. */
-  private async ask<T>(question: (store: TurnStore) => Promise<T>): Promise<T | null> {
+  private async ask<T>(call: (store: TurnStore) => Promise<T>): Promise<T | null> {
     const { clock, store, onStoreFault } = this.parts;
     if (clock.monotonicMs() < this.awayUntilMs) return null;
     let timer: NodeJS.Timeout | undefined;
@@ -183,7 +183,7 @@ export class SharedTurns {
       timer = setTimeout(() => reject(new Error(`no answer within ${STORE_DEADLINE_MS} ms`)), STORE_DEADLINE_MS);
     });
     try {
-      return await Promise.race([question(store), late]);
+      return await Promise.race([call(store), late]);
     } catch (fault) {
       this.awayUntilMs = clock.monotonicMs() + AWAY_MS;
       onStoreFault(fault);

@@ -47,9 +47,9 @@ export function readingFor(
   settings: ClickHouseSettings,
 ): ClickHouseReader {
   return {
-    query: async (question) => {
+    query: async (params) => {
       left.throwIfAborted();
-      return client.query({ ...question, abort_signal: left, clickhouse_settings: settings });
+      return client.query({ ...params, abort_signal: left, clickhouse_settings: settings });
     },
   };
 }

@@ -3,7 +3,7 @@
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type CsvValue, csvLine } from './csv.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 const DAY_MS = 86_400_000;
@@ -81,8 +81,8 @@ const COLUMNS: Readonly<Record<string, (charge: Charge) => CsvValue>> = {
 };
 
 /** A day at a time, first to last. */
-export async function* exportFocus(client: ClickHouseReader, question: FocusParams): AsyncGenerator<string> {
-  const { window, issuer } = question;
+export async function* exportFocus(client: ClickHouseReader, params: FocusParams): AsyncGenerator<string> {
+  const { window, issuer } = params;
   const values = Object.values(COLUMNS);
   yield csvLine(Object.keys(COLUMNS));
   for (let dayMs = Math.floor(window.fromMs / DAY_MS) * DAY_MS; dayMs < window.untilMs; dayMs += DAY_MS) {
@@ -91,13 +91,13 @@ export async function* exportFocus(client: ClickHouseReader, question: FocusPara
       fromMs: Math.max(window.fromMs, dayMs),
       untilMs: Math.min(window.untilMs, dayMs + DAY_MS),
     };
-    const rows = await selectCharges(client, { ...question, window: day });
+    const rows = await selectCharges(client, { ...params, window: day });
     if (rows.length > 0)
       yield rows.map((row) => csvLine(values.map((value) => value({ ...row, issuer, dayMs })))).join('');
   }
 }
 
-async function selectCharges(client: ClickHouseReader, question: ReportParams): Promise<ChargeRow[]> {
+async function selectCharges(client: ClickHouseReader, params: ReportParams): Promise<ChargeRow[]> {
   return selectReport<ChargeRow>(
     client,
     `SELECT toString(organization_id) AS organization, toString(team_id) AS team, toString(api_key_id) AS api_key, toString(provider) AS publisher, toString(model) AS served,
@@ -105,11 +105,11 @@ async function selectCharges(client: ClickHouseReader, question: ReportParams): 
        sum(ifNull(images, ifNull(tokens_prompt, 0) + ifNull(tokens_completion, 0))) AS quantity, toString(sum(ifNull(total_cost, 0))) AS billed,
        toString(sum(ifNull(rated_cost, 0))) AS rated, count() AS requests, sum(ifNull(tokens_prompt, 0)) AS prompt, sum(ifNull(tokens_completion, 0)) AS completion
      FROM request_facts FINAL
-     WHERE ${checkedConditions(question)}
+     WHERE ${checkedConditions(params)}
      GROUP BY organization, team, api_key, publisher, served, called, price, unit
      ORDER BY organization, team, api_key, publisher, served, called, price, unit
      ${REPORT_SETTINGS}`,
-    conditionParameters(question),
+    conditionParameters(params),
   );
 }
 

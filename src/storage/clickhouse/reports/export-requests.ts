@@ -3,7 +3,7 @@
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type CsvValue, csvLine } from './csv.ts';
 import { listRequests, readRequestCursor } from './list-requests.ts';
-import type { ReportParams } from './report-question.ts';
+import type { ReportParams } from './report-params.ts';
 import type { RequestEntry } from './request-entry.ts';
 
 const PAGE_ENTRIES = 5_000;
@@ -46,13 +46,13 @@ const COLUMNS: Readonly<Record<string, (entry: RequestEntry) => CsvValue>> = {
   route_baseline_cost_usd: ({ model_route }) => model_route?.baseline_cost_usd ?? null,
 };
 
-export async function* exportRequestsCsv(client: ClickHouseReader, question: ReportParams): AsyncGenerator<string> {
+export async function* exportRequestsCsv(client: ClickHouseReader, params: ReportParams): AsyncGenerator<string> {
   yield csvLine(Object.keys(COLUMNS));
   const values = Object.values(COLUMNS);
   let after: string | null = null;
   do {
     const page = await listRequests(client, {
-      ...question,
+      ...params,
       limit: PAGE_ENTRIES,
       cursor: after === null ? null : readRequestCursor(after),
     });

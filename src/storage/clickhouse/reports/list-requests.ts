@@ -2,7 +2,7 @@
 // meanwhile moves nothing.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { ENTRY_COLUMNS, type EntryRow, type RequestEntry, requestEntry } from './request-entry.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
@@ -37,13 +37,13 @@ function writeCursor({ admittedAtMs, id }: RequestCursor): string {
 }
 
 export async function listRequests(client: ClickHouseReader, asked: RequestsParams): Promise<RequestPage> {
-  const question: RequestsParams = { ...asked, showsRefused: true };
-  const keys = await selectKeys(client, question);
-  const shown = keys.slice(0, question.limit);
+  const params: RequestsParams = { ...asked, showsRefused: true };
+  const keys = await selectKeys(client, params);
+  const shown = keys.slice(0, params.limit);
   const last = shown.at(-1);
-  const isLast = keys.length <= question.limit || last === undefined;
+  const isLast = keys.length <= params.limit || last === undefined;
   return {
-    data: await selectEntries(client, question, shown),
+    data: await selectEntries(client, params, shown),
     nextCursor: isLast ? null : writeCursor({ admittedAtMs: last.admitted_ms, id: last.entry_id }),
   };
 }
@@ -62,15 +62,15 @@ const HOUR_MS = 3_600_000;
 const STRETCHES_MS = [2 * HOUR_MS, 24 * HOUR_MS, 240 * HOUR_MS, Number.POSITIVE_INFINITY];
 
 /** The entries of a page and one more, by narrow columns alone. */
-async function selectKeys(client: ClickHouseReader, question: RequestsParams): Promise<EntryKey[]> {
-  const { window, cursor, limit } = question;
+async function selectKeys(client: ClickHouseReader, params: RequestsParams): Promise<EntryKey[]> {
+  const { window, cursor, limit } = params;
   const untilMs = cursor === null ? window.untilMs : Math.min(window.untilMs, cursor.admittedAtMs + 1);
   const keys: EntryKey[] = [];
   let endMs = untilMs;
   for (const stretchMs of STRETCHES_MS) {
     const fromMs = Math.max(window.fromMs, untilMs - stretchMs);
     if (fromMs >= endMs) continue;
-    const stretch = { ...question, window: { ...window, fromMs, untilMs: endMs } };
+    const stretch = { ...params, window: { ...window, fromMs, untilMs: endMs } };
     keys.push(...(await selectStretch(client, stretch, limit + 1 - keys.length)));
     if (keys.length > limit) break;
     endMs = fromMs;
@@ -79,17 +79,17 @@ async function selectKeys(client: ClickHouseReader, question: RequestsParams): P
 }
 
 /** Entries of one instant are in the server's order of UUIDs, which is some order. */
-async function selectStretch(client: ClickHouseReader, question: RequestsParams, limit: number): Promise<EntryKey[]> {
-  const { cursor } = question;
+async function selectStretch(client: ClickHouseReader, params: RequestsParams, limit: number): Promise<EntryKey[]> {
+  const { cursor } = params;
   return selectReport<EntryKey>(
     client,
     `SELECT toString(id) AS entry_id, toString(organization_id) AS organization, toUnixTimestamp64Milli(admitted_at) AS admitted_ms
      FROM request_facts FINAL
-     WHERE ${checkedConditions(question)} AND ({cursor_ms:Int64} < 0 OR toUnixTimestamp64Milli(admitted_at) < {cursor_ms:Int64} OR id < {cursor_id:UUID})
+     WHERE ${checkedConditions(params)} AND ({cursor_ms:Int64} < 0 OR toUnixTimestamp64Milli(admitted_at) < {cursor_ms:Int64} OR id < {cursor_id:UUID})
      ORDER BY admitted_at DESC, id DESC
      LIMIT {limit:UInt32}
      ${REPORT_SETTINGS}`,
-    { ...conditionParameters(question), cursor_ms: cursor?.admittedAtMs ?? -1, cursor_id: cursor?.id ?? NO_ID, limit },
+    { ...conditionParameters(params), cursor_ms: cursor?.admittedAtMs ?? -1, cursor_id: cursor?.id ?? NO_ID, limit },
   );
 }
 const NO_ID = '00000000-0000-0000-0000-000000000000';
@@ -102,12 +102,12 @@ const ENTRIES_AT_ONCE = 2_000;
 
 async function selectEntries(
   client: ClickHouseReader,
-  question: RequestsParams,
+  params: RequestsParams,
   keys: readonly EntryKey[],
 ): Promise<RequestEntry[]> {
   const entries: RequestEntry[] = [];
   for (let start = 0; start < keys.length; start += ENTRIES_AT_ONCE) {
-    entries.push(...(await selectSome(client, question, keys.slice(start, start + ENTRIES_AT_ONCE))));
+    entries.push(...(await selectSome(client, params, keys.slice(start, start + ENTRIES_AT_ONCE))));
   }
   return entries;
 }
@@ -115,14 +115,14 @@ async function selectEntries(
 /** The wide rows of exactly these entries: organizations and instants lead to the few granules that hold them. */
 async function selectSome(
   client: ClickHouseReader,
-  question: RequestsParams,
+  params: RequestsParams,
   keys: readonly EntryKey[],
 ): Promise<RequestEntry[]> {
   const [first, last] = [keys[0], keys.at(-1)];
   if (first === undefined || last === undefined) return [];
   const ofPage = {
-    ...question,
-    window: { ...question.window, fromMs: last.admitted_ms, untilMs: first.admitted_ms + 1 },
+    ...params,
+    window: { ...params.window, fromMs: last.admitted_ms, untilMs: first.admitted_ms + 1 },
   };
   const rows = await selectReport<EntryRow>(
     client,

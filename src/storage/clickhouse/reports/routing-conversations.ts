@@ -3,7 +3,7 @@
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { ratio } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 /**
@@ -76,12 +76,12 @@ const NAMES_OF_TURN = NAMES.map(
 
 export async function selectRoutingConversations(
   client: ClickHouseReader,
-  question: ReportParams,
+  params: ReportParams,
 ): Promise<RoutingConversations> {
   const rows = await selectReport<ConversationRow>(
     client,
     `WITH (
-       SELECT (${ALL_NAMES}) FROM request_facts WHERE routed AND ${checkedConditions(question)}
+       SELECT (${ALL_NAMES}) FROM request_facts WHERE routed AND ${checkedConditions(params)}
      ) AS names
      SELECT is_remembered, previous_tier, previous_model, grouping(is_remembered, previous_tier, previous_model) AS grouped_by,
        countIf(is_follow_up) AS follow_ups, countIf(is_correction) AS corrections, countIf(is_escalated) AS escalated,
@@ -92,12 +92,12 @@ export async function selectRoutingConversations(
          max(${IS_FOLLOW_UP}) AS is_follow_up, max(route_correction) AS is_correction, max(${IS_ESCALATED}) AS is_escalated,
          countIf(${IS_REMEMBERED}) AS remembered_requests, countIf(route_sticky) AS sticky_requests
        FROM request_facts FINAL
-       WHERE routed AND (${IS_FOLLOW_UP} OR ${IS_REMEMBERED}) AND ${checkedConditions(question)}
+       WHERE routed AND (${IS_FOLLOW_UP} OR ${IS_REMEMBERED}) AND ${checkedConditions(params)}
        GROUP BY ${TURN}
      )
      GROUP BY GROUPING SETS ((), (is_remembered, previous_tier), (is_remembered, previous_model))
      ${REPORT_SETTINGS}`,
-    conditionParameters(question),
+    conditionParameters(params),
   );
   const after = (grouping: number): ConversationRow[] =>
     rows.filter((row) => row.grouped_by === grouping && row.is_remembered === 1 && row.follow_ups > 0);
@@ -151,7 +151,7 @@ interface CorrectionRow
 /** The latest corrected follow-ups, each by its turn's first request. */
 export async function selectRecentCorrections(
   client: ClickHouseReader,
-  question: ReportParams,
+  params: ReportParams,
 ): Promise<RecentCorrection[]> {
   const rows = await selectReport<CorrectionRow>(
     client,
@@ -161,14 +161,14 @@ export async function selectRecentCorrections(
          toString(model) AS served, toString(route_tier) AS tier, toString(route_task) AS task, route_correction_probability AS probability,
          toUInt8(${IS_ESCALATED}) AS escalated, ${TURN} AS turn
        FROM request_facts FINAL
-       WHERE routed AND route_correction AND ${checkedConditions(question)}
+       WHERE routed AND route_correction AND ${checkedConditions(params)}
        ORDER BY at, first_id
        LIMIT 1 BY turn
      )
      ORDER BY at DESC, first_id DESC
      LIMIT ${CORRECTIONS_MAX}
      ${REPORT_SETTINGS}`,
-    conditionParameters(question),
+    conditionParameters(params),
   );
   return rows.map(({ at_ms, ...row }) => ({
     at: new Date(at_ms).toISOString(),

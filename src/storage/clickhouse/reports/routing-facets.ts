@@ -3,7 +3,7 @@
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { FACET_STATES, type FacetRow, MERGED_FACETS } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 /** Bits of `grouping(reason, picked, policy, policy_version, classifier)`: a key that a row is not grouped by. */
@@ -33,7 +33,7 @@ export interface RoutingFacets {
   readonly classifiers: readonly FacetGroupRow[];
 }
 
-export async function selectRoutingFacets(client: ClickHouseReader, question: ReportParams): Promise<RoutingFacets> {
+export async function selectRoutingFacets(client: ClickHouseReader, params: ReportParams): Promise<RoutingFacets> {
   const rows = await selectReport<FacetGroupRow>(
     client,
     `SELECT reason, picked, policy, policy_version, classifier, grouping(reason, picked, policy, policy_version, classifier) AS grouped_by,
@@ -43,12 +43,12 @@ export async function selectRoutingFacets(client: ClickHouseReader, question: Re
          toString(classifier_model) AS classifier,
          ${FACET_STATES}
        FROM request_facts FINAL
-       WHERE routed AND ${checkedConditions(question)}
+       WHERE routed AND ${checkedConditions(params)}
        GROUP BY reason, picked, policy, policy_version, classifier
      )
      GROUP BY GROUPING SETS ((), (reason), (picked), (policy, policy_version), (classifier))
      ${REPORT_SETTINGS}`,
-    conditionParameters(question),
+    conditionParameters(params),
   );
   const of = (grouping: number): FacetGroupRow[] => rows.filter((row) => row.grouped_by === grouping);
   return {

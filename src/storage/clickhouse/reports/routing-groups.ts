@@ -5,7 +5,7 @@
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { checkedMergedMetrics, checkedMetricStates, type MetricsRow, type QuantileStates } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 /** Spec 8. */
@@ -45,7 +45,7 @@ export interface RoutingGroups {
 
 export async function selectRoutingGroups(
   client: ClickHouseReader,
-  question: ReportParams,
+  params: ReportParams,
   quantiles: QuantileStates,
 ): Promise<RoutingGroups> {
   const rows = await selectReport<GroupRow>(
@@ -62,14 +62,14 @@ export async function selectRoutingGroups(
              max(admitted_at) AS latest,
              ${checkedMetricStates(quantiles)}
            FROM request_facts FINAL
-           WHERE routed AND ${checkedConditions(question)}
+           WHERE routed AND ${checkedConditions(params)}
            GROUP BY tier, rank, task, served
          )
        )
      )
      GROUP BY GROUPING SETS ((), (tier), (ranked_model), (task), (task, served))
      ${REPORT_SETTINGS}`,
-    conditionParameters(question),
+    conditionParameters(params),
   );
   const of = (grouping: number): GroupRow[] => rows.filter((row) => row.grouped_by === grouping);
   return {

@@ -3,7 +3,7 @@
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type FacetRow, type Metrics, metricsOf, NO_FACETS, NO_METRICS, quantileOf, ratio } from './metrics.ts';
-import type { ReportParams } from './report-question.ts';
+import type { ReportParams } from './report-params.ts';
 import {
   compareText,
   type RecentCorrection,
@@ -72,17 +72,17 @@ export interface RoutingParams extends ReportParams {
 const EVERY_VALUE_MAX = 12_000_000;
 
 /** One statement after the other: each may use the whole memory that a report is given. */
-export async function routingReport(client: ClickHouseReader, question: RoutingParams): Promise<RoutingReport> {
-  const { allRequests, routedRequests, series } = await selectRoutingSeries(client, question);
+export async function routingReport(client: ClickHouseReader, params: RoutingParams): Promise<RoutingReport> {
+  const { allRequests, routedRequests, series } = await selectRoutingSeries(client, params);
   const groups = await selectRoutingGroups(
     client,
-    question,
+    params,
     routedRequests <= EVERY_VALUE_MAX ? 'every value' : 'different values',
   );
-  const facets = await selectRoutingFacets(client, question);
-  const { sessions, by_previous_tier, by_previous_model } = await selectRoutingConversations(client, question);
-  const rejections = await selectRejections(client, question);
-  const recent_corrections = question.recentCorrections ? await selectRecentCorrections(client, question) : null;
+  const facets = await selectRoutingFacets(client, params);
+  const { sessions, by_previous_tier, by_previous_model } = await selectRoutingConversations(client, params);
+  const rejections = await selectRejections(client, params);
+  const recent_corrections = params.recentCorrections ? await selectRecentCorrections(client, params) : null;
   const all = groups.totals[0] ?? NO_METRICS;
   const totals: RoutingTotals = {
     ...metricsOf(all, all.m_requests),

@@ -4,7 +4,7 @@ import { formatUsdString } from '../../../domain/money/format.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { SERIES_COLUMNS, type SeriesRow } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 import { slotSeconds, TimeBuckets } from './time-buckets.ts';
@@ -31,19 +31,19 @@ interface SlotRow extends SeriesRow {
   readonly tier: string;
 }
 
-export async function selectRoutingSeries(client: ClickHouseReader, question: ReportParams): Promise<RoutingSeries> {
+export async function selectRoutingSeries(client: ClickHouseReader, params: ReportParams): Promise<RoutingSeries> {
   const rows = await selectReport<SlotRow>(
     client,
     `SELECT toUInt8(routed) AS is_routed, if(routed, intDiv(toUnixTimestamp(admitted_at), {slot_seconds:UInt32}), 0) AS slot, toString(route_tier) AS tier,
        ${SERIES_COLUMNS}
      FROM request_facts FINAL
-     WHERE ${checkedConditions(question)}
+     WHERE ${checkedConditions(params)}
      GROUP BY is_routed, slot, tier
      ${REPORT_SETTINGS}`,
-    { ...conditionParameters(question), slot_seconds: slotSeconds(question.window) },
+    { ...conditionParameters(params), slot_seconds: slotSeconds(params.window) },
   );
   const routed = rows.filter((row) => row.is_routed === 1);
-  return { allRequests: requestsOf(rows), routedRequests: requestsOf(routed), series: pointsOf(routed, question) };
+  return { allRequests: requestsOf(rows), routedRequests: requestsOf(routed), series: pointsOf(routed, params) };
 }
 
 function requestsOf(rows: readonly SlotRow[]): number {

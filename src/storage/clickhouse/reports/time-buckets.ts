@@ -2,7 +2,7 @@
 // which no zone's offset divides, and put together here: the boundaries, also where clocks are changed, are this
 // runtime's alone, whichever server holds the facts.
 
-import type { ReportWindow } from './report-question.ts';
+import type { ReportWindow } from './report-params.ts';
 
 const QUARTER_MS = 900_000;
 const HOUR_MS = 3_600_000;

@@ -4,7 +4,7 @@ import { formatUsdString } from '../../../domain/money/format.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { picoOf } from '../decimal-text.ts';
 import { IS_ERROR, SPEND } from './metrics.ts';
-import { checkedConditions, conditionParameters, type ReportParams } from './report-question.ts';
+import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { compareText } from './routing-conversations.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 import { slotSeconds, TimeBuckets } from './time-buckets.ts';
@@ -40,15 +40,15 @@ interface UsageRow {
   readonly cost: string;
 }
 
-export async function usageSummary(client: ClickHouseReader, question: ReportParams): Promise<UsageSummary> {
+export async function usageSummary(client: ClickHouseReader, params: ReportParams): Promise<UsageSummary> {
   const rows = await selectReport<UsageRow & { readonly served: string }>(
     client,
     `SELECT toString(model) AS served, ${USAGE_COLUMNS}
      FROM request_facts FINAL
-     WHERE ${checkedConditions(question)}
+     WHERE ${checkedConditions(params)}
      GROUP BY served
      ${REPORT_SETTINGS}`,
-    conditionParameters(question),
+    conditionParameters(params),
   );
   const sum = new UsageSum();
   for (const row of rows) sum.add(row);
@@ -68,17 +68,17 @@ export async function usageSummary(client: ClickHouseReader, question: ReportPar
 }
 
 /** Days with requests, first to last; whatever the window's granularity. */
-export async function usageDaily(client: ClickHouseReader, question: ReportParams): Promise<UsageDay[]> {
-  const days = { timeZone: question.window.timeZone, granularity: 'day' } as const;
+export async function usageDaily(client: ClickHouseReader, params: ReportParams): Promise<UsageDay[]> {
+  const days = { timeZone: params.window.timeZone, granularity: 'day' } as const;
   const rows = await selectReport<UsageRow & { readonly slot: number }>(
     client,
     `SELECT intDiv(toUnixTimestamp(admitted_at), {slot_seconds:UInt32}) AS slot, ${USAGE_COLUMNS}
      FROM request_facts FINAL
-     WHERE ${checkedConditions(question)}
+     WHERE ${checkedConditions(params)}
      GROUP BY slot
      ORDER BY slot
      ${REPORT_SETTINGS}`,
-    { ...conditionParameters(question), slot_seconds: slotSeconds(days) },
+    { ...conditionParameters(params), slot_seconds: slotSeconds(days) },
   );
   const buckets = new TimeBuckets(days);
   const slotMs = slotSeconds(days) * 1000;

@@ -71,12 +71,12 @@ const LIST_AUDIT = {
 /** Newest first. `organizationId` null: every organization's, and the platform's own (platform administrators). */
 export async function listAudit(
   postgres: PostgresClient,
-  question: PageParams & { organizationId: string | null },
+  params: PageParams & { organizationId: string | null },
 ): Promise<Page<AuditEntry> | Refused> {
-  const start = startPage(question);
+  const start = startPage(params);
   if (isRefused(start)) return start;
-  if (question.organizationId !== null && !areUuids(question.organizationId)) return NOT_FOUND;
-  const { rows } = await postgres.query<AuditRow>(LIST_AUDIT, [...start.values, question.organizationId]);
+  if (params.organizationId !== null && !areUuids(params.organizationId)) return NOT_FOUND;
+  const { rows } = await postgres.query<AuditRow>(LIST_AUDIT, [...start.values, params.organizationId]);
   return endPage(rows, start.limit, (row) => ({
     id: row.id,
     atMs: Number(row.created_us) / 1000,

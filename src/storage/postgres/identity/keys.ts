@@ -90,11 +90,11 @@ export async function createKey(
 /** Revoked ones too. */
 export async function listKeys(
   postgres: PostgresClient,
-  question: PageParams & { organizationId: string; teamId?: string | undefined; userId?: string | undefined },
+  params: PageParams & { organizationId: string; teamId?: string | undefined; userId?: string | undefined },
 ): Promise<Page<Key> | Refused> {
-  const start = startPage(question);
+  const start = startPage(params);
   if (isRefused(start)) return start;
-  const { organizationId, teamId = null, userId = null } = question;
+  const { organizationId, teamId = null, userId = null } = params;
   if (!areUuids(organizationId, ...[teamId, userId].filter((id) => id !== null))) return NOT_FOUND;
   const { rows } = await postgres.query<KeyRow>(
     `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE}

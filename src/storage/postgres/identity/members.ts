@@ -28,18 +28,18 @@ const PERMISSION_DENIED: Refused = { refused: 'permission_denied', reason: 'only
 
 export async function listMembers(
   postgres: PostgresClient,
-  question: PageParams & MemberScope,
+  params: PageParams & MemberScope,
 ): Promise<Page<Member> | Refused> {
-  const start = startPage(question);
+  const start = startPage(params);
   if (isRefused(start)) return start;
-  const { organizationId, teamId } = question;
-  if (!isNameable(question)) return NOT_FOUND;
+  const { organizationId, teamId } = params;
+  if (!isNameable(params)) return NOT_FOUND;
   const { rows } = await postgres.query<MembershipRow & { id: string }>(
     `SELECT ${MEMBER_COLUMNS} FROM ${MEMBER_SOURCE}
       WHERE ${PAGE_CONDITION} AND t.organization_id = $4 AND t.team_id IS NOT DISTINCT FROM $5::uuid ${PAGE_ORDER}`,
     [...start.values, organizationId, teamId],
   );
-  if (rows.length === 0 && !(await scopeExists(postgres, question))) return NOT_FOUND;
+  if (rows.length === 0 && !(await scopeExists(postgres, params))) return NOT_FOUND;
   return endPage(rows, start.limit, toMember);
 }
 

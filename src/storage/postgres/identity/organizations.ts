@@ -68,9 +68,9 @@ export async function createOrganization(
 
 export async function listOrganizations(
   postgres: PostgresClient,
-  question: PageParams,
+  params: PageParams,
 ): Promise<Page<Organization> | Refused> {
-  const start = startPage(question);
+  const start = startPage(params);
   if (isRefused(start)) return start;
   const { rows } = await postgres.query<OrganizationRow>(
     `SELECT ${COLUMNS} FROM ${SOURCE} WHERE ${PAGE_CONDITION} ${PAGE_ORDER}`,
@@ -82,15 +82,15 @@ export async function listOrganizations(
 /** Those that a user is a member of: what their tokens can work in. */
 export async function listOrganizationsOfUser(
   postgres: PostgresClient,
-  question: PageParams & { userId: string },
+  params: PageParams & { userId: string },
 ): Promise<Page<OwnOrganization> | Refused> {
-  const start = startPage(question);
+  const start = startPage(params);
   if (isRefused(start)) return start;
-  if (!areUuids(question.userId)) return NOT_FOUND;
+  if (!areUuids(params.userId)) return NOT_FOUND;
   const { rows } = await postgres.query<OrganizationRow & { role: Role }>(
     `SELECT ${COLUMNS}, m.role FROM ${SOURCE} JOIN memberships m ON m.organization_id = t.id AND m.user_id = $4 AND m.team_id IS NULL
       WHERE ${PAGE_CONDITION} ${PAGE_ORDER}`,
-    [...start.values, question.userId],
+    [...start.values, params.userId],
   );
   return endPage(rows, start.limit, ({ id, slug, display_name, role }) => ({
     id,

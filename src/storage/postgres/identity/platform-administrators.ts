@@ -22,9 +22,9 @@ const SOURCE = 'platform_administrators p JOIN users u ON u.id = p.user_id';
 
 export async function listPlatformAdministrators(
   postgres: PostgresClient,
-  question: PageParams,
+  params: PageParams,
 ): Promise<Page<PlatformAdministrator> | Refused> {
-  const start = startPage(question);
+  const start = startPage(params);
   if (isRefused(start)) return start;
   const { rows } = await postgres.query<AdministratorRow>(
     `SELECT ${COLUMNS} FROM ${SOURCE}

@@ -53,14 +53,14 @@ export async function createTeam(
 
 export async function listTeams(
   postgres: PostgresClient,
-  question: PageParams & { organizationId: string },
+  params: PageParams & { organizationId: string },
 ): Promise<Page<Team> | Refused> {
-  const start = startPage(question);
+  const start = startPage(params);
   if (isRefused(start)) return start;
-  if (!areUuids(question.organizationId)) return NOT_FOUND;
+  if (!areUuids(params.organizationId)) return NOT_FOUND;
   const { rows } = await postgres.query<TeamRow>(
     `SELECT ${COLUMNS} FROM teams t WHERE ${PAGE_CONDITION} AND t.organization_id = $4 ${PAGE_ORDER}`,
-    [...start.values, question.organizationId],
+    [...start.values, params.organizationId],
   );
   return endPage(rows, start.limit, toTeam);
 }

@@ -72,14 +72,14 @@ export async function createToken(
 /** A user's own, revoked and expired ones too. */
 export async function listTokens(
   postgres: PostgresClient,
-  question: PageParams & { userId: string },
+  params: PageParams & { userId: string },
 ): Promise<Page<Token> | Refused> {
-  const start = startPage(question);
+  const start = startPage(params);
   if (isRefused(start)) return start;
-  if (!areUuids(question.userId)) return NOT_FOUND;
+  if (!areUuids(params.userId)) return NOT_FOUND;
   const { rows } = await postgres.query<TokenRow>(
     `SELECT ${COLUMNS} FROM access_tokens t WHERE ${PAGE_CONDITION} AND t.user_id = $4 ${PAGE_ORDER}`,
-    [...start.values, question.userId],
+    [...start.values, params.userId],
   );
   return endPage(rows, start.limit, toToken);
 }

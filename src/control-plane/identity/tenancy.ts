@@ -1,28 +1,26 @@
-// Whom an identity operation is about, and who asks for it.
+// Which organization an operation concerns, and which principal calls it.
 
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { Principal } from '../../domain/identity/principal.ts';
 import type { SetBy } from '../../domain/identity/set-by.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';
 import { assert } from '../../platform/assert.ts';
-import type { Asked } from '../operation.ts';
+import type { OperationSubject } from '../operation.ts';
 import type { IdentityStore } from './identity-store.ts';
 
-type Question = Pick<Asked<unknown, unknown>, 'principal' | 'ids'>;
-
 /**
- * The same operations exist on the caller's active organization and, for platform administrators, on any that the path
- * names.
+ * How an operation finds its organization. The same operations exist for the principal's active organization and, for
+ * platform administrators, for any organization that the path names.
  */
 export interface Tenancy {
-  /** Ends the operationId. */
+  /** The end of the operationId. */
   readonly suffix: string;
   /**
-   * Who sets what is set there: by the route and not by the caller, so that a platform administrator says which of the
-   * two is meant.
+   * Whose limits and lists the operation sets. The route decides this and not the principal, because a platform
+   * administrator may mean either.
    */
   readonly setBy: SetBy;
-  readonly organizationId: (asked: Question) => string;
+  readonly organizationId: (input: OperationSubject) => string;
 }
 
 export const ACTIVE: Tenancy = {
@@ -40,14 +38,14 @@ export const NAMED: Tenancy = {
   organizationId: ({ ids }) => idOf(ids, 'organizationId'),
 };
 
-/** Lists what an organization has; an empty list must not stand for an organization that does not exist. */
+/** Lists what an organization has. An organization that does not exist is refused, not shown as an empty list. */
 export async function listOf<T>(
   store: IdentityStore,
   tenancy: Tenancy,
-  asked: Question,
+  input: OperationSubject,
   list: (organizationId: string) => Promise<T | Refused>,
 ): Promise<T | Refused> {
-  const organizationId = tenancy.organizationId(asked);
+  const organizationId = tenancy.organizationId(input);
   if (tenancy === NAMED) {
     const organization = await store.getOrganization(organizationId);
     if ('refused' in organization) return organization;
@@ -61,7 +59,7 @@ export function idOf(ids: Readonly<Record<string, string>>, name: string): strin
   return id;
 }
 
-/** What the audit log says of the caller; only access tokens change anything. */
+/** The principal as the audit log names it. Only access tokens change anything. */
 export function actorOf(principal: Principal): Actor {
   if (principal.userId === null) return { kind: 'bootstrap', userId: null, label: 'ADMIN_TOKEN' };
   return { kind: 'token', userId: principal.userId, label: `access token ${principal.apiKeyId}` };

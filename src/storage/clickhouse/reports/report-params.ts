@@ -61,14 +61,14 @@ const IN_WINDOW =
   "admitted_at >= fromUnixTimestamp64Milli({from_ms:Int64}, 'UTC') AND admitted_at < fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')";
 
 /** SQL text of the conditions: made of the constants in this file alone, values are parameters. */
-export function checkedConditions(question: ReportParams): string {
-  return conditionsOf(question)
+export function checkedConditions(params: ReportParams): string {
+  return conditionsOf(params)
     .map(({ sql }) => `(${sql})`)
     .join(' AND ');
 }
 
-export function conditionParameters(question: ReportParams): Record<string, string | number> {
-  return Object.assign({}, ...conditionsOf(question).map(({ parameters }) => parameters)) as Record<
+export function conditionParameters(params: ReportParams): Record<string, string | number> {
+  return Object.assign({}, ...conditionsOf(params).map(({ parameters }) => parameters)) as Record<
     string,
     string | number
   >;

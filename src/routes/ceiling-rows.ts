@@ -1,0 +1,39 @@
+// The rows that read and replace usage limits and allow-lists of models: the same two below every path that has them.
+
+import * as limits from '../control-plane/identity/limits.ts';
+import * as models from '../control-plane/identity/model-access.ts';
+import type { Tenancy } from '../control-plane/identity/tenancy.ts';
+import type { RouteAccess } from '../control-plane/openapi/described-route.ts';
+import { type ControlPlaneRow, row } from './control-plane-row.ts';
+import type { RouteParts } from './route-parts.ts';
+
+export interface CeilingAccess {
+  readonly read: RouteAccess;
+  readonly replace: RouteAccess;
+}
+
+export function limitRows(
+  { identity }: RouteParts,
+  path: string,
+  { read, replace }: CeilingAccess,
+  tenancy: Tenancy,
+  bearer: limits.LimitBearer,
+): ControlPlaneRow[] {
+  return [
+    row('GET', `${path}/limits`, read, limits.getLimits(identity, tenancy, bearer)),
+    row('PUT', `${path}/limits`, replace, limits.replaceLimits(identity, tenancy, bearer)),
+  ];
+}
+
+export function modelAccessRows(
+  { identity }: RouteParts,
+  path: string,
+  { read, replace }: CeilingAccess,
+  tenancy: Tenancy,
+  bearer: models.ModelBearer,
+): ControlPlaneRow[] {
+  return [
+    row('GET', `${path}/model-access`, read, models.getModelAccess(identity, tenancy, bearer)),
+    row('PUT', `${path}/model-access`, replace, models.setModelAccess(identity, tenancy, bearer)),
+  ];
+}

@@ -145,7 +145,7 @@ async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, roomBytes: 
       buffer: Buffer.alloc(roomBytes + bodyBytes, 'b'),
       start: roomBytes,
       end: roomBytes + bodyBytes,
-      slab: null,
+      pooled: null,
     };
   });
   const next = (body: BodyInRoom): void => {

@@ -4,18 +4,18 @@
 
 import type { BodySink, ClientWatch, Exchange } from '../../src/http/exchange.ts';
 import { Server } from '../../src/http/server.ts';
-import { type Slab, SlabPool } from '../../src/platform/slab-pool.ts';
+import { BufferPool, type PooledBuffer } from '../../src/platform/buffer-pool.ts';
 import { type ReplyHeaders, replyHeader } from '../../src/upstream/http1/reply-head.ts';
 import { type ReplyListener, type UpstreamCall, UpstreamOrigin } from '../../src/upstream/origin.ts';
 import { endWithParent } from '../harness/end-with-parent.ts';
 import { freePort } from '../harness/proxies.ts';
 
 const origin = new UpstreamOrigin(process.argv[2] ?? 'http://127.0.0.1:9');
-const slabs = new SlabPool();
+const buffers = new BufferPool();
 
 class PlainRelay implements ReplyListener, BodySink, ClientWatch {
   readonly #exchange: Exchange;
-  readonly #slab: Slab;
+  readonly #pooled: PooledBuffer;
   #call: UpstreamCall | null = null;
   #received = 0;
   #status = 0;
@@ -26,13 +26,13 @@ class PlainRelay implements ReplyListener, BodySink, ClientWatch {
   #blocked = false;
   #pending: Buffer[] = [];
 
-  constructor(exchange: Exchange, slab: Slab) {
+  constructor(exchange: Exchange, pooled: PooledBuffer) {
     this.#exchange = exchange;
-    this.#slab = slab;
+    this.#pooled = pooled;
   }
 
   take(bytes: Uint8Array, isLast: boolean): void {
-    const { buffer, bodyStart } = this.#slab;
+    const { buffer, bodyStart } = this.#pooled;
     buffer.set(bytes, bodyStart + this.#received);
     this.#received += bytes.length;
     if (isLast) this.#send(this.#received);
@@ -46,8 +46,8 @@ class PlainRelay implements ReplyListener, BodySink, ClientWatch {
     const exchange = this.#exchange;
     exchange.watchClient(this);
     const headers = ['content-type', exchange.contentType, 'authorization', exchange.authorization];
-    const { buffer, bodyStart } = this.#slab;
-    const body = { buffer, start: bodyStart, end: bodyStart + bodyBytes, slab: this.#slab };
+    const { buffer, bodyStart } = this.#pooled;
+    const body = { buffer, start: bodyStart, end: bodyStart + bodyBytes, pooled: this.#pooled };
     this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body }, this, false);
   }
 
@@ -80,7 +80,7 @@ class PlainRelay implements ReplyListener, BodySink, ClientWatch {
 
   onReplyEnd(): void {
     this.#ended = true;
-    slabs.release(this.#slab);
+    buffers.release(this.#pooled);
     this.#flush();
     this.#keepNewest();
   }
@@ -90,7 +90,7 @@ class PlainRelay implements ReplyListener, BodySink, ClientWatch {
   }
 
   onReplyFault(): void {
-    slabs.release(this.#slab);
+    buffers.release(this.#pooled);
     if (this.#begun) this.#exchange.cut();
     else this.#exchange.refuse({ kind: 'upstream_unreachable' });
   }
@@ -123,7 +123,7 @@ class PlainRelay implements ReplyListener, BodySink, ClientWatch {
 }
 
 function handle(exchange: Exchange): void {
-  exchange.receiveBody(new PlainRelay(exchange, slabs.acquire(exchange.contentLength)));
+  exchange.receiveBody(new PlainRelay(exchange, buffers.acquire(exchange.contentLength)));
 }
 
 const server = new Server({

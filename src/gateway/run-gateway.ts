@@ -24,11 +24,11 @@ import { RequestScanner } from '../generation/request/scan/request-scanner.ts';
 import type { RoutePreviewer } from '../generation/routing/preview-route.ts';
 import type { DataPlane } from '../generation/serve.ts';
 import { Server } from '../http/server.ts';
+import { BufferPool } from '../platform/buffer-pool.ts';
 import type { Clock } from '../platform/clock.ts';
 import { createExecutionIdSource } from '../platform/execution-id.ts';
 import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
-import { SlabPool } from '../platform/slab-pool.ts';
 import { TurnClock } from '../platform/turn-clock.ts';
 import { WorkerPool } from '../platform/worker-pool.ts';
 import { createRoutes } from '../routes/routes.ts';
@@ -87,7 +87,7 @@ interface Held {
   readonly catalog: HeldCatalog;
   readonly authenticator: Authenticator;
   readonly workers: WorkerPool;
-  readonly slabs: SlabPool;
+  readonly buffers: BufferPool;
   readonly origins: ProviderOrigins;
   readonly refusedKeys: RefusedKeys;
   readonly savedResponses: SavedResponses;
@@ -104,7 +104,7 @@ export async function runGateway(given: GatewayParts): Promise<GatewayInService>
   const parts = { ...given, clock: new TurnClock(given.clock) };
   const { config, log, clock } = parts;
   const held = await open(parts, given.clock);
-  const { leases, catalog, authenticator, origins, slabs } = held;
+  const { leases, catalog, authenticator, origins, buffers } = held;
   const { plane, previewer } = createPlane(parts, held);
   const server = createServer(parts, held, { plane, previewer });
   registerGauges(parts.metrics, held, plane);
@@ -127,7 +127,7 @@ export async function runGateway(given: GatewayParts): Promise<GatewayInService>
       () => leases.tick(),
       updateLeaseMetrics,
     ]),
-    new CoarseClock(SLOW_INTERVAL_MS, log, [() => slabs.trim()]),
+    new CoarseClock(SLOW_INTERVAL_MS, log, [() => buffers.trim()]),
   ];
   await server.listen(config.host, config.port);
   log.info({ epoch: held.epoch, host: config.host, port: config.port }, 'gateway listens');
@@ -173,7 +173,7 @@ async function open({ config, log, clock, metrics }: GatewayParts, exactClock: C
     catalog: await HeldCatalog.load(postgres, config.masterKey),
     authenticator: new Authenticator(findPrincipalIn(postgres, config), exactClock),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
-    slabs: new SlabPool({ lentBytesMax: config.bodyMemoryBytes }),
+    buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),
     origins: new ProviderOrigins(metrics, clock),
     refusedKeys: new RefusedKeys({ metrics, log, clock }),
     savedResponses: new SavedResponses(savedResponsesIn(postgres), clock),
@@ -194,10 +194,10 @@ function createPlane(
   { config, log, clock, metrics }: GatewayParts,
   held: Held,
 ): { readonly plane: DataPlane; readonly previewer: RoutePreviewer } {
-  const { authenticator, postgres, records, leases, catalog, slabs, workers, origins, savedResponses } = held;
+  const { authenticator, postgres, records, leases, catalog, buffers, workers, origins, savedResponses } = held;
   const onRecordFault = (fault: unknown) => log.error({ err: fault }, 'records could not be written: admission stops');
   const relay: RelayContext = {
-    slabs,
+    buffers,
     workers,
     clock,
     open: new OpenRelays(),
@@ -218,7 +218,7 @@ function createPlane(
   const plane: DataPlane = {
     authenticator,
     catalog: () => catalog.serving,
-    intake: { slabs, scanner, bodyLimitBytes: config.bodyLimitBytes },
+    intake: { buffers, scanner, bodyLimitBytes: config.bodyLimitBytes },
     gate: { leases, workers, counts: new OrganizationQueues(COUNTS), clock },
     savedResponses,
     refusedRequests: new RefusedRequests({ journal, clock, nextExecutionId, canRecord, metrics }),
@@ -290,7 +290,7 @@ function createServer(
     read: () => server.arrivingBodies,
   });
   metrics.gauge('tollgate_body_bytes_lent', 'Bytes of the buffers that request bodies lie in', {
-    read: () => held.slabs.lentBytes,
+    read: () => held.buffers.lentBytes,
   });
   metrics.gauge('tollgate_reports_open', 'Reports that this process waits for or streams', {
     read: () => reports.open,

@@ -78,9 +78,9 @@ export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: 
 const received = new TurnWork<GenerationRequest>((generation) => generation.begin());
 
 /**
- * One request until the relay takes over. Until then this object owns the request's slab and its admission, and
- * releases both exactly once: `release` is the end of whatever does not reach the relay. Each step leaves its result
- * here for the next steps and the relay. On the warm path no step makes a promise or a function.
+ * One request until the relay takes over. Until then this object owns the request's pooled buffer and its
+ * admission, and releases both exactly once: `release` is the end of whatever does not reach the relay. Each step leaves its
+ * result here for the next steps and the relay. On the warm path no step makes a promise or a function.
  */
 class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayParams {
   readonly dialect: Dialect;
@@ -199,7 +199,7 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayParams 
     if (this.isReleased) return;
     this.isReleased = true;
     this.releaseAdmission();
-    this.plane.intake.slabs.release(this.request.slab);
+    this.plane.intake.buffers.release(this.request.pooled);
   }
 
   private releaseAdmission(): void {

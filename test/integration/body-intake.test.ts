@@ -31,8 +31,8 @@ async function withFront(
   } finally {
     await front.stop();
   }
-  assert.equal(front.slabs.lent, 0);
-  assert.equal(front.slabs.lentBytes, 0);
+  assert.equal(front.buffers.lent, 0);
+  assert.equal(front.buffers.lentBytes, 0);
 }
 
 /** Whatever was sent before is read by now, unless the server does not read it: others are served. */
@@ -61,7 +61,7 @@ describe('a body that comes in', () => {
         const clients = await Promise.all(Array.from({ length: 60 }, () => RawClient.open(front.port)));
         for (const client of clients) await client.write(headOf(key, 32 * MEGABYTE));
         await untilOpen(front, 60);
-        assert.equal(front.slabs.lentBytes, 0);
+        assert.equal(front.buffers.lentBytes, 0);
         for (const client of clients) client.leave();
         // A connection that is not read for the time of the look-up shows with its end that it was left.
         front.answerLookUps(true);
@@ -82,11 +82,11 @@ describe('a body that comes in', () => {
         const boundBytes = 2 * Math.max(16_384, 4 * sent) + 2048;
         await waitFor(
           `a buffer for ${sent} bytes`,
-          () => front.slabs.lentBytes,
+          () => front.buffers.lentBytes,
           (bytes) => bytes >= sent,
         );
-        assert.ok(front.slabs.lentBytes <= boundBytes, `${front.slabs.lentBytes} bytes are lent for ${sent}`);
-        assert.equal(front.slabs.lent, 1, 'the buffer before is given back');
+        assert.ok(front.buffers.lentBytes <= boundBytes, `${front.buffers.lentBytes} bytes are lent for ${sent}`);
+        assert.equal(front.buffers.lent, 1, 'the buffer before is given back');
       }
       client.leave();
       await untilOpen(front, 0);
@@ -133,7 +133,7 @@ describe('a body that comes in', () => {
       await untilOpen(front, 1);
       void client.write(body);
       await serveOther(front);
-      assert.equal(front.slabs.lentBytes, 0);
+      assert.equal(front.buffers.lentBytes, 0);
       front.answerLookUps(true);
       await client.until('the body to be received', ({ received }) => received.includes(digestOf(body)));
       client.leave();
@@ -147,7 +147,7 @@ describe('a body that comes in', () => {
       await untilOpen(front, 1);
       void client.write(body.subarray(1000));
       await serveOther(front);
-      assert.ok(front.slabs.lentBytes < 6000, `${front.slabs.lentBytes} bytes are lent`);
+      assert.ok(front.buffers.lentBytes < 6000, `${front.buffers.lentBytes} bytes are lent`);
       front.answerLookUps(true);
       await client.until('the body to be received', ({ received }) => received.includes(digestOf(body)));
       client.leave();
@@ -180,7 +180,7 @@ describe('a body that comes in', () => {
   test('with as much lent as may be a big body is refused with 503 and Retry-After, and a small one served until the last', () =>
     withFront(
       async (front) => {
-        const held = front.slabs.acquire(3 * MEGABYTE);
+        const held = front.buffers.acquire(3 * MEGABYTE);
         const big = bodyOf(MEGABYTE);
         const refused = await RawClient.open(front.port);
         await refused.write(headOf(WARM_KEY, big.length));
@@ -192,7 +192,7 @@ describe('a body that comes in', () => {
         const served = await RawClient.open(front.port);
         await served.write(headOf(WARM_KEY, small.length) + small.toString());
         await served.until('the small one to be served', ({ received }) => received.includes(digestOf(small)));
-        front.slabs.release(held);
+        front.buffers.release(held);
         const again = await RawClient.open(front.port);
         await again.write(headOf(WARM_KEY, big.length));
         await again.write(big);
@@ -235,14 +235,14 @@ describe('a body that comes in', () => {
         await client.write(bodyOf(100_000).subarray(0, 5000));
         await waitFor(
           'a buffer',
-          () => front.slabs.lent,
+          () => front.buffers.lent,
           (lent) => lent === 1,
         );
         front.server.tick(1000);
         front.server.tick(60_999);
-        assert.equal(front.slabs.lent, 1);
+        assert.equal(front.buffers.lent, 1);
         front.server.tick(61_000);
-        assert.equal(front.slabs.lent, 0);
+        assert.equal(front.buffers.lent, 0);
         await client.untilAnswered();
         assert.deepEqual(finalStatuses(client.received), [408]);
         client.leave();

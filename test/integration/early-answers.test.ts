@@ -186,7 +186,7 @@ describe('what follows an early answer on its connection', () => {
     await client.untilAnswered();
     assert.deepEqual(finalStatuses(client.received), [401]);
     assert.match(client.received, /\r\nconnection: close\r\n/i);
-    assert.equal(front.slabs.lent, 0);
+    assert.equal(front.buffers.lent, 0);
     await client.write(Buffer.alloc(100_000 - SMUGGLED.length, 'x'));
     await client.write(SMUGGLED);
     await client.untilClosed();

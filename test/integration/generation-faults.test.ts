@@ -39,7 +39,7 @@ describe('a fault between admission and its record', () => {
     plane.idFault = fault;
     for (let round = 0; round < 3; round += 1) assert.equal((await ask()).status, 500);
     assert.deepEqual(plane.faults.splice(0), [fault, fault, fault]);
-    assert.deepEqual(plane.underWay, { inflight: 0, relays: 0, slabs: 0, held: 0 });
+    assert.deepEqual(plane.underWay, { inflight: 0, relays: 0, buffers: 0, held: 0 });
     assert.equal(upstream.requests.length, calls);
     plane.idFault = null;
     assert.equal((await ask()).status, 200);

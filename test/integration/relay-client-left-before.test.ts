@@ -116,7 +116,7 @@ describe('a client that leaves while something is looked up', () => {
     await upstream?.close();
   });
 
-  const nothing = { inflight: 0, relays: 0, slabs: 0, held: 0 };
+  const nothing = { inflight: 0, relays: 0, buffers: 0, held: 0 };
   const untilNothingIsUnderWay = (): Promise<unknown> =>
     waitFor(
       'nothing to be under way',

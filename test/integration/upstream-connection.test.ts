@@ -35,15 +35,15 @@ describe('a request', () => {
   test('is on the wire what undici sends, with room before the body and without', async () => {
     const { raw, origin } = await provider(hello);
     const headers = ['authorization', 'Bearer k', 'accept-language', 'd\xe9'];
-    const slab = Buffer.alloc(1_100, 'x');
-    const body = slab.subarray(1_000);
+    const memory = Buffer.alloc(1_100, 'x');
+    const body = memory.subarray(1_000);
     await callTo(origin, { path: '/v1?q=1', headers, body }).ended;
-    await callTo(origin, { path: '/v1?q=1', headers, body: { buffer: slab, start: 1_000, end: 1_100, slab: null } })
+    await callTo(origin, { path: '/v1?q=1', headers, body: { buffer: memory, start: 1_000, end: 1_100, pooled: null } })
       .ended;
     await callTo(origin, {
       path: '/v1?q=1',
       headers,
-      body: { buffer: slab.subarray(990), start: 10, end: 110, slab: null },
+      body: { buffer: memory.subarray(990), start: 10, end: 110, pooled: null },
     }).ended;
     const client = new Client(`http://127.0.0.1:${raw.port}`);
     await (await client.request({ method: 'POST', path: '/v1?q=1', headers, body })).body.text();
@@ -68,8 +68,9 @@ describe('a request', () => {
   test('of any size arrives whole', async () => {
     const { raw, origin } = await provider(hello);
     for (const bytes of [0, 1, 65_536, 5_000_000]) {
-      const slab = Buffer.alloc(bytes + 500, 'b');
-      const told = await callTo(origin, { body: { buffer: slab, start: 500, end: slab.length, slab: null } }).ended;
+      const memory = Buffer.alloc(bytes + 500, 'b');
+      const told = await callTo(origin, { body: { buffer: memory, start: 500, end: memory.length, pooled: null } })
+        .ended;
       assert.deepEqual([told.end, raw.requests.at(-1)?.split('\r\n\r\n')[1]?.length], ['end', bytes]);
     }
     assert.equal(raw.sockets.length, 1);
@@ -673,11 +674,11 @@ describe('TLS', () => {
         (socket) => socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${long.length}\r\n\r\n${long}`),
         { maxVersion },
       );
-      const slab = Buffer.alloc(1_000_500, 'b');
+      const memory = Buffer.alloc(1_000_500, 'b');
       for (const onNewConnection of [false, false, true]) {
         const told = await callTo(
           origin,
-          { body: { buffer: slab, start: 500, end: slab.length, slab: null } },
+          { body: { buffer: memory, start: 500, end: memory.length, pooled: null } },
           onNewConnection,
         ).ended;
         assert.deepEqual([told.end, told.body === long], ['end', true]);

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { type Slab, SlabPool } from '../../src/platform/slab-pool.ts';
+import { BufferPool, type PooledBuffer } from '../../src/platform/buffer-pool.ts';
 import type { UpstreamOrigin } from '../../src/upstream/origin.ts';
 import { callTo, HeldClock, originAt, type ToldCall } from '../support/upstream-calls.ts';
 import { pause, waitFor } from '../support/waiting.ts';
@@ -20,12 +20,13 @@ const SCHEMES = ['http', 'https'] as const;
 type Scheme = (typeof SCHEMES)[number];
 
 /**
- * Puts another tenant's body into a slab as soon as nobody holds it: the earliest moment at which one might lie there.
+ * Puts another tenant's body into a buffer as soon as nobody holds it: the earliest moment at which one might lie
+ * there.
  */
-class ReusedPool extends SlabPool {
-  override release(slab: Slab): void {
-    super.release(slab);
-    if (this.lent === 0) slab.buffer.fill(ANOTHERS);
+class ReusedPool extends BufferPool {
+  override release(pooled: PooledBuffer): void {
+    super.release(pooled);
+    if (this.lent === 0) pooled.buffer.fill(ANOTHERS);
   }
 }
 
@@ -70,9 +71,9 @@ describe('memory that a socket sends from', () => {
         const provider = providers.get(scheme) as SlowProvider;
         const origin = originAt(provider.url, clock);
         const pool = new ReusedPool();
-        const slab = pool.acquire(BODY_BYTES);
-        slab.buffer.fill(OWN);
-        const body = { buffer: slab.buffer, start: slab.bodyStart, end: slab.bodyStart + BODY_BYTES, slab };
+        const pooled = pool.acquire(BODY_BYTES);
+        pooled.buffer.fill(OWN);
+        const body = { buffer: pooled.buffer, start: pooled.bodyStart, end: pooled.bodyStart + BODY_BYTES, pooled };
         provider.reply = reply;
         const told = callTo(origin, { body });
         if (act !== undefined) {
@@ -82,7 +83,7 @@ describe('memory that a socket sends from', () => {
           await told.ended;
         }
         // The request has ended elsewhere: its own hold is over.
-        pool.release(slab);
+        pool.release(pooled);
         await pause(20);
         const received = provider.readOn();
         const text = await received;
@@ -104,13 +105,13 @@ describe('memory that a socket sends from', () => {
 
     test(`${scheme}: an abort before the connection is there holds nothing`, async () => {
       const origin = originAt((providers.get(scheme) as SlowProvider).url, clock);
-      const pool = new SlabPool();
-      const slab = pool.acquire(1_000);
+      const pool = new BufferPool();
+      const pooled = pool.acquire(1_000);
       const told = callTo(origin, {
-        body: { buffer: slab.buffer, start: slab.bodyStart, end: slab.bodyStart + 1_000, slab },
+        body: { buffer: pooled.buffer, start: pooled.bodyStart, end: pooled.bodyStart + 1_000, pooled },
       });
       assert.equal(pool.lent, 1);
-      pool.release(slab);
+      pool.release(pooled);
       assert.equal(pool.lent, 1, 'the connection holds what it will send');
       told.call.abort();
       assert.equal(pool.lent, 0);

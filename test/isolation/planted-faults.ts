@@ -17,8 +17,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     edits: [
       {
         file: 'src/upstream/http1/connection.ts',
-        find: 'this.slab = body === null || body instanceof Uint8Array ? null : body.slab;',
-        replace: 'this.slab = null;',
+        find: 'this.pooled = body === null || body instanceof Uint8Array ? null : body.pooled;',
+        replace: 'this.pooled = null;',
       },
     ],
     found: 'foreign mark',

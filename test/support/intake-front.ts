@@ -7,7 +7,7 @@ import { type Asker, type Intake, type ReceivedRequest, receiveRequest } from '.
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import type { HttpLimits } from '../../src/http/server.ts';
-import { SlabPool } from '../../src/platform/slab-pool.ts';
+import { BufferPool } from '../../src/platform/buffer-pool.ts';
 import { type HttpFront, startHttpFront } from './http-front.ts';
 
 export const INTAKE_PATH = '/v1/intake';
@@ -25,7 +25,7 @@ const SOMEBODY: Asker = { organizationId: 'somebody' };
 const ANOTHER: Asker = { organizationId: 'another' };
 
 export interface IntakeFront extends HttpFront {
-  readonly slabs: SlabPool;
+  readonly buffers: BufferPool;
   /** Digests of the bodies that were received whole, from whoever was let in. */
   readonly received: readonly string[];
   /** Look-ups that wait. */
@@ -37,8 +37,8 @@ export interface IntakeFront extends HttpFront {
 export async function startIntakeFront(
   options: { lentBytesMax?: number; limits?: Partial<HttpLimits> } = {},
 ): Promise<IntakeFront> {
-  const slabs = new SlabPool(options.lentBytesMax === undefined ? {} : { lentBytesMax: options.lentBytesMax });
-  const intake: Intake = { slabs, scanner: new RequestScanner(), bodyLimitBytes: BODY_LIMIT_BYTES };
+  const buffers = new BufferPool(options.lentBytesMax === undefined ? {} : { lentBytesMax: options.lentBytesMax });
+  const intake: Intake = { buffers, scanner: new RequestScanner(), bodyLimitBytes: BODY_LIMIT_BYTES };
   const received: string[] = [];
   const lookUps: ((found: Asker | Refusal) => void)[] = [];
   const identify = (key: string): Asker | Refusal | Promise<Asker | Refusal> => {
@@ -50,10 +50,10 @@ export async function startIntakeFront(
   const handle = (exchange: Exchange): void => {
     const identified = identify(exchange.authorization.replace('Bearer ', ''));
     if ('kind' in identified) return exchange.refuse(identified);
-    const onReceived = ({ slab, body }: ReceivedRequest): void => {
+    const onReceived = ({ pooled, body }: ReceivedRequest): void => {
       const digest = digestOf(body);
       received.push(digest);
-      slabs.release(slab);
+      buffers.release(pooled);
       exchange.answerJson(200, JSON.stringify({ digest }));
     };
     receiveRequest(
@@ -68,7 +68,7 @@ export async function startIntakeFront(
   );
   return {
     ...front,
-    slabs,
+    buffers,
     received,
     get waiting() {
       return lookUps.length;

@@ -29,10 +29,10 @@ import { SharedTurns } from '../../src/generation/routing/shared-turns.ts';
 import type { TurnStore } from '../../src/generation/routing/turn-store.ts';
 import type { DataPlane } from '../../src/generation/serve.ts';
 import { Server } from '../../src/http/server.ts';
+import { BufferPool } from '../../src/platform/buffer-pool.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-import { SlabPool } from '../../src/platform/slab-pool.ts';
 import { WorkerPool } from '../../src/platform/worker-pool.ts';
 import { RecordGroup } from '../../src/records/record-group.ts';
 import { generationRoutes } from '../../src/routes/generation-routes.ts';
@@ -159,7 +159,7 @@ export class PlaneInProcess {
   };
   readonly amounts: Map<string, bigint>;
   readonly leases: AllowanceLeases;
-  readonly slabs = new SlabPool();
+  readonly buffers = new BufferPool();
   readonly relays = new OpenRelays();
   readonly faults: unknown[] = [];
   /** Kinds of refusals that were answered. */
@@ -210,7 +210,7 @@ export class PlaneInProcess {
     };
     const savedResponses = new SavedResponses({ findResponse, findItems: async () => new Map() }, clock);
     const relay: RelayContext = {
-      slabs: this.slabs,
+      buffers: this.buffers,
       workers,
       clock,
       open: this.relays,
@@ -257,7 +257,7 @@ export class PlaneInProcess {
     const plane: DataPlane = {
       authenticator: new Authenticator(find, clock),
       catalog: () => catalog,
-      intake: { slabs: this.slabs, scanner: new RequestScanner(), bodyLimitBytes: 1 << 25 },
+      intake: { buffers: this.buffers, scanner: new RequestScanner(), bodyLimitBytes: 1 << 25 },
       gate: { leases: this.leases, workers, counts: new OrganizationQueues(COUNTS), clock },
       savedResponses,
       metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },
@@ -321,7 +321,12 @@ export class PlaneInProcess {
 
   /** Everything that must be zero once nothing is under way. */
   get underWay(): Readonly<Record<string, number>> {
-    return { inflight: this.openExchanges, relays: this.relays.size, slabs: this.slabs.lent, held: Number(this.held) };
+    return {
+      inflight: this.openExchanges,
+      relays: this.relays.size,
+      buffers: this.buffers.lent,
+      held: Number(this.held),
+    };
   }
 
   async stop(): Promise<void> {

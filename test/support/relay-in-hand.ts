@@ -74,14 +74,14 @@ export class RelayInHand {
       fail: (fault: unknown) => assert.fail(String(fault)),
     };
     let nowMs = 0;
-    const slab = { buffer: body, bodyStart: 0 };
+    const pooled = { buffer: body, bodyStart: 0 };
     const scanned = scanner.scan(body);
     const modelAt = scanned.valueOf('model');
     const read = { requestedModel: 'm', modelAt, bounds: { streamed: true, outputTokensMax: null, answers: 1 } };
     const question = {
       exchange,
       dialect,
-      request: { slab, body, scanned, form: null },
+      request: { pooled, body, scanned, form: null },
       headers: [],
       read,
       execution,
@@ -89,7 +89,7 @@ export class RelayInHand {
       ownHeaders: [],
     };
     const context = {
-      slabs: { release: () => undefined },
+      buffers: { release: () => undefined },
       // No piece comes close behind another, so none is gathered.
       clock: { nowMs: () => 0, monotonicMs: () => (nowMs += 10) },
       open: this.open,

@@ -9,7 +9,7 @@ import { jsonModelId } from '../../src/generation/request/body-splice.ts';
 import { readRequest } from '../../src/generation/request/read-request.ts';
 import { RequestBytes } from '../../src/generation/request/request-bytes.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
-import { SlabPool } from '../../src/platform/slab-pool.ts';
+import { BufferPool } from '../../src/platform/buffer-pool.ts';
 import { fillModel, oddBody } from '../support/body-splices.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 
@@ -87,11 +87,11 @@ function bytesFor(request: RequestBytes, to: Deployment): string {
 
 function requestOf(received: string): RequestBytes {
   const bytes = Buffer.from(received);
-  const slab = new SlabPool().acquire(bytes.length);
-  slab.buffer.fill(0xaa);
-  bytes.copy(slab.buffer, slab.bodyStart);
-  const body = slab.buffer.subarray(slab.bodyStart, slab.bodyStart + bytes.length);
-  const request = { slab, body, scanned: scanner.scan(body), form: null };
+  const pooled = new BufferPool().acquire(bytes.length);
+  pooled.buffer.fill(0xaa);
+  bytes.copy(pooled.buffer, pooled.bodyStart);
+  const body = pooled.buffer.subarray(pooled.bodyStart, pooled.bodyStart + bytes.length);
+  const request = { pooled, body, scanned: scanner.scan(body), form: null };
   const read = readRequest(chatCompletions, request);
   assert.ok(!('kind' in read), received);
   return new RequestBytes(request, read);

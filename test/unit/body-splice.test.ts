@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { jsonModelId, spliceBody } from '../../src/generation/request/body-splice.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
-import { SlabPool } from '../../src/platform/slab-pool.ts';
+import { BufferPool } from '../../src/platform/buffer-pool.ts';
 
 const FILL = 0xaa;
 
@@ -81,9 +81,9 @@ describe('model splice', () => {
     );
   });
 
-  test('a scanned body in a slab, chunk by chunk, leaves with another model and nothing else changed', () => {
+  test('a scanned body in a pooled buffer, chunk by chunk, leaves with another model and nothing else changed', () => {
     const scanner = new RequestScanner();
-    const pool = new SlabPool();
+    const pool = new BufferPool();
     fc.assert(
       fc.property(
         fc.string({ maxLength: 60 }),
@@ -95,18 +95,18 @@ describe('model splice', () => {
           const model = `"model" : ${JSON.stringify(from)}`;
           const rest = `"messages":[{"role":"user","content":${JSON.stringify(text)}}],"seed":1.0e0`;
           const source = Buffer.from(modelFirst ? `{${model},${rest}}` : `{${rest}, ${model} }`);
-          const slab = pool.acquire(source.length);
-          source.copy(slab.buffer, slab.bodyStart);
-          const body = slab.buffer.subarray(slab.bodyStart, slab.bodyStart + source.length);
+          const pooled = pool.acquire(source.length);
+          source.copy(pooled.buffer, pooled.bodyStart);
+          const body = pooled.buffer.subarray(pooled.bodyStart, pooled.bodyStart + source.length);
           const scan = scanner.begin();
           scan.feed(body.subarray(0, cut));
           scan.feed(body.subarray(cut));
           const value = scan.finish(body).valueOf('model');
           assert.ok(value !== null);
           const spliced = spliceBody(
-            slab,
-            slab.bodyStart,
-            slab.bodyStart + source.length,
+            pooled,
+            pooled.bodyStart,
+            pooled.bodyStart + source.length,
             value.start,
             value.end,
             jsonModelId(to),
@@ -114,7 +114,7 @@ describe('model splice', () => {
           const sent = spliced.buffer.toString('utf8', spliced.start, spliced.end);
           const renamed = `"model" : ${JSON.stringify(to)}`;
           assert.equal(sent, modelFirst ? `{${renamed},${rest}}` : `{${rest}, ${renamed} }`);
-          pool.release(slab);
+          pool.release(pooled);
         },
       ),
       { numRuns: 1000 },

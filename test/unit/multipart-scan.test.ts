@@ -418,8 +418,8 @@ describe('random forms', () => {
           const form = scanned(before, plain);
           const value = form.valueOf('model');
           assert.ok(value !== null && fitsForm(form, Buffer.from(model)));
-          const slab = { buffer: Buffer.concat([Buffer.alloc(room), before, Buffer.alloc(40 - room)]) };
-          const spliced = spliceBody(slab, room, room + before.length, value.start, value.end, Buffer.from(model));
+          const memory = { buffer: Buffer.concat([Buffer.alloc(room), before, Buffer.alloc(40 - room)]) };
+          const spliced = spliceBody(memory, room, room + before.length, value.start, value.end, Buffer.from(model));
           const after = spliced.buffer.subarray(spliced.start, spliced.end);
           assert.deepEqual(
             after,

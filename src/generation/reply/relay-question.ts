@@ -2,8 +2,8 @@
 
 import type { Provider } from '../../domain/models/catalog.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import type { BufferPool } from '../../platform/buffer-pool.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { SlabPool } from '../../platform/slab-pool.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { ForwardedHeaders } from '../../upstream/header-policy.ts';
 import type { UpstreamFault } from '../../upstream/http1/connection.ts';
@@ -16,7 +16,7 @@ import type { ReceivedRequest } from '../request/receive.ts';
 import type { OpenRelays } from './open-relays.ts';
 
 export interface RelayContext {
-  readonly slabs: SlabPool;
+  readonly buffers: BufferPool;
   readonly workers: WorkerPool;
   readonly clock: Clock;
   /** Relays that have not ended; the coarse clock looks through them for those out of time. */

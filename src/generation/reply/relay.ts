@@ -449,6 +449,6 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     this.relayed.release();
     this.question.exchange.watchClient(null);
     // A connection that still sends from it holds it, too.
-    this.context.slabs.release(this.question.request.slab);
+    this.context.buffers.release(this.question.request.pooled);
   }
 }

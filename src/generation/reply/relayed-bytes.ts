@@ -7,7 +7,7 @@
 // of an event's CPU in bursts.
 
 import { Buffer } from 'node:buffer';
-import { type Slab, SlabPool } from '../../platform/slab-pool.ts';
+import { BufferPool, type PooledBuffer } from '../../platform/buffer-pool.ts';
 
 const HEAD_BYTES_MAX = 262_144;
 const TAIL_BYTES_MAX = 32_768;
@@ -26,12 +26,14 @@ const EMPTY = Buffer.alloc(0);
 
 const freeBlocks: Block[] = [];
 
-/** Where what lies in several blocks is put together to be read. Each slab belongs to one reply until its `release`. */
-const togetherPool = new SlabPool({ freeBytesMax: 4_194_304 });
+/**
+ * Where what lies in several blocks is put together to be read. Each buffer belongs to one reply until its `release`.
+ */
+const togetherPool = new BufferPool({ freeBytesMax: 4_194_304 });
 
 /** Nothing is ever added to it. */
 const NO_BLOCKS: Block[] = [];
-const NO_SLABS: Slab[] = [];
+const NO_BUFFERS: PooledBuffer[] = [];
 
 export class RelayedBytes {
   /** All bytes seen, kept or not. */
@@ -45,7 +47,7 @@ export class RelayedBytes {
   /** The newest bytes beyond the head, in all that these blocks hold; full but for the last. */
   private tail: Block[] = NO_BLOCKS;
   /** What was put together of it. */
-  private slabs: Slab[] = NO_SLABS;
+  private buffers: PooledBuffer[] = NO_BUFFERS;
   /** The beginning and the end put together; null: not since the last piece. */
   private beginningTogether: Buffer | null = null;
   private endTogether: Buffer | null = null;
@@ -166,10 +168,10 @@ export class RelayedBytes {
   }
 
   private takeMemory(bytes: number): Buffer {
-    const slab = togetherPool.acquire(bytes);
-    if (this.slabs === NO_SLABS) this.slabs = [slab];
-    else this.slabs.push(slab);
-    return slab.buffer.subarray(slab.bodyStart, slab.bodyStart + bytes);
+    const pooled = togetherPool.acquire(bytes);
+    if (this.buffers === NO_BUFFERS) this.buffers = [pooled];
+    else this.buffers.push(pooled);
+    return pooled.buffer.subarray(pooled.bodyStart, pooled.bodyStart + bytes);
   }
 
   /** Nobody reads it any more, nor writes to the client from it. */
@@ -178,8 +180,8 @@ export class RelayedBytes {
     this.whole = null;
     this.beginningTogether = null;
     this.endTogether = null;
-    for (const slab of this.slabs) togetherPool.release(slab);
-    this.slabs = NO_SLABS;
+    for (const pooled of this.buffers) togetherPool.release(pooled);
+    this.buffers = NO_BUFFERS;
     if (this.head === NO_BLOCKS) return;
     for (const blocks of [this.head, this.tail]) {
       for (const block of blocks) if (freeBlocks.length < FREE_BLOCKS_MAX) freeBlocks.push(block);

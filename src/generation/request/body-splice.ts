@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer';
 import { copyInto, moveWithin } from '../../platform/move-bytes.ts';
 
 export interface SplicedBody {
-  /** The slab's own buffer, or a fresh one when neither side had room. */
+  /** The pooled buffer's own buffer, or a fresh one when neither side had room. */
   readonly buffer: Buffer;
   readonly start: number;
   readonly end: number;
@@ -18,19 +18,19 @@ export function jsonModelId(modelId: string): Buffer {
 
 /**
  * Puts `replacement` where the value stands and closes or opens the gap by moving the shorter side into its room.
- * `bodyStart` and `bodyEnd` are offsets in the slab's buffer; `valueStart` and `valueEnd` are offsets in the body, as
+ * `bodyStart` and `bodyEnd` are offsets in the buffer; `valueStart` and `valueEnd` are offsets in the body, as
  * the scanner gives them. Bytes of the buffer outside the body count as free room. After this the scanner's offsets no
  * longer hold.
  */
 export function spliceBody(
-  slab: { readonly buffer: Buffer },
+  pooled: { readonly buffer: Buffer },
   bodyStart: number,
   bodyEnd: number,
   valueStart: number,
   valueEnd: number,
   replacement: Buffer,
 ): SplicedBody {
-  const { buffer } = slab;
+  const { buffer } = pooled;
   const from = bodyStart + valueStart;
   const to = bodyStart + valueEnd;
   const growth = replacement.length - (valueEnd - valueStart);

@@ -1,22 +1,22 @@
-// Takes in a JSON request: the body is copied into a slab, which grows with what has come, and scanned piece by piece
-// as it arrives. Nothing is parsed, and nothing beyond what came with the head is taken in before it is known whose
-// request it is.
+// Takes in a JSON request: the body is copied into a pooled buffer, which grows with what has come, and scanned
+// piece by piece as it arrives. Nothing is parsed, and nothing beyond what came with the head is taken in before it is
+// known whose request it is.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { BodySink, ClientWatch, Exchange } from '../../http/exchange.ts';
-import type { Slab, SlabPool } from '../../platform/slab-pool.ts';
+import type { BufferPool, PooledBuffer } from '../../platform/buffer-pool.ts';
 import { refuseImageForm } from '../dialects/images.ts';
 import { scanMultipart } from './multipart-scan.ts';
 import { refuseScan, type ScannedBody } from './read-request.ts';
 import type { RequestScanner, Scan, ScannedRequest } from './scan/request-scanner.ts';
 
-/** A whole, well-formed body within its slab. */
+/** A whole, well-formed body within its pooled buffer. */
 export interface ReceivedRequest extends ScannedBody {
-  readonly slab: Slab;
+  readonly pooled: PooledBuffer;
 }
 
 export interface Intake {
-  readonly slabs: SlabPool;
+  readonly buffers: BufferPool;
   readonly scanner: RequestScanner;
   readonly bodyLimitBytes: number;
 }
@@ -50,15 +50,15 @@ export function receiveRequest(receiver: RequestReceiver, intake: Intake, accept
   new Reception(receiver, intake, isForm).begin();
 }
 
-/** What a body's first slab holds at least, where its declared length is not less. */
+/** What a body's first pooled buffer holds at least, where its declared length is not less. */
 const FIRST_BYTES = 16_384;
 /**
- * Beyond that a slab holds at most this many times what has come: a declared length alone costs nothing, and a third of
- * a body is copied twice.
+ * Beyond that a buffer holds at most this many times what has come: a declared length alone costs nothing, and a third
+ * of a body is copied twice.
  */
 const GROWTH = 4;
 
-/** The owner of a slab until the credential is identified: all such requests share one part of the pool. */
+/** The owner of a pooled buffer until the credential is identified: all such requests share one part of the pool. */
 const UNKNOWN_OWNER = '';
 
 /** A body that is coming in. */
@@ -68,7 +68,7 @@ class Reception implements BodySink, ClientWatch {
   private readonly isForm: boolean;
   private owner = UNKNOWN_OWNER;
   /** null: nothing has come yet, or it has gone on to the receiver. */
-  private slab: Slab | null = null;
+  private pooled: PooledBuffer | null = null;
   private scan: Scan | null = null;
   private bodyBytes = 0;
   private isWhole = false;
@@ -103,9 +103,9 @@ class Reception implements BodySink, ClientWatch {
   take(bytes: Uint8Array, isLast: boolean): void {
     if (this.isOver) return;
     if (bytes.length > 0 || isLast) {
-      const slab = this.makeRoom(bytes.length);
-      if (slab === null) return this.refuse({ kind: 'overloaded' });
-      slab.buffer.set(bytes, slab.bodyStart + this.bodyBytes);
+      const pooled = this.makeRoom(bytes.length);
+      if (pooled === null) return this.refuse({ kind: 'overloaded' });
+      pooled.buffer.set(bytes, pooled.bodyStart + this.bodyBytes);
       this.bodyBytes += bytes.length;
     }
     this.isWhole = isLast;
@@ -114,21 +114,21 @@ class Reception implements BodySink, ClientWatch {
     if (isLast) this.finish();
   }
 
-  /** The slab with what has come and room for this many bytes more; null: there is no memory for it. */
-  private makeRoom(bytes: number): Slab | null {
-    const { slab, bodyBytes } = this;
-    const { slabs } = this.intake;
+  /** The pooled buffer with what has come and room for this many bytes more; null: there is no memory for it. */
+  private makeRoom(bytes: number): PooledBuffer | null {
+    const { pooled, bodyBytes } = this;
+    const { buffers } = this.intake;
     const needed = bodyBytes + bytes;
-    if (slab !== null && needed <= slab.bodyBytesMax) return slab;
+    if (pooled !== null && needed <= pooled.bodyBytesMax) return pooled;
     const ahead = this.isUnknown ? needed : Math.max(FIRST_BYTES, needed * GROWTH);
-    const larger = slabs.tryAcquire(Math.min(ahead, this.receiver.exchange.contentLength), this.owner, slab);
-    if (larger === null || slab === null) {
-      if (larger !== null) this.slab = larger;
+    const larger = buffers.tryAcquire(Math.min(ahead, this.receiver.exchange.contentLength), this.owner, pooled);
+    if (larger === null || pooled === null) {
+      if (larger !== null) this.pooled = larger;
       return larger;
     }
-    slab.buffer.copy(larger.buffer, larger.bodyStart, slab.bodyStart, slab.bodyStart + bodyBytes);
-    this.slab = larger;
-    slabs.release(slab);
+    pooled.buffer.copy(larger.buffer, larger.bodyStart, pooled.bodyStart, pooled.bodyStart + bodyBytes);
+    this.pooled = larger;
+    buffers.release(pooled);
     return larger;
   }
 
@@ -142,11 +142,11 @@ class Reception implements BodySink, ClientWatch {
   private goOn(found: Asker | Refusal): void {
     if (this.isOver) return;
     if ('kind' in found) return this.refuse(found);
-    const { slab, isWhole } = this;
+    const { pooled, isWhole } = this;
     this.isUnknown = false;
     this.owner = found.organizationId;
-    if (slab !== null) this.intake.slabs.giveTo(slab, this.owner);
-    if (slab !== null) this.feed(slab.buffer.subarray(slab.bodyStart, slab.bodyStart + this.bodyBytes));
+    if (pooled !== null) this.intake.buffers.giveTo(pooled, this.owner);
+    if (pooled !== null) this.feed(pooled.buffer.subarray(pooled.bodyStart, pooled.bodyStart + this.bodyBytes));
     if (isWhole) this.finish();
     else this.receiver.exchange.letBodyCome();
   }
@@ -167,14 +167,16 @@ class Reception implements BodySink, ClientWatch {
   }
 
   private hand(): void {
-    const { receiver, slab } = this;
-    if (this.isOver || slab === null) return;
+    const { receiver, pooled } = this;
+    if (this.isOver || pooled === null) return;
     const { exchange } = receiver;
     exchange.watchClient(null);
-    const body = slab.buffer.subarray(slab.bodyStart, slab.bodyStart + this.bodyBytes);
-    const read = this.isForm ? readForm(slab, body, exchange.contentType) : readScan(slab, body, this.finishScan(body));
+    const body = pooled.buffer.subarray(pooled.bodyStart, pooled.bodyStart + this.bodyBytes);
+    const read = this.isForm
+      ? readForm(pooled, body, exchange.contentType)
+      : readScan(pooled, body, this.finishScan(body));
     if ('kind' in read) return this.refuse(read);
-    this.slab = null;
+    this.pooled = null;
     receiver.onReceived(read);
   }
 
@@ -203,8 +205,8 @@ class Reception implements BodySink, ClientWatch {
     this.receiver.exchange.watchClient(null);
     this.scan?.abandon();
     this.scan = null;
-    if (this.slab !== null) this.intake.slabs.release(this.slab);
-    this.slab = null;
+    if (this.pooled !== null) this.intake.buffers.release(this.pooled);
+    this.pooled = null;
   }
 }
 
@@ -223,11 +225,11 @@ function refuseHead(exchange: Exchange, bodyLimitBytes: number, isForm: boolean)
   return null;
 }
 
-function readForm(slab: Slab, body: Buffer, contentType: string): ReceivedRequest | Refusal {
+function readForm(pooled: PooledBuffer, body: Buffer, contentType: string): ReceivedRequest | Refusal {
   const form = scanMultipart(body, contentType);
-  return 'fault' in form ? refuseImageForm(form) : { slab, body, scanned: null, form };
+  return 'fault' in form ? refuseImageForm(form) : { pooled, body, scanned: null, form };
 }
 
-function readScan(slab: Slab, body: Buffer, scanned: ScannedRequest): ReceivedRequest | Refusal {
-  return refuseScan(scanned) ?? { slab, body, scanned, form: null };
+function readScan(pooled: PooledBuffer, body: Buffer, scanned: ScannedRequest): ReceivedRequest | Refusal {
+  return refuseScan(scanned) ?? { pooled, body, scanned, form: null };
 }

@@ -1,7 +1,7 @@
 // The bytes of one request on their way to a provider: the client's own, with the provider's model spliced in for each
 // attempt, and the question for usage where a deployment's `stream_usage: request` says so (DESIGN 3).
 
-import { SLAB_HEADROOM_BYTES, type Slab } from '../../platform/slab-pool.ts';
+import { HEADROOM_BYTES, type PooledBuffer } from '../../platform/buffer-pool.ts';
 import type { BodyInRoom } from '../../upstream/http1/request-head.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { ReadRequest } from '../dialects/dialect.ts';
@@ -11,8 +11,8 @@ import type { ReceivedRequest } from './receive.ts';
 import type { ScannedRequest } from './scan/request-scanner.ts';
 
 export class RequestBytes {
-  private readonly slab: Slab;
-  /** Where the request lies: its slab, until a splice finds no room in it or a further attempt needs its own copy. */
+  private readonly pooled: PooledBuffer;
+  /** Where the request lies: its buffer, until a splice finds no room in it or a further attempt needs a copy. */
   private room: { readonly buffer: Buffer };
   private start: number;
   private end: number;
@@ -28,11 +28,11 @@ export class RequestBytes {
   private unasking: BodyEdit | null = null;
 
   constructor(request: ReceivedRequest, { modelAt, bounds }: ReadRequest) {
-    const { slab, body, form, scanned } = request;
-    this.slab = slab;
-    this.room = slab;
-    this.start = slab.bodyStart;
-    this.end = slab.bodyStart + body.length;
+    const { pooled, body, form, scanned } = request;
+    this.pooled = pooled;
+    this.room = pooled;
+    this.start = pooled.bodyStart;
+    this.end = pooled.bodyStart + body.length;
     this.modelStart = modelAt.start;
     this.modelEnd = modelAt.end;
     this.modelReceivedEnd = modelAt.end;
@@ -64,7 +64,7 @@ export class RequestBytes {
     this.modelEnd = this.modelStart + model.length;
     if (asksForUsage && this.isStreamed) this.askForUsage();
     const { buffer } = this.room;
-    return { buffer, start: this.start, end: this.end, slab: buffer === this.slab.buffer ? this.slab : null };
+    return { buffer, start: this.start, end: this.end, pooled: buffer === this.pooled.buffer ? this.pooled : null };
   }
 
   private askForUsage(): void {
@@ -94,10 +94,10 @@ export class RequestBytes {
 
   private copy(): void {
     const { body } = this;
-    const buffer = Buffer.allocUnsafeSlow(SLAB_HEADROOM_BYTES + body.length);
-    body.copy(buffer, SLAB_HEADROOM_BYTES);
+    const buffer = Buffer.allocUnsafeSlow(HEADROOM_BYTES + body.length);
+    body.copy(buffer, HEADROOM_BYTES);
     this.room = { buffer };
-    this.start = SLAB_HEADROOM_BYTES;
+    this.start = HEADROOM_BYTES;
     this.end = buffer.length;
   }
 }

@@ -4,7 +4,7 @@
 //       |                 |                 |                  |                     |
 //       +-----------------+-----------------+------------------+---------------------+--> closed, for good
 //
-// It holds the slab that a request's body lies in from `begin` until the socket's write has called back, which Node
+// It holds the pooled buffer of a request's body from `begin` until the socket's write has called back, which Node
 // does too, with an error, when the socket is destroyed: only then does neither Node nor the system read that memory
 // any more. It is idle only then, too.
 //
@@ -13,8 +13,8 @@
 import { Buffer } from 'node:buffer';
 import type { Socket } from 'node:net';
 import { assert } from '../../platform/assert.ts';
+import type { PooledBuffer } from '../../platform/buffer-pool.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Slab } from '../../platform/slab-pool.ts';
 import { atTurnEnd, isTurnEnd, turnCount } from '../../platform/turn-end.ts';
 import { openSocket, type Peer } from './open-socket.ts';
 import type { ReplyHead } from './reply-head.ts';
@@ -125,7 +125,7 @@ export class Connection {
   /** The write of the request has not called back. */
   private writing = false;
   /** Where the request's body lies; held until its write has called back. null: in memory of its own. */
-  private slab: Slab | null = null;
+  private pooled: PooledBuffer | null = null;
   /** A byte has come since the request was sent. */
   private answered = false;
   /** Nothing more is to be read until `resume`. */
@@ -177,10 +177,10 @@ export class Connection {
     this.sent = false;
     this.answered = false;
     this.endByMs = nowMs + this.keeper.timeouts.totalMs;
-    assert(!this.writing && this.slab === null, 'a connection sends one request at a time');
+    assert(!this.writing && this.pooled === null, 'a connection sends one request at a time');
     const { body } = request;
-    this.slab = body === null || body instanceof Uint8Array ? null : body.slab;
-    this.slab?.pool.retain(this.slab);
+    this.pooled = body === null || body instanceof Uint8Array ? null : body.pooled;
+    this.pooled?.pool.retain(this.pooled);
     this.reader.begin();
     if (this.connected && isTurnEnd() && turnCount() - this.freeSinceTurn >= TURNS_FOR_A_LOOK) {
       this.send();
@@ -222,15 +222,15 @@ export class Connection {
   /** Neither Node nor the system reads the request's memory any more, whether it went out or not. */
   private readonly onWritten = (): void => {
     this.writing = false;
-    this.releaseSlab();
+    this.releaseBuffer();
     // The reply has ended before.
     if (this.listener === null && !this.closed) this.becomeFree();
   };
 
-  private releaseSlab(): void {
-    const { slab } = this;
-    this.slab = null;
-    slab?.pool.release(slab);
+  private releaseBuffer(): void {
+    const { pooled } = this;
+    this.pooled = null;
+    pooled?.pool.release(pooled);
   }
 
   private readonly onRead = (length: number): boolean => {
@@ -389,7 +389,7 @@ export class Connection {
     if (this.closed) return;
     this.closed = true;
     this.request = null;
-    if (!this.writing) this.releaseSlab();
+    if (!this.writing) this.releaseBuffer();
     this.socket.destroy();
     this.keeper.onClosed(this);
   }

@@ -1,7 +1,7 @@
 // Writes the head of an HTTP/1.1 request, and is the last guard against a value that would end its line or its head
 // early.
 
-import type { Slab } from '../../platform/slab-pool.ts';
+import type { PooledBuffer } from '../../platform/buffer-pool.ts';
 
 /** What a request to a provider consists of. */
 export interface UpstreamRequest {
@@ -27,7 +27,7 @@ export interface BodyInRoom {
    * Whose buffer it is, to be held while anybody sends from it. null: the memory is this request's own and serves no
    * other one.
    */
-  readonly slab: Slab | null;
+  readonly pooled: PooledBuffer | null;
 }
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;

@@ -1,24 +1,24 @@
 // `npm test` and `npm run test:long`: finds the tests of the named suites, runs them with node:test, shows progress,
-// and fails when none ran or a process is left behind.
+// and fails when none ran or a process is left behind. What the files of a run have in common is made here, once: one
+// Postgres with a migrated database to copy, and the sources without their types.
 //
 //   node test/run.ts [suite or file ...] [--test-name-pattern=PATTERN ...]
 //
 // Without a name: all suites but for their long files (*.long.test.ts), which are the suite `long`.
 
-import { globSync, mkdtempSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { startEmbeddedPostgres } from '../src/storage/postgres/embedded/embedded-postgres.ts';
 import { watchForLeftovers } from './support/process-leftovers.ts';
-import { removeInstallation } from './support/remove-installation.ts';
-import { silentLog } from './support/silent-log.ts';
+import { startSharedPostgres } from './support/shared-postgres.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const SUITES = ['house', 'unit', 'contract', 'isolation', 'integration', 'e2e', 'simulation'] as const;
+/** The long files first and the many short ones last, so that no core waits for the end of one file. */
+const SUITES = ['house', 'e2e', 'isolation', 'integration', 'simulation', 'contract', 'unit'] as const;
 const LONG_SUITE = 'long';
 const LONG_FILE = /\.long\.test\.ts$/;
 /**
@@ -26,7 +26,8 @@ const LONG_FILE = /\.long\.test\.ts$/;
  * own.
  */
 const SUITES_WITH_DATABASE = new Set<string>(['contract', 'isolation', 'integration', 'e2e']);
-const CONCURRENCY = 2;
+/** One more than two cores: most files wait for something some of the time. */
+const CONCURRENCY = 3;
 /** The runner counts a file as a test, so this is the backstop for a whole file. */
 const TIMEOUT_MS = 900_000;
 
@@ -39,8 +40,14 @@ const files = (positionals.length === 0 ? SUITES : positionals).flatMap(findTest
 if (files.length === 0) fail(`no test files in ${positionals.join(', ') || 'test/'}`);
 
 const startedAtMs = performance.now();
+const stop = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+const sharedDirectory = mkdtempSync(join(tmpdir(), 'tollgate-test-run-'));
+shareStartOfProcesses(sharedDirectory);
 const leftovers = watchForLeftovers();
-const database = files.some((file) => SUITES_WITH_DATABASE.has(suiteOf(file))) ? await startSharedDatabase() : null;
+const database = files.some((file) => SUITES_WITH_DATABASE.has(suiteOf(file)))
+  ? await startSharedPostgres(join(sharedDirectory, 'postgres'))
+  : null;
 let ran = 0;
 let failed = 0;
 let filesDone = 0;
@@ -48,6 +55,7 @@ const stream = run({
   files,
   concurrency: CONCURRENCY,
   timeout: TIMEOUT_MS,
+  signal: stop.signal,
   testNamePatterns: values['test-name-pattern'],
 });
 stream.on('test:pass', ({ details, skip, name }) => {
@@ -73,6 +81,8 @@ report.pipe(process.stdout);
 await new Promise((resolve) => report.on('end', resolve));
 await database?.stop();
 const left = await leftovers.end();
+rmSync(sharedDirectory, { recursive: true, force: true, maxRetries: 5 });
+if (stop.signal.aborted) fail('it was told to stop');
 if (left.length > 0) fail(`processes were left behind, and are killed now:\n  ${left.join('\n  ')}`);
 if (ran + failed === 0) fail('no test ran');
 process.exit(failed === 0 ? 0 : 1);
@@ -93,16 +103,13 @@ function suiteOf(file: string): string {
   return relative(join(ROOT, 'test'), file).split('/')[0] ?? '';
 }
 
-async function startSharedDatabase(): Promise<{ stop(): Promise<void> }> {
-  const directory = mkdtempSync(join(tmpdir(), 'tollgate-test-'));
-  const server = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
-  process.env.TEST_POSTGRES_URL = server.url;
-  return {
-    async stop() {
-      await server.stop();
-      removeInstallation(directory);
-    },
-  };
+/** Every process of the run inherits this: see keep-stripped-types.js, and Node's own cache of compiled code. */
+function shareStartOfProcesses(directory: string): void {
+  const preload = new URL('support/keep-stripped-types.js', import.meta.url);
+  process.env.TOLLGATE_TEST_STRIPPED = join(directory, 'stripped');
+  mkdirSync(process.env.TOLLGATE_TEST_STRIPPED);
+  process.env.NODE_COMPILE_CACHE = join(directory, 'compiled');
+  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --disable-warning=ExperimentalWarning --import=${preload.href}`;
 }
 
 function fail(why: string): never {

@@ -70,7 +70,7 @@ test('a server whose supervisor was killed is stopped by the next start, which f
   const source = (file: string): string => JSON.stringify(fileURLToPath(new URL(`../../src/${file}`, import.meta.url)));
   writeFileSync(
     script,
-    `import { startEmbeddedPostgres } from ${source('storage/postgres/embedded-postgres.ts')};
+    `import { startEmbeddedPostgres } from ${source('storage/postgres/embedded/embedded-postgres.ts')};
      import { createLog } from ${source('platform/log.ts')};
      const server = await startEmbeddedPostgres({ dataDir: ${JSON.stringify(dataDir)}, log: createLog({ level: 'silent', process: 'hold' }) });
      console.log(server.pid);

@@ -233,7 +233,8 @@ async function createSharedDatabase(): Promise<SharedDatabase | null> {
       await owner.close();
     }
   };
-  await run(`CREATE DATABASE ${name}`);
+  const template = process.env['TEST_POSTGRES_TEMPLATE'];
+  await run(`CREATE DATABASE ${name}${template === undefined ? '' : ` TEMPLATE ${template}`}`);
   return { url: withDatabase(server, name), drop: () => run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
 }
 

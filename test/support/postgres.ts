@@ -54,10 +54,12 @@ async function serveDatabases(url: string, stopServer: (() => Promise<void>) | n
     return name;
   };
   // The schema is applied once; each test's database is a copy of that one.
-  const template = await create(null);
-  const migrator = createPostgres({ url: withDatabase(url, template), log: silentLog, max: 1 });
-  await migratePostgres(migrator, MIGRATIONS_DIRECTORY);
-  await migrator.close();
+  const template = process.env['TEST_POSTGRES_TEMPLATE'] ?? (await create(null));
+  if (made.length > 0) {
+    const migrator = createPostgres({ url: withDatabase(url, template), log: silentLog, max: 1 });
+    await migratePostgres(migrator, MIGRATIONS_DIRECTORY);
+    await migrator.close();
+  }
   return {
     url,
     createDatabase: async () => withDatabase(url, await create(template)),

@@ -13,7 +13,7 @@ import {
   spawnPostmaster,
   stopPostmaster,
 } from './postmaster.ts';
-import { installPostgresRuntime, type PostgresRuntime } from './runtime.ts';
+import { installPostgresRuntime } from './runtime.ts';
 
 export { embeddedPostgresUrl } from './home.ts';
 
@@ -40,15 +40,22 @@ const SQLSTATE_NO_SUCH_DATABASE = '3D000';
 const SQLSTATE_DUPLICATE_DATABASE = '42P04';
 const NOT_LISTENING = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', SQLSTATE_STARTING_UP]);
 
+export interface EmbeddedPostgresOptions {
+  readonly dataDir: string;
+  readonly log: Log;
+  /** They stand after the server's own and win over them. */
+  readonly furtherArguments?: readonly string[];
+}
+
 /** Starts the data directory's Postgres, making everything it needs on the first run. */
-export async function startEmbeddedPostgres(options: { dataDir: string; log: Log }): Promise<EmbeddedPostgres> {
-  const { dataDir, log } = options;
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { dataDir, log, furtherArguments = [] } = options;
   const home = openPostgresHome(dataDir);
   const runtime = installPostgresRuntime(home.directory);
   await ensureCluster(home, runtime);
   await clearStalePostmaster(home, log);
 
-  const postmaster = await startUntilReady(home, runtime);
+  const postmaster = await startUntilReady(home, () => spawnPostmaster(home, runtime, furtherArguments));
   const endWithUs = (): void => {
     if (!postmaster.hasExited()) sendSignal(postmaster.pid, 'SIGINT');
   };
@@ -65,9 +72,9 @@ export async function startEmbeddedPostgres(options: { dataDir: string; log: Log
   };
 }
 
-async function startUntilReady(home: PostgresHome, runtime: PostgresRuntime): Promise<Postmaster> {
+async function startUntilReady(home: PostgresHome, spawn: () => Postmaster): Promise<Postmaster> {
   for (let attempt = 1; ; attempt += 1) {
-    const postmaster = spawnPostmaster(home, runtime);
+    const postmaster = spawn();
     const failure = await waitUntilReady(home, postmaster);
     if (failure === null) return postmaster;
     if (attempt === START_ATTEMPTS_MAX || !failure.includes('shared memory')) {

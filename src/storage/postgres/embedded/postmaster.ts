@@ -42,14 +42,18 @@ export interface Postmaster {
 }
 
 /** Starts the server in a session of its own, so that a terminal's Ctrl-C reaches us first and not the database. */
-export function spawnPostmaster(home: PostgresHome, runtime: PostgresRuntime): Postmaster {
+export function spawnPostmaster(
+  home: PostgresHome,
+  runtime: PostgresRuntime,
+  furtherArguments: readonly string[],
+): Postmaster {
   const logFile = path.join(home.directory, 'postgres.log');
   if ((statSync(logFile, { throwIfNoEntry: false })?.size ?? 0) > LOG_BYTES_MAX) renameSync(logFile, `${logFile}.1`);
   const output = openSync(logFile, 'a', 0o600);
   if (home.user.dropsPrivileges) fchownSync(output, home.user.uid, home.user.gid);
   let child: ChildProcess;
   try {
-    child = spawn(runtime.postgres, serverArguments(home), {
+    child = spawn(runtime.postgres, [...serverArguments(home), ...furtherArguments], {
       ...spawnAs(home.user),
       cwd: home.directory,
       env: SERVER_ENVIRONMENT,

@@ -29,7 +29,6 @@ import type { Clock } from '../platform/clock.ts';
 import { createExecutionIdSource } from '../platform/execution-id.ts';
 import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
-import { TurnClock } from '../platform/turn-clock.ts';
 import { WorkerPool } from '../platform/worker-pool.ts';
 import { createRoutes } from '../routes/routes.ts';
 import { findPrincipalByCredentialHash } from '../storage/postgres/catalog/credentials.ts';
@@ -100,10 +99,9 @@ interface GatewayInService {
 }
 
 /** Resolves once the process serves. */
-export async function runGateway(given: GatewayParts): Promise<GatewayInService> {
-  const parts = { ...given, clock: new TurnClock(given.clock) };
+export async function runGateway(parts: GatewayParts): Promise<GatewayInService> {
   const { config, log, clock } = parts;
-  const held = await open(parts, given.clock);
+  const held = await open(parts);
   const { leases, catalog, authenticator, origins, buffers } = held;
   const { plane, previewer } = createPlane(parts, held);
   const server = createServer(parts, held, { plane, previewer });
@@ -143,11 +141,7 @@ export async function runGateway(given: GatewayParts): Promise<GatewayInService>
   };
 }
 
-/**
- * `exactClock`: for what expires. A process that stood still in the middle of a turn must not draw on a grant that
- * others have by then.
- */
-async function open({ config, log, clock, metrics }: GatewayParts, exactClock: Clock): Promise<Held> {
+async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held> {
   const connections = { url: config.databaseUrl, log, statementTimeoutMs: POSTGRES_STATEMENT_TIMEOUT_MS };
   const postgres = createPostgres({ ...connections, max: POSTGRES_CONNECTIONS_MAX });
   await refuseNewerSchema(postgres);
@@ -167,11 +161,11 @@ async function open({ config, log, clock, metrics }: GatewayParts, exactClock: C
       log,
       clock,
     }),
-    leases: new AllowanceLeases(createLeaseStore(postgres, epoch, metrics), createLeaseTime(exactClock), (fault) =>
+    leases: new AllowanceLeases(createLeaseStore(postgres, epoch, metrics), createLeaseTime(clock), (fault) =>
       log.error({ err: fault }, 'fault while borrowing'),
     ),
     catalog: await HeldCatalog.load(postgres, config.masterKey),
-    authenticator: new Authenticator(findPrincipalIn(postgres, config), exactClock),
+    authenticator: new Authenticator(findPrincipalIn(postgres, config), clock),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),
     origins: new ProviderOrigins(metrics, clock),

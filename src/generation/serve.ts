@@ -10,7 +10,7 @@ import type { ScopedPrincipal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Clock } from '../platform/clock.ts';
-import { TurnWork } from '../platform/turn-end.ts';
+import { TickWork } from '../platform/tick.ts';
 import { type ForwardedHeaders, forwardedHeaders } from '../upstream/header-policy.ts';
 import { Admission } from './admission/admission.ts';
 import { admit, type Gate } from './admission/admit.ts';
@@ -74,8 +74,8 @@ export function serveGeneration(plane: DataPlane, dialect: Dialect): (exchange: 
   };
 }
 
-/** Requests that are here in whole: what becomes of them is decided once the sockets of the turn have been read. */
-const received = new TurnWork<GenerationRequest>((generation) => generation.begin());
+/** Requests that are here in whole: what becomes of them is decided once the sockets of the tick have been read. */
+const received = new TickWork<GenerationRequest>((generation) => generation.begin());
 
 /**
  * One request until the relay takes over. Until then this object owns the request's pooled buffer and its

@@ -68,38 +68,38 @@ function credentialHeader({ auth, apiKey }: Provider): readonly string[] {
 }
 
 /**
- * What requests had of late. A client's headers are the same in nearly all of its requests, and to compare them is
- * cheaper than to decide and write again.
+ * Headers of a recent request and the lines written from them. A client sends nearly the same headers in all of its
+ * requests, and comparing them costs less than deciding about each and writing it again.
  */
-interface SeenHeaders {
+interface RecentHeaders {
   /**
-   * Names and values, alternating; null for a value that does not go along: it may be another each time, and a
-   * credential is not kept here.
+   * The client's names and values, alternating. A value that does not go along to the provider is null: it may differ
+   * in each request, and credentials are not kept here.
    */
   readonly pattern: readonly (string | null)[];
   readonly lines: HeaderLines;
 }
 
-const SEEN_MAX = 8;
-const seen: SeenHeaders[] = [];
-let oldestSeen = 0;
+const RECENT_MAX = 8;
+const recent: RecentHeaders[] = [];
+let oldestRecent = 0;
 
 /**
- * Another one in each request, so a request that has it is like none before it, and to remember it would only push out
- * one that comes again.
+ * Every request has a different idempotency key. Remembering its headers would only evict an entry that will be used
+ * again.
  */
-const OWN_TO_A_REQUEST = 'idempotency-key';
+const UNIQUE_NAME = 'idempotency-key';
 
 /**
- * The client's headers that go along to the provider: names and values, alternating, or the lines that recent requests
- * had too.
+ * The client's headers that go along to the provider: names and values, alternating, or the lines that were written
+ * from the same headers for a recent request.
  */
 export type ForwardedHeaders = readonly string[] | HeaderLines;
 
 /** A refusal names a header that would go along and cannot be written. */
 export function forwardedHeaders(clientHeaders: readonly string[]): ForwardedHeaders | Refusal {
-  for (const known of seen) if (matches(known.pattern, clientHeaders)) return known.lines;
-  let comesAgain = true;
+  for (const known of recent) if (matches(known.pattern, clientHeaders)) return known.lines;
+  let isUnique = false;
   const headers: string[] = [];
   const pattern: (string | null)[] = [];
   for (let index = 0; index < clientHeaders.length; index += 2) {
@@ -112,12 +112,12 @@ export function forwardedHeaders(clientHeaders: readonly string[]): ForwardedHea
       headers.push(name, written);
     }
     pattern.push(name, passes ? value : null);
-    if (name === OWN_TO_A_REQUEST) comesAgain = false;
+    if (name === UNIQUE_NAME) isUnique = true;
   }
-  if (!comesAgain) return headers;
+  if (isUnique) return headers;
   const lines = new HeaderLines(headers);
-  seen[oldestSeen] = { pattern, lines };
-  oldestSeen = (oldestSeen + 1) % SEEN_MAX;
+  recent[oldestRecent] = { pattern, lines };
+  oldestRecent = (oldestRecent + 1) % RECENT_MAX;
   return lines;
 }
 

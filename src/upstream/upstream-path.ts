@@ -4,14 +4,5 @@
 const QUERY = /^[\x21-\x7e]+$/;
 
 export function upstreamPath(prefix: string, path: string, query: string): string {
-  const whole = joined(prefix, path);
-  return query !== '' && QUERY.test(query) ? `${whole}?${query}` : whole;
-}
-
-/** What was joined last: the same string is known by all that have looked at it before. */
-let last = { prefix: '', path: '', whole: '' };
-
-function joined(prefix: string, path: string): string {
-  if (path !== last.path || prefix !== last.prefix) last = { prefix, path, whole: prefix + path };
-  return last.whole;
+  return query !== '' && QUERY.test(query) ? `${prefix}${path}?${query}` : prefix + path;
 }

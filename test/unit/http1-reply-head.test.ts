@@ -136,13 +136,13 @@ describe('the head of a reply', () => {
   for (const [name, lines] of REFUSED) {
     test(`refused: ${name}`, () => {
       assert.equal(typeof read(lines), 'string');
-      // Also where lines that begin like these were met before.
+      // Also behind a head that is good.
       head(OK, 'x: a', 'content-length: 1');
       assert.equal(typeof read(lines), 'string');
     });
   }
 
-  test('heads of which most lines are those of late: each is read as what it says', () => {
+  test('heads that share most of their lines: each is read as what it says', () => {
     const random = seededRandom(20_261_122);
     const oneOf = <Of>(all: readonly Of[]): Of => all[Math.floor(random() * all.length)] as Of;
     const NAMES = [

@@ -1,8 +1,8 @@
-// Writes execution records in groups: all that one turn of the event loop brings goes to the spool in one write
+// Writes execution records in groups: all that one tick of the event loop brings goes to the spool in one write
 // (PERFORMANCE 8: 1.4 µs for a write each, 0.3 µs at 50 for one), and each caller goes on when its record is written,
 // never before.
 
-import { atTurnEnd } from '../../platform/turn-end.ts';
+import { atTickEnd } from '../../platform/tick.ts';
 import type { RecordGroup } from '../../records/record-group.ts';
 
 /** The spool. */
@@ -36,28 +36,28 @@ export class RecordJournal {
   private waiting: RecordOwner[] = [];
   private owed: ((group: RecordGroup) => void)[] = [];
   private offering: NodeJS.Timeout | null = null;
-  private readonly atEndOfTurn: (run: () => void) => void;
+  private readonly atEndOfTick: (run: () => void) => void;
 
   /**
-   * `onFault` is the alarm: it is told of every group that could not be written. `atEndOfTurn`: of simulated processes,
-   * which each have their own turns.
+   * `onFault` is the alarm: it is told of every group that could not be written. `atEndOfTick`: of simulated processes,
+   * which each have their own ticks.
    */
-  constructor(sink: RecordSink, onFault: (fault: unknown) => void, atEndOfTurn = atTurnEnd) {
+  constructor(sink: RecordSink, onFault: (fault: unknown) => void, atEndOfTick = atTickEnd) {
     this.sink = sink;
     this.onFault = onFault;
-    this.atEndOfTurn = atEndOfTurn;
+    this.atEndOfTick = atEndOfTick;
   }
 
   /** A record is to be begun and put into what this returns, at once, and `append` ends it. */
   begin(): RecordGroup {
     if (this.group === null) {
       this.group = this.sink.takeGroup();
-      this.atEndOfTurn(this.writeGroup);
+      this.atEndOfTick(this.writeGroup);
     }
     return this.group;
   }
 
-  /** Ends the record that was begun. Its owner hears of it at the end of the turn. */
+  /** Ends the record that was begun. Its owner hears of it at the end of the tick. */
   append(owner: RecordOwner): void {
     this.group?.endRecord();
     this.waiting.push(owner);
@@ -77,7 +77,7 @@ export class RecordJournal {
     this.group = null;
     this.waiting = [];
     const { count, fault } = this.write(group as RecordGroup);
-    // One step for all, then the next: see TurnWork.
+    // One step for all, then the next: see TickWork.
     const written: RecordOwner[] = [];
     for (let index = 0; index < waiting.length; index++) {
       const owner = waiting[index] as RecordOwner;

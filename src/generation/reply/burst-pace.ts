@@ -2,11 +2,11 @@
 // in the system's memory, and goes out in one write. A read and a write for each event cost more than all else that is
 // done with it.
 //
-//   idle --piece close behind the last--> gathering --two milliseconds--> ending (read on) --end of the turn--> idle, all of it written
+//   idle --piece close behind the last--> gathering --two milliseconds--> ending (read on) --end of the tick--> idle, all of it written
 //
 // The first piece after a pause never waits. Where two bursts came before it, it is taken for the beginning of a third.
 
-import { atTurnEnd } from '../../platform/turn-end.ts';
+import { atTickEnd } from '../../platform/tick.ts';
 
 /** Closer than this is a burst. */
 const BURST_GAP_MS = 1;
@@ -25,8 +25,8 @@ function endAll(): void {
   const due = gathering;
   gathering = [];
   for (const pace of due) pace.readOn();
-  // Between the timers and the end of a turn its sockets are read.
-  atTurnEnd(() => {
+  // Between the timers and the end of a tick its sockets are read.
+  atTickEnd(() => {
     for (const pace of due) pace.writeOn();
   });
 }

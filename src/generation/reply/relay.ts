@@ -13,7 +13,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
 import type { ClientWatch } from '../../http/exchange.ts';
-import { TurnWork } from '../../platform/turn-end.ts';
+import { TickWork } from '../../platform/tick.ts';
 import { ownUpstreamHeaders } from '../../upstream/header-policy.ts';
 import type { UpstreamFault } from '../../upstream/http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
@@ -45,9 +45,9 @@ export function relay(question: RelayParams, context: RelayContext): void {
 }
 
 /**
- * Replies that have come to their end: what they used is read and recorded once all sockets of the turn have been read.
+ * Replies that have come to their end: what they used is read and recorded once all sockets of the tick have been read.
  */
-const ended = new TurnWork<Relay>((relay) => relay.flush());
+const ended = new TickWork<Relay>((relay) => relay.flush());
 
 class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, ClientWatch, WriterOwner {
   openIndex = -1;

@@ -1,7 +1,6 @@
 // Finds the provider's usage object in what was kept of a reply, without parsing the reply (PERFORMANCE 6): a native
 // search for the key, then a look at how deep it lies. Only the object itself is parsed.
 
-import { learnNames, readCountObject } from '../dialects/count-object.ts';
 import type { KeptReply } from '../dialects/dialect.ts';
 import type { UsageObject } from '../dialects/reported-counts.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from './json-depth.ts';
@@ -161,12 +160,8 @@ export function skipSpace(bytes: Buffer, offset: number): number {
 }
 
 function readObject(bytes: Buffer, start: number): UsageObject | null {
-  const counts = readCountObject(bytes, start);
-  if (counts !== null) return counts;
   const end = objectEnd(bytes, start);
-  const parsed = end === NOT_FOUND ? null : parseObject(bytes.toString('latin1', start, end));
-  if (parsed !== null) learnNames(parsed);
-  return parsed;
+  return end === NOT_FOUND ? null : parseObject(bytes.toString('latin1', start, end));
 }
 
 /** Offset after the `}` that closes the object at `start`, or -1 when it is cut or too long to be a usage object. */

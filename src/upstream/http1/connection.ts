@@ -15,7 +15,7 @@ import type { Socket } from 'node:net';
 import { assert } from '../../platform/assert.ts';
 import type { PooledBuffer } from '../../platform/buffer-pool.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { atTurnEnd, isTurnEnd, turnCount } from '../../platform/turn-end.ts';
+import { atTickEnd, isTickEnd, tickCount } from '../../platform/tick.ts';
 import { openSocket, type Peer } from './open-socket.ts';
 import type { ReplyHead } from './reply-head.ts';
 import { ReplyReader } from './reply-reader.ts';
@@ -82,21 +82,21 @@ const TCP_KEEP_ALIVE_DELAY_MS = 60_000;
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
 
 /**
- * Kept connections with a request to send, which send at the end of the next turn of the event loop: all sockets have
+ * Kept connections with a request to send, which send at the end of the next tick of the event loop: all sockets have
  * been looked at once more then. An end or a stray reply that lies unread on one of them must not be taken for the
  * reply to this request (response queue poisoning), and a dead one is better found before it is used.
  */
 let sending: Connection[] = [];
-/** After so many the end of a turn finds that a connection was looked at since it became free. */
-const TURNS_FOR_A_LOOK = 2;
+/** After so many the end of a tick finds that a connection was looked at since it became free. */
+const TICKS_FOR_A_LOOK = 2;
 
 function sendSoon(connection: Connection): void {
-  // In the middle of a turn its sockets were gathered before, and not all of them are read.
-  if (!isTurnEnd()) {
-    atTurnEnd(() => sendSoon(connection));
+  // In the middle of a tick its sockets were gathered before, and not all of them are read.
+  if (!isTickEnd()) {
+    atTickEnd(() => sendSoon(connection));
     return;
   }
-  if (sending.length === 0) atTurnEnd(sendAll);
+  if (sending.length === 0) atTickEnd(sendAll);
   sending.push(connection);
 }
 
@@ -135,7 +135,7 @@ export class Connection {
   /** In the middle of a read. */
   private reading = false;
   private exchanges = 0;
-  private freeSinceTurn = 0;
+  private freeSinceTick = 0;
   private readAtMs = 0;
   /** Since when the connection waits for what it waits for. */
   private waitingSinceMs: number;
@@ -182,7 +182,7 @@ export class Connection {
     this.pooled = body === null || body instanceof Uint8Array ? null : body.pooled;
     this.pooled?.pool.retain(this.pooled);
     this.reader.begin();
-    if (this.connected && isTurnEnd() && turnCount() - this.freeSinceTurn >= TURNS_FOR_A_LOOK) {
+    if (this.connected && isTickEnd() && tickCount() - this.freeSinceTick >= TICKS_FOR_A_LOOK) {
       this.send();
       return;
     }
@@ -292,7 +292,7 @@ export class Connection {
   }
 
   private becomeFree(): void {
-    this.freeSinceTurn = turnCount();
+    this.freeSinceTick = tickCount();
     this.lendableUntilMs = this.readAtMs + this.keptMs();
     this.keeper.onFree(this);
   }
@@ -348,12 +348,12 @@ export class Connection {
 
   /**
    * The reply that `listener` hears is no longer wanted: it must end within this time. If the request is not wholly
-   * written at the end of this turn, the connection closes at once.
+   * written at the end of this tick, the connection closes at once.
    */
   endWithin(listener: ExchangeListener, withinMs: number): void {
     this.endByMs = Math.min(this.endByMs, this.keeper.clock.monotonicMs() + withinMs);
-    // A write over TLS calls back within the turn at the earliest.
-    if (this.writing) atTurnEnd(() => this.cutUnwritten(listener));
+    // A write over TLS calls back within the tick at the earliest.
+    if (this.writing) atTickEnd(() => this.cutUnwritten(listener));
   }
 
   private cutUnwritten(listener: ExchangeListener): void {

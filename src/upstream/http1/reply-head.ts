@@ -3,8 +3,6 @@
 
 import { Buffer } from 'node:buffer';
 import { readContentLength } from '../../platform/content-length.ts';
-import { holdsAt } from '../../platform/holds-at.ts';
-import { type FramingField, type HeaderName, headerNameAt } from './known-headers.ts';
 
 /** Names in lower case and values, alternating, in the order in which they came. */
 export type ReplyHeaders = readonly string[];
@@ -34,14 +32,13 @@ export function replyHeader(headers: ReplyHeaders, name: string): string | undef
 }
 
 const KEEP_ALIVE_TIMEOUT = /(?:^|,)[\t ]*timeout=(\d{1,6})/i;
-const STATUS_LINE_BYTES_MIN = 'HTTP/1.1 200'.length;
+/** RFC 9112 4: the space after the code may be missing where the reason is. */
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: |$)/;
+/** Lines without control characters, where no CR or LF stands but in a CRLF at their ends. */
+const LINES = /^(?:[\t\x20-\x7e\x80-\xff]*\r\n)*$/;
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const SPACE = 0x20;
 const TAB = 0x09;
-const CR = 0x0d;
-const LF = 0x0a;
-const DELETE = 0x7f;
-const ZERO = 0x30;
-const ONE = 0x31;
 
 /** What the lines of a head say about its framing. */
 class FramingFields {
@@ -51,8 +48,8 @@ class FramingFields {
   keepAliveHintMs: number | null = null;
 
   /** A fault, or null. */
-  read(field: FramingField, value: string): ReplyFault | null {
-    switch (field) {
+  read(name: string, value: string): ReplyFault | null {
+    switch (name) {
       case 'content-length':
         // RFC 9112 6.3: a list of equal lengths may be taken for one of them; no provider has a reason to send it.
         if (this.contentLength !== -1) return 'content-length twice';
@@ -71,6 +68,8 @@ class FramingFields {
         if (timeout !== undefined) this.keepAliveHintMs = Number(timeout) * 1_000;
         return null;
       }
+      default:
+        return null;
     }
   }
 
@@ -81,81 +80,59 @@ class FramingFields {
 
 /** The head lies from `start` to `end`, with the CRLF of its last line and without the empty line behind it. */
 export function readReplyHead(bytes: Buffer, start: number, end: number): ReplyHead | ReplyFault {
-  let lineEnd = endOfLine(bytes, start, end);
-  if (lineEnd === -1) return CONTROL_CHARACTER;
-  const status = readStatusLine(bytes, start, lineEnd);
-  if (status === -1) return 'no HTTP/1.1 status line';
+  const text = bytes.toString('latin1', start, end);
+  if (!LINES.test(text)) return 'a control character in the head';
+  let lineEnd = text.indexOf(LINE_END);
+  const statusLine = STATUS_LINE.exec(text.slice(0, lineEnd));
+  if (statusLine === null) return 'no HTTP/1.1 status line';
   const headers: string[] = [];
   const fields = new FramingFields();
-  let name: HeaderName | null = null;
-  // One string for the whole head, if any: the values that are new are slices of it.
-  let text = '';
-  for (let at = lineEnd + 2; at < end; at = lineEnd + 2) {
+  for (let at = lineEnd + LINE_END.length; at < text.length; at = lineEnd + LINE_END.length) {
+    lineEnd = text.indexOf(LINE_END, at);
+    const colon = text.indexOf(':', at);
     // A line that begins with a space would be the rest of the one before (RFC 9112 5.2): no token, so no name.
-    name = headerNameAt(bytes, at, end, name);
+    const name = colon === -1 || colon > lineEnd ? null : lowerCaseName(text.slice(at, colon));
     if (name === null) return 'a header line without a name';
-    const from = skipBlanks(bytes, at + name.bytes.length);
-    const known = name.valueAt(bytes, from);
-    let value: string;
-    if (known !== null) {
-      value = known.text;
-      lineEnd = from + known.bytes.length - 2;
-    } else {
-      lineEnd = endOfLine(bytes, from, end);
-      if (lineEnd === -1) return CONTROL_CHARACTER;
-      if (text === '') text = bytes.toString('latin1', start, end);
-      value = text.slice(from - start, skipBlanksBack(bytes, from, lineEnd) - start);
-      name.learn(value, bytes, from, lineEnd + 2);
-    }
-    const fault = name.framing === null ? null : fields.read(name.framing, value);
+    const value = withoutBlanksAround(text, colon + 1, lineEnd);
+    const fault = fields.read(name, value);
     if (fault !== null) return fault;
-    headers.push(name.lowerCase, value);
+    headers.push(name, value);
   }
-  return frame(status, headers, fields, bytes[start + 7] === ONE);
+  return frame(Number(statusLine[2]), headers, fields, statusLine[1] === '1');
 }
 
-const CONTROL_CHARACTER: ReplyFault = 'a control character in the head';
+const LINE_END = '\r\n';
 
-/**
- * Where the CRLF of the line stands; -1 when there is what may not be in a head but at the end of its lines: control
- * characters, a bare CR, a bare LF.
- */
-function endOfLine(bytes: Buffer, from: number, end: number): number {
-  for (let at = from; at < end; at++) {
-    const byte = bytes[at] as number;
-    if (byte === CR) return at + 1 < end && bytes[at + 1] === LF ? at : -1;
-    if (byte === DELETE || (byte < SPACE && byte !== TAB)) return -1;
-  }
-  return -1;
+/** Names in lower case by how they were written: there are few in all traffic. Bounded. */
+const lowerCaseNames = new Map<string, string>();
+const NAMES_MAX = 1_000;
+/** A longer name is not kept. */
+const NAME_LENGTH_MAX = 64;
+
+/** null: it is no name. */
+function lowerCaseName(written: string): string | null {
+  const known = lowerCaseNames.get(written);
+  if (known !== undefined) return known;
+  if (!TOKEN.test(written)) return null;
+  if (lowerCaseNames.size >= NAMES_MAX || written.length > NAME_LENGTH_MAX) return written.toLowerCase();
+  // V8 makes a slice refer to the string it was cut from: to keep the slice would keep the whole head.
+  const copy = Buffer.from(written, 'latin1').toString('latin1');
+  const name = copy.toLowerCase();
+  lowerCaseNames.set(copy, name);
+  return name;
 }
 
-/** RFC 9112 4: the space after the code may be missing where the reason is. -1: it is no status line. */
-function readStatusLine(bytes: Buffer, start: number, end: number): number {
-  if (end - start < STATUS_LINE_BYTES_MIN || !(holdsAt(bytes, start, HTTP_11) || holdsAt(bytes, start, HTTP_10)))
-    return -1;
-  if (end - start > STATUS_LINE_BYTES_MIN && bytes[start + STATUS_LINE_BYTES_MIN] !== SPACE) return -1;
-  let status = 0;
-  for (let at = start + HTTP_11.length; at < start + STATUS_LINE_BYTES_MIN; at++) {
-    const digit = (bytes[at] as number) - ZERO;
-    if (digit < 0 || digit > 9) return -1;
-    status = status * 10 + digit;
-  }
-  return status >= 100 ? status : -1;
-}
-
-const HTTP_11 = Buffer.from('HTTP/1.1 ');
-const HTTP_10 = Buffer.from('HTTP/1.0 ');
-
-function skipBlanks(bytes: Buffer, from: number): number {
-  let at = from;
-  while (bytes[at] === SPACE || bytes[at] === TAB) at++;
-  return at;
-}
-
-function skipBlanksBack(bytes: Buffer, from: number, to: number): number {
+/** Blanks of HTTP are spaces and tabs; `trim` takes more for blanks. */
+function withoutBlanksAround(text: string, from: number, to: number): string {
+  let start = from;
   let end = to;
-  while (end > from && (bytes[end - 1] === SPACE || bytes[end - 1] === TAB)) end--;
-  return end;
+  while (start < end && isBlank(text.charCodeAt(start))) start += 1;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end -= 1;
+  return text.slice(start, end);
+}
+
+function isBlank(character: number): boolean {
+  return character === SPACE || character === TAB;
 }
 
 function frame(

@@ -7,9 +7,9 @@ import type { PooledBuffer } from '../../platform/buffer-pool.ts';
 export interface UpstreamRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
-  /** Of every request to the provider; they come first. */
+  /** The headers of every request to this provider, its credential among them; they come first. */
   readonly ownHeaders?: HeaderLines;
-  /** Names and values, alternating; or the lines of many requests that have the same ones. */
+  /** Names and values, alternating; or lines that were written for an earlier request with the same headers. */
   readonly headers: readonly string[] | HeaderLines;
   /** null: the request has none. */
   readonly body: Buffer | BodyInRoom | null;
@@ -46,7 +46,7 @@ const FRAMING_NAMES = new Set([
   'trailer',
 ]);
 
-/** Whether a name may be sent: there are few in all traffic. Bounded. */
+/** Whether a name may be sent. There are few names in all traffic, so the answers are remembered, up to a bound. */
 const knownNames = new Map<string, boolean>();
 const KNOWN_NAMES_MAX = 1_000;
 
@@ -70,7 +70,7 @@ function headerLines(headers: readonly string[]): string | null {
   return lines;
 }
 
-/** Headers that more than one request has: looked into once. */
+/** The header lines of many requests, checked and written once. */
 export class HeaderLines {
   /** Names and values, alternating. */
   readonly headers: readonly string[];
@@ -80,58 +80,25 @@ export class HeaderLines {
   constructor(headers: readonly string[]) {
     this.headers = headers;
     this.text = headerLines(headers);
-    layTogether(this.text);
+    // V8 keeps a string that was added up as its pieces until a character of it is looked at. Joined here once, it is
+    // not joined again in every request.
+    this.text?.charCodeAt(0);
   }
-
-  /**
-   * What a head begins with, up to these lines; null: it must not be sent. The requests to a provider nearly all begin
-   * alike.
-   */
-  begin(method: UpstreamRequest['method'], path: string, host: string): string | null {
-    const { begun } = this;
-    if (begun.path !== path || begun.method !== method || begun.host !== host) {
-      const start = headStart(method, path, host);
-      const text = start === null || this.text === null ? null : start + this.text;
-      layTogether(text);
-      this.begun = { method, path, host, text };
-    }
-    return this.begun.text;
-  }
-  private begun: {
-    readonly method: string;
-    readonly path: string;
-    readonly host: string;
-    readonly text: string | null;
-  } = NOT_BEGUN;
-}
-
-const NOT_BEGUN = { method: '', path: '', host: '', text: null };
-
-/**
- * A look at one character makes V8 lay the pieces of a string together; it would copy them one by one into each request
- * otherwise.
- */
-function layTogether(text: string | null): void {
-  text?.charCodeAt(0);
-}
-
-function headStart(method: UpstreamRequest['method'], path: string, host: string): string | null {
-  return path.startsWith('/') && !NOT_IN_PATH.test(path)
-    ? `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`
-    : null;
 }
 
 /** One character is one byte of it. null: it holds what would make two requests of one, and must not be sent. */
 export function requestHead(request: UpstreamRequest, host: string): string | null {
-  const { method, path, ownHeaders, headers, body } = request;
-  const start = ownHeaders === undefined ? headStart(method, path, host) : ownHeaders.begin(method, path, host);
+  const { method, path, ownHeaders, headers } = request;
+  const ownLines = ownHeaders === undefined ? '' : ownHeaders.text;
   const lines = headers instanceof HeaderLines ? headers.text : headerLines(headers);
-  if (start === null || lines === null) return null;
-  // RFC 9110 8.6: a method that means to carry content says so even when it has none.
+  if (ownLines === null || lines === null || !path.startsWith('/') || NOT_IN_PATH.test(path)) return null;
+  const start = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`;
+  return `${start}${ownLines}${lines}${contentLength(request)}\r\n`;
+}
+
+/** RFC 9110 8.6: a method that means to carry content says so even when it has none. */
+function contentLength({ method, body }: UpstreamRequest): string {
   const bodyBytes = body === null ? 0 : body instanceof Uint8Array ? body.length : body.end - body.start;
-  const length =
-    bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH'
-      ? `content-length: ${bodyBytes}\r\n`
-      : '';
-  return `${start}${lines}${length}\r\n`;
+  const saysSo = bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH';
+  return saysSo ? `content-length: ${bodyBytes}\r\n` : '';
 }

@@ -44,7 +44,8 @@ const load = LOADS[flags.load];
 const before = LOADS[flags.after];
 if (other === undefined || load === undefined || before === undefined) {
   console.error(
-    `usage: node benchmarks/compare.ts <directory of another checkout> [--load ${Object.keys(LOADS).join('|')}] [--pairs 40] [--window 350] [--after 1k]`,
+    `usage: node benchmarks/compare.ts <directory of another checkout> ` +
+      `[--load ${Object.keys(LOADS).join('|')}] [--pairs 40] [--window 350] [--after 1k]`,
   );
   process.exit(2);
 }
@@ -97,6 +98,8 @@ async function compare(measured: Load, first: Load, directory: string): Promise<
   const ratios = pairs.map(([mine, its]) => mine / its).toSorted((a, b) => a - b);
   const at = (share: number): string => (ratios[Math.floor(share * (ratios.length - 1))] ?? Number.NaN).toFixed(3);
   console.log(
-    `${flags.load}: this ${median(pairs.map(([mine]) => mine)).toFixed(2)} µs, that ${median(pairs.map(([, its]) => its)).toFixed(2)} µs; this ÷ that ${median(ratios).toFixed(3)} (${at(0.25)} to ${at(0.75)}, ${ratios.length} pairs)`,
+    `${flags.load}: this ${median(pairs.map(([mine]) => mine)).toFixed(2)} µs, ` +
+      `that ${median(pairs.map(([, its]) => its)).toFixed(2)} µs; this ÷ ` +
+      `that ${median(ratios).toFixed(3)} (${at(0.25)} to ${at(0.75)}, ${ratios.length} pairs)`,
   );
 }

@@ -345,7 +345,8 @@ setImmediate(printAll);
 
 function printAll(): void {
   console.log(
-    '| shared by all | requests/s | admitted | reached | wrongly refused | calls/s | busiest second | take · give back · recall | calls per 1,000 requests |',
+    '| shared by all | requests/s | admitted | reached | wrongly refused | calls/s | busiest second | ' +
+      'take · give back · recall | calls per 1,000 requests |',
   );
   console.log('|---|---|---|---|---|---|---|---|---|');
   for (const experiment of EXPERIMENTS.filter(({ name }) => name.includes(values.only))) {

@@ -111,7 +111,8 @@ export class ClickHouseLink implements FactSink {
         if (kind === 'embedded') this.#hold ??= await holdEmbedded({ url: databaseUrl, log });
         if (claim === 'moved')
           log.warn(
-            'facts are kept in the ClickHouse of CLICKHOUSE_URL from now on; those of the embedded one are in no report',
+            'facts are kept in the ClickHouse of CLICKHOUSE_URL from now on; those of the embedded one are in no ' +
+              'report',
           );
       });
       return client;

@@ -299,7 +299,8 @@ function crossChecks(settings: z.infer<typeof SETTINGS>): string[] {
   const lines: string[] = [];
   if (settings.DATABASE_URL !== undefined && settings.MASTER_KEY === undefined) {
     lines.push(
-      'MASTER_KEY: must be given when DATABASE_URL is: every machine on one database needs the same 32 bytes in base64 (`openssl rand -base64 32` makes them)',
+      'MASTER_KEY: must be given when DATABASE_URL is: every machine on one database needs the same 32 ' +
+        'bytes in base64 (`openssl rand -base64 32` makes them)',
     );
   }
   const memoryMin = bodyMemoryMin(settings.BODY_LIMIT_BYTES);

@@ -140,7 +140,8 @@ export async function startProduct(
 function configuration(stubOrigin: string): string {
   const providers = STUB_REPLIES.map(
     (reply) =>
-      `  - { id: ${idOf(reply)}, base_url: "${stubOrigin}/${reply}", api_key: sk-stub-0123456789, auth: bearer, on_disconnect: cancel }\n`,
+      `  - { id: ${idOf(reply)}, base_url: "${stubOrigin}/${reply}", api_key: sk-stub-0123456789, ` +
+      `auth: bearer, on_disconnect: cancel }\n`,
   );
   const models = STUB_REPLIES.map(
     (reply) => `  - id: ${modelOf(reply)}
@@ -159,7 +160,9 @@ function configuration(stubOrigin: string): string {
   );
   return `providers:
 ${providers.join('')}models:
-${models.join('')}  - { id: bench/judge, kind: evaluation, served_by: [{ provider: ${idOf(ROUTED_REPLY)}, model: judge, apis: [systemone], price: { input: "0.042" } }] }
+${models.join('')}  - id: bench/judge
+    kind: evaluation
+    served_by: [{ provider: ${idOf(ROUTED_REPLY)}, model: judge, apis: [systemone], price: { input: "0.042" } }]
 routing_policies:
   - name: default
     classifier: { model: bench/judge, timeout_ms: 5000 }

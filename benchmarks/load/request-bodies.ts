@@ -3,7 +3,9 @@
 
 const SYSTEM = 'You are a careful reviewer of TypeScript. Answer in short sentences and show code in fenced blocks.';
 const PROSE =
-  'Please look at the function below: it is called for each line of a large file, and the second call sometimes returns "none" although the list isn\'t empty. Früher lief das ohne Fehler – seit gestern nicht mehr. ';
+  'Please look at the function below: it is called for each line of a large file, and the second call ' +
+  'sometimes returns "none" although the list isn\'t empty. Früher lief das ohne Fehler – seit gestern ' +
+  'nicht mehr. ';
 const CODE = `\`\`\`ts
 export function firstWord(lines: readonly string[], seen: Map<string, number>): string {
 \tfor (const line of lines) {

@@ -55,7 +55,9 @@ async function addedBy(run: Run, product: Product, body: string): Promise<Row[]>
     const over = (figure: (one: Taken) => number) => median(pairs.map(([one, named]) => figure(one) - figure(named)));
     const classifierUs = median(taken[way].map((one) => one.classifierUs));
     const added = over(({ p50, classifierUs: asked }) => p50 - asked);
-    const rest = `p99 ${over(({ p99, classifierUs: asked }) => p99 - asked).toFixed(0)}, CPU ${over(({ cpuUs }) => cpuUs).toFixed(0)}`;
+    const rest =
+      `p99 ${over(({ p99, classifierUs: asked }) => p99 - asked).toFixed(0)}, ` +
+      `CPU ${over(({ cpuUs }) => cpuUs).toFixed(0)}`;
     return {
       id: 'R1',
       what: `added p50 of ${way === 'new turn' ? 'a new turn' : 'a known turn'}, ${body}`,

@@ -89,7 +89,9 @@ async function measureBeside(
     figure: median(beside.map((taken, round) => taken[quantile] / (without[round] as Taken)[quantile])),
     goal: quantile === 'p99' ? 3 : null,
     goalIs: 'at most',
-    note: `${median(without.map((taken) => taken[quantile])).toFixed(0)} without${quantile === 'p99' ? `; ${refused} of the bystander's refused; ${did}` : ''}`,
+    note:
+      `${median(without.map((taken) => taken[quantile])).toFixed(0)} without` +
+      (quantile === 'p99' ? `; ${refused} of the bystander's refused; ${did}` : ''),
   }));
 }
 
@@ -147,7 +149,8 @@ function declareBodies({ port }: Product, burst: number): Attack {
     sent += 1;
     const socket = connect(port, '127.0.0.1').on('error', () => undefined);
     socket.write(
-      `POST ${GENERATION} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer tg-unknown-${sent}\r\ncontent-type: application/json\r\ncontent-length: ${DECLARED_BYTES}\r\n\r\n{`,
+      `POST ${GENERATION} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer tg-unknown-${sent}\r\n` +
+        `content-type: application/json\r\ncontent-length: ${DECLARED_BYTES}\r\n\r\n{`,
     );
     open.push(socket);
     if (open.length > Math.max(HEADS_OPEN_MAX, burst)) open.shift()?.destroy();
@@ -165,7 +168,9 @@ function declareBodies({ port }: Product, burst: number): Attack {
 
 /** With a key that is good: whoever is known may be slow. */
 function sendSlowly({ port }: Product): Attack {
-  const head = `POST ${GENERATION} HTTP/1.1\r\nhost: x\r\nauthorization: ${CLIENT_HEADERS.authorization ?? ''}\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n{"messages":["`;
+  const head =
+    `POST ${GENERATION} HTTP/1.1\r\nhost: x\r\nauthorization: ${CLIENT_HEADERS.authorization ?? ''}\r\n` +
+    'content-type: application/json\r\ncontent-length: 1000000\r\n\r\n{"messages":["';
   const sockets = Array.from({ length: SLOW_CONNECTIONS }, () => {
     const socket = connect(port, '127.0.0.1').on('error', () => undefined);
     socket.write(head);

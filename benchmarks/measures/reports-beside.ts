@@ -72,14 +72,18 @@ async function measureBeside(run: Run, product: Product, placement: Placement): 
   const lag = [0, 1].map(
     (store) => `${(median(taken.beside.map(({ lagBytes }) => lagBytes[store] ?? 0)) / 1e6).toFixed(2)} MB`,
   );
-  const note = `${reportMs.length} reports over ${FACTS} facts, each ${median(reportMs).toFixed(0)} ms; meanwhile unposted ${lag.join(', not yet facts ')}`;
+  const note =
+    `${reportMs.length} reports over ${FACTS} facts, each ${median(reportMs).toFixed(0)} ms; meanwhile ` +
+    `unposted ${lag.join(', not yet facts ')}`;
   return (['p50', 'p99'] as const).map((quantile) => {
     const added = (through: Way, without: Way): number[] =>
       taken[through].map((one, round) => one[quantile] - (taken[without][round] as Taken)[quantile]);
     const [alone, beside] = [added('alone', 'direct'), added('beside', 'directBeside')];
     return {
       id: 'R3',
-      what: `added ${quantile} at ${REQUESTS_PER_SECOND}/s beside reports, over without; gateway and jobs on ${placement}`,
+      what:
+        `added ${quantile} at ${REQUESTS_PER_SECOND}/s beside reports, over without; gateway and jobs ` +
+        `on ${placement}`,
       unit: 'µs',
       values: { tollgate: median(beside), direct: median(taken.directBeside.map((one) => one[quantile])) },
       figure: median(beside.map((us, round) => us / (alone[round] as number))),

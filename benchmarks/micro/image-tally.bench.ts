@@ -27,6 +27,7 @@ for (const images of [1, 4]) {
   });
   const parseMs = median(() => void JSON.parse(reply.toString('utf8')));
   console.log(
-    `${images} images, ${(reply.length / 1e6).toFixed(1)} MB: counted in ${countMs.toFixed(3)} ms; parsed in ${parseMs.toFixed(1)} ms`,
+    `${images} images, ${(reply.length / 1e6).toFixed(1)} MB: counted in ${countMs.toFixed(3)} ms; ` +
+      `parsed in ${parseMs.toFixed(1)} ms`,
   );
 }

@@ -76,6 +76,7 @@ for (const { name, body, boundary } of samples) {
   const verdict =
     found !== null && 'fault' in found ? (found as FormFault).fault : `${(found as ScannedForm | null)?.parts} parts`;
   console.log(
-    `${name.padEnd(52)} ${(roundsMs[ROUNDS >> 1] as number).toFixed(3).padStart(8)} ms   (most ${(roundsMs.at(-1) as number).toFixed(3)})   ${verdict}`,
+    `${name.padEnd(52)} ${(roundsMs[ROUNDS >> 1] as number).toFixed(3).padStart(8)} ms   ` +
+      `(most ${(roundsMs.at(-1) as number).toFixed(3)})   ${verdict}`,
   );
 }

@@ -77,7 +77,10 @@ async function insertBeside(client: ClickHouseClient, report: (() => Promise<unk
     reports++;
   }
   await inserting;
-  return `${Math.round(inserted / (INSERTING_MS / 1000))} rows/s inserted, longest insert ${longestMs.toFixed(0)} ms, ${reports} reports`;
+  return (
+    `${Math.round(inserted / (INSERTING_MS / 1000))} rows/s inserted, longest ` +
+    `insert ${longestMs.toFixed(0)} ms, ${reports} reports`
+  );
 }
 
 const directory = mkdtempSync(join(tmpdir(), 'tollgate-bench-clickhouse-'));
@@ -96,7 +99,8 @@ try {
   await sleep(20_000);
   const parts = await selectRows(
     client,
-    `SELECT partition, count() AS parts, sum(rows) AS rows, formatReadableSize(sum(bytes_on_disk)) AS size FROM system.parts
+    `SELECT partition, count() AS parts, sum(rows) AS rows, formatReadableSize(sum(bytes_on_disk)) AS size
+      FROM system.parts
      WHERE table = 'request_facts' AND active GROUP BY partition ORDER BY partition`,
   );
   console.log(JSON.stringify(parts));
@@ -142,9 +146,9 @@ try {
   );
   console.log(`${residentMb()} MB resident now, ${mostMb} MB at most while reading`);
   console.log(`alone: ${await insertBeside(client, null)}`);
-  console.log(
-    `beside reports of the largest organization: ${await insertBeside(client, () => routingReport(client, { ...questionOf(organization(0)), ...noCorrections }))}`,
-  );
+  const params = { ...questionOf(organization(0)), ...noCorrections };
+  const besideLargest = await insertBeside(client, () => routingReport(client, params));
+  console.log(`beside reports of the largest organization: ${besideLargest}`);
   console.log(`${residentMb()} MB resident now, ${mostMb} MB at most`);
 } finally {
   clearInterval(watch);

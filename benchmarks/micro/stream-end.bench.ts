@@ -21,7 +21,8 @@ function measure(name: string, work: (round: number) => unknown): void {
     (one, other) => one - other,
   );
   console.log(
-    `${name.padEnd(66)} ${(rounds[ROUNDS >> 1] as number).toFixed(0).padStart(8)} ns   (least ${(rounds[0] as number).toFixed(0)})`,
+    `${name.padEnd(66)} ${(rounds[ROUNDS >> 1] as number).toFixed(0).padStart(8)} ns   ` +
+      `(least ${(rounds[0] as number).toFixed(0)})`,
   );
 }
 

@@ -23,7 +23,8 @@ function measure(name: string, work: () => number): void {
     (one, other) => one - other,
   );
   console.log(
-    `${name.padEnd(66)} ${(rounds[ROUNDS >> 1] as number).toFixed(0).padStart(8)} ns   (least ${(rounds[0] as number).toFixed(0)})`,
+    `${name.padEnd(66)} ${(rounds[ROUNDS >> 1] as number).toFixed(0).padStart(8)} ns   ` +
+      `(least ${(rounds[0] as number).toFixed(0)})`,
   );
 }
 
@@ -34,8 +35,10 @@ function timeOf(work: () => number, iterations: number): number {
 }
 
 const HEADERS =
-  'date: Fri, 20 Nov 2026 15:32:20 GMT\r\ncontent-type: application/json\r\nx-request-id: req_0123456789abcdef\r\nopenai-processing-ms: 412\r\n' +
-  'x-ratelimit-remaining-requests: 9999\r\nx-ratelimit-remaining-tokens: 149999984\r\nstrict-transport-security: max-age=31536000; includeSubDomains\r\n' +
+  'date: Fri, 20 Nov 2026 15:32:20 GMT\r\ncontent-type: application/json\r\nx-request-id: ' +
+  'req_0123456789abcdef\r\nopenai-processing-ms: 412\r\n' +
+  'x-ratelimit-remaining-requests: 9999\r\nx-ratelimit-remaining-tokens: ' +
+  '149999984\r\nstrict-transport-security: max-age=31536000; includeSubDomains\r\n' +
   'cf-ray: 9a1b2c3d4e5f6789-FRA\r\nserver: cloudflare\r\n';
 const READ = Buffer.alloc(65_536);
 
@@ -104,9 +107,12 @@ measure('the head of a request', () => requestHead(REQUEST, 'api.provider.exampl
  * does.
  */
 const SDK_HEADERS = Buffer.from(
-  'host|127.0.0.1:8080|accept|application/json|content-type|application/json|user-agent|OpenAI/JS 6.0.0|x-stainless-retry-count|0|x-stainless-lang|js|' +
-    'x-stainless-package-version|6.0.0|x-stainless-os|Linux|x-stainless-arch|x64|x-stainless-runtime|node|x-stainless-runtime-version|v22.1.0|' +
-    'authorization|Bearer tg-x|content-length|1000|connection|keep-alive|accept-language|*|sec-fetch-mode|cors|accept-encoding|gzip',
+  'host|127.0.0.1:8080|accept|application/json|content-type|application/json|user-agent|OpenAI/JS ' +
+    '6.0.0|x-stainless-retry-count|0|x-stainless-lang|js|' +
+    'x-stainless-package-version|6.0.0|x-stainless-os|Linux|x-stainless-arch|x64|x-stainless-runtime|node' +
+    '|x-stainless-runtime-version|v22.1.0|' +
+    'authorization|Bearer tg-x|content-length|1000|connection|keep-alive|accept-language|*|sec-fetch-mode' +
+    '|cors|accept-encoding|gzip',
 );
 const SEPARATOR = '|'.charCodeAt(0);
 const HEAD = Buffer.alloc(4_096);
@@ -187,7 +193,8 @@ for (const bodyBytes of [1_000, 16_000, 256_000]) {
   for (const [name, figures] of Object.entries(rounds)) {
     const sorted = figures.slice(1).sort((one, other) => one - other);
     console.log(
-      `${`a call with ${bodyBytes / 1_000} KB, head and body as ${name}`.padEnd(66)} ${(sorted[sorted.length >> 1] as number).toFixed(1).padStart(8)} µs`,
+      `a call with ${bodyBytes / 1_000} KB, head and body as ${name}`.padEnd(66) +
+        ` ${(sorted[sorted.length >> 1] as number).toFixed(1).padStart(8)} µs`,
     );
   }
 }

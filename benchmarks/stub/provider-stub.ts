@@ -2,7 +2,8 @@
 // proxy under test passes on.
 //   /json/<bytes>/...                           a chat completion of that many bytes
 //   .../v1/systemone                            typed answers for a router, whatever the prefix
-//   /events/<events>/<group>/<intervalMs>/...   a stream that sends a group of events back to back, each its own send, every interval
+//   /events/<events>/<group>/<intervalMs>/...   a stream that sends a group of events back to back every interval,
+//                                               each event in a send of its own
 // Run: node benchmarks/stub/provider-stub.ts [port]. It prints the port it listens on and ends when its parent does.
 
 import { App, type HttpResponse, us_socket_local_port as localPort } from 'uWebSockets.js';

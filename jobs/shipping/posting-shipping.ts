@@ -137,7 +137,9 @@ export class PostingShipping {
     }
     if (refused.length > 0) {
       const bytes = fleet.reader.readBytes(epoch.directory, batch.segment, batch.fromOffset, batch.toOffset);
-      const message = `of ${batch.records.length} records in a frame, which is set aside, the database refused those of ${refused.join(', ')}; the others are posted`;
+      const message =
+        `of ${batch.records.length} records in a frame, which is set aside, the database refused those of ` +
+        `${refused.join(', ')}; the others are posted`;
       this.#setAside(batch, bytes, message, firstError);
     }
     await this.#post(epoch, { ...batch, records: [] }, accepted);

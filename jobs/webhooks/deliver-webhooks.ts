@@ -149,7 +149,8 @@ export class WebhookDeliverer {
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
     }
-    const body = `{"type":"generation.settled","timestamp":"${new Date(settledAtMs).toISOString()}","data":${renderGeneration(generation)}}`;
+    const timestamp = new Date(settledAtMs).toISOString();
+    const body = `{"type":"generation.settled","timestamp":"${timestamp}","data":${renderGeneration(generation)}}`;
     const timestampSeconds = Math.floor(this.#options.clock.nowMs() / 1000);
     const headers = signWebhook(secret, { id: `msg_${executionId}`, timestampSeconds, body });
     return sendWebhook({ url, headers, body }, this.#options.targets);

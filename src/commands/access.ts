@@ -22,7 +22,8 @@ export const accessCommand: Command = {
     'tollgate access show --organization SLUG [--team SLUG | --key NAME|ID]',
   ],
   summary:
-    'Sets the only models that the platform lets an organization, team or key use; lets it use all of them again; or shows them and what the organization sets itself.',
+    'Sets the only models that the platform lets an organization, team or key use; lets it use all of ' +
+    'them again; or shows them and what the organization sets itself.',
   run,
 };
 

@@ -20,7 +20,9 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   if (generatedKeys.length > 0) print(renderGeneratedKeys(generatedKeys));
   const { providers, models, organizations } = configuration;
   print(
-    `applied: ${count(providers, 'provider')}, ${count(models, 'model')}, ${count(organizations, 'organization')}; the catalog is ${catalogChanged ? 'now' : 'still'} version ${catalogVersion}`,
+    `applied: ${count(providers, 'provider')}, ${count(models, 'model')}, ` +
+      `${count(organizations, 'organization')}; ` +
+      `the catalog is ${catalogChanged ? 'now' : 'still'} version ${catalogVersion}`,
   );
   return 0;
 }

@@ -17,7 +17,8 @@ export async function withDatabase<T>(
   // The embedded database runs only while its installation does.
   if (settings.databaseUrl === null && findInstallationHolder(settings.dataDirectory) === null) {
     throw new StartFault(
-      `no installation is running on ${settings.dataDirectory}: start it with "tollgate start", or set DATA_DIR or DATABASE_URL to reach another`,
+      `no installation is running on ${settings.dataDirectory}: start it with "tollgate start", or set ` +
+        `DATA_DIR or DATABASE_URL to reach another`,
     );
   }
   const config = completeConfig(settings);

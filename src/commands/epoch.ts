@@ -21,7 +21,9 @@ import { commandActor } from './identity.ts';
 export const epochCommand: Command = {
   usage: ['tollgate epoch list', 'tollgate epoch abandon EPOCH --machine NAME [--force]'],
   summary:
-    'Lists the processes that hold money. abandon: the machine and its spool are gone for ever, so what its process borrowed returns and what it left open is cancelled; charges that only its spool knew of are lost.',
+    'Lists the processes that hold money. abandon: the machine and its spool are gone for ever, so what ' +
+    'its process borrowed returns and what it left open is cancelled; charges that only its spool knew ' +
+    'of are lost.',
   run,
 };
 
@@ -52,7 +54,8 @@ async function run(args: readonly string[], { environment, print }: CommandConte
       nowMs: systemClock.nowMs(),
     });
     print(
-      `epoch ${found.epoch} of ${machine} is closed: ${formatUsdString(returned)} USD returned, ${resolved.length} open executions cancelled`,
+      `epoch ${found.epoch} of ${machine} is closed: ${formatUsdString(returned)} USD ` +
+        `returned, ${resolved.length} open executions cancelled`,
     );
   });
   return 0;
@@ -66,7 +69,8 @@ function refuse(
     throw new StartFault(`epoch ${epoch} is one of "${machine}", not of "${given.machine}"`);
   if (listEpochs(given.spoolDirectory).includes(epoch)) {
     throw new StartFault(
-      `epoch ${epoch} has its spool here (${given.spoolDirectory}): jobs ships it and closes the epoch by itself once its process has ended`,
+      `epoch ${epoch} has its spool here (${given.spoolDirectory}): jobs ships it and closes the epoch by ` +
+        `itself once its process has ended`,
     );
   }
   if (!given.force && lastPostedAtMs !== null && systemClock.nowMs() - lastPostedAtMs < SILENT_MS) {
@@ -78,7 +82,10 @@ function refuse(
 
 function describe({ epoch, machine, kind, pid, startedAtMs, lastPostedAtMs, leased, pending }: OpenEpoch): string {
   const posted = lastPostedAtMs === null ? 'nothing posted' : `last posted ${moment(lastPostedAtMs)}`;
-  return `${epoch}  ${machine}  ${kind} ${pid}  since ${moment(startedAtMs)}  ${posted}  holds ${formatUsdString(leased)} USD  ${pending} pending`;
+  return (
+    `${epoch}  ${machine}  ${kind} ${pid}  since ${moment(startedAtMs)}  ${posted}  ` +
+    `holds ${formatUsdString(leased)} USD  ${pending} pending`
+  );
 }
 
 function moment(timeMs: number): string {

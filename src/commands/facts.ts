@@ -16,7 +16,8 @@ import { withDatabase } from './database.ts';
 export const factsCommand: Command = {
   usage: ['tollgate facts show', 'tollgate facts release --machine NAME'],
   summary:
-    'Shows which ClickHouse has the facts that reports are made of. release: that one is given up, and the next jobs process that starts registers its own; reports begin anew there.',
+    'Shows which ClickHouse has the facts that reports are made of. release: that one is given up, and ' +
+    'the next jobs process that starts registers its own; reports begin anew there.',
   run,
 };
 

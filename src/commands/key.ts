@@ -17,14 +17,18 @@ import { commandActor, expectDone, findKey, findMember, findOrganization, findTe
 
 export const keyCommand: Command = {
   usage: [
-    'tollgate key create --organization SLUG --name NAME [--team SLUG] [--user EMAIL] [--payer organization|user] [--models ID,ID] [--expires 2027-01-31]',
-    'tollgate key update --organization SLUG --name NAME|ID [--rename NAME] [--models ID,ID|all] [--expires 2027-01-31|never]',
+    'tollgate key create --organization SLUG --name NAME [--team SLUG] [--user EMAIL] [--payer ' +
+      'organization|user] [--models ID,ID] [--expires 2027-01-31]',
+    'tollgate key update --organization SLUG --name NAME|ID [--rename NAME] [--models ID,ID|all] ' +
+      '[--expires 2027-01-31|never]',
     'tollgate key rotate --organization SLUG --name NAME|ID [--overlap SECONDS]',
     'tollgate key revoke --organization SLUG --name NAME|ID',
     'tollgate key list --organization SLUG [--team SLUG] [--user EMAIL]',
   ],
   summary:
-    'Makes an inference key and prints it, once; changes one; gives one a new secret, the old one good for the overlap (0); revokes one, everywhere within a second; or lists them with their ids, by which keys are named that their users pay for.',
+    'Makes an inference key and prints it, once; changes one; gives one a new secret, the old one good ' +
+    'for the overlap (0); revokes one, everywhere within a second; or lists them with their ids, by ' +
+    'which keys are named that their users pay for.',
   run,
 };
 

@@ -21,13 +21,17 @@ import { findScopeOrMember, SCOPE_OPTIONS } from './scope.ts';
 
 export const limitCommand: Command = {
   usage: [
-    'tollgate limit set --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND [--model ID] --limit NUMBER',
-    'tollgate limit set --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind budget --window hour|day|week|month [--model ID] --limit USD',
-    'tollgate limit remove --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND [--window WINDOW] [--model ID]',
+    'tollgate limit set --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND ' +
+      '[--model ID] --limit NUMBER',
+    'tollgate limit set --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind budget ' +
+      '--window hour|day|week|month [--model ID] --limit USD',
+    'tollgate limit remove --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID] --kind KIND ' +
+      '[--window WINDOW] [--model ID]',
     'tollgate limit list --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID]',
   ],
   summary:
-    'Sets or removes what the platform sets on use, or lists it with what the organization sets itself. KIND: requests_per_minute, tokens_per_minute, concurrent_requests, budget.',
+    'Sets or removes what the platform sets on use, or lists it with what the organization sets itself. ' +
+    'KIND: requests_per_minute, tokens_per_minute, concurrent_requests, budget.',
   run,
 };
 

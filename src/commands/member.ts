@@ -29,7 +29,8 @@ export const memberCommand: Command = {
     'tollgate member list --organization SLUG [--team SLUG]',
   ],
   summary:
-    'Adds somebody, or gives them another role if they are there; changes a role; removes them together with their keys there; or lists them.',
+    'Adds somebody, or gives them another role if they are there; changes a role; removes them together ' +
+    'with their keys there; or lists them.',
   run(args, context) {
     const { values, positionals } = parseArguments(args, MEMBER_OPTIONS);
     return runMember(values, positionals, context);

@@ -24,7 +24,8 @@ export const orgCommand: Command = {
     'tollgate org list',
   ],
   summary:
-    'Makes an organization with its wallet and, if named, its first owner; changes one, or freezes its credit; or lists all of them.',
+    'Makes an organization with its wallet and, if named, its first owner; changes one, or freezes its ' +
+    'credit; or lists all of them.',
   run,
 };
 

@@ -10,7 +10,8 @@ import { withDatabase } from './database.ts';
 export const reconcileCommand: Command = {
   usage: ['tollgate reconcile [JOB]'],
   summary:
-    'Runs one job of reconciliation now, or all, and prints the results. Exit code 0: all is well, 1: a job failed or found a difference.',
+    'Runs one job of reconciliation now, or all, and prints the results. Exit code 0: all is well, 1: a ' +
+    'job failed or found a difference.',
   run,
 };
 

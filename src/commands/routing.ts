@@ -26,7 +26,8 @@ import { findOrganization } from './identity.ts';
 export const routingCommand: Command = {
   usage: ['tollgate routing replay --policy FILE --days N [--organization SLUG]'],
   summary:
-    'Runs a draft of a routing policy over what was routed in the last N days: shares of the tiers, cost and savings under the draft beside what was. Nothing is asked, sent or changed.',
+    'Runs a draft of a routing policy over what was routed in the last N days: shares of the tiers, cost ' +
+    'and savings under the draft beside what was. Nothing is asked, sent or changed.',
   run,
 };
 
@@ -85,7 +86,8 @@ function readDraft(path: string): PolicyDefinition {
 function describe(report: ReplayReport, days: number): string[] {
   const { requests, replayed, continued, moved, unreplayed, tiers, compared, was, draft } = report;
   const lines = [
-    `${requests} requests were routed in ${days} days; ${replayed} replayed, ${continued} of them as continuations; ${moved} would have had another model`,
+    `${requests} requests were routed in ${days} days; ${replayed} replayed, ${continued} of them as ` +
+      `continuations; ${moved} would have had another model`,
   ];
   for (const [why, count] of unreplayed) lines.push(`not replayed: ${count}\t${why}`);
   lines.push('tier\twas\tdraft');

@@ -60,7 +60,8 @@ export async function serveProcess(
       });
   if (admin === null && !supervised)
     throw new StartFault(
-      `ADMIN_PORT: port ${config.adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`,
+      `ADMIN_PORT: port ${config.adminPort} on 127.0.0.1 is in use by another program; give another ` +
+        `ADMIN_PORT or stop that program`,
     );
   const serving = await start({ config, log, clock: systemClock, metrics }).catch((error: unknown) => {
     log.fatal({ err: error }, 'cannot start');

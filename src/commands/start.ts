@@ -92,7 +92,8 @@ function makeDataDirectory(directory: string): void {
     accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     throw new StartFault(
-      `DATA_DIR: must be a directory that this user can write, got ${JSON.stringify(directory)} (${error instanceof Error ? error.message : String(error)})`,
+      `DATA_DIR: must be a directory that this user can write, ` +
+        `got ${JSON.stringify(directory)} (${error instanceof Error ? error.message : String(error)})`,
     );
   }
 }
@@ -100,7 +101,8 @@ function makeDataDirectory(directory: string): void {
 function expectLock(result: LockResult, dataDirectory: string): InstallationLock {
   if (result.ok) return result.lock;
   throw new StartFault(
-    `this installation is already running as process ${result.holder.pid} on ${dataDirectory}; stop that one, or give another DATA_DIR for a second installation`,
+    `this installation is already running as process ${result.holder.pid} on ${dataDirectory}; stop ` +
+      `that one, or give another DATA_DIR for a second installation`,
   );
 }
 

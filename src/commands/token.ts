@@ -19,7 +19,8 @@ export const tokenCommand: Command = {
     'tollgate token list --user EMAIL',
   ],
   summary:
-    'Makes an access token and prints its id and, once, the token; revokes one, everywhere within a second; or lists the tokens of a person.',
+    'Makes an access token and prints its id and, once, the token; revokes one, everywhere within a ' +
+    'second; or lists the tokens of a person.',
   run,
 };
 

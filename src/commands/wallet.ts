@@ -23,7 +23,8 @@ export const walletCommand: Command = {
     'tollgate wallet freeze|unfreeze --organization SLUG [--user EMAIL]',
   ],
   summary:
-    "Shows what an organization's wallets hold; stops one from paying for requests, on every gateway within a second, or ends that.",
+    "Shows what an organization's wallets hold; stops one from paying for requests, on every gateway " +
+    'within a second, or ends that.',
   run,
 };
 
@@ -51,9 +52,8 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     );
     if (wallet === undefined) throw new StartFault(`"${values.user}" has no wallet in "${slug}"`);
     const order = { organizationId, walletId: wallet.id, frozen: action === 'freeze' };
-    print(
-      `${ownerOf(wallet)}: ${describe(expectDone(await freezeWallet(postgres, commandActor(environment), order), 'wallet'))}`,
-    );
+    const changed = expectDone(await freezeWallet(postgres, commandActor(environment), order), 'wallet');
+    print(`${ownerOf(wallet)}: ${describe(changed)}`);
   });
   return 0;
 }

@@ -1,6 +1,7 @@
 // Execution ids: UUIDv7 (RFC 9562, 5.7), growing within a process, made on every request and therefore cheap.
 //
-//   xxxxxxxx-xxxx-7ccc-Vrrr-rrrrrrrrrrrr   x = 48 bits of milliseconds, c = 12-bit counter, V = variant and 2 random bits, r = 60 random bits
+//   xxxxxxxx-xxxx-7ccc-Vrrr-rrrrrrrrrrrr   x = 48 bits of milliseconds    c = 12-bit counter
+//                                          V = variant and 2 random bits  r = 60 random bits
 //
 // The counter is RFC 9562's method 1 (6.2): it starts at a random value below half its range in every new millisecond,
 // counts up inside it, and when it is used up the timestamp is run ahead by one. The same rule holds ids in order while

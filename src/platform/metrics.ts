@@ -291,7 +291,8 @@ function mergeValues(family: FamilySnapshot, one: number, other: number): number
 }
 
 function renderValue(family: FamilySnapshot, series: SeriesSnapshot): string {
-  return `${family.name}${renderLabels(family.labelNames, series.labelValues)} ${renderNumber(series.values[0] ?? 0)}\n`;
+  const labels = renderLabels(family.labelNames, series.labelValues);
+  return `${family.name}${labels} ${renderNumber(series.values[0] ?? 0)}\n`;
 }
 
 function renderHistogram(family: FamilySnapshot, series: SeriesSnapshot): string {
@@ -300,11 +301,13 @@ function renderHistogram(family: FamilySnapshot, series: SeriesSnapshot): string
   let cumulative = 0;
   for (const [index, bound] of [...family.buckets, Number.POSITIVE_INFINITY].entries()) {
     cumulative += series.values[index] ?? 0;
-    text += `${family.name}_bucket${renderLabels(names, [...series.labelValues, renderNumber(bound)])} ${renderNumber(cumulative)}\n`;
+    const labels = renderLabels(names, [...series.labelValues, renderNumber(bound)]);
+    text += `${family.name}_bucket${labels} ${renderNumber(cumulative)}\n`;
   }
   const labels = renderLabels(family.labelNames, series.labelValues);
   const sum = series.values[family.buckets.length + 2] ?? 0;
-  return `${text}${family.name}_sum${labels} ${renderNumber(sum)}\n${family.name}_count${labels} ${renderNumber(cumulative)}\n`;
+  text += `${family.name}_sum${labels} ${renderNumber(sum)}\n`;
+  return `${text}${family.name}_count${labels} ${renderNumber(cumulative)}\n`;
 }
 
 function renderLabels(names: readonly string[], values: readonly string[]): string {

@@ -26,5 +26,8 @@ export function renderBanner({ url, adminUrl, moved, key, model }: BannerFacts):
 
 function renderCurl(url: string, key: string, model: string): string {
   const body = JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] });
-  return `curl -N ${url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '${body.replaceAll("'", `'\\''`)}'`;
+  return (
+    `curl -N ${url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: ` +
+    `application/json" -d '${body.replaceAll("'", `'\\''`)}'`
+  );
 }

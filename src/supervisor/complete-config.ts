@@ -12,7 +12,8 @@ export function completeConfig(config: Config): CompleteConfig {
   const secrets = loadSecrets(config, { create: false });
   if (secrets === null) {
     throw new StartFault(
-      `MASTER_KEY is not given, and ${config.dataDirectory} holds no secrets: give it, or start the installation once with "tollgate start"`,
+      `MASTER_KEY is not given, and ${config.dataDirectory} holds no secrets: give it, or start the ` +
+        `installation once with "tollgate start"`,
     );
   }
   return withSecrets(config, secrets, config.databaseUrl ?? findEmbeddedUrl(config));

@@ -44,7 +44,8 @@ export function makeSocketDirectories(dataDirectory: string, { reportsListen, re
   const found = lstatSync(directory);
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
     throw new StartFault(
-      `${directory} exists and does not belong to this installation; remove it, use a shorter DATA_DIR, or set REPORTS_LISTEN`,
+      `${directory} exists and does not belong to this installation; remove it, use a shorter DATA_DIR, ` +
+        `or set REPORTS_LISTEN`,
     );
   }
 }

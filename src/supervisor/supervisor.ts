@@ -215,7 +215,8 @@ export class Supervisor {
     });
     if (admin === null)
       throw new StartFault(
-        `ADMIN_PORT: port ${adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT or stop that program`,
+        `ADMIN_PORT: port ${adminPort} on 127.0.0.1 is in use by another program; give another ADMIN_PORT ` +
+          `or stop that program`,
       );
     return admin;
   }

@@ -23,7 +23,8 @@ const shown = z
   .meta({
     id: 'CurrentLimit',
     description:
-      'A budget’s quantities are USD as decimal strings, the others whole numbers; null is not known. `model`: the limit holds for it alone.',
+      'A budget’s quantities are USD as decimal strings, the others whole numbers; null is not known. ' +
+      '`model`: the limit holds for it alone.',
   });
 
 function show({

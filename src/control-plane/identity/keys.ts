@@ -133,7 +133,8 @@ export function createKey(store: IdentityStore): Operation {
   return operation({
     id: 'createKey',
     summary:
-      "Makes an inference key; its secret is in this answer and nowhere else. A user's own wallet is charged by keys of that user's making.",
+      "Makes an inference key; its secret is in this answer and nowhere else. A user's own wallet is " +
+      "charged by keys of that user's making.",
     body: z.strictObject({
       name: labelField,
       team_id: idField.nullable().optional(),

@@ -33,7 +33,8 @@ const budget = z.strictObject({
   model: z.exactOptional(z.string()),
 });
 const WORDS =
-  'A budget is USD as a decimal string; the others are whole numbers. With `model`, a public id, it holds for that model only.';
+  'A budget is USD as a decimal string; the others are whole numbers. With `model`, a public id, it ' +
+  'holds for that model only.';
 const limit = z.discriminatedUnion('kind', [count, budget]).meta({ id: 'UsageLimitOrder', description: WORDS });
 const shownLimit = z
   .discriminatedUnion('kind', [count.extend({ set_by: setByField }), budget.extend({ set_by: setByField })])
@@ -103,7 +104,9 @@ export function getLimits(store: IdentityStore, tenancy: Tenancy, bearer: LimitB
 export function replaceLimits(store: IdentityStore, tenancy: Tenancy, bearer: LimitBearer): Operation {
   return operation({
     id: `replace${bearer.name}${tenancy.suffix}`,
-    summary: `Replaces the ceilings on use of ${bearer.words} that the ${tenancy.setBy} sets; the others stay, and hold too.`,
+    summary:
+      `Replaces the ceilings on use of ${bearer.words} that the ${tenancy.setBy} sets; the others stay, ` +
+      `and hold too.`,
     body: z.strictObject({ limits: z.array(limit).max(LIMITS_MAX, `must be at most ${LIMITS_MAX} limits`) }),
     answer: answerOf(shown),
     run: async (input) => {

@@ -71,7 +71,9 @@ export function getModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: M
 export function setModelAccess(store: IdentityStore, tenancy: Tenancy, bearer: ModelBearer): Operation {
   return operation({
     id: `set${bearer.name}${tenancy.suffix}`,
-    summary: `Sets the ${tenancy.setBy}’s list of models that ${bearer.words} may use; null for every model that the other list allows.`,
+    summary:
+      `Sets the ${tenancy.setBy}’s list of models that ${bearer.words} may use; null for every model that ` +
+      `the other list allows.`,
     body: z.strictObject({
       allowed_models: z.array(modelNameField).max(MODELS_MAX, `must be at most ${MODELS_MAX} models`).nullable(),
     }),

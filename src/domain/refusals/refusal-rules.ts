@@ -291,7 +291,8 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     errorTypes: { chat: 'byok_key_unavailable', messages: 'byok_key_unavailable', systemone: 'byok_key_unavailable' },
     retryable: false,
     summary: ({ provider }) =>
-      `Your organization's own key${provider === undefined ? '' : ` for the provider ${quoteShort(provider)}`} could not serve this request.`,
+      `Your organization's own ` +
+      `key${provider === undefined ? '' : ` for the provider ${quoteShort(provider)}`} could not serve this request.`,
     advice: 'Ask an administrator of the organization to check the key, or to allow other keys when it fails.',
   },
   upstream_unreachable: {

@@ -86,7 +86,9 @@ function findTooManyOptions(
       ? [
           {
             place,
-            message: `"${name}" is asked by log-probabilities, which tell at most ${LOGPROB_OPTIONS_MAX} tiers or kinds apart`,
+            message:
+              `"${name}" is asked by log-probabilities, which tell at most ` +
+              `${LOGPROB_OPTIONS_MAX} tiers or kinds apart`,
           },
         ]
       : [],

@@ -161,7 +161,10 @@ class Replay {
         : 'no model of the draft can serve it';
     const judgement = judgementOf(route, policy);
     if (judgement === null)
-      return `the classifier chose the tier ${JSON.stringify(route.classified_tier ?? '')}, which the draft does not have`;
+      return (
+        `the classifier chose the tier ${JSON.stringify(route.classified_tier ?? '')}, which the draft does ` +
+        `not have`
+      );
     const known = this.turns.get(route.conversation ?? '');
     if (known !== undefined && known.turn === route.turn)
       return this.served(request, { decision: repeatRoute(policy, candidates, known.decision), continued: false });

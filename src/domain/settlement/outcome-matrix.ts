@@ -2,24 +2,24 @@
 // (spec 3.1).
 //
 // One row serves every dialect: dialects differ in how usage is read from their bytes, not in who pays for what. A
-// request that is refused before its caller and model are known has no record and no row. An organization that is not
-// billed is `not_billed` in every row. `pending` is not the end of anything: it is what an `admitted` record shows
-// until its terminal record, or reconciliation's `process_killed`, is posted.
+// request that is refused before its principal and model are known has no record and no row. An organization that is
+// not billed is `not_billed` in every row. `pending` is not an outcome: it is what an `admitted` record shows until its
+// terminal record, or reconciliation's `process_killed`, is posted.
 //
 //   outcome                     charge     status       because
 //   refused                     nothing    not_billed   we said no before anything was held or sent
 //   completed                   reported   final        the provider's own report of a whole reply
-//   completed_without_usage     counted    final        the reply is whole and useful; we can count exactly what was delivered
+//   completed_without_usage     counted    final        the reply is whole; we can count exactly what was delivered
 //   connect_failed              nothing    not_billed   no byte was sent, nobody worked
 //   provider_refused            nothing    not_billed   providers do not bill a 4xx
 //   provider_failed             nothing    not_billed   providers do not bill a 5xx, and the client got no answer
-//   no_reply                    nothing    not_billed   the provider may have worked, but reported nothing and delivered nothing;
-//                                                       what cannot be shown to the customer is not charged
+//   no_reply                    nothing    not_billed   the provider may have worked, but nothing was reported or
+//                                                       delivered; what cannot be shown is not charged
 //   aborted_before_first_byte   nothing    cancelled    the client left with nothing delivered and nothing reported
 //   aborted_mid_stream          counted    final        input was read and output delivered up to where the client left
-//   cut_mid_stream              counted    final        likewise up to where the provider broke off: that text was delivered
+//   cut_mid_stream              counted    final        likewise up to where the provider broke off
 //   usage_then_cut              reported   final        the report had come; what was cut after it costs nothing more
-//   process_killed              nothing    cancelled    our fault: no terminal record means no client saw the end, so nobody pays
+//   process_killed              nothing    cancelled    our fault: without a terminal record no client saw the end
 
 import type { BillingStatus, Outcome } from './outcome.ts';
 

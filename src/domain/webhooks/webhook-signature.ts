@@ -19,7 +19,8 @@ export function webhookSecretFault(secret: string): string | null {
   const bytes = secret.startsWith(PREFIX) && BASE64.test(encoded) ? Buffer.from(encoded, 'base64').length : 0;
   return bytes >= SECRET_BYTES_MIN && bytes <= SECRET_BYTES_MAX
     ? null
-    : `must be "${PREFIX}" and ${SECRET_BYTES_MIN} to ${SECRET_BYTES_MAX} bytes in base64 (\`echo ${PREFIX}$(openssl rand -base64 32)\` makes one)`;
+    : `must be "${PREFIX}" and ${SECRET_BYTES_MIN} to ${SECRET_BYTES_MAX} bytes in base64 ` +
+        `(\`echo ${PREFIX}$(openssl rand -base64 32)\` makes one)`;
 }
 
 /** The headers that a message is sent with. A message keeps its id however often it is sent. */

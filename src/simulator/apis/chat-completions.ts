@@ -199,7 +199,8 @@ class Completion implements ReplyScript, StreamScript {
   #chunk(choices: readonly object[], usage: object | null = null): string {
     // OpenAI writes `usage: null` on the other chunks of a stream that was asked for usage, and nothing on those of one
     // that was not.
-    return `data: ${JSON.stringify({ ...this.#frame('chat.completion.chunk'), ...TAIL, choices, ...(this.#includeUsage ? { usage } : {}) })}\n\n`;
+    const shown = this.#includeUsage ? { usage } : {};
+    return `data: ${JSON.stringify({ ...this.#frame('chat.completion.chunk'), ...TAIL, choices, ...shown })}\n\n`;
   }
 
   #usage(): object {

@@ -6,14 +6,16 @@ import { allStrings, isObject } from '../json-fields.ts';
 
 /** Beginnings of words will do. */
 const HARD_WORDS = phrases(
-  'prove, proof, derive, theorem, integral, algorithm, complexity, optimi, refactor, architect, design, debug, deadlock, race condition, concurren',
+  'prove, proof, derive, theorem, integral, algorithm, complexity, optimi, refactor, architect, ' +
+    'design, debug, deadlock, race condition, concurren',
   'memory leak, security, vulnerab, migrat, distributed, root cause, step by step, trade-off, analy, strategy',
 );
 const EASY_WORDS = phrases(
   'hello, hi there, thank, translate, summari, rename, title, capital of, spell, what is, who is, list the, format',
 );
 const COMPLAINTS = phrases(
-  "wrong, incorrect, not what i, not right, isn't right, mistake, still fails, still broken, does not work, doesn't work, did not work, didn't work",
+  "wrong, incorrect, not what i, not right, isn't right, mistake, still fails, still broken, does not " +
+    "work, doesn't work, did not work, didn't work",
   "look again, try again, you missed, you forgot, fix your, nope, that is not, that's not",
 );
 const CODE_FENCE = '```';

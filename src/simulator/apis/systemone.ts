@@ -69,7 +69,8 @@ function plan(request: CallRequest): Planned {
         seed: seedFrom(request.body),
       });
       const body = renderWithDecimals({ model: versionOf(model), answers, ...usage });
-      return `${body.slice(0, -1)}${' '.repeat(directives.bytes)}${directives.invalidUtf8 ? `,"note":"${INVALID_UTF8}"` : ''}}`;
+      const note = directives.invalidUtf8 ? `,"note":"${INVALID_UTF8}"` : '';
+      return `${body.slice(0, -1)}${' '.repeat(directives.bytes)}${note}}`;
     },
   });
   return { ok: true, plan };
@@ -138,7 +139,9 @@ function checkQuestion(id: string, question: unknown): ProviderError | null {
       input: question,
     });
   if (type !== 'noul' && type !== 'choice' && type !== 'score') {
-    const msg = `Input tag ${JSON.stringify(type)} found using 'type' does not match any of the expected tags: 'noul', 'choice', 'score'`;
+    const msg =
+      `Input tag ${JSON.stringify(type)} found using 'type' does not match any of the expected tags: ` +
+      `'noul', 'choice', 'score'`;
     return wrong({ type: 'union_tag_invalid', loc: at, msg, input: question });
   }
   const loc = [...at, type, 'criteria'];

@@ -14,7 +14,8 @@ export async function dropFactMonthsBefore(client: ClickHouseClient, beforeMs: n
     throw new Error('the facts are on a cluster, which keeps their time itself: give request_facts_local a TTL');
   const rows = await selectRows<{ month: string }>(
     client,
-    `SELECT DISTINCT partition_id AS month FROM system.parts WHERE database = currentDatabase() AND table = 'request_facts' AND active ORDER BY month`,
+    `SELECT DISTINCT partition_id AS month FROM system.parts WHERE database = currentDatabase()
+      AND table = 'request_facts' AND active ORDER BY month`,
   );
   const past = rows.map(({ month }) => month).filter((month) => monthEndMs(month) <= beforeMs);
   for (const month of past)

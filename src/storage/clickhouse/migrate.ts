@@ -17,7 +17,8 @@ const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
 export async function migrateClickHouse(client: ClickHouseClient, directory: string): Promise<string[]> {
   await client.command({
     query: `
-      CREATE TABLE IF NOT EXISTS applied_migrations (number UInt32, name String, checksum String, applied_at DateTime64(3, 'UTC') DEFAULT now64(3))
+      CREATE TABLE IF NOT EXISTS applied_migrations (number UInt32, name String, checksum String,
+        applied_at DateTime64(3, 'UTC') DEFAULT now64(3))
       ENGINE = ReplacingMergeTree ORDER BY number`,
   });
   const rows = await selectRows<{ number: number; name: string; checksum: string }>(

@@ -11,18 +11,22 @@
 const CONTEXT_TAGS: ReadonlySet<string> = new Set(
   [
     // Claude Code: reminders, local commands and their output, hooks, the editor's state, other agents.
-    'system-reminder command-name command-message command-args local-command-caveat local-command-stdout local-command-stderr',
+    'system-reminder command-name command-message command-args local-command-caveat local-command-stdout ' +
+      'local-command-stderr',
     'bash-input bash-stdout bash-stderr user-memory-input user-prompt-submit-hook session-start-hook task-notification',
     'fork-boilerplate teammate-message new-diagnostics ide_opened_file ide_selection ide_diagnostics',
     // Codex.
-    'environment_context user_instructions turn_aborted user_shell_command subagent_notification skill skills_instructions',
-    'recommended_plugins collaboration_mode personality_spec realtime_conversation model_switch persistent_mode hook_prompt',
+    'environment_context user_instructions turn_aborted user_shell_command subagent_notification skill ' +
+      'skills_instructions',
+    'recommended_plugins collaboration_mode personality_spec realtime_conversation model_switch ' +
+      'persistent_mode hook_prompt',
     'agent_message_board_notification codex_internal_context',
     // Cline, Roo Code.
     'environment_details potentially_relevant_details file_content folder_content url_content workspace_diagnostics',
     'git_working_state terminal_output explicit_instructions hook_context',
     // Cursor, Copilot.
-    'system_reminder attached_files open_and_recently_viewed_files user_info project_layout git_status environment_info workspace_info',
+    'system_reminder attached_files open_and_recently_viewed_files user_info project_layout git_status ' +
+      'environment_info workspace_info',
   ].flatMap((names) => names.split(' ')),
 );
 const TAG_CHARACTERS_MAX = 40;

@@ -69,7 +69,9 @@ function shortened(text: string, unitsMax: number): string {
   if (text.length <= unitsMax) return text.toWellFormed();
   const room = unitsMax - CUT_MARK.length;
   const tail = Math.floor(room / 2);
-  return `${cutAtCodePoint(text, 0, room - tail)}${CUT_MARK}${cutAtCodePoint(text, text.length - tail, text.length)}`.toWellFormed();
+  const head = cutAtCodePoint(text, 0, room - tail);
+  const end = cutAtCodePoint(text, text.length - tail, text.length);
+  return `${head}${CUT_MARK}${end}`.toWellFormed();
 }
 
 /** Leaves out a half character at either end. */

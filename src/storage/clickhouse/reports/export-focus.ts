@@ -100,10 +100,14 @@ export async function* exportFocus(client: ClickHouseReader, params: FocusParams
 async function selectCharges(client: ClickHouseReader, params: ReportParams): Promise<ChargeRow[]> {
   return selectReport<ChargeRow>(
     client,
-    `SELECT toString(organization_id) AS organization, toString(team_id) AS team, toString(api_key_id) AS api_key, toString(provider) AS publisher, toString(model) AS served,
-       toString(api) AS called, CAST(price_version, 'Nullable(String)') AS price, if(isNull(images), 'Tokens', 'Images') AS unit,
-       sum(ifNull(images, ifNull(tokens_prompt, 0) + ifNull(tokens_completion, 0))) AS quantity, toString(sum(ifNull(total_cost, 0))) AS billed,
-       toString(sum(ifNull(rated_cost, 0))) AS rated, count() AS requests, sum(ifNull(tokens_prompt, 0)) AS prompt, sum(ifNull(tokens_completion, 0)) AS completion
+    `SELECT toString(organization_id) AS organization, toString(team_id) AS team, toString(api_key_id) AS api_key,
+      toString(provider) AS publisher, toString(model) AS served,
+       toString(api) AS called, CAST(price_version, 'Nullable(String)') AS price,
+         if(isNull(images), 'Tokens', 'Images') AS unit,
+       sum(ifNull(images, ifNull(tokens_prompt, 0) + ifNull(tokens_completion, 0))) AS quantity,
+         toString(sum(ifNull(total_cost, 0))) AS billed,
+       toString(sum(ifNull(rated_cost, 0))) AS rated, count() AS requests, sum(ifNull(tokens_prompt, 0)) AS prompt,
+         sum(ifNull(tokens_completion, 0)) AS completion
      FROM request_facts FINAL
      WHERE ${checkedConditions(params)}
      GROUP BY organization, team, api_key, publisher, served, called, price, unit

@@ -83,9 +83,11 @@ async function selectStretch(client: ClickHouseReader, params: RequestsParams, l
   const { cursor } = params;
   return selectReport<EntryKey>(
     client,
-    `SELECT toString(id) AS entry_id, toString(organization_id) AS organization, toUnixTimestamp64Milli(admitted_at) AS admitted_ms
+    `SELECT toString(id) AS entry_id, toString(organization_id) AS organization,
+      toUnixTimestamp64Milli(admitted_at) AS admitted_ms
      FROM request_facts FINAL
-     WHERE ${checkedConditions(params)} AND ({cursor_ms:Int64} < 0 OR toUnixTimestamp64Milli(admitted_at) < {cursor_ms:Int64} OR id < {cursor_id:UUID})
+     WHERE ${checkedConditions(params)} AND ({cursor_ms:Int64} < 0
+       OR toUnixTimestamp64Milli(admitted_at) < {cursor_ms:Int64} OR id < {cursor_id:UUID})
      ORDER BY admitted_at DESC, id DESC
      LIMIT {limit:UInt32}
      ${REPORT_SETTINGS}`,

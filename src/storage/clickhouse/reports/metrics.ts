@@ -12,7 +12,8 @@ export const SPEND = 'if(isNull(wallet_id), rated_cost, total_cost)';
 
 /** The client did not get the answer that it was owed. A client that left is no error of the service. */
 export const IS_ERROR =
-  "ifNull(status >= 400, false) OR outcome IN ('connect_failed', 'provider_refused', 'provider_failed', 'no_reply', 'cut_mid_stream', 'process_killed')";
+  "ifNull(status >= 400, false) OR outcome IN ('connect_failed', 'provider_refused', " +
+  "'provider_failed', 'no_reply', 'cut_mid_stream', 'process_killed')";
 
 /** Spec 2.5: savings count only requests whose both prices are known. */
 const HAS_BASELINE = `isNotNull(route_baseline_cost) AND isNotNull(${SPEND})`;

@@ -58,7 +58,8 @@ interface Condition {
 }
 
 const IN_WINDOW =
-  "admitted_at >= fromUnixTimestamp64Milli({from_ms:Int64}, 'UTC') AND admitted_at < fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')";
+  "admitted_at >= fromUnixTimestamp64Milli({from_ms:Int64}, 'UTC') AND admitted_at < " +
+  "fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')";
 
 /** SQL text of the conditions: made of the constants in this file alone, values are parameters. */
 export function checkedConditions(params: ReportParams): string {

@@ -83,13 +83,15 @@ export async function selectRoutingConversations(
     `WITH (
        SELECT (${ALL_NAMES}) FROM request_facts WHERE routed AND ${checkedConditions(params)}
      ) AS names
-     SELECT is_remembered, previous_tier, previous_model, grouping(is_remembered, previous_tier, previous_model) AS grouped_by,
+     SELECT is_remembered, previous_tier, previous_model, grouping(is_remembered, previous_tier,
+       previous_model) AS grouped_by,
        countIf(is_follow_up) AS follow_ups, countIf(is_correction) AS corrections, countIf(is_escalated) AS escalated,
        sum(remembered_requests) AS remembered, sum(sticky_requests) AS sticky
      FROM (
        SELECT ${NAMES_OF_TURN},
          toUInt8(previous_model != '') AS is_remembered,
-         max(${IS_FOLLOW_UP}) AS is_follow_up, max(route_correction) AS is_correction, max(${IS_ESCALATED}) AS is_escalated,
+         max(${IS_FOLLOW_UP}) AS is_follow_up, max(route_correction) AS is_correction,
+           max(${IS_ESCALATED}) AS is_escalated,
          countIf(${IS_REMEMBERED}) AS remembered_requests, countIf(route_sticky) AS sticky_requests
        FROM request_facts FINAL
        WHERE routed AND (${IS_FOLLOW_UP} OR ${IS_REMEMBERED}) AND ${checkedConditions(params)}
@@ -155,10 +157,13 @@ export async function selectRecentCorrections(
 ): Promise<RecentCorrection[]> {
   const rows = await selectReport<CorrectionRow>(
     client,
-    `SELECT toUnixTimestamp64Milli(at) AS at_ms, toString(first_id) AS request_id, previous_model, previous_tier, served AS model, tier, task, probability, escalated
+    `SELECT toUnixTimestamp64Milli(at) AS at_ms, toString(first_id) AS request_id, previous_model, previous_tier,
+      served AS model, tier, task, probability, escalated
      FROM (
-       SELECT admitted_at AS at, id AS first_id, toString(route_previous_model) AS previous_model, toString(route_previous_tier) AS previous_tier,
-         toString(model) AS served, toString(route_tier) AS tier, toString(route_task) AS task, route_correction_probability AS probability,
+       SELECT admitted_at AS at, id AS first_id, toString(route_previous_model) AS previous_model,
+         toString(route_previous_tier) AS previous_tier,
+         toString(model) AS served, toString(route_tier) AS tier, toString(route_task) AS task,
+           route_correction_probability AS probability,
          toUInt8(${IS_ESCALATED}) AS escalated, ${TURN} AS turn
        FROM request_facts FINAL
        WHERE routed AND route_correction AND ${checkedConditions(params)}

@@ -36,10 +36,12 @@ export interface RoutingFacets {
 export async function selectRoutingFacets(client: ClickHouseReader, params: ReportParams): Promise<RoutingFacets> {
   const rows = await selectReport<FacetGroupRow>(
     client,
-    `SELECT reason, picked, policy, policy_version, classifier, grouping(reason, picked, policy, policy_version, classifier) AS grouped_by,
+    `SELECT reason, picked, policy, policy_version, classifier,
+      grouping(reason, picked, policy, policy_version, classifier) AS grouped_by,
        ${MERGED_FACETS}
      FROM (
-       SELECT toString(route_reason) AS reason, toString(route_picked_by) AS picked, toString(route_policy) AS policy, route_policy_version AS policy_version,
+       SELECT toString(route_reason) AS reason, toString(route_picked_by) AS picked, toString(route_policy) AS policy,
+         route_policy_version AS policy_version,
          toString(classifier_model) AS classifier,
          ${FACET_STATES}
        FROM request_facts FINAL

@@ -54,11 +54,13 @@ export async function selectRoutingGroups(
        argMaxIf(rank, (latest, rank), rank != ${NO_RANK}) AS tier_rank, countIf(rank != ${NO_RANK}) AS tier_ranks,
        ${checkedMergedMetrics(quantiles)}
      FROM (
-       SELECT *, if(dense_rank() OVER (ORDER BY served_requests DESC, served) <= ${MODELS_MAX}, served, '') AS ranked_model
+       SELECT *, if(dense_rank() OVER (ORDER BY served_requests DESC, served) <= ${MODELS_MAX}, served,
+         '') AS ranked_model
        FROM (
          SELECT *, sum(state_requests) OVER (PARTITION BY served) AS served_requests
          FROM (
-           SELECT toString(route_tier) AS tier, ifNull(route_tier_rank, ${NO_RANK}) AS rank, toString(route_task) AS task, toString(model) AS served,
+           SELECT toString(route_tier) AS tier, ifNull(route_tier_rank, ${NO_RANK}) AS rank,
+             toString(route_task) AS task, toString(model) AS served,
              max(admitted_at) AS latest,
              ${checkedMetricStates(quantiles)}
            FROM request_facts FINAL

@@ -16,7 +16,8 @@ export async function selectRejections(client: ClickHouseReader, params: ReportP
     client,
     `SELECT passed_over.1 AS model, passed_over.2 AS tier, passed_over.3 AS reason, count() AS count
      FROM (
-       SELECT arrayJoin(arrayMap((m, t, r) -> (toString(m), toString(t), toString(r)), route_rejected_models, route_rejected_tiers, route_rejected_reasons)) AS passed_over
+       SELECT arrayJoin(arrayMap((m, t, r) -> (toString(m), toString(t), toString(r)), route_rejected_models,
+         route_rejected_tiers, route_rejected_reasons)) AS passed_over
        FROM request_facts FINAL
        WHERE routed AND notEmpty(route_rejected_models) AND ${checkedConditions(params)}
      )

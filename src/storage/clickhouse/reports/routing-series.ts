@@ -34,7 +34,8 @@ interface SlotRow extends SeriesRow {
 export async function selectRoutingSeries(client: ClickHouseReader, params: ReportParams): Promise<RoutingSeries> {
   const rows = await selectReport<SlotRow>(
     client,
-    `SELECT toUInt8(routed) AS is_routed, if(routed, intDiv(toUnixTimestamp(admitted_at), {slot_seconds:UInt32}), 0) AS slot, toString(route_tier) AS tier,
+    `SELECT toUInt8(routed) AS is_routed, if(routed, intDiv(toUnixTimestamp(admitted_at), {slot_seconds:UInt32}),
+      0) AS slot, toString(route_tier) AS tier,
        ${SERIES_COLUMNS}
      FROM request_facts FINAL
      WHERE ${checkedConditions(params)}

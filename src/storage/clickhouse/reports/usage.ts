@@ -29,7 +29,8 @@ export interface UsageDay extends Usage {
 }
 
 /** Counts that are not known add nothing. */
-const USAGE_COLUMNS = `count() AS requests, countIf(${IS_ERROR}) AS errors, sum(ifNull(tokens_prompt, 0)) AS prompt, sum(ifNull(tokens_completion, 0)) AS completion,
+const USAGE_COLUMNS = `count() AS requests, countIf(${IS_ERROR}) AS errors, sum(ifNull(tokens_prompt, 0)) AS prompt,
+  sum(ifNull(tokens_completion, 0)) AS completion,
   toString(sum(ifNull(${SPEND}, 0))) AS cost`;
 
 interface UsageRow {

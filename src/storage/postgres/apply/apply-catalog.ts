@@ -24,13 +24,16 @@ export async function applyProvider(application: Application, provider: Provider
       ? stored
       : box.seal(provider.apiKey, providerSecretName(provider.id));
   const { rowCount } = await client.query(
-    `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects) VALUES ($1, $2, $3, $4, $5, $6, $7)
+    `INSERT INTO providers AS p (id, base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects)
+      VALUES ($1, $2, $3, $4, $5, $6, $7)
      ON CONFLICT (id) DO UPDATE
         SET (base_url, api_key_sealed, auth, on_disconnect, timeouts, stored_objects)
-          = (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts, excluded.stored_objects)
+          = (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts,
+            excluded.stored_objects)
       WHERE (p.base_url, p.api_key_sealed, p.auth, p.on_disconnect, p.timeouts, p.stored_objects)
             IS DISTINCT FROM
-            (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts, excluded.stored_objects)`,
+            (excluded.base_url, excluded.api_key_sealed, excluded.auth, excluded.on_disconnect, excluded.timeouts,
+              excluded.stored_objects)`,
     [
       provider.id,
       provider.baseUrl,
@@ -61,15 +64,20 @@ export async function applyModels(application: Application, models: readonly Con
 
 async function applyModel(application: Application, model: ConfiguredModel): Promise<void> {
   const { rowCount } = await application.client.query(
-    `INSERT INTO models AS m (id, display_name, kind, context_length, max_output_tokens, max_completion_tokens_cap, attachment_tokens_max, tokenizer, active)
+    `INSERT INTO models AS m (id, display_name, kind, context_length, max_output_tokens, max_completion_tokens_cap,
+      attachment_tokens_max, tokenizer, active)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
      ON CONFLICT (id) DO UPDATE
-        SET (display_name, kind, context_length, max_output_tokens, max_completion_tokens_cap, attachment_tokens_max, tokenizer, active)
-          = (excluded.display_name, excluded.kind, excluded.context_length, excluded.max_output_tokens, excluded.max_completion_tokens_cap,
+        SET (display_name, kind, context_length, max_output_tokens, max_completion_tokens_cap, attachment_tokens_max,
+          tokenizer, active)
+          = (excluded.display_name, excluded.kind, excluded.context_length, excluded.max_output_tokens,
+            excluded.max_completion_tokens_cap,
              excluded.attachment_tokens_max, excluded.tokenizer, excluded.active)
-      WHERE (m.display_name, m.kind, m.context_length, m.max_output_tokens, m.max_completion_tokens_cap, m.attachment_tokens_max, m.tokenizer, m.active)
+      WHERE (m.display_name, m.kind, m.context_length, m.max_output_tokens, m.max_completion_tokens_cap,
+        m.attachment_tokens_max, m.tokenizer, m.active)
             IS DISTINCT FROM
-            (excluded.display_name, excluded.kind, excluded.context_length, excluded.max_output_tokens, excluded.max_completion_tokens_cap,
+            (excluded.display_name, excluded.kind, excluded.context_length, excluded.max_output_tokens,
+              excluded.max_completion_tokens_cap,
              excluded.attachment_tokens_max, excluded.tokenizer, excluded.active)`,
     [
       model.id,
@@ -107,7 +115,8 @@ async function applyAliases(application: Application, models: readonly Configure
         );
         if (rowCount === 0)
           throw new ConfigurationConflict(
-            `the alias "${alias}" of model "${id}" belongs to another model, which was applied before and is not in this file`,
+            `the alias "${alias}" of model "${id}" belongs to another model, which was applied before and is ` +
+              `not in this file`,
           );
       }
     }
@@ -136,7 +145,8 @@ async function applyDeployments(application: Application, model: ConfiguredModel
   const { client } = application;
   const { rows: stored } = await client.query<StoredDeployment>(
     `SELECT s.provider_id, s.provider_model, s.apis, s.stream_usage, s.via, s.price_version,
-            CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text, p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text)::jsonb::text END AS price
+            CASE WHEN p.version IS NOT NULL THEN json_build_array(p.input::text, p.cached_input::text,
+              p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text)::jsonb::text END AS price
        FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = $1 ORDER BY s.position`,
     [model.id],
   );
@@ -176,7 +186,8 @@ async function applyDeployments(application: Application, model: ConfiguredModel
         ? null
         : (same?.price_version ?? (await insertPrice(application, model.id, deployment)));
     await client.query(
-      'INSERT INTO served_by (model_id, position, provider_id, provider_model, apis, stream_usage, via, price_version) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)',
+      `INSERT INTO served_by (model_id, position, provider_id, provider_model, apis, stream_usage, via, price_version)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
       [
         model.id,
         position,
@@ -204,7 +215,8 @@ async function insertPrice(
   deployment: ConfiguredDeployment,
 ): Promise<string | null> {
   const { rows } = await client.query<{ version: string }>(
-    `INSERT INTO prices (model_id, provider_id, provider_model, input, cached_input, cache_write, cache_write_1h, output, image)
+    `INSERT INTO prices (model_id, provider_id, provider_model, input, cached_input, cache_write, cache_write_1h,
+      output, image)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING version`,
     [modelId, deployment.provider, deployment.providerModel, ...(amountsOf(deployment) ?? [])],
   );

@@ -31,7 +31,8 @@ export async function applyKeys(
 
 async function findBindings({ client }: Application, organization: Owner, key: ConfiguredKey): Promise<Bindings> {
   const { rows } = await client.query<{ team_id: string | null; user_id: string | null }>(
-    `SELECT (SELECT id FROM teams WHERE organization_id = $1 AND slug = $2) AS team_id, (SELECT id FROM users WHERE lower(email) = lower($3)) AS user_id`,
+    `SELECT (SELECT id FROM teams WHERE organization_id = $1 AND slug = $2) AS team_id,
+      (SELECT id FROM users WHERE lower(email) = lower($3)) AS user_id`,
     [organization.id, key.team, key.userEmail],
   );
   return { teamId: rows[0]?.team_id ?? null, userId: rows[0]?.user_id ?? null };
@@ -46,7 +47,8 @@ async function generateOnce(
 ): Promise<void> {
   const { client, changedIds } = application;
   const { rows } = await client.query<{ id: string }>(
-    'SELECT id FROM api_keys WHERE organization_id = $1 AND name = $2 AND wallet_id IS NULL ORDER BY revoked_at DESC NULLS FIRST LIMIT 1',
+    `SELECT id FROM api_keys WHERE organization_id = $1 AND name = $2 AND wallet_id IS NULL
+      ORDER BY revoked_at DESC NULLS FIRST LIMIT 1`,
     [organization.id, key.name],
   );
   const known = rows[0];
@@ -76,7 +78,8 @@ async function upsertKey(
   if (known === undefined) return insertKey(application, organization, key, bindings);
   if (known.organization_id !== organization.id || known.name !== key.name) {
     throw new ConfigurationConflict(
-      `the secret of key "${key.name}" of organization "${organization.slug}" is already in use by another key ("${known.name}")`,
+      `the secret of key "${key.name}" of organization "${organization.slug}" is already in use by ` +
+        `another key ("${known.name}")`,
     );
   }
   // Whoever is its user next would spend the wallet of who is now.
@@ -103,15 +106,18 @@ async function insertKey(
   bindings: Bindings,
 ): Promise<void> {
   const replaced = await client.query<{ id: string }>(
-    'UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND name = $2 AND wallet_id IS NULL AND revoked_at IS NULL RETURNING id',
+    `UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND name = $2 AND wallet_id IS NULL
+      AND revoked_at IS NULL RETURNING id`,
     [organization.id, key.name],
   );
   const hash = hashCredential(pepper, key.secret);
   const replacedId = replaced.rows[0]?.id ?? null;
   const { rows } = await client.query<{ id: string }>(
-    `INSERT INTO api_keys (organization_id, team_id, user_id, name, key_hash, key_prefix, from_configuration, platform_allowed_models, organization_allowed_models)
+    `INSERT INTO api_keys (organization_id, team_id, user_id, name, key_hash, key_prefix, from_configuration,
+      platform_allowed_models, organization_allowed_models)
      VALUES ($1, $2, $3, $4, $5, $6, true,
-             (SELECT platform_allowed_models FROM api_keys WHERE id = $7), (SELECT organization_allowed_models FROM api_keys WHERE id = $7)) RETURNING id`,
+             (SELECT platform_allowed_models FROM api_keys WHERE id = $7),
+               (SELECT organization_allowed_models FROM api_keys WHERE id = $7)) RETURNING id`,
     [organization.id, bindings.teamId, bindings.userId, key.name, hash, keyPrefix(key.secret), replacedId],
   );
   await client.query('UPDATE usage_limits SET api_key_id = $2 WHERE api_key_id = $1', [replacedId, rows[0]?.id]);
@@ -120,7 +126,8 @@ async function insertKey(
 
 async function bind({ client }: Application, keyId: string, { teamId, userId }: Bindings): Promise<boolean> {
   const { rowCount } = await client.query(
-    'UPDATE api_keys SET team_id = $2, user_id = $3 WHERE id = $1 AND (team_id, user_id) IS DISTINCT FROM ($2::uuid, $3::uuid)',
+    `UPDATE api_keys SET team_id = $2, user_id = $3 WHERE id = $1 AND (team_id, user_id) IS DISTINCT
+      FROM ($2::uuid, $3::uuid)`,
     [keyId, teamId, userId],
   );
   return rowCount > 0;

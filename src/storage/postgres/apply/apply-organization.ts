@@ -51,7 +51,8 @@ async function upsertOrganization(application: Application, organization: Config
   );
   const { rows } = await client.query<{ id: string }>(
     `INSERT INTO organizations (slug, display_name, billing, auto_routing_policy) VALUES ($1, $2, $3, $4)
-     ON CONFLICT (slug) DO UPDATE SET display_name = excluded.display_name, billing = excluded.billing, auto_routing_policy = excluded.auto_routing_policy
+     ON CONFLICT (slug) DO UPDATE SET display_name = excluded.display_name, billing = excluded.billing,
+       auto_routing_policy = excluded.auto_routing_policy
      RETURNING id`,
     [slug, displayName, billing, autoRoutingPolicy],
   );
@@ -84,8 +85,10 @@ async function applyUser(application: Application, organizationId: string, user:
   await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [user.email]);
   const values = [organizationId, user.email, user.role];
   const own = await client.query<{ user_id: string }>(
-    `INSERT INTO memberships (organization_id, user_id, role) SELECT $1, id, $3 FROM users WHERE lower(email) = lower($2)
-     ON CONFLICT (organization_id, user_id) WHERE team_id IS NULL DO UPDATE SET role = excluded.role WHERE memberships.role <> excluded.role
+    `INSERT INTO memberships (organization_id, user_id, role) SELECT $1, id, $3 FROM users
+      WHERE lower(email) = lower($2)
+     ON CONFLICT (organization_id, user_id) WHERE team_id IS NULL DO UPDATE SET role = excluded.role
+       WHERE memberships.role <> excluded.role
      RETURNING user_id`,
     values,
   );

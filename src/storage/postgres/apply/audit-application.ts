@@ -16,17 +16,25 @@ interface Snapshot {
 const SNAPSHOT = `
   SELECT organization.id, jsonb_build_object(
            'slug', slug, 'display_name', display_name, 'billing', billing, 'auto_routing_policy', auto_routing_policy,
-           'teams', (SELECT jsonb_agg(team.slug ORDER BY team.slug) FROM teams team WHERE team.organization_id = organization.id),
-           'members', (SELECT jsonb_agg(jsonb_build_object('email', email, 'role', role, 'team', team.slug) ORDER BY email, team.slug)
-                         FROM memberships member JOIN users ON users.id = member.user_id LEFT JOIN teams team ON team.id = member.team_id
+           'teams', (SELECT jsonb_agg(team.slug ORDER BY team.slug) FROM teams team
+             WHERE team.organization_id = organization.id),
+           'members', (SELECT jsonb_agg(jsonb_build_object('email', email, 'role', role, 'team', team.slug)
+             ORDER BY email, team.slug)
+                         FROM memberships member JOIN users ON users.id = member.user_id LEFT JOIN teams team
+                           ON team.id = member.team_id
                         WHERE member.organization_id = organization.id),
-           'keys', (SELECT jsonb_agg(jsonb_build_object('name', name, 'prefix', key_prefix, 'revoked', revoked_at IS NOT NULL, 'user', email, 'team', team.slug)
+           'keys', (SELECT jsonb_agg(jsonb_build_object('name', name, 'prefix', key_prefix, 'revoked',
+             revoked_at IS NOT NULL, 'user', email, 'team', team.slug)
                                      ORDER BY name, key_prefix, key.id)
-                      FROM api_keys key LEFT JOIN users ON users.id = key.user_id LEFT JOIN teams team ON team.id = key.team_id
+                      FROM api_keys key LEFT JOIN users ON users.id = key.user_id LEFT JOIN teams team
+                        ON team.id = key.team_id
                      WHERE key.organization_id = organization.id),
-           'limits', (SELECT jsonb_agg(jsonb_build_object('kind', kind, 'window', time_window, 'model', model, 'amount', amount::text) ORDER BY kind, time_window, model)
-                        FROM usage_limits WHERE usage_limits.organization_id = organization.id AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL AND set_by = 'platform'),
-           'webhook', (SELECT jsonb_build_object('url', url, 'active', active) FROM webhooks WHERE webhooks.organization_id = organization.id)
+           'limits', (SELECT jsonb_agg(jsonb_build_object('kind', kind, 'window', time_window, 'model', model,
+             'amount', amount::text) ORDER BY kind, time_window, model)
+                        FROM usage_limits WHERE usage_limits.organization_id = organization.id AND team_id IS NULL
+                          AND user_id IS NULL AND api_key_id IS NULL AND set_by = 'platform'),
+           'webhook', (SELECT jsonb_build_object('url', url, 'active', active) FROM webhooks
+             WHERE webhooks.organization_id = organization.id)
          )::text AS state
     FROM organizations organization WHERE slug = ANY($1)`;
 

@@ -57,14 +57,19 @@ interface ModelRow {
 
 // Amounts travel as text: JSON numbers are not exact in JavaScript.
 const MODELS = `
-  SELECT m.id, m.display_name, m.kind, m.context_length, m.max_output_tokens, m.max_completion_tokens_cap, m.attachment_tokens_max, m.tokenizer, m.active,
+  SELECT m.id, m.display_name, m.kind, m.context_length, m.max_output_tokens, m.max_completion_tokens_cap,
+    m.attachment_tokens_max, m.tokenizer, m.active,
          floor(extract(epoch FROM m.created_at) * 1000)::double precision AS created_at_ms,
          ARRAY(SELECT alias FROM model_aliases a WHERE a.model_id = m.id ORDER BY position) AS aliases,
-         coalesce((SELECT json_agg(json_build_object('provider_id', s.provider_id, 'provider_model', s.provider_model, 'apis', s.apis, 'stream_usage', s.stream_usage, 'via', s.via,
-             'price', CASE WHEN p.version IS NULL THEN NULL ELSE json_build_object('version', p.version::text, 'input', p.input::text,
-               'cached_input', p.cached_input::text, 'cache_write', p.cache_write::text, 'cache_write_1h', p.cache_write_1h::text, 'output', p.output::text, 'image', p.image::text) END
+         coalesce((SELECT json_agg(json_build_object('provider_id', s.provider_id, 'provider_model', s.provider_model,
+           'apis', s.apis, 'stream_usage', s.stream_usage, 'via', s.via,
+             'price', CASE WHEN p.version IS NULL THEN NULL
+               ELSE json_build_object('version', p.version::text, 'input', p.input::text,
+               'cached_input', p.cached_input::text, 'cache_write', p.cache_write::text, 'cache_write_1h',
+                 p.cache_write_1h::text, 'output', p.output::text, 'image', p.image::text) END
            ) ORDER BY s.position)
-           FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = m.id), '[]') AS served_by
+           FROM served_by s LEFT JOIN prices p ON p.version = s.price_version WHERE s.model_id = m.id),
+             '[]') AS served_by
     FROM models m ORDER BY m.position`;
 
 /** Provider keys come out in clear: the result stays in memory and is never logged. */

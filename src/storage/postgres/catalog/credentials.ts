@@ -33,7 +33,8 @@ const FIND_KEY = {
     SELECT k.id, k.organization_id, k.team_id, k.user_id, o.billing, coalesce(k.wallet_id, w.id) AS wallet_id,
            (extract(epoch FROM least(k.expires_at, found.valid_until)) * 1000)::double precision AS expires_at_ms,
            o.allowed_models AS organization_models, t.allowed_models AS team_models, k.allowed_models AS key_models,
-           (SELECT jsonb_agg(jsonb_build_object('id', l.id, 'scope', l.scope, 'setBy', l.set_by, 'kind', l.kind, 'window', l.time_window,
+           (SELECT jsonb_agg(jsonb_build_object('id', l.id, 'scope', l.scope, 'setBy', l.set_by, 'kind', l.kind,
+             'window', l.time_window,
                                                 'amount', l.amount::text, 'model', l.model) ORDER BY l.id)
               FROM (SELECT *, 'organization' AS scope FROM usage_limits
                      WHERE organization_id = o.id AND team_id IS NULL AND user_id IS NULL AND api_key_id IS NULL
@@ -42,7 +43,8 @@ const FIND_KEY = {
                     UNION ALL SELECT *, 'user' FROM usage_limits
                      WHERE organization_id = o.id AND team_id IS NULL AND user_id = k.user_id AND api_key_id IS NULL
                     UNION ALL SELECT *, 'key' FROM usage_limits
-                     WHERE organization_id = o.id AND team_id IS NULL AND user_id IS NULL AND api_key_id = k.id) l) AS limits
+                     WHERE organization_id = o.id AND team_id IS NULL AND user_id IS NULL AND api_key_id = k.id) l
+           ) AS limits
       FROM (SELECT id, NULL::timestamptz AS valid_until FROM api_keys WHERE key_hash = $1
             UNION ALL SELECT api_key_id, valid_until FROM api_key_previous_secrets WHERE key_hash = $1) found
       JOIN api_keys k ON k.id = found.id
@@ -56,14 +58,16 @@ const FIND_KEY = {
 const FIND_TOKEN = {
   name: 'find_principal_by_token_hash',
   text: `
-    SELECT a.id, o.id AS organization_id, a.user_id, o.billing, w.id AS wallet_id, o.allowed_models AS organization_models,
+    SELECT a.id, o.id AS organization_id, a.user_id, o.billing, w.id AS wallet_id,
+      o.allowed_models AS organization_models,
            (extract(epoch FROM a.expires_at) * 1000)::double precision AS expires_at_ms,
            m.role AS organization_role, p.user_id IS NOT NULL AS platform_admin,
            (SELECT jsonb_object_agg(tm.team_id, tm.role) FROM memberships tm
              WHERE tm.organization_id = o.id AND tm.user_id = a.user_id AND tm.team_id IS NOT NULL) AS team_roles
       FROM access_tokens a
       LEFT JOIN platform_administrators p ON p.user_id = a.user_id
-      LEFT JOIN memberships m ON m.organization_id = a.active_organization_id AND m.user_id = a.user_id AND m.team_id IS NULL
+      LEFT JOIN memberships m ON m.organization_id = a.active_organization_id AND m.user_id = a.user_id
+        AND m.team_id IS NULL
       LEFT JOIN organizations o ON o.id = a.active_organization_id AND (m.role IS NOT NULL OR p.user_id IS NOT NULL)
       LEFT JOIN wallets w ON w.organization_id = o.id AND w.user_id IS NULL
      WHERE a.token_hash = $1 AND a.revoked_at IS NULL`,

@@ -71,7 +71,8 @@ function checkMajorVersion(home: PostgresHome, runtime: PostgresRuntime): void {
   const found = readFileSync(path.join(home.dataDirectory, 'PG_VERSION'), 'utf8').trim();
   if (found !== runtime.majorVersion) {
     throw new Error(
-      `${home.dataDirectory} was written by Postgres ${found} and this version runs Postgres ${runtime.majorVersion}; move it with pg_upgrade or pg_dump`,
+      `${home.dataDirectory} was written by Postgres ${found} and this version runs ` +
+        `Postgres ${runtime.majorVersion}; move it with pg_upgrade or pg_dump`,
     );
   }
 }

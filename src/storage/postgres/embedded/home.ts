@@ -57,7 +57,8 @@ export function openPostgresHome(dataDir: string): PostgresHome {
   // initdb runs the server through a shell, in double quotes.
   if (/["$`\\\n]/.test(directory))
     throw new Error(
-      `the embedded Postgres cannot live in ${directory}: choose a DATA_DIR without quotes, $, backslashes and line breaks`,
+      `the embedded Postgres cannot live in ${directory}: choose a DATA_DIR without quotes, $, ` +
+        `backslashes and line breaks`,
     );
   const dataDirectory = path.join(directory, 'data');
   const user = chooseServerUser(dataDirectory);
@@ -72,14 +73,16 @@ export function embeddedPostgresUrl(dataDir: string): string {
   const record = readRecord(dataDir);
   if (record === null)
     throw new Error(
-      `no embedded database has been started in ${path.resolve(dataDir)} (set DATABASE_URL or DATA_DIR, or run "tollgate start")`,
+      `no embedded database has been started in ${path.resolve(dataDir)} (set DATABASE_URL or DATA_DIR, ` +
+        `or run "tollgate start")`,
     );
   return postgresUrl(record, DATABASE);
 }
 
 /** Every setting that the environment (PGPORT, PGSSLMODE, ...) could otherwise change stands in the address. */
 export function postgresUrl(home: { socketDirectory: string; password: string }, database: string = DATABASE): string {
-  return `postgres://${DATABASE_USER}:${home.password}@/${database}?host=${encodeURIComponent(home.socketDirectory)}&port=5432&sslmode=disable`;
+  const host = encodeURIComponent(home.socketDirectory);
+  return `postgres://${DATABASE_USER}:${home.password}@/${database}?host=${host}&port=5432&sslmode=disable`;
 }
 
 function readRecord(dataDir: string): HomeRecord | null {
@@ -102,7 +105,8 @@ function createRecord(dataDir: string): HomeRecord {
   const home = process.getuid?.() === 0 ? chooseRootHome(dataDir) : 'postgres';
   if (existsSync(path.resolve(dataDir, home, 'data'))) {
     throw new Error(
-      `${path.join(dataDir, RECORD_FILE)} is missing, and with it the password of the database in ${path.resolve(dataDir, home)}; restore it from a backup`,
+      `${path.join(dataDir, RECORD_FILE)} is missing, and with it the password of the database ` +
+        `in ${path.resolve(dataDir, home)}; restore it from a backup`,
     );
   }
   const record = { home, socketDirectory: '', password: randomBytes(24).toString('base64url') };

@@ -49,7 +49,8 @@ function findPlatformPackage(): { directory: string; version: string } {
     entry = fileURLToPath(import.meta.resolve(name));
   } catch (error) {
     throw new Error(
-      `the package ${name} is not installed, so there is no embedded Postgres here; set DATABASE_URL to use a server of your own`,
+      `the package ${name} is not installed, so there is no embedded Postgres here; set DATABASE_URL to ` +
+        `use a server of your own`,
       {
         cause: error,
       },

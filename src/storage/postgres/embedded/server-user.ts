@@ -27,7 +27,8 @@ export function chooseServerUser(dataDirectory: string): ServerUser {
     if (found !== null) return { ...found, dropsPrivileges: true };
   }
   throw new Error(
-    'Postgres refuses to run as root and this machine has neither a user "postgres" nor "nobody"; add one or set DATABASE_URL',
+    'Postgres refuses to run as root and this machine has neither a user "postgres" nor "nobody"; add ' +
+      'one or set DATABASE_URL',
   );
 }
 

@@ -25,7 +25,8 @@ export async function recordAudit(
   { organizationId, action, target, before, after }: AuditedChange,
 ): Promise<void> {
   await client.query(
-    `INSERT INTO audit_log (organization_id, actor_kind, actor_user_id, actor_label, action, target_kind, target_id, before, after)
+    `INSERT INTO audit_log (organization_id, actor_kind, actor_user_id, actor_label, action, target_kind, target_id,
+      before, after)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     [
       organizationId,
@@ -61,9 +62,11 @@ interface AuditRow {
 
 const LIST_AUDIT = {
   name: 'list_audit',
-  text: `SELECT ${PAGE_COLUMNS}, t.organization_id, t.actor_kind, t.actor_user_id, t.actor_label, t.action, t.target_kind, t.target_id, t.before, t.after
+  text: `SELECT ${PAGE_COLUMNS}, t.organization_id, t.actor_kind, t.actor_user_id, t.actor_label, t.action,
+    t.target_kind, t.target_id, t.before, t.after
            FROM audit_log t
-          WHERE ($1::bigint IS NULL OR (t.created_at, t.id) < (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::uuid))
+          WHERE ($1::bigint IS NULL OR (t.created_at, t.id) <
+            (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::uuid))
             AND ($4::uuid IS NULL OR t.organization_id = $4)
           ORDER BY t.created_at DESC, t.id DESC LIMIT $3`,
 };

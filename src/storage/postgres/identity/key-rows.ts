@@ -23,7 +23,8 @@ export interface KeyRow extends ModelAccessRow {
   readonly previous_until_ms: number | null;
 }
 
-export const KEY_COLUMNS = `${PAGE_COLUMNS}, t.name, t.key_prefix, t.key_hash, t.team_id, t.user_id, ${MODEL_ACCESS_COLUMNS}, (w.user_id IS NOT NULL) AS user_pays,
+export const KEY_COLUMNS = `${PAGE_COLUMNS}, t.name, t.key_prefix, t.key_hash, t.team_id, t.user_id,
+  ${MODEL_ACCESS_COLUMNS}, (w.user_id IS NOT NULL) AS user_pays,
   t.from_configuration,
   (extract(epoch FROM t.expires_at) * 1000)::double precision AS expires_at_ms,
   floor(extract(epoch FROM t.revoked_at) * 1000)::double precision AS revoked_at_ms,
@@ -31,7 +32,8 @@ export const KEY_COLUMNS = `${PAGE_COLUMNS}, t.name, t.key_prefix, t.key_hash, t
     WHERE p.api_key_id = t.id AND p.valid_until > now()) AS previous_until_ms`;
 export const KEY_SOURCE = 'api_keys t LEFT JOIN wallets w ON w.id = t.wallet_id';
 
-const FIND_KEY = `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_id = $1 AND t.id = $2 AND ($3::uuid IS NULL OR t.user_id = $3)`;
+const FIND_KEY = `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_id = $1 AND t.id = $2
+  AND ($3::uuid IS NULL OR t.user_id = $3)`;
 const HOLD_KEY = `${FIND_KEY} FOR UPDATE OF t`;
 
 /** `hold`: until the end of the transaction nobody else changes it. */

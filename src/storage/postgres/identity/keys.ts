@@ -65,7 +65,8 @@ export async function createKey(
     if (isRefused(walletId)) return walletId as Refused;
     const lists = allowedModels === undefined ? EVERY_MODEL : replaceModels(EVERY_MODEL, allowedModels);
     const { rows } = await client.query<{ id: string }>(
-      `INSERT INTO api_keys (organization_id, team_id, user_id, wallet_id, name, key_hash, key_prefix, platform_allowed_models, organization_allowed_models, expires_at)
+      `INSERT INTO api_keys (organization_id, team_id, user_id, wallet_id, name, key_hash, key_prefix,
+        platform_allowed_models, organization_allowed_models, expires_at)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, to_timestamp($10::double precision / 1000)) RETURNING id`,
       [
         organizationId,
@@ -98,7 +99,8 @@ export async function listKeys(
   if (!areUuids(organizationId, ...[teamId, userId].filter((id) => id !== null))) return NOT_FOUND;
   const { rows } = await postgres.query<KeyRow>(
     `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE}
-      WHERE ${PAGE_CONDITION} AND t.organization_id = $4 AND ($5::uuid IS NULL OR t.team_id = $5) AND ($6::uuid IS NULL OR t.user_id = $6) ${PAGE_ORDER}`,
+      WHERE ${PAGE_CONDITION} AND t.organization_id = $4 AND ($5::uuid IS NULL OR t.team_id = $5)
+        AND ($6::uuid IS NULL OR t.user_id = $6) ${PAGE_ORDER}`,
     [...start.values, organizationId, teamId, userId],
   );
   return endPage(rows, start.limit, toKey);
@@ -116,7 +118,8 @@ export async function findKeyByNameOrId(
 ): Promise<Key | Refused> {
   if (labelFault(key) !== null) return NOT_FOUND;
   const { rows } = await postgres.query<KeyRow>(
-    `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_id = $1 AND t.name = $2 AND t.revoked_at IS NULL AND t.wallet_id IS NULL`,
+    `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_id = $1 AND t.name = $2 AND t.revoked_at IS NULL
+      AND t.wallet_id IS NULL`,
     [organizationId, key],
   );
   return rows[0] === undefined ? getKey(postgres, { organizationId, keyId: key }) : toKey(rows[0]);
@@ -152,7 +155,8 @@ export async function updateKey(
     const lists =
       allowedModels === undefined ? key.allowedModelsSetBy : replaceModels(key.allowedModelsSetBy, allowedModels);
     await client.query(
-      `UPDATE api_keys SET name = $3, platform_allowed_models = $4, organization_allowed_models = $5, expires_at = to_timestamp($6::double precision / 1000)
+      `UPDATE api_keys SET name = $3, platform_allowed_models = $4, organization_allowed_models = $5,
+        expires_at = to_timestamp($6::double precision / 1000)
         WHERE organization_id = $1 AND id = $2`,
       [
         name.organizationId,
@@ -188,7 +192,8 @@ export async function revokeKeysOfUser(
 ): Promise<number> {
   const { rows } = await client.query<{ id: string }>(
     `UPDATE api_keys SET revoked_at = now()
-      WHERE organization_id = $1 AND user_id = $2 AND ($3::uuid IS NULL OR team_id = $3) AND revoked_at IS NULL RETURNING id`,
+      WHERE organization_id = $1 AND user_id = $2 AND ($3::uuid IS NULL OR team_id = $3) AND revoked_at IS NULL
+        RETURNING id`,
     [organizationId, userId, teamId],
   );
   for (const { id } of rows) {

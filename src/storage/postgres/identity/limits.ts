@@ -23,8 +23,8 @@ const FIND_SCOPE = {
   user: 'SELECT FROM memberships WHERE organization_id = $1 AND user_id = $2 AND team_id IS NULL',
   key: 'SELECT FROM api_keys WHERE organization_id = $1 AND id = $2',
 } as const;
-const OF_SCOPE = `organization_id = $1 AND team_id IS NOT DISTINCT FROM $2::uuid AND user_id IS NOT DISTINCT FROM $3::uuid
-  AND api_key_id IS NOT DISTINCT FROM $4::uuid`;
+const OF_SCOPE = `organization_id = $1 AND team_id IS NOT DISTINCT FROM $2::uuid
+  AND user_id IS NOT DISTINCT FROM $3::uuid AND api_key_id IS NOT DISTINCT FROM $4::uuid`;
 const AMOUNT_MAX = 10n ** 38n - 1n;
 
 export async function listLimits(postgres: PostgresClient, scope: LimitScope): Promise<Limits | Refused> {
@@ -115,7 +115,8 @@ export async function storeLimits(
     if (kept.has(name)) continue;
     changed = true;
     await client.query(
-      `INSERT INTO usage_limits (organization_id, team_id, user_id, api_key_id, kind, time_window, amount, model, set_by)
+      `INSERT INTO usage_limits (organization_id, team_id, user_id, api_key_id, kind, time_window, amount, model,
+        set_by)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
       [...columnsOf(scope), limit.kind, windowOf(limit), limit.limit.toString(), limit.model ?? null, setBy],
     );

@@ -98,7 +98,8 @@ export async function setMemberRole(
     if ((before.role === 'owner' || role === 'owner') && !(await mayChangeOwners(client, actor, scope)))
       return PERMISSION_DENIED;
     await client.query(
-      'UPDATE memberships SET role = $4 WHERE organization_id = $1 AND team_id IS NOT DISTINCT FROM $2::uuid AND user_id = $3',
+      `UPDATE memberships SET role = $4 WHERE organization_id = $1 AND team_id IS NOT DISTINCT
+        FROM $2::uuid AND user_id = $3`,
       [scope.organizationId, scope.teamId, userId, role],
     );
     const after = { ...before, role };

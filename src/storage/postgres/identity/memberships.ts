@@ -87,7 +87,8 @@ export async function addMembership(
   const userId = await findOrAddUser(client, scope, email);
   if (userId === null) return NOT_FOUND;
   const { rowCount } = await client.query(
-    'INSERT INTO memberships (organization_id, team_id, user_id, role) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING RETURNING id',
+    `INSERT INTO memberships (organization_id, team_id, user_id, role) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
+      RETURNING id`,
     [scope.organizationId, scope.teamId, userId, role],
   );
   if (rowCount === 0) return conflict('email', 'is a member already');
@@ -114,7 +115,8 @@ async function findOrAddUser(
     teamId === null
       ? await client.query<{ id: string }>('SELECT id FROM users WHERE lower(email) = lower($1)', [email])
       : await client.query<{ id: string }>(
-          `SELECT u.id FROM users u JOIN memberships m ON m.user_id = u.id AND m.organization_id = $2 AND m.team_id IS NULL
+          `SELECT u.id FROM users u JOIN memberships m ON m.user_id = u.id AND m.organization_id = $2
+            AND m.team_id IS NULL
             WHERE lower(u.email) = lower($1) FOR SHARE OF m`,
           [email, organizationId],
         );

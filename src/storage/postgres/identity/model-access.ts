@@ -29,8 +29,10 @@ const FIND = {
 const SET = {
   organization:
     'UPDATE organizations SET platform_allowed_models = $3, organization_allowed_models = $4 WHERE id = $1 AND id = $2',
-  team: 'UPDATE teams SET platform_allowed_models = $3, organization_allowed_models = $4 WHERE organization_id = $1 AND id = $2',
-  key: 'UPDATE api_keys SET platform_allowed_models = $3, organization_allowed_models = $4 WHERE organization_id = $1 AND id = $2',
+  team: `UPDATE teams SET platform_allowed_models = $3, organization_allowed_models = $4
+    WHERE organization_id = $1 AND id = $2`,
+  key: `UPDATE api_keys SET platform_allowed_models = $3, organization_allowed_models = $4
+    WHERE organization_id = $1 AND id = $2`,
 } as const;
 
 export async function getModelAccess(
@@ -91,7 +93,8 @@ export async function refuseUnknownModels(
   if (models.length > MODELS_MAX) return invalid(field, `must be at most ${MODELS_MAX} models`);
   if (models.some((id) => id.includes('\0'))) return invalid(field, 'must be ids of models in the catalog');
   const { rows } = await client.query<{ id: string }>(
-    'SELECT wanted.id FROM unnest($1::text[]) AS wanted (id) WHERE NOT EXISTS (SELECT FROM models WHERE models.id = wanted.id) LIMIT 1',
+    `SELECT wanted.id FROM unnest($1::text[]) AS wanted (id)
+      WHERE NOT EXISTS (SELECT FROM models WHERE models.id = wanted.id) LIMIT 1`,
     [models],
   );
   return rows[0] === undefined

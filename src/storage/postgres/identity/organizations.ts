@@ -88,7 +88,8 @@ export async function listOrganizationsOfUser(
   if (isRefused(start)) return start;
   if (!areUuids(params.userId)) return NOT_FOUND;
   const { rows } = await postgres.query<OrganizationRow & { role: Role }>(
-    `SELECT ${COLUMNS}, m.role FROM ${SOURCE} JOIN memberships m ON m.organization_id = t.id AND m.user_id = $4 AND m.team_id IS NULL
+    `SELECT ${COLUMNS}, m.role FROM ${SOURCE} JOIN memberships m ON m.organization_id = t.id AND m.user_id = $4
+      AND m.team_id IS NULL
       WHERE ${PAGE_CONDITION} ${PAGE_ORDER}`,
     [...start.values, params.userId],
   );
@@ -132,7 +133,8 @@ export async function updateOrganization(
     const before = await getOrganization(client, organizationId);
     if (isRefused(before)) return before;
     await client.query(
-      'UPDATE organizations SET display_name = coalesce($2, display_name), billing = coalesce($3, billing) WHERE id = $1',
+      `UPDATE organizations SET display_name = coalesce($2, display_name), billing = coalesce($3, billing)
+        WHERE id = $1`,
       [organizationId, displayName ?? null, billing ?? null],
     );
     if (frozen !== undefined && frozen !== before.frozen) await freezeOwnWallet(client, organizationId, frozen);

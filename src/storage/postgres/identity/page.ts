@@ -8,7 +8,8 @@ import { invalid } from './change.ts';
 /** Columns that every listed row must have, for a table named `t`. */
 export const PAGE_COLUMNS = `t.id, (extract(epoch FROM t.created_at) * 1000000)::bigint AS created_us`;
 /** Condition, order and bound for `$1` (microseconds), `$2` (id), `$3` (one more than the page holds). */
-export const PAGE_CONDITION = `($1::bigint IS NULL OR (t.created_at, t.id) > (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::uuid))`;
+export const PAGE_CONDITION = `($1::bigint IS NULL OR (t.created_at,
+  t.id) > (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::uuid))`;
 export const PAGE_ORDER = 'ORDER BY t.created_at, t.id LIMIT $3';
 
 const LIMIT_DEFAULT = 50;

@@ -28,7 +28,8 @@ export async function listPlatformAdministrators(
   if (isRefused(start)) return start;
   const { rows } = await postgres.query<AdministratorRow>(
     `SELECT ${COLUMNS} FROM ${SOURCE}
-      WHERE ($1::bigint IS NULL OR (p.created_at, p.user_id) > (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::uuid))
+      WHERE ($1::bigint IS NULL OR (p.created_at, p.user_id) >
+        (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::uuid))
       ORDER BY p.created_at, p.user_id LIMIT $3`,
     start.values,
   );
@@ -46,7 +47,8 @@ export async function addPlatformAdministrator(
   return change(postgres, 'email', async (client) => {
     await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [email]);
     const inserted = await client.query<{ user_id: string }>(
-      'INSERT INTO platform_administrators (user_id) SELECT id FROM users WHERE lower(email) = lower($1) ON CONFLICT DO NOTHING RETURNING user_id',
+      `INSERT INTO platform_administrators (user_id) SELECT id FROM users WHERE lower(email) = lower($1)
+        ON CONFLICT DO NOTHING RETURNING user_id`,
       [email],
     );
     const userId = inserted.rows[0]?.user_id;

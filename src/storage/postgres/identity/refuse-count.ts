@@ -16,32 +16,32 @@ interface Count {
 const COUNTS = {
   keysOfOrganization: {
     max: 5_000,
-    statement:
-      'SELECT count(*)::integer AS count FROM (SELECT FROM api_keys WHERE organization_id = $1 AND $2::uuid IS NULL AND revoked_at IS NULL LIMIT $3) counted',
+    statement: `SELECT count(*)::integer AS count FROM (SELECT FROM api_keys
+        WHERE organization_id = $1 AND $2::uuid IS NULL AND revoked_at IS NULL LIMIT $3) counted`,
     words: 'the organization has 5,000 inference keys that are not revoked',
   },
   keysOfMember: {
     max: 100,
-    statement:
-      'SELECT count(*)::integer AS count FROM (SELECT FROM api_keys WHERE organization_id = $1 AND user_id = $2 AND revoked_at IS NULL LIMIT $3) counted',
+    statement: `SELECT count(*)::integer AS count FROM (SELECT FROM api_keys
+        WHERE organization_id = $1 AND user_id = $2 AND revoked_at IS NULL LIMIT $3) counted`,
     words: 'the member has 100 inference keys in the organization that are not revoked',
   },
   tokensOfUser: {
     max: 100,
-    statement:
-      'SELECT count(*)::integer AS count FROM (SELECT FROM access_tokens WHERE user_id = $1 AND $2::uuid IS NULL AND revoked_at IS NULL AND expires_at > now() LIMIT $3) counted',
+    statement: `SELECT count(*)::integer AS count FROM (SELECT FROM access_tokens
+        WHERE user_id = $1 AND $2::uuid IS NULL AND revoked_at IS NULL AND expires_at > now() LIMIT $3) counted`,
     words: 'the user has 100 access tokens that are neither revoked nor expired',
   },
   teamsOfOrganization: {
     max: 1_000,
-    statement:
-      'SELECT count(*)::integer AS count FROM (SELECT FROM teams WHERE organization_id = $1 AND $2::uuid IS NULL LIMIT $3) counted',
+    statement: `SELECT count(*)::integer AS count FROM (SELECT FROM teams
+        WHERE organization_id = $1 AND $2::uuid IS NULL LIMIT $3) counted`,
     words: 'the organization has 1,000 teams',
   },
   membersOfOrganization: {
     max: 10_000,
-    statement:
-      'SELECT count(*)::integer AS count FROM (SELECT FROM memberships WHERE organization_id = $1 AND $2::uuid IS NULL AND team_id IS NULL LIMIT $3) counted',
+    statement: `SELECT count(*)::integer AS count FROM (SELECT FROM memberships
+        WHERE organization_id = $1 AND $2::uuid IS NULL AND team_id IS NULL LIMIT $3) counted`,
     words: 'the organization has 10,000 members',
   },
 } as const satisfies Record<string, Count>;

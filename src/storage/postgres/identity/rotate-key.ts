@@ -43,7 +43,8 @@ export async function rotateKey(
       [name.keyId],
     );
     await client.query(
-      'INSERT INTO api_key_previous_secrets (key_hash, api_key_id, valid_until) VALUES ($1, $2, now() + make_interval(secs => $3))',
+      `INSERT INTO api_key_previous_secrets (key_hash, api_key_id, valid_until)
+        VALUES ($1, $2, now() + make_interval(secs => $3))`,
       [before.hash, name.keyId, overlapSeconds],
     );
     await client.query('UPDATE api_keys SET key_hash = $3, key_prefix = $4 WHERE organization_id = $1 AND id = $2', [

@@ -133,14 +133,16 @@ export async function deleteTeam(
     if (isRefused(before)) return before;
     const { organizationId, teamId } = name;
     const keys = await client.query(
-      'SELECT FROM api_keys WHERE organization_id = $1 AND team_id = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) LIMIT 1',
+      `SELECT FROM api_keys WHERE organization_id = $1 AND team_id = $2 AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > now()) LIMIT 1`,
       [organizationId, teamId],
     );
     if (keys.rowCount > 0) return conflict('team', 'has keys that are not revoked');
     const bound = await refusePlatformCeilings(client, actor, name);
     if (bound !== null) return bound;
     const { rows: ended } = await client.query<{ id: string }>(
-      'UPDATE api_keys SET team_id = NULL, revoked_at = coalesce(revoked_at, now()) WHERE organization_id = $1 AND team_id = $2 RETURNING id',
+      `UPDATE api_keys SET team_id = NULL, revoked_at = coalesce(revoked_at, now())
+        WHERE organization_id = $1 AND team_id = $2 RETURNING id`,
       [organizationId, teamId],
     );
     await client.query('DELETE FROM usage_limits WHERE organization_id = $1 AND team_id = $2', [

@@ -55,7 +55,8 @@ export async function putPolicyVersion(
   const { rowCount } = await client.query(
     `INSERT INTO routing_policies (name, version, definition)
      SELECT $1, coalesce(max(version), 0) + 1, $2::jsonb FROM routing_policies WHERE name = $1
-     HAVING (SELECT definition FROM routing_policies WHERE name = $1 ORDER BY version DESC LIMIT 1) IS DISTINCT FROM $2::jsonb`,
+     HAVING (SELECT definition FROM routing_policies WHERE name = $1 ORDER BY version DESC LIMIT 1) IS DISTINCT
+       FROM $2::jsonb`,
     [name, JSON.stringify(definition)],
   );
   return rowCount > 0;
@@ -63,7 +64,8 @@ export async function putPolicyVersion(
 
 export async function listPolicies(postgres: PostgresClient): Promise<StoredPolicy[]> {
   const { rows } = await postgres.query<VersionRow & { organizations: number }>(
-    `SELECT p.*, (SELECT count(*) FROM organizations WHERE auto_routing_policy = p.name)::integer AS organizations FROM (${PRESENT}) p ORDER BY p.name`,
+    `SELECT p.*, (SELECT count(*) FROM organizations WHERE auto_routing_policy = p.name)::integer AS organizations
+      FROM (${PRESENT}) p ORDER BY p.name`,
   );
   return rows.map((row) => ({ ...toVersion(row), name: row.name, organizations: row.organizations }));
 }
@@ -224,9 +226,11 @@ async function policyModels(client: PostgresClient): Promise<Map<string, PolicyM
     is_priced: boolean;
     is_asked_by_logprobs: boolean;
   }>(
-    `SELECT named.name, m.kind, NOT EXISTS (SELECT FROM served_by s WHERE s.model_id = m.id AND s.price_version IS NULL) AS is_priced,
+    `SELECT named.name, m.kind, NOT EXISTS (SELECT FROM served_by s
+      WHERE s.model_id = m.id AND s.price_version IS NULL) AS is_priced,
             EXISTS (SELECT FROM served_by s WHERE s.model_id = m.id AND s.via = 'logprobs') AS is_asked_by_logprobs
-       FROM models m JOIN (SELECT id AS name, id FROM models UNION ALL SELECT alias, model_id FROM model_aliases) named ON named.id = m.id
+       FROM models m JOIN (SELECT id AS name, id FROM models UNION ALL SELECT alias, model_id FROM model_aliases) named
+         ON named.id = m.id
       WHERE m.active`,
   );
   return new Map(

@@ -27,7 +27,8 @@ interface Row {
 
 /** By the primary key, routed or not: no statement takes long, however few are routed. */
 const PAGE = `
-  SELECT id, ended_at IS NOT NULL AS ended, organization_id, wallet_id, api, model, request_bytes, input_tokens, cached_input_tokens, cache_write_tokens,
+  SELECT id, ended_at IS NOT NULL AS ended, organization_id, wallet_id, api, model, request_bytes, input_tokens,
+    cached_input_tokens, cache_write_tokens,
          output_tokens, reasoning_tokens, rated_cost, model_route
     FROM generations WHERE id > $1 ORDER BY id LIMIT 2000`;
 

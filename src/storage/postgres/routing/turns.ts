@@ -46,7 +46,8 @@ interface TurnRow {
  * neither `claimed` nor a decision.
  */
 const TURN = `
-  SELECT EXISTS (SELECT FROM claim) AS claimed, own.decision, (extract(epoch FROM clock_timestamp() - own.claimed_at) * 1000)::double precision AS claimed_ago_ms,
+  SELECT EXISTS (SELECT FROM claim) AS claimed, own.decision,
+    (extract(epoch FROM clock_timestamp() - own.claimed_at) * 1000)::double precision AS claimed_ago_ms,
          previous.decision AS previous, previous.input_tokens, previous.request_bytes
     FROM (SELECT $1::text AS conversation, $2::text AS turn) wanted
     LEFT JOIN routing_turns own USING (conversation, turn)
@@ -66,7 +67,8 @@ const CLAIM = {
   name: 'claim_routing_turn',
   text: `
     WITH claim AS (
-      INSERT INTO routing_turns (conversation, turn, human_messages, organization_id) SELECT $1, $2, $3::integer, $4::uuid FROM ${UNHURRIED}
+      INSERT INTO routing_turns (conversation, turn, human_messages, organization_id)
+        SELECT $1, $2, $3::integer, $4::uuid FROM ${UNHURRIED}
       ON CONFLICT (conversation, turn) DO NOTHING RETURNING 1
     ) ${TURN}`,
 };
@@ -114,7 +116,8 @@ function toNumber(count: string | null): number | null {
 
 const DECIDE = {
   name: 'decide_routing_turn',
-  text: `UPDATE routing_turns SET decision = $3::jsonb FROM ${UNHURRIED} WHERE conversation = $1 AND turn = $2 AND decision IS NULL`,
+  text: `UPDATE routing_turns SET decision = $3::jsonb FROM ${UNHURRIED}
+    WHERE conversation = $1 AND turn = $2 AND decision IS NULL`,
 };
 const READ = {
   name: 'read_routing_turn',
@@ -149,7 +152,8 @@ export async function releaseTurn(postgres: PostgresClient, { conversation, turn
  */
 export const REMEMBER_SIZES = `
     UPDATE routing_turns AS stored SET input_tokens = record."inputTokens", request_bytes = record."requestBytes"
-      FROM json_to_recordset($7::json) AS record ("conversation" text, "turn" text, "inputTokens" bigint, "requestBytes" bigint)
+      FROM json_to_recordset($7::json) AS record ("conversation" text, "turn" text, "inputTokens" bigint,
+        "requestBytes" bigint)
      WHERE EXISTS (SELECT FROM moved) AND stored.conversation = record."conversation" AND stored.turn = record."turn"
        AND (stored.request_bytes IS NULL OR stored.request_bytes < record."requestBytes")`;
 

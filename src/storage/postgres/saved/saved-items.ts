@@ -23,16 +23,20 @@ export const ITEMS_MAX = 64;
 
 /** Part of the statement that posts executions, beside SAVE_RESPONSES and from the same parameter. */
 export const SAVE_ITEMS = `
-    INSERT INTO saved_items AS stored (organization_id, item_id, wallet_id, provider, response_id, execution_id, output_tokens, created_at)
+    INSERT INTO saved_items AS stored (organization_id, item_id, wallet_id, provider, response_id, execution_id,
+      output_tokens, created_at)
     SELECT DISTINCT ON ("organizationId", item_id)
-           "organizationId", item_id, "walletId", "provider", "responseId", "id", "outputTokens", to_timestamp("endedAtMs" / 1000)
+           "organizationId", item_id, "walletId", "provider", "responseId", "id", "outputTokens",
+             to_timestamp("endedAtMs" / 1000)
       FROM json_to_recordset($6::json) AS record (
-             "organizationId" uuid, "responseId" text, "walletId" uuid, "provider" text, "id" uuid, "itemIds" text[], "outputTokens" bigint,
+             "organizationId" uuid, "responseId" text, "walletId" uuid, "provider" text, "id" uuid, "itemIds" text[],
+               "outputTokens" bigint,
              "endedAtMs" double precision), unnest("itemIds") AS item_id
      WHERE ("id" IN (SELECT id FROM settled)) IS TRUE
      ORDER BY "organizationId", item_id, "id" DESC
     ON CONFLICT (organization_id, item_id) DO UPDATE SET
-      wallet_id = excluded.wallet_id, provider = excluded.provider, response_id = excluded.response_id, execution_id = excluded.execution_id,
+      wallet_id = excluded.wallet_id, provider = excluded.provider, response_id = excluded.response_id,
+        execution_id = excluded.execution_id,
       output_tokens = excluded.output_tokens, created_at = excluded.created_at
       WHERE stored.execution_id < excluded.execution_id`;
 

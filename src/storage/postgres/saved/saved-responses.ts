@@ -35,19 +35,25 @@ const RESPONSE_ID = /^[\x21-\x7e]{1,256}$/;
  */
 export const SAVE_RESPONSES = `
     INSERT INTO saved_responses AS stored
-      (organization_id, response_id, wallet_id, provider, model, provider_model, execution_id, input_tokens, output_tokens, created_at)
+      (organization_id, response_id, wallet_id, provider, model, provider_model, execution_id, input_tokens,
+        output_tokens, created_at)
     SELECT DISTINCT ON ("organizationId", "responseId")
-           "organizationId", "responseId", "walletId", "provider", "model", "providerModel", "id", "inputTokens", "outputTokens",
+           "organizationId", "responseId", "walletId", "provider", "model", "providerModel", "id", "inputTokens",
+             "outputTokens",
            to_timestamp("endedAtMs" / 1000)
       FROM json_to_recordset($6::json) AS record (
-             "organizationId" uuid, "responseId" text, "walletId" uuid, "provider" text, "model" text, "providerModel" text, "id" uuid,
+             "organizationId" uuid, "responseId" text, "walletId" uuid, "provider" text, "model" text,
+               "providerModel" text, "id" uuid,
              "inputTokens" bigint, "outputTokens" bigint, "endedAtMs" double precision)
-     -- Of those that this posting settles. "IS TRUE" keeps Postgres from joining two lists of the batch, whose lengths it cannot know.
+     -- Only executions that this posting settles. "IS TRUE" keeps Postgres from joining two lists of the batch,
+     -- whose lengths it cannot know.
      WHERE ("id" IN (SELECT id FROM settled)) IS TRUE
      ORDER BY "organizationId", "responseId", "id" DESC
     ON CONFLICT (organization_id, response_id) DO UPDATE SET
-      wallet_id = excluded.wallet_id, provider = excluded.provider, model = excluded.model, provider_model = excluded.provider_model,
-      execution_id = excluded.execution_id, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+      wallet_id = excluded.wallet_id, provider = excluded.provider, model = excluded.model,
+        provider_model = excluded.provider_model,
+      execution_id = excluded.execution_id, input_tokens = excluded.input_tokens,
+        output_tokens = excluded.output_tokens,
       created_at = excluded.created_at
       WHERE stored.execution_id < excluded.execution_id`;
 

@@ -13,7 +13,8 @@ import type { PostgresClient } from '../pool.ts';
 const ANNOUNCE = `
       INSERT INTO webhook_deliveries (execution_id, organization_id)
       SELECT ended.id, ended.organization_id
-        FROM webhooks JOIN ended ON ended.organization_id = webhooks.organization_id LEFT JOIN wallets payer ON payer.id = ended.wallet_id
+        FROM webhooks JOIN ended ON ended.organization_id = webhooks.organization_id LEFT JOIN wallets payer
+          ON payer.id = ended.wallet_id
        WHERE webhooks.active AND payer.user_id IS NULL AND ended.outcome <> 'refused'
       ON CONFLICT DO NOTHING`;
 export const ANNOUNCE_SETTLED = ANNOUNCE.replaceAll('ended', 'settled');
@@ -54,13 +55,15 @@ const CLAIM = {
        WHERE w.active AND coalesce(w.paused_until <= clock_timestamp(), true) AND w.organization_id <> ALL ($4::uuid[])
        ORDER BY found.next_attempt_at LIMIT $2
     ), claimed AS (
-      UPDATE webhook_deliveries d SET attempts = attempts + 1, next_attempt_at = clock_timestamp() + make_interval(secs => $3)
+      UPDATE webhook_deliveries d SET attempts = attempts + 1,
+        next_attempt_at = clock_timestamp() + make_interval(secs => $3)
         FROM due WHERE d.execution_id = due.execution_id
       RETURNING d.execution_id, d.organization_id, d.settled_at, d.attempts
     )
     SELECT ${GENERATION_COLUMNS}, claimed.organization_id, claimed.attempts, w.url, w.secret_sealed,
            (extract(epoch FROM claimed.settled_at) * 1000)::double precision AS settled_ms
-      FROM claimed JOIN webhooks w ON w.organization_id = claimed.organization_id JOIN generations g ON g.id = claimed.execution_id`,
+      FROM claimed JOIN webhooks w ON w.organization_id = claimed.organization_id JOIN generations g
+        ON g.id = claimed.execution_id`,
 };
 
 export interface ClaimOrder {
@@ -94,7 +97,8 @@ export async function deliverySucceeded(
 ): Promise<void> {
   await postgres.query(
     `WITH delivered AS (DELETE FROM webhook_deliveries WHERE execution_id = $1)
-     UPDATE webhooks SET failures = 0, paused_until = NULL, last_success_at = clock_timestamp() WHERE organization_id = $2`,
+     UPDATE webhooks SET failures = 0, paused_until = NULL, last_success_at = clock_timestamp()
+       WHERE organization_id = $2`,
     [executionId, organizationId],
   );
 }
@@ -121,7 +125,8 @@ export async function deliveryFailed(
        WHERE execution_id = $1
      )
      UPDATE webhooks SET failures = failures + 1, last_error = $3, last_error_at = clock_timestamp(),
-       paused_until = CASE WHEN failures >= 4 THEN clock_timestamp() + make_interval(secs => least(60, power(2, least(failures, 12) - 4))) END
+       paused_until = CASE WHEN failures >= 4
+         THEN clock_timestamp() + make_interval(secs => least(60, power(2, least(failures, 12) - 4))) END
      WHERE organization_id = $2`,
     [executionId, organizationId, failed.error, failed.retryAfterSeconds],
   );
@@ -140,7 +145,8 @@ export async function forgetDeliveries(postgres: PostgresClient, olderThanDays: 
 
 export async function countDeliveries(postgres: PostgresClient): Promise<{ waiting: number; dead: number }> {
   const { rows } = await postgres.query<{ waiting: number; dead: number }>(
-    `SELECT count(*) FILTER (WHERE next_attempt_at IS NOT NULL)::integer AS waiting, count(*) FILTER (WHERE next_attempt_at IS NULL)::integer AS dead
+    `SELECT count(*) FILTER (WHERE next_attempt_at IS NOT NULL)::integer AS waiting,
+      count(*) FILTER (WHERE next_attempt_at IS NULL)::integer AS dead
        FROM webhook_deliveries`,
   );
   return rows[0] ?? { waiting: 0, dead: 0 };

@@ -24,8 +24,10 @@ interface WebhookRow {
 
 const READ_WEBHOOK = `
   SELECT url, active, (extract(epoch FROM created_at) * 1000)::double precision AS created_ms,
-         (SELECT count(*) FROM webhook_deliveries d WHERE d.organization_id = w.organization_id AND next_attempt_at IS NOT NULL)::integer AS waiting,
-         (SELECT count(*) FROM webhook_deliveries d WHERE d.organization_id = w.organization_id AND next_attempt_at IS NULL)::integer AS dead,
+         (SELECT count(*) FROM webhook_deliveries d WHERE d.organization_id = w.organization_id
+           AND next_attempt_at IS NOT NULL)::integer AS waiting,
+         (SELECT count(*) FROM webhook_deliveries d WHERE d.organization_id = w.organization_id
+           AND next_attempt_at IS NULL)::integer AS dead,
          (extract(epoch FROM last_success_at) * 1000)::double precision AS last_success_ms,
          (extract(epoch FROM last_error_at) * 1000)::double precision AS last_error_ms, last_error
     FROM webhooks w WHERE organization_id = $1`;
@@ -153,7 +155,8 @@ export async function redeliverWebhooks(
     const found = await getWebhook(client, organizationId);
     if (isRefused(found)) return found;
     const { rowCount } = await client.query(
-      'UPDATE webhook_deliveries SET attempts = 0, next_attempt_at = now() WHERE organization_id = $1 AND next_attempt_at IS NULL',
+      `UPDATE webhook_deliveries SET attempts = 0, next_attempt_at = now()
+        WHERE organization_id = $1 AND next_attempt_at IS NULL`,
       [organizationId],
     );
     await client.query('UPDATE webhooks SET failures = 0, paused_until = NULL WHERE organization_id = $1', [

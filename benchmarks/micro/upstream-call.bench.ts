@@ -5,7 +5,8 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { forwardedHeaders } from '../../src/upstream/header-policy.ts';
 import { ReplyReader } from '../../src/upstream/http1/reply-reader.ts';
 import { type BodyInRoom, requestHead, type UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
-import { type ReplyListener, UpstreamOrigin } from '../../src/upstream/origin.ts';
+import { UpstreamOrigin } from '../../src/upstream/origin.ts';
+import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 import { startNodeServer } from '../harness/child-server.ts';
 
 const ROUNDS = 15;
@@ -165,7 +166,7 @@ async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, roomBytes: 
       open -= 1;
       next(body);
     };
-    const listener: ReplyListener = {
+    const listener: ReplyHandler = {
       onReplyStart: () => undefined,
       onReplyData: () => undefined,
       onReplyPause: () => undefined,
@@ -173,7 +174,7 @@ async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, roomBytes: 
       onKeyRefused: over,
       onReplyFault: over,
     };
-    origin.call({ ...REQUEST, body }, listener, false);
+    origin.call({ ...REQUEST, body }, listener);
   };
   const before = process.cpuUsage();
   for (const body of bodies) next(body);

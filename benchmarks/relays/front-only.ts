@@ -5,15 +5,17 @@
 import type { BodySink, ClientWatch, Exchange } from '../../src/http/exchange.ts';
 import { Server } from '../../src/http/server.ts';
 import { BufferPool, type PooledBuffer } from '../../src/platform/buffer-pool.ts';
+import type { UpstreamCall } from '../../src/upstream/call.ts';
 import { type ReplyHeaders, replyHeader } from '../../src/upstream/http1/reply-head.ts';
-import { type ReplyListener, type UpstreamCall, UpstreamOrigin } from '../../src/upstream/origin.ts';
+import { UpstreamOrigin } from '../../src/upstream/origin.ts';
+import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 import { endWithParent } from '../harness/end-with-parent.ts';
 import { freePort } from '../harness/proxies.ts';
 
 const origin = new UpstreamOrigin(process.argv[2] ?? 'http://127.0.0.1:9');
 const buffers = new BufferPool();
 
-class PlainRelay implements ReplyListener, BodySink, ClientWatch {
+class PlainRelay implements ReplyHandler, BodySink, ClientWatch {
   readonly #exchange: Exchange;
   readonly #pooled: PooledBuffer;
   #call: UpstreamCall | null = null;
@@ -48,7 +50,7 @@ class PlainRelay implements ReplyListener, BodySink, ClientWatch {
     const headers = ['content-type', exchange.contentType, 'authorization', exchange.authorization];
     const { buffer, bodyStart } = this.#pooled;
     const body = { buffer, start: bodyStart, end: bodyStart + bodyBytes, pooled: this.#pooled };
-    this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body }, this, false);
+    this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body }, this);
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {

@@ -2,7 +2,7 @@
 
 import { virtualModelOf } from '../domain/routing/virtual-model.ts';
 import type { SavedResponses } from '../generation/catalog/saved-responses.ts';
-import type { RelayContext } from '../generation/reply/relay-question.ts';
+import type { RelayContext } from '../generation/reply/relay-params.ts';
 import type { RequestScanner } from '../generation/request/scan/request-scanner.ts';
 import { Classifier } from '../generation/routing/classifier.ts';
 import { RoutePreviewer } from '../generation/routing/preview-route.ts';

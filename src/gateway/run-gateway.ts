@@ -19,7 +19,7 @@ import { RecordJournal } from '../generation/execution/record-journal.ts';
 import { RefusedRequests } from '../generation/execution/refused-requests.ts';
 import { Authenticator, type FindPrincipal } from '../generation/identity/authenticate.ts';
 import { OpenRelays } from '../generation/reply/open-relays.ts';
-import type { RelayContext } from '../generation/reply/relay-question.ts';
+import type { RelayContext } from '../generation/reply/relay-params.ts';
 import { RequestScanner } from '../generation/request/scan/request-scanner.ts';
 import type { RoutePreviewer } from '../generation/routing/preview-route.ts';
 import type { DataPlane } from '../generation/serve.ts';
@@ -38,7 +38,7 @@ import type { Listener } from '../storage/postgres/listen.ts';
 import { refuseNewerSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
-import { ProviderOrigins } from '../upstream/provider-origins.ts';
+import { ProviderCalls } from '../upstream/providers.ts';
 import { createBillingStore } from './billing-store.ts';
 import { CoarseClock } from './coarse-clock.ts';
 import { createRoutePreview } from './create-route-preview.ts';
@@ -87,7 +87,7 @@ interface Held {
   readonly authenticator: Authenticator;
   readonly workers: WorkerPool;
   readonly buffers: BufferPool;
-  readonly origins: ProviderOrigins;
+  readonly providers: ProviderCalls;
   readonly refusedKeys: RefusedKeys;
   readonly savedResponses: SavedResponses;
 }
@@ -102,7 +102,7 @@ interface GatewayInService {
 export async function runGateway(parts: GatewayParts): Promise<GatewayInService> {
   const { config, log, clock } = parts;
   const held = await open(parts);
-  const { leases, catalog, authenticator, origins, buffers } = held;
+  const { leases, catalog, authenticator, providers, buffers } = held;
   const { plane, previewer } = createPlane(parts, held);
   const server = createServer(parts, held, { plane, previewer });
   registerGauges(parts.metrics, held, plane);
@@ -120,7 +120,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
       () => plane.relay.open.checkTime(clock.monotonicMs()),
       () => server.tick(clock.monotonicMs()),
       () => held.records.check(),
-      () => origins.trim(),
+      () => providers.trim(),
       () => plane.relay.cooldowns.forgetEnded(clock.monotonicMs()),
       () => leases.tick(),
       updateLeaseMetrics,
@@ -147,6 +147,7 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
   await refuseNewerSchema(postgres);
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
   const directory = join(config.dataDirectory, 'spool');
+  const refusedKeys = new RefusedKeys({ metrics, log, clock });
   return {
     postgres,
     controlPostgres: createPostgres({ ...connections, max: CONTROL_PLANE_CONNECTIONS_MAX }),
@@ -168,8 +169,8 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
     authenticator: new Authenticator(findPrincipalIn(postgres, config), clock),
     workers: new WorkerPool({ threads: config.workerThreads, queueBytesMax: COUNT_QUEUE_BYTES_MAX, log, metrics }),
     buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),
-    origins: new ProviderOrigins(metrics, clock),
-    refusedKeys: new RefusedKeys({ metrics, log, clock }),
+    providers: new ProviderCalls(metrics, clock, (provider, status) => refusedKeys.add(provider, status)),
+    refusedKeys,
     savedResponses: new SavedResponses(savedResponsesIn(postgres), clock),
   };
 }
@@ -188,7 +189,7 @@ function createPlane(
   { config, log, clock, metrics }: GatewayParts,
   held: Held,
 ): { readonly plane: DataPlane; readonly previewer: RoutePreviewer } {
-  const { authenticator, postgres, records, leases, catalog, buffers, workers, origins, savedResponses } = held;
+  const { authenticator, postgres, records, leases, catalog, buffers, workers, providers, savedResponses } = held;
   const onRecordFault = (fault: unknown) => log.error({ err: fault }, 'records could not be written: admission stops');
   const relay: RelayContext = {
     buffers,
@@ -196,10 +197,7 @@ function createPlane(
     clock,
     open: new OpenRelays(),
     cooldowns: new Cooldowns(),
-    originOf: (provider) => origins.originOf(provider),
-    pathPrefixOf: (provider) => origins.pathPrefixOf(provider),
-    onUpstreamFault: (provider, fault) => origins.countFault(provider, fault),
-    onKeyRefused: (provider, status) => held.refusedKeys.add(provider, status),
+    providers,
   };
   const scanner = new RequestScanner();
   const { router, previewer } = createRouter(
@@ -316,7 +314,7 @@ function registerGauges(metrics: MetricsRegistry, { records }: Held, { relay }: 
  * Free credit goes back first, while the database can still be asked; what fails comes back when this epoch is closed.
  */
 async function close(
-  { leases, workers, records, origins, postgres, controlPostgres }: Held,
+  { leases, workers, records, providers, postgres, controlPostgres }: Held,
   changes: Listener,
   log: Log,
 ): Promise<void> {
@@ -325,7 +323,7 @@ async function close(
     () => changes.close(),
     () => workers.close(),
     () => records.close(),
-    () => origins.close(),
+    () => providers.close(),
     () => controlPostgres.close(),
     () => postgres.close(),
   ];

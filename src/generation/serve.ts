@@ -29,7 +29,7 @@ import type { StartParts } from './execution/record-text.ts';
 import type { RefusedRequests } from './execution/refused-requests.ts';
 import type { Authenticator } from './identity/authenticate.ts';
 import { relay } from './reply/relay.ts';
-import type { RelayContext, RelayParams } from './reply/relay-question.ts';
+import type { RelayContext, RelayParams } from './reply/relay-params.ts';
 import { readRequest } from './request/read-request.ts';
 import { type Intake, type ReceivedRequest, type RequestReceiver, receiveRequest } from './request/receive.ts';
 import type { Routed, Router } from './routing/router.ts';

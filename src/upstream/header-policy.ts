@@ -3,7 +3,6 @@
 // comes back.
 
 import { Buffer } from 'node:buffer';
-import type { Provider } from '../domain/models/catalog.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import { HeaderLines } from './http1/request-head.ts';
 
@@ -48,23 +47,6 @@ function decide(
   const passes = !refused.has(name) && (names.has(name) || prefixes.some((prefix) => name.startsWith(prefix)));
   if (decisions.size < DECISIONS_MAX) decisions.set(name, passes);
   return passes;
-}
-
-const ownHeadersOf = new WeakMap<Provider, HeaderLines>();
-
-/** Headers of every request to a provider: its credential, no compression. */
-export function ownUpstreamHeaders(provider: Provider): HeaderLines {
-  let headers = ownHeadersOf.get(provider);
-  if (headers === undefined) {
-    headers = new HeaderLines(['accept-encoding', 'identity', ...credentialHeader(provider)]);
-    ownHeadersOf.set(provider, headers);
-  }
-  return headers;
-}
-
-function credentialHeader({ auth, apiKey }: Provider): readonly string[] {
-  if (auth === 'bearer') return ['authorization', `Bearer ${apiKey}`];
-  return auth === 'x-api-key' ? ['x-api-key', apiKey] : [];
 }
 
 /**

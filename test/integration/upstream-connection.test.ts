@@ -254,6 +254,28 @@ describe('a fault is told once, and which it is', () => {
       assert.equal((await callTo(origin, {}, true).ended).end, 'end');
       assert.equal(origin.openCalls, 0);
     });
+
+    test(`${name} on a kept connection: the same request goes once more, on a new one, and both faults are counted`, async () => {
+      let losses = 1;
+      const requests: string[] = [];
+      const { origin } = await provider((socket, request) => {
+        requests.push(request);
+        return request.includes('/lost') && losses-- > 0 ? act(socket) : hello(socket);
+      });
+      const faults: string[] = [];
+      const observer = { onFault: (fault: string) => faults.push(fault), onKeyRefused: () => undefined };
+      await callTo(origin).ended;
+      const body = Buffer.from('{"model":"m"}');
+      const told = callTo(origin, { path: '/lost', body }, false, observer);
+      assert.deepEqual([(await told.ended).end, told.reply.body, faults], ['end', 'hello', ['stale_connection']]);
+      assert.equal(requests.length, 3);
+      assert.equal(requests[1], requests[2]);
+      losses = 2;
+      const lost = callTo(origin, { path: '/lost', body }, false, observer);
+      assert.equal((await lost.ended).end, 'no_reply');
+      assert.deepEqual(faults, ['stale_connection', 'stale_connection', 'no_reply']);
+      assert.equal(origin.openCalls, 0);
+    });
   }
 
   const UNREADABLE: Readonly<Record<string, string>> = {

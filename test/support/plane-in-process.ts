@@ -20,7 +20,7 @@ import { RecordJournal } from '../../src/generation/execution/record-journal.ts'
 import { RefusedRequests } from '../../src/generation/execution/refused-requests.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { OpenRelays } from '../../src/generation/reply/open-relays.ts';
-import type { RelayContext } from '../../src/generation/reply/relay-question.ts';
+import type { RelayContext } from '../../src/generation/reply/relay-params.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { Classifier } from '../../src/generation/routing/classifier.ts';
 import { Router } from '../../src/generation/routing/router.ts';
@@ -37,7 +37,7 @@ import { WorkerPool } from '../../src/platform/worker-pool.ts';
 import { RecordGroup } from '../../src/records/record-group.ts';
 import { generationRoutes } from '../../src/routes/generation-routes.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
-import { ProviderOrigins } from '../../src/upstream/provider-origins.ts';
+import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { findFreePort } from './free-port.ts';
 import { silentLog } from './silent-log.ts';
 
@@ -175,7 +175,7 @@ export class PlaneInProcess {
   port = 0;
   private readonly server: Server;
   private readonly workers: WorkerPool;
-  private readonly origins: ProviderOrigins;
+  private readonly providers: ProviderCalls;
 
   static async start(options: PlaneOptions): Promise<PlaneInProcess> {
     const plane = new PlaneInProcess(options);
@@ -196,8 +196,8 @@ export class PlaneInProcess {
     };
     this.leases = new AllowanceLeases(this.lendingStore(), time, (fault) => this.faults.push(fault));
     this.workers = new WorkerPool({ threads: 1, queueBytesMax: 1 << 26, log: silentLog, metrics });
-    this.origins = new ProviderOrigins(metrics, clock);
-    const { origins } = this;
+    this.providers = new ProviderCalls(metrics, clock);
+    const { providers } = this;
     const workers = {
       run: async (...task: Parameters<WorkerPool['run']>) => {
         await gates.counting.pass();
@@ -215,10 +215,7 @@ export class PlaneInProcess {
       clock,
       open: this.relays,
       cooldowns: new Cooldowns(),
-      originOf: (provider) => origins.originOf(provider),
-      pathPrefixOf: (provider) => origins.pathPrefixOf(provider),
-      onUpstreamFault: (provider, fault) => origins.countFault(provider, fault),
-      onKeyRefused: () => undefined,
+      providers,
     };
     const routingMetrics = new RoutingMetrics(metrics);
     const router = new Router({
@@ -333,7 +330,7 @@ export class PlaneInProcess {
     for (const gate of Object.values(this.gates)) gate.open();
     await this.server.drain(0);
     await this.workers.close();
-    await this.origins.close();
+    await this.providers.close();
     assert.deepEqual(this.faults, []);
   }
 }

@@ -7,10 +7,10 @@ import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import type { Ending, ExecutionOwner } from '../../src/generation/execution/execution.ts';
 import { OpenRelays } from '../../src/generation/reply/open-relays.ts';
 import { relay } from '../../src/generation/reply/relay.ts';
-import type { RelayContext, RelayParams } from '../../src/generation/reply/relay-question.ts';
+import type { RelayContext, RelayParams } from '../../src/generation/reply/relay-params.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { ClientWatch } from '../../src/http/exchange.ts';
-import type { ReplyListener } from '../../src/upstream/origin.ts';
+import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 
 const scanner = new RequestScanner();
 
@@ -24,7 +24,7 @@ export class RelayInHand {
   readonly open = new OpenRelays();
   ending: Ending | null = null;
   record: () => void = () => assert.fail('the end is not being recorded');
-  readonly provider: ReplyListener;
+  readonly provider: ReplyHandler;
   /** How often the provider was called. */
   calls = 0;
 
@@ -42,7 +42,7 @@ export class RelayInHand {
         };
       },
     };
-    const listeners: ReplyListener[] = [];
+    const listeners: ReplyHandler[] = [];
     const take = (chunk: Uint8Array): boolean => {
       this.written += Buffer.from(chunk).toString('latin1');
       return !this.clientIsFull;
@@ -94,15 +94,13 @@ export class RelayInHand {
       clock: { nowMs: () => 0, monotonicMs: () => (nowMs += 10) },
       open: this.open,
       cooldowns: new Cooldowns(),
-      originOf: () => ({
-        call: (_request: unknown, listener: ReplyListener) => {
-          listeners.push(listener);
+      providers: {
+        call: (_provider: unknown, _request: unknown, handler: ReplyHandler) => {
+          listeners.push(handler);
           this.calls += 1;
           return { sent: true, pause: () => undefined, resume: () => undefined, abort: () => undefined };
         },
-      }),
-      pathPrefixOf: () => '',
-      onUpstreamFault: () => undefined,
+      },
     };
     const deployments = [
       {
@@ -113,7 +111,7 @@ export class RelayInHand {
       },
     ];
     relay({ ...question, deployments } as unknown as RelayParams, context as unknown as RelayContext);
-    this.provider = listeners[0] as ReplyListener;
+    this.provider = listeners[0] as ReplyHandler;
     if (!hasLeft) this.provider.onReplyStart(200, ['content-type', 'text/event-stream']);
   }
 

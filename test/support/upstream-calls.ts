@@ -1,10 +1,11 @@
 // Calls to providers as tests see them: everything a listener was told, and the promise of its end.
 
 import type { Clock } from '../../src/platform/clock.ts';
+import { type CallObserver, UpstreamCall } from '../../src/upstream/call.ts';
 import type { UpstreamFault } from '../../src/upstream/http1/connection.ts';
 import type { ReplyHeaders } from '../../src/upstream/http1/reply-head.ts';
 import type { UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
-import { type UpstreamCall, UpstreamOrigin, type UpstreamTimeouts } from '../../src/upstream/origin.ts';
+import { UpstreamOrigin, type UpstreamTimeouts } from '../../src/upstream/origin.ts';
 
 /** A clock that stands still until it is told. */
 export class HeldClock implements Clock {
@@ -36,7 +37,12 @@ export class ToldCall {
   onStart: () => void = () => undefined;
   onData: () => void = () => undefined;
 
-  constructor(origin: UpstreamOrigin, request: Partial<UpstreamRequest>, onNewConnection: boolean) {
+  constructor(
+    origin: UpstreamOrigin,
+    request: Partial<UpstreamRequest>,
+    onNewConnection: boolean,
+    observer?: CallObserver,
+  ) {
     const { reply } = this;
     const ended = Promise.withResolvers<ToldReply>();
     const started = Promise.withResolvers<ToldReply>();
@@ -46,7 +52,8 @@ export class ToldCall {
       if (reply.end !== null) throw new Error(`told after ${reply.end}`);
     };
     const whole: UpstreamRequest = { method: 'POST', path: '/', headers: [], body: Buffer.from('{}'), ...request };
-    this.call = origin.call(
+    this.call = new UpstreamCall(
+      origin,
       whole,
       {
         onReplyStart: (status, headers) => {
@@ -77,8 +84,11 @@ export class ToldCall {
           ended.resolve(reply);
         },
       },
-      onNewConnection,
+      observer,
     );
+    this.call.send(onNewConnection);
+    // What is not observed sees the faults of its one connection.
+    if (observer === undefined) this.call.neverResend();
   }
 }
 
@@ -94,6 +104,7 @@ export function callTo(
   origin: UpstreamOrigin,
   request: Partial<UpstreamRequest> = {},
   onNewConnection = false,
+  observer?: CallObserver,
 ): ToldCall {
-  return new ToldCall(origin, request, onNewConnection);
+  return new ToldCall(origin, request, onNewConnection, observer);
 }

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Cooldowns } from '../../src/generation/admission/cooldowns.ts';
 import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
+import { NO_CREDENTIAL } from '../../src/upstream/credential.ts';
 
 const deployment = (id: string, providerModel: string): Deployment => ({
   provider: { id, baseUrl: 'http://127.0.0.1', apiKey: 'k', auth: 'bearer', onDisconnect: 'cancel' },
@@ -13,6 +14,7 @@ const deployment = (id: string, providerModel: string): Deployment => ({
   modelText: Buffer.from(''),
   price: null,
   asksForUsage: false,
+  credential: NO_CREDENTIAL,
 });
 const first = deployment('a', 'm');
 const second = deployment('b', 'm');

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Provider } from '../../src/domain/models/catalog.ts';
-import { forwardedHeaders, ownUpstreamHeaders, passesToClient } from '../../src/upstream/header-policy.ts';
+import { providerCredential } from '../../src/upstream/credential.ts';
+import { forwardedHeaders, passesToClient } from '../../src/upstream/header-policy.ts';
 import { HeaderLines } from '../../src/upstream/http1/request-head.ts';
 
 const provider: Provider = {
@@ -24,7 +25,7 @@ function sharedLines(clientHeaders: readonly string[]): HeaderLines {
 }
 
 function upstreamHeaders(clientHeaders: readonly string[], provider: Provider): string[] {
-  return [...ownUpstreamHeaders(provider).headers, ...sharedLines(clientHeaders).headers];
+  return [...providerCredential(provider).headers, ...sharedLines(clientHeaders).headers];
 }
 
 describe('request headers', () => {

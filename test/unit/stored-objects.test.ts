@@ -12,6 +12,7 @@ import {
   type StoredObjectWorkers,
 } from '../../src/generation/catalog/stored-objects.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
+import { NO_CREDENTIAL } from '../../src/upstream/credential.ts';
 import { loadRecordedExchanges } from '../support/recorded-exchanges.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
 
@@ -31,6 +32,7 @@ const deploymentOf = (id: string, storedObjects?: 'shared'): Deployment => ({
   modelText: Buffer.from('m'),
   price: null,
   asksForUsage: false,
+  credential: NO_CREDENTIAL,
 });
 const OWN = deploymentOf('own');
 const SHARED = deploymentOf('shared', 'shared');

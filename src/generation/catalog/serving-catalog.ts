@@ -4,6 +4,7 @@
 import type { ApiName, Catalog, Model, Price, Provider, ServedBy } from '../../domain/models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../domain/routing/routing-table.ts';
+import { type Credential, providerCredential } from '../../upstream/credential.ts';
 import { systemonePrice } from '../dialects/systemone.ts';
 import { jsonModelId } from '../request/body-splice.ts';
 
@@ -18,6 +19,8 @@ export interface Deployment {
   readonly price: Price | null;
   /** Streams ask for their usage, and the client does not see it unless it asked itself (`stream_usage: request`). */
   readonly asksForUsage: boolean;
+  /** Whose key the provider is called with. */
+  readonly credential: Credential;
 }
 
 /** A model as it is served on each API. */
@@ -109,6 +112,7 @@ function prepareDeployment({ provider, providerModel, price, streamUsage, via }:
     modelText: Buffer.from(providerModel),
     price: price !== null && api === 'systemone' && via === undefined ? systemonePrice(price) : price,
     asksForUsage: streamUsage === 'request' && api === 'chat_completions',
+    credential: providerCredential(provider),
   };
 }
 

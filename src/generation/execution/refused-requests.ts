@@ -8,6 +8,7 @@ import { describeRefusal } from '../../domain/refusals/description.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { CounterCell, MetricsRegistry } from '../../platform/metrics.ts';
+import { NO_CREDENTIAL } from '../../upstream/credential.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { RecordJournal, RecordOwner } from './record-journal.ts';
 import { keepAdmitted, putTerminal } from './record-text.ts';
@@ -53,6 +54,7 @@ const NO_OFFER: Deployment = {
   modelText: Buffer.alloc(0),
   price: null,
   asksForUsage: false,
+  credential: NO_CREDENTIAL,
 };
 
 /** No request waits for this record; when it cannot be written, the journal's own alarm reports it. */

@@ -3,7 +3,7 @@
 
 import type { Buffer } from 'node:buffer';
 import type { CountParams } from '../execution/measure-usage.ts';
-import type { RelayParams } from './relay-question.ts';
+import type { RelayParams } from './relay-params.ts';
 import type { RelayedBytes } from './relayed-bytes.ts';
 
 /** `body`: the request's, as the provider got it. */

@@ -4,11 +4,13 @@ import { Buffer } from 'node:buffer';
 import type { Provider } from '../../domain/models/catalog.ts';
 import { type ClientWatch, type Exchange, NO_HEADERS } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type ForwardedHeaders, forwardedHeaders, ownUpstreamHeaders } from '../../upstream/header-policy.ts';
+import type { UpstreamCall } from '../../upstream/call.ts';
+import { providerCredential } from '../../upstream/credential.ts';
+import { type ForwardedHeaders, forwardedHeaders } from '../../upstream/header-policy.ts';
 import type { UpstreamFault } from '../../upstream/http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
-import type { ReplyListener, UpstreamCall, UpstreamOrigin } from '../../upstream/origin.ts';
-import { upstreamPath } from '../../upstream/upstream-path.ts';
+import type { Providers } from '../../upstream/providers.ts';
+import type { ReplyHandler } from '../../upstream/reply-handler.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
 import { CHUNKED, ReplyWriter, type WriterOwner } from './reply-writer.ts';
 
@@ -16,10 +18,7 @@ export interface PassThroughContext {
   readonly clock: Clock;
   /** The coarse clock looks through them for those out of time. */
   readonly open: OpenRelays;
-  originOf(provider: Provider): UpstreamOrigin;
-  pathPrefixOf(provider: Provider): string;
-  onUpstreamFault(provider: Provider, fault: UpstreamFault): void;
-  onKeyRefused(provider: Provider, status: number): void;
+  readonly providers: Providers;
 }
 
 /**
@@ -31,7 +30,7 @@ export function passThrough(exchange: Exchange, provider: Provider, path: string
   else new PassThrough(exchange, provider, headers, context).send(path);
 }
 
-class PassThrough implements ReplyListener, OpenRelay, ClientWatch, WriterOwner {
+class PassThrough implements ReplyHandler, OpenRelay, ClientWatch, WriterOwner {
   openIndex = -1;
   private readonly exchange: Exchange;
   private readonly provider: Provider;
@@ -40,8 +39,6 @@ class PassThrough implements ReplyListener, OpenRelay, ClientWatch, WriterOwner 
   private readonly writer: ReplyWriter;
   private call: UpstreamCall | null = null;
   private upstreamEnded = false;
-  private retriedStale = false;
-  private path = '';
   private readonly startedAtMs: number;
   /** Since when the client has taken nothing of what waits for it; 0: nothing waits. */
   private blockedAtMs = 0;
@@ -67,11 +64,17 @@ class PassThrough implements ReplyListener, OpenRelay, ClientWatch, WriterOwner 
   }
 
   send(path: string): void {
-    this.path = path;
     this.exchange.watchClient(this);
     if (this.exchange.closed) return;
     this.context.open.add(this);
-    this.attempt();
+    const { exchange, provider, headers } = this;
+    const { method } = exchange.route;
+    const credential = providerCredential(provider);
+    this.call = this.context.providers.call(
+      provider,
+      { method, path, query: exchange.query, credential, headers, body: null },
+      this,
+    );
   }
 
   checkTime(nowMs: number): void {
@@ -80,24 +83,12 @@ class PassThrough implements ReplyListener, OpenRelay, ClientWatch, WriterOwner 
       context.open.remove(this);
       return;
     }
-    const { idleMs, totalMs } = context.originOf(this.provider).timeouts;
+    const { idleMs, totalMs } = context.providers.timeoutsOf(this.provider);
     const stuck = this.blockedAtMs !== 0 && nowMs - this.blockedAtMs > idleMs;
     if (!stuck && nowMs - this.startedAtMs <= totalMs) return;
     this.call?.abort();
     if (this.writer.begun) exchange.cut();
     else exchange.refuse({ kind: 'upstream_timeout' });
-  }
-
-  private attempt(): void {
-    const { exchange, provider, context } = this;
-    const request = {
-      method: exchange.route.method,
-      path: upstreamPath(context.pathPrefixOf(provider), this.path, exchange.query),
-      ownHeaders: ownUpstreamHeaders(provider),
-      headers: this.headers,
-      body: null,
-    };
-    this.call = context.originOf(provider).call(request, this, this.retriedStale);
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {
@@ -118,20 +109,15 @@ class PassThrough implements ReplyListener, OpenRelay, ClientWatch, WriterOwner 
     this.flush();
   }
 
-  onKeyRefused(status: number): void {
-    this.context.onKeyRefused(this.provider, status);
+  onKeyRefused(): void {
     this.exchange.refuse({ kind: 'provider_unavailable' });
   }
 
   onReplyFault(fault: UpstreamFault): void {
     const { exchange } = this;
-    this.context.onUpstreamFault(this.provider, fault);
     if (fault === 'cut') {
       this.flush();
       exchange.cut();
-    } else if (fault === 'stale_connection' && !this.retriedStale && !exchange.closed) {
-      this.retriedStale = true;
-      this.attempt();
     } else {
       exchange.refuse({ kind: fault === 'first_byte_timeout' ? 'upstream_timeout' : 'upstream_unreachable' });
     }

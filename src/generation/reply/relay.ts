@@ -14,11 +14,10 @@ import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
 import type { ClientWatch } from '../../http/exchange.ts';
 import { TickWork } from '../../platform/tick.ts';
-import { ownUpstreamHeaders } from '../../upstream/header-policy.ts';
+import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
-import type { ReplyListener, UpstreamCall } from '../../upstream/origin.ts';
-import { upstreamPath } from '../../upstream/upstream-path.ts';
+import type { ReplyHandler } from '../../upstream/reply-handler.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import { isStored, NOT_STORED, type ReplyWatch, type StoredReplyWatch } from '../dialects/dialect.ts';
 import { type ExecutionOwner, type MeasuredUsage, NO_USAGE } from '../execution/execution.ts';
@@ -28,10 +27,10 @@ import type { StreamProgress } from '../sse/stream-end.ts';
 import { UsageChunkFilter } from '../sse/usage-chunk-filter.ts';
 import { BurstPace, type PacedStream } from './burst-pace.ts';
 import { countQuestion } from './count-question.ts';
-import { COOLDOWN_STATUSES, FAILOVER_STATUSES } from './failover-statuses.ts';
 import { HeldBytes } from './held-bytes.ts';
 import type { OpenRelay } from './open-relays.ts';
-import type { RelayContext, RelayParams } from './relay-question.ts';
+import { beginCooldown, FAILOVER_STATUSES } from './provider-refusals.ts';
+import type { RelayContext, RelayParams } from './relay-params.ts';
 import { RelayedBytes } from './relayed-bytes.ts';
 import { type HowItEnded, outcomeOfReply } from './reply-outcome.ts';
 import { CHUNKED, ReplyWriter, type WriterOwner } from './reply-writer.ts';
@@ -49,7 +48,7 @@ export function relay(question: RelayParams, context: RelayContext): void {
  */
 const ended = new TickWork<Relay>((relay) => relay.flush());
 
-class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, ClientWatch, WriterOwner {
+class Relay implements ReplyHandler, OpenRelay, PacedStream, ExecutionOwner, ClientWatch, WriterOwner {
   openIndex = -1;
   private readonly question: RelayParams;
   private readonly context: RelayContext;
@@ -60,8 +59,6 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
   private readonly startedAtMs: number;
   private call: UpstreamCall | null = null;
   private deploymentIndex = 0;
-  /** A kept connection turned out dead: the request goes once more, on a new one. */
-  private retriedStale = false;
   private readonly request: RequestBytes;
 
   private providerStatus = 0;
@@ -110,30 +107,24 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
 
   /** Sends the request to the present deployment. */
   private attempt(): void {
-    const { provider } = this.deployment;
-    this.call = this.context.originOf(provider).call(
+    const { dialect, exchange, headers } = this.question;
+    this.call = this.context.providers.call(
+      this.deployment.provider,
       {
         method: 'POST',
-        path: upstreamPath(
-          this.context.pathPrefixOf(provider),
-          this.question.dialect.upstreamPath,
-          this.question.exchange.query,
-        ),
-        ownHeaders: ownUpstreamHeaders(provider),
-        headers: this.question.headers,
+        path: dialect.upstreamPath,
+        query: exchange.query,
+        credential: this.deployment.credential,
+        headers,
         body: this.request.bodyFor(this.deployment),
       },
       this,
-      this.retriedStale,
     );
   }
 
   onReplyStart(status: number, headers: ReplyHeaders): void {
-    if (COOLDOWN_STATUSES.has(status)) {
-      const { clock, cooldowns } = this.context;
-      const now = { monotonicMs: clock.monotonicMs(), wallClockMs: clock.nowMs() };
-      cooldowns.begin(this.deployment, this.question.organizationId, replyHeader(headers, 'retry-after') ?? null, now);
-    }
+    const { organizationId } = this.question;
+    beginCooldown(status, headers, { deployment: this.deployment, organizationId }, this.context);
     if (FAILOVER_STATUSES.has(status) && this.nextDeployment()) {
       // Nothing of this reply was relayed, and a provider does not bill it: the next deployment serves (DESIGN 3).
       this.call?.discard();
@@ -197,14 +188,14 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
   }
 
   onReplyFault(fault: UpstreamFault): void {
-    this.context.onUpstreamFault(this.deployment.provider, fault);
     if (fault === 'cut') {
       this.cut = true;
       this.flush();
       return;
     }
     try {
-      if (!this.question.exchange.closed && this.moveOn(fault)) this.attempt();
+      // Another attempt is made only when no byte was sent (DESIGN 3).
+      if (fault === 'connect_failed' && this.nextDeployment()) this.attempt();
       else if (fault === 'first_byte_timeout') this.refuse('no_reply', fault, { kind: 'upstream_timeout' });
       else
         this.refuse(fault === 'connect_failed' ? 'connect_failed' : 'no_reply', fault, {
@@ -215,8 +206,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     }
   }
 
-  onKeyRefused(status: number): void {
-    this.context.onKeyRefused(this.deployment.provider, status);
+  onKeyRefused(): void {
     if (this.nextDeployment()) this.attemptNext();
     else this.refuse('provider_refused', 'provider_key_refused', { kind: 'provider_unavailable' });
   }
@@ -235,17 +225,6 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
       this.question.exchange.refuse(refusal, this.question.ownHeaders);
       this.close();
     });
-  }
-
-  /**
-   * Whether another attempt may be made: only when no byte was sent, or a kept connection turned out dead (DESIGN 3).
-   */
-  private moveOn(fault: UpstreamFault): boolean {
-    if (fault === 'stale_connection' && !this.retriedStale) {
-      this.retriedStale = true;
-      return true;
-    }
-    return fault === 'connect_failed' && this.nextDeployment();
   }
 
   /** Goes on to the next deployment; false when there is none. */
@@ -395,6 +374,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
     }
     if (this.deployment.provider.onDisconnect === 'drain' && this.call?.sent === true && this.drainUntilMs === 0) {
       this.drainUntilMs = this.context.clock.monotonicMs() + DRAIN_TIMEOUT_MS;
+      this.call.neverResend();
       this.call.resume();
       return;
     }
@@ -413,7 +393,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
   checkTime(nowMs: number): void {
     if (this.closed) return;
     const { exchange } = this.question;
-    const { totalMs, idleMs } = this.context.originOf(this.deployment.provider).timeouts;
+    const { totalMs, idleMs } = this.context.providers.timeoutsOf(this.deployment.provider);
     if (
       this.blockedAtMs !== 0 &&
       !exchange.closed &&
@@ -430,8 +410,7 @@ class Relay implements ReplyListener, OpenRelay, PacedStream, ExecutionOwner, Cl
       !this.cut &&
       !(this.settling && this.providerStatus === 0)
     ) {
-      this.call?.abort();
-      this.onReplyFault(this.providerStatus === 0 ? 'first_byte_timeout' : 'cut');
+      this.call?.fail(this.providerStatus === 0 ? 'first_byte_timeout' : 'cut');
     }
   }
 

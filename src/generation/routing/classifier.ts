@@ -15,8 +15,8 @@ import { rateUsage } from '../../domain/settlement/rate-usage.ts';
 import type { ClassifierDeployment, ServingCatalog } from '../catalog/serving-catalog.ts';
 import { chatCompletions } from '../dialects/chat-completions.ts';
 import { systemone } from '../dialects/systemone.ts';
+import { askProvider, type ProviderPath } from './ask-provider.ts';
 import { Breaker } from './breaker.ts';
-import { askProvider, type ProviderPath } from './provider-question.ts';
 import type { RoutingMetrics } from './routing-metrics.ts';
 
 /**

@@ -351,6 +351,8 @@ export class Connection {
    * written at the end of this tick, the connection closes at once.
    */
   endWithin(listener: ExchangeListener, withinMs: number): void {
+    // The reply may have ended already, and the connection carry another one.
+    if (this.listener !== null && this.listener !== listener) return;
     this.endByMs = Math.min(this.endByMs, this.keeper.clock.monotonicMs() + withinMs);
     // A write over TLS calls back within the tick at the earliest.
     if (this.writing) atTickEnd(() => this.cutUnwritten(listener));

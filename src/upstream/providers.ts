@@ -1,18 +1,44 @@
-// The upstream origins of a gateway process: one free list of connections for each provider's address and timeouts.
+// Calls to the providers of a gateway process: one set of connections for each provider's address and timeouts, and the
+// counts of what the calls met.
 
+import type { Buffer } from 'node:buffer';
 import type { Provider, ProviderTimeouts } from '../domain/models/catalog.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Counter, MetricsRegistry } from '../platform/metrics.ts';
+import type { CallObserver, UpstreamCall } from './call.ts';
+import type { Credential } from './credential.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import { NameLookups } from './http1/name-lookups.ts';
-import { UPSTREAM_TIMEOUTS, UpstreamOrigin } from './origin.ts';
+import type { BodyInRoom, UpstreamRequest } from './http1/request-head.ts';
+import { UPSTREAM_TIMEOUTS, UpstreamOrigin, type UpstreamTimeouts } from './origin.ts';
+import type { ReplyHandler } from './reply-handler.ts';
+import { upstreamPath } from './upstream-path.ts';
+
+export interface ProviderRequest {
+  readonly method: UpstreamRequest['method'];
+  /** Without the prefix of the provider's base URL. */
+  readonly path: string;
+  /** The client's, without its question mark; empty: none. */
+  readonly query: string;
+  readonly credential: Credential;
+  readonly headers: UpstreamRequest['headers'];
+  readonly body: Buffer | BodyInRoom | null;
+}
+
+/** What all who call providers work with. */
+export interface Providers {
+  /** Starts a call, of which the handler hears; never before this returns. */
+  call(provider: Provider, request: ProviderRequest, handler: ReplyHandler): UpstreamCall;
+  timeoutsOf(provider: Provider): UpstreamTimeouts;
+}
 
 interface Address {
   readonly origin: UpstreamOrigin;
   readonly pathPrefix: string;
+  readonly observer: CallObserver;
 }
 
-export class ProviderOrigins {
+export class ProviderCalls implements Providers {
   /** By origin and timeouts. */
   private readonly origins = new Map<string, UpstreamOrigin>();
   /** By the catalog's own object, so that a request parses nothing; a changed catalog has new ones. */
@@ -20,9 +46,16 @@ export class ProviderOrigins {
   private readonly faults: Counter<readonly ['provider', 'kind']>;
   private readonly clock: Clock;
   private readonly names: NameLookups;
+  private readonly onKeyRefused: (provider: Provider, status: number) => void;
 
-  constructor(metrics: MetricsRegistry, clock: Clock) {
+  /** `onKeyRefused`: a provider does not accept the key that it was called with. */
+  constructor(
+    metrics: MetricsRegistry,
+    clock: Clock,
+    onKeyRefused: (provider: Provider, status: number) => void = () => undefined,
+  ) {
     this.clock = clock;
+    this.onKeyRefused = onKeyRefused;
     this.names = new NameLookups(clock);
     this.faults = metrics.counter('tollgate_upstream_errors_total', 'Calls to providers that failed, by kind', [
       'provider',
@@ -33,12 +66,18 @@ export class ProviderOrigins {
     });
   }
 
-  originOf(provider: Provider): UpstreamOrigin {
-    return this.addressOf(provider).origin;
+  call(provider: Provider, request: ProviderRequest, handler: ReplyHandler): UpstreamCall {
+    const { origin, pathPrefix, observer } = this.addressOf(provider);
+    const { method, path, query, credential, headers, body } = request;
+    return origin.call(
+      { method, path: upstreamPath(pathPrefix, path, query), ownHeaders: credential, headers, body },
+      handler,
+      observer,
+    );
   }
 
-  pathPrefixOf(provider: Provider): string {
-    return this.addressOf(provider).pathPrefix;
+  timeoutsOf(provider: Provider): UpstreamTimeouts {
+    return this.addressOf(provider).origin.timeouts;
   }
 
   private addressOf(provider: Provider): Address {
@@ -48,6 +87,10 @@ export class ProviderOrigins {
       address = {
         origin: this.sharedOrigin(url.origin, provider.timeouts),
         pathPrefix: url.pathname.replace(/\/+$/, ''),
+        observer: {
+          onFault: (fault: UpstreamFault): void => this.faults.labels(provider.id, fault).increment(),
+          onKeyRefused: (status: number): void => this.onKeyRefused(provider, status),
+        },
       };
       this.addresses.set(provider, address);
     }
@@ -63,10 +106,6 @@ export class ProviderOrigins {
       this.origins.set(key, origin);
     }
     return origin;
-  }
-
-  countFault(provider: Provider, fault: UpstreamFault): void {
-    this.faults.labels(provider.id, fault).increment();
   }
 
   private openCalls(): number {

@@ -1,13 +1,11 @@
 // What a relay is asked, and what it works with.
 
-import type { Provider } from '../../domain/models/catalog.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { BufferPool } from '../../platform/buffer-pool.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { ForwardedHeaders } from '../../upstream/header-policy.ts';
-import type { UpstreamFault } from '../../upstream/http1/connection.ts';
-import type { UpstreamOrigin } from '../../upstream/origin.ts';
+import type { Providers } from '../../upstream/providers.ts';
 import type { Cooldowns } from '../admission/cooldowns.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { Dialect, ReadRequest } from '../dialects/dialect.ts';
@@ -22,12 +20,7 @@ export interface RelayContext {
   /** Relays that have not ended; the coarse clock looks through them for those out of time. */
   readonly open: OpenRelays;
   readonly cooldowns: Cooldowns;
-  originOf(provider: Provider): UpstreamOrigin;
-  /** Path prefix of a provider's base URL, without a trailing slash. */
-  pathPrefixOf(provider: Provider): string;
-  onUpstreamFault(provider: Provider, fault: UpstreamFault): void;
-  /** The provider does not accept the key that it was called with. */
-  onKeyRefused(provider: Provider, status: number): void;
+  readonly providers: Providers;
 }
 
 export interface RelayParams {

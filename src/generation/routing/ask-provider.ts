@@ -1,0 +1,114 @@
+// One question of the gateway's own to one provider: one attempt, a hard deadline, a bounded reply.
+
+import type { Clock } from '../../platform/clock.ts';
+import type { UpstreamCall } from '../../upstream/call.ts';
+import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
+import type { Providers } from '../../upstream/providers.ts';
+import type { ReplyHandler } from '../../upstream/reply-handler.ts';
+import type { Cooldowns } from '../admission/cooldowns.ts';
+import type { Deployment } from '../catalog/serving-catalog.ts';
+import { beginCooldown } from '../reply/provider-refusals.ts';
+
+export interface ProviderPath {
+  readonly providers: Providers;
+  readonly cooldowns: Cooldowns;
+  readonly clock: Clock;
+}
+
+export interface ProviderCallParams {
+  readonly deployment: Deployment;
+  /** Whose request it is asked for: who waits when the provider asks for a pause. */
+  readonly organizationId: string;
+  /** Without the provider's own prefix. */
+  readonly path: string;
+  readonly body: object;
+  readonly timeoutMs: number;
+}
+
+/**
+ * The reply's bytes, or why there are none. `refused`: the provider wants nothing to do with this one question (4xx).
+ */
+export type ProviderReply = Buffer | 'timeout' | 'error' | 'refused';
+
+const REPLY_BYTES_MAX = 262_144;
+const HEADERS = ['content-type', 'application/json'];
+
+/** Never rejects. */
+export function askProvider(params: ProviderCallParams, through: ProviderPath): Promise<ProviderReply> {
+  const { promise, resolve } = Promise.withResolvers<ProviderReply>();
+  const { deployment, path, body, timeoutMs } = params;
+  const request = {
+    method: 'POST',
+    path,
+    query: '',
+    credential: deployment.credential,
+    headers: HEADERS,
+    body: bytesOf(body),
+  } as const;
+  const reply = new WholeReply(params, through, resolve);
+  reply.call = through.providers.call(deployment.provider, request, reply);
+  const timer = setTimeout(() => reply.cut('timeout'), timeoutMs);
+  return promise.finally(() => clearTimeout(timer));
+}
+
+/** JSON.stringify writes half of a surrogate pair as an escape that not every reader takes. */
+function bytesOf(body: object): Buffer {
+  return Buffer.from(
+    JSON.stringify(body, (_, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value)),
+  );
+}
+
+/** Gathers a reply up to its bound. */
+class WholeReply implements ReplyHandler {
+  call: UpstreamCall | null = null;
+  private readonly params: ProviderCallParams;
+  private readonly through: ProviderPath;
+  private readonly end: (reply: ProviderReply) => void;
+  private readonly chunks: Buffer[] = [];
+  private receivedBytes = 0;
+  private status = 0;
+
+  constructor(params: ProviderCallParams, through: ProviderPath, end: (reply: ProviderReply) => void) {
+    this.params = params;
+    this.through = through;
+    this.end = end;
+  }
+
+  onReplyStart(status: number, headers: ReplyHeaders): void {
+    this.status = status;
+    beginCooldown(status, headers, this.params, this.through);
+  }
+
+  onReplyData(chunk: Buffer): void {
+    this.receivedBytes += chunk.length;
+    if (this.receivedBytes <= REPLY_BYTES_MAX) this.chunks.push(Buffer.from(chunk));
+    else this.cut('error');
+  }
+
+  cut(why: 'timeout' | 'error'): void {
+    this.call?.abort();
+    this.end(why);
+  }
+
+  onReplyPause(): void {
+    // Nothing goes on from here before the end.
+  }
+
+  onReplyEnd(): void {
+    this.end(this.status === 200 ? Buffer.concat(this.chunks) : isRefusal(this.status) ? 'refused' : 'error');
+  }
+
+  onKeyRefused(): void {
+    this.end('error');
+  }
+
+  onReplyFault(): void {
+    this.end('error');
+  }
+}
+
+const REQUEST_TIMEOUT = 408;
+
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && status !== REQUEST_TIMEOUT;
+}

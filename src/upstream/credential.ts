@@ -1,0 +1,28 @@
+// What a call to a provider is authorized with. A call is given it as a value, so whose key it is (the operator's own
+// today) is decided where deployments are prepared, and nothing that relays a reply knows.
+
+import type { Provider } from '../domain/models/catalog.ts';
+import { HeaderLines } from './http1/request-head.ts';
+
+/** The headers that every call with one key has: the key itself, and no compression. */
+export type Credential = HeaderLines;
+
+/** Where nothing is called. */
+export const NO_CREDENTIAL: Credential = new HeaderLines([]);
+
+const ofProviders = new WeakMap<Provider, Credential>();
+
+/** The operator's key for this provider. */
+export function providerCredential(provider: Provider): Credential {
+  let credential = ofProviders.get(provider);
+  if (credential === undefined) {
+    credential = new HeaderLines(['accept-encoding', 'identity', ...keyHeader(provider)]);
+    ofProviders.set(provider, credential);
+  }
+  return credential;
+}
+
+function keyHeader({ auth, apiKey }: Provider): readonly string[] {
+  if (auth === 'bearer') return ['authorization', `Bearer ${apiKey}`];
+  return auth === 'x-api-key' ? ['x-api-key', apiKey] : [];
+}

@@ -1,0 +1,97 @@
+// The stage between a call and its handler that finds out whether a reply refuses the credential of the call. A 401 or
+// 402 does; a 400 or 403 is held back until enough of it is here to tell, and passed on in whole where it does not.
+
+import { Buffer } from 'node:buffer';
+import type { UpstreamFault } from './http1/connection.ts';
+import type { ReplyHeaders } from './http1/reply-head.ts';
+import { EXAMINED_BYTES_MAX, refusesKey } from './refused-key.ts';
+import { type ReplyHandler, ReplyStage } from './reply-handler.ts';
+
+/** The longest that the decision waits for the rest of a reply. */
+const EXAMINING_MS = 2_000;
+
+/** The call whose reply is examined. */
+export interface ExaminedCall {
+  /** False once the handler has aborted or discarded the call. */
+  readonly isHeard: boolean;
+  refuseKey(status: number): void;
+  /** Ends the call as if its connection had failed. */
+  fail(fault: UpstreamFault): void;
+}
+
+export function mayRefuseKey(status: number): boolean {
+  return status === 400 || (status >= 401 && status <= 403);
+}
+
+export class KeyRefusal extends ReplyStage {
+  private readonly call: ExaminedCall;
+  private status = 0;
+  private headers: ReplyHeaders = [];
+  private chunks: Buffer[] = [];
+  private bytes = 0;
+  private isDecided = false;
+  private timer: NodeJS.Timeout | null = null;
+
+  constructor(next: ReplyHandler, call: ExaminedCall) {
+    super(next);
+    this.call = call;
+  }
+
+  override onReplyStart(status: number, headers: ReplyHeaders): void {
+    this.status = status;
+    this.headers = headers;
+    if (status === 401 || status === 402) this.decide();
+    else this.timer = setTimeout(() => this.decideLate(), EXAMINING_MS).unref();
+  }
+
+  override onReplyData(chunk: Buffer): void {
+    if (this.isDecided) {
+      this.next.onReplyData(chunk);
+      return;
+    }
+    this.chunks.push(Buffer.from(chunk));
+    this.bytes += chunk.length;
+    if (this.bytes >= EXAMINED_BYTES_MAX) this.decide();
+  }
+
+  override onReplyPause(): void {
+    if (this.isDecided) this.next.onReplyPause();
+  }
+
+  override onReplyEnd(): void {
+    this.decide();
+    if (this.call.isHeard) this.next.onReplyEnd();
+  }
+
+  override onReplyFault(fault: UpstreamFault): void {
+    this.decide();
+    if (this.call.isHeard) this.next.onReplyFault(fault);
+  }
+
+  /** By what is here of the reply: it refuses the key, or all of it goes on to the handler. */
+  private decide(): void {
+    if (this.isDecided) return;
+    this.isDecided = true;
+    if (this.timer !== null) clearTimeout(this.timer);
+    const body = Buffer.concat(this.chunks);
+    this.chunks = [];
+    if (refusesKey(this.status, body)) {
+      this.call.refuseKey(this.status);
+      return;
+    }
+    this.next.onReplyStart(this.status, this.headers);
+    if (body.length > 0 && this.call.isHeard) this.next.onReplyData(body);
+  }
+
+  /** The rest of the reply has not come in time. */
+  private decideLate(): void {
+    if (!this.call.isHeard) return;
+    try {
+      this.decide();
+      if (this.call.isHeard) this.next.onReplyPause();
+    } catch (fault) {
+      process.emitWarning(fault instanceof Error ? fault : String(fault));
+      this.call.fail('cut');
+    }
+  }
+}

@@ -4,9 +4,10 @@
 //
 //   node test/run.ts [suite or file ...] [--test-name-pattern=PATTERN ...]
 //
-// Without a name: all suites but for their long files (*.long.test.ts), which are the suite `long`.
+// Without a name: all suites but for their long files (*.long.test.ts). The suite `long` is these, and every file that
+// does more at length (support/at-length.ts) once more, at length.
 
-import { globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { run } from 'node:test';
@@ -21,13 +22,14 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SUITES = ['house', 'e2e', 'isolation', 'integration', 'simulation', 'contract', 'unit'] as const;
 const LONG_SUITE = 'long';
 const LONG_FILE = /\.long\.test\.ts$/;
+const AT_LENGTH_IMPORT = "/support/at-length.ts';";
 /**
  * Suites whose tests want a database; they share one server, each installation and each test with a database of its
  * own.
  */
 const SUITES_WITH_DATABASE = new Set<string>(['contract', 'isolation', 'integration', 'e2e']);
-/** One more than two cores: most files wait for something some of the time. */
-const CONCURRENCY = 3;
+/** For two cores: most files wait for something half of the time. */
+const CONCURRENCY = 4;
 /** The runner counts a file as a test, so this is the backstop for a whole file. */
 const TIMEOUT_MS = 900_000;
 
@@ -36,6 +38,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { 'test-name-pattern': { type: 'string', multiple: true, default: [] } },
 });
+if (positionals.includes(LONG_SUITE)) process.env.TOLLGATE_TEST_AT_LENGTH = '1';
 const files = (positionals.length === 0 ? SUITES : positionals).flatMap(findTests);
 if (files.length === 0) fail(`no test files in ${positionals.join(', ') || 'test/'}`);
 
@@ -88,9 +91,13 @@ if (ran + failed === 0) fail('no test ran');
 process.exit(failed === 0 ? 0 : 1);
 
 function findTests(suiteOrFile: string): string[] {
-  if (suiteOrFile === LONG_SUITE) return glob('test/**/*.long.test.ts');
+  if (suiteOrFile === LONG_SUITE) return glob('test/**/*.test.ts').filter(isLong);
   const isSuite = (SUITES as readonly string[]).includes(suiteOrFile);
   return isSuite ? glob(`test/${suiteOrFile}/**/*.test.ts`).filter((file) => !LONG_FILE.test(file)) : glob(suiteOrFile);
+}
+
+function isLong(file: string): boolean {
+  return LONG_FILE.test(file) || readFileSync(file, 'utf8').includes(AT_LENGTH_IMPORT);
 }
 
 function glob(pattern: string): string[] {

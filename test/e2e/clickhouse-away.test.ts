@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
+import { AT_LENGTH_ONLY } from '../support/at-length.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { type ClickHouseServer, startClickHouseServer } from '../support/clickhouse-server.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
@@ -117,6 +118,7 @@ describe('ClickHouse is away', { timeout: 300_000 }, () => {
 const SEED = Number(process.env.TEST_SEED ?? 1);
 
 test(`ClickHouse is away for a while under load, and jobs and a gateway die meanwhile (TEST_SEED=${SEED})`, {
+  ...AT_LENGTH_ONLY,
   timeout: 300_000,
 }, async () => {
   const report = await runClickHouseAway({ minutes: 0.2, rate: 40, seed: SEED });

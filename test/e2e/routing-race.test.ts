@@ -3,10 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { howMany } from '../support/at-length.ts';
 import { runRace } from './routing-race-run.ts';
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
-const CONVERSATIONS = 200;
+const CONVERSATIONS = howMany({ short: 80, long: 200 });
 
 test(`${CONVERSATIONS} conversations over four processes have one model a turn (TEST_SEED=${SEED})`, async () => {
   const report = await runRace({ seed: SEED, conversations: CONVERSATIONS });

@@ -21,6 +21,7 @@ import { routingReport } from '../../src/storage/clickhouse/reports/routing-repo
 import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
 import { usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { assertFigures } from '../support/assert-figures.ts';
+import { howMany } from '../support/at-length.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { startClickHouseServer } from '../support/clickhouse-server.ts';
 import { type FactPools, GENERATED_FROM_MS, GENERATED_UNTIL_MS, generateFacts } from '../support/fact-generator.ts';
@@ -177,7 +178,7 @@ describe('the generated facts', () => {
 
 describe('the routing report', () => {
   test('is what the facts say, figure by figure', { timeout: 150_000 }, async () => {
-    await holds(60, async (question) => {
+    await holds(howMany({ short: 20, long: 60 }), async (question) => {
       const asked = { ...question, recentCorrections: question.window.granularity === 'day' };
       assertFigures(await routingReport(clickhouse.client, asked), expectedReport(latest, asked), 'report');
     });
@@ -234,7 +235,7 @@ describe('the routing report', () => {
 
 describe('usage', () => {
   test('the summary and the days are what the facts say', { timeout: 120_000 }, async () => {
-    await holds(40, async (question) => {
+    await holds(howMany({ short: 14, long: 40 }), async (question) => {
       assert.deepEqual(await usageSummary(clickhouse.client, question), expectedSummary(latest, question));
       assert.deepEqual(await usageDaily(clickhouse.client, question), expectedDays(latest, question));
     });
@@ -284,7 +285,7 @@ describe('listings', () => {
     timeout: 120_000,
   }, async () => {
     const expected = new Map(latest.map((fact) => [fact.id, fact]));
-    await holds(20, async (question) => {
+    await holds(howMany({ short: 8, long: 20 }), async (question) => {
       const found = matching(latest, { ...question, showsRefused: true });
       const limit = Math.max(1, Math.ceil(found.length / 3.5));
       const entries = await listAll(question, limit);

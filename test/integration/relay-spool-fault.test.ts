@@ -105,7 +105,7 @@ describe('a disk that takes no more of the spool', () => {
       }),
       env: {
         FULL_DISK_FLAG: flag,
-        NODE_OPTIONS: `--disable-warning=ExperimentalWarning --import=${fileURLToPath(PRELOAD)}`,
+        NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --disable-warning=ExperimentalWarning --import=${fileURLToPath(PRELOAD)}`,
       },
     });
     ledger = openLedgerView(tollgate.postgresUrl);

@@ -15,13 +15,14 @@ import { createClickHouse, selectRows } from '../../src/storage/clickhouse/click
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { listEpochs, listQuarantine } from '../../src/storage/spool/spool-directory.ts';
+import { howMany } from '../support/at-length.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 
-const GATEWAY_KILLS = 16;
-const JOBS_KILLS = 12;
+const GATEWAY_KILLS = howMany({ short: 6, long: 16 });
+const JOBS_KILLS = howMany({ short: 5, long: 12 });
 const SUPPORT = join(import.meta.dirname, '../support');
 
 let server: TestPostgres;

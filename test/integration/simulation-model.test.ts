@@ -19,10 +19,11 @@ import { ModelBooks } from '../simulation/model-books.ts';
 import type { UsageLimitRow } from '../simulation/model-limits.ts';
 import { answerStatement } from '../simulation/model-statements.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
+import { howMany } from '../support/at-length.ts';
 import { admittedRecord, fundOrganization, terminalRecord } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 
-const SEQUENCES = 200;
+const SEQUENCES = howMany({ short: 60, long: 200 });
 const OPERATIONS = 40;
 
 /** The model behind the interface that the storage functions know. */

@@ -8,6 +8,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { RUN_ENVIRONMENT } from '../support/run-environment.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
@@ -28,7 +29,7 @@ async function call(
 ): Promise<Answer> {
   const child = spawn(process.execPath, [...(options.node ?? []), COMMAND, ...args], {
     cwd: temporaryDirectory(context),
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...options.env },
+    env: { ...RUN_ENVIRONMENT, PATH: process.env.PATH, HOME: process.env.HOME, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stdout = '';

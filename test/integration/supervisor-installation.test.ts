@@ -11,12 +11,13 @@ import { findFreePort } from '../support/free-port.ts';
 import { httpCall } from '../support/http-call.ts';
 import { isRunning, listDescendants, type ProcessEntry } from '../support/process-table.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
+import { RUN_ENVIRONMENT } from '../support/run-environment.ts';
 import { startSimulatedProvider } from '../support/simulated-provider.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
-const ENVIRONMENT = { PATH: process.env.PATH, HOME: process.env.HOME };
+const ENVIRONMENT = { ...RUN_ENVIRONMENT, PATH: process.env.PATH, HOME: process.env.HOME };
 
 interface Installation {
   readonly child: ChildProcess;

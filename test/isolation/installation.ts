@@ -14,6 +14,8 @@ const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url))
 const SLOW_LINES = new URL('./slow-lines.ts', import.meta.url).href;
 const PLANT = new URL('./plant.ts', import.meta.url).href;
 const NODE_OPTIONS = `--disable-warning=ExperimentalWarning --import=${SLOW_LINES}`;
+/** That of the installation may begin as every process of the test run does; a fault is planted into the source. */
+const INSTALLATION_NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} ${NODE_OPTIONS}`;
 const STOP_TIMEOUT_MS = 20_000;
 /** Of the installation and of the gateways beside it. */
 const MASTER_KEY = randomBytes(32).toString('base64');
@@ -22,7 +24,7 @@ export function startInstallation(configurationYaml: string, gatewayProcesses: n
   return startTollgate({
     configurationYaml,
     gatewayProcesses,
-    env: { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_OPTIONS, MASTER_KEY },
+    env: { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_OPTIONS: INSTALLATION_NODE_OPTIONS, MASTER_KEY },
   });
 }
 

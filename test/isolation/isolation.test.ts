@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { howMany } from '../support/at-length.ts';
 import { assertIsolated } from './assert-isolated.ts';
 import { startLoneGateway } from './installation.ts';
 import { Isolation, type IsolationOptions } from './isolate.ts';
@@ -14,11 +15,11 @@ import { PLANTED_FAULTS } from './planted-faults.ts';
 const SEED = 2;
 const OPTIONS: Omit<IsolationOptions, 'seed'> = {
   from: 1,
-  exchanges: 800,
+  exchanges: howMany({ short: 400, long: 800 }),
   atOnce: 16,
   isLight: false,
-  lookUpsEvery: 400,
-  rollEvery: 500,
+  lookUpsEvery: 200,
+  rollEvery: howMany({ short: 250, long: 500 }),
 };
 /** Of those with a planted fault at the most: they end at the first that is found. */
 const PLANTED_EXCHANGES = 6_000;

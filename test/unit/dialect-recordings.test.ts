@@ -13,6 +13,7 @@ import { messages } from '../../src/generation/dialects/messages.ts';
 import { readResponseId } from '../../src/generation/dialects/response-id.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
+import { howMany } from '../support/at-length.ts';
 import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
 import { keptReply } from '../support/kept-replies.ts';
 import { loadRecordedExchanges, type RecordedExchange } from '../support/recorded-exchanges.ts';
@@ -39,12 +40,13 @@ const FORMATS: readonly Format[] = [
   { dialect: countTokens, terminalTypes: [], exchanges: loadRecordedExchanges('count_tokens') },
 ];
 
-/** Pieces of every size; one byte each where the recording is not too long for it. */
+const SIZES = [6, 90, 1400];
+const EACH_BYTE_MAX = howMany({ short: 4_000, long: 60_000 });
+
+/** Pieces of every size; one byte each at the end of the recording. */
 function splitsOf(body: Buffer, index: number): readonly SplitPlan[] {
-  const random = [6, 90, 1400].map(
-    (bytesMax, row): SplitPlan => ({ kind: 'random', seed: SEED + index * 7 + row, bytesMax }),
-  );
-  return [{ kind: 'whole' }, ...random, { kind: 'each_byte', from: Math.max(0, body.length - 60_000) }];
+  const random = SIZES.map((bytesMax, row): SplitPlan => ({ kind: 'random', seed: SEED + index * 7 + row, bytesMax }));
+  return [{ kind: 'whole' }, ...random, { kind: 'each_byte', from: Math.max(0, body.length - EACH_BYTE_MAX) }];
 }
 
 for (const { dialect, terminalTypes, exchanges } of FORMATS) {

@@ -1,0 +1,12 @@
+// What a test does less of in `npm test` than in `npm run test:long`, which runs each file that imports this once more,
+// at length.
+
+const IS_LONG = process.env['TOLLGATE_TEST_AT_LENGTH'] !== undefined;
+
+/** How many: enough to find what is plainly broken, and at length what is broken once in a while. */
+export function howMany({ short, long }: { readonly short: number; readonly long: number }): number {
+  return IS_LONG ? long : short;
+}
+
+/** The options of a test that is run at length only. */
+export const AT_LENGTH_ONLY = IS_LONG ? {} : { skip: 'in npm run test:long' };

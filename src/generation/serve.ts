@@ -24,8 +24,7 @@ import { referencesIn } from './catalog/stored-objects.ts';
 import { readBetaCeilings } from './dialects/beta-ceilings.ts';
 import type { Dialect, ReadRequest } from './dialects/dialect.ts';
 import { readClientRequestId, readTags } from './execution/client-labels.ts';
-import { Execution, type ExecutionOwner, type Metering } from './execution/execution.ts';
-import type { StartParts } from './execution/record-text.ts';
+import { type AdmittedRequest, Execution, type ExecutionOwner, type Metering } from './execution/execution.ts';
 import type { RefusedRequests } from './execution/refused-requests.ts';
 import type { Authenticator } from './identity/authenticate.ts';
 import { relay } from './reply/relay.ts';
@@ -331,11 +330,10 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayParams 
   private record(admission: Admission): void {
     const { plane, dialect, exchange, read, routed, served } = this;
     this.admission = admission;
-    const start: StartParts = {
+    const admitted: AdmittedRequest = {
       id: plane.nextExecutionId(),
       admittedAtMs: plane.clock.nowMs(),
       principal: this.principal,
-      walletId: admission.walletId,
       api: dialect.api,
       requestedModel: read.requestedModel,
       model: served.model.id,
@@ -343,14 +341,13 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayParams 
       streamed: read.bounds.streamed,
       clientRequestId: readClientRequestId(exchange),
       tags: readTags(exchange, plane.tagHeader),
-      authorizedAmount: admission.hold,
-      budgets: admission.budgets,
       route: routed?.route ?? null,
       requestBytes: this.request.body.length,
     };
     const own = plane.executionIdHeader;
-    this.ownHeaders = routed === null ? [own, start.id] : [own, start.id, plane.routedModelHeader, served.model.id];
-    this.execution = new Execution(start, admission, this.receivedAtMs, plane.metering, routed?.baseline ?? null);
+    this.ownHeaders =
+      routed === null ? [own, admitted.id] : [own, admitted.id, plane.routedModelHeader, served.model.id];
+    this.execution = new Execution(admitted, admission, this.receivedAtMs, plane.metering, routed?.baseline ?? null);
     this.execution.begin(this);
     // From here on the execution releases it.
     this.admission = null;

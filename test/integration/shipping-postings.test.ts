@@ -14,7 +14,7 @@ import { listEpochs, listQuarantine, listSegments, segmentFileName } from '../..
 import { admittedRecord } from '../support/execution-records.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import * as shipping from '../support/shipping.ts';
-import { appendRecords } from '../support/spool-records.ts';
+import { appendRecords, putRecord } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -175,15 +175,14 @@ describe('shipping', () => {
       shipping.billedStart(payer, index === 1 ? { apiKeyId: 'not a uuid' } : {}),
     );
     const from = readFileSync(join(directory, segmentFileName(1))).length;
-    const group = writer.takeGroup();
-    for (const record of starts.flatMap((start) => [admittedRecord(start), shipping.billedTerminal(start)])) {
-      group.beginRecord();
-      group.putAscii(JSON.stringify(record));
-      group.endRecord();
+    const batch = writer.takeBatch();
+    for (const start of starts) {
+      putRecord(batch, admittedRecord(start));
+      putRecord(batch, shipping.billedTerminal(start));
     }
-    group.endFrame();
-    assert.equal(group.ends.length, 1);
-    writer.appendGroup(group);
+    batch.endFrame();
+    assert.equal(batch.ends.length, 1);
+    writer.appendBatch(batch);
     const to = readFileSync(join(directory, segmentFileName(1))).length;
     const behind = shipping.appendExecution(writer, payer);
     await writer.close();
@@ -213,7 +212,7 @@ describe('shipping', () => {
   });
 
   test('while ClickHouse is away postings go on and leases return; facts catch up from where they were', async (context) => {
-    const { spoolDirectory, writer, directory } = await setUp(context, 300, 20_000);
+    const { spoolDirectory, writer, directory } = await setUp(context, 300, 12_000);
     const limits = { factsMax: 50 };
     const shipper = shipping.testShipper({ spoolDirectory, postgres, facts: sink, limits });
     const ids = Array.from({ length: 30 }, () => shipping.appendExecution(writer, payer));

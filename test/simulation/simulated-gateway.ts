@@ -7,10 +7,9 @@ import { admit } from '../../src/generation/admission/admit.ts';
 import { AllowanceLeases } from '../../src/generation/admission/allowance-leases.ts';
 import type { AdmissionParams } from '../../src/generation/admission/plan-draws.ts';
 import type { SavedResponses } from '../../src/generation/catalog/saved-responses.ts';
-import { Execution, type Metering } from '../../src/generation/execution/execution.ts';
+import { type AdmittedRequest, Execution, type Metering } from '../../src/generation/execution/execution.ts';
 import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
 import { RecordJournal } from '../../src/generation/execution/record-journal.ts';
-import type { StartParts } from '../../src/generation/execution/record-text.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
@@ -163,24 +162,21 @@ export class SimulatedGateway {
     const { clock } = this.process;
     const { principal, served, dialect, bounds, request } = question;
     const [deployment] = served.deployments.get(dialect.api) ?? [];
-    const start: StartParts = {
+    const admitted: AdmittedRequest = {
       id: this.nextId(),
       admittedAtMs: clock.nowMs(),
-      principal: principal as StartParts['principal'],
-      walletId: admission.walletId,
+      principal: principal as AdmittedRequest['principal'],
       api: dialect.api,
       requestedModel: served.model.id,
       model: served.model.id,
-      deployment: deployment as StartParts['deployment'],
+      deployment: deployment as AdmittedRequest['deployment'],
       streamed: bounds.streamed,
       clientRequestId: null,
       tags: [],
-      authorizedAmount: admission.hold,
-      budgets: admission.budgets,
       route: null,
       requestBytes: request.body.length,
     };
-    const execution = new Execution(start, admission, clock.monotonicMs(), this.metering as Metering);
+    const execution = new Execution(admitted, admission, clock.monotonicMs(), this.metering as Metering);
     this.watch.admitted(this, execution, question);
     execution.begin({
       onRecorded: () => begun(execution),

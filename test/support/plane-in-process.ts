@@ -34,7 +34,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { WorkerPool } from '../../src/platform/worker-pool.ts';
-import { RecordGroup } from '../../src/records/record-group.ts';
+import { RecordBatch } from '../../src/records/record-batch.ts';
 import { generationRoutes } from '../../src/routes/generation-routes.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { ProviderCalls } from '../../src/upstream/providers.ts';
@@ -232,7 +232,7 @@ export class PlaneInProcess {
     });
     const catalog = prepareCatalog(catalogOf(options));
     const journalOf = (written: (records: number) => void): RecordJournal => {
-      const sink = { takeGroup: () => new RecordGroup(), appendGroup: (group: RecordGroup) => written(group.records) };
+      const sink = { takeBatch: () => new RecordBatch(), appendBatch: (batch: RecordBatch) => written(batch.records) };
       return new RecordJournal(sink, (fault) => this.faults.push(fault));
     };
     const journal = journalOf((written) => {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { Cooldowns } from '../../src/generation/admission/cooldowns.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
-import type { Ending, ExecutionOwner } from '../../src/generation/execution/execution.ts';
+import type { ExecutionOwner, ObservedEnd } from '../../src/generation/execution/execution.ts';
 import { OpenRelays } from '../../src/generation/reply/open-relays.ts';
 import { relay } from '../../src/generation/reply/relay.ts';
 import type { RelayContext, RelayParams } from '../../src/generation/reply/relay-params.ts';
@@ -22,7 +22,7 @@ export class RelayInHand {
   clientIsFull = false;
   clientLeaves: () => void = () => undefined;
   readonly open = new OpenRelays();
-  ending: Ending | null = null;
+  ending: ObservedEnd | null = null;
   record: () => void = () => assert.fail('the end is not being recorded');
   readonly provider: ReplyHandler;
   /** How often the provider was called. */
@@ -34,7 +34,7 @@ export class RelayInHand {
     const execution = {
       settled: false,
       firstByteAtMs: null,
-      end: (ending: Ending, owner: ExecutionOwner) => {
+      end: (ending: ObservedEnd, owner: ExecutionOwner) => {
         this.ending = ending;
         this.record = () => {
           execution.settled = true;

@@ -1,25 +1,41 @@
-// Writes records into a spool as objects with names, a form of older versions, which is read as well; each call is one
-// write, each record a frame.
+// Writes records into a spool as a gateway does; each call is one write, each record a frame.
 
-import { jsonAscii } from '../../src/records/ascii-text.ts';
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
+import { RecordBatch } from '../../src/records/record-batch.ts';
 import type { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
 
 export function appendRecords(writer: SpoolWriter, ...records: readonly ExecutionRecord[]): void {
-  appendTexts(
-    writer,
-    records.map((record) => jsonAscii(record)),
+  const batch = writer.takeBatch();
+  for (const record of records) {
+    putRecord(batch, record);
+    batch.endFrame();
+  }
+  writer.appendBatch(batch);
+}
+
+export function putRecord(batch: RecordBatch, record: ExecutionRecord): void {
+  batch.append(record, record.type === 'terminal' ? record : null);
+}
+
+/** The JSON of each frame that these records make when they come in one batch. */
+export function frameTexts(...records: readonly ExecutionRecord[]): string[] {
+  const batch = new RecordBatch();
+  for (const record of records) putRecord(batch, record);
+  return textsOf(batch);
+}
+
+/** The JSON of each frame of a batch, which is ended. */
+export function textsOf(batch: RecordBatch): string[] {
+  batch.endFrame();
+  return batch.ends.map((end, index) =>
+    batch.bytes.toString('utf8', (batch.ends[index - 1] ?? batch.start) + FRAME_HEADER_BYTES, end),
   );
 }
 
-/** `texts`: the JSON of a record each, in ASCII. */
-export function appendTexts(writer: SpoolWriter, texts: readonly string[]): void {
-  const group = writer.takeGroup();
-  for (const text of texts) {
-    group.beginRecord();
-    group.putAscii(text);
-    group.endRecord();
-    group.endFrame();
-  }
-  writer.appendGroup(group);
+const FRAME_HEADER_BYTES = 8;
+
+/** What a frame with this record alone takes in a segment. */
+export function frameBytesOf(record: ExecutionRecord): number {
+  const [text = ''] = frameTexts(record);
+  return FRAME_HEADER_BYTES + Buffer.byteLength(text);
 }

@@ -3,14 +3,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
-import { type Ending, NO_USAGE } from '../../src/generation/execution/execution.ts';
+import { NO_USAGE, type ObservedEnd } from '../../src/generation/execution/execution.ts';
 import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 
 test('charges and suspense of less than a micro-dollar are counted', () => {
   const registry = new MetricsRegistry();
   const metrics = new GenerationMetrics(registry);
-  const ending: Ending = {
+  const ending: ObservedEnd = {
     outcome: 'completed',
     status: 200,
     errorCode: null,

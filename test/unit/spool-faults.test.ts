@@ -4,13 +4,15 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { Clock } from '../../src/platform/clock.ts';
+import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import { SpoolFault } from '../../src/storage/spool/spool-fault.ts';
 import { findNextFrame } from '../../src/storage/spool/spool-format.ts';
 import { readSegment } from '../../src/storage/spool/spool-reader.ts';
 import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
+import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 import { FaultyDisk } from '../support/faulty-disk.ts';
 import { silentLog } from '../support/postgres.ts';
-import { appendTexts } from '../support/spool-records.ts';
+import { appendRecords } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const SEEDS =
@@ -65,9 +67,8 @@ class HandTimer {
 class Driver {
   readonly acknowledged = new Set<string>();
   readonly offered = new Set<string>();
-  owed: string[] = [];
-  #open: string[] = [];
-  #made = 0;
+  pending: ExecutionRecord[] = [];
+  #open: ExecutionRecord[] = [];
   readonly #writer: SpoolWriter;
   readonly #random: () => number;
 
@@ -77,44 +78,46 @@ class Driver {
   }
 
   step(): void {
-    const group: string[] = [];
+    const batch: ExecutionRecord[] = [];
     for (let count = Math.floor(this.#random() * 4); count > 0; count--) {
       const ending = this.#random() < 0.5 ? this.#open.shift() : undefined;
-      if (ending !== undefined) group.push(ending.replace('admitted', 'terminal'));
+      if (ending !== undefined) batch.push(terminalRecord(ending));
       else if (this.#writer.healthy)
-        group.push(
-          `{"type":"admitted","id":"${++this.#made}","pad":"${'x'.repeat(Math.floor(this.#random() * 300))}"}`,
-        );
+        batch.push(admittedRecord(executionStart({ requestedModel: 'x'.repeat(Math.floor(this.#random() * 300)) })));
     }
-    this.deployment(group);
+    this.offer(batch);
   }
 
-  deployment(group: readonly string[]): void {
-    if (group.length === 0) return;
-    for (const text of group) this.offered.add(text);
-    let written = group.length;
+  offer(batch: readonly ExecutionRecord[]): void {
+    if (batch.length === 0) return;
+    for (const record of batch) this.offered.add(textOf(record));
+    let written = batch.length;
     try {
-      appendTexts(this.#writer, group);
+      appendRecords(this.#writer, ...batch);
     } catch (error) {
       if (!(error instanceof SpoolFault)) throw error;
       written = error.recordsWritten;
       assert.equal(this.#writer.healthy, false, 'a fault stops admission');
     }
-    for (const [index, text] of group.entries()) {
+    for (const [index, record] of batch.entries()) {
       if (index < written) {
-        this.acknowledged.add(text);
-        if (text.includes('"admitted"')) this.#open.push(text);
-      } else if (text.includes('"terminal"')) {
-        this.owed.push(text);
+        this.acknowledged.add(textOf(record));
+        if (record.type === 'admitted') this.#open.push(record);
+      } else if (record.type === 'terminal') {
+        this.pending.push(record);
       }
     }
   }
 
-  deploymentOwed(): void {
-    const owed = this.owed;
-    this.owed = [];
-    this.deployment(owed);
+  offerPending(): void {
+    const { pending } = this;
+    this.pending = [];
+    this.offer(pending);
   }
+}
+
+function textOf({ type, id, requestedModel }: ExecutionRecord): string {
+  return `${type} ${id} ${requestedModel}`;
 }
 
 function readTexts(segments: readonly Buffer[]): string[] {
@@ -122,7 +125,7 @@ function readTexts(segments: readonly Buffer[]): string[] {
     const texts: string[] = [];
     for (let offset = 0; offset !== -1 && offset < segment.length; ) {
       const { records, nextOffset } = readSegment(segment, offset);
-      for (const record of records) texts.push(JSON.stringify(record));
+      for (const record of records) texts.push(textOf(record));
       offset = nextOffset >= segment.length ? -1 : findNextFrame(segment, nextOffset);
     }
     return texts;
@@ -150,7 +153,7 @@ function runSeed(seed: number, context: TestContext, timer: HandTimer): void {
     if (random() < 0.02)
       disk.room = disk.room === Number.POSITIVE_INFINITY ? Math.floor(random() * 6_000) : Number.POSITIVE_INFINITY;
     if (random() < 0.5) driver.step();
-    else if (random() < 0.2) driver.deploymentOwed();
+    else if (random() < 0.2) driver.offerPending();
     if (random() < 0.4) timer.fire();
     if (random() < 0.3) disk.endBackgroundWork();
     nowMs += Math.floor(random() * 200);
@@ -159,11 +162,11 @@ function runSeed(seed: number, context: TestContext, timer: HandTimer): void {
   disk.trouble = 0;
   disk.room = Number.POSITIVE_INFINITY;
   let rounds = 0;
-  for (; !(writer.healthy && driver.owed.length === 0 && disk.isIdle && !timer.armed); rounds++) {
+  for (; !(writer.healthy && driver.pending.length === 0 && disk.isIdle && !timer.armed); rounds++) {
     assert.ok(rounds < ROUNDS_TO_RECOVER, 'it does not become healthy by itself');
     nowMs += 1_000;
     writer.check();
-    driver.deploymentOwed();
+    driver.offerPending();
     timer.fire();
     disk.endBackgroundWork();
   }

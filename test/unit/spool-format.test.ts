@@ -12,6 +12,7 @@ import {
 } from '../../src/storage/spool/spool-format.ts';
 import { readSegment } from '../../src/storage/spool/spool-reader.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
+import { frameTexts } from '../support/spool-records.ts';
 
 const start = executionStart({ tags: ['größe', 'a"b\\c\u0000\n'], clientRequestId: '客户' });
 const frames: readonly (readonly ExecutionRecord[])[] = [
@@ -28,7 +29,7 @@ function writeSegment(): { segment: Buffer; ends: number[] } {
   const frameEnds: number[] = [];
   let end = 0;
   for (const frame of frames) {
-    end = putFramed(buffer, end, JSON.stringify(frame.length === 1 ? frame[0] : frame));
+    end = putFramed(buffer, end, frameTexts(...frame)[0] ?? '');
     frameEnds.push(end);
   }
   return { segment: buffer.subarray(0, end), ends: frameEnds };
@@ -114,6 +115,8 @@ describe('spool format', () => {
       '["t",[],{}]',
       '[[]]',
       '[{"type":"admitted"},1]',
+      '[["caller","o",null,null,null,"k"]]',
+      '[["other"]]',
     ]) {
       const buffer = Buffer.alloc(256);
       const end = putFramed(buffer, 0, payload);

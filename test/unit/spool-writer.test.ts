@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createLog } from '../../src/platform/log.ts';
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
-import { FRAME_BYTES } from '../../src/records/record-group.ts';
+import { FRAME_BYTES } from '../../src/records/record-batch.ts';
 import {
   CLOSED_FILE,
   listEpochs,
@@ -20,7 +20,7 @@ import { nodeFileSystem, type SpoolFileSystem } from '../../src/storage/spool/sp
 import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 import { SpoolWriter, type SpoolWriterOptions } from '../../src/storage/spool/spool-writer.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
-import { appendRecords } from '../support/spool-records.ts';
+import { appendRecords, frameBytesOf, frameTexts, putRecord } from '../support/spool-records.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -80,7 +80,7 @@ describe('spool writer', () => {
 
   test('segments rotate at their limit, in order, and none is longer', async (context) => {
     const directory = temporaryDirectory(context);
-    const writer = openWriter(directory, { segmentBytesMax: 2000 });
+    const writer = openWriter(directory, { segmentBytesMax: 1200 });
     const written = Array.from({ length: 40 }, () => admittedRecord());
     for (const record of written.slice(0, 20)) appendRecords(writer, record);
     for (let index = 20; index < 40; index += 2) appendRecords(writer, ...written.slice(index, index + 2));
@@ -88,13 +88,13 @@ describe('spool writer', () => {
     const spool = readEpochSpool(directory, EPOCH);
     assert.ok(spool.segments.length >= 10);
     for (const segment of spool.segments)
-      assert.ok(statSync(join(spool.directory, segmentFileName(segment))).size <= 2000);
+      assert.ok(statSync(join(spool.directory, segmentFileName(segment))).size <= 1200);
     await writer.close();
   });
 
   test('a record larger than the buffer and the segment limit still fits', async (context) => {
     const directory = temporaryDirectory(context);
-    const writer = openWriter(directory, { segmentBytesMax: 2000 });
+    const writer = openWriter(directory, { segmentBytesMax: 1200 });
     const large = admittedRecord(executionStart({ tags: ['x'.repeat(200_000)] }));
     const written = [admittedRecord(), large, admittedRecord()];
     appendRecords(writer, ...written);
@@ -130,7 +130,7 @@ describe('spool writer', () => {
 
   test('the disk fills up at every byte of an append: the torn record is cut off and no more is taken', async (context) => {
     const record = admittedRecord();
-    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 10;
+    const frameBytes = frameBytesOf(record);
     for (let room = 0; room < frameBytes; room += 13) {
       const directory = temporaryDirectory(context);
       const writer = openWriter(directory, { fileSystem: fullDisk(frameBytes + room) });
@@ -151,7 +151,7 @@ describe('spool writer', () => {
   test('the disk fills up inside a write of several: whole records stay and are counted', async (context) => {
     const directory = temporaryDirectory(context);
     const batch = [admittedRecord(), admittedRecord(), admittedRecord()];
-    const frameBytes = Buffer.byteLength(JSON.stringify(batch[0])) + 10;
+    const frameBytes = frameBytesOf(batch[0] as ExecutionRecord);
     const writer = openWriter(directory, { fileSystem: fullDisk(frameBytes * 2 + 5) });
     assert.throws(
       () => appendRecords(writer, ...batch),
@@ -161,21 +161,17 @@ describe('spool writer', () => {
     await writer.close();
   });
 
-  test('the disk fills up inside a group of several frames: whole frames stay, and their records are counted', async (context) => {
+  test('the disk fills up inside a batch of several frames: whole frames stay, and their records are counted', async (context) => {
     const records = Array.from({ length: 40 }, () => admittedRecord());
-    const groupBytes = 10 + 40 * (JSON.stringify(records[0]).length + 1);
-    for (let room = 100; room < groupBytes; room += 997) {
+    const batchBytes = frameTexts(...records).join('').length;
+    for (let room = 100; room < batchBytes; room += 997) {
       const directory = temporaryDirectory(context);
       const writer = openWriter(directory, { fileSystem: fullDisk(room) });
-      const group = writer.takeGroup();
-      for (const record of records) {
-        group.beginRecord();
-        group.putAscii(JSON.stringify(record));
-        group.endRecord();
-      }
+      const batch = writer.takeBatch();
+      for (const record of records) putRecord(batch, record);
       let written = -1;
       try {
-        writer.appendGroup(group);
+        writer.appendBatch(batch);
       } catch (error) {
         assert.ok(error instanceof SpoolFault);
         written = error.recordsWritten;
@@ -190,7 +186,7 @@ describe('spool writer', () => {
   test('a torn record that cannot be cut off stays as a torn tail', async (context) => {
     const directory = temporaryDirectory(context);
     const record = admittedRecord();
-    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 10;
+    const frameBytes = frameBytesOf(record);
     const fileSystem = {
       ...fullDisk(frameBytes + 100),
       ftruncate: () => {
@@ -272,12 +268,10 @@ describe('spool writer', () => {
     const appendTurns = (turns: number): ExecutionRecord[] =>
       Array.from({ length: turns }, () => {
         const record = admittedRecord();
-        const group = writer.takeGroup();
-        memories.add(group.bytes);
-        group.beginRecord();
-        group.putAscii(JSON.stringify(record));
-        group.endRecord();
-        writer.appendGroup(group);
+        const batch = writer.takeBatch();
+        memories.add(batch.bytes);
+        putRecord(batch, record);
+        writer.appendBatch(batch);
         return record;
       });
     let written = appendTurns(500);
@@ -319,7 +313,7 @@ describe('spool writer', () => {
         return nodeFileSystem.open(path);
       },
     };
-    const writer = openWriter(directory, { fileSystem, segmentBytesMax: 700 });
+    const writer = openWriter(directory, { fileSystem, segmentBytesMax: 500 });
     const record = admittedRecord();
     appendRecords(writer, record);
     appendRecords(writer, record);
@@ -351,7 +345,7 @@ describe('spool writer', () => {
     const directory = temporaryDirectory(context);
     const reserve = join(directory, '7', 'reserve');
     const record = admittedRecord();
-    const frameBytes = Buffer.byteLength(JSON.stringify(record)) + 10;
+    const frameBytes = frameBytesOf(record);
     let left = frameBytes + 100;
     const fileSystem: SpoolFileSystem = {
       ...nodeFileSystem,

@@ -1,21 +1,23 @@
 // One admitted execution: what is recorded when it starts and, exactly once, when it ends.
+//
+//   created ── begin ──► admitting ── written ──► open ── end ──► ending ── written ──► settled
+//                            └── not written ──► unrecorded ◄── not written ──┘
 
-import type { Price } from '../../domain/models/catalog.ts';
-import type { PicoUsd } from '../../domain/money/pico-usd.ts';
-import { type Baseline, baselineCost } from '../../domain/routing/baseline-cost.ts';
+import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
+import type { ApiName } from '../../domain/models/catalog.ts';
+import type { Baseline } from '../../domain/routing/baseline-cost.ts';
+import type { ModelRoute } from '../../domain/routing/model-route.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
-import { lacksPrice } from '../../domain/settlement/rate-usage.ts';
-import { type Settlement, settle } from '../../domain/settlement/settle.ts';
 import type { Usage, UsageSource } from '../../domain/usage/usage.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type Admission, type AdmissionUse, tokensUsed } from '../admission/admission.ts';
+import type { ExecutionStart } from '../../records/execution-record.ts';
+import type { Admission } from '../admission/admission.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
-import type { KeptStart } from './kept-start.ts';
+import { lostEnd, type RatedEnd, rateEnd } from './rate-end.ts';
 import type { RecordJournal, RecordOwner } from './record-journal.ts';
-import { type EndParts, keepAdmitted, putAdmitted, putTerminal, type StartParts } from './record-text.ts';
 
 export interface Metering {
   readonly journal: RecordJournal;
@@ -50,8 +52,27 @@ export const NO_USAGE: MeasuredUsage = {
   truncated: false,
 };
 
-/** How an execution ended, as far as the relay saw it. */
-export interface Ending {
+/** What is known of a request when it is admitted. */
+export interface AdmittedRequest {
+  readonly id: string;
+  readonly admittedAtMs: number;
+  readonly principal: ScopedPrincipal;
+  readonly api: ApiName;
+  /** As the client wrote it: alias or virtual model. */
+  readonly requestedModel: string;
+  /** The public id that serves. */
+  readonly model: string;
+  readonly deployment: Deployment;
+  readonly streamed: boolean;
+  readonly clientRequestId: string | null;
+  readonly tags: readonly string[];
+  /** Why this model serves a request that named none (spec 2.4). */
+  readonly route: ModelRoute | null;
+  readonly requestBytes: number;
+}
+
+/** How an execution ended, as the relay saw it. */
+export interface ObservedEnd {
   readonly outcome: Outcome;
   readonly status: number | null;
   readonly errorCode: string | null;
@@ -63,47 +84,41 @@ export interface Ending {
   readonly itemIds?: readonly string[];
 }
 
-/** Who goes on when a record of an execution, of its start or of its end, is written or cannot be. */
+/** Who continues when a record of an execution, of its start or of its end, is written or cannot be. */
 export interface ExecutionOwner {
   onRecorded(): void;
   onUnrecorded(fault: unknown): void;
 }
 
-/** What is done once the end is in the spool. */
-interface EndInHand {
-  readonly ending: Ending;
-  readonly end: EndParts;
-  readonly settlement: Settlement;
-  readonly use: AdmissionUse;
-  readonly isUnpriced: boolean;
-}
+type State =
+  | { readonly name: 'created' }
+  | { readonly name: 'admitting'; readonly owner: ExecutionOwner }
+  | { readonly name: 'open'; readonly owner: ExecutionOwner }
+  | { readonly name: 'ending'; readonly owner: ExecutionOwner; readonly seen: ObservedEnd; readonly rated: RatedEnd }
+  | { readonly name: 'settled'; readonly owner: ExecutionOwner }
+  | { readonly name: 'unrecorded'; readonly owner: ExecutionOwner };
 
 export class Execution implements RecordOwner {
   readonly admission: Admission;
   readonly receivedAtMs: number;
   /** Monotonic time of the provider's first reply byte; null before it. */
   firstByteAtMs: number | null = null;
-  /** The end is recorded. */
-  settled = false;
-  private start: StartParts;
-  /** What the record of the start says; the one of the end begins like it. */
-  private admitted: KeptStart | null = null;
-  /** null: it has not ended. */
-  private inHand: EndInHand | null = null;
-  /** Who hears of the record that is being written. */
-  private owner: ExecutionOwner | null = null;
+  private state: State = { name: 'created' };
+  private readonly request: AdmittedRequest;
+  private deployment: Deployment;
   private readonly metering: Metering;
   private readonly baseline: Baseline;
 
-  /** Not admitted before `begin` says so. `baseline`: what the cost of a routed request is compared with. */
+  /** `baseline`: what the cost of a routed request is compared with. */
   constructor(
-    start: StartParts,
+    request: AdmittedRequest,
     admission: Admission,
     receivedAtMs: number,
     metering: Metering,
     baseline: Baseline = null,
   ) {
-    this.start = start;
+    this.request = request;
+    this.deployment = request.deployment;
     this.admission = admission;
     this.receivedAtMs = receivedAtMs;
     this.metering = metering;
@@ -111,7 +126,12 @@ export class Execution implements RecordOwner {
   }
 
   get id(): string {
-    return this.start.id;
+    return this.request.id;
+  }
+
+  /** The end is recorded. */
+  get settled(): boolean {
+    return this.state.name === 'settled';
   }
 
   /**
@@ -119,117 +139,60 @@ export class Execution implements RecordOwner {
    * back before the owner hears of it, and nothing may be sent.
    */
   begin(owner: ExecutionOwner): void {
-    const { journal } = this.metering;
-    this.owner = owner;
-    this.admitted = putAdmitted(journal.begin(), this.start);
-    journal.append(this);
+    assert(this.state.name === 'created', 'an execution begins once');
+    this.state = { name: 'admitting', owner };
+    this.metering.journal.append(this.start(), null, this);
   }
 
   /** Another deployment serves after the first could not be reached. */
   moveTo(deployment: Deployment): void {
-    this.start = { ...this.start, deployment };
-    this.admitted?.release();
-    this.admitted = keepAdmitted(this.start);
+    this.deployment = deployment;
   }
 
   /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). */
-  end(ending: Ending, owner: ExecutionOwner): void {
-    assert(this.inHand === null && this.admitted !== null, 'an execution ends once');
-    const { metering, admission, start } = this;
-    const { usage, source, claimed, distrust, truncated } = ending.measured;
-    const unpriced = unpricedOf(ending.measured, start.deployment.price, admission.hold);
-    const settlement = settle({
-      outcome: ending.outcome,
-      usage,
-      usageSource: source,
-      claimedUsage: claimed,
-      isUnpriced: unpriced !== null,
-      price: start.deployment.price,
-      billed: admission.hold !== null,
-      authorizedAmount: admission.hold,
-    });
-    const budgetUse = admission.budgetUse(settlement.charge ?? settlement.ratedCost);
-    const end: EndParts = {
-      endedAtMs: metering.clock.nowMs(),
-      outcome: ending.outcome,
-      status: ending.status,
-      errorCode: distrust ?? unpriced ?? ending.errorCode,
-      usage,
-      usageSource: source,
-      billingStatus: settlement.billingStatus,
-      ratedCost: settlement.ratedCost,
-      charge: settlement.charge,
-      suspense: settlement.suspense,
-      latencyMs: this.sinceReceived(metering.clock.monotonicMs()),
+  end(seen: ObservedEnd, owner: ExecutionOwner): void {
+    assert(this.state.name === 'open', 'an execution ends once');
+    const { metering, admission, baseline, deployment } = this;
+    const { clock } = metering;
+    const rated = rateEnd(seen, {
+      admission,
+      baseline,
+      price: deployment.price,
+      endedAtMs: clock.nowMs(),
+      latencyMs: this.sinceReceived(clock.monotonicMs()),
       ttftMs: this.firstByteAtMs === null ? null : this.sinceReceived(this.firstByteAtMs),
-      responseBytes: ending.responseBytes,
-      truncated,
-      responseId: ending.responseId,
-      itemIds: ending.itemIds ?? [],
-      baselineCost:
-        this.baseline === null
-          ? null
-          : baselineCost(this.baseline, { usage, settlement, isBilled: admission.hold !== null }),
-      budgetUse: admission.budgets.length === 0 ? null : budgetUse,
-    };
-    this.inHand = {
-      ending,
-      end,
-      settlement,
-      isUnpriced: unpriced !== null,
-      use: { charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(ending.outcome, usage) },
-    };
-    this.owner = owner;
-    putTerminal(metering.journal.begin(), this.admitted, end);
-    metering.journal.append(this);
+    });
+    this.state = { name: 'ending', owner, seen, rated };
+    metering.journal.append(this.start(), rated.end, this);
   }
 
   /** By the journal: the record of the start, or of the end, is in the spool. */
   onWritten(): void {
-    if (this.inHand !== null) this.settleRecorded(this.inHand);
+    const { state } = this;
+    if (state.name === 'admitting') this.state = { name: 'open', owner: state.owner };
+    else if (state.name === 'ending') this.settle(state.owner, state.seen, state.rated);
+    else return;
+    state.owner.onRecorded();
   }
 
-  goOn(): void {
-    this.owner?.onRecorded();
+  /** By the journal: the spool has not taken the record, or the owner threw when it had. */
+  onUnwritten(fault: unknown): void {
+    const { state } = this;
+    assert(state.name !== 'created', 'a record that is not written was begun');
+    if (state.name === 'admitting' || state.name === 'open') this.admission.release('refused');
+    if (state.name === 'ending') this.loseEnd(state.rated);
+    if (state.name !== 'settled') this.state = { name: 'unrecorded', owner: state.owner };
+    state.owner.onUnrecorded(fault);
   }
 
-  private settleRecorded({ ending, end, settlement, use, isUnpriced }: EndInHand): void {
-    this.settled = true;
-    this.admitted?.release();
+  private settle(owner: ExecutionOwner, seen: ObservedEnd, { end, settlement, use, isUnpriced }: RatedEnd): void {
+    const { metrics } = this.metering;
+    this.state = { name: 'settled', owner };
     // Only after the record is written: money that is free again may be lent or spent at once.
     this.admission.release(use);
-    if (ending.responseId !== null) this.rememberResponse(ending.responseId, ending);
-    if (isUnpriced) this.metering.metrics.countUnpriced();
-    this.metering.metrics.ended(this.start.api, ending, settlement, end.latencyMs, end.ttftMs);
-  }
-
-  /** By the journal: the spool has not taken the record, or what went on with it failed. */
-  onUnwritten(fault: unknown): void {
-    if (this.inHand === null) {
-      this.admission.release('refused');
-    } else if (!this.settled) {
-      this.admission.release('unrecorded');
-      this.endUnseen(this.inHand.end);
-    }
-    this.owner?.onUnrecorded(fault);
-  }
-
-  private sinceReceived(atMs: number): number {
-    return Math.max(0, Math.round(atMs - this.receivedAtMs));
-  }
-
-  private rememberResponse(responseId: string, { measured: { usage }, itemIds = [] }: Ending): void {
-    const { principal, walletId, deployment, model } = this.start;
-    const owner = { organizationId: principal.organizationId, walletId };
-    const [provider, outputTokens] = [deployment.provider.id, usage?.outputTokens ?? null];
-    this.metering.savedResponses.remember(owner, responseId, {
-      provider,
-      model,
-      inputTokens: usage?.inputTokens ?? null,
-      outputTokens,
-    });
-    const item = { provider, responseId, outputTokens };
-    for (const itemId of itemIds) this.metering.savedResponses.rememberItem(owner, itemId, item);
+    if (seen.responseId !== null) this.rememberResponse(seen.responseId, seen);
+    if (isUnpriced) metrics.countUnpriced();
+    metrics.ended(this.request.api, seen, settlement, end.latencyMs, end.ttftMs);
   }
 
   /**
@@ -237,45 +200,50 @@ export class Execution implements RecordOwner {
    * once the spool takes records again one of them says so. The hold stays held: whether the first record is in the
    * spool all the same is not known for certain.
    */
-  private endUnseen(end: EndParts): void {
-    const { billingStatus, charge } = settle({
-      outcome: 'process_killed',
-      usage: null,
-      usageSource: null,
-      claimedUsage: null,
-      price: this.start.deployment.price,
-      billed: this.admission.hold !== null,
-      authorizedAmount: this.admission.hold,
-    });
-    const unseen: EndParts = {
-      ...end,
-      outcome: 'process_killed',
-      errorCode: 'record_lost',
-      usage: null,
-      usageSource: null,
-      billingStatus,
-      ratedCost: null,
-      charge,
-      suspense: 0n,
-      truncated: false,
-      responseId: null,
-      baselineCost: null,
-      budgetUse: null,
-    };
-    const { admitted } = this;
-    assert(admitted !== null, 'what ends was admitted');
-    // Never released: nobody can tell when it has been put for the last time.
-    this.metering.journal.appendWhenPossible((group) => putTerminal(group, admitted, unseen));
+  private loseEnd({ end }: RatedEnd): void {
+    this.admission.release('unrecorded');
+    this.metering.journal.appendWhenPossible(this.start(), lostEnd(end, this.admission.hold, this.deployment.price));
   }
-}
 
-/** Why a billed execution is charged as held: for its record, and the alarm. */
-function unpricedOf(
-  { usage, unpriced = null }: MeasuredUsage,
-  price: Price | null,
-  hold: PicoUsd | null,
-): string | null {
-  if (hold === null) return null;
-  if (unpriced !== null) return `usage_unpriced: ${unpriced}`;
-  return usage !== null && lacksPrice(usage, price) ? 'usage_unpriced: cache_write_1h' : null;
+  /** What the record of the start says, and the record of the end again. */
+  private start(): ExecutionStart {
+    const { request, admission, deployment } = this;
+    const { principal } = request;
+    return {
+      id: request.id,
+      admittedAtMs: request.admittedAtMs,
+      organizationId: principal.organizationId,
+      teamId: principal.teamId,
+      userId: principal.userId,
+      walletId: admission.walletId,
+      apiKeyId: principal.apiKeyId,
+      model: request.model,
+      requestedModel: request.requestedModel,
+      provider: deployment.provider.id,
+      providerModel: deployment.providerModel,
+      priceVersion: deployment.price?.version ?? null,
+      api: request.api,
+      streamed: request.streamed,
+      authorizedAmount: admission.hold === null ? null : admission.hold.toString(),
+      requestBytes: request.requestBytes,
+      tags: request.tags,
+      clientRequestId: request.clientRequestId,
+      route: request.route,
+      budgets: admission.budgets,
+    };
+  }
+
+  private sinceReceived(atMs: number): number {
+    return Math.max(0, Math.round(atMs - this.receivedAtMs));
+  }
+
+  private rememberResponse(responseId: string, { measured: { usage }, itemIds = [] }: ObservedEnd): void {
+    const { savedResponses } = this.metering;
+    const owner = { organizationId: this.request.principal.organizationId, walletId: this.admission.walletId };
+    const [provider, outputTokens] = [this.deployment.provider.id, usage?.outputTokens ?? null];
+    const inputTokens = usage?.inputTokens ?? null;
+    savedResponses.remember(owner, responseId, { provider, model: this.request.model, inputTokens, outputTokens });
+    const item = { provider, responseId, outputTokens };
+    for (const itemId of itemIds) savedResponses.rememberItem(owner, itemId, item);
+  }
 }

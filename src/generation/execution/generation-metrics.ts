@@ -4,7 +4,7 @@
 import type { ApiName } from '../../domain/models/catalog.ts';
 import type { Settlement } from '../../domain/settlement/settle.ts';
 import type { CounterCell, HistogramCell, MetricsRegistry } from '../../platform/metrics.ts';
-import type { Ending } from './execution.ts';
+import type { ObservedEnd } from './execution.ts';
 
 const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
@@ -88,12 +88,12 @@ export class GenerationMetrics {
     this.unpriced.increment();
   }
 
-  ended(api: ApiName, ending: Ending, settlement: Settlement, latencyMs: number, ttftMs: number | null): void {
+  ended(api: ApiName, seen: ObservedEnd, settlement: Settlement, latencyMs: number, ttftMs: number | null): void {
     const cells = this.cellsOf(api);
-    cells.byStatusClass[ending.status === null ? 0 : Math.floor(ending.status / 100)]?.increment();
+    cells.byStatusClass[seen.status === null ? 0 : Math.floor(seen.status / 100)]?.increment();
     cells.duration.observe(latencyMs / 1_000);
     if (ttftMs !== null) cells.firstByte.observe(ttftMs / 1_000);
-    const { usage, source, distrust } = ending.measured;
+    const { usage, source, distrust } = seen.measured;
     this.inputTokens.increment(usage?.inputTokens ?? 0);
     this.outputTokens.increment(usage?.outputTokens ?? 0);
     if (source === 'counted') this.counted.increment();

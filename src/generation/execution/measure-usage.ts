@@ -16,7 +16,7 @@ import { type MeasuredUsage, NO_USAGE } from './execution.ts';
 const COUNT_DEADLINE_MS = 10_000;
 
 /** What the relay kept and saw of a reply. */
-export interface SeenReply {
+export interface MeasurableReply {
   readonly bounds: RequestBounds;
   readonly relayed: RelayedBytes;
   readonly watch: ReplyWatch | null;
@@ -30,7 +30,10 @@ export interface SeenReply {
  * The provider's report in this reply, checked: `usage` is null when there is none that can be charged by. With it,
  * whether the reply was truncated.
  */
-export function reportedUsage(dialect: Dialect, { bounds, relayed, watch, cut, clientLeft }: SeenReply): MeasuredUsage {
+export function reportedUsage(
+  dialect: Dialect,
+  { bounds, relayed, watch, cut, clientLeft }: MeasurableReply,
+): MeasuredUsage {
   const kept = { beginning: relayed.beginning(), end: relayed.end(), cut };
   const truncated = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true;
   const raw = dialect.readUsage(kept, watch, clientLeft);

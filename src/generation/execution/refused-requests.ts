@@ -8,10 +8,8 @@ import { describeRefusal } from '../../domain/refusals/description.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { CounterCell, MetricsRegistry } from '../../platform/metrics.ts';
-import { NO_CREDENTIAL } from '../../upstream/credential.ts';
-import type { Deployment } from '../catalog/serving-catalog.ts';
-import type { RecordJournal, RecordOwner } from './record-journal.ts';
-import { keepAdmitted, putTerminal } from './record-text.ts';
+import type { ExecutionEnd, ExecutionStart } from '../../records/execution-record.ts';
+import type { RecordJournal } from './record-journal.ts';
 
 export interface RefusedRequest {
   readonly principal: ScopedPrincipal;
@@ -45,20 +43,6 @@ const ORGANIZATIONS_MAX = 10_000;
 /** A model id that exists is shorter; what a client makes up must not fill the spool. */
 const MODEL_LENGTH_MAX = 200;
 const SECOND_MS = 1_000;
-
-/** Stands for the deployment of a request that reached no provider: the record's provider columns are empty. */
-const NO_OFFER: Deployment = {
-  provider: { id: '', baseUrl: '', apiKey: '', auth: 'none', onDisconnect: 'cancel' },
-  providerModel: '',
-  modelJson: Buffer.alloc(0),
-  modelText: Buffer.alloc(0),
-  price: null,
-  asksForUsage: false,
-  credential: NO_CREDENTIAL,
-};
-
-/** No request waits for this record; when it cannot be written, the journal's own alarm reports it. */
-const NOBODY: RecordOwner = { onWritten: () => undefined, goOn: () => undefined, onUnwritten: () => undefined };
 
 interface TokenBucket {
   tokens: number;
@@ -96,44 +80,44 @@ export class RefusedRequests {
     const id = this.parts.nextExecutionId();
     const requestedModel = shortModel(request.requestedModel);
     const endedAtMs = clock.nowMs();
-    const start = keepAdmitted({
+    const start: ExecutionStart = {
       id,
       admittedAtMs: endedAtMs,
-      principal,
+      organizationId: principal.organizationId,
+      teamId: principal.teamId,
+      userId: principal.userId,
       walletId: principal.walletId,
-      api: request.api,
-      requestedModel,
+      apiKeyId: principal.apiKeyId,
       model: request.model ?? requestedModel,
-      deployment: NO_OFFER,
+      requestedModel,
+      // The request reached no provider.
+      provider: '',
+      providerModel: '',
+      priceVersion: null,
+      api: request.api,
       streamed: request.streamed,
-      clientRequestId: request.clientRequestId,
-      tags: request.tags,
       authorizedAmount: null,
-      budgets: [],
-      route: null,
       requestBytes: request.requestBytes,
-    });
-    putTerminal(journal.begin(), start, {
-      endedAtMs,
+      tags: request.tags,
+      clientRequestId: request.clientRequestId,
+    };
+    const end: ExecutionEnd = {
       outcome: 'refused',
       status,
       errorCode: code,
-      usage: null,
       usageSource: null,
       billingStatus: 'not_billed',
-      ratedCost: null,
+      endedAtMs,
+      usage: null,
       charge: null,
-      suspense: 0n,
+      ratedCost: null,
+      suspense: '0',
       latencyMs: Math.max(0, Math.round(nowMs - request.receivedAtMs)),
       ttftMs: null,
       responseBytes: 0,
-      truncated: false,
-      responseId: null,
-      baselineCost: null,
-      budgetUse: null,
-    });
-    journal.append(NOBODY);
-    start.release();
+    };
+    // No request waits for this record; when it cannot be written, the journal's own alarm reports it.
+    journal.append(start, end, null);
     return id;
   }
 

@@ -2,13 +2,13 @@
 //
 //   | u32 length | u32 crc32 of the payload | payload: JSON, UTF-8 |     a frame; both numbers little-endian, length counts the payload alone
 //
-// The payload is one array of records (domain/executions/record-form.ts). A length is below 2^24, so every header has a
+// The payload is one array of records (src/records/record-codec.ts). A length is below 2^24, so every header has a
 // zero byte, and JSON text never has one (control characters are escaped): the bytes of a payload can never be taken
 // for a header. That is why a reader can find the next frame after damaged bytes.
 
 import { crc32 } from 'node:zlib';
 import { assert } from '../../platform/assert.ts';
-import { FRAME_HEADROOM_BYTES, type RecordGroup } from '../../records/record-group.ts';
+import { FRAME_HEADROOM_BYTES, type RecordBatch } from '../../records/record-batch.ts';
 
 export const HEADER_BYTES = FRAME_HEADROOM_BYTES;
 /** Far above any real frame (some 4,000 bytes). A longer length in a header is damage, not a frame. */
@@ -22,9 +22,9 @@ export function writeHeader(bytes: Buffer, offset: number, end: number): void {
 }
 
 /** The headers of all of its frames. */
-export function writeHeaders(group: RecordGroup): void {
-  const { bytes, ends } = group;
-  let { start } = group;
+export function writeHeaders(batch: RecordBatch): void {
+  const { bytes, ends } = batch;
+  let { start } = batch;
   for (const end of ends) {
     const payloadBytes = end - start - HEADER_BYTES;
     assert(payloadBytes > 0 && payloadBytes <= PAYLOAD_BYTES_MAX, `spool: a frame of ${payloadBytes} bytes`);

@@ -4,7 +4,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutionRecord } from '../../records/execution-record.ts';
-import { readFrameForm } from '../../records/record-form.ts';
+import { decodeFrame } from '../../records/record-codec.ts';
 import { segmentFileName } from './spool-directory.ts';
 import { findNextFrame, HEADER_BYTES, isTornTail, PAYLOAD_BYTES_MAX, readFrame } from './spool-format.ts';
 
@@ -40,7 +40,7 @@ export function readSegment(
 
 function parseFrame(buffer: Buffer, start: number, end: number): ExecutionRecord[] | null {
   try {
-    return readFrameForm(JSON.parse(buffer.toString('utf8', start, end)));
+    return decodeFrame(JSON.parse(buffer.toString('utf8', start, end)));
   } catch {
     return null;
   }

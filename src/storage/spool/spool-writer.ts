@@ -18,9 +18,9 @@ import { join } from 'node:path';
 import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import type { RecordGroup } from '../../records/record-group.ts';
+import type { RecordBatch } from '../../records/record-batch.ts';
 import { makeDirectoryDurably, syncDirectory, writeFileDurably } from './durable-file.ts';
-import { FreeGroups } from './free-groups.ts';
+import { FreeBatches } from './free-batches.ts';
 import { readProcessIdentity } from './process-identity.ts';
 import { CLOSED_FILE, OWNER_FILE, type SpoolOwner, segmentFileName } from './spool-directory.ts';
 import { SpoolFault } from './spool-fault.ts';
@@ -56,10 +56,10 @@ interface WrittenRun {
   readonly start: number;
   readonly end: number;
   /**
-   * The group in whose memory it is the last run: once no sync is wanting for this one, none is for those before it,
+   * The batch in whose memory it is the last run: once no sync is wanting for this one, none is for those before it,
    * and the memory may be used again.
    */
-  readonly group: RecordGroup | null;
+  readonly batch: RecordBatch | null;
 }
 
 export class SpoolWriter {
@@ -67,7 +67,7 @@ export class SpoolWriter {
   readonly #options: SpoolWriterOptions;
   readonly #files: SpoolFileSystem;
   readonly #reserve: SpoolReserve;
-  readonly #freeGroups = new FreeGroups();
+  readonly #freeBatches = new FreeBatches();
   #segment = 0;
   #fd = -1;
   #segmentBytes = 0;
@@ -139,31 +139,31 @@ export class SpoolWriter {
     if ((this.#torn || this.#doubted) && this.#mayRetry()) this.#tryAfresh();
   }
 
-  /** An empty one, to be filled and given to `appendGroup`. */
-  takeGroup(): RecordGroup {
-    return this.#freeGroups.take();
+  /** An empty one, to be filled and given to `appendBatch`. */
+  takeBatch(): RecordBatch {
+    return this.#freeBatches.take();
   }
 
   /**
-   * The records of a group in one write. When this returns they survive the death of the process; a power cut can still
-   * take what the last sync interval wrote. The group is the spool's from here on, whatever comes of it.
+   * The records of a batch in one write. When this returns they survive the death of the process; a power cut can still
+   * take what the last sync interval wrote. The batch is the spool's from here on, whatever comes of it.
    */
-  appendGroup(group: RecordGroup): void {
+  appendBatch(batch: RecordBatch): void {
     assert(!this.#closed, 'spool: append after close');
-    group.endFrame();
-    if (group.ends.length === 0) return;
-    writeHeaders(group);
-    const { records } = group;
+    batch.endFrame();
+    if (batch.ends.length === 0) return;
+    writeHeaders(batch);
+    const { records } = batch;
     try {
       if ((this.#torn || this.#doubted) && this.#mayRetry()) this.#beginAfresh();
       if (this.#torn) throw new SpoolFault('the spool cannot be written', 0);
-      const { hasRoom } = group;
-      this.#write(group.bytes, group.start, group.ends, hasRoom ? null : group);
-      if (hasRoom) this.#freeGroups.goOn(group);
+      const { hasRoom } = batch;
+      this.#write(batch.bytes, batch.start, batch.ends, hasRoom ? null : batch);
+      if (hasRoom) this.#freeBatches.continueBehind(batch);
       this.recordsAppended += records;
     } catch (error) {
       if (error instanceof SpoolFault) {
-        error.recordsWritten = group.recordsIn(error.framesWritten);
+        error.recordsWritten = batch.recordsIn(error.framesWritten);
         this.recordsAppended += error.recordsWritten;
       }
       throw error;
@@ -191,18 +191,18 @@ export class SpoolWriter {
     writeFileDurably(join(this.directory, CLOSED_FILE), '');
   }
 
-  /** In one piece: frames, by where they end. `group`: in whose memory nothing comes behind them. */
-  #write(bytes: Buffer, start: number, ends: readonly number[], group: RecordGroup | null): void {
+  /** In one piece: frames, by where they end. `batch`: in whose memory nothing comes behind them. */
+  #write(bytes: Buffer, start: number, ends: readonly number[], batch: RecordBatch | null): void {
     const end = ends.at(-1) ?? start;
     if (this.#segmentBytes > 0 && this.#segmentBytes + end - start > this.#options.segmentBytesMax) this.#rotate();
     const fault = this.#writeBytes(bytes, start, end);
     if (fault === null) {
-      this.#keep({ bytes, start, end, group });
+      this.#keep({ bytes, start, end, batch });
       return;
     }
     const whole = this.#cutBack(start, fault.written, ends);
     const wholeEnd = ends[whole - 1] ?? start;
-    if (whole > 0) this.#keep({ bytes, start, end: wholeEnd, group: null });
+    if (whole > 0) this.#keep({ bytes, start, end: wholeEnd, batch: null });
     if (fault.full) throw new SpoolFault('the spool is full', whole, { cause: fault.cause });
     this.#report('write', fault.cause);
     this.#doubted = true;
@@ -338,7 +338,7 @@ export class SpoolWriter {
 
   /** Nobody will ask for these bytes again. */
   #letGo(runs: readonly WrittenRun[]): void {
-    for (const { group } of runs) if (group !== null) this.#freeGroups.letGo(group);
+    for (const { batch } of runs) if (batch !== null) this.#freeBatches.release(batch);
   }
 
   /** The new one is there before the old one is let go. */

@@ -1,0 +1,112 @@
+// What the end of an execution costs, and what its record says.
+
+import type { Price } from '../../domain/models/catalog.ts';
+import type { PicoUsd } from '../../domain/money/pico-usd.ts';
+import { type Baseline, baselineCost } from '../../domain/routing/baseline-cost.ts';
+import { lacksPrice } from '../../domain/settlement/rate-usage.ts';
+import { type Settlement, settle } from '../../domain/settlement/settle.ts';
+import type { ExecutionEnd } from '../../records/execution-record.ts';
+import { type Admission, type AdmissionUse, tokensUsed } from '../admission/admission.ts';
+import type { MeasuredUsage, ObservedEnd } from './execution.ts';
+
+/** An end with its cost: what is recorded of it, and what is done once it is recorded. */
+export interface RatedEnd {
+  readonly end: ExecutionEnd;
+  readonly settlement: Settlement;
+  readonly use: AdmissionUse;
+  readonly isUnpriced: boolean;
+}
+
+export interface RateEndParams {
+  readonly admission: Admission;
+  readonly price: Price | null;
+  /** What the cost of a routed request is compared with. */
+  readonly baseline: Baseline;
+  readonly endedAtMs: number;
+  readonly latencyMs: number;
+  readonly ttftMs: number | null;
+}
+
+export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
+  const { admission, price, baseline } = params;
+  const { usage, source, claimed, distrust, truncated } = seen.measured;
+  const { hold } = admission;
+  const unpriced = unpricedOf(seen.measured, price, hold);
+  const settlement = settle({
+    outcome: seen.outcome,
+    usage,
+    usageSource: source,
+    claimedUsage: claimed,
+    isUnpriced: unpriced !== null,
+    price,
+    billed: hold !== null,
+    authorizedAmount: hold,
+  });
+  const budgetUse = admission.budgetUse(settlement.charge ?? settlement.ratedCost);
+  const baselined = baseline === null ? null : baselineCost(baseline, { usage, settlement, isBilled: hold !== null });
+  const end: ExecutionEnd = {
+    outcome: seen.outcome,
+    status: seen.status,
+    errorCode: distrust ?? unpriced ?? seen.errorCode,
+    usageSource: source,
+    billingStatus: settlement.billingStatus,
+    endedAtMs: params.endedAtMs,
+    usage,
+    charge: textOf(settlement.charge),
+    ratedCost: textOf(settlement.ratedCost),
+    suspense: settlement.suspense.toString(),
+    latencyMs: params.latencyMs,
+    ttftMs: params.ttftMs,
+    responseBytes: seen.responseBytes,
+    baselineCost: textOf(baselined),
+    truncated,
+    budgetUse: admission.budgets.length === 0 ? null : budgetUse.toString(),
+    responseId: seen.responseId,
+    itemIds: seen.itemIds ?? [],
+  };
+  const use = { charge: settlement.charge ?? 0n, budgetUse, tokens: tokensUsed(seen.outcome, usage) };
+  return { end, settlement, use, isUnpriced: unpriced !== null };
+}
+
+/** What is recorded instead of an end that could not be recorded: no client saw it, and nobody pays. */
+export function lostEnd(end: ExecutionEnd, hold: PicoUsd | null, price: Price | null): ExecutionEnd {
+  const { billingStatus, charge } = settle({
+    outcome: 'process_killed',
+    usage: null,
+    usageSource: null,
+    claimedUsage: null,
+    price,
+    billed: hold !== null,
+    authorizedAmount: hold,
+  });
+  return {
+    ...end,
+    outcome: 'process_killed',
+    errorCode: 'record_lost',
+    usage: null,
+    usageSource: null,
+    billingStatus,
+    ratedCost: null,
+    charge: textOf(charge),
+    suspense: '0',
+    truncated: false,
+    responseId: null,
+    baselineCost: null,
+    budgetUse: null,
+  };
+}
+
+function textOf(amount: bigint | null): string | null {
+  return amount === null ? null : amount.toString();
+}
+
+/** Why a billed execution is charged as held: for its record, and the alarm. */
+function unpricedOf(
+  { usage, unpriced = null }: MeasuredUsage,
+  price: Price | null,
+  hold: PicoUsd | null,
+): string | null {
+  if (hold === null) return null;
+  if (unpriced !== null) return `usage_unpriced: ${unpriced}`;
+  return usage !== null && lacksPrice(usage, price) ? 'usage_unpriced: cache_write_1h' : null;
+}

@@ -1,0 +1,63 @@
+// What the value of a record's field can be. Its kind decides how the spool, Postgres, ClickHouse and the listings have
+// it; the row of a field (fields.ts) names one of these.
+
+import type { ModelRoute } from '../domain/routing/model-route.ts';
+import type { Usage } from '../domain/usage/usage.ts';
+
+export type Kind =
+  | 'uuid'
+  | 'uuids'
+  | 'text'
+  | 'texts'
+  | 'flag'
+  | 'status'
+  | 'bytes'
+  | 'instant'
+  | 'duration'
+  | 'amount'
+  | 'usage'
+  | 'route';
+
+export interface ValueType<Value> {
+  readonly kind: Kind;
+  readonly isNullable: boolean;
+  /** Of a text that is one of few; null: any. */
+  readonly words: readonly string[] | null;
+  /** Never there: it carries the type of the value. */
+  readonly value?: Value;
+}
+
+function type<Value>(kind: Kind): ValueType<Value> {
+  return { kind, isNullable: false, words: null };
+}
+
+export const uuid = type<string>('uuid');
+export const uuids = type<readonly string[]>('uuids');
+export const text = type<string>('text');
+export const texts = type<readonly string[]>('texts');
+export const flag = type<boolean>('flag');
+/** An HTTP status. */
+export const status = type<number>('status');
+export const bytes = type<number>('bytes');
+/** Milliseconds since 1970. */
+export const instant = type<number>('instant');
+/** Milliseconds. */
+export const duration = type<number>('duration');
+/** Pico-dollars, as a decimal string. */
+export const amount = type<string>('amount');
+export const usage = type<Usage>('usage');
+export const route = type<ModelRoute>('route');
+
+export function nullable<Value>(of: ValueType<Value>): ValueType<Value | null> {
+  return { ...of, isNullable: true };
+}
+
+/** A text of which any value of `Word` may come; nothing that reads records depends on which there are. */
+export function word<Word extends string>(): ValueType<Word> {
+  return type('text');
+}
+
+/** A text whose few values are part of the API. */
+export function oneOf<Word extends string>(...words: readonly Word[]): ValueType<Word> {
+  return { ...type<Word>('text'), words };
+}

@@ -1,0 +1,202 @@
+// THE table of what is recorded of an execution: one row a field. The spool's codec, the columns in Postgres and
+// ClickHouse, the list of requests and its export, GET /v1/generation and the OpenAPI document are made from it, in its
+// order.
+//
+// To add a field, add an optional row here and a migration of each store that is to have a column for it. A frame of the
+// spool that was written before has no value of an optional field and is read all the same.
+
+import type { ApiName } from '../domain/models/catalog.ts';
+import type { Outcome } from '../domain/settlement/outcome.ts';
+import type { Usage, UsageSource } from '../domain/usage/usage.ts';
+import {
+  amount,
+  bytes,
+  duration,
+  flag,
+  instant,
+  nullable,
+  oneOf,
+  route,
+  status,
+  text,
+  texts,
+  usage,
+  uuid,
+  uuids,
+  type ValueType,
+  word,
+} from './field-types.ts';
+
+/** Where a field is stored and shown, and under which name; a place that is not given does not have it. */
+export interface Places {
+  /** Column of the table `generations`. */
+  readonly postgres?: string;
+  /** Column of the table `request_facts`. */
+  readonly clickhouse?: string;
+  /** Name in the list of requests and in its export. */
+  readonly listed?: string;
+  /** Name in the generation record (spec 2.1); what is not known is left out there. */
+  readonly generation?: string;
+}
+
+/**
+ * Where a frame of the spool has a field. `caller`, `deployment` and `ending` are the same for many records of a frame,
+ * so the frame's dictionary has each different one once; `start` and `end` are each record's own.
+ */
+export type Part = 'caller' | 'deployment' | 'ending' | 'start' | 'end';
+
+export interface Field<Value, In extends Part, Optional extends boolean, At extends Places> {
+  readonly type: ValueType<Value>;
+  readonly part: In;
+  /** Most records lack it, and those that have it name it. */
+  readonly isOptional: Optional;
+  readonly places: At;
+}
+
+function rowsOf<In extends Part, Optional extends boolean>(part: In, isOptional: Optional) {
+  return <Value, const At extends Places>(type: ValueType<Value>, places: At): Field<Value, In, Optional, At> => ({
+    type,
+    part,
+    isOptional,
+    places,
+  });
+}
+
+/** Who calls, and who pays. */
+const caller = rowsOf('caller', false);
+/** What was asked for, and what serves it. */
+const deployment = rowsOf('deployment', false);
+/** How it ended, in words. */
+const ending = rowsOf('ending', false);
+/** Of the start; the record of the end repeats it, so that each record can be posted alone. */
+const start = rowsOf('start', false);
+const optionalStart = rowsOf('start', true);
+/** Of the end alone. */
+const end = rowsOf('end', false);
+const optionalEnd = rowsOf('end', true);
+
+export const FIELDS = {
+  /** Execution id, UUIDv7. */
+  id: start(uuid, { postgres: 'id', clickhouse: 'id', listed: 'id', generation: 'id' }),
+  admittedAtMs: start(instant, { postgres: 'admitted_at', clickhouse: 'admitted_at', listed: 'created_at' }),
+  endedAtMs: end(instant, { postgres: 'ended_at', clickhouse: 'ended_at' }),
+  organizationId: caller(uuid, { postgres: 'organization_id', clickhouse: 'organization_id' }),
+  teamId: caller(nullable(uuid), { postgres: 'team_id', clickhouse: 'team_id' }),
+  userId: caller(nullable(uuid), { postgres: 'user_id', clickhouse: 'user_id' }),
+  /** null: the organization is not billed. */
+  walletId: caller(nullable(uuid), { postgres: 'wallet_id', clickhouse: 'wallet_id' }),
+  outcome: ending(word<Outcome>(), { postgres: 'outcome', clickhouse: 'outcome' }),
+  /** The public id that serves. */
+  model: deployment(text, { postgres: 'model', clickhouse: 'model', listed: 'model', generation: 'model' }),
+  /** As the client wrote it: alias or virtual model. */
+  requestedModel: deployment(text, {
+    postgres: 'requested_model',
+    clickhouse: 'requested_model',
+    listed: 'requested_model',
+  }),
+  /** Empty where the request was refused before anybody was to serve it; the listing says null. */
+  provider: deployment(text, { postgres: 'provider', clickhouse: 'provider', listed: 'provider' }),
+  providerModel: deployment(text, { postgres: 'provider_model', clickhouse: 'provider_model' }),
+  priceVersion: deployment(nullable(text), { postgres: 'price_version', clickhouse: 'price_version' }),
+  api: deployment(word<ApiName>(), { postgres: 'api', clickhouse: 'api', listed: 'api' }),
+  streamed: deployment(flag, {
+    postgres: 'streamed',
+    clickhouse: 'streamed',
+    listed: 'streamed',
+    generation: 'streamed',
+  }),
+  /** HTTP status that the client got; null when it left before one was sent. */
+  status: ending(nullable(status), { postgres: 'status', clickhouse: 'status', listed: 'status' }),
+  /** Code of the refusal or of the provider's error, when there is one. */
+  errorCode: ending(nullable(text), { postgres: 'error_code', clickhouse: 'error_code', listed: 'error' }),
+  /** Its columns and names are those of USAGE_FIELDS. */
+  usage: end(nullable(usage), {}),
+  usageSource: ending(nullable(word<UsageSource>()), { postgres: 'usage_source', clickhouse: 'usage_source' }),
+  billingStatus: ending(oneOf('final', 'pending', 'not_billed', 'cancelled'), {
+    postgres: 'billing_status',
+    clickhouse: 'billing_status',
+    listed: 'billing_status',
+    generation: 'billing_status',
+  }),
+  /** What the wallet pays; null when not billed or not known. */
+  charge: end(nullable(amount), { postgres: 'charge', clickhouse: 'total_cost', generation: 'total_cost' }),
+  /** Cost of the usage that was measured; null when it cannot be known. */
+  ratedCost: end(nullable(amount), { postgres: 'rated_cost', clickhouse: 'rated_cost', generation: 'rated_cost' }),
+  /** The hold: the worst-case price; null when not billed. */
+  authorizedAmount: start(nullable(amount), {
+    postgres: 'authorized_amount',
+    clickhouse: 'authorized_amount',
+    generation: 'authorized_amount',
+  }),
+  /** Rated cost above the hold, or that cannot be trusted: posted to suspense and never to the wallet. Normally "0". */
+  suspense: end(amount, { postgres: 'suspense', clickhouse: 'suspense' }),
+  latencyMs: end(duration, { postgres: 'latency_ms', clickhouse: 'latency_ms', listed: 'latency_ms' }),
+  ttftMs: end(nullable(duration), { postgres: 'ttft_ms', clickhouse: 'ttft_ms', listed: 'ttft_ms' }),
+  requestBytes: start(bytes, { postgres: 'request_bytes', clickhouse: 'request_bytes' }),
+  responseBytes: end(bytes, { postgres: 'response_bytes', clickhouse: 'response_bytes' }),
+  tags: start(texts, { postgres: 'tags', clickhouse: 'tags', listed: 'tags' }),
+  clientRequestId: start(nullable(text), {
+    postgres: 'client_request_id',
+    clickhouse: 'client_request_id',
+    listed: 'client_request_id',
+  }),
+  apiKeyId: caller(uuid, { postgres: 'api_key_id', clickhouse: 'api_key_id', listed: 'api_key_id' }),
+  /** Why this model serves a request that named none (spec 2.4). ClickHouse has columns of its own for it. */
+  route: optionalStart(nullable(route), { postgres: 'model_route', listed: 'model_route' }),
+  /** What the same tokens cost at the route's baseline model. Postgres keeps it within `model_route`. */
+  baselineCost: optionalEnd(nullable(amount), { clickhouse: 'route_baseline_cost' }),
+  /** The provider ended the reply at its output limit (spec 2.5). */
+  truncated: optionalEnd(flag, { postgres: 'truncated', clickhouse: 'truncated' }),
+  /** Pools of budgets (grant ids) from which the execution is held. */
+  budgets: optionalStart(uuids, { postgres: 'budgets' }),
+  /** What was used of each of `budgets`, at most the hold. */
+  budgetUse: optionalEnd(nullable(amount), { postgres: 'budget_use' }),
+  /** The provider's id of a response that it has saved (`resp_...`, spec 4.2). */
+  responseId: optionalEnd(nullable(text), {}),
+  /** The provider's ids of that response's items, by which a later request may refer to them. */
+  itemIds: optionalEnd(texts, {}),
+} as const;
+
+/** The counts of `usage`: one column each. */
+export const USAGE_FIELDS = {
+  inputTokens: {
+    postgres: 'input_tokens',
+    clickhouse: 'tokens_prompt',
+    listed: 'tokens_prompt',
+    generation: 'native_tokens_prompt',
+  },
+  outputTokens: {
+    postgres: 'output_tokens',
+    clickhouse: 'tokens_completion',
+    listed: 'tokens_completion',
+    generation: 'native_tokens_completion',
+  },
+  cachedInputTokens: { postgres: 'cached_input_tokens', clickhouse: 'tokens_cached', listed: 'tokens_cached' },
+  cacheWriteTokens: { postgres: 'cache_write_tokens', clickhouse: 'tokens_cache_write' },
+  reasoningTokens: { postgres: 'reasoning_tokens', clickhouse: 'tokens_reasoning' },
+  images: { postgres: 'images', clickhouse: 'images' },
+} as const satisfies { readonly [Count in Exclude<keyof Usage, 'hourCacheWriteTokens'>]: Places };
+
+export type FieldName = keyof typeof FIELDS;
+export type UsageCount = keyof typeof USAGE_FIELDS;
+/** What the fields of these parts are in a record. */
+export type ValuesOf<In extends Part> = {
+  readonly [Name in FieldName as (typeof FIELDS)[Name] extends Field<unknown, In, false, Places>
+    ? Name
+    : never]: ValueOf<Name>;
+} & {
+  readonly [Name in FieldName as (typeof FIELDS)[Name] extends Field<unknown, In, true, Places>
+    ? Name
+    : never]?: ValueOf<Name>;
+};
+export type ValueOf<Name extends FieldName> =
+  (typeof FIELDS)[Name]['type'] extends ValueType<infer Value> ? Value : never;
+
+/** The rows of the table with their names, in its order. */
+export const FIELD_ROWS: readonly (readonly [FieldName, Field<unknown, Part, boolean, Places>])[] = Object.entries(
+  FIELDS,
+) as [FieldName, Field<unknown, Part, boolean, Places>][];
+export const USAGE_ROWS: readonly (readonly [UsageCount, Places])[] = Object.entries(USAGE_FIELDS) as [
+  UsageCount,
+  Places,
+][];

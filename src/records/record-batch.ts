@@ -1,0 +1,97 @@
+// The records of one tick of the event loop, put together as the bytes that the spool writes: frames, each with room
+// before it for the spool's header, in memory that is used again for later batches.
+
+import { Buffer } from 'node:buffer';
+import type { ExecutionEnd, ExecutionStart } from './execution-record.ts';
+import { encodeRecord, FrameDictionary } from './record-codec.ts';
+
+/** Room before each frame. */
+export const FRAME_HEADROOM_BYTES = 8;
+/**
+ * A frame that has grown so long is ended. One damaged byte loses the whole frame, so a frame is no longer than what a
+ * disk loses at once, a page; some twenty records share its dictionary, and more would save no more.
+ */
+export const FRAME_BYTES = 4_096;
+
+const MEMORY_BYTES = 65_536;
+/** With less than this left, the next batch gets other memory, so that one tick of a busy loop need not grow it. */
+const ROOM_BYTES = 16_384;
+/** A UTF-16 code unit in UTF-8. */
+const UNIT_BYTES_MAX = 3;
+
+export class RecordBatch {
+  /** Where the frames lie; another buffer once it has grown. */
+  bytes: Buffer = Buffer.allocUnsafeSlow(MEMORY_BYTES);
+  /** The offset before the first frame. */
+  start = 0;
+  /** The offset after each frame that is ended. */
+  readonly ends: number[] = [];
+  /** How many records there are in all. */
+  records = 0;
+  /** How many records lie before each of `ends`. */
+  private readonly recordsBefore: number[] = [];
+  /** Of the frame that is being put together; null: none is. */
+  private dictionary: FrameDictionary | null = null;
+  private frameStart = 0;
+  private end = 0;
+
+  /** The record of a start, or with `end` that of an end. */
+  append(start: ExecutionStart, end: ExecutionEnd | null): void {
+    const separator = this.dictionary === null ? '[' : ',';
+    if (this.dictionary === null) this.end = this.frameStart + FRAME_HEADROOM_BYTES;
+    this.dictionary ??= new FrameDictionary();
+    this.put(separator + encodeRecord(this.dictionary, start, end));
+    this.records += 1;
+    if (this.end - this.frameStart >= FRAME_BYTES) this.endFrame();
+  }
+
+  /** The next record begins a frame. */
+  endFrame(): void {
+    if (this.dictionary === null) return;
+    this.dictionary = null;
+    this.put(']');
+    this.frameStart = this.end;
+    this.ends.push(this.end);
+    this.recordsBefore.push(this.records);
+  }
+
+  /** How many records the first so many frames have. */
+  recordsIn(frames: number): number {
+    return this.recordsBefore[frames - 1] ?? 0;
+  }
+
+  /** Whether the next batch has room behind this one. */
+  get hasRoom(): boolean {
+    return this.bytes.length - this.frameStart >= ROOM_BYTES;
+  }
+
+  /** Makes the batch empty; its frames may be overwritten. */
+  clear(): void {
+    this.beginAt(0);
+  }
+
+  /** Makes the batch empty; its frames stay as they lie, and what comes next lies behind them. */
+  continueBehind(): void {
+    this.beginAt(this.frameStart);
+  }
+
+  private beginAt(start: number): void {
+    this.ends.length = 0;
+    this.recordsBefore.length = 0;
+    this.records = 0;
+    this.dictionary = null;
+    this.frameStart = start;
+    this.start = start;
+    this.end = start;
+  }
+
+  private put(text: string): void {
+    const endMax = this.end + text.length * UNIT_BYTES_MAX;
+    if (endMax > this.bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(endMax * 2);
+      this.bytes.copy(larger, 0, 0, this.end);
+      this.bytes = larger;
+    }
+    this.end += this.bytes.write(text, this.end, 'utf8');
+  }
+}

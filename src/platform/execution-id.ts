@@ -89,7 +89,7 @@ export function executionIdTimeMs(id: string): number | null {
 }
 
 /** What the ids of that millisecond begin with, the second hyphen included; of a whole number. */
-export function executionIdTimeText(timeMs: number): string {
+function executionIdTimeText(timeMs: number): string {
   const hex = timeMs.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-`;
 }

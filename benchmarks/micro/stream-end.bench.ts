@@ -5,7 +5,7 @@ import { chatCompletions } from '../../src/generation/dialects/chat-completions.
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
-import { RelayedBytes } from '../../src/generation/reply/relayed-bytes.ts';
+import { CaptureBuffer } from '../../src/generation/reply/capture-buffer.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
 const ROUNDS = 21;
@@ -78,7 +78,7 @@ measureChunks('responses: one byte', responses, RESPONSES_CHUNK.split(''));
 measureChunks('responses: 64 KB of one event', responses, ['x'.repeat(65_536)]);
 
 function measureUsage(name: string, dialect: Dialect, reply: string): void {
-  const relayed = new RelayedBytes();
+  const relayed = new CaptureBuffer();
   relayed.append(Buffer.from(reply));
   measure(`${name} (${reply.length} bytes)`, () =>
     dialect.readUsage({ beginning: relayed.beginning(), end: relayed.end(), cut: false }),

@@ -38,7 +38,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'a block of a reply is lent to two replies',
     edits: [
       {
-        file: 'src/generation/reply/relayed-bytes.ts',
+        file: 'src/generation/reply/capture-buffer.ts',
         find: 'freeBlocks.pop() ??',
         replace: 'freeBlocks.at(-1) ??',
       },
@@ -52,8 +52,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       { file: 'src/generation/serve.ts', find: 'else if (this.exchange.closed) this.abandon(found);', replace: '' },
       {
         file: 'src/generation/reply/relay.ts',
-        find: 'if (!exchange.closed) this.attempt();\n      else if (!this.clientGone)',
-        replace: 'this.attempt();\n      if (exchange.closed && !this.clientGone)',
+        find: 'if (!exchange.closed) this.failover.attempt();\n      else this.leave();',
+        replace: 'this.failover.attempt();',
       },
     ],
     found: 'stray call',

@@ -1,11 +1,11 @@
 // Replies as the relay would have kept them when their end is reached.
 
 import type { KeptReply } from '../../src/generation/dialects/dialect.ts';
-import { RelayedBytes } from '../../src/generation/reply/relayed-bytes.ts';
+import { CaptureBuffer } from '../../src/generation/reply/capture-buffer.ts';
 import { type SplitPlan, splitBytes } from './byte-splits.ts';
 
 export function keptReply(body: Buffer | string, split: SplitPlan = { kind: 'whole' }, cut = false): KeptReply {
-  const kept = new RelayedBytes();
+  const kept = new CaptureBuffer();
   for (const chunk of splitBytes(Buffer.from(body), split)) kept.append(chunk);
   return { beginning: kept.beginning(), end: kept.end(), cut };
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
-import { RelayedBytes } from '../../src/generation/reply/relayed-bytes.ts';
+import { CaptureBuffer } from '../../src/generation/reply/capture-buffer.ts';
 import { keptReply } from '../support/kept-replies.ts';
 
 const usageOf = (text: string) => chatCompletions.readUsage(keptReply(text));
@@ -71,7 +71,7 @@ describe('what is kept of a reply', () => {
   test('all of a short one, in chunks of any size', () => {
     const whole = Buffer.from(Array.from({ length: 9_000 }, (_, index) => index % 251));
     for (const size of [1, 7, 1_000, 8_999, 9_000]) {
-      const kept = new RelayedBytes();
+      const kept = new CaptureBuffer();
       for (let offset = 0; offset < whole.length; offset += size) kept.append(whole.subarray(offset, offset + size));
       assert.ok(kept.end().equals(whole), `chunks of ${size}`);
       assert.ok(kept.beginning().equals(whole));
@@ -81,7 +81,7 @@ describe('what is kept of a reply', () => {
   test('the beginning and the end of a long one', () => {
     const whole = Buffer.from(Array.from({ length: 1_000_000 }, (_, index) => index % 253));
     for (const size of [777, 65_536, 262_144, 300_000, 1_000_000]) {
-      const kept = new RelayedBytes();
+      const kept = new CaptureBuffer();
       for (let offset = 0; offset < whole.length; offset += size) kept.append(whole.subarray(offset, offset + size));
       assert.equal(kept.totalBytes, whole.length);
       const end = kept.end();

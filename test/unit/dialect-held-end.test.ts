@@ -7,7 +7,9 @@ import { chatCompletions } from '../../src/generation/dialects/chat-completions.
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
-import { HeldBytes } from '../../src/generation/reply/held-bytes.ts';
+import { CapturedReply } from '../../src/generation/reply/capture.ts';
+import { WithholdEnd } from '../../src/generation/reply/withhold-end.ts';
+import { ReplyStage } from '../../src/upstream/reply-handler.ts';
 import { splitBytes } from '../support/byte-splits.ts';
 import { RelayInHand } from '../support/relay-in-hand.ts';
 
@@ -114,24 +116,48 @@ test('a provider that closes inside its last event: what came goes out after the
   assert.equal(client.written, part);
 });
 
-describe('held bytes', () => {
-  test('go in the order they came', () => {
-    const held = new HeldBytes();
-    const out: Buffer[] = [];
-    held.hold(Buffer.from('a'), { push: (chunk) => out.push(chunk) });
-    held.hold(Buffer.from('b'), { push: (chunk) => out.push(chunk) });
-    assert.equal(out.length, 0);
-    held.release({ push: (chunk) => out.push(chunk) });
-    held.release({ push: (chunk) => out.push(chunk) });
-    assert.equal(Buffer.concat(out).toString(), 'ab');
+/** What a stage passes on. */
+class Passed extends ReplyStage {
+  readonly chunks: Buffer[] = [];
+  bytes = 0;
+  constructor() {
+    super(null as never);
+  }
+  override onReplyData(chunk: Buffer): void {
+    this.chunks.push(chunk);
+    this.bytes += chunk.length;
+  }
+  override onReplyPause(): void {
+    // There is nothing to write to.
+  }
+}
+
+describe('the withheld tail', () => {
+  const begin = () => {
+    const passed = new Passed();
+    const reply = new CapturedReply();
+    reply.state = 'relaying';
+    reply.progress = 'ending';
+    const stage = new WithholdEnd(passed, reply, { settle: () => undefined });
+    return { passed, reply, stage };
+  };
+
+  test('goes in the order it came', () => {
+    const { passed, reply, stage } = begin();
+    stage.onReplyData(Buffer.from('a'));
+    stage.onReplyData(Buffer.from('b'));
+    assert.equal(passed.bytes, 0);
+    reply.state = 'settled';
+    stage.onRecorded();
+    stage.onReplyPause();
+    assert.equal(Buffer.concat(passed.chunks).toString(), 'ab');
   });
 
-  test('of an endless last event all but the newest go', () => {
-    const held = new HeldBytes();
-    let bytes = 0;
+  test('of an endless last event is its newest chunk', () => {
+    const { passed, stage } = begin();
     for (let chunk = 1; chunk <= 1000; chunk++) {
-      held.hold(Buffer.alloc(10_000), { push: (out) => (bytes += out.length) });
-      assert.ok(chunk * 10_000 - bytes <= 1_048_576 && bytes < chunk * 10_000);
+      stage.onReplyData(Buffer.alloc(10_000));
+      assert.ok(chunk * 10_000 - passed.bytes <= 1_048_576 && passed.bytes < chunk * 10_000);
     }
   });
 });

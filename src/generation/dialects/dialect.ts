@@ -54,7 +54,7 @@ export interface ReportedUsage extends Usage {
   readonly unpriced?: string | null;
 }
 
-/** What `RelayedBytes` keeps of a reply. Of a short one both parts are all of it. */
+/** What `CaptureBuffer` keeps of a reply. Of a short one both parts are all of it. */
 export interface KeptReply {
   readonly beginning: Buffer;
   readonly end: Buffer;

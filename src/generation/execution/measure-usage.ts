@@ -6,7 +6,7 @@ import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/cou
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { Dialect, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
-import type { RelayedBytes } from '../reply/relayed-bytes.ts';
+import type { CaptureBuffer } from '../reply/capture-buffer.ts';
 import { type MeasuredUsage, NO_USAGE } from './execution.ts';
 
 /**
@@ -18,7 +18,7 @@ const COUNT_DEADLINE_MS = 10_000;
 /** What the relay kept and saw of a reply. */
 export interface MeasurableReply {
   readonly bounds: RequestBounds;
-  readonly relayed: RelayedBytes;
+  readonly relayed: CaptureBuffer;
   readonly watch: ReplyWatch | null;
   /** The reply broke off. */
   readonly cut: boolean;
@@ -63,7 +63,7 @@ export interface CountParams {
   readonly api: CountTokensInput['api'];
   readonly encoding: string;
   readonly request: Buffer;
-  readonly relayed: RelayedBytes;
+  readonly relayed: CaptureBuffer;
   readonly responseIsStream: boolean;
   /** Used where the count fails: never an under-count, and the charge stops at the hold anyway. */
   readonly inputTokensMax: number;

@@ -7,12 +7,11 @@ import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
 import { providerCredential } from '../../upstream/credential.ts';
 import { type ForwardedHeaders, forwardedHeaders } from '../../upstream/header-policy.ts';
-import type { UpstreamFault } from '../../upstream/http1/connection.ts';
-import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import type { Providers } from '../../upstream/providers.ts';
-import type { ReplyHandler } from '../../upstream/reply-handler.ts';
+import { ReplyStage } from '../../upstream/reply-handler.ts';
+import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
-import { CHUNKED, ReplyWriter, type WriterOwner } from './reply-writer.ts';
+import { overdue } from './time-limits.ts';
 
 export interface PassThroughContext {
   readonly clock: Clock;
@@ -27,107 +26,85 @@ export interface PassThroughContext {
 export function passThrough(exchange: Exchange, provider: Provider, path: string, context: PassThroughContext): void {
   const headers = forwardedHeaders(exchange.headers);
   if ('kind' in headers) exchange.refuse(headers);
-  else new PassThrough(exchange, provider, headers, context).send(path);
+  else new PassThrough(exchange, provider, context).send(path, headers);
 }
 
-class PassThrough implements ReplyHandler, OpenRelay, ClientWatch, WriterOwner {
+/** Keeps what the next read of the provider's socket would overwrite. */
+class CopyChunks extends ReplyStage {
+  override onReplyData(chunk: Buffer): void {
+    this.next.onReplyData(Buffer.from(chunk));
+  }
+}
+
+class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
   openIndex = -1;
   private readonly exchange: Exchange;
   private readonly provider: Provider;
-  private readonly headers: ForwardedHeaders;
   private readonly context: PassThroughContext;
-  private readonly writer: ReplyWriter;
-  private call: UpstreamCall | null = null;
-  private upstreamEnded = false;
+  private readonly writer: ClientWriter;
   private readonly startedAtMs: number;
-  /** Since when the client has taken nothing of what waits for it; 0: nothing waits. */
-  private blockedAtMs = 0;
+  private call: UpstreamCall | null = null;
+  private isOver = false;
 
-  constructor(exchange: Exchange, provider: Provider, headers: ForwardedHeaders, context: PassThroughContext) {
+  constructor(exchange: Exchange, provider: Provider, context: PassThroughContext) {
     this.exchange = exchange;
     this.provider = provider;
-    this.headers = headers;
     this.context = context;
     this.startedAtMs = context.clock.monotonicMs();
-    this.writer = new ReplyWriter(exchange, this);
+    this.writer = new ClientWriter(exchange, NO_HEADERS, context.clock, this);
+  }
+
+  send(path: string, headers: ForwardedHeaders): void {
+    const { exchange, provider, context } = this;
+    context.open.add(this);
+    exchange.watchClient(this);
+    if (exchange.closed) {
+      this.onOver();
+      return;
+    }
+    const { method } = exchange.route;
+    const credential = providerCredential(provider);
+    const request = { method, path, query: exchange.query, credential, headers, body: null };
+    this.call = context.providers.call(provider, request, new CopyChunks(this.writer));
+  }
+
+  checkTime(nowMs: number): void {
+    const { exchange, startedAtMs } = this;
+    const { blockedSinceMs } = this.writer;
+    const timeouts = this.context.providers.timeoutsOf(this.provider);
+    const late = overdue({ startedAtMs, blockedSinceMs, drainUntilMs: 0 }, timeouts, nowMs);
+    if (late === 'client') {
+      exchange.cut();
+      this.onClientLeft();
+    } else if (late === 'total') {
+      this.call?.fail(exchange.status === 0 ? 'first_byte_timeout' : 'cut');
+    }
+  }
+
+  pause(): void {
+    this.call?.pause();
   }
 
   onRoom(): void {
-    this.blockedAtMs = 0;
     this.call?.resume();
     // Not from within the client's socket telling that it has room.
-    queueMicrotask(() => this.flush());
+    queueMicrotask(() => this.writer.onReplyPause());
   }
 
   onClientLeft(): void {
     this.call?.abort();
+    this.onOver();
   }
 
-  send(path: string): void {
-    this.exchange.watchClient(this);
-    if (this.exchange.closed) return;
-    this.context.open.add(this);
-    const { exchange, provider, headers } = this;
-    const { method } = exchange.route;
-    const credential = providerCredential(provider);
-    this.call = this.context.providers.call(
-      provider,
-      { method, path, query: exchange.query, credential, headers, body: null },
-      this,
-    );
+  onOver(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.context.open.remove(this);
   }
 
-  checkTime(nowMs: number): void {
-    const { exchange, context } = this;
-    if (exchange.closed) {
-      context.open.remove(this);
-      return;
-    }
-    const { idleMs, totalMs } = context.providers.timeoutsOf(this.provider);
-    const stuck = this.blockedAtMs !== 0 && nowMs - this.blockedAtMs > idleMs;
-    if (!stuck && nowMs - this.startedAtMs <= totalMs) return;
+  onOwnFault(fault: unknown): void {
     this.call?.abort();
-    if (this.writer.begun) exchange.cut();
-    else exchange.refuse({ kind: 'upstream_timeout' });
-  }
-
-  onReplyStart(status: number, headers: ReplyHeaders): void {
-    const length = replyHeader(headers, 'content-length');
-    this.writer.start(status, NO_HEADERS, headers, length === undefined ? CHUNKED : Number(length));
-  }
-
-  onReplyData(chunk: Buffer): void {
-    this.writer.push(Buffer.from(chunk));
-  }
-
-  onReplyPause(): void {
-    this.flush();
-  }
-
-  onReplyEnd(): void {
-    this.upstreamEnded = true;
-    this.flush();
-  }
-
-  onKeyRefused(): void {
-    this.exchange.refuse({ kind: 'provider_unavailable' });
-  }
-
-  onReplyFault(fault: UpstreamFault): void {
-    const { exchange } = this;
-    if (fault === 'cut') {
-      this.flush();
-      exchange.cut();
-    } else {
-      exchange.refuse({ kind: fault === 'first_byte_timeout' ? 'upstream_timeout' : 'upstream_unreachable' });
-    }
-  }
-
-  private flush(): void {
-    if (this.exchange.closed) return;
-    this.writer.flush(this.upstreamEnded);
-    if (!this.writer.blocked) return;
-    this.call?.pause();
-    if (this.blockedAtMs === 0) this.blockedAtMs = this.context.clock.monotonicMs();
+    this.exchange.fail(fault);
+    this.onOver();
   }
 }

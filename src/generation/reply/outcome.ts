@@ -1,12 +1,13 @@
-// How an execution that got a reply ended, from what the relay saw of it.
+// How an execution ended, from what its relay saw.
 
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import type { MeasuredUsage } from '../execution/execution.ts';
+import type { ReplyEnd } from './withhold-end.ts';
 
 /** `clean`: whole. `cut`: the provider broke off. */
 export type HowItEnded = 'clean' | 'cut' | 'client_left';
 
-export interface SeenReply {
+export interface EndedReply {
   readonly providerStatus: number;
   readonly how: HowItEnded;
   readonly report: MeasuredUsage;
@@ -18,7 +19,7 @@ export interface SeenReply {
 /** Events that end a stream without an answer. */
 const FAILURES = new Set(['error', 'response.failed']);
 
-export function outcomeOfReply({ providerStatus, how, report, endedBy, relayedBytes }: SeenReply): Outcome {
+export function outcomeOfReply({ providerStatus, how, report, endedBy, relayedBytes }: EndedReply): Outcome {
   if (providerStatus >= 500) return 'provider_failed';
   if (providerStatus >= 300) return 'provider_refused';
   // The dialect's own word for a failure, with nothing used: as good as a 5xx that came too late.
@@ -28,4 +29,11 @@ export function outcomeOfReply({ providerStatus, how, report, endedBy, relayedBy
   if (report.usage !== null) return 'usage_then_cut';
   if (how === 'cut') return 'cut_mid_stream';
   return relayedBytes === 0 ? 'aborted_before_first_byte' : 'aborted_mid_stream';
+}
+
+/** No attempt got a reply that could be relayed. */
+export function outcomeWithoutReply(end: ReplyEnd): Outcome {
+  if (end === 'client_left') return 'aborted_before_first_byte';
+  if (end === 'key_refused') return 'provider_refused';
+  return end === 'connect_failed' ? 'connect_failed' : 'no_reply';
 }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { RelayedBytes } from '../../src/generation/reply/relayed-bytes.ts';
+import { CaptureBuffer } from '../../src/generation/reply/capture-buffer.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 
 const HEAD_BYTES = 262_144;
@@ -23,7 +23,7 @@ describe('relayed bytes', () => {
         return {
           whole,
           at: 0,
-          kept: new RelayedBytes(),
+          kept: new CaptureBuffer(),
           lasting: [] as Buffer[],
           piece: [1 + below(300), 1 + below(9_000), 1 + below(400_000)][below(3)] as number,
         };
@@ -53,7 +53,7 @@ describe('relayed bytes', () => {
   });
 
   test('a short reply lies once: what it is written from is what its usage is read from', () => {
-    const kept = new RelayedBytes();
+    const kept = new CaptureBuffer();
     const piece = kept.append(Buffer.from('{"usage":{}}'));
     assert.equal(piece.buffer, kept.beginning().buffer);
     assert.equal(piece.byteOffset, kept.beginning().byteOffset);
@@ -61,8 +61,8 @@ describe('relayed bytes', () => {
   });
 
   test('what was read of a reply stays as it is until its release, whatever other replies are read meanwhile', () => {
-    const keep = (mark: string): RelayedBytes => {
-      const kept = new RelayedBytes();
+    const keep = (mark: string): CaptureBuffer => {
+      const kept = new CaptureBuffer();
       for (let piece = 0; piece < 50; piece++) kept.append(Buffer.alloc(9_000, mark));
       return kept;
     };
@@ -83,7 +83,7 @@ describe('relayed bytes', () => {
   });
 
   test('nothing is left of one that is released', () => {
-    const kept = new RelayedBytes();
+    const kept = new CaptureBuffer();
     for (let piece = 0; piece < 50; piece++) kept.append(Buffer.alloc(9_000, 1));
     kept.beginning();
     kept.release();

@@ -1,10 +1,10 @@
-// What was relayed of a reply, kept for relaying it, for reading the usage once at its end and for counting tokens when
-// the provider reported none. The first `HEAD_BYTES_MAX` bytes are kept whole; of a longer reply also the last
-// `TAIL_BYTES_MAX`, where the usage is.
+// Captures what was relayed of a reply: for the client's writes, for reading the usage at its end, and for counting
+// tokens when the provider reported none. The first `HEAD_BYTES_MAX` bytes are kept whole; of a longer reply also the
+// last `TAIL_BYTES_MAX`, where the usage is.
 //
-// They lie in blocks that are used again for the next reply, and the client is written to from there: memory that was
-// made for each stream, and later for each read, kept the collector marking all of the process, which cost 15 and 6 %
-// of an event's CPU in bursts.
+// The bytes lie in blocks that serve one reply after another, and the client is written to from there. With fresh
+// memory for each stream or each read the collector marked all of the process again and again (15 and 6 % of an event's
+// CPU in bursts).
 
 import { Buffer } from 'node:buffer';
 import { BufferPool, type PooledBuffer } from '../../platform/buffer-pool.ts';
@@ -18,7 +18,7 @@ const FREE_BLOCKS_MAX = 512;
 
 interface Block {
   readonly bytes: Buffer;
-  /** So much of it holds something: a piece that does not fit behind it lies in the next one, in one piece. */
+  /** How many of its bytes hold something. A short piece that does not fit behind them lies in the next block. */
   used: number;
 }
 
@@ -29,28 +29,28 @@ const freeBlocks: Block[] = [];
 /**
  * Where what lies in several blocks is put together to be read. Each buffer belongs to one reply until its `release`.
  */
-const togetherPool = new BufferPool({ freeBytesMax: 4_194_304 });
+const joinedPool = new BufferPool({ freeBytesMax: 4_194_304 });
 
 /** Nothing is ever added to it. */
 const NO_BLOCKS: Block[] = [];
 const NO_BUFFERS: PooledBuffer[] = [];
 
-export class RelayedBytes {
+export class CaptureBuffer {
   /** All bytes seen, kept or not. */
   totalBytes = 0;
-  /** A reply that came in one long piece is kept in memory of its own. */
+  /** The memory of its own in which a reply is kept that came in one long piece. */
   private only: Buffer | null = null;
-  /** Where all of a reply lies that came in one short piece. */
+  /** All of a reply that came in one short piece. */
   private whole: Buffer | null = null;
   private head: Block[] = NO_BLOCKS;
   private headBytes = 0;
   /** The newest bytes beyond the head, in all that these blocks hold; full but for the last. */
   private tail: Block[] = NO_BLOCKS;
-  /** What was put together of it. */
+  /** The pooled buffers that hold what was joined of it. */
   private buffers: PooledBuffer[] = NO_BUFFERS;
-  /** The beginning and the end put together; null: not since the last piece. */
-  private beginningTogether: Buffer | null = null;
-  private endTogether: Buffer | null = null;
+  /** The beginning and the end, joined; null: not since the last piece. */
+  private joinedBeginning: Buffer | null = null;
+  private joinedEnd: Buffer | null = null;
 
   /**
    * Keeps what `piece` holds, whose memory may be used again afterwards; returns the same bytes in memory that stays as
@@ -60,8 +60,8 @@ export class RelayedBytes {
     const { length } = piece;
     const isFirst = this.totalBytes === 0;
     this.totalBytes += length;
-    this.beginningTogether = null;
-    this.endTogether = null;
+    this.joinedBeginning = null;
+    this.joinedEnd = null;
     if (length <= BLOCK_BYTES && this.only === null && this.headBytes + length <= HEAD_BYTES_MAX) {
       const kept = this.keepInOnePiece(piece, length);
       this.whole = isFirst ? kept : null;
@@ -134,53 +134,53 @@ export class RelayedBytes {
     const [first] = this.head;
     if (first === undefined) return EMPTY;
     if (this.headBytes === first.used) return first.bytes.subarray(0, first.used);
-    this.beginningTogether ??= this.putBeginningTogether();
-    return this.beginningTogether;
+    this.joinedBeginning ??= this.joinBeginning();
+    return this.joinedBeginning;
   }
 
-  private putBeginningTogether(): Buffer {
-    const together = this.takeMemory(this.headBytes);
+  private joinBeginning(): Buffer {
+    const joined = this.takeMemory(this.headBytes);
     let at = 0;
-    for (const { bytes, used } of this.head) at += bytes.copy(together, at, 0, used);
-    return together;
+    for (const { bytes, used } of this.head) at += bytes.copy(joined, at, 0, used);
+    return joined;
   }
 
   /** The end of the reply, contiguous: all of it while it is short. It stays as it is until `release`, too. */
   end(): Buffer {
     if (this.tail.length === 0) return this.beginning();
-    this.endTogether ??= this.putEndTogether();
-    return this.endTogether;
+    this.joinedEnd ??= this.joinEnd();
+    return this.joinedEnd;
   }
 
-  private putEndTogether(): Buffer {
-    const together = this.takeMemory(TAIL_BYTES_MAX);
+  private joinEnd(): Buffer {
+    const joined = this.takeMemory(TAIL_BYTES_MAX);
     // From the newest block back, as far into the head as it takes.
     let left = TAIL_BYTES_MAX;
     for (const blocks of [this.tail, this.head]) {
       for (let index = blocks.length - 1; index >= 0 && left > 0; index--) {
         const { bytes, used } = blocks[index] as Block;
         const taken = Math.min(left, used);
-        bytes.copy(together, left - taken, used - taken, used);
+        bytes.copy(joined, left - taken, used - taken, used);
         left -= taken;
       }
     }
-    return together.subarray(left);
+    return joined.subarray(left);
   }
 
   private takeMemory(bytes: number): Buffer {
-    const pooled = togetherPool.acquire(bytes);
+    const pooled = joinedPool.acquire(bytes);
     if (this.buffers === NO_BUFFERS) this.buffers = [pooled];
     else this.buffers.push(pooled);
     return pooled.buffer.subarray(pooled.bodyStart, pooled.bodyStart + bytes);
   }
 
-  /** Nobody reads it any more, nor writes to the client from it. */
+  /** To be called once nobody reads it any more or writes to the client from it. */
   release(): void {
     this.only = null;
     this.whole = null;
-    this.beginningTogether = null;
-    this.endTogether = null;
-    for (const pooled of this.buffers) togetherPool.release(pooled);
+    this.joinedBeginning = null;
+    this.joinedEnd = null;
+    for (const pooled of this.buffers) joinedPool.release(pooled);
     this.buffers = NO_BUFFERS;
     if (this.head === NO_BLOCKS) return;
     for (const blocks of [this.head, this.tail]) {

@@ -1,0 +1,87 @@
+// Captures a reply as it passes: its bytes, for reading the usage or counting tokens at its end, and what its events
+// tell, above all whether a stream is complete.
+
+import type { Buffer } from 'node:buffer';
+import type { Clock } from '../../platform/clock.ts';
+import type { UpstreamFault } from '../../upstream/http1/connection.ts';
+import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
+import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
+import { isStored, type ReplyWatch, type StoredReplyWatch } from '../dialects/dialect.ts';
+import type { StreamProgress } from '../sse/stream-end.ts';
+import { CaptureBuffer } from './capture-buffer.ts';
+import type { RelayParams } from './relay-params.ts';
+
+/** What all stages of one relay know of its reply. */
+export class CapturedReply {
+  /**
+   * `waiting` for its head; `relaying`; `settling` while its end is counted and recorded; `settled` once that is on
+   * disk; `closed` when all memory of it is given back.
+   */
+  state: 'waiting' | 'relaying' | 'settling' | 'settled' | 'closed' = 'waiting';
+  /** The provider's status; 0 before the head. */
+  status = 0;
+  isStream = false;
+  readonly bytes = new CaptureBuffer();
+  watch: ReplyWatch | null = null;
+  /** null: the provider keeps nothing of the reply. */
+  stored: StoredReplyWatch | null = null;
+  /** Of a stream: how far it is, by its own events. */
+  progress: StreamProgress = 'open';
+}
+
+export class Capture extends ReplyStage {
+  private readonly reply: CapturedReply;
+  private readonly params: RelayParams;
+  private readonly clock: Clock;
+
+  constructor(next: ReplyHandler, reply: CapturedReply, params: RelayParams, clock: Clock) {
+    super(next);
+    this.reply = reply;
+    this.params = params;
+    this.clock = clock;
+  }
+
+  override onReplyStart(status: number, headers: ReplyHeaders): void {
+    const { reply } = this;
+    if (reply.state === 'waiting') reply.state = 'relaying';
+    reply.status = status;
+    reply.isStream = replyHeader(headers, 'content-type')?.startsWith('text/event-stream') ?? false;
+    if (status < 300) this.watchReply();
+    this.next.onReplyStart(status, headers);
+  }
+
+  private watchReply(): void {
+    const { reply } = this;
+    const { dialect, read } = this.params;
+    if (isStored(read.bounds)) reply.stored = dialect.watchStoredReply?.() ?? null;
+    if (dialect.watchReply !== undefined) reply.watch = dialect.watchReply(reply.isStream, read.bounds.answers);
+    else if (reply.isStream) reply.watch = dialect.watchStreamEnd();
+  }
+
+  /** Passes on the same bytes in memory that stays as it is until the reply is closed. */
+  override onReplyData(read: Buffer): void {
+    const { reply } = this;
+    const { execution } = this.params;
+    if (execution.firstByteAtMs === null) execution.firstByteAtMs = this.clock.monotonicMs();
+    const chunk = reply.bytes.append(read);
+    if (reply.watch !== null) reply.progress = reply.watch.feed(chunk) ?? 'open';
+    if (reply.isStream) reply.stored?.feed(chunk);
+    this.next.onReplyData(chunk);
+  }
+
+  /** A stream that did not finish must not look finished, however cleanly the provider ended it. */
+  override onReplyEnd(): void {
+    if (this.isUnfinishedStream()) this.next.onReplyFault('cut');
+    else this.next.onReplyEnd();
+  }
+
+  override onReplyFault(fault: UpstreamFault): void {
+    this.next.onReplyFault(this.reply.status === 0 ? fault : 'cut');
+  }
+
+  private isUnfinishedStream(): boolean {
+    const { isStream, watch, progress, bytes } = this.reply;
+    if (!isStream || watch === null || progress !== 'open') return false;
+    return this.params.dialect.isWholeWithoutEnd?.(bytes.end()) !== true;
+  }
+}

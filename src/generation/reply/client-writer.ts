@@ -1,0 +1,176 @@
+// The last handler of a reply: writes it to the client in as few packets as possible, and stops the reading of the
+// provider while the client's socket is full.
+
+import { Buffer } from 'node:buffer';
+import { type Exchange, type HeaderList, NO_HEADERS } from '../../http/exchange.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { passesToClient } from '../../upstream/header-policy.ts';
+import type { UpstreamFault } from '../../upstream/http1/connection.ts';
+import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
+import type { ReplyHandler } from '../../upstream/reply-handler.ts';
+
+/** A reply's length when the provider did not declare it. */
+const CHUNKED = -1;
+
+/** Whose reply it is. */
+export interface WriterOwner {
+  /** Stops reading the provider: the client's socket is full. */
+  pause(): void;
+  /** The client's socket takes bytes again. */
+  onRoom(): void;
+  /** The response is complete, cut or refused. May be told more than once. */
+  onOver(): void;
+  onOwnFault(fault: unknown): void;
+}
+
+export class ClientWriter implements ReplyHandler {
+  /** Since when the client's socket is full, and nothing is written; 0: it is not. */
+  blockedSinceMs = 0;
+  /** What waits to be written. */
+  pendingBytes = 0;
+  private readonly exchange: Exchange;
+  private readonly ownHeaders: HeaderList;
+  private readonly clock: Clock;
+  private readonly owner: WriterOwner;
+  private status = 0;
+  private replyHeaders: ReplyHeaders = NO_HEADERS;
+  private totalBytes = CHUNKED;
+  /** Status and headers have gone out. */
+  private begun = false;
+  /** What waits to be written: one piece, or several. */
+  private piece: Buffer | null = null;
+  private pieces: Buffer[] | null = null;
+  /** What is to be done once all has been written; null: the reply goes on. */
+  private finish: 'end' | 'cut' | null = null;
+
+  constructor(exchange: Exchange, ownHeaders: HeaderList, clock: Clock, owner: WriterOwner) {
+    this.exchange = exchange;
+    this.ownHeaders = ownHeaders;
+    this.clock = clock;
+    this.owner = owner;
+  }
+
+  onReplyStart(status: number, headers: ReplyHeaders): void {
+    const length = replyHeader(headers, 'content-length');
+    this.status = status;
+    this.replyHeaders = headers;
+    this.totalBytes = length === undefined ? CHUNKED : Number(length);
+  }
+
+  /** The chunk must stay as it is until it is written. */
+  onReplyData(chunk: Buffer): void {
+    if (chunk.length === 0 || this.exchange.closed) return;
+    if (this.pieces !== null) this.pieces.push(chunk);
+    else if (this.piece === null) this.piece = chunk;
+    else this.pieces = [this.piece, chunk];
+    this.pendingBytes += chunk.length;
+  }
+
+  onReplyPause(): void {
+    this.flush();
+  }
+
+  onReplyEnd(): void {
+    this.finish = 'end';
+    this.flush();
+  }
+
+  /** A reply that broke off is cut for the client too, behind what there was of it. */
+  onReplyFault(fault: UpstreamFault): void {
+    if (fault === 'cut') {
+      this.finish = 'cut';
+      this.flush();
+      return;
+    }
+    const kind = fault === 'first_byte_timeout' ? 'upstream_timeout' : 'upstream_unreachable';
+    this.exchange.refuse({ kind }, this.ownHeaders);
+    this.owner.onOver();
+  }
+
+  onKeyRefused(): void {
+    this.exchange.refuse({ kind: 'provider_unavailable' }, this.ownHeaders);
+    this.owner.onOver();
+  }
+
+  /** Forgets what was not written: the client is gone. */
+  drop(): void {
+    this.forgetPending();
+    this.blockedSinceMs = 0;
+  }
+
+  private flush(): void {
+    const { exchange, owner } = this;
+    try {
+      if (!exchange.closed && this.blockedSinceMs === 0) writeWithin(exchange, this);
+      if (this.blockedSinceMs !== 0) owner.pause();
+      else if (this.finish === 'cut') exchange.cut();
+    } catch (fault) {
+      owner.onOwnFault(fault);
+      return;
+    }
+    if (exchange.closed && this.finish !== null) owner.onOver();
+  }
+
+  /** Within a cork. */
+  writeOut(): void {
+    const { exchange } = this;
+    const isWhole = this.finish === 'end';
+    if (!this.begun) {
+      this.begun = true;
+      exchange.begin(this.status, this.ownHeaders, this.replyHeaders, passesToClient);
+      // A reply that is whole already goes out with its length, in one piece.
+      if (isWhole && (this.totalBytes === CHUNKED || this.totalBytes === this.pendingBytes)) {
+        exchange.end(this.takePending());
+        return;
+      }
+    }
+    if (this.pendingBytes > 0) {
+      const bytes = this.takePending();
+      const room = this.totalBytes === CHUNKED ? exchange.write(bytes) : exchange.writeOfTotal(bytes, this.totalBytes);
+      if (exchange.closed) return;
+      if (!room) {
+        this.waitForRoom();
+        return;
+      }
+    }
+    if (isWhole) exchange.end();
+  }
+
+  private takePending(): Buffer {
+    const bytes = this.pieces === null ? (this.piece ?? NOTHING) : Buffer.concat(this.pieces, this.pendingBytes);
+    this.forgetPending();
+    return bytes;
+  }
+
+  private forgetPending(): void {
+    this.piece = null;
+    this.pieces = null;
+    this.pendingBytes = 0;
+  }
+
+  private waitForRoom(): void {
+    this.blockedSinceMs = this.clock.monotonicMs();
+    this.exchange.onWritable(() => {
+      this.blockedSinceMs = 0;
+      this.owner.onRoom();
+    });
+  }
+}
+
+/**
+ * Whose bytes are being written. A cork calls back at once, so one function serves all writers, and none is made for
+ * each reply.
+ */
+let writing: ClientWriter | null = null;
+
+function writeWithin(exchange: Exchange, writer: ClientWriter): void {
+  writing = writer;
+  exchange.cork(writeOut);
+  writing = null;
+}
+
+function writeOut(): void {
+  writing?.writeOut();
+}
+
+const NOTHING = Buffer.alloc(0);

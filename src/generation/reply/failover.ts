@@ -1,0 +1,100 @@
+// Makes one reply of the attempts at several deployments: the next one is called where a provider cannot be reached,
+// refuses, or does not accept its key, as long as nothing of a reply was relayed (DESIGN 3). Cooldowns begin and end
+// here.
+
+import type { UpstreamCall } from '../../upstream/call.ts';
+import type { UpstreamFault } from '../../upstream/http1/connection.ts';
+import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
+import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
+import type { Deployment } from '../catalog/serving-catalog.ts';
+import type { RequestBytes } from '../request/request-bytes.ts';
+import { beginCooldown, FAILOVER_STATUSES } from './provider-refusals.ts';
+import type { RelayContext, RelayParams } from './relay-params.ts';
+
+export interface FailoverParts {
+  readonly params: RelayParams;
+  readonly context: RelayContext;
+  readonly request: RequestBytes;
+  /** A fault of our own: without a call nobody would hear of an end. */
+  onOwnFault(fault: unknown): void;
+}
+
+export class Failover extends ReplyStage {
+  /** The present attempt; null before the first. */
+  call: UpstreamCall | null = null;
+  private readonly parts: FailoverParts;
+  private index = 0;
+
+  constructor(next: ReplyHandler, parts: FailoverParts) {
+    super(next);
+    this.parts = parts;
+  }
+
+  get deployment(): Deployment {
+    return this.parts.params.deployments[this.index] as Deployment;
+  }
+
+  /** Sends the request to the present deployment. */
+  attempt(): void {
+    const { params, context, request } = this.parts;
+    const { deployment } = this;
+    try {
+      this.call = context.providers.call(
+        deployment.provider,
+        {
+          method: 'POST',
+          path: params.dialect.upstreamPath,
+          query: params.exchange.query,
+          credential: deployment.credential,
+          headers: params.headers,
+          body: request.bodyFor(deployment),
+        },
+        this,
+      );
+    } catch (fault) {
+      this.parts.onOwnFault(fault);
+    }
+  }
+
+  override onReplyStart(status: number, headers: ReplyHeaders): void {
+    const { params, context } = this.parts;
+    const { deployment } = this;
+    beginCooldown(status, headers, { deployment, organizationId: params.organizationId }, context);
+    if (FAILOVER_STATUSES.has(status) && this.moveOn()) {
+      // A provider does not bill what it refused. The rest of the refusal is read, so that the connection is kept.
+      this.call?.discard();
+      this.attempt();
+      return;
+    }
+    if (status < 300) context.cooldowns.served(deployment);
+    this.next.onReplyStart(status, headers);
+  }
+
+  /** The connection tells an end only once, so a fault of ours in it must end the relay here. */
+  override onReplyEnd(): void {
+    try {
+      this.next.onReplyEnd();
+    } catch (fault) {
+      this.parts.onOwnFault(fault);
+    }
+  }
+
+  override onReplyFault(fault: UpstreamFault): void {
+    if (fault === 'connect_failed' && this.moveOn()) this.attempt();
+    else this.next.onReplyFault(fault);
+  }
+
+  override onKeyRefused(status: number): void {
+    if (this.moveOn()) this.attempt();
+    else this.next.onKeyRefused(status);
+  }
+
+  /** Goes on to the next deployment; false where there is none, or the client has left. */
+  private moveOn(): boolean {
+    const { deployments, exchange, execution } = this.parts.params;
+    if (this.index + 1 >= deployments.length || exchange.closed) return false;
+    this.index += 1;
+    execution.moveTo(this.deployment);
+    return true;
+  }
+}

@@ -1,0 +1,104 @@
+// Ends the execution of a reply: how it ended, and what it used by the provider's report or by our own count.
+
+import type { Buffer } from 'node:buffer';
+import type { Outcome } from '../../domain/settlement/outcome.ts';
+import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
+import type { WorkerPool } from '../../platform/worker-pool.ts';
+import { NOT_STORED } from '../dialects/dialect.ts';
+import { type ExecutionOwner, type MeasuredUsage, NO_USAGE } from '../execution/execution.ts';
+import { type CountParams, countUsage, reportedUsage } from '../execution/measure-usage.ts';
+import type { CapturedReply } from './capture.ts';
+import { type HowItEnded, outcomeOfReply, outcomeWithoutReply } from './outcome.ts';
+import type { RelayParams } from './relay-params.ts';
+import type { ReplyEnd } from './withhold-end.ts';
+
+export interface SettleParts {
+  readonly reply: CapturedReply;
+  readonly params: RelayParams;
+  /** The body of the request, as the provider got it. */
+  readonly request: Buffer;
+  readonly workers: WorkerPool;
+}
+
+/** The owner hears once the end is recorded, which is after a count of tokens where the provider reported none. */
+export function settle(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): void {
+  if (parts.reply.status === 0) settleWithoutReply(end, parts, owner);
+  else settleReply(end, parts, owner);
+}
+
+function settleWithoutReply(end: ReplyEnd, { params: { execution } }: SettleParts, owner: ExecutionOwner): void {
+  const outcome = outcomeWithoutReply(end);
+  const status = outcome === 'aborted_before_first_byte' ? null : 502;
+  const errorCode = end === 'key_refused' ? 'provider_key_refused' : end;
+  execution.end({ outcome, status, errorCode, measured: NO_USAGE, responseBytes: 0, responseId: null }, owner);
+}
+
+function settleReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): void {
+  const { reply, params, request, workers } = parts;
+  const { dialect, exchange } = params;
+  const how = end !== 'clean' && end !== 'client_left' ? 'cut' : exchange.closed ? 'client_left' : 'clean';
+  const report = reply.status >= 300 ? NO_USAGE : reportOf(how, parts);
+  const outcome = outcomeOfReply({
+    providerStatus: reply.status,
+    how,
+    report,
+    endedBy: reply.watch?.endedBy ?? null,
+    relayedBytes: reply.bytes.totalBytes,
+  });
+  if (OUTCOME_MATRIX[outcome].chargeRule === 'nothing') record(outcome, NO_USAGE, how, parts, owner);
+  else if (report.usage !== null || !dialect.countable) record(outcome, report, how, parts, owner);
+  else
+    countUsage(countParams(params, request, reply), workers, report)
+      .then((measured) => record(outcome, measured, how, parts, owner))
+      .catch((fault: unknown) => owner.onUnrecorded(fault));
+}
+
+function reportOf(how: HowItEnded, { reply, params: { dialect, read } }: SettleParts): MeasuredUsage {
+  return reportedUsage(dialect, {
+    bounds: read.bounds,
+    relayed: reply.bytes,
+    watch: reply.watch,
+    cut: how !== 'clean',
+    clientLeft: how === 'client_left',
+  });
+}
+
+function countParams(
+  { dialect, execution, tokenizer }: RelayParams,
+  request: Buffer,
+  { bytes, isStream }: CapturedReply,
+): CountParams {
+  const bounds = execution.admission.tokenBounds;
+  return {
+    api: dialect.api as CountParams['api'],
+    encoding: tokenizer,
+    request,
+    relayed: bytes,
+    responseIsStream: isStream,
+    inputTokensMax: bounds?.inputTokensMax ?? request.length,
+    outputTokensMax: bounds?.outputTokensMax ?? bytes.totalBytes,
+  };
+}
+
+function record(
+  outcome: Outcome,
+  measured: MeasuredUsage,
+  how: HowItEnded,
+  { reply, params: { exchange, execution } }: SettleParts,
+  owner: ExecutionOwner,
+): void {
+  const { status, bytes, stored } = reply;
+  const ids = stored?.read({ beginning: bytes.beginning(), end: bytes.end(), cut: how === 'cut' }) ?? NOT_STORED;
+  execution.end(
+    {
+      outcome,
+      // A client that left before it was written to has seen none.
+      status: exchange.status !== 0 || !exchange.closed ? status : null,
+      errorCode: status >= 300 ? `provider_${status}` : null,
+      measured,
+      responseBytes: bytes.totalBytes,
+      ...ids,
+    },
+    owner,
+  );
+}

@@ -1,0 +1,65 @@
+// Changes what the client gets of a stream. Metering has seen the provider's own bytes before, and the end of the
+// stream is withheld behind: a transform is a class with `feed` and `end` and its line in `transformsOf`.
+
+import { Buffer } from 'node:buffer';
+import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
+import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
+import type { RequestBytes } from '../request/request-bytes.ts';
+import { UsageChunkFilter } from '../sse/usage-chunk-filter.ts';
+import type { CapturedReply } from './capture.ts';
+
+export interface StreamTransform {
+  /** What goes on for these bytes of the stream; what it keeps back of them comes with later ones. */
+  feed(chunk: Buffer): Buffer;
+  /** The stream is complete: all that was kept back. */
+  end(): Buffer;
+}
+
+function transformsOf(reply: CapturedReply, request: RequestBytes): readonly StreamTransform[] {
+  if (!reply.isStream || reply.status >= 300) return NONE;
+  // The client did not ask for the chunk that tells the usage.
+  return request.asksForUsage ? [new UsageChunkFilter()] : NONE;
+}
+
+const NONE: readonly StreamTransform[] = [];
+
+export class Transform extends ReplyStage {
+  private readonly reply: CapturedReply;
+  private readonly request: RequestBytes;
+  private transforms = NONE;
+
+  constructor(next: ReplyHandler, reply: CapturedReply, request: RequestBytes) {
+    super(next);
+    this.reply = reply;
+    this.request = request;
+  }
+
+  override onReplyStart(status: number, headers: ReplyHeaders): void {
+    this.transforms = transformsOf(this.reply, this.request);
+    this.next.onReplyStart(status, this.transforms === NONE ? headers : withoutLength(headers));
+  }
+
+  override onReplyData(chunk: Buffer): void {
+    let rest = chunk;
+    for (const transform of this.transforms) rest = transform.feed(rest);
+    if (rest.length > 0) this.next.onReplyData(rest);
+  }
+
+  override onReplyEnd(): void {
+    if (this.transforms !== NONE) this.passRest();
+    this.next.onReplyEnd();
+  }
+
+  private passRest(): void {
+    let rest = EMPTY;
+    for (const transform of this.transforms) rest = Buffer.concat([transform.feed(rest), transform.end()]);
+    if (rest.length > 0) this.next.onReplyData(rest);
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
+
+function withoutLength(headers: ReplyHeaders): ReplyHeaders {
+  const at = headers.findIndex((name, index) => index % 2 === 0 && name === 'content-length');
+  return at === -1 ? headers : headers.toSpliced(at, 2);
+}

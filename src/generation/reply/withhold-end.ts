@@ -1,0 +1,98 @@
+// Withholds what shows the client the end of a reply until the record of that end is written: the last bytes of a
+// stream, and the end itself, be it a clean end, a cut or a refusal. What a client saw complete survives our death
+// (DESIGN 4).
+
+import type { Buffer } from 'node:buffer';
+import type { UpstreamFault } from '../../upstream/http1/connection.ts';
+import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
+import type { CapturedReply } from './capture.ts';
+
+/** How a reply ended, or why there is none. */
+export type ReplyEnd = 'clean' | 'client_left' | 'key_refused' | UpstreamFault;
+
+/** Whoever records an end; `onRecorded` is to be called once that is done. */
+export interface EndRecorder {
+  /** Called at each sign of an end, of which the first counts. */
+  settle(end: ReplyEnd): void;
+}
+
+/** Of a terminal event longer than this only the newest chunk is withheld, so that the tail stays small. */
+const TAIL_BYTES_MAX = 1_048_576;
+
+export class WithholdEnd extends ReplyStage {
+  private readonly reply: CapturedReply;
+  private readonly recorder: EndRecorder;
+  private tail: Buffer[] = [];
+  private tailBytes = 0;
+  /** null: the reply goes on. */
+  private end: ReplyEnd | null = null;
+  private keyStatus = 0;
+
+  constructor(next: ReplyHandler, reply: CapturedReply, recorder: EndRecorder) {
+    super(next);
+    this.reply = reply;
+    this.recorder = recorder;
+  }
+
+  override onReplyData(chunk: Buffer): void {
+    const { state, progress } = this.reply;
+    if (progress === 'open' || state === 'settled') this.next.onReplyData(chunk);
+    else this.withhold(chunk);
+  }
+
+  private withhold(chunk: Buffer): void {
+    if (this.tailBytes + chunk.length > TAIL_BYTES_MAX) this.passTail();
+    this.tail.push(chunk);
+    this.tailBytes += chunk.length;
+  }
+
+  private passTail(): void {
+    for (const chunk of this.tail) this.next.onReplyData(chunk);
+    this.tail = [];
+    this.tailBytes = 0;
+  }
+
+  /** Nothing is written while the end is being recorded: what waits for the client's socket may be the last bytes. */
+  override onReplyPause(): void {
+    const { state, progress } = this.reply;
+    if (state === 'settled') this.next.onReplyPause();
+    else if (state === 'relaying' && progress === 'ended') this.recorder.settle('clean');
+    else if (state === 'relaying') this.next.onReplyPause();
+  }
+
+  override onReplyEnd(): void {
+    this.endWith('clean');
+  }
+
+  override onReplyFault(fault: UpstreamFault): void {
+    this.endWith(fault);
+  }
+
+  override onKeyRefused(status: number): void {
+    this.keyStatus = status;
+    this.endWith('key_refused');
+  }
+
+  /** The client has left, and the provider with it: nothing more comes. */
+  leave(): void {
+    this.endWith(this.end ?? 'client_left');
+  }
+
+  private endWith(end: ReplyEnd): void {
+    this.end = end;
+    if (this.reply.state === 'settled') this.passEnd(end);
+    else this.recorder.settle(end);
+  }
+
+  onRecorded(): void {
+    this.passTail();
+    if (this.end !== null) this.passEnd(this.end);
+    else this.next.onReplyPause();
+  }
+
+  private passEnd(end: ReplyEnd): void {
+    if (end === 'clean') this.next.onReplyEnd();
+    else if (end === 'key_refused') this.next.onKeyRefused(this.keyStatus);
+    else this.next.onReplyFault(end === 'client_left' ? 'cut' : end);
+  }
+}

@@ -4,6 +4,7 @@ import { isIPv4, isIPv6 } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { API_NAMES, APIS, type ApiName } from './domain/models/apis.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -13,8 +14,7 @@ export const processEnvironment: Environment = Object.freeze({ ...process.env })
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export const MASTER_KEY_BYTES = 32;
 /** Routes whose admission refusals can be written in their own dialect instead of flat (spec 7.4). */
-export const DIALECT_ROUTES = ['chat_completions', 'responses', 'messages', 'count_tokens', 'images'] as const;
-export type DialectRoute = (typeof DIALECT_ROUTES)[number];
+export const DIALECT_ROUTES: readonly ApiName[] = API_NAMES.filter((api) => APIS[api].hasOwnRefusalForm);
 
 /** Where reports are served, and asked for. */
 export type ReportsAddress = { readonly socketPath: string } | { readonly host: string; readonly port: number };
@@ -64,7 +64,7 @@ export interface Config {
   readonly reportsUrl: ReportsAddress | null;
   /** Whole months of facts that ended longer ago are dropped; null: none are. */
   readonly factsRetentionDays: number | null;
-  readonly dialectRefusals: ReadonlySet<DialectRoute>;
+  readonly dialectRefusals: ReadonlySet<ApiName>;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** Absolute path of the configuration file; null: none named. */
   readonly configurationFile: string | null;

@@ -1,6 +1,6 @@
 // Measures what counting the images of a reply costs, per megabyte relayed, beside the cost of parsing the reply.
 
-import { ImageDocumentTally } from '../../src/generation/dialects/image-tally.ts';
+import { ImageDocumentTally } from '../../src/generation/sse/image-tally.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
 const ROUNDS = 31;

@@ -21,7 +21,6 @@ import { resolveModel } from './catalog/resolve-model.ts';
 import type { SavedResponses } from './catalog/saved-responses.ts';
 import type { Deployment, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
 import { referencesIn } from './catalog/stored-objects.ts';
-import { readBetaCeilings } from './dialects/beta-ceilings.ts';
 import type { Dialect, ReadRequest } from './dialects/dialect.ts';
 import { readClientRequestId, readTags } from './execution/client-labels.ts';
 import { type AdmittedRequest, Execution, type ExecutionOwner, type Metering } from './execution/execution.ts';
@@ -29,7 +28,7 @@ import type { RefusedRequests } from './execution/refused-requests.ts';
 import type { Authenticator } from './identity/authenticate.ts';
 import { relay } from './reply/relay.ts';
 import type { RelayContext, RelayParams } from './reply/relay-params.ts';
-import { readRequest } from './request/read-request.ts';
+import { readRequest, withHeaders } from './request/read-request.ts';
 import { type Intake, type ReceivedRequest, type RequestReceiver, receiveRequest } from './request/receive.ts';
 import type { Routed, Router } from './routing/router.ts';
 import { isRoutedApi } from './routing/routing-request.ts';
@@ -214,9 +213,7 @@ class GenerationRequest implements RequestReceiver, ExecutionOwner, RelayParams 
     const read = readRequest(this.dialect, this.request);
     if ('kind' in read) return this.refuse(read);
     this.principal = principal;
-    const betaCeilings =
-      this.dialect.api === 'messages' ? readBetaCeilings(this.exchange.headerValues('anthropic-beta')) : null;
-    this.read = betaCeilings === null ? read : { ...read, bounds: { ...read.bounds, betaCeilings } };
+    this.read = withHeaders(this.dialect, read, this.exchange);
     this.isRead = true;
     this.catalog = plane.catalog();
     if (read.requestedModel !== plane.router.virtualModel) this.resolve(null);

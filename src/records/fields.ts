@@ -5,7 +5,7 @@
 // To add a field, add an optional row here and a migration of each store that is to have a column for it. A frame of the
 // spool that was written before has no value of an optional field and is read all the same.
 
-import type { ApiName } from '../domain/models/catalog.ts';
+import type { ApiName } from '../domain/models/apis.ts';
 import type { Outcome } from '../domain/settlement/outcome.ts';
 import type { Usage, UsageSource } from '../domain/usage/usage.ts';
 import {

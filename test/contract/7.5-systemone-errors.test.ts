@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { checkQuestions } from '../../src/domain/evaluation/check-questions.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { renderRefusal } from '../../src/domain/refusals/render.ts';
-import { refuseWithoutQuestions } from '../../src/generation/dialects/systemone-request.ts';
+import { refuseWithoutQuestions } from '../../src/generation/dialects/systemone.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 
 const CONTEXT = { requestId: 'req-1', publicUrl: 'https://gate.test' };

@@ -2,7 +2,7 @@
 // simulated provider's log at hand.
 
 import assert from 'node:assert/strict';
-import type { ApiName } from '../../src/domain/models/catalog.ts';
+import type { ApiName } from '../../src/domain/models/apis.ts';
 import type { CallEnd } from '../../src/simulator/call-log.ts';
 import { startTollgate, type Tollgate } from './gateway.ts';
 import { type SimulatedProvider, startSimulatedProvider } from './simulated-provider.ts';

@@ -1,7 +1,7 @@
 // A configuration file with providers and deployments of a test's own: for failover, and for timers short enough to
 // wait for.
 
-import type { ApiName } from '../../src/domain/models/catalog.ts';
+import type { ApiName } from '../../src/domain/models/apis.ts';
 import { KEYS } from './test-configuration.ts';
 
 export interface TestProvider {

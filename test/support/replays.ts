@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
-import type { ApiName } from '../../src/domain/models/catalog.ts';
+import type { ApiName } from '../../src/domain/models/apis.ts';
 import { type BodyWithHole, fillModel, findModelHole, oddBody } from './body-splices.ts';
 import { type SplitPlan, splitBytes } from './byte-splits.ts';
 import { type FakeUpstream, type ReceivedRequest, type ScriptedReply, startFakeUpstream } from './fake-upstream.ts';

@@ -1,7 +1,7 @@
 // The configuration file that whole-installation tests run with: one provider, a few models, organizations rich, poor
 // and not billed.
 
-import type { ApiName, ModelKind } from '../../src/domain/models/catalog.ts';
+import type { ApiName, ModelKind } from '../../src/domain/models/apis.ts';
 
 export interface TestModel {
   readonly id: string;

@@ -10,12 +10,11 @@ import { Admission, tokensUsed } from '../../src/generation/admission/admission.
 import { admit, COUNTS, type Gate } from '../../src/generation/admission/admit.ts';
 import { OrganizationQueues } from '../../src/generation/admission/organization-queues.ts';
 import { type AdmissionParams, type DrawingPlan, planDraws } from '../../src/generation/admission/plan-draws.ts';
-import { readBetaCeilings } from '../../src/generation/dialects/beta-ceilings.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import { imageGenerations } from '../../src/generation/dialects/images.ts';
-import { messages } from '../../src/generation/dialects/messages.ts';
+import { messages, readBetaCeilings } from '../../src/generation/dialects/messages.ts';
 import { systemone } from '../../src/generation/dialects/systemone.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { WorkerPool, WorkerResult } from '../../src/platform/worker-pool.ts';

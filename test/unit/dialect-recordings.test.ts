@@ -10,9 +10,9 @@ import { chatCompletions } from '../../src/generation/dialects/chat-completions.
 import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
-import { readResponseId } from '../../src/generation/dialects/response-id.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
+import { readResponseId } from '../../src/generation/sse/response-id.ts';
 import { howMany } from '../support/at-length.ts';
 import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
 import { keptReply } from '../support/kept-replies.ts';

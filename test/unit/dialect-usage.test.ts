@@ -7,8 +7,8 @@ import { chatCompletions } from '../../src/generation/dialects/chat-completions.
 import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
-import { readResponseId } from '../../src/generation/dialects/response-id.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
+import { readResponseId } from '../../src/generation/sse/response-id.ts';
 import { cutReply, keptReply } from '../support/kept-replies.ts';
 
 const FAKE = '{"prompt_tokens":0,"completion_tokens":0,"input_tokens":0,"output_tokens":0}';

@@ -10,7 +10,6 @@ import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
 import { checkUsage, NO_USAGE_BOUNDS } from '../../src/domain/usage/check-usage.ts';
-import { ImageDocumentTally, ImageStreamTally, type ImageTally } from '../../src/generation/dialects/image-tally.ts';
 import {
   type ImageBounds,
   readImageBodyType,
@@ -22,6 +21,7 @@ import {
 } from '../../src/generation/dialects/images.ts';
 import { type ScannedForm, scanMultipart } from '../../src/generation/request/multipart-scan.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
+import { ImageDocumentTally, ImageStreamTally, type ImageTally } from '../../src/generation/sse/image-tally.ts';
 import { splitBytes } from '../support/byte-splits.ts';
 import { type FormEntry, writeForm } from '../support/multipart-forms.ts';
 import { sharedAssets } from '../support/shared-assets.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { KeptReply } from '../../src/generation/dialects/dialect.ts';
-import { StoredReply } from '../../src/generation/dialects/stored-reply.ts';
+import { StoredReply } from '../../src/generation/sse/stored-reply.ts';
 
 const ITEMS = [
   { id: 'rs_1', type: 'reasoning', summary: [] },

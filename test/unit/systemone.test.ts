@@ -6,15 +6,17 @@ import { readFileSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { checkQuestions, checkQuestionsBody } from '../../src/domain/evaluation/check-questions.ts';
+import { priceOn } from '../../src/domain/models/apis.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { rateUsage } from '../../src/domain/settlement/rate-usage.ts';
-import { SYSTEMONE_OVERHEAD_TOKENS, systemone, systemonePrice } from '../../src/generation/dialects/systemone.ts';
 import {
   type QuestionWorkers,
   refuseWithoutQuestions,
+  SYSTEMONE_OVERHEAD_TOKENS,
+  systemone,
   validateQuestions,
-} from '../../src/generation/dialects/systemone-request.ts';
+} from '../../src/generation/dialects/systemone.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
@@ -236,8 +238,8 @@ describe('usage and price', () => {
     const usage = read('{"usage":{"input_tokens":392,"output_tokens":65}}');
     assert.ok(usage !== null);
     for (const output of [null, picoUsd(9n)])
-      assert.equal(rateUsage(usage, systemonePrice({ ...price, output })), 392n * 42_000n);
-    const unpriced = systemonePrice({ ...price, input: null });
+      assert.equal(rateUsage(usage, priceOn('systemone', { ...price, output })), 392n * 42_000n);
+    const unpriced = priceOn('systemone', { ...price, input: null });
     assert.equal(rateUsage(usage, unpriced), null);
   });
 

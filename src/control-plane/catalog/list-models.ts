@@ -1,6 +1,7 @@
 // GET /v1/models: the catalog in one body that OpenAI's, Anthropic's and TypeSafe's clients read (spec 2.3, 4.6).
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
+import { MODEL_KINDS } from '../../domain/models/apis.ts';
 import type { Catalog, Model, ServedBy } from '../../domain/models/catalog.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import { ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
@@ -124,8 +125,7 @@ function pricingOf({ kind }: Model, deployment: ServedBy | undefined): Record<st
   const price = deployment?.price ?? null;
   if (price === null) return null;
   const pricing: Record<string, string> = { currency: 'USD' };
-  // Output of evaluation models is free, whatever the catalog says of it (spec 2.3).
-  const output = kind === 'evaluation' ? ZERO_PICO_USD : price.output;
+  const output = MODEL_KINDS[kind].outputIsFree ? ZERO_PICO_USD : price.output;
   const perToken = {
     input: price.input,
     cached_input: price.cachedInput,

@@ -2,6 +2,7 @@
 // and the catalog (made once).
 
 import { z } from 'zod';
+import { MODEL_KIND_NAMES } from '../../domain/models/apis.ts';
 import type { OperationDescription } from '../operation.ts';
 
 const generation = z
@@ -23,7 +24,7 @@ const model = z
   .looseObject({
     id: z.string(),
     display_name: z.string(),
-    kind: z.enum(['text', 'image', 'evaluation']),
+    kind: z.enum(MODEL_KIND_NAMES),
     context_length: z.int().nullable(),
   })
   .meta({ id: 'Model' });

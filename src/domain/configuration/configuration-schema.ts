@@ -1,6 +1,7 @@
 // The shape of the configuration file: every key it may have, and how each becomes the plain data of configuration.ts.
 
 import { z } from 'zod';
+import { API_NAMES, APIS, MODEL_KIND_NAMES, MODEL_KINDS } from '../models/apis.ts';
 import type { Provider, ProviderTimeouts } from '../models/catalog.ts';
 import { parsePricePerMillion, parseUsd } from '../money/parse-usd.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
@@ -117,28 +118,17 @@ const price = z.strictObject({
 const deployment = z.strictObject({
   provider: z.string(),
   model: modelName,
-  apis: z
-    .array(z.enum(['chat_completions', 'responses', 'messages', 'count_tokens', 'images', 'systemone']))
-    .min(1, 'must name at least one API'),
+  apis: z.array(z.enum(API_NAMES)).min(1, 'must name at least one API'),
   price: price.optional(),
   stream_usage: z.literal('request', 'must be request').optional(),
   via: z.literal('logprobs', 'must be logprobs').optional(),
 });
 
-const APIS_BY_KIND = {
-  text: ['chat_completions', 'responses', 'messages', 'count_tokens'],
-  image: ['images'],
-  evaluation: ['systemone'],
-} as const satisfies Record<ConfiguredModel['kind'], readonly string[]>;
-
-/** Without these a usage of the kind cannot be rated. Evaluation output is free (spec 2.3). */
-const NEEDED_PRICES = { text: ['input', 'output'], image: ['image'], evaluation: ['input'] } as const;
-
 const model = z
   .strictObject({
     id: modelName,
     display_name: label.optional(),
-    kind: z.enum(['text', 'image', 'evaluation']).default('text'),
+    kind: z.enum(MODEL_KIND_NAMES).default('text'),
     aliases: z.array(modelName).default([]),
     context_length: tokens.optional(),
     max_output_tokens: tokens.optional(),
@@ -155,7 +145,7 @@ const model = z
     if (cap !== undefined && most !== undefined && cap > most)
       complain(['max_completion_tokens_cap'], 'must not be above max_output_tokens');
     for (const [index, found] of served_by.entries()) {
-      const strange = found.apis.find((api) => !(APIS_BY_KIND[kind] as readonly string[]).includes(api));
+      const strange = found.apis.find((api) => APIS[api].kind !== kind);
       if (strange !== undefined)
         complain(['served_by', index, 'apis'], `a model of kind ${kind} is not served on ${strange}`);
       if (found.stream_usage !== undefined && !found.apis.includes('chat_completions')) {
@@ -163,7 +153,7 @@ const model = z
       }
       if (found.via !== undefined && kind !== 'evaluation')
         complain(['served_by', index, 'via'], 'is for models of kind evaluation');
-      for (const needed of found.price === undefined ? [] : NEEDED_PRICES[kind]) {
+      for (const needed of found.price === undefined ? [] : MODEL_KINDS[kind].neededPrices) {
         if (found.price?.[needed] === undefined)
           complain(['served_by', index, 'price'], `a model of kind ${kind} needs the price "${needed}"`);
       }
@@ -193,7 +183,7 @@ const model = z
                 cachedInput: entry.price.cached_input ?? null,
                 cacheWrite: entry.price.cache_write ?? null,
                 ...(entry.price.cache_write_1h === undefined ? {} : { hourCacheWrite: entry.price.cache_write_1h }),
-                output: entry.price.output ?? (found.kind === 'evaluation' ? ZERO_PICO_USD : null),
+                output: entry.price.output ?? (MODEL_KINDS[found.kind].outputIsFree ? ZERO_PICO_USD : null),
                 image: entry.price.image ?? null,
               },
         ...(entry.stream_usage === undefined ? {} : { streamUsage: entry.stream_usage }),

@@ -2,7 +2,8 @@
 // (DESIGN 2).
 
 import type { Role } from '../identity/roles.ts';
-import type { ApiName, ModelKind, Provider, StreamUsage } from '../models/catalog.ts';
+import type { ApiName, ModelKind } from '../models/apis.ts';
+import type { Provider, StreamUsage } from '../models/catalog.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { PolicyDefinition } from '../routing/policy-definition.ts';
 

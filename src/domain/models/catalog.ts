@@ -3,11 +3,7 @@
 
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { RoutingTable } from '../routing/routing-table.ts';
-
-/** One upstream API; the catalog says which of them a provider serves for a model. */
-export type ApiName = 'chat_completions' | 'responses' | 'messages' | 'count_tokens' | 'images' | 'systemone';
-
-export type ModelKind = 'text' | 'image' | 'evaluation';
+import type { ApiName, ModelKind } from './apis.ts';
 
 export interface Provider {
   readonly id: string;

@@ -12,7 +12,7 @@ import {
   texts,
 } from '../configuration/file-entries.ts';
 import type { Problem } from '../configuration/problem.ts';
-import type { ModelKind } from '../models/catalog.ts';
+import type { ModelKind } from '../models/apis.ts';
 import { LOGPROB_OPTIONS_MAX } from './logprob-questions.ts';
 
 /** A model under one of its names, as far as a policy cares. */

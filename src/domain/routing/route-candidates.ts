@@ -1,6 +1,7 @@
 // Which candidates of a policy can serve a request, and which of a tier is tried first (spec 4.11, point 3). Pure.
 
-import type { ApiName, Model } from '../models/catalog.ts';
+import { APIS } from '../models/apis.ts';
+import type { Model } from '../models/catalog.ts';
 import type { RoutedApi } from './conversation/prepared-conversation.ts';
 import type { RoutingCandidate, RoutingPolicy } from './routing-policy.ts';
 
@@ -212,21 +213,10 @@ function contextOf(judged: Judged | null): number {
   return judged?.model?.contextLength ?? 0;
 }
 
-type ApiFamily = 'openai' | 'anthropic';
-
-const FAMILY: Readonly<Record<ApiName, ApiFamily | null>> = {
-  chat_completions: 'openai',
-  responses: 'openai',
-  messages: 'anthropic',
-  count_tokens: 'anthropic',
-  images: null,
-  systemone: null,
-};
-
 /** A model's own family is that of the API which its first provider lists first. */
 function isNativeTo({ servedBy }: Model, api: RoutedApi): boolean {
   const own = servedBy[0]?.apis[0];
-  return own !== undefined && FAMILY[own] === FAMILY[api] && servedBy.some(({ apis }) => apis.includes(api));
+  return own !== undefined && APIS[own].family === APIS[api].family && servedBy.some(({ apis }) => apis.includes(api));
 }
 
 /** The tier itself, then upwards, then downwards. */

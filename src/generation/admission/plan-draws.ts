@@ -6,8 +6,8 @@ import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../../domain/money/pico-us
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ServedModel } from '../catalog/serving-catalog.ts';
 import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
-import { HOUR_CACHE_UNPRICED } from '../dialects/unpriced-requests.ts';
 import type { ScannedBody } from '../request/read-request.ts';
+import { HOUR_CACHE_UNPRICED } from '../request/unpriced-fields.ts';
 import type { Wish } from './allowance-leases.ts';
 import { showLimit } from './refuse-shortage.ts';
 import { type BodyMeasure, boundTokens, type TokenBounds, worstCasePrice } from './worst-case-price.ts';

@@ -2,7 +2,7 @@
 // one that names other objects stored at a provider goes to nobody, unless the operator shares them.
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
-import type { ApiName } from '../../domain/models/catalog.ts';
+import type { ApiName } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../request/read-request.ts';

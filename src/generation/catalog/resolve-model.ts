@@ -1,6 +1,6 @@
 // From the name a request gives to the model that serves and the deployments that can be called for it.
 
-import type { ApiName } from '../../domain/models/catalog.ts';
+import type { ApiName } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Deployment, ServedModel, ServingCatalog } from './serving-catalog.ts';
 

@@ -1,11 +1,11 @@
 // The catalog as the data plane uses it: every public name resolved, every splice value and upstream path prepared once
 // per change, not per request.
 
-import type { ApiName, Catalog, Model, Price, Provider, ServedBy } from '../../domain/models/catalog.ts';
+import { type ApiName, priceOn } from '../../domain/models/apis.ts';
+import type { Catalog, Model, Price, Provider, ServedBy } from '../../domain/models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../domain/routing/routing-table.ts';
 import { type Credential, providerCredential } from '../../upstream/credential.ts';
-import { systemonePrice } from '../dialects/systemone.ts';
 import { jsonModelId } from '../request/body-splice.ts';
 
 /** One provider's deployment of a model on one API, ready to be called. */
@@ -110,7 +110,7 @@ function prepareDeployment({ provider, providerModel, price, streamUsage, via }:
     providerModel,
     modelJson: jsonModelId(providerModel),
     modelText: Buffer.from(providerModel),
-    price: price !== null && api === 'systemone' && via === undefined ? systemonePrice(price) : price,
+    price: price !== null && via === undefined ? priceOn(api, price) : price,
     asksForUsage: streamUsage === 'request' && api === 'chat_completions',
     credential: providerCredential(provider),
   };

@@ -12,7 +12,7 @@ import type { Deployment } from './serving-catalog.ts';
 /** The part of the worker pool that is needed here. */
 export type StoredObjectWorkers = Pick<WorkerPool<'find-stored-objects'>, 'run'>;
 
-/** As of a typed question (systemone-request.ts): parsing less than this costs no more than handing it over. */
+/** As of a typed question (dialects/systemone.ts): parsing less than this costs no more than handing it over. */
 const INLINE_BYTES_MAX = 16_384;
 const DEADLINE_MS = 2_000;
 

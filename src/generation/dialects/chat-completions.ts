@@ -3,13 +3,13 @@
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { readCount, readFlag } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
+import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { ChatStreamEnd } from '../sse/chat-stream-end.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply, ReportedUsage, RequestBounds } from './dialect.ts';
-import { endedAtLimit, type LimitMark } from './output-limit.ts';
-import { countOf, inclusiveUsage, objectOf, type UsageObject } from './reported-counts.ts';
-import { LAST_CHUNKS_BYTES, unpricedTier, withUnpriced } from './unpriced-replies.ts';
-import { CHAT_UNPRICED, withNamedCosts } from './unpriced-requests.ts';
+import { endedAtLimit, type LimitMark } from './usage/output-limit.ts';
+import { countOf, inclusiveUsage, objectOf, type UsageObject } from './usage/reported-counts.ts';
+import { LAST_CHUNKS_BYTES, unpricedTier, withUnpriced } from './usage/unpriced-replies.ts';
 
 /** `choices[].finish_reason`. */
 const LIMIT_MARK: LimitMark = {
@@ -20,6 +20,14 @@ const LIMIT_MARK: LimitMark = {
   parent: null,
   documentDepth: 3,
   eventDepth: 3,
+};
+
+const CHAT_UNPRICED: UnpricedRequests = {
+  fields: OPENAI_FIELDS,
+  freeToolTypes: [],
+  freeToolPrefixes: [],
+  searchToolType: null,
+  reportsHourCache: false,
 };
 
 export const chatCompletions: Dialect = {

@@ -1,7 +1,7 @@
 // What differs between the request formats. Everything outside a dialect's own file is the same for all of them (DESIGN
 // 3).
 
-import type { ApiName } from '../../domain/models/catalog.ts';
+import type { ApiName } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
@@ -9,7 +9,12 @@ import type { ScannedForm } from '../request/multipart-scan.ts';
 import type { ScannedBody } from '../request/read-request.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import type { StreamEnd, StreamProgress } from '../sse/stream-end.ts';
-import type { BetaCeilings } from './beta-ceilings.ts';
+
+/** What betas in a header let a model read and write. In tokens; 0: not named. */
+export interface BetaCeilings {
+  readonly context: number;
+  readonly output: number;
+}
 
 /** What a request may cost at most, as far as its own fields say. */
 export interface RequestBounds {
@@ -118,6 +123,8 @@ export interface Dialect {
   readonly refuseUnbounded?: (request: ScannedBody) => Refusal | null;
   /** Reads the control fields; a refusal where one of them has the wrong type. */
   readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal;
+  /** The bounds with what the request's headers say beside its body. Absent where no header says anything. */
+  readonly readHeaders?: (bounds: RequestBounds, headerValues: (name: string) => readonly string[]) => RequestBounds;
   /**
    * Usage as the provider reported it; null when it reported none. Counts are as written, unchecked: `checkUsage`
    * decides whether they can be used. A count that is missing, as the output's where a Messages stream broke off, is

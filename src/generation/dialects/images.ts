@@ -8,9 +8,9 @@ import { type FormFault, readPartText, type ScannedForm } from '../request/multi
 import { refuseLetterCase } from '../request/read-request.ts';
 import { readFlag } from '../request/request-fields.ts';
 import { readInteger, type ScannedRequest } from '../request/scan/request-scanner.ts';
+import { ImageDocumentTally, ImageStreamTally, type ImageTally } from '../sse/image-tally.ts';
 import { documentUsage, isDocument, lastEventUsage } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply, ReadRequest, RequestBounds } from './dialect.ts';
-import { ImageDocumentTally, ImageStreamTally, type ImageTally } from './image-tally.ts';
 
 export const IMAGE_PATHS = { generations: '/v1/images/generations', edits: '/v1/images/edits' } as const;
 

@@ -3,14 +3,14 @@
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { readCount, readFlag } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
+import { oneOf, ROUTER_FIELDS, SEARCH, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
 import { EventStreamEnd } from '../sse/stream-end.ts';
 import { TerminalEvents } from '../sse/terminal-events.ts';
 import { documentUsage, firstEventWithUsage, isDocument, lastEventUsage } from '../sse/usage-window.ts';
-import type { Dialect, KeptReply, ReportedUsage, RequestBounds } from './dialect.ts';
-import { endedAtLimit, type LimitMark } from './output-limit.ts';
-import { countOf, objectOf, type UsageObject } from './reported-counts.ts';
-import { withUnpriced } from './unpriced-replies.ts';
-import { MESSAGES_UNPRICED, withNamedCosts } from './unpriced-requests.ts';
+import type { BetaCeilings, Dialect, KeptReply, ReportedUsage, RequestBounds } from './dialect.ts';
+import { endedAtLimit, type LimitMark } from './usage/output-limit.ts';
+import { countOf, objectOf, type UsageObject } from './usage/reported-counts.ts';
+import { withUnpriced } from './usage/unpriced-replies.ts';
 
 const TERMINAL_EVENTS = new TerminalEvents(['message_stop', 'error']);
 
@@ -25,6 +25,36 @@ const LIMIT_MARK: LimitMark = {
   eventDepth: 2,
 };
 
+const MESSAGES_UNPRICED: UnpricedRequests = {
+  fields: {
+    ...ROUTER_FIELDS,
+    // With `auto` a reply may come from capacity that the operator has bought in advance: it says so, and is charged as
+    // held.
+    service_tier: {
+      isFree: oneOf('auto', 'standard_only', 'standard', 'default'),
+      reason: 'This service tier has no price in the catalog.',
+      advice: 'Leave "service_tier" out, or send "standard_only".',
+    },
+    inference_geo: {
+      isFree: oneOf('global'),
+      reason: 'Inference in this region has no price in the catalog.',
+      advice: 'Leave "inference_geo" out, or send "global".',
+    },
+    mcp_servers: { ...SEARCH, reason: 'Tools that the provider runs have no price in the catalog.' },
+    container: { ...SEARCH, reason: 'Containers of the provider have no price in the catalog.' },
+    // Clearing costs nothing. A compaction is one more call of the model, which the totals of the reply leave out.
+    context_management: {
+      isFree: (value) => editTypes(value).every((type) => type.startsWith('clear_')),
+      reason: "This edit of the context is a call of the model that the reply's totals leave out.",
+      advice: 'Use only edits whose type begins with "clear_".',
+    },
+  },
+  freeToolTypes: [],
+  freeToolPrefixes: ['bash_', 'text_editor_', 'computer_', 'memory_', 'tool_search_tool_'],
+  searchToolType: null,
+  reportsHourCache: true,
+};
+
 export const messages: Dialect = {
   api: 'messages',
   upstreamPath: '/v1/messages',
@@ -36,6 +66,7 @@ export const messages: Dialect = {
   countable: true,
   readBounds,
   readUsage,
+  readHeaders,
   isTruncated: (reply) => endedAtLimit(reply, LIMIT_MARK),
   watchStreamEnd: () => new EventStreamEnd(TERMINAL_EVENTS),
 };
@@ -50,6 +81,12 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   const outputTokensMax = readCount(scanned, body, 'max_tokens');
   if (typeof outputTokensMax === 'object' && outputTokensMax !== null) return outputTokensMax;
   return withNamedCosts({ streamed, outputTokensMax, answers: 1 }, MESSAGES_UNPRICED, scanned, body);
+}
+
+/** Betas that let a model read or write more than it does without them come in a header, beside what the body says. */
+function readHeaders(bounds: RequestBounds, headerValues: (name: string) => readonly string[]): RequestBounds {
+  const betaCeilings = readBetaCeilings(headerValues('anthropic-beta'));
+  return betaCeilings === null ? bounds : { ...bounds, betaCeilings };
 }
 
 function readUsage(reply: KeptReply): ReportedUsage | null {
@@ -110,4 +147,38 @@ function cacheWritesByLifetime(writes: UsageObject): number | null {
   const short = countOf(writes['ephemeral_5m_input_tokens']);
   const long = countOf(writes['ephemeral_1h_input_tokens']);
   return short === null && long === null ? null : (short ?? 0) + (long ?? 0);
+}
+
+function editTypes(value: unknown): string[] {
+  const edits: unknown = typeof value === 'object' && value !== null && 'edits' in value ? value.edits : [];
+  if (edits === null) return [];
+  return Array.isArray(edits)
+    ? edits.map((edit: unknown) => String((edit as { readonly type?: unknown } | null)?.type))
+    : ['unknown'];
+}
+
+/**
+ * `context-1m-2025-08-07`, `output-128k-2025-02-19`, `output-300k-2026-03-24`: the greatest of each, or null where none
+ * is named, as nearly always.
+ */
+export function readBetaCeilings(headers: readonly string[]): BetaCeilings | null {
+  let context = 0;
+  let output = 0;
+  for (const header of headers) {
+    for (const part of header.toLowerCase().split(',')) {
+      const beta = part.trim();
+      if (beta.startsWith('context-')) context = Math.max(context, readSize(beta.slice('context-'.length)));
+      else if (beta.startsWith('output-')) output = Math.max(output, readSize(beta.slice('output-'.length)));
+    }
+  }
+  return context === 0 && output === 0 ? null : { context, output };
+}
+
+const UNITS: Readonly<Record<string, number>> = { k: 1_000, m: 1_000_000 };
+
+/** `1m-...` is a million; 0 for what is no size, as in `context-management-2025-06-27`. */
+function readSize(text: string): number {
+  const [size = ''] = text.split('-', 1);
+  const count = Number(size.slice(0, -1));
+  return Number.isSafeInteger(count) ? count * (UNITS[size.slice(-1)] ?? 0) : 0;
 }

@@ -3,15 +3,15 @@
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { readCount, readFlag, readText } from '../request/request-fields.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
+import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
+import { StoredReply } from '../sse/stored-reply.ts';
 import { EventStreamEnd } from '../sse/stream-end.ts';
 import { TerminalEvents } from '../sse/terminal-events.ts';
 import { documentUsage, type EventLine, isDocument, lastEventUsage, skipSpace } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply, ReportedUsage, RequestBounds, SavedResponseFields } from './dialect.ts';
-import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './output-limit.ts';
-import { countOf, inclusiveUsage, objectOf, type UsageObject } from './reported-counts.ts';
-import { StoredReply } from './stored-reply.ts';
-import { unpricedTier, unpricedTools, withUnpriced } from './unpriced-replies.ts';
-import { RESPONSES_UNPRICED, withNamedCosts } from './unpriced-requests.ts';
+import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './usage/output-limit.ts';
+import { countOf, inclusiveUsage, objectOf, type UsageObject } from './usage/reported-counts.ts';
+import { unpricedTier, unpricedTools, withUnpriced } from './usage/unpriced-replies.ts';
 
 const TERMINAL_EVENTS = new TerminalEvents(['response.completed', 'response.incomplete', 'response.failed', 'error']);
 
@@ -27,6 +27,16 @@ const LIMIT_MARK: LimitMark = {
 };
 const DATA_LINE = Buffer.from('\ndata:');
 const OPEN_BRACE = 0x7b;
+
+const RESPONSES_UNPRICED: UnpricedRequests = {
+  fields: OPENAI_FIELDS,
+  // `namespace` and `tool_search` only say how functions are shown to the model; the others are run by the client.
+  freeToolTypes: ['namespace', 'tool_search', 'local_shell', 'apply_patch', 'computer', 'computer_use_preview'],
+  freeToolPrefixes: [],
+  // Codex lists it in every request and seldom uses it.
+  searchToolType: 'web_search',
+  reportsHourCache: false,
+};
 
 export const responses: Dialect = {
   api: 'responses',

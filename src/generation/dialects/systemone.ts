@@ -1,13 +1,14 @@
 // The typed-question dialect: no stream, output free of charge, usage in two counts (spec 4.9, 8).
 
-import type { Price } from '../../domain/models/catalog.ts';
-import { ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
+import { checkQuestionsBody } from '../../domain/evaluation/check-questions.ts';
+import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
+import type { WorkerPool } from '../../platform/worker-pool.ts';
+import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import type { StreamEnd } from '../sse/stream-end.ts';
-import { documentUsage } from '../sse/usage-window.ts';
+import { documentUsage, skipSpace } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply } from './dialect.ts';
-import { countOf } from './reported-counts.ts';
-import { refuseWithoutQuestions, validateQuestions } from './systemone-request.ts';
+import { countOf } from './usage/reported-counts.ts';
 
 /**
  * Input tokens that a provider adds to what the body says, beyond the bytes of it: 260 to 300 were measured for a
@@ -50,7 +51,41 @@ function readUsage(reply: KeptReply): Usage | null {
   };
 }
 
-/** Spec 8: input tokens are priced from the catalog, output tokens are free, whatever the catalog says of them. */
-export function systemonePrice(price: Price): Price {
-  return { ...price, output: ZERO_PICO_USD };
+/** The part of the worker pool that is needed here. */
+export type QuestionWorkers = Pick<WorkerPool<'validate-questions'>, 'run'>;
+
+/**
+ * Text of this size is parsed in 0.02 ms, nothing but brackets in 0.7 ms; a hand-over to a thread costs about as much.
+ */
+const INLINE_BYTES_MAX = 16_384;
+/** A megabyte of brackets takes a tenth of a second; the rest is for a thread to start on a busy machine. */
+const DEADLINE_MS = 2_000;
+
+/**
+ * null when the request may go to a provider. A promise only for a big body. Where the worker pool has no room the
+ * provider's own check has to do: nothing here protects money or other callers.
+ */
+export function validateQuestions(body: Buffer, workers: QuestionWorkers): Refusal | null | Promise<Refusal | null> {
+  return body.length <= INLINE_BYTES_MAX ? checkQuestionsBody(body) : validateInWorker(body, workers);
+}
+
+async function validateInWorker(body: Buffer, workers: QuestionWorkers): Promise<Refusal | null> {
+  const copy = new Uint8Array(body);
+  const checked = await workers.run<Refusal | null>('validate-questions', copy, {
+    bytes: copy.byteLength,
+    deadlineMs: DEADLINE_MS,
+    transfer: [copy.buffer],
+  });
+  return checked.ok ? checked.value : null;
+}
+
+/**
+ * Spec 7.5: under a limit on tokens per minute a body without a non-empty `questions` object is refused with this;
+ * without such a limit it is the provider's to judge. null when there are questions.
+ */
+export function refuseWithoutQuestions(scanned: ScannedRequest, body: Buffer): Refusal | null {
+  const questions = scanned.valueOf('questions');
+  const hasQuestions =
+    questions !== null && questions.kind === 'object' && skipSpace(body, questions.start + 1) < questions.end - 1;
+  return hasQuestions ? null : { kind: 'traffic_token_bound_required', field: 'questions' };
 }

@@ -4,7 +4,7 @@
 //                            └── not written ──► unrecorded ◄── not written ──┘
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
-import type { ApiName } from '../../domain/models/catalog.ts';
+import type { ApiName } from '../../domain/models/apis.ts';
 import type { Baseline } from '../../domain/routing/baseline-cost.ts';
 import type { ModelRoute } from '../../domain/routing/model-route.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';

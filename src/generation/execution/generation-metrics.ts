@@ -1,7 +1,7 @@
 // The counters of the data plane, resolved to cells once so that a request adds to fields (labels come from closed sets
 // only).
 
-import type { ApiName } from '../../domain/models/catalog.ts';
+import type { ApiName } from '../../domain/models/apis.ts';
 import type { Settlement } from '../../domain/settlement/settle.ts';
 import type { CounterCell, HistogramCell, MetricsRegistry } from '../../platform/metrics.ts';
 import type { ObservedEnd } from './execution.ts';

@@ -3,7 +3,7 @@
 // admission, of the outcome `refused`.
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
-import type { ApiName } from '../../domain/models/catalog.ts';
+import type { ApiName } from '../../domain/models/apis.ts';
 import { describeRefusal } from '../../domain/refusals/description.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';

@@ -24,6 +24,17 @@ export function readRequest(dialect: Dialect, { body, scanned, form }: ScannedBo
   return 'kind' in bounds ? bounds : { requestedModel, modelAt, bounds };
 }
 
+/** The request with what its headers say beside its body. */
+export function withHeaders(
+  { readHeaders }: Dialect,
+  read: ReadRequest,
+  headers: { headerValues(name: string): readonly string[] },
+): ReadRequest {
+  return readHeaders === undefined
+    ? read
+    : { ...read, bounds: readHeaders(read.bounds, (name) => headers.headerValues(name)) };
+}
+
 /** null: the body is a JSON object that can be read in one way only. */
 export function refuseScan(scanned: ScannedRequest): Refusal | null {
   switch (scanned.fault) {

@@ -2,7 +2,7 @@
 // search for the key, then a look at how deep it lies. Only the object itself is parsed.
 
 import type { KeptReply } from '../dialects/dialect.ts';
-import type { UsageObject } from '../dialects/reported-counts.ts';
+import type { UsageObject } from '../dialects/usage/reported-counts.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from './json-depth.ts';
 
 const USAGE_KEY = Buffer.from('"usage"');

@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer';
 import { assert } from '../../../platform/assert.ts';
 
 /**
- * Fields that can choose another model or price than the catalog's, read by unpriced-requests.ts. Few requests have
+ * Fields that can choose another model or price than the catalog's, read by unpriced-fields.ts. Few requests have
  * one.
  */
 export const COST_KEYS = [

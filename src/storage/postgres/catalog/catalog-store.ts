@@ -1,10 +1,9 @@
 // Loads the catalog: one consistent snapshot of providers, models, aliases and current prices.
 
+import type { ApiName, ModelKind } from '../../../domain/models/apis.ts';
 import type {
-  ApiName,
   Catalog,
   Model,
-  ModelKind,
   Price,
   Provider,
   ProviderTimeouts,

@@ -3,7 +3,7 @@
 import { entryOf } from '../../../domain/configuration/file-entries.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
-import type { ModelKind } from '../../../domain/models/catalog.ts';
+import type { ModelKind } from '../../../domain/models/apis.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { checkPolicy, type PolicyModel } from '../../../domain/routing/check-policy.ts';
 import { type PolicyDefinition, policyOf } from '../../../domain/routing/policy-definition.ts';

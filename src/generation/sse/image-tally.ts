@@ -6,7 +6,7 @@
 // bounds the hold.
 
 import { Buffer } from 'node:buffer';
-import type { StreamEnd, StreamProgress } from '../sse/stream-end.ts';
+import type { StreamEnd, StreamProgress } from './stream-end.ts';
 
 export interface ImageTally {
   feed(chunk: Buffer): unknown;

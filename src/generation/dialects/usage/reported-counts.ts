@@ -1,7 +1,7 @@
 // Turns the counts of a provider's usage object into ours: the input with its cached parts, the output with its
 // reasoning (domain/usage/usage.ts). Counts stay as written: `checkUsage` decides whether they can be used.
 
-import type { Usage } from '../../domain/usage/usage.ts';
+import type { Usage } from '../../../domain/usage/usage.ts';
 
 export type UsageObject = Readonly<Record<string, unknown>>;
 

@@ -3,9 +3,9 @@
 // Callers' schemas and tools' arguments may hold the same words.
 
 import { Buffer } from 'node:buffer';
-import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../sse/json-depth.ts';
-import { isDocument } from '../sse/usage-window.ts';
-import type { KeptReply } from './dialect.ts';
+import { DepthFromEnd, DepthFromStart, NO_DEPTH } from '../../sse/json-depth.ts';
+import { isDocument } from '../../sse/usage-window.ts';
+import type { KeptReply } from '../dialect.ts';
 
 const NOT_FOUND = -1;
 const LINE_FEED = 0x0a;

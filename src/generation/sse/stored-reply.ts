@@ -3,11 +3,11 @@
 // also repeats instructions and tools and may be longer than what is kept.
 
 import { Buffer } from 'node:buffer';
+import type { KeptReply, StoredReplyIds, StoredReplyWatch } from '../dialects/dialect.ts';
 import { firstItemAt, memberAt, NOT_THERE, nextAfter } from '../request/json-members.ts';
-import { stringEnd } from '../sse/json-depth.ts';
-import { isDocument, skipSpace } from '../sse/usage-window.ts';
-import type { KeptReply, StoredReplyIds, StoredReplyWatch } from './dialect.ts';
+import { stringEnd } from './json-depth.ts';
 import { readResponseId } from './response-id.ts';
+import { isDocument, skipSpace } from './usage-window.ts';
 
 const ITEMS_MAX = 64;
 const ID_BYTES_MAX = 128;

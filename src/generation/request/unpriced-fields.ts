@@ -1,12 +1,12 @@
-// What a request can name that makes its provider ask another price, or serve another model, than the catalog says: one
-// table a dialect (spec 7.4, 8). A billed organization is refused with what stands here before anything is sent;
-// whoever is not billed may send all of it.
+// Finds what a request names that makes its provider ask another price, or serve another model, than the catalog says
+// (spec 7.4, 8). Each dialect has its table of such fields; those that several dialects share stand here. A billed
+// organization is refused before anything is sent; whoever is not billed may send all of it.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import { readString, type ScannedRequest, type ScannedType } from '../request/scan/request-scanner.ts';
-import type { CostKey } from '../request/scan/scanned-keys.ts';
+import type { RequestBounds } from '../dialects/dialect.ts';
 import { stringEnd } from '../sse/json-depth.ts';
-import type { RequestBounds } from './dialect.ts';
+import { readString, type ScannedRequest, type ScannedType } from './scan/request-scanner.ts';
+import type { CostKey } from './scan/scanned-keys.ts';
 
 interface CostField {
   /** Whether this value costs what the catalog says. Absent fields, null, false and empty lists always do. */
@@ -30,7 +30,7 @@ export interface UnpricedRequests {
 }
 
 const NEVER = (): boolean => false;
-const oneOf =
+export const oneOf =
   (...values: readonly string[]) =>
   (value: unknown): boolean =>
     typeof value === 'string' && values.includes(value);
@@ -40,7 +40,7 @@ const OTHER_MODELS = {
   reason: 'It lets the provider serve another model than the one that is priced.',
   advice: 'Leave it out; name one model.',
 };
-const SEARCH = {
+export const SEARCH = {
   isFree: NEVER,
   reason: 'Searches by the provider have no price in the catalog.',
   advice: 'Leave it out.',
@@ -54,7 +54,7 @@ const OPENAI_TIER: CostField = {
 };
 
 /** Of OpenRouter, and of gateways that took its fields over: they are known in each of the three formats. */
-const ROUTER_FIELDS = {
+export const ROUTER_FIELDS = {
   models: OTHER_MODELS,
   fallbacks: OTHER_MODELS,
   route: OTHER_MODELS,
@@ -72,7 +72,7 @@ const ROUTER_FIELDS = {
   },
 } as const;
 
-const OPENAI_FIELDS = {
+export const OPENAI_FIELDS = {
   ...ROUTER_FIELDS,
   service_tier: OPENAI_TIER,
   web_search_options: SEARCH,
@@ -101,54 +101,6 @@ const OPENAI_FIELDS = {
     advice: 'Leave "deferred" out.',
   },
 } as const;
-
-export const CHAT_UNPRICED: UnpricedRequests = {
-  fields: OPENAI_FIELDS,
-  freeToolTypes: [],
-  freeToolPrefixes: [],
-  searchToolType: null,
-  reportsHourCache: false,
-};
-
-export const RESPONSES_UNPRICED: UnpricedRequests = {
-  fields: OPENAI_FIELDS,
-  // `namespace` and `tool_search` only say how functions are shown to the model; the others are run by the client.
-  freeToolTypes: ['namespace', 'tool_search', 'local_shell', 'apply_patch', 'computer', 'computer_use_preview'],
-  freeToolPrefixes: [],
-  // Codex lists it in every request and seldom uses it.
-  searchToolType: 'web_search',
-  reportsHourCache: false,
-};
-
-export const MESSAGES_UNPRICED: UnpricedRequests = {
-  fields: {
-    ...ROUTER_FIELDS,
-    // With `auto` a reply may come from capacity that the operator has bought in advance: it says so, and is charged as
-    // held.
-    service_tier: {
-      isFree: oneOf('auto', 'standard_only', 'standard', 'default'),
-      reason: 'This service tier has no price in the catalog.',
-      advice: 'Leave "service_tier" out, or send "standard_only".',
-    },
-    inference_geo: {
-      isFree: oneOf('global'),
-      reason: 'Inference in this region has no price in the catalog.',
-      advice: 'Leave "inference_geo" out, or send "global".',
-    },
-    mcp_servers: { ...SEARCH, reason: 'Tools that the provider runs have no price in the catalog.' },
-    container: { ...SEARCH, reason: 'Containers of the provider have no price in the catalog.' },
-    // Clearing costs nothing. A compaction is one more call of the model, which the totals of the reply leave out.
-    context_management: {
-      isFree: (value) => editTypes(value).every((type) => type.startsWith('clear_')),
-      reason: "This edit of the context is a call of the model that the reply's totals leave out.",
-      advice: 'Use only edits whose type begins with "clear_".',
-    },
-  },
-  freeToolTypes: [],
-  freeToolPrefixes: ['bash_', 'text_editor_', 'computer_', 'memory_', 'tool_search_tool_'],
-  searchToolType: null,
-  reportsHourCache: true,
-};
 
 /**
  * The bounds of a request with what it names beyond the catalog's prices: nearly always nothing, which three
@@ -228,12 +180,4 @@ const TYPE_BYTES_MAX = 128;
 function readType({ start }: ScannedType, body: Buffer): string | null {
   const end = stringEnd(body, start) + 1;
   return end - start > TYPE_BYTES_MAX ? null : readString(body, { start, end, kind: 'string' });
-}
-
-function editTypes(value: unknown): string[] {
-  const edits: unknown = typeof value === 'object' && value !== null && 'edits' in value ? value.edits : [];
-  if (edits === null) return [];
-  return Array.isArray(edits)
-    ? edits.map((edit: unknown) => String((edit as { readonly type?: unknown } | null)?.type))
-    : ['unknown'];
 }

@@ -3,10 +3,10 @@
 // without parsing the reply: only what has no price is looked at twice.
 
 import { Buffer } from 'node:buffer';
-import { holdsAt } from '../../platform/holds-at.ts';
-import { DepthFromEnd, DepthFromStart } from '../sse/json-depth.ts';
-import { isDocument, objectEnd, parseObject, skipSpace } from '../sse/usage-window.ts';
-import type { KeptReply, ReportedUsage } from './dialect.ts';
+import { holdsAt } from '../../../platform/holds-at.ts';
+import { DepthFromEnd, DepthFromStart } from '../../sse/json-depth.ts';
+import { isDocument, objectEnd, parseObject, skipSpace } from '../../sse/usage-window.ts';
+import type { KeptReply, ReportedUsage } from '../dialect.ts';
 import { objectOf, type UsageObject } from './reported-counts.ts';
 
 const TIERS_PRICED = ['default', 'standard', 'on_demand', 'auto'];

@@ -1,7 +1,7 @@
 // Reads the id of a response from the beginning of its reply, for the operations on saved responses (spec 4.2).
 
-import { DepthFromStart, NO_DEPTH, stringEnd } from '../sse/json-depth.ts';
-import { isDocument, skipSpace } from '../sse/usage-window.ts';
+import { DepthFromStart, NO_DEPTH, stringEnd } from './json-depth.ts';
+import { isDocument, skipSpace } from './usage-window.ts';
 
 const ID_KEY = Buffer.from('"id"');
 const DATA_FIELD = Buffer.from('data:');

@@ -1,0 +1,48 @@
+// The table of provider APIs that this gateway speaks, and of the kinds of models that serve them. A new dialect is a
+// row here, its file in src/generation/dialects and its row in the route table.
+
+import { ZERO_PICO_USD } from '../money/pico-usd.ts';
+import type { Price } from './catalog.ts';
+
+interface ModelKindRow {
+  /** Without these prices a usage of the kind cannot be rated. */
+  readonly neededPrices: readonly ('input' | 'output' | 'image')[];
+  /** Output tokens cost nothing, whatever the catalog says of them (spec 2.3, 8). */
+  readonly outputIsFree: boolean;
+}
+
+export const MODEL_KINDS = {
+  text: { neededPrices: ['input', 'output'], outputIsFree: false },
+  image: { neededPrices: ['image'], outputIsFree: false },
+  evaluation: { neededPrices: ['input'], outputIsFree: true },
+} as const satisfies Record<string, ModelKindRow>;
+
+export type ModelKind = keyof typeof MODEL_KINDS;
+export const MODEL_KIND_NAMES = Object.keys(MODEL_KINDS) as ModelKind[];
+
+interface ApiRow {
+  /** The kind of models that may be served on it. */
+  readonly kind: ModelKind;
+  /** Whose format it is, where models of several companies are called in it: auto routing prefers a model's own. */
+  readonly family: 'openai' | 'anthropic' | null;
+  /** Its refusals of credit and limits can be written in its own form instead of flat (spec 7.4). */
+  readonly hasOwnRefusalForm: boolean;
+}
+
+/** One upstream API a row; the catalog says which of them a provider serves for a model. */
+export const APIS = {
+  chat_completions: { kind: 'text', family: 'openai', hasOwnRefusalForm: true },
+  responses: { kind: 'text', family: 'openai', hasOwnRefusalForm: true },
+  messages: { kind: 'text', family: 'anthropic', hasOwnRefusalForm: true },
+  count_tokens: { kind: 'text', family: 'anthropic', hasOwnRefusalForm: true },
+  images: { kind: 'image', family: null, hasOwnRefusalForm: true },
+  systemone: { kind: 'evaluation', family: null, hasOwnRefusalForm: false },
+} as const satisfies Record<string, ApiRow>;
+
+export type ApiName = keyof typeof APIS;
+export const API_NAMES = Object.keys(APIS) as ApiName[];
+
+/** What a call costs on this API, by the price of the model's deployment. */
+export function priceOn(api: ApiName, price: Price): Price {
+  return MODEL_KINDS[APIS[api].kind].outputIsFree ? { ...price, output: ZERO_PICO_USD } : price;
+}

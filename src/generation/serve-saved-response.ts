@@ -2,6 +2,7 @@
 // (spec 4.2).
 
 import type { Exchange } from '../http/exchange.ts';
+import { providerCredential } from '../upstream/credential.ts';
 import { passThrough } from './reply/pass-through.ts';
 import type { DataPlane } from './serve.ts';
 
@@ -32,6 +33,7 @@ export function serveSavedResponse(
     if (typeof saved === 'string') return exchange.refuse({ kind: 'response_not_found' });
     const provider = plane.catalog().providers.get(saved.provider);
     if (provider === undefined) return exchange.refuse({ kind: 'response_not_found' });
-    passThrough(exchange, provider, `/v1/responses/${responseId}${operation}`, plane.relay);
+    const path = `/v1/responses/${responseId}${operation}`;
+    passThrough({ exchange, provider, credential: providerCredential(provider), path }, plane.relay);
   };
 }

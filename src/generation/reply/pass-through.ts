@@ -5,13 +5,21 @@ import type { Provider } from '../../domain/models/catalog.ts';
 import { type ClientWatch, type Exchange, NO_HEADERS } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { UpstreamCall } from '../../upstream/call.ts';
-import { providerCredential } from '../../upstream/credential.ts';
+import type { Credential } from '../../upstream/credential.ts';
 import { type ForwardedHeaders, forwardedHeaders } from '../../upstream/header-policy.ts';
 import type { Providers } from '../../upstream/providers.ts';
 import { ReplyStage } from '../../upstream/reply-handler.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import type { OpenRelay, OpenRelays } from './open-relays.ts';
 import { overdue } from './time-limits.ts';
+
+export interface PassThroughParams {
+  readonly exchange: Exchange;
+  readonly provider: Provider;
+  readonly credential: Credential;
+  /** On the provider. */
+  readonly path: string;
+}
 
 export interface PassThroughContext {
   readonly clock: Clock;
@@ -20,13 +28,12 @@ export interface PassThroughContext {
   readonly providers: Providers;
 }
 
-/**
- * Sends the request's method and query to `path` of the provider and relays what it answers. Sees to its end by itself.
- */
-export function passThrough(exchange: Exchange, provider: Provider, path: string, context: PassThroughContext): void {
+/** Sends the request's method and query to the provider and relays what it answers. Sees to its end by itself. */
+export function passThrough(params: PassThroughParams, context: PassThroughContext): void {
+  const { exchange } = params;
   const headers = forwardedHeaders(exchange.headers);
   if ('kind' in headers) exchange.refuse(headers);
-  else new PassThrough(exchange, provider, context).send(path, headers);
+  else new PassThrough(params, context).send(headers);
 }
 
 /** Keeps what the next read of the provider's socket would overwrite. */
@@ -39,23 +46,25 @@ class CopyChunks extends ReplyStage {
 class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
   openIndex = -1;
   private readonly exchange: Exchange;
-  private readonly provider: Provider;
+  private readonly params: PassThroughParams;
   private readonly context: PassThroughContext;
   private readonly writer: ClientWriter;
   private readonly startedAtMs: number;
   private call: UpstreamCall | null = null;
   private isOver = false;
 
-  constructor(exchange: Exchange, provider: Provider, context: PassThroughContext) {
+  constructor(params: PassThroughParams, context: PassThroughContext) {
+    const { exchange } = params;
     this.exchange = exchange;
-    this.provider = provider;
+    this.params = params;
     this.context = context;
     this.startedAtMs = context.clock.monotonicMs();
     this.writer = new ClientWriter(exchange, NO_HEADERS, context.clock, this);
   }
 
-  send(path: string, headers: ForwardedHeaders): void {
-    const { exchange, provider, context } = this;
+  send(headers: ForwardedHeaders): void {
+    const { exchange, context } = this;
+    const { provider, credential, path } = this.params;
     context.open.add(this);
     exchange.watchClient(this);
     if (exchange.closed) {
@@ -63,7 +72,6 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
       return;
     }
     const { method } = exchange.route;
-    const credential = providerCredential(provider);
     const request = { method, path, query: exchange.query, credential, headers, body: null };
     this.call = context.providers.call(provider, request, new CopyChunks(this.writer));
   }
@@ -71,7 +79,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
   checkTime(nowMs: number): void {
     const { exchange, startedAtMs } = this;
     const { blockedSinceMs } = this.writer;
-    const timeouts = this.context.providers.timeoutsOf(this.provider);
+    const timeouts = this.context.providers.timeoutsOf(this.params.provider);
     const late = overdue({ startedAtMs, blockedSinceMs, drainUntilMs: 0 }, timeouts, nowMs);
     if (late === 'client') {
       exchange.cut();

@@ -2,7 +2,8 @@
 // gateway that asked for it (`stream_usage: request`, DESIGN 3). Every other byte passes as it came, however the stream
 // is split.
 //
-//   line start --usage chunk--> behind it --blank line--> line start          line start --any other line--> inside it --line end--> line start
+//   line start --usage chunk----> behind it --blank line--> line start
+//   line start --any other line--> inside it --line end----> line start
 
 import { Buffer } from 'node:buffer';
 import { CARRIAGE_RETURN, LINE_FEED } from './terminal-events.ts';

@@ -42,7 +42,7 @@ export interface ConnectionTimeouts {
   readonly totalMs: number;
 }
 
-/** Whom a connection tells about the exchange it carries. After `onEnd` or `onFault` it tells nothing more. */
+/** Hears what happens to the exchange that a connection carries. Nothing is told after `onEnd` or `onFault`. */
 export interface ExchangeListener {
   onHead(head: ReplyHead): void;
   /** A view on memory that the next read uses again. */
@@ -53,7 +53,7 @@ export interface ExchangeListener {
   onFault(fault: UpstreamFault): void;
 }
 
-/** Whom a connection belongs to. */
+/** The origin that owns a connection. */
 export interface ConnectionKeeper {
   readonly peer: Peer;
   readonly clock: Clock;
@@ -78,7 +78,7 @@ const WRITE_WAIT_MS = 2_000;
 /** Probes of the system, for a peer that vanished without a word. */
 const TCP_KEEP_ALIVE_DELAY_MS = 60_000;
 
-/** All connections are read into this one: what a read brings is dealt with before the next. */
+/** All connections share this read buffer: what one read brings is dealt with before the next read. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
 
 /**
@@ -87,7 +87,7 @@ const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
  * reply to this request (response queue poisoning), and a dead one is better found before it is used.
  */
 let sending: Connection[] = [];
-/** After so many the end of a tick finds that a connection was looked at since it became free. */
+/** After two counted ticks every socket has been polled, so a connection that became free before them was read. */
 const TICKS_FOR_A_LOOK = 2;
 
 function sendSoon(connection: Connection): void {
@@ -132,7 +132,7 @@ export class Connection {
   private paused = false;
   /** The socket was told so. */
   private stopped = false;
-  /** In the middle of a read. */
+  /** `onRead` is running. */
   private reading = false;
   private exchanges = 0;
   private freeSinceTick = 0;
@@ -223,7 +223,7 @@ export class Connection {
   private readonly onWritten = (): void => {
     this.writing = false;
     this.releaseBuffer();
-    // The reply has ended before.
+    // The reply ended before its request was written: only now may the connection carry another one.
     if (this.listener === null && !this.closed) this.becomeFree();
   };
 

@@ -1,36 +1,58 @@
-// The generation record of spec 2.1 as JSON text. Money is written as exact JSON numbers, so the text is put together
-// here and not by JSON.stringify.
+// The generation record of spec 2.1 as JSON text, made from the table of fields. Money is written as exact JSON numbers,
+// so the text is put together here and not by JSON.stringify.
 
 import { formatUsdJsonNumber } from '../domain/money/format.ts';
-import type { BillingStatus } from '../domain/settlement/outcome.ts';
+import { picoUsd } from '../domain/money/pico-usd.ts';
+import type { Kind } from './field-types.ts';
+import { FIELD_ROWS, type FIELDS, type FieldName, type USAGE_FIELDS, USAGE_ROWS, type ValueOf } from './fields.ts';
 
-/** What storage knows of an execution. Money in pico-dollars; null where it is not known. */
-export interface Generation {
-  readonly id: string;
-  readonly model: string;
-  readonly streamed: boolean;
-  readonly inputTokens: number | null;
-  readonly outputTokens: number | null;
-  readonly billingStatus: BillingStatus;
-  readonly charge: bigint | null;
-  readonly ratedCost: bigint | null;
-  readonly authorizedAmount: bigint | null;
+type ShownField = {
+  [Name in FieldName]: (typeof FIELDS)[Name]['places'] extends { readonly generation: string } ? Name : never;
+}[FieldName];
+type ShownCount = {
+  [Name in keyof typeof USAGE_FIELDS]: (typeof USAGE_FIELDS)[Name] extends { readonly generation: string }
+    ? Name
+    : never;
+}[keyof typeof USAGE_FIELDS];
+
+/** What storage knows of an execution: amounts as a record has them; null where it is not known. */
+export type Generation = { readonly [Name in ShownField]: ValueOf<Name> } & {
+  readonly [Name in ShownCount]: number | null;
+};
+
+export interface ShownValue {
+  readonly field: ShownField | ShownCount;
+  /** Its name in the generation record. */
+  readonly shownAs: string;
+  readonly kind: Kind;
+  /** Column of `generations`. */
+  readonly column: string;
 }
+
+/** What is shown, in this order. */
+export const SHOWN: readonly ShownValue[] = FIELD_ROWS.flatMap(([field, { type, places }]): ShownValue[] => {
+  if (type.kind === 'usage')
+    return USAGE_ROWS.flatMap(([count, { generation, postgres }]) =>
+      generation === undefined || postgres === undefined
+        ? []
+        : [{ field: count as ShownCount, shownAs: generation, kind: 'bytes', column: postgres }],
+    );
+  const { generation, postgres } = places;
+  if (generation === undefined || postgres === undefined) return [];
+  return [{ field: field as ShownField, shownAs: generation, kind: type.kind, column: postgres }];
+});
 
 /** A count or cost that is not known is left out: missing means unavailable, not zero (spec 2.1). */
 export function renderGeneration(generation: Generation): string {
-  const fields = [
-    `"id":${JSON.stringify(generation.id)}`,
-    `"model":${JSON.stringify(generation.model)}`,
-    `"streamed":${generation.streamed}`,
-  ];
-  if (generation.inputTokens !== null) fields.push(`"native_tokens_prompt":${generation.inputTokens}`);
-  if (generation.outputTokens !== null) fields.push(`"native_tokens_completion":${generation.outputTokens}`);
-  fields.push(`"billing_status":${JSON.stringify(generation.billingStatus)}`);
-  if (generation.charge !== null) fields.push(`"total_cost":${formatUsdJsonNumber(generation.charge)}`);
-  fields.push('"currency":"USD"');
-  if (generation.ratedCost !== null) fields.push(`"rated_cost":${formatUsdJsonNumber(generation.ratedCost)}`);
-  if (generation.authorizedAmount !== null)
-    fields.push(`"authorized_amount":${formatUsdJsonNumber(generation.authorizedAmount)}`);
-  return `{${fields.join(',')}}`;
+  const members: string[] = [];
+  for (const { field, shownAs, kind } of SHOWN) {
+    const value = generation[field];
+    if (value !== null) members.push(`"${shownAs}":${textOf(kind, value)}`);
+    if (field === 'charge') members.push('"currency":"USD"');
+  }
+  return `{${members.join(',')}}`;
+}
+
+function textOf(kind: Kind, value: unknown): string {
+  return kind === 'amount' ? formatUsdJsonNumber(picoUsd(BigInt(value as string))) : JSON.stringify(value);
 }

@@ -26,7 +26,7 @@ const pending = (id: string): Generation => ({
   billingStatus: 'pending',
   charge: null,
   ratedCost: null,
-  authorizedAmount: 10n,
+  authorizedAmount: '10',
 });
 
 describe('GET /v1/generation?wait=', () => {
@@ -68,7 +68,7 @@ describe('GET /v1/generation?wait=', () => {
       () => questions,
       (count) => count >= 5,
     );
-    stored.set(id, { ...pending(id), billingStatus: 'final', charge: 7n });
+    stored.set(id, { ...pending(id), billingStatus: 'final', charge: '7' });
     const { status, data } = await answer;
     assert.deepEqual([status, data['billing_status'], data['total_cost']], [200, 'final', 7e-12]);
   });
@@ -94,7 +94,7 @@ describe('GET /v1/generation?wait=', () => {
       () => questions,
       (count) => count >= 4,
     );
-    stored.set(id, { ...pending(id), billingStatus: 'cancelled', charge: 0n });
+    stored.set(id, { ...pending(id), billingStatus: 'cancelled', charge: '0' });
     assert.equal((await answer).data['billing_status'], 'cancelled');
   });
 

@@ -156,9 +156,9 @@ describe('posting', () => {
       inputTokens: 10,
       outputTokens: 20,
       billingStatus: 'final',
-      charge: 700n,
-      ratedCost: 700n,
-      authorizedAmount: 1000n,
+      charge: '700',
+      ratedCost: '700',
+      authorizedAmount: '1000',
     });
     assert.equal((await findGeneration(postgres, { id: second.id, ...owner }))?.billingStatus, 'pending');
     assert.equal(

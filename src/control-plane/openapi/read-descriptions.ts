@@ -4,20 +4,10 @@
 import { z } from 'zod';
 import { MODEL_KIND_NAMES } from '../../domain/models/apis.ts';
 import type { OperationDescription } from '../operation.ts';
+import { generationMembers } from './record-schemas.ts';
 
 const generation = z
-  .object({
-    id: z.uuid(),
-    model: z.string(),
-    streamed: z.boolean(),
-    native_tokens_prompt: z.int().optional(),
-    native_tokens_completion: z.int().optional(),
-    billing_status: z.enum(['final', 'pending', 'not_billed', 'cancelled']),
-    total_cost: z.number().optional(),
-    currency: z.string().optional(),
-    rated_cost: z.number().optional(),
-    authorized_amount: z.number().optional(),
-  })
+  .object(generationMembers())
   .meta({ id: 'Generation', description: 'Money is an exact JSON number; what is missing is not known.' });
 
 const model = z

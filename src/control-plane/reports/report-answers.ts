@@ -2,6 +2,7 @@
 // not known is null.
 
 import { z } from 'zod';
+import { listedMembers } from '../openapi/record-schemas.ts';
 
 const usd = z.string();
 const count = z.int();
@@ -54,29 +55,7 @@ const modelRoute = z
   .meta({ id: 'ModelRoute', description: 'Why auto routing chose the model; what does not apply is absent.' });
 
 const requestEntry = z
-  .object({
-    id: z.uuid(),
-    created_at: moment,
-    model: z.string(),
-    requested_model: z.string(),
-    provider: z.string().nullable(),
-    api: z.string(),
-    streamed: z.boolean(),
-    status: count.nullable(),
-    error: z.string().nullable(),
-    tokens_prompt: count.nullable(),
-    tokens_completion: count.nullable(),
-    tokens_cached: count.nullable(),
-    cost: usd.nullable(),
-    currency: z.literal('USD'),
-    billing_status: z.enum(['final', 'pending', 'not_billed', 'cancelled']),
-    latency_ms: count.nullable(),
-    ttft_ms: count.nullable(),
-    tags: z.array(z.string()),
-    client_request_id: z.string().nullable(),
-    api_key_id: z.uuid(),
-    model_route: modelRoute.nullable(),
-  })
+  .object(listedMembers(modelRoute, { cost: usd.nullable(), currency: z.literal('USD') }))
   .meta({ id: 'RecordedRequest' });
 
 export const requestsAnswer = z.object({ data: z.array(requestEntry), next_cursor: z.string().nullable() });

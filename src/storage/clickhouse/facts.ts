@@ -1,6 +1,8 @@
 // Request facts: how they are written (idempotent by execution id) and how many there are per hour.
 
 import type { TerminalRecord } from '../../records/execution-record.ts';
+import type { Kind } from '../../records/field-types.ts';
+import { FIELD_ROWS, USAGE_ROWS } from '../../records/fields.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 import { dollars, picoOf } from './decimal-text.ts';
 import { ROUTE_COLUMNS } from './route-columns.ts';
@@ -24,48 +26,36 @@ export function factOf(record: TerminalRecord): RequestFact {
 
 type Column = readonly [name: string, value: (fact: RequestFact) => unknown];
 
+/** The value of a field as its column has it. */
+const VALUES: Readonly<Record<Kind, (value: unknown) => unknown>> = {
+  ...ofKinds(['uuid', 'text', 'status', 'bytes', 'instant'], (value) => value ?? null),
+  ...ofKinds(['uuids', 'texts'], (value) => ((value ?? []) as string[]).map((text) => text.toWellFormed())),
+  flag: (value) => value ?? false,
+  duration: (value) => (value == null ? null : Math.round(value as number)),
+  amount: (value) => (value == null ? null : dollars(value as string)),
+  // They have columns of their own.
+  usage: () => null,
+  route: () => null,
+};
+
+function ofKinds<const Some extends Kind>(
+  kinds: readonly Some[],
+  value: (value: unknown) => unknown,
+): Record<Some, (value: unknown) => unknown> {
+  return Object.fromEntries(kinds.map((kind) => [kind, value])) as Record<Some, (value: unknown) => unknown>;
+}
+
 /** The table's columns in the order of an inserted row. */
 const COLUMNS: readonly Column[] = [
-  ['id', (fact) => fact.id],
   ['version', (fact) => fact.version],
-  ['organization_id', (fact) => fact.organizationId],
-  ['team_id', (fact) => fact.teamId],
-  ['user_id', (fact) => fact.userId],
-  ['api_key_id', (fact) => fact.apiKeyId],
-  ['wallet_id', (fact) => fact.walletId],
-  ['api', (fact) => fact.api],
-  ['requested_model', (fact) => fact.requestedModel],
-  ['model', (fact) => fact.model],
-  ['provider', (fact) => fact.provider],
-  ['provider_model', (fact) => fact.providerModel],
-  ['price_version', (fact) => fact.priceVersion],
-  ['streamed', (fact) => fact.streamed],
-  ['client_request_id', (fact) => fact.clientRequestId],
-  ['tags', (fact) => fact.tags.map((tag) => tag.toWellFormed())],
-  ['admitted_at', (fact) => fact.admittedAtMs],
-  ['ended_at', (fact) => fact.endedAtMs],
-  ['latency_ms', (fact) => wholeOrNull(fact.latencyMs)],
-  ['ttft_ms', (fact) => wholeOrNull(fact.ttftMs)],
-  ['request_bytes', (fact) => fact.requestBytes],
-  ['response_bytes', (fact) => fact.responseBytes],
-  ['outcome', (fact) => fact.outcome],
-  ['status', (fact) => fact.status],
-  ['error_code', (fact) => fact.errorCode],
-  ['tokens_prompt', (fact) => fact.usage?.inputTokens ?? null],
-  ['tokens_cached', (fact) => fact.usage?.cachedInputTokens ?? null],
-  ['tokens_cache_write', (fact) => fact.usage?.cacheWriteTokens ?? null],
-  ['tokens_completion', (fact) => fact.usage?.outputTokens ?? null],
-  ['tokens_reasoning', (fact) => fact.usage?.reasoningTokens ?? null],
-  ['images', (fact) => fact.usage?.images ?? null],
-  ['usage_source', (fact) => fact.usageSource],
-  ['billing_status', (fact) => fact.billingStatus],
-  ['authorized_amount', (fact) => dollarsOrNull(fact.authorizedAmount)],
-  ['rated_cost', (fact) => dollarsOrNull(fact.ratedCost)],
-  ['total_cost', (fact) => dollarsOrNull(fact.charge)],
-  ['suspense', (fact) => dollars(fact.suspense)],
+  ...FIELD_ROWS.flatMap(([field, { type, places }]): Column[] => {
+    const valueOf = VALUES[type.kind];
+    return places.clickhouse === undefined ? [] : [[places.clickhouse, (fact) => valueOf(fact[field])]];
+  }),
+  ...USAGE_ROWS.flatMap(([count, { clickhouse }]): Column[] =>
+    clickhouse === undefined ? [] : [[clickhouse, (fact) => fact.usage?.[count] ?? null]],
+  ),
   ...ROUTE_COLUMNS,
-  ['route_baseline_cost', (fact) => dollarsOrNull(fact.baselineCost ?? null)],
-  ['truncated', (fact) => fact.truncated ?? false],
 ];
 const COLUMN_NAMES = COLUMNS.map(([name]) => name).join(', ');
 
@@ -165,14 +155,6 @@ export async function readFactStates(
       { billingStatus: row.billing_status, charge: row.total_cost === null ? null : picoOf(row.total_cost) },
     ]),
   );
-}
-
-function wholeOrNull(value: number | null): number | null {
-  return value === null ? null : Math.round(value);
-}
-
-function dollarsOrNull(pico: string | null): string | null {
-  return pico === null ? null : dollars(pico);
 }
 
 /** Tokens are made of numbers and names of ours and stand in the statement's text. */

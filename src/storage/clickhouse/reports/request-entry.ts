@@ -1,5 +1,14 @@
-// One recorded request as listings show it (DESIGN 6), with its routing decision (spec 2.4).
+// One recorded request as listings show it (DESIGN 6), with its routing decision (spec 2.4): made from the table of
+// fields.
 
+import {
+  FIELD_ROWS,
+  type FIELDS,
+  type FieldName,
+  type USAGE_FIELDS,
+  USAGE_ROWS,
+  type ValueOf,
+} from '../../../records/fields.ts';
 import { SPEND } from './metrics.ts';
 
 /** Fields that do not apply are absent. */
@@ -20,63 +29,91 @@ export interface EntryRoute {
   readonly baseline_cost_usd?: string;
 }
 
-export interface RequestEntry {
-  readonly id: string;
-  readonly created_at: string;
-  readonly model: string;
-  readonly requested_model: string;
+type ListedField = {
+  [Name in FieldName]: (typeof FIELDS)[Name]['places'] extends { readonly listed: string } ? Name : never;
+}[FieldName];
+type ListedName<Name extends ListedField> = (typeof FIELDS)[Name]['places'] extends {
+  readonly listed: infer Listed extends string;
+}
+  ? Listed
+  : never;
+type ListedFields = {
+  readonly [Name in ListedField as ListedName<Name>]: Name extends keyof OtherValues
+    ? OtherValues[Name]
+    : ValueOf<Name>;
+};
+type ListedCounts = {
+  readonly [Name in keyof typeof USAGE_FIELDS as (typeof USAGE_FIELDS)[Name] extends {
+    readonly listed: infer Listed extends string;
+  }
+    ? Listed
+    : never]: number | null;
+};
+
+/** What a listing says otherwise than the record. */
+interface OtherValues {
+  readonly admittedAtMs: string;
   /** null: the request was refused before anybody was to serve it. */
   readonly provider: string | null;
-  readonly api: string;
-  readonly streamed: boolean;
-  /** HTTP status that the client got; null when it left before one was sent. */
-  readonly status: number | null;
-  readonly error: string | null;
-  readonly tokens_prompt: number | null;
-  readonly tokens_completion: number | null;
-  readonly tokens_cached: number | null;
-  /** Dollars; null: not known. */
-  readonly cost: string | null;
-  readonly currency: 'USD';
-  readonly billing_status: string;
-  readonly latency_ms: number | null;
-  readonly ttft_ms: number | null;
-  readonly tags: readonly string[];
-  readonly client_request_id: string | null;
-  readonly api_key_id: string;
+  readonly latencyMs: number | null;
   /** null: the client named its model. */
-  readonly model_route: EntryRoute | null;
+  readonly route: EntryRoute | null;
 }
 
-/** Select list of an entry. No name hides a column that a condition may use. */
-export const ENTRY_COLUMNS = `toString(id) AS entry_id, toUnixTimestamp64Milli(admitted_at) AS created_ms, model, requested_model, provider, api, streamed, status, error_code,
-  tokens_prompt, tokens_completion, tokens_cached, toString(${SPEND}) AS cost, billing_status, latency_ms, ttft_ms, tags, client_request_id,
-  toString(api_key_id) AS key_id, routed, route_tier, route_classified_tier, route_reason, route_confidence, route_cached, route_task, route_picked_by,
-  route_correction, route_previous_model, route_previous_tier, route_sticky, route_baseline_model, toString(route_baseline_cost) AS baseline_cost`;
+export type RequestEntry = ListedFields &
+  ListedCounts & {
+    /** Dollars; null: not known. */
+    readonly cost: string | null;
+    readonly currency: 'USD';
+  };
 
-export interface EntryRow
-  extends Pick<
-    RequestEntry,
-    | 'model'
-    | 'requested_model'
-    | 'api'
-    | 'streamed'
-    | 'status'
-    | 'tokens_prompt'
-    | 'tokens_completion'
-    | 'tokens_cached'
-    | 'cost'
-    | 'billing_status'
-    | 'latency_ms'
-    | 'ttft_ms'
-    | 'tags'
-    | 'client_request_id'
-  > {
-  readonly entry_id: string;
-  readonly provider: string;
-  readonly created_ms: number;
-  readonly error_code: string | null;
-  readonly key_id: string;
+export type EntryRow = Readonly<Record<string, unknown>> & RouteRow;
+
+interface EntryValue {
+  readonly name: string;
+  /** Its columns under names that hide none which a condition may use; null: it has none. */
+  readonly select: string | null;
+  readonly value: (row: EntryRow) => unknown;
+}
+
+const ROUTE_SELECT = `routed, route_tier, route_classified_tier, route_reason, route_confidence, route_cached, route_task,
+  route_picked_by, route_correction, route_previous_model, route_previous_tier, route_sticky, route_baseline_model,
+  toString(route_baseline_cost) AS baseline_cost`;
+
+function entryValue(name: string, column: string, value = (stored: unknown): unknown => stored): EntryValue {
+  return { name, select: `${column} AS entry_${name}`, value: (row) => value(row[`entry_${name}`]) };
+}
+
+function entryValuesOf([field, { type, places }]: (typeof FIELD_ROWS)[number]): EntryValue[] {
+  const { listed, clickhouse = '' } = places;
+  if (type.kind === 'usage') {
+    const counts = USAGE_ROWS.filter(([, count]) => count.listed !== undefined);
+    return [
+      ...counts.map(([, count]) => entryValue(count.listed ?? '', count.clickhouse ?? '')),
+      entryValue('cost', `toString(${SPEND})`),
+      { name: 'currency', select: null, value: () => 'USD' },
+    ];
+  }
+  if (listed === undefined) return [];
+  if (type.kind === 'route')
+    return [{ name: listed, select: ROUTE_SELECT, value: (row) => (row.routed ? entryRoute(row) : null) }];
+  if (type.kind === 'uuid') return [entryValue(listed, `toString(${clickhouse})`)];
+  if (type.kind === 'instant')
+    return [entryValue(listed, `toUnixTimestamp64Milli(${clickhouse})`, (ms) => new Date(ms as number).toISOString())];
+  if (field === 'provider') return [entryValue(listed, clickhouse, (provider) => (provider === '' ? null : provider))];
+  return [entryValue(listed, clickhouse)];
+}
+
+const ENTRY_VALUES = FIELD_ROWS.flatMap(entryValuesOf);
+
+/** Names of an entry, in its order. */
+export const ENTRY_NAMES = ENTRY_VALUES.map(({ name }) => name) as readonly (keyof RequestEntry)[];
+
+/** Select list of an entry. */
+export const ENTRY_COLUMNS = ENTRY_VALUES.flatMap(({ select }) => (select === null ? [] : [select])).join(', ');
+
+interface RouteRow {
+  readonly entry_requested_model: string;
   readonly routed: boolean;
   readonly route_tier: string;
   readonly route_classified_tier: string;
@@ -94,34 +131,12 @@ export interface EntryRow
 }
 
 export function requestEntry(row: EntryRow): RequestEntry {
-  return {
-    id: row.entry_id,
-    created_at: new Date(row.created_ms).toISOString(),
-    model: row.model,
-    requested_model: row.requested_model,
-    provider: row.provider === '' ? null : row.provider,
-    api: row.api,
-    streamed: row.streamed,
-    status: row.status,
-    error: row.error_code,
-    tokens_prompt: row.tokens_prompt,
-    tokens_completion: row.tokens_completion,
-    tokens_cached: row.tokens_cached,
-    cost: row.cost,
-    currency: 'USD',
-    billing_status: row.billing_status,
-    latency_ms: row.latency_ms,
-    ttft_ms: row.ttft_ms,
-    tags: row.tags,
-    client_request_id: row.client_request_id,
-    api_key_id: row.key_id,
-    model_route: row.routed ? entryRoute(row) : null,
-  };
+  return Object.fromEntries(ENTRY_VALUES.map(({ name, value }) => [name, value(row)])) as unknown as RequestEntry;
 }
 
-function entryRoute(row: EntryRow): EntryRoute {
+function entryRoute(row: RouteRow): EntryRoute {
   return {
-    requested: row.requested_model,
+    requested: row.entry_requested_model,
     ...named('tier', row.route_tier),
     ...named('classified_tier', row.route_classified_tier),
     reason: row.route_reason,

@@ -6,6 +6,7 @@
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import type { PostgresClient } from '../pool.ts';
 import { ANNOUNCE_RESOLVED } from '../webhooks/webhook-deliveries.ts';
+import { AS_RECORD } from './generation-columns.ts';
 
 /** From here on the epoch gets no lease. Waits for one that is being taken. */
 export async function fenceEpoch(client: PostgresClient, epoch: number): Promise<void> {
@@ -151,15 +152,7 @@ const RESOLVE = `
     UPDATE leases SET outstanding = outstanding - amount FROM covered
      WHERE leases.epoch = covered.epoch AND leases.wallet_id = covered.wallet_id
   )
-  SELECT epoch, json_build_object(
-    'type', 'terminal', 'id', id, 'admittedAtMs', (extract(epoch FROM admitted_at) * 1000)::bigint,
-    'organizationId', organization_id, 'teamId', team_id, 'userId', user_id, 'apiKeyId', api_key_id, 'walletId', wallet_id,
-    'api', api, 'requestedModel', requested_model, 'model', model, 'provider', provider, 'providerModel', provider_model,
-    'priceVersion', price_version, 'streamed', streamed, 'clientRequestId', client_request_id, 'tags', tags,
-    'authorizedAmount', authorized_amount::text, 'requestBytes', request_bytes,
-    'endedAtMs', $1::double precision, 'outcome', outcome, 'status', status, 'errorCode', error_code, 'usage', NULL, 'usageSource', NULL,
-    'billingStatus', billing_status, 'ratedCost', NULL, 'charge', charge::text, 'suspense', '0',
-    'latencyMs', latency_ms, 'ttftMs', NULL, 'responseBytes', response_bytes) AS record
+  SELECT epoch, (${AS_RECORD}) AS record
   FROM resolved`;
 
 async function removeEmptyLeases(client: PostgresClient, epoch: number): Promise<void> {

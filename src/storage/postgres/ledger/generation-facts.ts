@@ -3,6 +3,7 @@
 
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import type { PostgresClient } from '../pool.ts';
+import { AS_RECORD } from './generation-columns.ts';
 
 /** A stretch of time by admission, and only what had ended before an instant. */
 export interface GenerationWindow {
@@ -55,27 +56,13 @@ export async function countGenerationsPerHour(
   }));
 }
 
-/** Milliseconds come back whole: rounding half a microsecond of binary fraction must not move a fact. */
-const AS_RECORD = `json_build_object(
-  'type', 'terminal', 'id', id, 'admittedAtMs', round(extract(epoch FROM admitted_at) * 1000)::bigint,
-  'organizationId', organization_id, 'teamId', team_id, 'userId', user_id, 'apiKeyId', api_key_id, 'walletId', wallet_id,
-  'api', api, 'requestedModel', requested_model, 'model', model, 'provider', provider, 'providerModel', provider_model,
-  'priceVersion', price_version, 'streamed', streamed, 'clientRequestId', client_request_id, 'tags', tags,
-  'authorizedAmount', authorized_amount::text, 'requestBytes', request_bytes,
-  'endedAtMs', round(extract(epoch FROM ended_at) * 1000)::bigint, 'outcome', outcome, 'status', status, 'errorCode', error_code,
-  'usage', json_build_object('inputTokens', input_tokens, 'cachedInputTokens', cached_input_tokens, 'cacheWriteTokens', cache_write_tokens,
-    'outputTokens', output_tokens, 'reasoningTokens', reasoning_tokens, 'images', images),
-  'usageSource', usage_source, 'billingStatus', billing_status, 'ratedCost', rated_cost::text, 'charge', charge::text, 'suspense', suspense::text,
-  'latencyMs', latency_ms, 'ttftMs', ttft_ms, 'responseBytes', coalesce(response_bytes, 0), 'truncated', coalesce(truncated, false),
-  'route', model_route - 'baseline_cost_usd', 'baselineCost', ((model_route ->> 'baseline_cost_usd')::numeric * 1000000000000)::numeric(38, 0)::text)`;
-
 /** The window must be short enough for its executions to be held in memory. */
 export async function readEndedExecutions(
   postgres: PostgresClient,
   window: GenerationWindow,
 ): Promise<TerminalRecord[]> {
   const { rows } = await postgres.query<{ record: TerminalRecord }>(
-    `SELECT ${AS_RECORD} AS record FROM generations WHERE ${IN_WINDOW} ORDER BY id`,
+    `SELECT (${AS_RECORD}) AS record FROM generations WHERE ${IN_WINDOW} ORDER BY id`,
     windowValues(window),
   );
   return rows.map((row) => row.record);
@@ -91,7 +78,7 @@ export async function readKilledExecutions(
   sinceMs: number,
 ): Promise<TerminalRecord[]> {
   const { rows } = await postgres.query<{ record: TerminalRecord }>(
-    `SELECT ${AS_RECORD} AS record FROM generations WHERE id >= $1 AND epoch = $2 AND outcome = 'process_killed' ORDER BY id`,
+    `SELECT (${AS_RECORD}) AS record FROM generations WHERE id >= $1 AND epoch = $2 AND outcome = 'process_killed' ORDER BY id`,
     [lowestId(sinceMs - ID_MARGIN_MS), epoch],
   );
   return rows.map((row) => row.record);

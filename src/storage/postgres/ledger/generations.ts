@@ -1,25 +1,16 @@
 // Look-ups of generation records (spec 4.5). Another organization's or payer's execution is not found.
 
-import type { BillingStatus } from '../../../domain/settlement/outcome.ts';
-import type { Generation } from '../../../records/generation.ts';
+import { type Generation, SHOWN } from '../../../records/generation.ts';
 import type { PostgresClient } from '../pool.ts';
 
+/** By column; counts and amounts are texts. */
 export interface GenerationRow {
   readonly id: string;
-  /** The public id that served; a request through an alias is recorded under it (spec 2.3). */
-  readonly model: string;
-  readonly streamed: boolean;
-  readonly input_tokens: string | null;
-  readonly output_tokens: string | null;
-  readonly billing_status: BillingStatus;
-  readonly charge: string | null;
-  readonly rated_cost: string | null;
-  readonly authorized_amount: string | null;
+  readonly [column: string]: unknown;
 }
 
 /** Of a table named `g`. */
-export const GENERATION_COLUMNS =
-  'g.id, g.model, g.streamed, g.input_tokens, g.output_tokens, g.billing_status, g.charge, g.rated_cost, g.authorized_amount';
+export const GENERATION_COLUMNS = SHOWN.map(({ column }) => `g.${column}`).join(', ');
 const LISTED_MAX = 100;
 
 /** `id` must be a UUID: Postgres refuses anything else as a fault. */
@@ -65,15 +56,10 @@ export async function forgetRefusedRequests(postgres: PostgresClient, before: Da
 }
 
 export function toGeneration(row: GenerationRow): Generation {
-  return {
-    id: row.id,
-    model: row.model,
-    streamed: row.streamed,
-    inputTokens: row.input_tokens === null ? null : Number(row.input_tokens),
-    outputTokens: row.output_tokens === null ? null : Number(row.output_tokens),
-    billingStatus: row.billing_status,
-    charge: row.charge === null ? null : BigInt(row.charge),
-    ratedCost: row.rated_cost === null ? null : BigInt(row.rated_cost),
-    authorizedAmount: row.authorized_amount === null ? null : BigInt(row.authorized_amount),
-  };
+  return Object.fromEntries(
+    SHOWN.map(({ field, kind, column }) => {
+      const value = row[column] ?? null;
+      return [field, kind === 'bytes' && value !== null ? Number(value) : value];
+    }),
+  ) as unknown as Generation;
 }

@@ -8,6 +8,7 @@ import { REMEMBER_SIZES, sizesAsJson } from '../routing/turns.ts';
 import { SAVE_ITEMS } from '../saved/saved-items.ts';
 import { SAVE_RESPONSES, savedAsJson } from '../saved/saved-responses.ts';
 import { ANNOUNCE_SETTLED } from '../webhooks/webhook-deliveries.ts';
+import { ALL_COLUMNS, ALL_VALUES, CHANGES, RECORD_COLUMNS, START_COLUMNS, START_VALUES } from './generation-columns.ts';
 
 /** The records of one stretch of a segment, in the order they were written; offsets in bytes. */
 export interface SpoolBatch {
@@ -25,69 +26,6 @@ export type PostResult =
   | { readonly status: 'already_posted'; readonly postedOffset: number };
 
 const READ_CURSOR = 'SELECT posted_offset FROM spool_cursors WHERE epoch = $1 AND segment = $2';
-
-/** A record's fields as columns. The names are those of ExecutionRecord. */
-const RECORD_COLUMNS = `
-  "type" text, "id" uuid, "admittedAtMs" double precision, "organizationId" uuid, "teamId" uuid, "userId" uuid, "apiKeyId" uuid, "walletId" uuid,
-  "api" text, "requestedModel" text, "model" text, "provider" text, "providerModel" text, "priceVersion" text, "streamed" boolean,
-  "clientRequestId" text, "tags" text[], "authorizedAmount" numeric, "requestBytes" bigint,
-  "endedAtMs" double precision, "outcome" text, "status" integer, "errorCode" text, "usage" json, "usageSource" text, "billingStatus" text,
-  "ratedCost" numeric, "charge" numeric, "suspense" numeric, "latencyMs" double precision, "ttftMs" double precision, "responseBytes" bigint,
-  "budgets" uuid[], "budgetUse" numeric, "route" jsonb, "baselineCost" numeric, "truncated" boolean`;
-
-const START_COLUMNS = `
-  id, epoch, organization_id, team_id, user_id, api_key_id, wallet_id, api, requested_model, model, provider, provider_model, price_version,
-  streamed, client_request_id, tags, authorized_amount, request_bytes, admitted_at, model_route`;
-
-const START_VALUES = `
-  "id", $1::bigint, "organizationId", "teamId", "userId", "apiKeyId", "walletId", "api", "requestedModel", "model", "provider", "providerModel", "priceVersion",
-  "streamed", "clientRequestId", "tags", "authorizedAmount", "requestBytes", to_timestamp("admittedAtMs" / 1000),
-  -- Multiplied, not divided: a product keeps every digit.
-  "route" || CASE WHEN "baselineCost" IS NULL THEN '{}' ELSE jsonb_build_object('baseline_cost_usd', trim_scale("baselineCost" * 0.000000000001)::text) END`;
-
-const END_COLUMNS = [
-  'ended_at',
-  'outcome',
-  'status',
-  'error_code',
-  'input_tokens',
-  'cached_input_tokens',
-  'cache_write_tokens',
-  'output_tokens',
-  'reasoning_tokens',
-  'images',
-  'usage_source',
-  'billing_status',
-  'rated_cost',
-  'charge',
-  'suspense',
-  'latency_ms',
-  'ttft_ms',
-  'response_bytes',
-  'budgets',
-  'budget_use',
-  'truncated',
-];
-
-/** What the terminal record knows better than the admitted one: who served may have changed on the way. */
-const CHANGED_COLUMNS = [
-  'model',
-  'provider',
-  'provider_model',
-  'price_version',
-  'authorized_amount',
-  'model_route',
-  ...END_COLUMNS,
-];
-
-const END_NAMES = END_COLUMNS.join(', ');
-const CHANGES = CHANGED_COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ');
-
-const END_VALUES = `
-  to_timestamp("endedAtMs" / 1000), "outcome", "status", "errorCode",
-  ("usage" ->> 'inputTokens')::bigint, ("usage" ->> 'cachedInputTokens')::bigint, ("usage" ->> 'cacheWriteTokens')::bigint,
-  ("usage" ->> 'outputTokens')::bigint, ("usage" ->> 'reasoningTokens')::bigint, ("usage" ->> 'images')::bigint,
-  "usageSource", "billingStatus", "ratedCost", "charge", "suspense", "latencyMs", "ttftMs", "responseBytes", "budgets", "budgetUse", "truncated"`;
 
 /**
  * The whole batch in one statement, whatever its size: our own process only writes the records as JSON once. The
@@ -121,8 +59,8 @@ const POST = {
       ON CONFLICT (id) DO NOTHING
       RETURNING 1
     ), settled AS (
-      INSERT INTO generations AS stored (${START_COLUMNS}, ${END_NAMES})
-      SELECT ${START_VALUES}, ${END_VALUES} FROM terminals
+      INSERT INTO generations AS stored (${ALL_COLUMNS})
+      SELECT ${ALL_VALUES} FROM terminals
       ON CONFLICT (id) DO UPDATE SET ${CHANGES}
        WHERE stored.ended_at IS NULL AND stored.epoch = excluded.epoch
       RETURNING id, organization_id, wallet_id, outcome, rated_cost, charge, suspense, budgets, budget_use

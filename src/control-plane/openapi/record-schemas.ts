@@ -1,0 +1,57 @@
+// The members of the generation record and of a listed request for the OpenAPI document, from the table of fields.
+
+import { z } from 'zod';
+import type { Kind, ValueType } from '../../records/field-types.ts';
+import { FIELD_ROWS, type Places, USAGE_ROWS } from '../../records/fields.ts';
+import { SHOWN } from '../../records/generation.ts';
+
+const SCHEMAS: Readonly<Record<Kind, z.ZodType>> = {
+  uuid: z.uuid(),
+  uuids: z.array(z.uuid()),
+  text: z.string(),
+  texts: z.array(z.string()),
+  flag: z.boolean(),
+  status: z.int(),
+  bytes: z.int(),
+  instant: z.iso.datetime({ offset: true }),
+  duration: z.int(),
+  amount: z.string(),
+  usage: z.unknown(),
+  route: z.unknown(),
+};
+
+function schemaOf({ kind, words }: ValueType<unknown>): z.ZodType {
+  return words === null ? SCHEMAS[kind] : z.enum(words as [string, ...string[]]);
+}
+
+/** The generation record: money is exact JSON numbers, and what is not known is left out. */
+export function generationMembers(): Record<string, z.ZodType> {
+  const types = new Map<string, ValueType<unknown>>(FIELD_ROWS.map(([name, { type }]) => [name, type]));
+  const members = SHOWN.flatMap(({ field, shownAs, kind }): [string, z.ZodType][] => {
+    const type = types.get(field);
+    const schema = kind === 'amount' ? z.number() : type === undefined ? SCHEMAS[kind] : schemaOf(type);
+    const member: [string, z.ZodType] = [shownAs, type?.isNullable === false ? schema : schema.optional()];
+    return field === 'charge' ? [member, ['currency', z.string().optional()]] : [member];
+  });
+  return Object.fromEntries(members);
+}
+
+/** Fields that a listing may say null of though a record does not. */
+const NULL_IN_LISTINGS: ReadonlySet<string> = new Set(['provider', 'latencyMs']);
+
+/** An entry of a listing. `route` and `computed` (behind the counts): what the table does not describe. */
+export function listedMembers(route: z.ZodType, computed: Record<string, z.ZodType>): Record<string, z.ZodType> {
+  const members = FIELD_ROWS.flatMap(([field, { type, places }]): [string, z.ZodType][] => {
+    if (type.kind === 'usage') return [...countMembers(), ...Object.entries(computed)];
+    if (places.listed === undefined) return [];
+    const schema = type.kind === 'route' ? route : schemaOf(type);
+    return [[places.listed, type.isNullable || NULL_IN_LISTINGS.has(field) ? schema.nullable() : schema]];
+  });
+  return Object.fromEntries(members);
+}
+
+function countMembers(): [string, z.ZodType][] {
+  return USAGE_ROWS.flatMap(([, { listed }]: readonly [string, Places]): [string, z.ZodType][] =>
+    listed === undefined ? [] : [[listed, z.int().nullable()]],
+  );
+}

@@ -147,6 +147,8 @@ export const FIELDS = {
   baselineCost: optionalEnd(nullable(amount), { clickhouse: 'route_baseline_cost' }),
   /** The provider ended the reply at its output limit (spec 2.5). */
   truncated: optionalEnd(flag, { postgres: 'truncated', clickhouse: 'truncated' }),
+  /** Name of the guardrail's rule that acted (spec 7.7). */
+  guardrail: optionalEnd(nullable(text), { postgres: 'guardrail', clickhouse: 'guardrail', listed: 'guardrail' }),
   /** Pools of budgets (grant ids) from which the execution is held. */
   budgets: optionalStart(uuids, { postgres: 'budgets' }),
   /** What was used of each of `budgets`, at most the hold. */

@@ -179,6 +179,7 @@ describe('GET /v1/usage/me/requests', () => {
       tags: ['ci', 'nightly'],
       client_request_id: '=1+1',
       api_key_id: annsKey,
+      guardrail: null,
       model_route: null,
     });
     assert.deepEqual(

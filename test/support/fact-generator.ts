@@ -272,6 +272,7 @@ class Generator {
       ttftMs: isServed && this.chance(0.8) ? Math.floor(latencyMs / 3) : null,
       responseBytes: 4000,
       ...(isServed && this.chance(0.06) ? { truncated: true } : {}),
+      guardrail: this.chance(0.05) ? this.pick(['cards', 'names']) : null,
       ...(hasBaseline ? { baselineCost: (tokens * BASELINE_PRICE).toString() } : {}),
     };
   }

@@ -556,6 +556,7 @@ export function expectedEntry(fact: RequestFact): RequestEntry {
     tags: fact.tags,
     client_request_id: fact.clientRequestId,
     api_key_id: fact.apiKeyId,
+    guardrail: fact.guardrail ?? null,
     model_route:
       route === null
         ? null

@@ -87,6 +87,8 @@ CREATE TABLE IF NOT EXISTS request_facts_local ON CLUSTER '{cluster}'
 
     -- 0003
     truncated Bool DEFAULT false COMMENT 'The reply ended at its output limit',
+    -- 0005
+    guardrail LowCardinality(Nullable(String)) COMMENT 'Rule that acted; null: none',
 
     INDEX admitted_at_range admitted_at TYPE minmax
 )

@@ -15,4 +15,5 @@ INSERT INTO applied_migrations (number, name, checksum) VALUES
     (1, '0001-request-facts', 'cdc41ddaf204da1c48be50f77575dd5b0a9e9b6e8c6a378102d55fb6b36ae639'),
     (2, '0002-model-route', 'f685bd182e01b84683d9c49cbd0f3b1a02009adcaf7bfc08e83892f69a0b798c'),
     (3, '0003-truncated', '7683f5efc1200ef37debeec626b87b2a1625c7404335ef89e43013dfbe31d932'),
-    (4, '0004-merge-past-months', 'b3e653fcd899315fe779ec38735d9613d0321a9475563d510da16cacb32b3695');
+    (4, '0004-merge-past-months', 'b3e653fcd899315fe779ec38735d9613d0321a9475563d510da16cacb32b3695'),
+    (5, '0005-guardrail', '9fe33f1bc9fbc041446cf6b01c8f13c306ea70f3d22bece227b1ec4df90abdcc');

@@ -79,14 +79,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a failed sync is forgotten, and the descriptor believed again',
     file: 'src/storage/spool/spool-writer.ts',
-    find: '    this.#syncingRuns = [];\n    this.#syncingBytes = 0;\n    this.#doubted = true;',
-    replace: '    this.#syncingRuns = [];\n    this.#syncingBytes = 0;',
+    find: '    this.#unsynced.failSync();\n    this.#distrusted = true;',
+    replace: '    this.#unsynced.failSync();',
   },
   {
     name: 'what a failed sync lost is not written anew',
-    file: 'src/storage/spool/spool-writer.ts',
-    find: '    this.#writtenRuns = [...this.#syncingRuns, ...this.#writtenRuns];',
-    replace: '    this.#writtenRuns = [...this.#writtenRuns];',
+    file: 'src/storage/spool/unsynced-runs.ts',
+    find: '    this.#written = [...this.#syncing, ...this.#written];',
+    replace: '    this.#written = [...this.#written];',
   },
   {
     name: 'a torn record stays in the middle of a segment',

@@ -27,6 +27,7 @@ import { SpoolFault } from './spool-fault.ts';
 import { nodeFileSystem, type SpoolFileSystem } from './spool-file-system.ts';
 import { writeHeaders } from './spool-format.ts';
 import { SpoolReserve } from './spool-reserve.ts';
+import { UnsyncedRuns, type WrittenRun } from './unsynced-runs.ts';
 
 export interface SpoolWriterOptions {
   /** The directory of all spools; this one lies in a directory named by the epoch. */
@@ -50,18 +51,6 @@ const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 const FULL_CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
 
-/** A run of frames. */
-interface WrittenRun {
-  readonly bytes: Buffer;
-  readonly start: number;
-  readonly end: number;
-  /**
-   * The batch in whose memory it is the last run: once no sync is wanting for this one, none is for those before it,
-   * and the memory may be used again.
-   */
-  readonly batch: RecordBatch | null;
-}
-
 export class SpoolWriter {
   readonly directory: string;
   readonly #options: SpoolWriterOptions;
@@ -77,19 +66,12 @@ export class SpoolWriter {
   /** Nothing can be appended to the present segment: its end is not known. */
   #torn = false;
   /** A sync of the present segment has failed. */
-  #doubted = false;
+  #distrusted = false;
   /** No sync has succeeded since the last fault. */
   #unproven = false;
   #retryAtMs = 0;
   #retryWaitMs = RETRY_FIRST_MS;
-  /**
-   * What no successful sync covers yet: what the running one would, and what came since. Kept to be written again if it
-   * fails.
-   */
-  #syncingRuns: WrittenRun[] = [];
-  #syncingBytes = 0;
-  #writtenRuns: WrittenRun[] = [];
-  #writtenBytes = 0;
+  readonly #unsynced = new UnsyncedRuns(this.#freeBatches);
   /** Descriptors that a background fdatasync may still be using. */
   readonly #retired: number[] = [];
   readonly #timer: NodeJS.Timeout;
@@ -125,10 +107,10 @@ export class SpoolWriter {
   get healthy(): boolean {
     return (
       !this.#torn &&
-      !this.#doubted &&
+      !this.#distrusted &&
       !this.#unproven &&
       this.#reserve.hasRoom &&
-      this.#syncingBytes + this.#writtenBytes <= UNSYNCED_BYTES_MAX
+      this.#unsynced.bytes <= UNSYNCED_BYTES_MAX
     );
   }
 
@@ -136,7 +118,7 @@ export class SpoolWriter {
   check(): void {
     if (this.#closed) return;
     this.#reserve.check();
-    if ((this.#torn || this.#doubted) && this.#mayRetry()) this.#tryAfresh();
+    if ((this.#torn || this.#distrusted) && this.#mayRetry()) this.#tryAfresh();
   }
 
   /** An empty one, to be filled and given to `appendBatch`. */
@@ -155,7 +137,7 @@ export class SpoolWriter {
     writeHeaders(batch);
     const { records } = batch;
     try {
-      if ((this.#torn || this.#doubted) && this.#mayRetry()) this.#beginAfresh();
+      if ((this.#torn || this.#distrusted) && this.#mayRetry()) this.#beginAfresh();
       if (this.#torn) throw new SpoolFault('the spool cannot be written', 0);
       const { hasRoom } = batch;
       this.#write(batch.bytes, batch.start, batch.ends, hasRoom ? null : batch);
@@ -182,7 +164,7 @@ export class SpoolWriter {
     // Its room may be what the end needs.
     this.#reserve.close();
     try {
-      if (this.#torn || this.#doubted) this.#beginAfresh();
+      if (this.#torn || this.#distrusted) this.#beginAfresh();
       this.#files.fdatasyncSync(this.#fd);
     } catch (error) {
       this.#report('sync at the end', error);
@@ -205,7 +187,7 @@ export class SpoolWriter {
     if (whole > 0) this.#keep({ bytes, start, end: wholeEnd, batch: null });
     if (fault.full) throw new SpoolFault('the spool is full', whole, { cause: fault.cause });
     this.#report('write', fault.cause);
-    this.#doubted = true;
+    this.#distrusted = true;
     if (!this.#mayRetry()) throw new SpoolFault('the spool cannot be written', whole, { cause: fault.cause });
     // Whatever ails the descriptor, a fresh one may be sound.
     try {
@@ -260,8 +242,7 @@ export class SpoolWriter {
     const bytes = run.end - run.start;
     this.#segmentBytes += bytes;
     this.bytesAppended += bytes;
-    this.#writtenRuns.push(run);
-    this.#writtenBytes += bytes;
+    this.#unsynced.add(run);
     if (this.#dirty) return;
     this.#dirty = true;
     if (!this.#syncing && !this.#closed) this.#timer.refresh();
@@ -272,22 +253,16 @@ export class SpoolWriter {
    * cut.
    */
   #rotate(): void {
-    if (this.#doubted) return this.#beginAfresh();
+    if (this.#distrusted) return this.#beginAfresh();
     try {
       this.#files.fdatasyncSync(this.#fd);
     } catch (error) {
-      this.#doubt(error);
+      this.#distrust(error);
       return this.#beginAfresh();
     }
     // An error of this file is told to one sync only: while another runs, what it would tell is not known.
-    if (this.#syncing) {
-      this.#syncingRuns.push(...this.#writtenRuns);
-      this.#syncingBytes += this.#writtenBytes;
-    } else {
-      this.#letGo(this.#writtenRuns);
-    }
-    this.#writtenRuns = [];
-    this.#writtenBytes = 0;
+    if (this.#syncing) this.#unsynced.joinSync();
+    else this.#unsynced.clear();
     try {
       this.#openNextSegment();
     } catch (error) {
@@ -313,14 +288,12 @@ export class SpoolWriter {
       throw new SpoolFault('the spool cannot begin a segment', 0, { cause: error });
     }
     this.#torn = false;
-    this.#doubted = false;
-    const again = this.#writtenRuns;
-    this.#writtenRuns = [];
-    this.#writtenBytes = 0;
+    this.#distrusted = false;
+    const again = this.#unsynced.takeWritten();
     for (const [index, run] of again.entries()) {
       const fault = this.#writeAgain(run);
       if (fault === null) continue;
-      this.#writtenRuns.push(...again.slice(index));
+      for (const left of again.slice(index)) this.#unsynced.add(left);
       this.#torn = true;
       throw new SpoolFault('the spool cannot be written', 0, { cause: fault });
     }
@@ -334,11 +307,6 @@ export class SpoolWriter {
     if (fault === null) this.#keep(run);
     else this.#cutBack(0, 0, []); // A torn frame would pass for damage, since another segment follows this one.
     return fault === null ? null : fault.cause;
-  }
-
-  /** Nobody will ask for these bytes again. */
-  #letGo(runs: readonly WrittenRun[]): void {
-    for (const { batch } of runs) if (batch !== null) this.#freeBatches.release(batch);
   }
 
   /** The new one is there before the old one is let go. */
@@ -356,43 +324,35 @@ export class SpoolWriter {
 
   #syncInBackground(): void {
     // A sync of a segment that failed one would report success over what the first one dropped.
-    if (!this.#dirty || this.#syncing || this.#closed || this.#doubted || this.#torn) return;
+    if (!this.#dirty || this.#syncing || this.#closed || this.#distrusted || this.#torn) return;
     this.#dirty = false;
     this.#syncing = true;
     const fd = this.#fd;
-    this.#syncingRuns = this.#writtenRuns;
-    this.#syncingBytes = this.#writtenBytes;
-    this.#writtenRuns = [];
-    this.#writtenBytes = 0;
+    this.#unsynced.joinSync();
     this.#files.fdatasync(fd, (error) => {
       this.#syncing = false;
       for (const retired of this.#retired.splice(0)) this.#files.close(retired);
       if (error === null) this.#proved(fd);
-      else this.#doubt(error);
-      this.#letGo(this.#syncingRuns);
-      this.#syncingRuns = [];
-      this.#syncingBytes = 0;
-      if (this.#doubted && !this.#closed && this.#mayRetry()) this.#tryAfresh();
+      else this.#distrust(error);
+      this.#unsynced.endSync();
+      if (this.#distrusted && !this.#closed && this.#mayRetry()) this.#tryAfresh();
       if (this.#dirty && !this.#closed) this.#timer.refresh();
       this.#onSyncEnd?.();
     });
   }
 
   #proved(fd: number): void {
-    if (fd !== this.#fd || this.#doubted || this.#torn) return;
+    if (fd !== this.#fd || this.#distrusted || this.#torn) return;
     if (this.#unproven) this.#options.log.info({ epoch: this.#options.epoch }, 'spool: can be written again');
     this.#unproven = false;
     this.#retryWaitMs = RETRY_FIRST_MS;
   }
 
   /** What was synced and failed is written again, before what came after it. */
-  #doubt(cause: unknown): void {
+  #distrust(cause: unknown): void {
     this.#report('fdatasync', cause);
-    this.#writtenRuns = [...this.#syncingRuns, ...this.#writtenRuns];
-    this.#writtenBytes += this.#syncingBytes;
-    this.#syncingRuns = [];
-    this.#syncingBytes = 0;
-    this.#doubted = true;
+    this.#unsynced.failSync();
+    this.#distrusted = true;
   }
 
   #tryAfresh(): void {

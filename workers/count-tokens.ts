@@ -2,20 +2,12 @@
 // no usage (DESIGN 4). It runs off the event loop because a tokenizer takes 100 ms to load and milliseconds to run. It
 // never throws: what cannot be counted is null.
 
-import { chatCompletionsText } from '../src/domain/usage/chat-completions-text.ts';
-import type { CountableApi, CountTokensInput, CountTokensOutput } from '../src/domain/usage/count-tokens-task.ts';
-import type { CountableDialect, CountableText } from '../src/domain/usage/countable-text.ts';
+import type { CountTokensInput, CountTokensOutput } from '../src/domain/usage/count-tokens-task.ts';
+import { COUNTABLE_APIS } from '../src/domain/usage/countable-apis.ts';
+import type { CountableText } from '../src/domain/usage/countable-text.ts';
 import { cutLongRuns } from '../src/domain/usage/long-runs.ts';
-import { messagesText } from '../src/domain/usage/messages-text.ts';
-import { responsesText } from '../src/domain/usage/responses-text.ts';
 
 export type { CountTokensInput, CountTokensOutput };
-
-const DIALECTS: Readonly<Record<CountableApi, CountableDialect>> = {
-  chat_completions: chatCompletionsText,
-  responses: responsesText,
-  messages: messagesText,
-};
 
 type CountTokens = (text: string) => number;
 type CountWith = (text: string, options: { readonly disallowedSpecial: Set<string> }) => number;
@@ -56,7 +48,7 @@ export async function loadEncoding(encoding: string): Promise<CountTokens> {
 }
 
 function countRequest({ api, request, count: { input } }: CountTokensInput, count: CountTokens): number | null {
-  const text = DIALECTS[api].requestText(decode(request));
+  const text = COUNTABLE_APIS[api].requestText(decode(request));
   const tokens = countText(text, count);
   if (text === null || tokens === null || input !== 'at_most') return tokens;
   const textBytes = text.texts.reduce((bytes, part) => bytes + Buffer.byteLength(part), 0);
@@ -65,7 +57,7 @@ function countRequest({ api, request, count: { input } }: CountTokensInput, coun
 
 function countResponse(input: CountTokensInput, count: CountTokens): number | null {
   const body = decode(input.response);
-  const dialect = DIALECTS[input.api];
+  const dialect = COUNTABLE_APIS[input.api];
   const text = input.responseIsStream ? dialect.streamText(body) : dialect.responseText(body);
   const tokens = countText(text, count);
   const keptBytes = input.response.byteLength;

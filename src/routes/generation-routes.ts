@@ -1,5 +1,7 @@
-// The generation rows of the route table. They authenticate by themselves, so that a warm request waits for nothing.
+// The generation rows of the route table, and what they say about themselves. They authenticate by themselves, so that a
+// warm request waits for nothing.
 
+import { z } from 'zod';
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';
 import type { OperationDescription } from '../control-plane/operation.ts';
 import { chatCompletions } from '../generation/dialects/chat-completions.ts';
@@ -12,21 +14,92 @@ import { systemone } from '../generation/dialects/systemone.ts';
 import { serveGeneration } from '../generation/serve.ts';
 import { serveSavedResponse } from '../generation/serve-saved-response.ts';
 import type { Exchange } from '../http/exchange.ts';
-import {
-  CANCEL_RESPONSE,
-  CHAT_COMPLETIONS,
-  COUNT_TOKENS,
-  DELETE_RESPONSE,
-  GET_RESPONSE,
-  IMAGE_EDITS,
-  IMAGE_GENERATIONS,
-  LIST_RESPONSE_INPUTS,
-  MESSAGES,
-  RESPONSES,
-  RESPONSES_UPGRADE,
-  SYSTEMONE,
-} from './generation-descriptions.ts';
 import type { RouteParts } from './route-parts.ts';
+
+// The fields that the gateway reads (spec 4.1 to 4.3, 4.9); all others are the provider's.
+const model = z.string().meta({ description: 'A public model id.' });
+const stream = z.boolean().optional();
+const tokens = z.int().optional();
+
+const typedQuestion = z
+  .looseObject({
+    type: z.enum(['noul', 'choice', 'score']),
+    instructions: z.union([z.string(), z.looseObject({})]).optional(),
+    criteria: z.unknown().optional(),
+  })
+  .meta({ id: 'TypedQuestion' });
+
+const messagesBody = { model, messages: z.array(z.looseObject({})), system: z.unknown().optional() };
+
+function generating(id: string, summary: string, body: z.ZodType): OperationDescription {
+  return { id, summary, query: null, body, answer: null, status: 200 };
+}
+
+function savedResponse(id: string, summary: string): OperationDescription {
+  return { id, summary, query: null, body: null, answer: null, status: 200 };
+}
+
+const CHAT_COMPLETIONS = generating(
+  'createChatCompletion',
+  'Generates in the Chat Completions format.',
+  z.looseObject({
+    model,
+    messages: z.array(z.looseObject({})),
+    max_tokens: tokens,
+    max_completion_tokens: tokens,
+    stream,
+  }),
+);
+const RESPONSES = generating(
+  'createResponse',
+  'Generates in the Responses format.',
+  z.looseObject({
+    model,
+    input: z.unknown().optional(),
+    max_output_tokens: tokens,
+    previous_response_id: z.string().nullable().optional(),
+    stream,
+  }),
+);
+const RESPONSES_UPGRADE = savedResponse('refuseResponsesUpgrade', 'WebSocket is not supported: answers 426, or 405.');
+const GET_RESPONSE = savedResponse('getResponse', 'Retrieves a saved response.');
+const DELETE_RESPONSE = savedResponse('deleteResponse', 'Deletes a saved response.');
+const CANCEL_RESPONSE = savedResponse('cancelResponse', 'Cancels a saved response.');
+const LIST_RESPONSE_INPUTS = savedResponse('listResponseInputItems', 'Lists the input items of a saved response.');
+const MESSAGES = generating(
+  'createMessage',
+  'Generates in the Messages format.',
+  z.looseObject({ ...messagesBody, max_tokens: z.int(), stream }),
+);
+const COUNT_TOKENS = generating(
+  'countMessageTokens',
+  'Counts the tokens of a Messages request.',
+  z.looseObject(messagesBody),
+);
+const IMAGE_GENERATIONS = generating(
+  'generateImages',
+  'Generates images.',
+  z.looseObject({
+    model,
+    prompt: z.string().optional(),
+    size: z.string().optional(),
+    quality: z.string().optional(),
+    n: z.int().min(1).max(10).optional(),
+  }),
+);
+const IMAGE_EDITS: OperationDescription = {
+  ...generating(
+    'editImages',
+    'Edits images.',
+    z.looseObject({ model, prompt: z.string().optional(), 'image[]': z.unknown(), mask: z.unknown().optional() }),
+  ),
+  form: true,
+};
+const SYSTEMONE = generating(
+  'evaluateQuestions',
+  'Answers typed questions about a state.',
+  z.looseObject({ model, state: z.unknown(), questions: z.record(z.string(), typedQuestion) }),
+);
 
 /** What all generation needs; the method is not the only thing that differs. */
 const INFERENCE = { plane: 'data', permission: 'inference', scope: 'key' } as const;

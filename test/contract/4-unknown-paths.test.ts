@@ -55,7 +55,7 @@ const ROWS: readonly (readonly [path: string, envelope: Route['envelope'], hint:
   ['/v1/v1/nothing', 'platform', NOWHERE],
   ['/chat', 'platform', NOWHERE],
   ['/v1/healthz', 'platform', null],
-  ['/v1/embeddings', 'platform', null],
+  ['/v1/moderations', 'platform', null],
   [`/${'v1/'.repeat(5_000)}models`, 'platform', NOWHERE],
 ];
 
@@ -101,9 +101,9 @@ describe('an unknown path', () => {
     });
     const { code: _, ...models } = (await answerAt('/models')) as Record<string, unknown>;
     assert.deepEqual(models, { error: `There is no endpoint at "/models". ${LACKING}` });
-    const { code: __, ...unknown } = (await answerAt('/v1/embeddings')) as Record<string, unknown>;
+    const { code: __, ...unknown } = (await answerAt('/v1/moderations')) as Record<string, unknown>;
     assert.deepEqual(unknown, {
-      error: 'There is no endpoint at "/v1/embeddings".',
+      error: 'There is no endpoint at "/v1/moderations".',
       message: 'Check the path and the base URL of your client.',
     });
   });

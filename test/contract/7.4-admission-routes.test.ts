@@ -80,8 +80,8 @@ describe('admission refusals', () => {
       startTollgate({ configurationYaml, env }).then((started) => installations.set(form, started));
     await Promise.all([start('flat', {}), start('dialect', { DIALECT_REFUSALS: 'all' })]);
     for (const tollgate of installations.values()) {
-      for (const model of ['/v1/chat/completions', '/v1/images/generations', '/v1/systemone']) {
-        const route = GENERATION_ROUTES.find(({ path }) => path === model) as GenerationRoute;
+      for (const model of new Set(GENERATION_ROUTES.map((route) => route.model))) {
+        const route = GENERATION_ROUTES.find((found) => found.model === model) as GenerationRoute;
         const answer = await callRoute(tollgate.url + route.path, {
           key: KEYS.acme,
           body: JSON.stringify({ model: `${route.model}-paused`, ...route.fields }),

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { GuardrailFinding, Refusal } from '../../src/domain/refusals/refusal.ts';
 import { type AdmissionForm, type EnvelopeName, renderRefusal } from '../../src/domain/refusals/render.ts';
+import { GENERATION_ROUTES, type GenerationRoute } from '../support/generation-routes.ts';
 import { routeTable } from '../support/route-table.ts';
 
 const FINDING: GuardrailFinding = { policy: 'customer data', rule: 'cards', entity: 'credit_card', stage: 'input' };
@@ -16,18 +17,18 @@ interface Row {
   readonly error: (type: string, code: string, message: string) => object;
 }
 
-const ROWS: Readonly<Record<string, Row>> = {
-  '/v1/chat/completions': { envelope: 'chat', error: openaiError },
-  '/v1/responses': { envelope: 'openai', error: openaiError },
-  '/v1/messages': { envelope: 'messages', error: messagesError },
-  '/v1/messages/count_tokens': { envelope: 'messages', error: messagesError },
-  '/v1/images/generations': { envelope: 'openai', error: openaiError },
-  '/v1/images/edits': { envelope: 'openai', error: openaiError },
-  '/v1/systemone': {
-    envelope: 'systemone',
-    error: (type, code, message) => ({ detail: { error_type: type, message, code } }),
-  },
+const ERRORS: Readonly<Record<GenerationRoute['envelope'], Row['error']>> = {
+  openai: openaiError,
+  messages: messagesError,
+  systemone: (type, code, message) => ({ detail: { error_type: type, message, code } }),
 };
+
+const ROWS: Readonly<Record<string, Row>> = Object.fromEntries(
+  GENERATION_ROUTES.map(({ path, envelope }) => [
+    path,
+    { envelope: path === '/v1/chat/completions' ? 'chat' : envelope, error: ERRORS[envelope] },
+  ]),
+);
 
 function openaiError(type: string, code: string, message: string): object {
   return { error: { message, type, code, param: null } };

@@ -9,6 +9,7 @@ import type { DescribedRoute } from '../../src/control-plane/openapi/described-r
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
+import { GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask, issueToken, type Person, Tenant } from '../support/identity-world.ts';
 import { nameOf, routeTable } from '../support/route-table.ts';
@@ -87,18 +88,12 @@ const ofPlatformWebhook = { ...ofPlatform, usesUp: 'webhook' } as const;
 const personBody = () => ({ email: `${fresh('new')}@people.test` });
 
 const EXPECTED: Readonly<Record<string, Expectation>> = {
-  'POST /v1/chat/completions': inference,
-  'POST /v1/responses': inference,
   'GET /v1/responses': { gate: 'open', ok: 405 },
   'GET /v1/responses/:id': saved,
   'DELETE /v1/responses/:id': saved,
   'POST /v1/responses/:id/cancel': saved,
   'GET /v1/responses/:id/input_items': saved,
-  'POST /v1/messages': inference,
-  'POST /v1/messages/count_tokens': inference,
-  'POST /v1/images/generations': inference,
-  'POST /v1/images/edits': inference,
-  'POST /v1/systemone': inference,
+  ...Object.fromEntries(GENERATION_ROUTES.map(({ path }) => [`POST ${path}`, inference])),
   // Without their query; whose executions are found has a test of its own below.
   'GET /v1/generation': { gate: 'inference', ok: 400 },
   'GET /v1/generations': { gate: 'inference', ok: 400 },

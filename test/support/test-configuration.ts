@@ -24,11 +24,12 @@ export const PICO_PER_TOKEN = {
   cacheWrite: 1_500_000n,
   output: 10_000_000n,
 } as const;
-const TEST_PRICES: Readonly<Record<ModelKind, string>> = {
+const TEST_PRICES: Readonly<Partial<Record<ModelKind, string>>> = {
   text: '{ input: "1.25", cached_input: "0.125", cache_write: "1.5", output: "10.00" }',
   image: '{ image: "0.04" }',
-  evaluation: '{ input: "0.042" }',
 };
+/** Of the other kinds, whose input alone is priced. */
+const TEST_INPUT_PRICE = '{ input: "0.042" }';
 
 export const KEYS = {
   /** Prepaid, far more than any test spends. */
@@ -119,7 +120,7 @@ ${cap}    tokenizer: o200k_base
       - provider: upstream
         model: ${JSON.stringify(model.providerModel)}
         apis: [${(model.apis ?? ['chat_completions']).join(', ')}]
-        price: ${TEST_PRICES[kind]}
+        price: ${TEST_PRICES[kind] ?? TEST_INPUT_PRICE}
 `;
 }
 

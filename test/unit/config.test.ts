@@ -148,7 +148,7 @@ describe('settings', () => {
         'BRAND: must be 1 to 32 letters, digits or hyphens, the first a letter, got "1st"',
         'PUBLIC_URL: must be a URL starting with http:// or https://, got "ftp://x"',
         'DRAIN_SECONDS: must be an integer from 0 to 3600, got "-1"',
-        'DIALECT_REFUSALS: must be "all" or some of chat_completions,responses,messages,count_tokens,images, with commas between, got "messages,systemone"',
+        `DIALECT_REFUSALS: must be "all" or some of ${DIALECT_ROUTES.join(',')}, with commas between, got "messages,systemone"`,
         'LOG_LEVEL: must be one of fatal, error, warn, info, debug, trace, silent, got "loud"',
       ],
     );

@@ -1,8 +1,7 @@
 // What goes to and comes from the worker task count-tokens: the contract between whoever meters and
 // workers/count-tokens.ts.
 
-/** The dialects whose requests and replies can be counted. */
-export type CountableApi = 'chat_completions' | 'responses' | 'messages';
+import type { CountableApi } from './countable-apis.ts';
 
 export interface CountTokensInput {
   readonly api: CountableApi;

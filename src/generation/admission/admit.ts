@@ -2,7 +2,7 @@
 // borrowed, or it is refused (spec 7.4, 8; DESIGN 4). All or nothing: a refused request consumes nothing.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { CountableApi } from '../../domain/usage/count-tokens-task.ts';
+import type { CountableApi } from '../../domain/usage/countable-apis.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import { Admission } from './admission.ts';

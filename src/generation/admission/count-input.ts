@@ -1,7 +1,8 @@
 // The exact count of a request's input, asked for where the bound by its bytes does not fit any more (DESIGN 4: near
 // the edge).
 
-import type { CountableApi, CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
+import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
+import type { CountableApi } from '../../domain/usage/countable-apis.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 
 /** A tokenizer takes half a second to load; a request is not kept waiting for longer than is worth to know. */

@@ -5,7 +5,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
-import type { StreamEnd } from '../sse/stream-end.ts';
+import { NO_STREAM } from '../sse/stream-end.ts';
 import { documentUsage, skipSpace } from '../sse/usage-window.ts';
 import type { Dialect, KeptReply } from './dialect.ts';
 import { countOf } from './usage/reported-counts.ts';
@@ -33,9 +33,6 @@ export const systemone: Dialect = {
   watchStreamEnd: () => NO_STREAM,
   isWholeWithoutEnd: () => true,
 };
-
-/** The endpoint has no stream; should a provider answer with one, it is over when the provider ends it. */
-const NO_STREAM: StreamEnd = { feed: () => 'open', endedBy: null };
 
 /** Answers are keyed by ids of the caller's choice, `usage` among them; the report is the one at the top level. */
 function readUsage(reply: KeptReply): Usage | null {

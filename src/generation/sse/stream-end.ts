@@ -32,6 +32,9 @@ export interface StreamEnd {
   readonly endedBy: string | null;
 }
 
+/** Of an endpoint without streams; should a provider answer with one, it is over when the provider ends it. */
+export const NO_STREAM: StreamEnd = { feed: () => 'open', endedBy: null };
+
 /**
  * What decides a line lies within this many bytes of its beginning; a line padded further is taken for an ordinary one.
  */

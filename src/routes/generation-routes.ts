@@ -7,6 +7,7 @@ import type { OperationDescription } from '../control-plane/operation.ts';
 import { chatCompletions } from '../generation/dialects/chat-completions.ts';
 import { countTokens } from '../generation/dialects/count-tokens.ts';
 import type { Dialect } from '../generation/dialects/dialect.ts';
+import { embeddings } from '../generation/dialects/embeddings.ts';
 import { imageEdits, imageGenerations } from '../generation/dialects/images.ts';
 import { messages } from '../generation/dialects/messages.ts';
 import { responses } from '../generation/dialects/responses.ts';
@@ -95,6 +96,17 @@ const IMAGE_EDITS: OperationDescription = {
   ),
   form: true,
 };
+const EMBEDDINGS = generating(
+  'createEmbeddings',
+  'Makes vectors of texts.',
+  z.looseObject({
+    model,
+    input: z.union([z.string(), z.array(z.string()), z.array(z.int()), z.array(z.array(z.int()))]),
+    encoding_format: z.enum(['float', 'base64']).optional(),
+    dimensions: z.int().optional(),
+    user: z.string().optional(),
+  }),
+);
 const SYSTEMONE = generating(
   'evaluateQuestions',
   'Answers typed questions about a state.',
@@ -140,6 +152,7 @@ export function generationRoutes(parts: RouteParts): readonly DescribedRoute[] {
     { method: 'POST', path: '/v1/messages/count_tokens', ...generate('messages', countTokens, COUNT_TOKENS) },
     { method: 'POST', path: '/v1/images/generations', ...generate('openai', imageGenerations, IMAGE_GENERATIONS) },
     { method: 'POST', path: '/v1/images/edits', ...generate('openai', imageEdits, IMAGE_EDITS) },
+    { method: 'POST', path: '/v1/embeddings', ...generate('openai', embeddings, EMBEDDINGS) },
     { method: 'POST', path: '/v1/systemone', ...generate('systemone', systemone, SYSTEMONE) },
   ];
 }

@@ -3,6 +3,7 @@
 import type { Api } from './apis/api.ts';
 import { chatCompletions } from './apis/chat-completions.ts';
 import { countMessageTokens } from './apis/count-tokens.ts';
+import { embeddings } from './apis/embeddings.ts';
 import { imageEdits, imageGenerations } from './apis/images.ts';
 import { messages } from './apis/messages.ts';
 import { ResponseStore } from './apis/response-store.ts';
@@ -36,6 +37,7 @@ export function createRoutes(): readonly Route[] {
     { method: 'POST', path: /^\/v1\/messages\/count_tokens$/, api: countMessageTokens },
     { method: 'POST', path: /^\/v1\/images\/generations$/, api: imageGenerations },
     { method: 'POST', path: /^\/v1\/images\/edits$/, api: imageEdits },
+    { method: 'POST', path: /^\/v1\/embeddings$/, api: embeddings },
     { method: 'POST', path: /^\/v1\/systemone$/, api: systemone },
   ];
 }

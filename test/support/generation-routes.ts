@@ -48,6 +48,13 @@ export const GENERATION_ROUTES: readonly GenerationRoute[] = [
     fields: { prompt: 'a cat', images: [] },
   },
   {
+    path: '/v1/embeddings',
+    envelope: 'openai',
+    switchName: 'embeddings',
+    model: 'sim/embedding',
+    fields: { input: 'a text' },
+  },
+  {
     path: '/v1/systemone',
     envelope: 'systemone',
     switchName: null,
@@ -66,10 +73,18 @@ export const CONTRACT_MODELS = [
   { id: 'sim/uncapped', providerModel: 'uncapped', outputCap: null, apis: TEXT_APIS },
   { id: 'sim/retired', providerModel: 'retired', outputCap: 4_096, active: false, apis: TEXT_APIS },
   { id: 'sim/image', providerModel: 'image', outputCap: null, kind: 'image', apis: ['images'] },
+  { id: 'sim/embedding', providerModel: 'embedding', outputCap: null, kind: 'embedding', apis: ['embeddings'] },
   { id: 'sim/judge', providerModel: 'judge', outputCap: null, kind: 'evaluation', apis: ['systemone'] },
   // For providers that ask for a pause.
   { id: 'sim/small-paused', providerModel: 'small-paused', outputCap: 4_096, apis: TEXT_APIS },
   { id: 'sim/image-paused', providerModel: 'image-paused', outputCap: null, kind: 'image', apis: ['images'] },
+  {
+    id: 'sim/embedding-paused',
+    providerModel: 'embedding-paused',
+    outputCap: null,
+    kind: 'embedding',
+    apis: ['embeddings'],
+  },
   { id: 'sim/judge-paused', providerModel: 'judge-paused', outputCap: null, kind: 'evaluation', apis: ['systemone'] },
 ] as const;
 

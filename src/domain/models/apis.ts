@@ -14,6 +14,7 @@ interface ModelKindRow {
 export const MODEL_KINDS = {
   text: { neededPrices: ['input', 'output'], outputIsFree: false },
   image: { neededPrices: ['image'], outputIsFree: false },
+  embedding: { neededPrices: ['input'], outputIsFree: true },
   evaluation: { neededPrices: ['input'], outputIsFree: true },
 } as const satisfies Record<string, ModelKindRow>;
 
@@ -36,6 +37,7 @@ export const APIS = {
   messages: { kind: 'text', family: 'anthropic', hasOwnRefusalForm: true },
   count_tokens: { kind: 'text', family: 'anthropic', hasOwnRefusalForm: true },
   images: { kind: 'image', family: null, hasOwnRefusalForm: true },
+  embeddings: { kind: 'embedding', family: null, hasOwnRefusalForm: true },
   systemone: { kind: 'evaluation', family: null, hasOwnRefusalForm: false },
 } as const satisfies Record<string, ApiRow>;
 

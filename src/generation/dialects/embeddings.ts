@@ -1,0 +1,62 @@
+// The embeddings dialect: no stream, priced by its input alone, since a vector is made of no output tokens.
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import type { ScannedRequest } from '../request/scan/request-scanner.ts';
+import { OPENAI_FIELDS, type UnpricedRequests, withNamedCosts } from '../request/unpriced-fields.ts';
+import { NO_STREAM } from '../sse/stream-end.ts';
+import { documentUsage } from '../sse/usage-window.ts';
+import type { Dialect, KeptReply, ReportedUsage, RequestBounds } from './dialect.ts';
+import { countOf } from './usage/reported-counts.ts';
+import { withUnpriced } from './usage/unpriced-replies.ts';
+
+const EMBEDDINGS_UNPRICED: UnpricedRequests = {
+  fields: OPENAI_FIELDS,
+  freeToolTypes: [],
+  freeToolPrefixes: [],
+  searchToolType: null,
+  reportsHourCache: false,
+};
+
+export const embeddings: Dialect = {
+  api: 'embeddings',
+  upstreamPath: '/v1/embeddings',
+  outputLimitField: 'input',
+  inputField: 'input',
+  charged: true,
+  unit: 'tokens',
+  overheadTokens: 0,
+  countable: true,
+  readBounds,
+  readUsage,
+  watchStreamEnd: () => NO_STREAM,
+  isWholeWithoutEnd: () => true,
+};
+
+/** Of texts and tokens the body bounds the cost; nothing does of what some providers' requests refer to. */
+const REFERENCES_UNBOUNDED: Refusal = {
+  kind: 'not_safely_billable',
+  field: 'input',
+  reason: 'The cost of input by reference has no upper bound.',
+  advice: 'Send texts or tokens.',
+};
+
+function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds {
+  const refusalIfBilled = scanned.attachments > 0 ? REFERENCES_UNBOUNDED : null;
+  const bounds = { streamed: false, outputTokensMax: 0, answers: 1, refusalIfBilled };
+  return withNamedCosts(bounds, EMBEDDINGS_UNPRICED, scanned, body);
+}
+
+/** Some providers report only the total, which without output is the input. */
+function readUsage(reply: KeptReply): ReportedUsage | null {
+  const usage = documentUsage(reply);
+  if (usage === null) return null;
+  const counts = {
+    inputTokens: countOf(usage['prompt_tokens'] ?? usage['total_tokens']),
+    cachedInputTokens: null,
+    cacheWriteTokens: null,
+    outputTokens: 0,
+    reasoningTokens: null,
+    images: null,
+  };
+  return withUnpriced(counts, usage);
+}

@@ -1,10 +1,10 @@
 // Measures our HTTP/1.1 client: what the reading of a reply costs (nanoseconds), and a whole call on a kept connection
-// (microseconds of this process's CPU), with the head written into the room before the body and without.
+// (microseconds of this process's CPU), with the body in one piece and in the three of a model's edit.
 
 import { systemClock } from '../../src/platform/clock.ts';
 import { forwardedHeaders } from '../../src/upstream/header-policy.ts';
 import { ReplyReader } from '../../src/upstream/http1/reply-reader.ts';
-import { type BodyInRoom, requestHead, type UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
+import { type OutgoingBody, requestHead, type UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
 import { UpstreamOrigin } from '../../src/upstream/origin.ts';
 import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 import { startNodeServer } from '../harness/child-server.ts';
@@ -143,19 +143,17 @@ measure('the same with an idempotency key, another each time', () =>
   writeHead([...cutHeaders(), 'idempotency-key', `stainless-node-retry-${keys++}`]),
 );
 
-async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, roomBytes: number): Promise<number> {
+async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, editAt: number | null): Promise<number> {
   let left = CALLS;
   let open = 0;
   const ended = Promise.withResolvers<void>();
-  const bodies = Array.from({ length: CALLS_AT_ONCE }, (): BodyInRoom => {
-    return {
-      buffer: Buffer.alloc(roomBytes + bodyBytes, 'b'),
-      start: roomBytes,
-      end: roomBytes + bodyBytes,
-      pooled: null,
-    };
+  const bodies = Array.from({ length: CALLS_AT_ONCE }, (): OutgoingBody => {
+    const body = Buffer.alloc(bodyBytes, 'b');
+    const model = Buffer.alloc(20, 'm');
+    const pieces = editAt === null ? [body] : [body.subarray(0, editAt), model, body.subarray(editAt + model.length)];
+    return { pieces, pooled: null };
   });
-  const next = (body: BodyInRoom): void => {
+  const next = (body: OutgoingBody): void => {
     if (left === 0) {
       if (open === 0) ended.resolve();
       return;
@@ -186,15 +184,15 @@ async function cpuOfCalls(origin: UpstreamOrigin, bodyBytes: number, roomBytes: 
 const stub = await startNodeServer(STUB_CORE, 'benchmarks/stub/provider-stub.ts', []);
 const origin = new UpstreamOrigin(`http://127.0.0.1:${stub.port}`);
 for (const bodyBytes of [1_000, 16_000, 256_000]) {
-  const rounds: Record<string, number[]> = { 'one send': [], 'two buffers': [] };
+  const rounds: Record<string, number[]> = { 'one piece': [], 'three pieces': [] };
   for (let round = 0; round < 7; round++) {
-    rounds['one send']?.push(await cpuOfCalls(origin, bodyBytes, 1_024));
-    rounds['two buffers']?.push(await cpuOfCalls(origin, bodyBytes, 0));
+    rounds['one piece']?.push(await cpuOfCalls(origin, bodyBytes, null));
+    rounds['three pieces']?.push(await cpuOfCalls(origin, bodyBytes, 10));
   }
   for (const [name, figures] of Object.entries(rounds)) {
     const sorted = figures.slice(1).sort((one, other) => one - other);
     console.log(
-      `a call with ${bodyBytes / 1_000} KB, head and body as ${name}`.padEnd(66) +
+      `a call with ${bodyBytes / 1_000} KB, the body in ${name}`.padEnd(66) +
         ` ${(sorted[sorted.length >> 1] as number).toFixed(1).padStart(8)} µs`,
     );
   }

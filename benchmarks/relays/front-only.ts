@@ -34,8 +34,7 @@ class PlainRelay implements ReplyHandler, BodySink, ClientWatch {
   }
 
   take(bytes: Uint8Array, isLast: boolean): void {
-    const { buffer, bodyStart } = this.#pooled;
-    buffer.set(bytes, bodyStart + this.#received);
+    this.#pooled.buffer.set(bytes, this.#received);
     this.#received += bytes.length;
     if (isLast) this.#send(this.#received);
   }
@@ -48,8 +47,7 @@ class PlainRelay implements ReplyHandler, BodySink, ClientWatch {
     const exchange = this.#exchange;
     exchange.watchClient(this);
     const headers = ['content-type', exchange.contentType, 'authorization', exchange.authorization];
-    const { buffer, bodyStart } = this.#pooled;
-    const body = { buffer, start: bodyStart, end: bodyStart + bodyBytes, pooled: this.#pooled };
+    const body = { pieces: [this.#pooled.buffer.subarray(0, bodyBytes)], pooled: this.#pooled };
     this.#call = origin.call({ method: 'POST', path: exchange.path, headers, body }, this);
   }
 

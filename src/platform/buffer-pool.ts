@@ -6,11 +6,6 @@
 import { Buffer } from 'node:buffer';
 import { assert } from './assert.ts';
 
-/** Room before the body for the head of the upstream request, so that both are one send. */
-export const HEADROOM_BYTES = 1024;
-/** Room behind it, so that a longer model id needs no second copy. */
-export const TAILROOM_BYTES = 256;
-
 const SMALLEST_CLASS_BYTES = 2048;
 const LARGEST_CLASS_BYTES = 1 << 20;
 const CLASSES = Math.log2(LARGEST_CLASS_BYTES / SMALLEST_CLASS_BYTES) + 1;
@@ -18,29 +13,22 @@ const UNPOOLED = -1;
 
 export interface PooledBuffer {
   readonly pool: BufferPool;
-  /** Headroom, body, tailroom. */
+  /** At least as long as was asked for. */
   readonly buffer: Buffer;
-  /** Where the body begins. */
-  readonly bodyStart: number;
-  /** The longest body that leaves the tailroom free; at least what was asked for. */
-  readonly bodyBytesMax: number;
 }
 
 class CountedBuffer implements PooledBuffer {
   readonly pool: BufferPool;
   readonly buffer: Buffer;
-  readonly bodyStart = HEADROOM_BYTES;
-  readonly bodyBytesMax: number;
   readonly sizeClass: number;
   /** 0: the buffer is free. */
   holders = 1;
   /** Whose body lies in it; null: it is counted for nobody. */
   share: Share | null = null;
 
-  constructor(pool: BufferPool, bodyBytesMax: number, sizeClass: number) {
+  constructor(pool: BufferPool, bytes: number, sizeClass: number) {
     this.pool = pool;
-    this.buffer = Buffer.allocUnsafeSlow(HEADROOM_BYTES + bodyBytesMax + TAILROOM_BYTES);
-    this.bodyBytesMax = bodyBytesMax;
+    this.buffer = Buffer.allocUnsafeSlow(bytes);
     this.sizeClass = sizeClass;
   }
 }

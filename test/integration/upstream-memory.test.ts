@@ -73,7 +73,7 @@ describe('memory that a socket sends from', () => {
         const pool = new ReusedPool();
         const pooled = pool.acquire(BODY_BYTES);
         pooled.buffer.fill(OWN);
-        const body = { buffer: pooled.buffer, start: pooled.bodyStart, end: pooled.bodyStart + BODY_BYTES, pooled };
+        const body = { pieces: [pooled.buffer.subarray(0, BODY_BYTES)], pooled };
         provider.reply = reply;
         const told = callTo(origin, { body });
         if (act !== undefined) {
@@ -108,7 +108,7 @@ describe('memory that a socket sends from', () => {
       const pool = new BufferPool();
       const pooled = pool.acquire(1_000);
       const told = callTo(origin, {
-        body: { buffer: pooled.buffer, start: pooled.bodyStart, end: pooled.bodyStart + 1_000, pooled },
+        body: { pieces: [pooled.buffer.subarray(0, 1_000)], pooled },
       });
       assert.equal(pool.lent, 1);
       pool.release(pooled);

@@ -74,7 +74,7 @@ export class RelayInHand {
       fail: (fault: unknown) => assert.fail(String(fault)),
     };
     let nowMs = 0;
-    const pooled = { buffer: body, bodyStart: 0 };
+    const pooled = { buffer: body };
     const scanned = scanner.scan(body);
     const modelAt = scanned.valueOf('model');
     const read = { requestedModel: 'm', modelAt, bounds: { streamed: true, outputTokensMax: null, answers: 1 } };

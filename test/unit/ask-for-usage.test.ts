@@ -4,10 +4,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
+import type { ReadRequest } from '../../src/generation/dialects/dialect.ts';
 import { askForUsage } from '../../src/generation/request/ask-for-usage.ts';
-import { jsonModelId } from '../../src/generation/request/body-splice.ts';
+import { jsonModelId, OutgoingRequest } from '../../src/generation/request/edits.ts';
 import { readRequest } from '../../src/generation/request/read-request.ts';
-import { RequestBytes } from '../../src/generation/request/request-bytes.ts';
+import type { ReceivedRequest } from '../../src/generation/request/receive.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { BufferPool } from '../../src/platform/buffer-pool.ts';
 import { fillModel, oddBody } from '../support/body-splices.ts';
@@ -80,21 +81,30 @@ const deployment = (model: string, asksForUsage: boolean): Deployment =>
   ({ modelJson: jsonModelId(model), modelText: Buffer.from(model), asksForUsage }) as Partial<Deployment> as Deployment;
 
 /** What goes to the provider of a deployment. */
-function bytesFor(request: RequestBytes, to: Deployment): string {
-  const { buffer, start, end } = request.bodyFor(to);
-  return buffer.toString('utf8', start, end);
+function sentOf(
+  { request, read }: Received,
+  to: Deployment,
+): { readonly text: string; readonly asksForUsage: boolean } {
+  const outgoing = new OutgoingRequest(request, read);
+  const { pieces } = outgoing.bodyFor(to);
+  return { text: Buffer.concat(pieces).toString(), asksForUsage: outgoing.asksForUsage };
 }
 
-function requestOf(received: string): RequestBytes {
+interface Received {
+  readonly request: ReceivedRequest;
+  readonly read: ReadRequest;
+}
+
+function requestOf(received: string): Received {
   const bytes = Buffer.from(received);
   const pooled = new BufferPool().acquire(bytes.length);
   pooled.buffer.fill(0xaa);
-  bytes.copy(pooled.buffer, pooled.bodyStart);
-  const body = pooled.buffer.subarray(pooled.bodyStart, pooled.bodyStart + bytes.length);
+  bytes.copy(pooled.buffer);
+  const body = pooled.buffer.subarray(0, bytes.length);
   const request = { pooled, body, scanned: scanner.scan(body), form: null };
   const read = readRequest(chatCompletions, request);
   assert.ok(!('kind' in read), received);
-  return new RequestBytes(request, read);
+  return { request, read };
 }
 
 describe('asking for usage', () => {
@@ -102,10 +112,11 @@ describe('asking for usage', () => {
     test(`stream_options ${written.slice(0, 70)}`, () => {
       for (const { received, sentTo } of casesOf(written, sent)) {
         const request = requestOf(received);
-        assert.equal(bytesFor(request, deployment('a', true)), sentTo('a', true));
+        const attempt = sentOf(request, deployment('a', true));
+        assert.equal(attempt.text, sentTo('a', true));
         // Only where something was written is there something to keep from the client.
-        assert.equal(request.asksForUsage, written !== sent);
-        const parsed = JSON.parse(request.body.toString()) as { stream_options: unknown };
+        assert.equal(attempt.asksForUsage, written !== sent);
+        const parsed = JSON.parse(attempt.text) as { stream_options: unknown };
         assert.equal((parsed.stream_options as { include_usage: unknown }).include_usage, true);
       }
     });
@@ -122,11 +133,10 @@ describe('asking for usage', () => {
   test('a request without a stream is left as it is', () => {
     for (const stream of ['"stream":false', '"stream":null', '"n":1']) {
       const request = requestOf(`{"model":"m",${stream},"stream_options":{"include_usage":false}}`);
-      assert.equal(
-        bytesFor(request, deployment('other', true)),
-        `{"model":"other",${stream},"stream_options":{"include_usage":false}}`,
-      );
-      assert.equal(request.asksForUsage, false);
+      assert.deepEqual(sentOf(request, deployment('other', true)), {
+        text: `{"model":"other",${stream},"stream_options":{"include_usage":false}}`,
+        asksForUsage: false,
+      });
     }
   });
 
@@ -138,8 +148,10 @@ describe('asking for usage', () => {
         for (let attempt = 0; attempt < 4; attempt++) {
           const model = 'm'.repeat(1 + Math.floor(random() ** 3 * 2_000));
           const asks = random() < 0.5;
-          assert.equal(bytesFor(request, deployment(model, asks)), sentTo(model, asks));
-          assert.equal(request.asksForUsage, sentTo(model, true) !== sentTo(model, false) && asks);
+          const attempt = sentOf(request, deployment(model, asks));
+          assert.equal(attempt.text, sentTo(model, asks));
+          assert.equal(attempt.asksForUsage, sentTo(model, true) !== sentTo(model, false) && asks);
+          assert.equal(request.request.body.toString(), received);
         }
       }
     }

@@ -6,7 +6,7 @@ import type { Catalog, Model, Price, Provider, ServedBy } from '../../domain/mod
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../domain/routing/routing-table.ts';
 import { type Credential, providerCredential } from '../../upstream/credential.ts';
-import { jsonModelId } from '../request/body-splice.ts';
+import { jsonModelId } from '../request/edits.ts';
 
 /** One provider's deployment of a model on one API, ready to be called. */
 export interface Deployment {

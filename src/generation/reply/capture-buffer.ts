@@ -171,7 +171,7 @@ export class CaptureBuffer {
     const pooled = joinedPool.acquire(bytes);
     if (this.buffers === NO_BUFFERS) this.buffers = [pooled];
     else this.buffers.push(pooled);
-    return pooled.buffer.subarray(pooled.bodyStart, pooled.bodyStart + bytes);
+    return pooled.buffer.subarray(0, bytes);
   }
 
   /** To be called once nobody reads it any more or writes to the client from it. */

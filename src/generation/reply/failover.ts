@@ -7,14 +7,14 @@ import type { UpstreamFault } from '../../upstream/http1/connection.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
-import type { RequestBytes } from '../request/request-bytes.ts';
+import type { OutgoingRequest } from '../request/edits.ts';
 import { beginCooldown, FAILOVER_STATUSES } from './provider-refusals.ts';
 import type { RelayContext, RelayParams } from './relay-params.ts';
 
 export interface FailoverParts {
   readonly params: RelayParams;
   readonly context: RelayContext;
-  readonly request: RequestBytes;
+  readonly request: OutgoingRequest;
   /** A fault of our own: without a call nobody would hear of an end. */
   onOwnFault(fault: unknown): void;
 }

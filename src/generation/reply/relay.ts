@@ -10,7 +10,7 @@
 
 import type { ClientWatch } from '../../http/exchange.ts';
 import type { ExecutionOwner } from '../execution/execution.ts';
-import { RequestBytes } from '../request/request-bytes.ts';
+import { OutgoingRequest } from '../request/edits.ts';
 import { Capture, CapturedReply } from './capture.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import { Coalesce } from './coalesce.ts';
@@ -31,7 +31,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
   openIndex = -1;
   readonly params: RelayParams;
   readonly context: RelayContext;
-  readonly request: RequestBytes;
+  readonly request: OutgoingRequest;
   private readonly startedAtMs: number;
   private readonly reply = new CapturedReply();
   private readonly writer: ClientWriter;
@@ -45,7 +45,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     this.params = params;
     this.context = context;
     this.startedAtMs = clock.monotonicMs();
-    this.request = new RequestBytes(params.request, params.read);
+    this.request = new OutgoingRequest(params.request, params.read);
     this.writer = new ClientWriter(params.exchange, params.ownHeaders, clock, this);
     this.end = new WithholdEnd(this.writer, reply, this);
     const coalesce = new Coalesce(this.end, { reply, clock, writer: this.writer, source: this });

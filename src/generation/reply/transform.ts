@@ -4,7 +4,7 @@
 import { Buffer } from 'node:buffer';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
-import type { RequestBytes } from '../request/request-bytes.ts';
+import type { OutgoingRequest } from '../request/edits.ts';
 import { UsageChunkFilter } from '../sse/usage-chunk-filter.ts';
 import type { CapturedReply } from './capture.ts';
 
@@ -15,7 +15,7 @@ export interface StreamTransform {
   end(): Buffer;
 }
 
-function transformsOf(reply: CapturedReply, request: RequestBytes): readonly StreamTransform[] {
+function transformsOf(reply: CapturedReply, request: OutgoingRequest): readonly StreamTransform[] {
   if (!reply.isStream || reply.status >= 300) return NONE;
   // The client did not ask for the chunk that tells the usage.
   return request.asksForUsage ? [new UsageChunkFilter()] : NONE;
@@ -25,10 +25,10 @@ const NONE: readonly StreamTransform[] = [];
 
 export class Transform extends ReplyStage {
   private readonly reply: CapturedReply;
-  private readonly request: RequestBytes;
+  private readonly request: OutgoingRequest;
   private transforms = NONE;
 
-  constructor(next: ReplyHandler, reply: CapturedReply, request: RequestBytes) {
+  constructor(next: ReplyHandler, reply: CapturedReply, request: OutgoingRequest) {
     super(next);
     this.reply = reply;
     this.request = request;

@@ -4,13 +4,7 @@
 import { Buffer } from 'node:buffer';
 import { stringEnd } from '../sse/json-depth.ts';
 import { skipSpace } from '../sse/usage-window.ts';
-
-/** `replacement` in the place of the bytes from `start` to `end`. */
-export interface BodyEdit {
-  readonly start: number;
-  readonly end: number;
-  readonly replacement: Buffer;
-}
+import type { BodyEdit } from './edits.ts';
 
 interface Span {
   readonly start: number;

@@ -105,7 +105,7 @@ class Reception implements BodySink, ClientWatch {
     if (bytes.length > 0 || isLast) {
       const pooled = this.makeRoom(bytes.length);
       if (pooled === null) return this.refuse({ kind: 'overloaded' });
-      pooled.buffer.set(bytes, pooled.bodyStart + this.bodyBytes);
+      pooled.buffer.set(bytes, this.bodyBytes);
       this.bodyBytes += bytes.length;
     }
     this.isWhole = isLast;
@@ -119,14 +119,14 @@ class Reception implements BodySink, ClientWatch {
     const { pooled, bodyBytes } = this;
     const { buffers } = this.intake;
     const needed = bodyBytes + bytes;
-    if (pooled !== null && needed <= pooled.bodyBytesMax) return pooled;
+    if (pooled !== null && needed <= pooled.buffer.length) return pooled;
     const ahead = this.isUnknown ? needed : Math.max(FIRST_BYTES, needed * GROWTH);
     const larger = buffers.tryAcquire(Math.min(ahead, this.receiver.exchange.contentLength), this.owner, pooled);
     if (larger === null || pooled === null) {
       if (larger !== null) this.pooled = larger;
       return larger;
     }
-    pooled.buffer.copy(larger.buffer, larger.bodyStart, pooled.bodyStart, pooled.bodyStart + bodyBytes);
+    pooled.buffer.copy(larger.buffer, 0, 0, bodyBytes);
     this.pooled = larger;
     buffers.release(pooled);
     return larger;
@@ -146,7 +146,7 @@ class Reception implements BodySink, ClientWatch {
     this.isUnknown = false;
     this.owner = found.organizationId;
     if (pooled !== null) this.intake.buffers.giveTo(pooled, this.owner);
-    if (pooled !== null) this.feed(pooled.buffer.subarray(pooled.bodyStart, pooled.bodyStart + this.bodyBytes));
+    if (pooled !== null) this.feed(pooled.buffer.subarray(0, this.bodyBytes));
     if (isWhole) this.finish();
     else this.receiver.exchange.letBodyCome();
   }
@@ -171,7 +171,7 @@ class Reception implements BodySink, ClientWatch {
     if (this.isOver || pooled === null) return;
     const { exchange } = receiver;
     exchange.watchClient(null);
-    const body = pooled.buffer.subarray(pooled.bodyStart, pooled.bodyStart + this.bodyBytes);
+    const body = pooled.buffer.subarray(0, this.bodyBytes);
     const read = this.isForm
       ? readForm(pooled, body, exchange.contentType)
       : readScan(pooled, body, this.finishScan(body));

@@ -78,6 +78,8 @@ const WRITE_WAIT_MS = 2_000;
 /** Probes of the system, for a peer that vanished without a word. */
 const TCP_KEEP_ALIVE_DELAY_MS = 60_000;
 
+const NOTHING = Buffer.alloc(0);
+
 /** All connections share this read buffer: what one read brings is dealt with before the next read. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
 
@@ -200,22 +202,15 @@ export class Connection {
     const { body } = request;
     if (body === null) {
       socket.write(head, 'latin1', this.onWritten);
-    } else if (body instanceof Uint8Array) {
-      this.sendInTwo(head, body);
-    } else if (head.length <= body.start) {
-      const { buffer, start, end } = body;
-      buffer.write(head, start - head.length, head.length, 'latin1');
-      socket.write(buffer.subarray(start - head.length, end), this.onWritten);
-    } else {
-      this.sendInTwo(head, body.buffer.subarray(body.start, body.end));
+      return;
     }
-  }
-
-  private sendInTwo(head: string, body: Buffer): void {
-    const { socket } = this;
+    const pieces = body instanceof Uint8Array ? [body] : body.pieces;
+    // Corked, the head and all pieces are one system call.
     socket.cork();
     socket.write(head, 'latin1');
-    socket.write(body, this.onWritten);
+    const last = pieces.length - 1;
+    for (let index = 0; index < last; index++) socket.write(pieces[index] as Buffer);
+    socket.write(pieces[last] ?? NOTHING, this.onWritten);
     socket.uncork();
   }
 

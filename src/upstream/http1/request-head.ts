@@ -12,20 +12,15 @@ export interface UpstreamRequest {
   /** Names and values, alternating; or lines that were written for an earlier request with the same headers. */
   readonly headers: readonly string[] | HeaderLines;
   /** null: the request has none. */
-  readonly body: Buffer | BodyInRoom | null;
+  readonly body: Buffer | OutgoingBody | null;
 }
 
-/**
- * A body in memory whose bytes before it may be overwritten: the head goes there where it has room, so that both are
- * one send.
- */
-export interface BodyInRoom {
-  readonly buffer: Buffer;
-  readonly start: number;
-  readonly end: number;
+/** A body that is written piece by piece, as its parts lie in memory. */
+export interface OutgoingBody {
+  readonly pieces: readonly Buffer[];
   /**
-   * Whose buffer it is, to be held while anybody sends from it. null: the memory is this request's own and serves no
-   * other one.
+   * The buffer that pieces lie in, held for as long as anybody sends from it. null: the memory is this request's own
+   * and serves no other one.
    */
   readonly pooled: PooledBuffer | null;
 }
@@ -98,7 +93,13 @@ export function requestHead(request: UpstreamRequest, host: string): string | nu
 
 /** RFC 9110 8.6: a method that means to carry content says so even when it has none. */
 function contentLength({ method, body }: UpstreamRequest): string {
-  const bodyBytes = body === null ? 0 : body instanceof Uint8Array ? body.length : body.end - body.start;
+  const bodyBytes = body === null ? 0 : body instanceof Uint8Array ? body.length : bytesOf(body.pieces);
   const saysSo = bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH';
   return saysSo ? `content-length: ${bodyBytes}\r\n` : '';
+}
+
+function bytesOf(pieces: readonly Buffer[]): number {
+  let bytes = 0;
+  for (const piece of pieces) bytes += piece.length;
+  return bytes;
 }

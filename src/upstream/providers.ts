@@ -9,7 +9,7 @@ import type { CallObserver, UpstreamCall } from './call.ts';
 import type { Credential } from './credential.ts';
 import type { UpstreamFault } from './http1/connection.ts';
 import { NameLookups } from './http1/name-lookups.ts';
-import type { BodyInRoom, UpstreamRequest } from './http1/request-head.ts';
+import type { OutgoingBody, UpstreamRequest } from './http1/request-head.ts';
 import { UPSTREAM_TIMEOUTS, UpstreamOrigin, type UpstreamTimeouts } from './origin.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 import { upstreamPath } from './upstream-path.ts';
@@ -22,7 +22,7 @@ export interface ProviderRequest {
   readonly query: string;
   readonly credential: Credential;
   readonly headers: UpstreamRequest['headers'];
-  readonly body: Buffer | BodyInRoom | null;
+  readonly body: Buffer | OutgoingBody | null;
 }
 
 /** What all who call providers work with. */

@@ -3,8 +3,8 @@
 
 import type { Exchange } from '../http/exchange.ts';
 import { providerCredential } from '../upstream/credential.ts';
+import type { DataPlane } from './data-plane.ts';
 import { passThrough } from './reply/pass-through.ts';
-import type { DataPlane } from './serve.ts';
 
 /** Ids of providers are words; nothing else goes into an upstream path. */
 const RESPONSE_ID = /^[A-Za-z0-9_.-]{1,512}$/;

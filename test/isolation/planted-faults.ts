@@ -49,7 +49,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'a provider is called although the client has left',
     edits: [
       // Each step looks, and the relay once more.
-      { file: 'src/generation/serve.ts', find: 'else if (this.exchange.closed) this.abandon(found);', replace: '' },
+      { file: 'src/generation/open-request.ts', find: 'if (this.exchange.closed) return true;', replace: '' },
       {
         file: 'src/generation/reply/relay.ts',
         find: 'if (!exchange.closed) this.failover.attempt();\n      else this.leave();',

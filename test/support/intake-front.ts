@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
-import { type Asker, type Intake, type ReceivedRequest, receiveRequest } from '../../src/generation/request/receive.ts';
+import { type Intake, receiveRequest, type Sender } from '../../src/generation/request/receive.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import type { HttpLimits } from '../../src/http/server.ts';
@@ -21,8 +21,8 @@ export const REFUSED_KEY = 'refused';
 /** To be looked up, and found or not as the test says. */
 export const COLD_KEY = 'cold';
 
-const SOMEBODY: Asker = { organizationId: 'somebody' };
-const ANOTHER: Asker = { organizationId: 'another' };
+const SOMEBODY: Sender = { organizationId: 'somebody' };
+const ANOTHER: Sender = { organizationId: 'another' };
 
 export interface IntakeFront extends HttpFront {
   readonly buffers: BufferPool;
@@ -40,27 +40,24 @@ export async function startIntakeFront(
   const buffers = new BufferPool(options.lentBytesMax === undefined ? {} : { lentBytesMax: options.lentBytesMax });
   const intake: Intake = { buffers, scanner: new RequestScanner(), bodyLimitBytes: BODY_LIMIT_BYTES };
   const received: string[] = [];
-  const lookUps: ((found: Asker | Refusal) => void)[] = [];
-  const identify = (key: string): Asker | Refusal | Promise<Asker | Refusal> => {
+  const lookUps: ((found: Sender | Refusal) => void)[] = [];
+  const identify = (key: string): Sender | Refusal | Promise<Sender | Refusal> => {
     if (key === WARM_KEY) return SOMEBODY;
     if (key === OTHER_WARM_KEY) return ANOTHER;
     if (key === REFUSED_KEY) return { kind: 'unauthorized' };
     return new Promise((resolve) => lookUps.push(resolve));
   };
-  const handle = (exchange: Exchange): void => {
+  const handle = async (exchange: Exchange): Promise<void> => {
     const identified = identify(exchange.authorization.replace('Bearer ', ''));
     if ('kind' in identified) return exchange.refuse(identified);
-    const onReceived = ({ pooled, body }: ReceivedRequest): void => {
-      const digest = digestOf(body);
-      received.push(digest);
-      buffers.release(pooled);
-      exchange.answerJson(200, JSON.stringify({ digest }));
-    };
-    receiveRequest(
-      { exchange, identified, onReceived, onRefused: (refusal) => exchange.refuse(refusal) },
-      intake,
-      true,
-    );
+    const receiving = receiveRequest(exchange, identified, intake, true);
+    const found = receiving instanceof Promise ? await receiving : receiving;
+    if (found === null) return;
+    if ('kind' in found) return exchange.refuse(found);
+    const digest = digestOf(found.body);
+    received.push(digest);
+    buffers.release(found.pooled);
+    exchange.answerJson(200, JSON.stringify({ digest }));
   };
   const front = await startHttpFront(
     [{ method: 'POST', path: INTAKE_PATH, envelope: 'openai', handle }],

@@ -15,6 +15,11 @@ export interface ReceivedRequest extends ScannedBody {
   readonly pooled: PooledBuffer;
 }
 
+/** With whoever sent it. */
+export interface ReceivedFrom<S extends Sender> extends ReceivedRequest {
+  readonly sender: S;
+}
+
 export interface Intake {
   readonly buffers: BufferPool;
   readonly scanner: RequestScanner;
@@ -22,32 +27,29 @@ export interface Intake {
 }
 
 /** In whose share of the memory a body lies. */
-export interface Asker {
+export interface Sender {
   readonly organizationId: string;
 }
 
-/** Whom a request is for. */
-export interface RequestReceiver {
-  readonly exchange: Exchange;
-  /** Who asks; a promise of it, or of the refusal, while that is being looked up. */
-  readonly identified: Asker | Promise<Asker | Refusal>;
-  onReceived(request: ReceivedRequest): void;
-  onRefused(refusal: Refusal): void;
-}
+/** null: the client left before its request was complete. The buffer of what is received is the caller's to release. */
+export type Reception<S extends Sender> = ReceivedFrom<S> | Refusal | null;
 
 /**
- * Attaches to the exchange at once. The receiver is told the request or why there is none, within this call or later;
- * nothing when the client left before its request was complete. `acceptsForm`: multipart/form-data besides JSON.
+ * Attaches to the exchange at once. `identified`: who asks; a promise of it, or of the refusal, while that is being
+ * looked up. `acceptsForm`: multipart/form-data besides JSON.
  */
-export function receiveRequest(receiver: RequestReceiver, intake: Intake, acceptsForm: boolean): void {
-  const { exchange } = receiver;
+export function receiveRequest<S extends Sender>(
+  exchange: Exchange,
+  identified: S | Promise<S | Refusal>,
+  intake: Intake,
+  acceptsForm: boolean,
+): Promise<Reception<S>> | Refusal {
   const isForm = acceptsForm && FORM_TYPE.test(exchange.contentType);
   const refusal = refuseHead(exchange, intake.bodyLimitBytes, isForm);
-  if (refusal !== null) {
-    receiver.onRefused(refusal);
-    return;
-  }
-  new Reception(receiver, intake, isForm).begin();
+  if (refusal !== null) return refusal;
+  return new Promise((resolve, reject) => {
+    new IncomingRequest(exchange, intake, isForm, { resolve, reject }).begin(identified);
+  });
 }
 
 /** What a body's first pooled buffer holds at least, where its declared length is not less. */
@@ -61,40 +63,45 @@ const GROWTH = 4;
 /** The owner of a pooled buffer until the credential is identified: all such requests share one part of the pool. */
 const UNKNOWN_OWNER = '';
 
+interface Settle<S extends Sender> {
+  readonly resolve: (reception: Reception<S>) => void;
+  readonly reject: (fault: unknown) => void;
+}
+
 /** A body that is coming in. */
-class Reception implements BodySink, ClientWatch {
-  private readonly receiver: RequestReceiver;
+class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
+  private readonly exchange: Exchange;
   private readonly intake: Intake;
   private readonly isForm: boolean;
-  private owner = UNKNOWN_OWNER;
-  /** null: nothing has come yet, or it has gone on to the receiver. */
+  private readonly settle: Settle<S>;
+  /**
+   * null: whose the request is, is still being looked up. What came with the head is kept as it is until then, and the
+   * rest stays with the client.
+   */
+  private sender: S | null = null;
+  /** null: nothing has come yet, or it has gone on to the caller. */
   private pooled: PooledBuffer | null = null;
   private scan: Scan | null = null;
   private bodyBytes = 0;
   private isWhole = false;
-  /**
-   * Of whom it is, is still being looked up: what came with the head is kept as it is, and the rest stays with the
-   * client.
-   */
-  private isUnknown = false;
   /** Refused, or the client left. */
   private isOver = false;
 
-  constructor(receiver: RequestReceiver, intake: Intake, isForm: boolean) {
-    this.receiver = receiver;
+  constructor(exchange: Exchange, intake: Intake, isForm: boolean, settle: Settle<S>) {
+    this.exchange = exchange;
     this.intake = intake;
     this.isForm = isForm;
+    this.settle = settle;
   }
 
   /** Attaches to the exchange. */
-  begin(): void {
-    const { exchange, identified } = this.receiver;
+  begin(identified: S | Promise<S | Refusal>): void {
+    const { exchange } = this;
     if (identified instanceof Promise) {
-      this.isUnknown = true;
       exchange.holdBody();
       identified.then((found) => this.goOn(found)).catch((fault: unknown) => this.fail(fault));
     } else {
-      this.owner = identified.organizationId;
+      this.sender = identified;
     }
     exchange.watchClient(this);
     exchange.receiveBody(this);
@@ -109,7 +116,7 @@ class Reception implements BodySink, ClientWatch {
       this.bodyBytes += bytes.length;
     }
     this.isWhole = isLast;
-    if (this.isUnknown) return;
+    if (this.sender === null) return;
     this.feed(bytes);
     if (isLast) this.finish();
   }
@@ -120,8 +127,9 @@ class Reception implements BodySink, ClientWatch {
     const { buffers } = this.intake;
     const needed = bodyBytes + bytes;
     if (pooled !== null && needed <= pooled.buffer.length) return pooled;
-    const ahead = this.isUnknown ? needed : Math.max(FIRST_BYTES, needed * GROWTH);
-    const larger = buffers.tryAcquire(Math.min(ahead, this.receiver.exchange.contentLength), this.owner, pooled);
+    const ahead = this.sender === null ? needed : Math.max(FIRST_BYTES, needed * GROWTH);
+    const owner = this.sender?.organizationId ?? UNKNOWN_OWNER;
+    const larger = buffers.tryAcquire(Math.min(ahead, this.exchange.contentLength), owner, pooled);
     if (larger === null || pooled === null) {
       if (larger !== null) this.pooled = larger;
       return larger;
@@ -139,45 +147,41 @@ class Reception implements BodySink, ClientWatch {
   }
 
   /** It is known now whose the request is, or that it is nobody's. */
-  private goOn(found: Asker | Refusal): void {
+  private goOn(found: S | Refusal): void {
     if (this.isOver) return;
     if ('kind' in found) return this.refuse(found);
     const { pooled, isWhole } = this;
-    this.isUnknown = false;
-    this.owner = found.organizationId;
-    if (pooled !== null) this.intake.buffers.giveTo(pooled, this.owner);
+    this.sender = found;
+    if (pooled !== null) this.intake.buffers.giveTo(pooled, found.organizationId);
     if (pooled !== null) this.feed(pooled.buffer.subarray(0, this.bodyBytes));
     if (isWhole) this.finish();
-    else this.receiver.exchange.letBodyCome();
+    else this.exchange.letBodyCome();
   }
 
   private finish(): void {
     // That the client left while its connection was paused shows when it is read again, behind the body: before the end
-    // of the next turn.
-    if (this.receiver.exchange.wasPaused) setImmediate(() => setImmediate(() => this.handLate()));
-    else this.hand();
+    // of the next tick.
+    if (this.exchange.wasPaused) setImmediate(() => setImmediate(() => this.handOverLate()));
+    else this.handOver();
   }
 
-  private handLate(): void {
+  private handOverLate(): void {
     try {
-      this.hand();
+      this.handOver();
     } catch (fault) {
       this.fail(fault);
     }
   }
 
-  private hand(): void {
-    const { receiver, pooled } = this;
-    if (this.isOver || pooled === null) return;
-    const { exchange } = receiver;
+  private handOver(): void {
+    const { exchange, pooled, sender } = this;
+    if (this.isOver || pooled === null || sender === null) return;
     exchange.watchClient(null);
     const body = pooled.buffer.subarray(0, this.bodyBytes);
-    const read = this.isForm
-      ? readForm(pooled, body, exchange.contentType)
-      : readScan(pooled, body, this.finishScan(body));
+    const read = this.isForm ? readForm(body, exchange.contentType) : readJson(body, this.finishScan(body));
     if ('kind' in read) return this.refuse(read);
     this.pooled = null;
-    receiver.onReceived(read);
+    this.settle.resolve({ ...read, pooled, sender });
   }
 
   private finishScan(body: Buffer): ScannedRequest {
@@ -188,21 +192,22 @@ class Reception implements BodySink, ClientWatch {
 
   private refuse(refusal: Refusal): void {
     this.giveUp();
-    this.receiver.onRefused(refusal);
+    this.settle.resolve(refusal);
   }
 
   private fail(fault: unknown): void {
     this.giveUp();
-    this.receiver.exchange.fail(fault);
+    this.settle.reject(fault);
   }
 
   onClientLeft(): void {
     this.giveUp();
+    this.settle.resolve(null);
   }
 
   private giveUp(): void {
     this.isOver = true;
-    this.receiver.exchange.watchClient(null);
+    this.exchange.watchClient(null);
     this.scan?.abandon();
     this.scan = null;
     if (this.pooled !== null) this.intake.buffers.release(this.pooled);
@@ -225,11 +230,11 @@ function refuseHead(exchange: Exchange, bodyLimitBytes: number, isForm: boolean)
   return null;
 }
 
-function readForm(pooled: PooledBuffer, body: Buffer, contentType: string): ReceivedRequest | Refusal {
+function readForm(body: Buffer, contentType: string): ScannedBody | Refusal {
   const form = scanMultipart(body, contentType);
-  return 'fault' in form ? refuseImageForm(form) : { pooled, body, scanned: null, form };
+  return 'fault' in form ? refuseImageForm(form) : { body, scanned: null, form };
 }
 
-function readScan(pooled: PooledBuffer, body: Buffer, scanned: ScannedRequest): ReceivedRequest | Refusal {
-  return refuseScan(scanned) ?? { pooled, body, scanned, form: null };
+function readJson(body: Buffer, scanned: ScannedRequest): ScannedBody | Refusal {
+  return refuseScan(scanned) ?? { body, scanned, form: null };
 }

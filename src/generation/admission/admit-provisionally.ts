@@ -1,0 +1,29 @@
+// Admits a request before its exact needs are known, so that nothing is looked up or classified for a request that
+// would be refused anyway. The exact admission takes the place of this one.
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { resolveModel } from '../catalog/resolve-model.ts';
+import type { DataPlane } from '../data-plane.ts';
+import type { OpenRequest } from '../open-request.ts';
+import { admitFirst } from './admit-first.ts';
+import type { AdmissionParams } from './plan-draws.ts';
+
+/** For the first of these models, by their public ids, that can be admitted. null: it is admitted. */
+export async function admitProvisionally(
+  plane: DataPlane,
+  request: OpenRequest,
+  models: readonly string[],
+  carriedTokens: number | null,
+): Promise<Refusal | null> {
+  if (!plane.canRecord()) return { kind: 'billing_unavailable' };
+  const { principal, catalog, dialect } = request;
+  const candidates = models.map((model): AdmissionParams | Refusal => {
+    const resolved = resolveModel(catalog, dialect.api, model, principal.allowedModels);
+    if ('kind' in resolved) return resolved;
+    const { cooldowns } = plane.relay;
+    const deployments = cooldowns.filter(resolved.deployments, principal.organizationId, request.receivedAtMs);
+    return 'kind' in deployments ? deployments : request.admissionOf(resolved.served, carriedTokens);
+  });
+  const admission = request.keep(await admitFirst(candidates, plane.gate));
+  return 'kind' in admission ? admission : null;
+}

@@ -1,0 +1,31 @@
+// What the data plane of one process is made of; built once by the gateway.
+
+import type { Clock } from '../platform/clock.ts';
+import type { Gate } from './admission/admit.ts';
+import type { SavedResponses } from './catalog/saved-responses.ts';
+import type { ServingCatalog } from './catalog/serving-catalog.ts';
+import type { Metering } from './execution/execution.ts';
+import type { RefusedRequests } from './execution/refused-requests.ts';
+import type { Authenticator } from './identity/authenticate.ts';
+import type { RelayContext } from './reply/relay-params.ts';
+import type { Intake } from './request/receive.ts';
+import type { Router } from './routing/router.ts';
+
+export interface DataPlane {
+  readonly authenticator: Authenticator;
+  readonly catalog: () => ServingCatalog;
+  readonly intake: Intake;
+  readonly gate: Gate;
+  readonly savedResponses: SavedResponses;
+  readonly metering: Metering;
+  readonly refusedRequests: RefusedRequests;
+  readonly relay: RelayContext;
+  readonly clock: Clock;
+  readonly nextExecutionId: () => string;
+  /** False stops admission before anything is sent: the spool does not take records. */
+  readonly canRecord: () => boolean;
+  readonly router: Router;
+  readonly executionIdHeader: string;
+  readonly routedModelHeader: string;
+  readonly tagHeader: string;
+}

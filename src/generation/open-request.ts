@@ -1,0 +1,146 @@
+// One request from the moment it is whole until the relay takes it over: it owns the request's buffer and its admission
+// and releases each once, and it is the one way in which such a request is refused.
+
+import type { ScopedPrincipal } from '../domain/identity/principal.ts';
+import type { Refusal } from '../domain/refusals/refusal.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { type ForwardedHeaders, forwardedHeaders } from '../upstream/header-policy.ts';
+import { Admission } from './admission/admission.ts';
+import type { AdmissionParams } from './admission/plan-draws.ts';
+import type { ContinuationParams } from './catalog/continuation.ts';
+import type { Deployment, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
+import { referencesIn } from './catalog/stored-objects.ts';
+import type { DataPlane } from './data-plane.ts';
+import type { Dialect, ReadRequest } from './dialects/dialect.ts';
+import { readClientRequestId, readTags } from './execution/client-labels.ts';
+import { readRequest, withHeaders } from './request/read-request.ts';
+import type { ReceivedFrom } from './request/receive.ts';
+
+export class OpenRequest {
+  readonly dialect: Dialect;
+  readonly exchange: Exchange;
+  readonly received: ReceivedFrom<ScopedPrincipal>;
+  /** Monotonic. */
+  readonly receivedAtMs: number;
+  /** The snapshot that the whole request goes by. */
+  readonly catalog: ServingCatalog;
+  /** The client's, for the provider. */
+  headers: ForwardedHeaders | null = null;
+  /** null until it is read: a refusal from then on is recorded. */
+  read: ReadRequest | null = null;
+  /** Public id of the model that serves; null until that is known. */
+  modelId: string | null = null;
+  /** Provisional until the model and the carried tokens are known, then exact. null: nothing is held here. */
+  admission: Admission | null = null;
+  private readonly plane: DataPlane;
+
+  constructor(
+    plane: DataPlane,
+    dialect: Dialect,
+    exchange: Exchange,
+    received: ReceivedFrom<ScopedPrincipal>,
+    receivedAtMs: number,
+  ) {
+    this.plane = plane;
+    this.dialect = dialect;
+    this.exchange = exchange;
+    this.received = received;
+    this.receivedAtMs = receivedAtMs;
+    this.catalog = plane.catalog();
+  }
+
+  get principal(): ScopedPrincipal {
+    return this.received.sender;
+  }
+
+  /** Whether the request ends with what a step found: its client has left, or it is refused. */
+  ends<T extends object | null>(found: T | Refusal): found is Refusal {
+    if (this.exchange.closed) return true;
+    if (found === null || !('kind' in found)) return false;
+    this.refuse(found as Refusal);
+    return true;
+  }
+
+  refuse(refusal: Refusal): void {
+    const executionId = this.recordRefused(refusal);
+    this.exchange.refuse(refusal, executionId === null ? [] : [this.plane.executionIdHeader, executionId]);
+  }
+
+  /** The id of the record; null where there is none. */
+  private recordRefused(refusal: Refusal): string | null {
+    const { plane, dialect, exchange, read } = this;
+    if (read === null) return null;
+    return plane.refusedRequests.record({
+      principal: this.principal,
+      api: dialect.api,
+      requestedModel: read.requestedModel,
+      model: this.modelId,
+      streamed: read.bounds.streamed,
+      clientRequestId: readClientRequestId(exchange),
+      tags: readTags(exchange, plane.tagHeader),
+      requestBytes: this.received.body.length,
+      receivedAtMs: this.receivedAtMs,
+      refusal,
+    });
+  }
+
+  /** What the request names and asks for, and its headers for the provider. */
+  readControlFields(): ReadRequest | Refusal {
+    const headers = forwardedHeaders(this.exchange.headers);
+    if ('kind' in headers) return headers;
+    this.headers = headers;
+    const read = readRequest(this.dialect, this.received);
+    if ('kind' in read) return read;
+    this.read = withHeaders(this.dialect, read, this.exchange);
+    return this.read;
+  }
+
+  /** It continues a response, or refers to items, whose owner is to be found. */
+  get looksUp(): boolean {
+    const { scanned } = this.received;
+    return (
+      this.read?.bounds.saved?.previousResponseId != null ||
+      (scanned !== null && referencesIn(this.dialect.api, scanned) > 0)
+    );
+  }
+
+  continuationOf(deployments: readonly Deployment[]): ContinuationParams {
+    const { principal, dialect, received } = this;
+    return { principal, api: dialect.api, request: received, bounds: this.readOnce.bounds, deployments };
+  }
+
+  /** What is admitted if this model serves. `carriedTokens`: of what the request continues; null where not known. */
+  admissionOf(served: ServedModel, carriedTokens: number | null): AdmissionParams {
+    const { dialect, received, principal } = this;
+    const measure = { bytes: received.body.length, attachments: received.scanned?.attachments ?? 0, carriedTokens };
+    return { principal, dialect, served, bounds: this.readOnce.bounds, measure, request: received };
+  }
+
+  private get readOnce(): ReadRequest {
+    if (this.read === null) throw new Error('a request is admitted before it is read');
+    return this.read;
+  }
+
+  /** What admission has found: where it is granted, it is held from here on. */
+  keep(found: Admission | Refusal): Admission | Refusal {
+    if (found instanceof Admission) this.admission = found;
+    return found;
+  }
+
+  releaseAdmission(): void {
+    this.admission?.release('refused');
+    this.admission = null;
+  }
+
+  /** From here on the execution releases the admission, and the relay holds the buffer, too. */
+  handOver(): void {
+    this.admission = null;
+    this.plane.intake.buffers.retain(this.received.pooled);
+  }
+
+  /** Once, when nothing more is done with it here. */
+  release(): void {
+    this.releaseAdmission();
+    this.plane.intake.buffers.release(this.received.pooled);
+  }
+}

@@ -1,0 +1,38 @@
+// Which model serves a request that names the virtual model (spec 4.11).
+
+import type { Refusal } from '../../domain/refusals/refusal.ts';
+import { admitProvisionally } from '../admission/admit-provisionally.ts';
+import type { DataPlane } from '../data-plane.ts';
+import type { ReadRequest } from '../dialects/dialect.ts';
+import type { OpenRequest } from '../open-request.ts';
+import type { Routed } from './router.ts';
+import { isRoutedApi } from './routing-request.ts';
+
+/** null: the client named its model itself, or has left meanwhile. */
+export function routeRequest(
+  plane: DataPlane,
+  request: OpenRequest,
+  { requestedModel, bounds }: ReadRequest,
+): Promise<Routed | Refusal | null> | Refusal | null {
+  if (requestedModel !== plane.router.virtualModel) return null;
+  const { exchange, principal, catalog } = request;
+  const { api } = request.dialect;
+  if (!isRoutedApi(api)) {
+    // The virtual model is one of the text APIs alone; elsewhere it is a model that the endpoint does not serve.
+    const isOn = catalog.routing.policyOf.has(principal.organizationId);
+    return isOn
+      ? { kind: 'api_not_supported', model: requestedModel, api }
+      : { kind: 'unknown_model', model: requestedModel };
+  }
+  const carriedTokens = request.looksUp || bounds.saved?.conversationId != null ? null : 0;
+  return plane.router.route({
+    principal,
+    api,
+    body: request.received.body,
+    bounds,
+    catalog,
+    header: (name) => exchange.header(name),
+    hasLeft: () => exchange.closed,
+    admitProvisionally: (models) => admitProvisionally(plane, request, models, carriedTokens),
+  });
+}

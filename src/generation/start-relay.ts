@@ -1,0 +1,57 @@
+// The last step before a provider: what is admitted is recorded, and once the record is in the spool the relay begins.
+
+import type { Admission } from './admission/admission.ts';
+import type { Deployment, ServedModel } from './catalog/serving-catalog.ts';
+import type { DataPlane } from './data-plane.ts';
+import type { ReadRequest } from './dialects/dialect.ts';
+import { readClientRequestId, readTags } from './execution/client-labels.ts';
+import { type AdmittedRequest, Execution } from './execution/execution.ts';
+import type { OpenRequest } from './open-request.ts';
+import { relay } from './reply/relay.ts';
+import type { Routed } from './routing/router.ts';
+
+interface Admitted {
+  readonly read: ReadRequest;
+  readonly served: ServedModel;
+  /** At least one, first to last. */
+  readonly deployments: readonly Deployment[];
+  /** null: the client named its model. */
+  readonly routed: Routed | null;
+  readonly admission: Admission;
+}
+
+export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Admitted): void {
+  const { read, served, deployments, routed, admission } = admitted;
+  const { dialect, exchange, received, principal, headers } = request;
+  const start: AdmittedRequest = {
+    id: plane.nextExecutionId(),
+    admittedAtMs: plane.clock.nowMs(),
+    principal,
+    api: dialect.api,
+    requestedModel: read.requestedModel,
+    model: served.model.id,
+    deployment: deployments[0] as Deployment,
+    streamed: read.bounds.streamed,
+    clientRequestId: readClientRequestId(exchange),
+    tags: readTags(exchange, plane.tagHeader),
+    route: routed?.route ?? null,
+    requestBytes: received.body.length,
+  };
+  const own = plane.executionIdHeader;
+  const ownHeaders = routed === null ? [own, start.id] : [own, start.id, plane.routedModelHeader, served.model.id];
+  const execution = new Execution(start, admission, request.receivedAtMs, plane.metering, routed?.baseline ?? null);
+  const { organizationId } = principal;
+  const { tokenizer } = served.model;
+  const params = {
+    ...{ exchange, organizationId, dialect, request: received, headers: headers ?? [], read },
+    ...{ execution, deployments, tokenizer, ownHeaders },
+  };
+  execution.begin({
+    onRecorded: () => relay(params, plane.relay),
+    onUnrecorded: () => {
+      plane.intake.buffers.release(received.pooled);
+      request.refuse({ kind: 'billing_unavailable' });
+    },
+  });
+  request.handOver();
+}

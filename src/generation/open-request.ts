@@ -10,9 +10,9 @@ import type { AdmissionParams } from './admission/plan-draws.ts';
 import type { ContinuationParams } from './catalog/continuation.ts';
 import type { Deployment, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
 import { referencesIn } from './catalog/stored-objects.ts';
-import type { DataPlane } from './data-plane.ts';
 import type { Dialect, ReadRequest } from './dialects/dialect.ts';
 import { readClientRequestId, readTags } from './execution/client-labels.ts';
+import type { DataPlane } from './plane.ts';
 import { readRequest, withHeaders } from './request/read-request.ts';
 import type { ReceivedFrom } from './request/receive.ts';
 

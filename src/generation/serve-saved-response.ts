@@ -3,7 +3,7 @@
 
 import type { Exchange } from '../http/exchange.ts';
 import { providerCredential } from '../upstream/credential.ts';
-import type { DataPlane } from './data-plane.ts';
+import type { DataPlane } from './plane.ts';
 import { passThrough } from './reply/pass-through.ts';
 
 /** Ids of providers are words; nothing else goes into an upstream path. */

@@ -2,11 +2,11 @@
 
 import type { Admission } from './admission/admission.ts';
 import type { Deployment, ServedModel } from './catalog/serving-catalog.ts';
-import type { DataPlane } from './data-plane.ts';
 import type { ReadRequest } from './dialects/dialect.ts';
 import { readClientRequestId, readTags } from './execution/client-labels.ts';
 import { type AdmittedRequest, Execution } from './execution/execution.ts';
 import type { OpenRequest } from './open-request.ts';
+import type { DataPlane } from './plane.ts';
 import { relay } from './reply/relay.ts';
 import type { Routed } from './routing/router.ts';
 
@@ -43,8 +43,16 @@ export function startRelay(plane: DataPlane, request: OpenRequest, admitted: Adm
   const { organizationId } = principal;
   const { tokenizer } = served.model;
   const params = {
-    ...{ exchange, organizationId, dialect, request: received, headers: headers ?? [], read },
-    ...{ execution, deployments, tokenizer, ownHeaders },
+    exchange,
+    organizationId,
+    dialect,
+    request: received,
+    headers: headers ?? [],
+    read,
+    execution,
+    deployments,
+    tokenizer,
+    ownHeaders,
   };
   execution.begin({
     onRecorded: () => relay(params, plane.relay),

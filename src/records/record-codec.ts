@@ -49,7 +49,8 @@ export class FrameDictionary {
 
   /** The number of the entry with these values, and its JSON if the dictionary did not have it yet. The latest entry is the likeliest. */
   refer(part: DictionaryPart, values: Values, onNew: (json: string) => void): number {
-    const [entries, names] = [this.entries[part], ENTRY_NAMES[part]];
+    const entries = this.entries[part];
+    const names = ENTRY_NAMES[part];
     for (let index = entries.length - 1; index >= 0; index--) {
       const entry = entries[index];
       if (entry !== undefined && haveSame(entry.values, values, names)) return entry.number;
@@ -68,7 +69,8 @@ function haveSame(one: Values, other: Values, names: readonly FieldName[]): bool
 
 /** The JSON of a record, behind that of the dictionary entries that its frame does not have yet. */
 export function encodeRecord(dictionary: FrameDictionary, start: ExecutionStart, end: ExecutionEnd | null): string {
-  const [startValues, endValues] = [start as unknown as Values, end as unknown as Values];
+  const startValues = start as unknown as Values;
+  const endValues = end as unknown as Values;
   let entries = '';
   const onNew = (json: string): void => {
     entries += `${json},`;

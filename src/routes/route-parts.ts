@@ -11,8 +11,8 @@ import type { PreviewRoute } from '../control-plane/routing/preview.ts';
 import type { RoutingStore } from '../control-plane/routing/routing-store.ts';
 import type { Catalog } from '../domain/models/catalog.ts';
 import type { VirtualModel } from '../domain/routing/virtual-model.ts';
-import type { DataPlane } from '../generation/data-plane.ts';
 import type { Authenticator } from '../generation/identity/authenticate.ts';
+import type { DataPlane } from '../generation/plane.ts';
 
 export interface RouteParts {
   readonly plane: DataPlane;

@@ -3,8 +3,8 @@
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { resolveModel } from '../catalog/resolve-model.ts';
-import type { DataPlane } from '../data-plane.ts';
 import type { OpenRequest } from '../open-request.ts';
+import type { DataPlane } from '../plane.ts';
 import { admitFirst } from './admit-first.ts';
 import type { AdmissionParams } from './plan-draws.ts';
 

@@ -2,9 +2,9 @@
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { admitProvisionally } from '../admission/admit-provisionally.ts';
-import type { DataPlane } from '../data-plane.ts';
 import type { ReadRequest } from '../dialects/dialect.ts';
 import type { OpenRequest } from '../open-request.ts';
+import type { DataPlane } from '../plane.ts';
 import type { Routed } from './router.ts';
 import { isRoutedApi } from './routing-request.ts';
 

@@ -92,6 +92,23 @@ let sending: Connection[] = [];
 /** After two counted ticks every socket has been polled, so a connection that became free before them was read. */
 const TICKS_FOR_A_LOOK = 2;
 
+/** A copy of so much costs less than a write of several pieces (1.8 against 2.6 µs at 1 KB, 5.6 against 4.8 at 16). */
+const GATHERED_BYTES_MAX = 8_192;
+
+/** The head and all pieces in one; null: they are too long to be copied. */
+function gatherIfShort(head: string, pieces: readonly Uint8Array[]): Buffer | null {
+  let bytes = head.length;
+  for (const piece of pieces) bytes += piece.length;
+  if (bytes > GATHERED_BYTES_MAX) return null;
+  const gathered = Buffer.allocUnsafe(bytes);
+  let at = gathered.write(head, 0, 'latin1');
+  for (const piece of pieces) {
+    gathered.set(piece, at);
+    at += piece.length;
+  }
+  return gathered;
+}
+
 function sendSoon(connection: Connection): void {
   // In the middle of a tick its sockets were gathered before, and not all of them are read.
   if (!isTickEnd()) {
@@ -205,6 +222,11 @@ export class Connection {
       return;
     }
     const pieces = body instanceof Uint8Array ? [body] : body.pieces;
+    const gathered = gatherIfShort(head, pieces);
+    if (gathered !== null) {
+      socket.write(gathered, this.onWritten);
+      return;
+    }
     // Corked, the head and all pieces are one system call.
     socket.cork();
     socket.write(head, 'latin1');

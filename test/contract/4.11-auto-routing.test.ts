@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
-import { callRoute } from '../support/generation-routes.ts';
+import { callRoute, GENERATION_ROUTES } from '../support/generation-routes.ts';
 import {
   ROUTING_ADMIN_TOKEN,
   ROUTING_KEYS,
@@ -162,10 +162,9 @@ describe('a routed request', () => {
   });
 
   test('on other endpoints the virtual model is one that they do not serve', async () => {
-    for (const [path, fields] of [
-      ['/v1/images/generations', { prompt: 'a cat' }],
-      ['/v1/systemone', { state: 's', questions: { q: { type: 'noul' } } }],
-    ] as const) {
+    const others = GENERATION_ROUTES.filter(({ model }) => model !== 'sim/small');
+    assert.deepEqual(new Set(others.map(({ model }) => model)), new Set(['sim/image', 'sim/embedding', 'sim/judge']));
+    for (const { path, fields } of others) {
       const call = (key: string) =>
         callRoute(routing.tollgate.url + path, { key, body: JSON.stringify({ model: 'service/auto', ...fields }) });
       assert.equal((await call(ROUTING_KEYS.acme)).status, 400, path);

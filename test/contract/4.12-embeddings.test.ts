@@ -10,6 +10,7 @@ import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type GenerationView, settledGeneration } from '../support/generation-lookup.ts';
 import { callRoute } from '../support/generation-routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
+import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { decimalOfPico } from '../support/test-configuration.ts';
@@ -104,15 +105,18 @@ describe('embeddings', () => {
   let upstream: FakeUpstream;
   let simulator: SimulatedProvider;
   let tollgate: Tollgate;
+  let ledger: LedgerView;
   let script: ScriptedReply = { body: SHORT };
 
   before(async () => {
     upstream = await startFakeUpstream(() => script);
     simulator = await startSimulatedProvider();
     tollgate = await startTollgate({ configurationYaml: configuration(upstream.url, simulator.url) });
+    ledger = openLedgerView(tollgate.postgresUrl);
   });
 
   after(async () => {
+    await ledger?.close();
     await tollgate?.stop();
     await simulator?.stop();
     await upstream?.close();
@@ -146,7 +150,7 @@ describe('embeddings', () => {
   }
 
   /** Charged exactly by its input, from a hold of as many tokens as its body has bytes. */
-  async function assertCharged(answer: HttpAnswer, body: string, tokens: number): Promise<void> {
+  async function assertCharged(answer: HttpAnswer, body: string, tokens: number, source = 'reported'): Promise<void> {
     const record = await recordOf(answer);
     const cost = decimalOfPico(PICO_PER_TOKEN * BigInt(tokens));
     assert.deepEqual(record, {
@@ -161,6 +165,8 @@ describe('embeddings', () => {
       authorizedAmount: decimalOfPico(PICO_PER_TOKEN * BigInt(Buffer.byteLength(body))),
       currency: 'USD',
     });
+    const rows = await ledger.query('SELECT usage_source FROM generations WHERE id = $1', [record.id]);
+    assert.deepEqual(rows, [{ usage_source: source }]);
   }
 
   for (const [name, fields] of Object.entries(REQUESTS)) {
@@ -207,7 +213,12 @@ describe('embeddings', () => {
           const expected = await tokens();
           assert.ok(expected !== null && expected > 3);
           const body = bodyOf(`"input":${JSON.stringify(input)}`);
-          await assertCharged(await send(body, 'rich', { body: replyOf([floats(4, 1)], usage) }), body, expected);
+          await assertCharged(
+            await send(body, 'rich', { body: replyOf([floats(4, 1)], usage) }),
+            body,
+            expected,
+            'counted',
+          );
         });
       }
     }
@@ -219,7 +230,7 @@ describe('embeddings', () => {
       const answer = await send(body, 'rich', { body: reply, fault });
       assert.equal(answer.complete, false);
       assert.equal(answer.body.toString(), reply.slice(0, 9_000));
-      await assertCharged(answer, body, 3);
+      await assertCharged(answer, body, 3, 'counted');
     });
   });
 
@@ -358,13 +369,7 @@ describe('embeddings', () => {
         decoded.data.map(({ embedding }) => embedding),
         plain.data.map(({ embedding }) => embedding),
       );
-      assert.deepEqual(
-        decoded.data.map(({ index, embedding }) => [index, embedding.length]),
-        [
-          [0, 64],
-          [1, 64],
-        ],
-      );
+      assert.equal(decoded.data.map(({ index, embedding }) => `${index}: ${embedding.length}`).join(), '0: 64,1: 64');
       assert.deepEqual(decoded.usage, { prompt_tokens: 4, total_tokens: 4 });
     });
 

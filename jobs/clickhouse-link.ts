@@ -1,5 +1,5 @@
-// The jobs process's ClickHouse: opened and migrated when it can be, tried again while it cannot, so that postings
-// never wait for it.
+// The connection of jobs to ClickHouse: opened and migrated when possible and retried until then, so that posting never
+// waits for it.
 
 import { hostname } from 'node:os';
 import type { Clock } from '../src/platform/clock.ts';
@@ -25,14 +25,14 @@ import { Backoff } from './shipping/backoff.ts';
 import type { FactSink } from './shipping/ship-spool.ts';
 import { StoppableSleep } from './shipping/stoppable-sleep.ts';
 
-/** Any number that no one else's lock uses. */
+/** Any number that no other advisory lock uses. */
 const MIGRATION_LOCK = 7_060_155_442;
 
 export interface ClickHouseLinkOptions {
   readonly location: ClickHouseLocation;
   readonly migrationsDirectory: string;
   readonly postgres: Postgres;
-  /** Of the same Postgres. */
+  /** The address of the same Postgres. */
   readonly databaseUrl: string;
   readonly log: Log;
   readonly clock: Clock;
@@ -45,7 +45,7 @@ export class ClickHouseLink implements FactSink {
   #hold: EmbeddedHold | null = null;
   #closed = false;
   readonly #opening: Promise<void>;
-  /** Settles with the first attempt, whichever way it went; rejects where this ClickHouse must not be used at all. */
+  /** Settles with the first attempt, successful or not. Rejects if this ClickHouse must not be used at all. */
   readonly tried: Promise<void>;
 
   constructor(options: ClickHouseLinkOptions) {

@@ -1,4 +1,4 @@
-// Composition root of the jobs process: connects, ships the spools of this machine, runs the schedule, and ends in
+// Composition root of the jobs process: connects, ships the spools of this machine, runs the schedule and shuts down in
 // order.
 
 import { hostname } from 'node:os';
@@ -44,9 +44,9 @@ export interface JobsParts {
 const MIGRATIONS_DIRECTORY = join(import.meta.dirname, '../deploy/clickhouse');
 const STOP_LIMIT_MS = 5_000;
 const REPORTS_STOP_LIMIT_MS = 2_000;
-/** One for postings, one for the facts' cursors, the rest for scheduled jobs and webhooks. */
+/** One connection for posting, one for the cursors of facts, the others for scheduled jobs and webhooks. */
 const CONNECTIONS_MAX = 6;
-/** The embedded engine shares its threads with the inserts of facts; what is set there stays set. */
+/** These settings stay in force in the embedded engine, which shares its threads with the inserts of facts. */
 const REPORT_STATEMENTS = {
   embedded: { atOnce: 2, settings: {} },
   server: { atOnce: 8, settings: SERVER_READ_SETTINGS },
@@ -54,7 +54,7 @@ const REPORT_STATEMENTS = {
 const WATCH_INTERVAL_MS = 15_000;
 const UNSPOOLED_INTERVAL_MS = 30_000;
 
-/** Resolves once it ships; ClickHouse may then still be away. */
+/** Resolves once shipping has started. ClickHouse may still be away then. */
 export async function runJobs({
   config,
   log,

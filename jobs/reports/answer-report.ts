@@ -17,17 +17,17 @@ import { daysCsv, summaryCsv } from './usage-csv.ts';
 
 const PAGE_ENTRIES_DEFAULT = 50;
 
-/** Where a statement waits for its turn. */
+/** Runs a statement when the semaphore has room. */
 interface Turn {
   run<T>(work: () => Promise<T>): Promise<T>;
 }
 
 export interface ReportSource {
   readonly client: ClickHouseReader;
-  readonly turnstile: Turn;
+  readonly semaphore: Turn;
   /** Signs cursors. */
   readonly delegationKey: Buffer;
-  /** Who asks for the money, in cost exports. */
+  /** The invoice issuer that cost exports name. */
   readonly issuer: string;
 }
 
@@ -41,13 +41,13 @@ export interface ReportRequest {
 
 export interface ReportAnswer {
   readonly contentType: 'application/json' | 'text/csv; charset=utf-8';
-  /** null: to be shown, not to be kept. */
+  /** null: the answer is shown, not saved as a file. */
   readonly fileName: string | null;
-  /** In pieces where it can be long. */
+  /** In pieces if it can be long. */
   readonly body: string | AsyncIterable<string>;
 }
 
-/** What is asked, checked. */
+/** A report request, read and checked. */
 interface Asked {
   readonly query: ReportQuery;
   readonly params: ReportParams;
@@ -55,7 +55,7 @@ interface Asked {
   readonly scope: DelegatedScope;
 }
 
-/** Throws ReportStoreAway and TurnstileFull; of a body in pieces, while it is read. */
+/** Throws ReportStoreAway or SemaphoreFull; a body in pieces throws them while it is read. */
 export async function answerReport(
   source: ReportSource,
   { delegation, query: text, accept, nowMs }: ReportRequest,
@@ -78,66 +78,66 @@ export async function answerReport(
       return format === 'csv' ? exportRequests(source, whole) : answerRequests(source, whole);
     case 'routing': {
       const recentCorrections = audience === 'me' || audience === 'organization';
-      const found = await source.turnstile.run(() => routingReport(source.client, { ...params, recentCorrections }));
+      const found = await source.semaphore.run(() => routingReport(source.client, { ...params, recentCorrections }));
       return json({ ...windowShown(asked), ...found });
     }
     case 'focus':
       return csv(
         'focus',
         asked,
-        throughTurnstile(source.turnstile, exportFocus(source.client, { ...params, issuer: source.issuer })),
+        throughSemaphore(source.semaphore, exportFocus(source.client, { ...params, issuer: source.issuer })),
       );
   }
 }
 
 async function answerUsage(
-  { client, turnstile }: ReportSource,
+  { client, semaphore }: ReportSource,
   { params, asked }: Asked,
   format: 'json' | 'csv',
 ): Promise<ReportAnswer> {
-  const { currency, ...usage } = await turnstile.run(() => usageSummary(client, params));
+  const { currency, ...usage } = await semaphore.run(() => usageSummary(client, params));
   if (format === 'csv') return csv('usage', asked, summaryCsv({ currency, ...usage }));
   const { startDate, endDate, window } = asked;
   return json({ data: { currency, start_date: startDate, end_date: endDate, time_zone: window.timeZone, ...usage } });
 }
 
 async function answerDaily(
-  { client, turnstile }: ReportSource,
+  { client, semaphore }: ReportSource,
   { params, asked }: Asked,
   format: 'json' | 'csv',
 ): Promise<ReportAnswer> {
-  const days = await turnstile.run(() => usageDaily(client, params));
+  const days = await semaphore.run(() => usageDaily(client, params));
   return format === 'csv' ? csv('daily', asked, daysCsv(days)) : json({ data: days });
 }
 
 async function answerRequests(
-  { client, turnstile, delegationKey }: ReportSource,
+  { client, semaphore, delegationKey }: ReportSource,
   { query, params, scope }: Asked,
 ): Promise<ReportAnswer | Refusal> {
   const { limit = PAGE_ENTRIES_DEFAULT, cursor: signed } = query;
   const cursor = signed === undefined ? null : openCursor(delegationKey, scope, signed);
   if (signed !== undefined && cursor === null)
     return { kind: 'invalid_field', field: 'cursor', reason: 'it must be the next_cursor of an earlier page' };
-  const page = await turnstile.run(() => listRequests(client, { ...params, limit, cursor }));
+  const page = await semaphore.run(() => listRequests(client, { ...params, limit, cursor }));
   return json({
     data: page.data,
     next_cursor: page.nextCursor === null ? null : signCursor(delegationKey, scope, page.nextCursor),
   });
 }
 
-function exportRequests({ client, turnstile }: ReportSource, { query, params, asked }: Asked): ReportAnswer | Refusal {
+function exportRequests({ client, semaphore }: ReportSource, { query, params, asked }: Asked): ReportAnswer | Refusal {
   for (const field of ['limit', 'cursor'] as const) {
     if (query[field] !== undefined)
       return { kind: 'invalid_field', field, reason: 'CSV is the whole listing and has no pages' };
   }
-  return csv('requests', asked, throughTurnstile(turnstile, exportRequestsCsv(client, params)));
+  return csv('requests', asked, throughSemaphore(semaphore, exportRequestsCsv(client, params)));
 }
 
-/** One statement at a time, so that a slow reader keeps nobody waiting. */
-async function* throughTurnstile(turnstile: Turn, pieces: AsyncGenerator<string>): AsyncGenerator<string> {
+/** Takes the semaphore for each piece and not between them, so that a slow reader delays nobody. */
+async function* throughSemaphore(semaphore: Turn, pieces: AsyncGenerator<string>): AsyncGenerator<string> {
   try {
     for (;;) {
-      const next = await turnstile.run(() => pieces.next());
+      const next = await semaphore.run(() => pieces.next());
       if (next.done === true) return;
       yield next.value;
     }

@@ -1,11 +1,11 @@
-// The cursors of listings as clients see them: signed, so that one that was changed, or was given for another scope, is
-// told from one of ours.
+// The cursors of listings as clients see them. They are signed, so that a changed cursor, or one of another scope, is
+// refused.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { DelegatedScope } from '../../src/domain/reports/report-delegation.ts';
 import { type RequestCursor, readRequestCursor } from '../../src/storage/clickhouse/reports/list-requests.ts';
 
-/** 96 bits: what it guards is no more than the place in a listing that its reader may see anyway. */
+/** 96 bits suffice: a forged cursor would only lead to a page that its reader may see anyway. */
 const SIGNATURE_BYTES = 12;
 const SIGNATURE_CHARACTERS = 16;
 
@@ -13,7 +13,7 @@ export function signCursor(key: Buffer, scope: DelegatedScope, cursor: string): 
   return cursor + signatureOf(key, scope, cursor).toString('base64url');
 }
 
-/** null: it is not of an earlier page of this scope. */
+/** null: the cursor does not belong to an earlier page of this scope. */
 export function openCursor(key: Buffer, scope: DelegatedScope, signed: string): RequestCursor | null {
   const cursor = signed.slice(0, -SIGNATURE_CHARACTERS);
   const presented = Buffer.from(signed.slice(-SIGNATURE_CHARACTERS), 'base64url');

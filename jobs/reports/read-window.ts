@@ -1,5 +1,4 @@
-// The stretch of time that a report is asked about (spec 4.10, 8): from dates or moments, in the asker's time zone, at
-// most 92 days.
+// The time window of a report (spec 4.10, 8): from dates or instants in the given time zone, at most 92 days.
 
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import {
@@ -17,7 +16,7 @@ const LATEST_MS = Date.UTC(2200, 0, 1);
 
 export interface AskedWindow {
   readonly window: ReportWindow;
-  /** As they were asked for, or by default would have been. */
+  /** The dates of the request, or their defaults. */
   readonly startDate: string;
   readonly endDate: string;
 }
@@ -25,7 +24,7 @@ export interface AskedWindow {
 type WindowQuery = Pick<ReportQuery, 'start_date' | 'end_date' | 'time_zone' | 'granularity'>;
 
 export function readWindow(query: WindowQuery, nowMs: number): AskedWindow | Refusal {
-  // One name for a zone that has several, so that UTC is known as such.
+  // The canonical name of a zone that has several, so that UTC is recognized.
   const { timeZone } = new Intl.DateTimeFormat('en-US', { timeZone: query.time_zone ?? 'UTC' }).resolvedOptions();
   const days = new Days(timeZone);
   const end =
@@ -45,7 +44,7 @@ export function readWindow(query: WindowQuery, nowMs: number): AskedWindow | Ref
   }
   if (fromMs >= untilMs)
     return { kind: 'invalid_field', field: 'end_date', reason: 'it must not be before start_date' };
-  // Of dates the days count, however long the clocks make them.
+  // Dates are counted as days, however long a day is when clocks change.
   const length = isDate(start) && isDate(end) ? daysBetween(start, end) + 1 : (untilMs - fromMs) / DAY_MS;
   if (length > WINDOW_DAYS_MAX) {
     return {
@@ -90,10 +89,10 @@ class Days {
     return this.#buckets.bucketAt(timeMs).date;
   }
 
-  /** Of a date that a zone left out when it crossed the date line, the next one's. */
+  /** The start of a date. A zone that crossed the date line may lack the date: then the next one's. */
   startOf(date: string): number {
     const noonMs = Date.parse(`${date}T12:00:00Z`);
-    // Clocks are up to 14 hours away from UTC's, so the day is this one or a neighbour.
+    // Local time is up to 14 hours away from UTC, so the day is this one or a neighbour.
     for (const nearMs of [noonMs, noonMs - DAY_MS, noonMs + DAY_MS]) {
       const bucket = this.#buckets.bucketAt(nearMs);
       if (bucket.date === date) return bucket.startMs;

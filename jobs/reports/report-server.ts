@@ -1,5 +1,5 @@
-// Serves the reports that gateways pass on (DESIGN 5): checks the delegation token, answers in the platform envelope,
-// streams what is long. It listens on a socket of this installation, or where REPORTS_LISTEN says.
+// Serves the reports that gateways forward (DESIGN 5): checks the delegation token, answers in the platform envelope
+// and streams long answers. It listens on a socket of this installation, or on REPORTS_LISTEN.
 
 import { rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -19,18 +19,18 @@ import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-rep
 import { Backoff } from '../shipping/backoff.ts';
 import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
 import { answerReport, type ReportAnswer } from './answer-report.ts';
-import { Turnstile, TurnstileFull } from './turnstile.ts';
+import { SemaphoreFull, StatementSemaphore } from './statement-semaphore.ts';
 
 export interface ReportServerOptions {
   readonly address: ReportsAddress;
   readonly delegationKey: Buffer;
-  /** Who asks for the money, in cost exports. */
+  /** The invoice issuer that cost exports name. */
   readonly issuer: string;
   /** null while ClickHouse is away. */
   readonly clickhouse: () => ClickHouseClient | null;
-  /** Statements at once. */
+  /** How many statements may run at once. */
   readonly atOnce: number;
-  /** Of every statement. */
+  /** Settings of every statement. */
   readonly settings: ClickHouseSettings;
   readonly log: Log;
   readonly clock: Clock;
@@ -39,8 +39,8 @@ export interface ReportServerOptions {
 
 const WAITING_MAX = 64;
 /**
- * What an answer is made of before its head goes out: a CSV's first line, and the first rows, which is where a store
- * that is away is noticed.
+ * Pieces that are read before the response head is sent: a CSV's first line and its first rows. A store that is away is
+ * noticed by then.
  */
 const PIECES_AHEAD = 2;
 const AUTHORIZATION = /^Delegation (\S+)$/;
@@ -48,7 +48,7 @@ const AUTHORIZATION = /^Delegation (\S+)$/;
 export class ReportServer {
   readonly #options: ReportServerOptions;
   readonly #server: Server;
-  readonly #turnstile: Turnstile;
+  readonly #semaphore: StatementSemaphore;
   readonly #answers: Counter<readonly ['report', 'status']>;
   readonly #sleep = new StoppableSleep();
   #closed = false;
@@ -56,7 +56,7 @@ export class ReportServer {
 
   constructor(options: ReportServerOptions) {
     this.#options = options;
-    this.#turnstile = new Turnstile({ atOnce: options.atOnce, waitingMax: WAITING_MAX });
+    this.#semaphore = new StatementSemaphore({ atOnce: options.atOnce, waitingMax: WAITING_MAX });
     this.#answers = options.metrics.counter('tollgate_reports_total', 'Reports answered, by report and status.', [
       'report',
       'status',
@@ -70,7 +70,8 @@ export class ReportServer {
   }
 
   /**
-   * Tries until it can: jobs has other work, which does not wait for this. Resolves with the first success or failure.
+   * Retries until it listens, because the other work of jobs does not depend on it. Resolves with the first success or
+   * failure.
    */
   start(): Promise<void> {
     return new Promise((resolve) => {
@@ -78,12 +79,12 @@ export class ReportServer {
     });
   }
 
-  /** Of a server that listens on any free port. */
+  /** The port of a server that was given port 0. */
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Ends what is under way, too, once `limitMs` are over. */
+  /** Also ends the reports under way, after `limitMs`. */
   async close(limitMs: number): Promise<void> {
     this.#closed = true;
     this.#sleep.stop();
@@ -111,7 +112,7 @@ export class ReportServer {
 
   async #listen(): Promise<void> {
     const { address } = this.#options;
-    // A killed predecessor leaves its socket's name behind; two that live cannot have one data directory.
+    // A killed predecessor leaves its socket file behind. Two live processes cannot share a data directory.
     if ('socketPath' in address) rmSync(address.socketPath, { force: true });
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);
@@ -153,8 +154,8 @@ export class ReportServer {
     const client = clickhouse();
     if (client === null) return { kind: 'reports_unavailable' };
     const left = leftBy(response);
-    const turnstile = { run: <T>(work: () => Promise<T>): Promise<T> => this.#turnstile.run(left, work) };
-    const source = { client: readingFor(client, left, settings), turnstile, delegationKey, issuer };
+    const semaphore = { run: <T>(work: () => Promise<T>): Promise<T> => this.#semaphore.run(left, work) };
+    const source = { client: readingFor(client, left, settings), semaphore, delegationKey, issuer };
     const [, query = ''] = /\?(.*)$/s.exec(request.url ?? '') ?? [];
     const answer = await answerReport(source, {
       delegation,
@@ -167,7 +168,7 @@ export class ReportServer {
   }
 
   #refusalFor(error: unknown): Refusal {
-    if (error instanceof TurnstileFull) return { kind: 'reports_unavailable' };
+    if (error instanceof SemaphoreFull) return { kind: 'reports_unavailable' };
     if (error instanceof ReportStoreAway) {
       this.#options.log.warn({ err: error }, 'a report could not be read');
       return { kind: 'reports_unavailable' };
@@ -177,7 +178,7 @@ export class ReportServer {
   }
 }
 
-/** Aborts when the reader is gone; once all is sent, there is nothing left to abort. */
+/** Aborts when the reader disconnects before everything is sent. */
 function leftBy(response: ServerResponse): AbortSignal {
   const leaving = new AbortController();
   const leave = (): void => leaving.abort(new Error('the reader of the report has left'));
@@ -187,7 +188,7 @@ function leftBy(response: ServerResponse): AbortSignal {
 }
 
 function refuse(response: ServerResponse, refusal: Refusal): void {
-  // Nothing that names an address of the installation is refused here.
+  // No refusal of a report contains a public address.
   const { status, headers, body } = renderRefusal(refusal, 'platform', { requestId: null, publicUrl: '' });
   response.writeHead(status, { ...Object.fromEntries(headers), 'content-length': Buffer.byteLength(body) });
   response.end(body);
@@ -204,13 +205,14 @@ async function send(response: ServerResponse, { contentType, fileName, body }: R
     return;
   }
   response.writeHead(200, headers);
-  // A body that fails on its way is cut, so that nobody takes it for whole; a reader that leaves ends the reading.
+  // If reading fails, the connection is cut, so that a reader does not take the body for complete. A reader that
+  // disconnects ends the reading.
   await pipeline(Readable.from(body), response).catch((fault: NodeJS.ErrnoException) => {
     if (fault.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw fault;
   });
 }
 
-/** The same pieces, the first of them already read. */
+/** The same pieces, with the first ones read already. */
 async function readAhead(pieces: AsyncIterable<string>): Promise<AsyncIterable<string>> {
   const rest = pieces[Symbol.asyncIterator]();
   const read: string[] = [];

@@ -1,4 +1,4 @@
-// What reconciliation found when it last ran. Anything but zero is an alarm.
+// The results of the last reconciliation as gauges. Any value but zero is an alarm.
 
 import type { GaugeCell, MetricsRegistry } from '../../src/platform/metrics.ts';
 

@@ -1,4 +1,4 @@
-// What a scheduled job is given and what it gives back.
+// The input and the result of a scheduled job.
 
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
@@ -8,14 +8,14 @@ import type { JobGauges } from './job-gauges.ts';
 
 export interface JobContext {
   readonly postgres: Postgres;
-  /** Throws while ClickHouse is away: the run fails, is recorded as failed, and the next one tries again. */
+  /** Throws while ClickHouse is away: the run is recorded as failed, and the next run tries again. */
   readonly clickhouse: () => ClickHouseClient;
   readonly log: Log;
   readonly clock: Clock;
   readonly gauges: JobGauges;
-  /** null: facts are kept. */
+  /** null: facts are kept for ever. */
   readonly factsRetentionDays: number | null;
 }
 
-/** Kept with the run's record. `drift`: what was found that should not be; above zero is an alarm. */
+/** Stored with the run. `drift` counts the differences that were found; above zero is an alarm. */
 export type JobResult = Readonly<Record<string, unknown>> & { readonly drift?: number };

@@ -1,4 +1,4 @@
-// Runs the jobs that an operator asked for (`tollgate reconcile`): one jobs process of the cluster takes each request.
+// Runs the jobs that an operator requested (`tollgate reconcile`). One jobs process of the cluster takes each request.
 
 import { claimRequestedRun } from '../../src/storage/postgres/job-runs.ts';
 import { Backoff } from '../shipping/backoff.ts';
@@ -23,7 +23,7 @@ export class RequestedJobs {
     this.#loop = this.#run();
   }
 
-  /** No run begins after this; one that is running is waited for. */
+  /** Starts no further run, and waits for the one that is running. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#sleep.stop();
@@ -53,7 +53,7 @@ export class RequestedJobs {
   }
 }
 
-/** Asked for by a newer version, or an older one. */
+/** A job that another version of the program requested. */
 function unknownJob(name: string): Pick<Job, 'name' | 'run'> {
   return { name, run: () => Promise.reject(new Error(`this version has no job "${name}"`)) };
 }

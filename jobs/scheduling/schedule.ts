@@ -1,5 +1,5 @@
-// THE table of scheduled jobs: name, when, what, and who else may run it; and the clockwork that runs each once per due
-// time and records it.
+// THE table of scheduled jobs (name, time, work, lock), and the scheduler that runs each once for each due time and
+// records it.
 
 import { createTask, type ScheduledTask } from 'node-cron';
 import { claimJobRun, finishJobRun } from '../../src/storage/postgres/job-runs.ts';
@@ -22,7 +22,7 @@ export interface Job {
   /** In UTC. */
   readonly cron: string;
   readonly run: (context: JobContext) => Promise<JobResult>;
-  /** `cluster`: whoever claims the due time first runs it, everybody else passes. */
+  /** `cluster`: the first process that claims the due time runs the job, and the others skip it. */
   readonly lock: 'cluster';
 }
 
@@ -53,7 +53,7 @@ export const JOBS: readonly Job[] = [
 ];
 
 export interface Schedule {
-  /** No run begins after this; one that is running is waited for. */
+  /** Starts no further run, and waits for the one that is running. */
   stop(): Promise<void>;
 }
 
@@ -82,12 +82,14 @@ export function startSchedule(context: JobContext, machine: string, jobs: readon
   };
 }
 
-/** When a job is due next. */
+/** The next time at which a job is due. */
 export function nextDueTime({ name, cron }: Job): Date | null {
   return createTask(cron, () => undefined, { name, timezone: 'UTC' }).getNextRuns(1)[0] ?? null;
 }
 
-/** Runs a job for a due time, unless someone else has it. Never throws: a failed run is a record and a log line. */
+/**
+ * Runs a job for a due time, unless another process has claimed it. Never throws: a failed run is recorded and logged.
+ */
 export async function runDueJob(
   context: JobContext,
   job: Job,
@@ -95,7 +97,7 @@ export async function runDueJob(
 ): Promise<'ran' | 'failed' | 'claimed_elsewhere' | 'not_claimed'> {
   let id: string | null;
   try {
-    // The cron second itself, so that machines whose timers fire a little apart claim the same one.
+    // Uses the second of the cron expression, so that machines whose timers differ a little claim the same time.
     id = await claimJobRun(context.postgres, {
       name: job.name,
       dueAtMs: Math.floor(due.dueAtMs / 1000) * 1000,
@@ -108,7 +110,7 @@ export async function runDueJob(
   return id === null ? 'claimed_elsewhere' : runClaimedJob(context, job, id);
 }
 
-/** Runs a job whose run is ours, and records how it went. Never throws. */
+/** Runs a job that this process has claimed, and records the result. Never throws. */
 export async function runClaimedJob(
   context: JobContext,
   job: Pick<Job, 'name' | 'run'>,
@@ -134,7 +136,7 @@ export async function runClaimedJob(
   return failure === null ? 'ran' : 'failed';
 }
 
-/** The library's own messages, as our log lines. */
+/** Passes messages of the cron library to our log. */
 function quiet({ log }: JobContext) {
   const text = (message: string | Error): string => (message instanceof Error ? message.message : message);
   return {

@@ -1,5 +1,4 @@
-// Keeps the gauges of reconciliation true: what the last runs found, on whichever machine they ran, and what is pending
-// or to be told now.
+// Updates the gauges of reconciliation: the results of the last runs on any machine, and what is pending now.
 
 import type { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { listLastRuns } from '../../src/storage/postgres/job-runs.ts';
@@ -9,7 +8,7 @@ import { countDeliveries } from '../../src/storage/postgres/webhooks/webhook-del
 import type { JobGauges } from './job-gauges.ts';
 
 export interface WatchedGauges {
-  /** Several jobs processes say the same of one cluster: the worst, or the latest, is shown, never a sum. */
+  /** All jobs processes of a cluster report the same figures, so their maximum is shown and not their sum. */
   refresh(postgres: Postgres, names: readonly string[]): Promise<void>;
 }
 

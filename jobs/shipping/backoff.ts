@@ -1,5 +1,5 @@
-// How long to wait after a failure, and how loudly to say so: the first failure and the recovery are logged, not every
-// attempt between.
+// How long to wait after a failure, and how to log it: the first failure and the recovery are logged, the attempts
+// between are not.
 
 import type { Log } from '../../src/platform/log.ts';
 

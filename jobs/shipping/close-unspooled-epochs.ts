@@ -1,6 +1,5 @@
-// Epochs of this machine whose process died between getting its epoch and opening its spool (or never learned that it
-// got one, because the database died in between): nothing was borrowed or written under them, no spool will ever say
-// that they ended, and so they are closed here.
+// Closes epochs of this machine whose process died before it opened its spool, or never learned its epoch because the
+// database died. Nothing was leased or written under them, so no spool will ever tell that they ended.
 
 import type { Log } from '../../src/platform/log.ts';
 import { closeUnusedEpoch, listOpenEpochs } from '../../src/storage/postgres/ledger/epochs.ts';
@@ -15,7 +14,7 @@ export interface UnspooledEpochsParts {
   readonly log: Log;
 }
 
-/** Returns those that were closed. */
+/** Returns the epochs that it closed. */
 export async function closeUnspooledEpochs({
   postgres,
   spoolDirectory,
@@ -23,7 +22,7 @@ export async function closeUnspooledEpochs({
   log,
 }: UnspooledEpochsParts): Promise<number[]> {
   const open = await listOpenEpochs(postgres, machine);
-  // Looked at in this order: a process that is dead by now and had no spool by then never had one.
+  // The order matters: a process that is dead by now and has no spool after that never had one.
   const dead = open.filter(
     ({ kind, pid }) => kind === 'gateway' && !isAlive({ pid, processStart: null, bootId: null }),
   );

@@ -1,5 +1,5 @@
-// The second half of shipping: facts of what is posted into ClickHouse, many spools in one insert, then the cursors
-// that say so.
+// The second half of shipping: inserts the facts of posted executions into ClickHouse, many spools at once, and then
+// moves their cursors.
 
 import type { Clock } from '../../src/platform/clock.ts';
 import { factOf } from '../../src/storage/clickhouse/facts.ts';
@@ -34,9 +34,7 @@ export class FactShipping {
     this.#options = options;
   }
 
-  /**
-   * Makes at most one insert; false when it was not due or there was nothing to insert. With `all` it is always due.
-   */
+  /** Makes at most one insert. False: none was due, or there was nothing to insert. `all`: an insert is always due. */
   async step(mode: { all: boolean } = { all: false }): Promise<boolean> {
     const { clock, limits } = this.#options;
     const elapsedMs = clock.monotonicMs() - this.#insertedMs;
@@ -66,8 +64,8 @@ export class FactShipping {
   }
 
   /**
-   * What was resolved of an ended epoch stands in no spool; it is read from the ledger, so that a crash in between
-   * loses none of it.
+   * Executions that were resolved when their epoch ended are in no spool. They are read from the ledger, so that a
+   * crash in between loses none.
    */
   async #endEpochs(): Promise<boolean> {
     const { facts: sink, postgres, fleet, metrics } = this.#options;
@@ -99,7 +97,7 @@ export class FactShipping {
   }
 }
 
-/** Ranges of an epoch follow one another without a gap; those of one segment become one. */
+/** Joins the ranges of each segment. Ranges of an epoch have no gaps between them. */
 function mergeBySegment(ranges: readonly FactRange[]): FactRange[] {
   const bySegment = new Map<number, FactRange[]>();
   for (const range of ranges) {
@@ -114,7 +112,7 @@ function mergeBySegment(ranges: readonly FactRange[]): FactRange[] {
   }));
 }
 
-/** The same facts have the same name when they are sent again from the same cursors. */
+/** The name of a batch. Facts that are sent again from the same cursors get the same name. */
 function nameBatch(ranges: readonly FactRange[]): string {
   return ranges
     .map(({ epoch, segment, fromOffset, toOffset }) => `${epoch}:${segment}:${fromOffset}-${toOffset}`)

@@ -1,5 +1,5 @@
-// The first half of shipping: one batch of a spool after another into Postgres, and the end of an epoch whose owner is
-// gone. Epochs fail on their own: one that cannot be posted is tried again later and holds nobody up.
+// The first half of shipping: posts one batch of a spool after another to Postgres, and closes epochs whose owner has
+// died. An epoch that cannot be posted is retried later and delays no other.
 
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
@@ -15,22 +15,22 @@ import type { ShippingMetrics } from './shipping-metrics.ts';
 import type { SpoolFleet } from './spool-fleet.ts';
 
 /**
- * SQLSTATE classes that blame the values: data exception, integrity constraint violation. Such a batch fails however
- * often it is sent.
+ * SQLSTATE classes that are caused by the values (data exception, integrity constraint violation). Such a batch fails
+ * every time.
  */
 const DATA_FAULT = /^(22|23)[0-9A-Z]{3}$/;
 /**
- * One bad record is an accident. Several with no good one between are a fault of ours, and posting stops rather than
- * set everything aside.
+ * A single bad record is set aside. Several in a row point to a fault of ours, so posting stops instead of setting all
+ * of them aside.
  */
 const REFUSED_IN_A_ROW_MAX = 3;
 const RESOLVED_MAX = 1_000;
 
-/** How posting an epoch has gone lately. */
+/** The recent failures of an epoch. */
 interface Attempts {
   readonly backoff: Backoff;
   notBeforeMs: number;
-  /** One after a refused batch, which makes it a single frame, to find the record that was refused. */
+  /** One after a refused batch, so that each batch is a single frame and the refused record is found. */
   recordsMax: number;
   refusedInARow: number;
   waiting: { segment: number; offset: number; sinceMs: number } | null;
@@ -45,7 +45,7 @@ export interface PostingOptions {
   readonly fleet: SpoolFleet;
 }
 
-/** `caught_up`: something was posted, and with it all that could be read of the spools. */
+/** `caught_up`: records were posted, and nothing readable is left. */
 export type Posted = 'nothing' | 'caught_up' | 'behind';
 
 export class PostingShipping {
@@ -56,7 +56,7 @@ export class PostingShipping {
     this.#options = options;
   }
 
-  /** Posts at most one batch of each epoch. With `all` nothing waits and faults are thrown. */
+  /** Posts at most one batch of each epoch. `all`: waits for nothing and throws faults. */
   async step(mode: { all: boolean } = { all: false }): Promise<Posted> {
     const { clock, fleet, metrics } = this.#options;
     let posted: Posted = 'nothing';
@@ -69,7 +69,7 @@ export class PostingShipping {
         attempts.backoff.succeeded();
       } catch (error) {
         metrics.postingFaults.increment();
-        // The answer may have been lost after the commit, so where the cursor stands is asked again.
+        // The answer may have been lost after the commit, so the cursors are read again.
         fleet.forget(epoch);
         if (mode.all) throw error;
         attempts.notBeforeMs = clock.monotonicMs() + attempts.backoff.failed(error);
@@ -88,7 +88,7 @@ export class PostingShipping {
       await this.#post(epoch, batch);
     } catch (error) {
       if (!isDataFault(error) || batch.records.length === 0) throw error;
-      // The frames before the refused one pass, one by one.
+      // From here on frames are posted one by one, until the refused one.
       if (attempts.recordsMax > 1) attempts.recordsMax = 1;
       else await this.#postOneByOne(epoch, attempts, batch);
       return 'behind';
@@ -98,10 +98,7 @@ export class PostingShipping {
     return batch.isNewest ? 'caught_up' : 'behind';
   }
 
-  /**
-   * `accepted`: the records of the batch that make facts, where these are not those that are posted with the cursor's
-   * move.
-   */
+  /** `accepted`: the records that become facts, if they are not the ones that are posted together with the cursor. */
   async #post(epoch: ShippedEpoch, batch: PostingBatch, accepted = batch.records): Promise<void> {
     const { postgres, fleet, metrics } = this.#options;
     const result = await postExecutions(postgres, batch);
@@ -114,8 +111,8 @@ export class PostingShipping {
   }
 
   /**
-   * The records of a refused frame, each for itself; the frame's bytes are set aside for those that are refused again.
-   * Posting again what is posted changes nothing.
+   * Posts the records of a refused frame one by one, and sets aside the bytes of those that are refused again. Posting
+   * a record twice changes nothing.
    */
   async #postOneByOne(epoch: ShippedEpoch, attempts: Attempts, batch: PostingBatch): Promise<void> {
     const { postgres, fleet } = this.#options;
@@ -152,8 +149,8 @@ export class PostingShipping {
   }
 
   /**
-   * Nothing but admissions, and they are fresh: their terminal records may be in the next batch, and then each is
-   * posted once instead of twice.
+   * Whether a batch of recent admissions alone should wait: if their terminal records are in the next batch, each
+   * execution is posted once instead of twice.
    */
   #isWaiting(batch: PostingBatch, attempts: Attempts): boolean {
     const { clock, limits } = this.#options;
@@ -174,7 +171,7 @@ export class PostingShipping {
     return nowMs - waiting.sinceMs < limits.admittedWaitMs;
   }
 
-  /** A dead owner's money goes back once all it wrote is posted; it does not wait for the facts. */
+  /** Returns the leases of a dead owner once all that it wrote is posted. This does not wait for the facts. */
   async #endEpoch(epoch: ShippedEpoch): Promise<boolean> {
     if (!epoch.fullyPosted || epoch.settled) return false;
     const { postgres, clock, log } = this.#options;

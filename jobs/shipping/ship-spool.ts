@@ -19,7 +19,7 @@ import { createShippingMetrics } from './shipping-metrics.ts';
 import { SpoolFleet } from './spool-fleet.ts';
 import { StoppableSleep } from './stoppable-sleep.ts';
 
-/** Where facts go; throws while ClickHouse is away. */
+/** The destination of facts. Throws while ClickHouse is away. */
 export interface FactSink {
   insert(facts: readonly RequestFact[], batch: string): Promise<void>;
 }
@@ -35,23 +35,22 @@ export interface ShipperOptions {
 }
 
 export interface ShippingLimits {
-  /** Bounds of one Postgres transaction. */
+  /** The bounds of one Postgres transaction. */
   readonly recordsMax: number;
   readonly bytesMax: number;
   /**
-   * How long spools are left alone once all that they had is posted. A transaction costs us alone as much as a dozen
-   * records, so what comes meanwhile goes into one; a look-up waits for its record (DESIGN 4), so this stays well below
-   * 100 ms.
+   * The pause after everything was posted. A transaction costs as much as a dozen records, so records are collected
+   * meanwhile. A look-up waits for its record (DESIGN 4), so the pause stays well below 100 ms.
    */
   readonly pollMs: number;
   /**
-   * A batch of nothing but admissions waits this long for the first terminal record: most need not be posted twice
-   * then.
+   * A batch of admissions alone waits this long for the first terminal record, since most executions need not be posted
+   * twice then.
    */
   readonly admittedWaitMs: number;
   /**
-   * An insert costs ClickHouse about as much as a thousand facts, so facts are collected this long, or until they are
-   * this many.
+   * An insert costs ClickHouse about as much as a thousand facts, so facts are collected for this time or up to this
+   * number.
    */
   readonly factsIntervalMs: number;
   readonly factsWanted: number;
@@ -70,16 +69,16 @@ const DEFAULT_LIMITS: ShippingLimits = {
 
 export interface Shipper {
   start(): void;
-  /** Ends the loops, then ships what is there, for at most `limitMs`. What is left stays in the spool. */
+  /** Ends the loops, then ships the rest for at most `limitMs`. What is left stays in the spool. */
   stop(limitMs?: number): Promise<void>;
-  /** Ships everything that is there now, to both destinations; only while not started. Faults are thrown. */
+  /** Ships everything to both destinations, and throws faults. Only to be called while not started. */
   drainOnce(): Promise<void>;
 }
 
 const STOP_LIMIT_MS = 5_000;
-/** How often directories are listed, owners asked for, and gauges set. */
+/** How often directories are listed, owners checked and gauges set. */
 const SURVEY_MS = 500;
-/** How often it is asked whether facts are due. */
+/** How often due facts are checked for. */
 const FACTS_REST_MS = 200;
 
 export function createShipper(options: ShipperOptions): Shipper {
@@ -93,7 +92,7 @@ export function createShipper(options: ShipperOptions): Shipper {
   const sleeps = new Set<StoppableSleep>();
   let loops: Promise<unknown> | null = null;
 
-  /** Runs one step after another; while a step reports nothing to do it rests, while it fails it backs off. */
+  /** Runs steps in a loop: rests when a step had nothing to do, backs off when it failed. */
   async function loop(name: string, step: () => Promise<boolean>, restMs: number): Promise<void> {
     const backoff = new Backoff({ name, log });
     const sleep = new StoppableSleep();

@@ -1,5 +1,5 @@
-// One process's spool on its way: which record is posted next, what becomes of damage, and which facts are still to be
-// inserted. It reads files and keeps cursors; what is done with the records is its caller's.
+// The shipping state of one process's spool: the next records to post, damage, and the facts that are still to be
+// inserted. It reads files and keeps cursors. Its caller posts and inserts.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,8 +10,8 @@ import { type EpochSpool, segmentFileName } from '../../src/storage/spool/spool-
 import type { BatchLimits, SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 
 /**
- * Records of one segment between two offsets, to be posted together with the cursor's move. Without records it is only
- * the move.
+ * Records of one segment between two offsets, posted together with the move of the cursor. It may hold no records and
+ * only move the cursor.
  */
 export interface PostingBatch {
   readonly epoch: number;
@@ -19,13 +19,13 @@ export interface PostingBatch {
   readonly fromOffset: number;
   readonly toOffset: number;
   readonly records: readonly ExecutionRecord[];
-  /** Bytes that are no records and are passed over: they must be safe in quarantine before the cursor moves. */
+  /** Damaged bytes that are skipped. They must be in quarantine before the cursor moves. */
   readonly damage: Buffer | null;
-  /** What its owner writes next comes behind it: all that could be read is in it. */
+  /** The batch reaches the end of what could be read. */
   readonly isNewest: boolean;
 }
 
-/** Facts of one segment between two offsets. */
+/** The facts of one segment between two offsets. */
 export interface FactRange {
   readonly epoch: number;
   readonly segment: number;
@@ -40,11 +40,11 @@ interface Cursor {
 }
 
 /**
- * Facts of posted records are kept to be inserted without reading them again; beyond this many they are read again when
- * their turn comes.
+ * Facts of posted records are kept in memory until they are inserted. Beyond this many they are read from the spool
+ * again.
  */
 const KEPT_FACTS_MAX = 20_000;
-/** Small ranges are joined up to about this many facts, so that hours without ClickHouse do not become a long list. */
+/** Small ranges are joined up to about this many facts, so that the list stays short while ClickHouse is away. */
 const KEPT_RANGE_FACTS = 1_000;
 
 export class ShippedEpoch {
@@ -53,17 +53,17 @@ export class ShippedEpoch {
   readonly openedAtMs: number;
   readonly #reader: SpoolReader;
   readonly #cursors = new Map<number, Cursor>();
-  /** Complete segments that are posted to their end, and their size. */
+  /** Complete segments that are posted to their end, with their size. */
   readonly #postedSegments = new Map<number, number>();
   #segments: readonly number[] = [];
   #ended = false;
   #kept: FactRange[] = [];
   #keptCount = 0;
-  /** The last kept range is being inserted; what comes next begins a range of its own. */
+  /** The last kept range is being inserted, so the next facts begin a new range. */
   #lastKeptIsTaken = false;
-  /** The epoch's leases have returned and its pending executions are resolved. */
+  /** The epoch's leases have been returned and its pending executions are resolved. */
   settled = false;
-  /** What was resolved is in the facts too: nothing of this epoch is left to do. */
+  /** The resolved executions are in the facts as well, so the epoch is done. */
   resolvedFactsShipped = false;
 
   constructor(spool: EpochSpool, cursors: readonly SpoolCursor[], reader: SpoolReader) {
@@ -85,7 +85,7 @@ export class ShippedEpoch {
     return this.#ended;
   }
 
-  /** The next batch to post; null when everything that can be read now is posted. */
+  /** The next batch to post; null: everything that can be read is posted. */
   nextPosting(limits: BatchLimits): PostingBatch | null {
     this.#noticeNextSegment();
     for (const segment of this.#segments) {
@@ -113,14 +113,14 @@ export class ShippedEpoch {
     return null;
   }
 
-  /** To be called once the batch and its cursor are committed. */
+  /** To be called after the batch and its cursor are committed. */
   posted(batch: PostingBatch): void {
     const cursor = this.#cursor(batch.segment);
     cursor.posted = Math.max(cursor.posted, batch.toOffset);
     this.#keepFacts({ ...batch, facts: factsOf(batch.records) });
   }
 
-  /** Everything that its owner wrote is posted, and it will write no more. */
+  /** Everything that the owner wrote is posted, and the owner writes no more. */
   get fullyPosted(): boolean {
     return this.#ended && this.#segments.every((segment) => this.#postedSegments.has(segment));
   }
@@ -129,7 +129,7 @@ export class ShippedEpoch {
     return this.#segments.every((segment) => this.#cursor(segment).facts >= this.#cursor(segment).posted);
   }
 
-  /** Facts that are posted and not yet inserted, oldest first. Facts never run ahead of the ledger. */
+  /** Facts that are posted and not inserted yet, oldest first. Facts never run ahead of the ledger. */
   nextFacts(limits: BatchLimits): FactRange[] {
     const ranges: FactRange[] = [];
     const kept = this.#kept[0];
@@ -157,7 +157,7 @@ export class ShippedEpoch {
     return ranges;
   }
 
-  /** To be called once the facts are inserted and the cursor is committed. */
+  /** To be called after the facts are inserted and the cursor is committed. */
   factsInserted(range: FactRange): void {
     const cursor = this.#cursor(range.segment);
     cursor.facts = Math.max(cursor.facts, range.toOffset);
@@ -169,8 +169,8 @@ export class ShippedEpoch {
   }
 
   /**
-   * Segments that are complete, posted and in the facts: nobody will read them again. Those of an ended spool go with
-   * its directory.
+   * Segments that are complete, posted and in the facts, so that nobody reads them again. Segments of an ended spool
+   * are removed with its directory.
    */
   takeRemovableSegments(): number[] {
     if (this.#ended) return [];
@@ -208,7 +208,7 @@ export class ShippedEpoch {
   }
 
   /**
-   * Between two listings of the directory the owner may have begun segments; looking for the next one is a single
+   * Between two listings of the directory the owner may have begun segments. Checking for the next one is a single
    * system call.
    */
   #noticeNextSegment(): void {
@@ -222,13 +222,11 @@ export class ShippedEpoch {
     state: { complete: boolean; last: boolean },
   ): PostingBatch | null {
     const damage = this.#reader.readDamage(this.directory, segment, fromOffset);
-    // A write that was seen half done has been finished meanwhile: nothing is wrong, and it is read the next time.
+    // A half-written frame has been completed meanwhile. It is read the next time.
     if (damage.isFrame) return null;
-    // The owner may be in the middle of a write, or of cutting one back; only frames behind the damage prove that it is
-    // damage.
+    // The owner may be writing or truncating. Only frames behind the damage prove that it is damage.
     if (!state.complete && !damage.frameFollows) return null;
-    // Only a complete last segment can end in a write that its owner did not live to finish: nobody was told that it
-    // was done.
+    // Only a complete last segment can end in an interrupted write. Nobody was told that this write was done.
     const tornTail = damage.tornTail && state.last;
     return {
       epoch: this.epoch,
@@ -258,7 +256,7 @@ export class ShippedEpoch {
     this.#lastKeptIsTaken = false;
   }
 
-  /** What is kept is one unbroken run; after a gap nothing is kept until the facts cursor has passed it. */
+  /** Kept facts have no gaps. After a gap nothing is kept until the facts cursor has passed it. */
   #followsKept(range: FactRange): boolean {
     const last = this.#kept.at(-1);
     if (last === undefined) {
@@ -283,7 +281,7 @@ export class ShippedEpoch {
     });
     const range = { epoch: this.epoch, segment, fromOffset };
     if (batch.records.length > 0) return { ...range, toOffset: batch.toOffset, facts: factsOf(batch.records) };
-    // What posting passed over is passed over here.
+    // The damage that posting skipped is skipped here as well.
     const { nextOffset } = this.#reader.readDamage(this.directory, segment, fromOffset);
     return { ...range, toOffset: Math.min(Math.max(nextOffset, fromOffset + 1), posted), facts: [] };
   }

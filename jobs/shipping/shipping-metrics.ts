@@ -1,4 +1,4 @@
-// What is counted of shipping.
+// The metrics of shipping.
 
 import type { CounterCell, GaugeCell, MetricsRegistry } from '../../src/platform/metrics.ts';
 
@@ -10,9 +10,9 @@ export interface ShippingMetrics {
   readonly unpostedBytes: GaugeCell;
   readonly bytesWithoutFacts: GaugeCell;
   readonly epochs: GaugeCell;
-  /** Above zero is an alarm: a spool that nobody can say the owner of is not shipped. */
+  /** Above zero is an alarm: a spool whose owner is unknown is not shipped. */
   readonly unreadableSpools: GaugeCell;
-  /** Above zero is an alarm: acknowledged bytes could not be posted and wait for a person. */
+  /** Above zero is an alarm: acknowledged bytes could not be posted and need a person. */
   readonly quarantinedFiles: GaugeCell;
 }
 

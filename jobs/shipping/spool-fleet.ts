@@ -1,5 +1,4 @@
-// The spools of this machine, looked at anew now and then: which epochs there are, with the cursors they had when they
-// were first seen.
+// The spools of this machine, listed from time to time: their epochs, with the cursors they had when they were found.
 
 import type { Log } from '../../src/platform/log.ts';
 import { deleteSpoolCursors, readSpoolCursors } from '../../src/storage/postgres/ledger/spool-cursors.ts';
@@ -24,7 +23,7 @@ export class SpoolFleet {
   readonly #metrics: ShippingMetrics;
   readonly #epochs = new Map<number, ShippedEpoch>();
   readonly #unreadable = new Set<number>();
-  /** One buffer for all: records are taken out of it before anything else is read. */
+  /** One buffer serves all spools, because records are taken out before the next read. */
   readonly #reader = new SpoolReader();
 
   constructor(options: { spoolDirectory: string; postgres: Postgres; log: Log; metrics: ShippingMetrics }) {
@@ -66,7 +65,7 @@ export class SpoolFleet {
     this.#measure();
   }
 
-  /** Without its owner nobody knows whether a spool has ended: it waits for a person, and the others go on. */
+  /** Without a known owner, nobody knows whether a spool has ended. It waits for a person, and the others go on. */
   #readSpool(epoch: number): EpochSpool | null {
     try {
       const spool = readEpochSpool(this.#spoolDirectory, epoch);
@@ -79,12 +78,12 @@ export class SpoolFleet {
     }
   }
 
-  /** After an answer was lost nobody knows what was committed: the cursors are read again before the epoch goes on. */
+  /** After a lost answer it is unknown what was committed, so the cursors are read again. */
   forget(epoch: ShippedEpoch): void {
     this.#epochs.delete(epoch.epoch);
   }
 
-  /** Another jobs process may have shipped the rest of a spool and removed it. */
+  /** Drops epochs whose spool another jobs process has shipped and removed. */
   #dropRemoved(listed: readonly number[]): void {
     for (const epoch of this.#epochs.keys()) if (!listed.includes(epoch)) this.#epochs.delete(epoch);
     for (const epoch of this.#unreadable) if (!listed.includes(epoch)) this.#unreadable.delete(epoch);
@@ -97,8 +96,8 @@ export class SpoolFleet {
   }
 
   /**
-   * The directory first: cursors without a spool mean nothing, a spool without cursors would be shipped again (and
-   * change nothing).
+   * The directory is removed first: cursors without a spool mean nothing, but a spool without cursors would be shipped
+   * again (without effect).
    */
   async #remove(epoch: ShippedEpoch): Promise<void> {
     removeEpochSpool(this.#spoolDirectory, epoch.epoch);
@@ -116,7 +115,7 @@ export class SpoolFleet {
         unposted += lag.unposted;
         withoutFacts += lag.withoutFacts;
       } catch (error) {
-        // Its files are not those that it knows: it is looked at anew.
+        // Its files have changed, so the epoch is read anew.
         this.#log.warn({ err: error, epoch: epoch.epoch }, 'shipping: the size of a spool cannot be read');
         this.forget(epoch);
       }

@@ -17,11 +17,11 @@ import type { JobContext, JobResult } from '../scheduling/job.ts';
 
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
-/** What ended later than this may still be on its way to ClickHouse. */
+/** An execution that ended later than this may not have reached ClickHouse yet. */
 const SETTLING_MS = 60_000;
 
 export interface Comparison {
-  /** How far back, by admission. */
+  /** How many hours back, by admission. */
   readonly hours: number;
   readonly settlingMs?: number;
 }
@@ -87,7 +87,7 @@ async function repairMinute({ postgres, clickhouse }: JobContext, minute: FactWi
     return fact === undefined || fact.billingStatus !== record.billingStatus || fact.charge !== charge;
   });
   const [first] = wrong;
-  // Named by what was found as well: the same executions found wrong in another way are another insert.
+  // The name includes what was found, because the same executions with another difference are another insert.
   if (first !== undefined)
     await insertFacts(
       clickhouse(),

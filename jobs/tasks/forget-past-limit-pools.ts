@@ -1,10 +1,9 @@
-// Job: what was counted under a budget's past periods, and under limits that are gone, is forgotten once nothing of it
-// is lent.
+// Job: deletes the counts of past budget periods and of removed limits once nothing of them is leased.
 
 import { forgetLimitPools } from '../../src/storage/postgres/limits/limit-leases.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
-/** Past periods are kept for a while, for people who look. */
+/** Past periods are kept for a while so that people can look at them. */
 const KEPT_DAYS = 7;
 const DAY_MS = 86_400_000;
 

@@ -1,5 +1,4 @@
-// Job: credit of frozen wallets that gateways still have is called back, so that what comes free when a long request
-// ends is not spent after all.
+// Job: revokes the leases of frozen wallets, so that credit which becomes free when a long request ends is not spent.
 
 import { recallFrozen } from '../../src/storage/postgres/ledger/payer-wallets.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';

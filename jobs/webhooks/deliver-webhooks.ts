@@ -1,6 +1,6 @@
-// Delivers what organizations are still to be told (src/storage/postgres/webhooks/webhook-deliveries.ts): claims
-// messages, sends each, and says how it went. At least once: a process that dies after sending leaves a claim that ends
-// by itself, and the message is sent again under the same id.
+// Delivers webhook messages (src/storage/postgres/webhooks/webhook-deliveries.ts): claims messages, sends each and
+// records the result. Delivery is at least once: if a process dies after sending, its claim expires and the message is
+// sent again under the same id.
 
 import { signWebhook } from '../../src/domain/webhooks/webhook-signature.ts';
 import type { Clock } from '../../src/platform/clock.ts';
@@ -20,12 +20,12 @@ import { Backoff } from '../shipping/backoff.ts';
 import { StoppableSleep } from '../shipping/stoppable-sleep.ts';
 import { sendWebhook, type WebhookTargets } from './send-webhook.ts';
 
-/** How long after each failed attempt the next one comes; after the last a message is dead. Two days in all. */
+/** The pause after each failed attempt, two days in all. After the last attempt the message is dead. */
 export const RETRY_AFTER_SECONDS: readonly number[] = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 57_600];
 
 const POLL_MS = 500;
 const UNDER_WAY_MAX = 128;
-/** So that one slow receiver leaves room for the others. */
+/** The limit for one webhook, so that a slow receiver leaves room for the others. */
 const PER_WEBHOOK_MAX = 16;
 /** Longer than an attempt can take. */
 const CLAIM_SECONDS = 60;
@@ -44,7 +44,7 @@ export class WebhookDeliverer {
   readonly #box: SecretBox;
   readonly #sleep = new StoppableSleep();
   readonly #underWay = new Set<Promise<void>>();
-  /** Attempts under way by organization. */
+  /** The number of attempts under way, by organization. */
   readonly #busy = new Map<string, number>();
   readonly #delivered: CounterCell;
   readonly #failed: CounterCell;
@@ -67,7 +67,7 @@ export class WebhookDeliverer {
     this.#loop ??= this.#run();
   }
 
-  /** Attempts under way end first; they are bounded. */
+  /** Waits for attempts under way, which are bounded. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#sleep.stop();
@@ -86,7 +86,7 @@ export class WebhookDeliverer {
         waitMs = backoff.failed(error);
       }
       if (waitMs === 0 || this.#stopping) continue;
-      // Where receivers are busy, each one that answers makes room for its next message.
+      // While receivers are busy, each answer makes room for the next message.
       await Promise.race([this.#sleep.forMs(waitMs), ...(this.#busyReceivers().length > 0 ? this.#underWay : [])]);
     }
   }
@@ -123,7 +123,7 @@ export class WebhookDeliverer {
         this.#options.log.error({ organizationId, executionId, error }, 'webhook: given up');
       await deliveryFailed(this.#options.postgres, delivery, { error, retryAfterSeconds });
     } catch (error) {
-      // The claim ends by itself, and the message is sent again.
+      // The claim expires, and the message is sent again.
       this.#options.log.warn(
         { err: error, organizationId, executionId },
         'webhook: how an attempt went could not be recorded',

@@ -1,5 +1,5 @@
-// One attempt to deliver a message: a POST to an address that a customer named, which must not lead it to ourselves or
-// our neighbours.
+// One attempt to deliver a message: a POST to an address that a customer chose. It must not reach our own network or
+// its neighbours.
 
 import { lookup as lookupHost } from 'node:dns';
 import { request as httpRequest, type RequestOptions } from 'node:http';
@@ -22,7 +22,7 @@ export interface WebhookMessage {
 const ANSWER_LIMIT_MS = 10_000;
 const ERROR_LENGTH_MAX = 300;
 
-/** null when a 2xx came; else why not. A redirect is not followed: whoever moved says so to us. */
+/** null: the receiver answered 2xx; otherwise the error. Redirects are not followed. */
 export async function sendWebhook(message: WebhookMessage, targets: WebhookTargets): Promise<string | null> {
   const fault = webhookUrlFault(message.url, targets);
   if (fault !== null) return `the address ${fault}`;
@@ -37,12 +37,12 @@ export async function sendWebhook(message: WebhookMessage, targets: WebhookTarge
 function post({ url, headers, body }: WebhookMessage, { allowPrivate }: WebhookTargets): Promise<number> {
   const { protocol, hostname } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, '');
-  // An address is called as it is; only a name goes through `lookup`.
+  // An IP address is called directly; only a host name goes through `lookup`.
   if (!allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)) return Promise.reject(new Error(notPublic(host)));
   const content = Buffer.from(body);
   const options: RequestOptions = {
     method: 'POST',
-    // A connection of its own: one that is kept would outlive what its host's name stood for.
+    // Every attempt opens a new connection: a kept one could outlive the meaning of its host name.
     agent: false,
     headers: {
       ...headers,
@@ -55,7 +55,7 @@ function post({ url, headers, body }: WebhookMessage, { allowPrivate }: WebhookT
   };
   return new Promise((resolve, reject) => {
     const request = (protocol === 'https:' ? httpsRequest : httpRequest)(url, options, (response) => {
-      // What the answer says beyond its status is of no interest.
+      // Only the status of the answer matters.
       response.destroy();
       resolve(response.statusCode ?? 0);
     });
@@ -64,10 +64,7 @@ function post({ url, headers, body }: WebhookMessage, { allowPrivate }: WebhookT
   });
 }
 
-/**
- * The addresses that are checked are the ones that are called: a name that stands for another one a moment later
- * changes nothing.
- */
+/** Calls exactly the addresses that were checked, so a name that changes a moment later has no effect. */
 const lookupPublic: NonNullable<RequestOptions['lookup']> = (hostname, options, callback) => {
   lookupHost(hostname, { ...options, all: true }, (error, addresses) => {
     if (error !== null) return callback(error, '', 0);

@@ -1,12 +1,12 @@
-// Limits how fast one person and one organization may change things over the API: each change is a transaction, an
-// audit log entry and a notification to every process. Counted in each process by itself. Reads and DELETE are not
-// metered: deleting a leaked key must never wait.
+// Limits how fast a person and an organization may make changes over the API, because each change is a transaction, an
+// audit log entry and a notification to every process. Each process counts by itself. Reads and DELETE are not counted:
+// deleting a leaked key must never wait.
 
 import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Clock } from '../platform/clock.ts';
 
-/** An organization has many people, and automation of its own. */
+/** An organization's limit is higher, because it has many people and automation. */
 const ORGANIZATION_FACTOR = 5;
 const MINUTE_MS = 60_000;
 
@@ -14,8 +14,8 @@ export class ChangeMeter {
   private readonly clock: Clock;
   private readonly perMinute: number;
   /**
-   * By the id of a person or organization: when its whole minute's allowance is available again (the theoretical
-   * arrival time of a GCRA). In the order of the last change, so that entries which are full again are found in front.
+   * For each person or organization: when its full number of changes is available again (the theoretical arrival time
+   * of a GCRA). Ordered by last change, so that entries that are full again come first.
    */
   private readonly fullAtMs = new Map<string, number>();
 
@@ -24,7 +24,7 @@ export class ChangeMeter {
     this.perMinute = perMinute;
   }
 
-  /** null: the change may go ahead, and is counted. Platform administrators are the operator's own people. */
+  /** Counts a change. null: it may proceed. Platform administrators are not limited. */
   take({ platformAdmin, userId, apiKeyId, organizationId }: Principal): Refusal | null {
     if (platformAdmin) return null;
     const nowMs = this.clock.monotonicMs();
@@ -33,8 +33,7 @@ export class ChangeMeter {
     const organizationFullAtMs =
       organizationId === null ? nowMs : this.fullAtAfter(organizationId, this.perMinute * ORGANIZATION_FACTOR, nowMs);
     const retryAfterMs = Math.max(personFullAtMs, organizationFullAtMs) - nowMs - MINUTE_MS;
-    // Sums of fractions are off by less than that: without it the last of a minute's changes would be refused now and
-    // then.
+    // A wait below 1 ms is a rounding error of summed fractions and no reason to refuse.
     if (retryAfterMs >= 1) return { kind: 'too_many_changes', retryAfterMs };
     this.set(person, personFullAtMs);
     if (organizationId !== null) this.set(organizationId, organizationFullAtMs);
@@ -42,7 +41,7 @@ export class ChangeMeter {
     return null;
   }
 
-  /** When it is full again if it changes something now. */
+  /** When the full number is available again if a change is made now. */
   private fullAtAfter(id: string, perMinute: number, nowMs: number): number {
     return Math.max(this.fullAtMs.get(id) ?? 0, nowMs) + MINUTE_MS / perMinute;
   }

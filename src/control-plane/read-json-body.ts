@@ -1,5 +1,5 @@
-// The body of a control-plane request: bounded, whole, JSON. Unlike generation bodies these are small and ours to
-// understand, so they are parsed.
+// Reads the body of a control-plane request: bounded, complete, JSON. These bodies are small and the gateway's own, so
+// they are parsed.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -10,15 +10,15 @@ const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
- * Attaches to the exchange at once, so call it before anything is awaited. Null when the client left before its request
- * was complete. No body at all reads as `{}`: whether that is enough is the schema's to say.
+ * Starts to receive at once, so it must be called before anything is awaited. null: the client disconnected before its
+ * request was complete. A missing body reads as `{}`, which the schema may refuse.
  */
 export function readJsonBody(exchange: Exchange): Promise<{ readonly object: JsonObject } | Refusal | null> {
   const refusal = refuseHead(exchange);
   if (refusal !== null) return Promise.resolve(refusal);
   if (exchange.contentLength <= 0) return Promise.resolve({ object: {} });
   return new Promise((resolve) => {
-    // Memory is taken for what has come, not for what the head says.
+    // Memory grows with what has arrived, not with what the head declares.
     let body = Buffer.alloc(0);
     let received = 0;
     exchange.watchClient({ onClientLeft: () => resolve(null) });
@@ -39,7 +39,7 @@ export function readJsonBody(exchange: Exchange): Promise<{ readonly object: Jso
 }
 
 function refuseHead(exchange: Exchange): Refusal | null {
-  // Without a length there is no body: chunked requests were refused with their frame.
+  // A request without a length has no body: chunked requests have been refused already.
   if (exchange.contentLength > BODY_BYTES_MAX) return { kind: 'body_too_large', limitBytes: BODY_BYTES_MAX };
   if (exchange.header('content-length') !== null && exchange.contentLength === -1) return { kind: 'length_required' };
   const encoding = exchange.header('content-encoding');

@@ -1,4 +1,4 @@
-// The billing operations of storage, as the control plane asks for them.
+// Provides the billing operations of storage to the control plane.
 
 import type { BillingStore } from '../control-plane/billing/billing-store.ts';
 import { listDeposits, postDeposit } from '../storage/postgres/ledger/credits.ts';

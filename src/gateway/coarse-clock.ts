@@ -1,5 +1,5 @@
-// The one timer of a gateway process for everything that is not urgent: a timer of its own for each request would wake
-// the process every time (PERFORMANCE 11).
+// The one timer of a gateway process for everything that is not urgent. A timer for each request would wake the process
+// every time (PERFORMANCE 11).
 
 import type { Log } from '../platform/log.ts';
 

@@ -1,5 +1,5 @@
-// The dry run of auto routing as the control plane asks for it: whom it is for and by which policy, looked up; the rest
-// is the data plane's.
+// Provides the dry run of auto routing to the control plane: looks up the organization and the policy. The data plane
+// does the rest.
 
 import type { PreviewOrder, PreviewRoute } from '../control-plane/routing/preview.ts';
 import type { Refused } from '../domain/refusals/refused.ts';
@@ -12,7 +12,7 @@ import type { Postgres } from '../storage/postgres/pool.ts';
 import { findOrganizationCaller } from '../storage/postgres/routing/organization-caller.ts';
 import { refuseDraft } from '../storage/postgres/routing/policies.ts';
 
-/** What records call a definition that was never published. */
+/** The name of an unpublished policy in records. */
 const DRAFT = 'draft';
 
 interface PreviewParts {

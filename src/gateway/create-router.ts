@@ -1,4 +1,5 @@
-// Auto routing of a gateway process: the classifier over the process's own provider connections, the turns in Postgres.
+// Composes auto routing for a gateway process: the classifier over the process's provider connections, the turns in
+// Postgres.
 
 import { virtualModelOf } from '../domain/routing/virtual-model.ts';
 import type { SavedResponses } from '../generation/catalog/saved-responses.ts';
@@ -23,7 +24,7 @@ export interface RoutingParts {
   readonly registry: MetricsRegistry;
 }
 
-/** The router, and the dry run of it: they share all that they ask. */
+/** The router and its dry run, which share all of their parts. */
 export function createRouter(
   { brand, postgres, savedResponses, log, registry }: RoutingParts,
   { relay, scanner }: { readonly relay: RelayContext; readonly scanner: RequestScanner },

@@ -1,4 +1,4 @@
-// Asks Postgres whose a saved response or an item of one is, for the data plane.
+// Looks up the owner of a saved response or item in Postgres for the data plane.
 
 import type { SavedResponseStore } from '../generation/catalog/saved-responses.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';

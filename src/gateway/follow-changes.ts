@@ -19,7 +19,7 @@ export interface Followed {
   readonly epoch: number;
 }
 
-/** Listens from when this resolves. */
+/** Resolves once it listens. */
 export async function followChanges({ url, log, catalog, authenticator, leases, epoch }: Followed): Promise<Listener> {
   const reload = () => {
     catalog
@@ -34,7 +34,7 @@ export async function followChanges({ url, log, catalog, authenticator, leases, 
     channels: {
       [CHANGES_CHANNEL]: (payload) => {
         const change = readChange(payload);
-        // Said by another version of ours: whatever it means, what was remembered of credentials may be out of date.
+        // The notification comes from another version of the program, so any remembered credential may be out of date.
         if (change === null) authenticator.forgetAll();
         else if ('id' in change) authenticator.forget(change.id);
         else reload();
@@ -44,9 +44,10 @@ export async function followChanges({ url, log, catalog, authenticator, leases, 
         if (byEpoch !== epoch) leases.callBack(key);
       },
     },
-    // Notifications sent while the connection was away are lost: everything they could have said is looked up.
+    // Notifications that were sent while the connection was away are lost, so everything they could concern is looked
+    // up.
     onReconnect: () => {
-      authenticator.doubtAll();
+      authenticator.markAllUncertain();
       reload();
       leases.callBackAll();
     },

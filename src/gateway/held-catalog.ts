@@ -1,4 +1,4 @@
-// The catalog that a gateway process serves from: a snapshot in memory, exchanged whole when the catalog changes.
+// The catalog that a gateway process serves from: a snapshot in memory, replaced as a whole when the catalog changes.
 
 import type { Catalog } from '../domain/models/catalog.ts';
 import { prepareCatalog, type ServingCatalog } from '../generation/catalog/serving-catalog.ts';
@@ -22,10 +22,10 @@ export class HeldCatalog {
     this.serving = prepareCatalog(catalog);
   }
 
-  /** Loads the catalog anew; requests under way keep the snapshot they began with. */
+  /** Loads the catalog again. Requests under way keep their snapshot. */
   async reload(): Promise<void> {
     const catalog = await loadCatalog(this.postgres, this.masterKey);
-    // Two reloads may overtake each other.
+    // Two reloads may end in reverse order.
     if (catalog.version < this.present.version) return;
     this.present = catalog;
     this.serving = prepareCatalog(catalog);

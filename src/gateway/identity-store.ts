@@ -1,4 +1,4 @@
-// The identity operations of storage, as the control plane asks for them.
+// Provides the identity operations of storage to the control plane.
 
 import type { IdentityStore } from '../control-plane/identity/identity-store.ts';
 import { listAudit } from '../storage/postgres/identity/audit.ts';

@@ -1,14 +1,14 @@
-// The providers that do not accept the service's key: counted, logged now and then, and named to the operator until
-// some time after the last refusal.
+// The providers that refuse the service's key: counted, logged from time to time, and shown to the operator until some
+// time after the last refusal.
 
 import type { Provider } from '../domain/models/catalog.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Counter, MetricsRegistry } from '../platform/metrics.ts';
 
-/** A provider is logged once in this time: every request to it may meet the same refusal. */
+/** A provider is logged at most once in this time, because every request may be refused. */
 const LOG_EVERY_MS = 60_000;
-/** So long after the last one a refusal is the provider's state. */
+/** How long after its last refusal a provider is shown to the operator. */
 const STATE_MS = 300_000;
 
 interface RefusedKey {
@@ -38,7 +38,7 @@ export class RefusedKeys {
     );
   }
 
-  /** Neither the key nor what the provider said of it is kept or logged. */
+  /** Neither the key nor the provider's answer is kept or logged. */
   add({ id: providerId }: Provider, status: number): void {
     const nowMs = this.parts.clock.monotonicMs();
     this.refusals.labels(providerId, String(status)).increment();
@@ -60,7 +60,7 @@ export class RefusedKeys {
     this.byProvider.set(providerId, known);
   }
 
-  /** A line for each provider in this state. */
+  /** One line for each provider that refuses the key. */
   list(): readonly string[] {
     const nowMs = this.parts.clock.monotonicMs();
     return [...this.byProvider.values()]

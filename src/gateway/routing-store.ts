@@ -1,4 +1,4 @@
-// The routing operations of storage, as the control plane asks for them.
+// Provides the routing operations of storage to the control plane.
 
 import type { RoutingStore } from '../control-plane/routing/routing-store.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';

@@ -62,21 +62,21 @@ export interface GatewayParts {
 
 const POSTGRES_CONNECTIONS_MAX = 4;
 /**
- * Of the control plane, apart: whoever lists and changes as fast as they can keeps neither credentials nor leases
- * waiting.
+ * The control plane has its own connections, so that a flood of its requests delays neither look-ups of credentials nor
+ * leases.
  */
 const CONTROL_PLANE_CONNECTIONS_MAX = 2;
-/** Nothing that a gateway asks takes long, and a request waits for it. */
+/** A gateway's statements are short, and a request waits for them. */
 const POSTGRES_STATEMENT_TIMEOUT_MS = 5_000;
 const SEGMENT_BYTES_MAX = 67_108_864;
 const FSYNC_INTERVAL_MS = 20;
-/** The ends of some ten thousand executions. */
+/** Room for the terminal records of about ten thousand executions. */
 const SPOOL_RESERVE_FILE_BYTES = 16_777_216;
 const COUNT_QUEUE_BYTES_MAX = 67_108_864;
 const COARSE_INTERVAL_MS = 1_000;
 const SLOW_INTERVAL_MS = 60_000;
 
-/** What this process holds open, in the order it was opened. */
+/** The resources of this process, in the order in which they were opened. */
 interface Held {
   readonly postgres: Postgres;
   readonly controlPostgres: Postgres;
@@ -175,7 +175,7 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
   };
 }
 
-/** The bootstrap administrator is known here, also while the identity store is away. */
+/** The bootstrap administrator is known without the identity store. */
 function findPrincipalIn(postgres: Postgres, { masterKey, adminToken }: CompleteConfig): FindPrincipal {
   const pepper = derivePepper(masterKey);
   const findBootstrap = createBootstrapCheck(pepper, adminToken);
@@ -291,12 +291,12 @@ function createServer(
   return server;
 }
 
-/** What keeps this process from admitting requests. */
+/** Reasons why this process cannot admit requests. */
 function listNotReady({ records }: Held): readonly string[] {
   return records.healthy ? [] : ['spool'];
 }
 
-/** What must come back to where it was once nothing is under way. */
+/** Gauges that must return to their base value when the process is idle. */
 function registerGauges(metrics: MetricsRegistry, { records }: Held, { relay }: DataPlane): void {
   metrics.gauge(
     'tollgate_spool_blocked',
@@ -311,7 +311,8 @@ function registerGauges(metrics: MetricsRegistry, { records }: Held, { relay }: 
 }
 
 /**
- * Free credit goes back first, while the database can still be asked; what fails comes back when this epoch is closed.
+ * Returns available credit first, while the database can still be reached. What fails returns when this epoch is
+ * closed.
  */
 async function close(
   { leases, workers, records, providers, postgres, controlPostgres }: Held,

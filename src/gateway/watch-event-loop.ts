@@ -1,5 +1,4 @@
-// How long the event loop of this process was blocked, for /metrics: the figure that a synchronous mistake shows up in
-// first.
+// Measures for /metrics how long the event loop was blocked, which shows synchronous work first.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { MetricsRegistry } from '../platform/metrics.ts';

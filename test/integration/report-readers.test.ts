@@ -66,7 +66,7 @@ test('no further statement begins for them', async (context) => {
       (aborted) => aborted === true,
     );
     gate.resolve([{ entry_id: randomUUID(), organization: randomUUID(), admitted_ms: 1 }]);
-    // Goes through the same turnstile.
+    // Goes through the same semaphore.
     await front.json('bob', '/v1/usage/me/daily');
     assert.equal(signals.length, 2, path);
   }

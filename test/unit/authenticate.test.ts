@@ -148,10 +148,10 @@ describe('authenticate', () => {
     fixture.answer = new Error('away');
     fixture.nowMs += 31_000;
     await fixture.ask();
-    fixture.authenticator.doubtAll();
+    fixture.authenticator.markAllUncertain();
     assert.equal(await fixture.ask(), principal, 'still away after all');
     fixture.answer = null;
-    fixture.authenticator.doubtAll();
+    fixture.authenticator.markAllUncertain();
     assert.deepEqual(await fixture.ask(), { kind: 'unauthorized' }, 'revoked meanwhile');
     fixture.answer = principal;
     assert.equal(await fixture.ask('Bearer tg-other'), principal, 'who was never known is asked for at once');

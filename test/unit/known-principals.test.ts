@@ -40,10 +40,10 @@ test('an id reaches those that have it now: not who moved away, not who was put 
   known.remember('tg-moved', { ...principal, teamId: 'new team' }, 2);
   known.markChanged('old team');
   assert.equal(known.get('tg-moved')?.state, 'good');
-  known.doubtAll();
+  known.markAllUncertain();
   known.markChanged('new team');
   assert.equal(known.get('tg-moved')?.state, 'changed');
-  known.doubtAll();
+  known.markAllUncertain();
   assert.equal(known.get('tg-moved')?.state, 'changed', 'a change stays a change');
   known.remove('tg-moved');
   known.markChanged('new team');

@@ -1,5 +1,5 @@
-// What billing operations ask of storage; the composition root puts it together. An expected no comes back as a value,
-// never as a throw.
+// What billing operations need of storage; the composition root provides it. Expected refusals are returned as values,
+// never thrown.
 
 import type { Actor } from '../../domain/identity/actor.ts';
 import type { CurrentLimit } from '../../domain/identity/current-limit.ts';
@@ -16,7 +16,7 @@ export interface BillingStore {
   freezeWallet(actor: Actor, order: { organizationId: string; walletId: string; frozen: boolean }): Answer<PayerWallet>;
   postDeposit(actor: Actor, order: DepositOrder): Answer<Deposit>;
   listDeposits(params: PageParams & { walletId: string }): Answer<Page<Deposit>>;
-  /** Of a key those that it was read with; of a person the organization's and their own. */
+  /** For a key: the limits that it was loaded with. For a person: the organization's and their own. */
   readCurrentLimits(
     asking: Pick<ScopedPrincipal, 'credential' | 'organizationId' | 'userId' | 'limits'>,
   ): Promise<readonly CurrentLimit[]>;

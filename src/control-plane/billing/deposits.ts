@@ -1,5 +1,5 @@
-// Deposits: /v1/billing/deposits lists the caller's payer's, and takes those that a platform administrator posts (spec
-// 4.8; DESIGN 6).
+// /v1/billing/deposits: lists the deposits of the principal's payer, and takes deposits that a platform administrator
+// posts (spec 4.8; DESIGN 6).
 
 import { z } from 'zod';
 import type { Deposit } from '../../domain/money/deposit.ts';

@@ -1,5 +1,5 @@
-// The webhook of an organization: where it is told that a charge is final. Its secret is in the answers that made it,
-// and nowhere else.
+// The webhook of an organization, which is called when a charge is final. Only the answers that make its secret contain
+// it.
 
 import { z } from 'zod';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -13,7 +13,7 @@ import { actorOf, type Tenancy } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';
 
-/** Where this installation lets webhooks go (WEBHOOK_ALLOW_HTTP, WEBHOOK_ALLOW_PRIVATE). */
+/** Which targets this installation allows for webhooks (WEBHOOK_ALLOW_HTTP, WEBHOOK_ALLOW_PRIVATE). */
 export interface WebhookTargets {
   readonly allowHttp: boolean;
   readonly allowPrivate: boolean;
@@ -86,7 +86,7 @@ export function setWebhook(store: BillingStore, targets: WebhookTargets, tenancy
   });
 }
 
-/** A host name is looked at when it is called: what it stands for can change at any time. */
+/** Checks the address but not what a host name stands for. That is checked at each call, because it can change. */
 function refuseOrder(
   { url, secret }: z.output<typeof order>,
   { allowHttp, allowPrivate }: WebhookTargets,

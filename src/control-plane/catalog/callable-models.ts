@@ -3,7 +3,7 @@
 import type { Catalog, Model } from '../../domain/models/catalog.ts';
 
 /**
- * What only routing can ask (`via: logprobs`) is on no endpoint, and a model with no other deployment is no client's.
+ * A deployment with `via: logprobs` is for routing only. A model without another deployment is not shown to clients.
  */
 export function callableModels(catalog: Catalog): Model[] {
   return catalog.models

@@ -1,4 +1,4 @@
-// GET /v1/models/providers: the providers that serve something in the catalog, each with what it serves (spec 4.6).
+// GET /v1/models/providers: the providers of the catalog, each with the models that it serves (spec 4.6).
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Catalog } from '../../domain/models/catalog.ts';
@@ -11,7 +11,7 @@ export function listModelProviders(catalog: () => Catalog): (exchange: Exchange,
   return (exchange, { allowedModels }) => exchange.answerJson(200, body(allowedModels));
 }
 
-/** In the order in which the catalog first names them; models under their own ids, without aliases. */
+/** In the order of the catalog. Models are listed by id, without aliases. */
 function renderProviders(catalog: Catalog): string {
   const modelsByProvider = new Map<string, Set<string>>();
   for (const model of callableModels(catalog)) {

@@ -1,4 +1,4 @@
-// GET /v1/models: the catalog in one body that OpenAI's, Anthropic's and TypeSafe's clients read (spec 2.3, 4.6).
+// GET /v1/models: the catalog as one body that clients of OpenAI, Anthropic and TypeSafe can read (spec 2.3, 4.6).
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import { MODEL_KINDS } from '../../domain/models/apis.ts';
@@ -30,7 +30,7 @@ export function listModels(
   };
 }
 
-/** The virtual model comes last, for whom requests are routed (spec 2.3). */
+/** The virtual model comes last, and only where auto routing is on (spec 2.3). */
 function modelsOf(catalog: Catalog, policy: string | null, virtual: VirtualModel): readonly Model[] {
   const callable = callableModels(catalog);
   const entry = policy === null ? null : virtualEntry(catalog, policy, virtual);
@@ -42,10 +42,7 @@ interface Entry {
   readonly [field: string]: unknown;
 }
 
-/**
- * `data` with `object` is OpenAI's list, with the ids beside it Anthropic's page, which is the only one; `models` is
- * TypeSafe's list.
- */
+/** `data` and `object` form OpenAI's list, `data` and the ids Anthropic's only page, `models` TypeSafe's list. */
 function renderList(models: readonly Model[], entriesOf: (model: Model) => Entry[]): string {
   const data = models.flatMap(entriesOf);
   return JSON.stringify({
@@ -112,8 +109,8 @@ function entryOf(model: Model, id: string, deployments: readonly ServedBy[]): En
 }
 
 /**
- * Of the deployment that serves Chat Completions first: what a client that does not ask for usage should know of its
- * streams. Absent where nothing is changed.
+ * The deployment that serves Chat Completions counts first. Tells clients that do not ask for usage what to expect of
+ * their streams. Absent: streams are not changed.
  */
 function streamUsageOf(deployments: readonly ServedBy[]): object {
   const streamUsage = deployments.find(({ apis }) => apis.includes('chat_completions'))?.streamUsage;

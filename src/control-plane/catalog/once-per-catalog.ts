@@ -1,10 +1,10 @@
-// What is made of the catalog alone is made once for each of its changes, not for each request.
+// Keeps what is rendered from the catalog alone, so that it is rendered once for each change and not for each request.
 
 import type { Catalog } from '../../domain/models/catalog.ts';
 
 /**
- * `allowedModels`: what the caller may use; null for everything, which is the common case and the one that is kept.
- * `policy`: the routing policy that the caller's requests are routed by; null where auto routing is off.
+ * `allowedModels`: the models that the principal may use; null: every model. Only that common case is kept. `policy`:
+ * the routing policy of the principal's organization; null: auto routing is off.
  */
 export function oncePerCatalog<T>(
   catalog: () => Catalog,
@@ -14,7 +14,7 @@ export function oncePerCatalog<T>(
   const made = new Map<string | null, T>();
   return (allowedModels, policy = null) => {
     const present = catalog();
-    // A model that a caller may not use looks to it like one that does not exist.
+    // A model that the principal may not use looks like one that does not exist.
     if (allowedModels !== null)
       return make({ ...present, models: present.models.filter(({ id }) => allowedModels.has(id)) }, policy);
     if (of !== present) made.clear();

@@ -1,10 +1,9 @@
-// The virtual model as the catalog lists it (spec 2.3): as large as the smallest of the models that may stand behind
-// it.
+// The virtual model as the catalog lists it (spec 2.3): its limits are the smallest of the models that may serve it.
 
 import type { Catalog, Model } from '../../domain/models/catalog.ts';
 import type { VirtualModel } from '../../domain/routing/virtual-model.ts';
 
-/** null: the policy has no candidate among the catalog's models. */
+/** null: none of the policy's candidates is in the catalog. */
 export function virtualEntry(catalog: Catalog, policy: string, { id, displayName, owner }: VirtualModel): Model | null {
   const tiers = catalog.routing.policies.get(policy)?.tiers ?? [];
   const shown = new Set(catalog.models);
@@ -30,14 +29,14 @@ export function virtualEntry(catalog: Catalog, policy: string, { id, displayName
         provider: { id: owner, baseUrl: '', apiKey: '', auth: 'bearer', onDisconnect: 'cancel' },
         providerModel: id,
         apis: ['chat_completions', 'responses', 'messages', 'count_tokens'],
-        // What a request costs is what the model that serves it costs.
+        // A request costs what the model that serves it costs.
         price: null,
       },
     ],
   };
 }
 
-/** null: nobody knows of any. */
+/** null: no value is known. */
 function smallest(counts: readonly (number | null)[]): number | null {
   const known = counts.filter((count) => count !== null);
   return known.length === 0 ? null : Math.min(...known);

@@ -1,6 +1,6 @@
-// GET /v1/generation?id=: one execution of the caller's organization and payer (spec 4.5). Foreign and absent look the
-// same. With `wait=SECONDS` the answer comes as soon as its charge is final, or after that long with what is known
-// then.
+// GET /v1/generation?id=: one execution of the principal's organization and payer (spec 4.5). An execution of another
+// organization looks like one that does not exist. With `wait=SECONDS` the answer comes when the charge is final, or
+// after that time with what is known then.
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -17,22 +17,17 @@ export interface GenerationParams {
 export interface GenerationLookup {
   readonly findGeneration: (params: GenerationParams) => Promise<Generation | null>;
   readonly clock: Clock;
-  /** The process ends: nobody waits any longer. */
+  /** Whether the process is shutting down, so that look-ups stop waiting. */
   readonly isDraining: () => boolean;
 }
 
-/**
- * An id this young may still be on its way from the spool: the lookup waits for it instead of answering 404 (DESIGN 4).
- */
+/** A record this young may still be in the spool, so the look-up waits for it instead of answering 404 (DESIGN 4). */
 const ON_ITS_WAY_MS = 15_000;
 const WAIT_ABSENT_MAX_MS = 3_000;
-/**
- * One that is still pending may be running for long: unless asked to wait, its end is waited for only as long as a
- * record takes to be posted.
- */
+/** A pending execution may run for long. Without `wait` its end is awaited only as long as posting a record takes. */
 const WAIT_PENDING_MAX_MS = 500;
 const WAIT_SECONDS_MAX = 30;
-/** Beyond so many at once in this process a lookup is answered as if it had not asked to wait. */
+/** When this many look-ups wait in this process, further ones do not wait. */
 const WAITING_MAX = 256;
 const ASK_AGAIN_FIRST_MS = 40;
 const ASK_AGAIN_MAX_MS = 500;
@@ -76,7 +71,7 @@ function readWait(text: string | null): number | null {
   return /^\d{1,2}$/.test(text) && Number(text) <= WAIT_SECONDS_MAX ? Number(text) : null;
 }
 
-/** One question at a time, ever less often: what is waited for is mostly there soon or not for long. */
+/** Looks up again and again, with growing pauses. */
 async function findSoon(
   { findGeneration, clock, isDraining }: GenerationLookup,
   params: GenerationParams,
@@ -90,7 +85,7 @@ async function findSoon(
     if (generation !== null && generation.billingStatus !== 'pending') return generation;
     const young = clock.nowMs() - createdAtMs < ON_ITS_WAY_MS;
     const ownMs = generation === null ? WAIT_ABSENT_MAX_MS : WAIT_PENDING_MAX_MS;
-    // What is absent and not young has never been.
+    // An execution that is absent and not young does not exist.
     const limitMs = young ? Math.max(ownMs, waitMs) : generation === null ? 0 : waitMs;
     const leftMs = limitMs - (clock.monotonicMs() - startedAtMs);
     if (leftMs <= 0 || exchange.closed || isDraining()) return generation;

@@ -1,4 +1,4 @@
-// The audit log: who changed what. An organization reads its own; the platform reads all.
+// The audit log: who changed what. An organization reads its own entries, the platform reads all of them.
 
 import { z } from 'zod';
 import type { AuditEntry } from '../../domain/identity/audit-entry.ts';

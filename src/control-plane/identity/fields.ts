@@ -1,5 +1,5 @@
-// Fields that identity operations share: what may be stored, and how it is shown. NUL, control characters and lone
-// surrogates end here, not in Postgres.
+// The field types of identity operations: which texts may be stored, and how values are shown. They refuse NUL, control
+// characters and lone surrogates, which Postgres cannot store.
 
 import { z } from 'zod';
 
@@ -27,13 +27,13 @@ export const modelNameField = z
   .string()
   .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters without spaces');
 export const idField = z.uuid('must be a UUID').toLowerCase();
-/** A moment as clients write it; a time zone is part of it. */
+/** An instant as clients write it, with its time zone. */
 export const momentField = z.iso.datetime({
   offset: true,
   message: 'must be a date and time with a time zone, such as 2026-01-31T12:00:00Z',
 });
 
-/** As answers show them. */
+/** Ids as answers show them. */
 export const shownId = z.uuid();
 export const shownMoment = z.iso.datetime();
 
@@ -45,7 +45,7 @@ export function showMomentOrNull(timeMs: number | null): string | null {
   return timeMs === null ? null : showMoment(timeMs);
 }
 
-/** Pages of a listing. */
+/** The query of a paged listing. */
 export const pageQuery = z.object({
   limit: z.coerce
     .number('must be a whole number')

@@ -1,5 +1,5 @@
-// What identity operations ask of storage; the composition root puts it together. An expected no comes back as a value,
-// never as a throw.
+// What identity operations need of storage; the composition root provides it. Expected refusals are returned as values,
+// never thrown.
 
 import type { Token, TokenName, TokenOrder, TokenWithSecret } from '../../domain/identity/access-token.ts';
 import type { Actor } from '../../domain/identity/actor.ts';

@@ -1,5 +1,5 @@
-// Ceilings on use of an organization, or of a team, member or key in it: read, and replaced as a whole by each of the
-// two who set them.
+// Usage limits of an organization, or of a team, member or key in it. The platform and the organization each read all
+// of them and replace their own as a whole.
 
 import { z } from 'zod';
 import type { UsageLimit } from '../../domain/configuration/configuration.ts';
@@ -63,7 +63,7 @@ function amountOf(text: string): PicoUsd {
   return amount;
 }
 
-/** Whose ceilings a route is about. */
+/** What bears the limits that a route is about. */
 export interface LimitBearer {
   readonly name: string;
   readonly words: string;

@@ -1,4 +1,4 @@
-// GET /v1/me: who the presented credential stands for and what it may do.
+// GET /v1/me: the principal of the presented credential and its permissions.
 
 import { z } from 'zod';
 import type { Principal } from '../../domain/identity/principal.ts';

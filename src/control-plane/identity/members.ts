@@ -16,7 +16,7 @@ function show({ userId, email, role, createdAtMs }: Member): z.output<typeof sho
   return { user_id: userId, email, role, created_at: showMoment(createdAtMs) };
 }
 
-/** Members of what: the organization itself, or the team that the path names. */
+/** What the members belong to: the organization, or the team that the path names. */
 interface Group {
   readonly name: 'Member' | 'TeamMember';
   readonly words: string;

@@ -1,5 +1,5 @@
-// Which models an organization, a team or a key may use, by the platform's list and by the organization's; a request
-// needs all of them to agree.
+// Which models an organization, a team or a key may use. Each has a list of the platform's and a list of the
+// organization's, and a request must be allowed by all of them.
 
 import { z } from 'zod';
 import type { AllowedModels, ModelAccess, ModelAccessScope } from '../../domain/identity/model-access.ts';
@@ -12,7 +12,7 @@ import { actorOf, idOf, type Tenancy } from './tenancy.ts';
 const MODELS_MAX = 1_000;
 
 const shownModels = z.array(z.string()).nullable();
-/** Also of a key, of which they are fields. */
+/** Also used for keys, which have these as fields. */
 export const shownAccess = {
   allowed_models: shownModels,
   allowed_models_set_by: z.object({ platform: shownModels, organization: shownModels }),
@@ -35,7 +35,7 @@ function showModels(models: AllowedModels): string[] | null {
   return models === null ? null : [...models];
 }
 
-/** Whose allow-list a route is about; the one that an organization sets on a key is a field of the key. */
+/** What bears the allow-list that a route is about. The organization's list of a key is a field of the key. */
 export interface ModelBearer {
   readonly name: string;
   readonly words: string;

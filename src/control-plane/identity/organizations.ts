@@ -1,4 +1,4 @@
-// Organizations, as platform administrators see all of them and a member sees the active one.
+// Organizations: all of them for platform administrators, the active one for its members.
 
 import { z } from 'zod';
 import type { Organization, OwnOrganization } from '../../domain/identity/organization.ts';

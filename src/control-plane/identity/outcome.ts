@@ -1,4 +1,4 @@
-// What storage answered, as the operation's answer: shown, or refused in the words of spec 7.8.
+// Turns the result of a storage operation into an answer or a refusal (spec 7.8).
 
 import { z } from 'zod';
 import type { Page } from '../../domain/lists/page.ts';

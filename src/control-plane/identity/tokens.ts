@@ -107,7 +107,9 @@ export function setMyActiveOrganization(store: IdentityStore): Operation {
   });
 }
 
-/** How a person comes to a first token: nobody but the platform can vouch for them. */
+/**
+ * A platform administrator issues a person's first access token, because only the platform can vouch for the person.
+ */
 export function issueMemberToken(store: IdentityStore): Operation {
   return operation({
     id: 'issueMemberToken',

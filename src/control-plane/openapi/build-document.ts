@@ -117,7 +117,7 @@ function jsonContent(schema: Json): Json {
   return { content: { 'application/json': { schema } } };
 }
 
-/** Named schemas become components; what refers to them is told where they are. */
+/** Named schemas become components of the document, and other schemas refer to them. */
 function schemaOf(schema: z.ZodType, io: 'input' | 'output', schemas: Schemas): Json {
   const {
     $schema: _,

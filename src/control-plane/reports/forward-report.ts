@@ -1,5 +1,5 @@
-// Has jobs answer a report and streams its answer through (DESIGN 5): nothing of a report is computed or parsed in a
-// gateway.
+// Forwards a report request to jobs and streams the answer (DESIGN 5). The gateway neither computes nor parses any of
+// it.
 
 import { type IncomingMessage, request } from 'node:http';
 import { mintDelegationToken } from '../../domain/identity/delegation-token.ts';
@@ -8,9 +8,9 @@ import type { Exchange, HeaderList } from '../../http/exchange.ts';
 import type { Clock } from '../../platform/clock.ts';
 
 export interface ReportForwarderOptions {
-  /** Where jobs serves reports. */
+  /** The address where jobs serves reports. */
   readonly address: { readonly socketPath: string } | { readonly host: string; readonly port: number };
-  /** null: no token can be made. */
+  /** null: delegation tokens cannot be made. */
   readonly delegationKey: Buffer | null;
   readonly clock: Clock;
   readonly log: { warn(fields: object, message: string): void };
@@ -18,23 +18,28 @@ export interface ReportForwarderOptions {
 }
 
 interface ForwardingLimits {
-  /** Reports under way in this process. */
+  /** The maximum of reports under way in this process. */
   readonly openMax: number;
-  /** Of them, those of one organization, or of the platform: nobody's exports keep everybody else from theirs. */
+  /**
+   * The maximum for one organization, or for the platform, so that one organization's exports do not block the others.
+   */
   readonly openOfOwnerMax: number;
   /**
-   * How long jobs may take until its answer begins, waiting for its turn there included: a process that stands still
-   * takes connections and says nothing.
+   * How long jobs may take to begin its answer, including the time in its queue: a process that hangs accepts
+   * connections and says nothing.
    */
   readonly headMs: number;
-  /** How long nothing may come of an answer that has begun. */
+  /** The longest pause in an answer that has begun. */
   readonly stallMs: number;
-  /** How long the client may take nothing. */
+  /** How long the client may read nothing. */
   readonly clientIdleMs: number;
   readonly tokenMs: number;
 }
 
-/** The largest report takes two seconds on a quiet machine (benchmarks/README.md), and a few may be before it. */
+/**
+ * The largest report takes two seconds on an idle machine (benchmarks/README.md), and a few may be in the queue before
+ * it.
+ */
 const LIMITS: ForwardingLimits = {
   openMax: 32,
   openOfOwnerMax: 8,
@@ -57,12 +62,12 @@ export class ReportForwarder {
     this.#limits = { ...LIMITS, ...options.limits };
   }
 
-  /** Reports under way. */
+  /** The number of reports under way. */
   get open(): number {
     return this.#open;
   }
 
-  /** Sees to the exchange's end by itself. */
+  /** Answers the exchange by itself. */
   forward(exchange: Exchange, delegation: ReportDelegation): void {
     if (exchange.closed) return;
     const { delegationKey, clock } = this.#options;
@@ -102,7 +107,7 @@ export class ReportForwarder {
       accept: exchange.header('accept') ?? '*/*',
       connection: 'close',
     };
-    // A connection each: reports are few, and one that was kept can be dead when it is used again.
+    // Every report uses a new connection: reports are few, and a kept connection may be dead.
     const call = request({ ...address, method: 'GET', path: target, headers, agent: false });
     const fail = (why: unknown): void => {
       if (!exchange.closed) log.warn({ err: why }, 'jobs did not answer a report');
@@ -115,12 +120,12 @@ export class ReportForwarder {
     call.on('error', fail);
     call.on('response', (response) => {
       clearTimeout(headDeadline);
-      // Of the socket: waiting for jobs and waiting for the client look alike to it.
+      // The socket's timeout cannot tell waiting for jobs from waiting for the client.
       call.setTimeout(stallMs);
       response.on('pause', () => call.setTimeout(clientIdleMs));
       response.on('resume', () => call.setTimeout(stallMs));
       response.on('error', fail);
-      // What jobs takes for no token of ours was not made with its key, or came too late.
+      // 401 means that jobs has another key, or that the token came too late.
       if (response.statusCode === 401) {
         call.destroy();
         exchange.refuse({ kind: 'delegation_token_unavailable' });
@@ -136,7 +141,7 @@ export class ReportForwarder {
   }
 }
 
-/** node:http takes nothing but ASCII; what a client left unescaped is escaped, which reads the same. */
+/** node:http accepts ASCII only. Escaping what the client left unescaped does not change its meaning. */
 function targetOf({ path, query }: Exchange): string {
   return `${path}${query === '' ? '' : '?'}${query}`.toWellFormed().replace(NOT_ASCII, encodeURIComponent);
 }
@@ -158,7 +163,7 @@ function relay(response: IncomingMessage, exchange: Exchange): void {
     });
   });
   response.on('end', () => {
-    // With a length, the last byte is the end.
+    // With a content length the last byte ends the answer.
     if (totalBytes === null) exchange.cork(() => exchange.end());
   });
 }

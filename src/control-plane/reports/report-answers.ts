@@ -1,5 +1,5 @@
-// What reports answer (spec 2.4, 2.5; DESIGN 6), for the OpenAPI document. Money is decimal strings of dollars, what is
-// not known is null.
+// The answers of reports (spec 2.4, 2.5; DESIGN 6) for the OpenAPI document. Money is a decimal string of dollars;
+// null: not known.
 
 import { z } from 'zod';
 import { listedMembers } from '../openapi/record-schemas.ts';
@@ -9,7 +9,7 @@ const count = z.int();
 const share = z.number().nullable();
 const milliseconds = z.number().nullable();
 const moment = z.iso.datetime({ offset: true });
-/** A date, or a moment where one was asked for. */
+/** A date, or an instant if the request named one. */
 const dateOrMoment = z.string();
 
 const usage = { requests: count, tokens_prompt: count, tokens_completion: count, cost: usd };
@@ -93,7 +93,7 @@ const classifier = {
 };
 const afterAnswer = { follow_ups: count, corrections: count, correction_rate: share };
 
-/** Beside the report of spec 2.5: what was asked. */
+/** The report of spec 2.5 with the parameters of the request. */
 export const routingAnswer = z
   .object({
     start_date: dateOrMoment,

@@ -1,5 +1,5 @@
-// The reports and listings of usage and routing (spec 4.4, 4.10; DESIGN 6) as operations: who is let in is settled
-// here, the rest is jobs'.
+// The reports and listings of usage and routing (spec 4.4, 4.10; DESIGN 6) as operations. Access is decided here,
+// everything else in jobs.
 
 import type { z } from 'zod';
 import type { Principal } from '../../domain/identity/principal.ts';
@@ -14,11 +14,11 @@ import type { ReportForwarder } from './forward-report.ts';
 import { dailyAnswer, requestsAnswer, routingAnswer, usageAnswer } from './report-answers.ts';
 
 interface ReportWords {
-  /** Begins the operationId. */
+  /** The beginning of the operationId. */
   readonly id: string;
-  /** With the audience's own words after it. */
+  /** The summary; the audience's words follow it. */
   readonly summary: string;
-  /** null: CSV. */
+  /** null: the answer is CSV. */
   readonly answer: z.ZodType | null;
 }
 
@@ -30,20 +30,20 @@ const WORDS: Readonly<Record<Report, ReportWords>> = {
   focus: { id: 'exportCosts', summary: 'Exports the costs by day as CSV in the columns of FOCUS 1.2', answer: null },
 };
 
-/** Whose requests a report is of. */
+/** The audience of a report: whose requests it covers. */
 interface ReportAudience {
   readonly audience: Audience;
-  /** Ends the operationId. */
+  /** The end of the operationId. */
   readonly suffix: string;
   readonly of: string;
-  /** What the caller sees no part of is not found. */
+  /** The scope of the principal. What the principal may not see is refused as not found. */
   readonly scope: (
     principal: Principal,
     ids: Readonly<Record<string, string>>,
   ) => DelegatedScope | Promise<DelegatedScope | Refusal>;
 }
 
-/** Spec 5: across all of the caller's credentials. A key of nobody in particular has no others. */
+/** Spec 5: all credentials of the person. A key without a user covers itself only. */
 export const MINE: ReportAudience = {
   audience: 'me',
   suffix: 'OfMe',

@@ -1,4 +1,4 @@
-// Routing policies and who routes by them: the platform's to administer (spec 4.11).
+// Routing policies, and which organization uses which. Only the platform administers them (spec 4.11).
 
 import { z } from 'zod';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';

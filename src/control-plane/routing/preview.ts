@@ -1,5 +1,5 @@
-// A dry run of auto routing, for whoever administers its policies: the record that a request would get, and what it was
-// decided from (spec 4.11).
+// A dry run of auto routing for platform administrators: the record that a request would get, and what the decision was
+// based on (spec 4.11).
 
 import { z } from 'zod';
 import { slugSchema } from '../../domain/configuration/name-schemas.ts';
@@ -15,15 +15,15 @@ import { type Operation, operation } from '../operation.ts';
 export interface PreviewOrder {
   readonly organizationId: string;
   readonly api: RoutedApi;
-  /** The request as it would arrive. */
+  /** The body of the request. */
   readonly body: Buffer;
   /** Names in lower case. */
   readonly headers: ReadonlyMap<string, string>;
-  /** Its name, or a definition that is not published; null: the organization's own. */
+  /** The policy's name, or an unpublished definition; null: the organization's own policy. */
   readonly policy: string | PolicyDefinition | null;
 }
 
-/** The classifier is asked; nothing else is called, charged or remembered. */
+/** Calls the classifier. Nothing else is called, charged or remembered. */
 export type PreviewRoute = (order: PreviewOrder) => Promise<RoutePreview | Refused | Refusal>;
 
 const previewBody = z.strictObject({

@@ -1,5 +1,6 @@
-// A request that continues a saved response goes to the provider that keeps it, and only for its owner (spec 4.2, 5.4);
-// one that names other objects stored at a provider goes to nobody, unless the operator shares them.
+// Decides who may serve a request that names objects stored at a provider. A continuation of a saved response goes to
+// the provider that keeps it, and only for its owner (spec 4.2, 5.4). Other stored objects may be named only where the
+// operator shares them.
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
@@ -16,10 +17,10 @@ import {
   type StoredObjectWorkers,
 } from './stored-objects.ts';
 
-/** Who can serve a request, and what it brings along that its body does not show. */
+/** The deployments that may serve a request, and the input that it continues without containing it. */
 export interface Continuation {
   readonly deployments: readonly Deployment[];
-  /** Input tokens of what is continued; null where nobody here knows how many. */
+  /** Input tokens of the continued conversation; null: not known. */
   readonly carriedTokens: number | null;
 }
 
@@ -36,7 +37,7 @@ interface ContinuationContext {
   readonly workers: StoredObjectWorkers;
 }
 
-/** Synchronous but for a continuation, and for a big body that may name stored objects. */
+/** Returns a promise only for a continuation, or for a large body that may name stored objects. */
 export function continueFrom(
   { savedResponses, workers }: ContinuationContext,
   params: ContinuationParams,
@@ -59,7 +60,7 @@ function continueWith(
       return continueResponse(savedResponses, principal, responseId, items);
     });
   }
-  // A conversation lives at the provider: how long it has become, only the provider knows.
+  // Only the provider knows how long a conversation that it stores has become.
   const plain: Continuation = { deployments: named.deployments, carriedTokens: named.isOpen ? null : 0 };
   return responseId === null ? plain : continueResponse(savedResponses, principal, responseId, plain);
 }
@@ -72,7 +73,7 @@ async function continueItems(
   const items = await savedResponses.findItems(principal, itemIds).catch(() => 'unavailable' as const);
   if (items === 'unavailable' || items === 'busy') return { kind: 'billing_unavailable' };
   const provider = items === 'unknown' ? undefined : items[0]?.provider;
-  // One provider has to keep them all.
+  // All items must be stored at the same provider.
   if (items === 'unknown' || items.some((item) => item.provider !== provider)) {
     const shared = deploymentsForUnknownItems(deployments);
     return 'kind' in shared ? shared : { deployments: shared, carriedTokens: null };
@@ -82,7 +83,7 @@ async function continueItems(
 }
 
 /**
- * An item is part of what its response put out, and each is in the input once; null where that is not so, or not known.
+ * The output tokens of the responses that contain the items. null: an item was named twice, or a count is not known.
  */
 function carriedBy(items: readonly SavedItem[], itemIds: readonly string[]): number | null {
   if (new Set(itemIds).size !== itemIds.length) return null;
@@ -97,10 +98,10 @@ async function continueResponse(
   { deployments, carriedTokens: alsoCarried }: Continuation,
 ): Promise<Continuation | Refusal> {
   const saved = await savedResponses.find(principal, responseId).catch(() => 'unavailable' as const);
-  // Whose it is and how much it carries along is not known: nothing is sent before it is.
+  // Nothing is sent before the owner of the response and its token count are known.
   if (saved === 'unavailable' || saved === 'busy') return { kind: 'billing_unavailable' };
-  // All organizations share the operator's account at the provider: without this, knowing an id would be enough to read
-  // a conversation on.
+  // All organizations share the operator's account at the provider. Without this check, knowing an id would be enough
+  // to continue another organization's conversation.
   if (saved === 'foreign') return { kind: 'response_not_found' };
   if (saved === 'unknown') {
     const shared = deployments.filter(isShared);

@@ -1,4 +1,4 @@
-// From the name a request gives to the model that serves and the deployments that can be called for it.
+// Resolves the name in a request to the model and the deployments that can be called for it.
 
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -6,13 +6,13 @@ import type { Deployment, ServedModel, ServingCatalog } from './serving-catalog.
 
 export interface ResolvedModel {
   readonly served: ServedModel;
-  /** At least one, first to last. */
+  /** At least one, in the order in which they are tried. */
   readonly deployments: readonly Deployment[];
 }
 
 /**
- * A model that the caller may not use looks like one that does not exist. `allowedModels`: public ids; null for every
- * model.
+ * A model that the principal may not use is refused like one that does not exist. `allowedModels`: public ids; null:
+ * every model.
  */
 export function resolveModel(
   catalog: ServingCatalog,

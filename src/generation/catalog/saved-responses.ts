@@ -1,6 +1,5 @@
-// Which provider keeps which response and which items of it, and whose they are: what the operations on saved responses
-// and continuations go by (spec 4.2,
-// 5.4).
+// Which provider stores which response and its items, and who owns them: for the operations on saved responses and for
+// continuations (spec 4.2, 5.4).
 
 import type { Clock } from '../../platform/clock.ts';
 import { OrganizationQueues } from '../admission/organization-queues.ts';
@@ -9,7 +8,7 @@ export interface SavedResponse {
   readonly provider: string;
   /** Public id of the model that produced it. */
   readonly model: string;
-  /** What a continuation carries along; null where it was not reported. */
+  /** Input tokens that a continuation adds; null: not reported. */
   readonly inputTokens: number | null;
   readonly outputTokens: number | null;
 }
@@ -18,7 +17,7 @@ export interface SavedResponse {
 export interface SavedItem {
   readonly provider: string;
   readonly responseId: string;
-  /** Of the whole response; null where it was not reported. */
+  /** Output tokens of the whole response; null: not reported. */
   readonly outputTokens: number | null;
 }
 
@@ -33,21 +32,21 @@ export type SavedResponseAnswer = SavedResponse | 'foreign' | 'unknown';
 
 export interface SavedResponseStore {
   findResponse(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer>;
-  /** Those of the owner alone, by their ids. */
+  /** The owner's items among these, by their ids. */
   findItems(owner: ResponseOwner, itemIds: readonly string[]): Promise<ReadonlyMap<string, SavedItem>>;
 }
 
 const REMEMBERED_MAX = 20_000;
-/** A response has a few. */
+/** A response has only a few items. */
 const ITEMS_REMEMBERED_MAX = 40_000;
-/** A response that another process relayed a moment ago may still be on its way from its spool. */
+/** A response that another process relayed a moment ago may not be posted yet. */
 const WAIT_MAX_MS = 400;
 const ASK_AGAIN_MS = 60;
-/** A store that does not answer in this time is away: a request must not wait for a connection's own timeouts. */
+/** A store that does not answer in this time is away: a request must not wait for the timeouts of a connection. */
 const STORE_DEADLINE_MS = 2_000;
 /**
- * An id that nobody here made is asked for again and again until WAIT_MAX_MS: ids that a client makes up must not take
- * the store's connections from everybody. An id that is there takes about a millisecond.
+ * An unknown id is looked up repeatedly until WAIT_MAX_MS. These limits keep made-up ids from taking the store's
+ * connections from other requests. An id that exists is found in about a millisecond.
  */
 const LOOK_UPS = { underWayMax: 8, waitingMax: 100, waitMsMax: STORE_DEADLINE_MS } as const;
 
@@ -63,7 +62,7 @@ export class SavedResponses {
     this.clock = clock;
   }
 
-  /** A response that this process has just relayed. */
+  /** Remembers a response that this process has just relayed. */
   remember(owner: ResponseOwner, responseId: string, saved: SavedResponse): void {
     setBounded(this.remembered, REMEMBERED_MAX, keyOf(owner, responseId), saved);
   }
@@ -86,7 +85,7 @@ export class SavedResponses {
     );
   }
 
-  /** As `find`, all of them. `unknown`: one of them is not the owner's, as far as this installation remembers. */
+  /** As `find`, for several items. `unknown`: at least one of them is not known to be the owner's. */
   async findItems(
     owner: ResponseOwner,
     itemIds: readonly string[],
@@ -116,7 +115,7 @@ export class SavedResponses {
       if (item === undefined) return 'unknown';
       items.push(item);
     }
-    // A conversation refers to the same ones in each of its requests.
+    // Every request of a conversation refers to the same items.
     for (const [itemId, item] of found) this.rememberItem(owner, itemId, item);
     return items;
   }
@@ -148,7 +147,7 @@ async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** At most so many; the oldest gives way. */
+/** Adds an entry, and drops the oldest one when the map is full. */
 function setBounded<Value>(map: Map<string, Value>, sizeMax: number, key: string, value: Value): void {
   if (map.size >= sizeMax) {
     const oldest = map.keys().next().value;

@@ -1,5 +1,5 @@
-// The catalog as the data plane uses it: every public name resolved, every splice value and upstream path prepared once
-// per change, not per request.
+// The catalog in the form that the data plane reads: names resolved, and body edits and upstream paths prepared once
+// for each change of the catalog.
 
 import { type ApiName, priceOn } from '../../domain/models/apis.ts';
 import type { Catalog, Model, Price, Provider, ServedBy } from '../../domain/models/catalog.ts';
@@ -14,10 +14,13 @@ export interface Deployment {
   readonly providerModel: string;
   /** The JSON string, quotes included, that replaces the client's `model` value. */
   readonly modelJson: Buffer;
-  /** The same as the text of a form's part. */
+  /** The model's name as plain text, for a form's part. */
   readonly modelText: Buffer;
   readonly price: Price | null;
-  /** Streams ask for their usage, and the client does not see it unless it asked itself (`stream_usage: request`). */
+  /**
+   * The gateway asks for the usage of a stream, and removes it from the reply unless the client asked too
+   * (`stream_usage: request`).
+   */
   readonly asksForUsage: boolean;
   /** Whose key the provider is called with. */
   readonly credential: Credential;
@@ -29,11 +32,11 @@ export interface ServedModel {
   /** Deployments by API, first to last as the catalog lists them. */
   readonly deployments: ReadonlyMap<ApiName, readonly Deployment[]>;
   /**
-   * Highest price among the deployments of an API, part by part: what a hold must cover whichever deployment serves.
-   * null: some deployment has no price.
+   * The highest price among the deployments of an API, part by part: a hold must cover whichever of them serves. null:
+   * a deployment has no price.
    */
   readonly worstPrice: ReadonlyMap<ApiName, WorstPrice | null>;
-  /** Of an evaluation model, for routing: also those that only routing can ask. */
+  /** The deployments of an evaluation model that routing may ask, including those that clients cannot call. */
   readonly classifiers: readonly ClassifierDeployment[];
 }
 
@@ -42,15 +45,12 @@ export interface ClassifierDeployment extends Deployment {
 }
 
 /**
- * Prices per token (per image), in pico-dollars; the highest that any deployment, and any way of counting an input
- * token, may ask.
+ * Prices per token (per image) in pico-dollars: the highest that any deployment may charge, however it counts an input
+ * token.
  */
 export interface WorstPrice {
   readonly input: PicoUsd | null;
-  /**
-   * `input` where some of it may be written to a cache that lives for an hour; null where a deployment has no price for
-   * that.
-   */
+  /** The price of input that may be written to a cache for an hour; null: a deployment has no price for that. */
   readonly inputWithHourCache: PicoUsd | null;
   readonly output: PicoUsd | null;
   readonly image: PicoUsd | null;
@@ -60,15 +60,12 @@ export interface ServingCatalog {
   readonly version: number;
   readonly models: readonly Model[];
   readonly byName: ReadonlyMap<string, ServedModel>;
-  /** By id: those that serve some model. */
+  /** The providers that serve at least one model, by id. */
   readonly providers: ReadonlyMap<string, Provider>;
   readonly routing: RoutingTable;
 }
 
-/**
- * Prepares a catalog snapshot for serving. Unpriced deployments come last only if the catalog says so: order is the
- * administrator's.
- */
+/** Prepares a catalog snapshot for serving. Deployments keep the administrator's order. */
 export function prepareCatalog(catalog: Catalog): ServingCatalog {
   const prepared = new Map<Model, ServedModel>();
   const byName = new Map<string, ServedModel>();
@@ -92,7 +89,7 @@ function prepareModel(model: Model): ServedModel {
   for (const served of model.servedBy) {
     if (served.apis.includes('systemone'))
       classifiers.push({ ...prepareDeployment(served, 'systemone'), via: served.via ?? 'systemone' });
-    // A question cannot be relayed to a chat model as it is.
+    // A typed question cannot be relayed to a chat model unchanged.
     for (const api of served.via === undefined ? served.apis : []) {
       const ofApi = deployments.get(api) ?? [];
       ofApi.push(prepareDeployment(served, api));
@@ -132,7 +129,7 @@ function worstOf(deployments: readonly Deployment[]): WorstPrice | null {
   };
 }
 
-/** null when a needed price is missing anywhere: what has no price has no bound. */
+/** null: a needed price is missing in some deployment, so there is no upper bound. */
 function highest(needed: readonly (PicoUsd | null)[], optional: readonly (PicoUsd | null)[] = []): PicoUsd | null {
   let result = 0n;
   for (const price of needed) {

@@ -1,5 +1,5 @@
-// Whether a request names objects that its provider stores, and who may then serve it: nobody here knows whose they
-// are, so only providers whose account the operator shares with all organizations (`stored_objects: shared`).
+// Finds the stored objects that a request names, and who may then serve it. The gateway does not know whose they are,
+// so only providers whose account the operator shares with all organizations may (`stored_objects: shared`).
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { findStoredObjects, type StoredObjectsFound } from '../../domain/stored-objects/find-stored-objects.ts';
@@ -16,20 +16,20 @@ export type StoredObjectWorkers = Pick<WorkerPool<'find-stored-objects'>, 'run'>
 const INLINE_BYTES_MAX = 16_384;
 const DEADLINE_MS = 2_000;
 
-/** Fields of the outermost object that name one, by API; in the image APIs a prompt is text. */
+/** Fields of the outermost object that name a stored object, by API. Prompts of the image APIs are plain text. */
 const NAMING_FIELDS: Readonly<Partial<Record<string, readonly ControlKey[]>>> = {
   responses: ['conversation', 'prompt'],
   messages: ['container'],
   count_tokens: ['container'],
 };
 
-/** What a request names of stored objects, as far as that decides who may serve it. */
+/** The stored objects that a request names, as far as they decide who may serve it. */
 export interface StoredObjects {
-  /** Who may serve it, wherever the items lie. */
+  /** The deployments that may serve the request, whichever provider stores the items. */
   readonly deployments: readonly Deployment[];
-  /** The items to which it refers, whose owner is to be found. */
+  /** Items that the request refers to. Their owner has yet to be found. */
   readonly itemIds: readonly string[];
-  /** What it names may be longer than the request. */
+  /** The named object may add input of unknown length. */
   readonly isOpen: boolean;
 }
 
@@ -40,8 +40,8 @@ const UNKNOWN_ITEM =
   'Send the items themselves, as clients do with "store": false, or ask the operator about "stored_objects: shared"';
 
 /**
- * Nearly every request names nothing, which the scan tells; only one with keys that might, or that refers to items, is
- * looked at.
+ * The scan tells that nearly every request names nothing. Only a request that refers to items, or has keys that might
+ * name objects, is parsed.
  */
 export function readStoredObjects(
   api: string,
@@ -64,19 +64,19 @@ export function readStoredObjects(
 }
 
 interface Look {
-  /** How many the scan has met. */
+  /** The number of keys that the scan has counted. */
   readonly keys: number;
   readonly references: number;
   readonly deployments: readonly Deployment[];
   readonly isOpen: boolean;
 }
 
-/** Items of `input` to which the request only refers. */
+/** The number of items of `input` to which the request only refers. */
 export function referencesIn(api: string, { references }: ScannedRequest): number {
   return api === 'responses' ? references : 0;
 }
 
-/** Deployments of providers whose stored objects every organization may use. */
+/** The deployments of providers whose stored objects every organization may use. */
 function sharedDeployments(deployments: readonly Deployment[], field: string): readonly Deployment[] | Refusal {
   const shared = deployments.filter(isShared);
   return shared.length > 0
@@ -88,7 +88,7 @@ function sharedDeployments(deployments: readonly Deployment[], field: string): r
       };
 }
 
-/** Of a request that refers to items which are not all known to be the caller's. */
+/** The deployments for a request whose items are not all known to be the principal's. */
 export function deploymentsForUnknownItems(deployments: readonly Deployment[]): readonly Deployment[] | Refusal {
   const shared = deployments.filter(isShared);
   return shared.length > 0 ? shared : { kind: 'invalid_field', field: 'input', reason: UNKNOWN_ITEM };
@@ -111,13 +111,13 @@ async function lookInWorker(body: Buffer, look: Look, workers: StoredObjectWorke
   const copy = new Uint8Array(body);
   const options = { bytes: copy.byteLength, deadlineMs: DEADLINE_MS, transfer: [copy.buffer] };
   const found = await workers.run<StoredObjectsFound>('find-stored-objects', copy, options);
-  // Nothing is sent on a guess.
+  // A request that could not be parsed is not sent.
   return found.ok ? judge(found.value, look) : { kind: 'traffic_capacity_unavailable' };
 }
 
 /**
- * Fewer keys in the parsed body than the scan has met mean that one came twice, and parsers differ in which of the two
- * they take.
+ * If the parsed body has fewer keys than the scan has counted, a key came twice, and parsers differ in which value they
+ * take.
  */
 function judge({ path, keys, itemIds }: StoredObjectsFound, look: Look): StoredObjects | Refusal {
   const deployments = path === null ? look.deployments : sharedDeployments(look.deployments, path);

@@ -1,5 +1,5 @@
-// Who is asking: a credential becomes a principal, from memory when it is known, else from the identity store (spec 5;
-// DESIGN 5).
+// Turns a credential into a principal: from memory if it is known, otherwise from the identity store (spec 5; DESIGN
+// 5).
 
 import { type OrganizationPermission, permitInference, permitInOrganization } from '../../domain/identity/permit.ts';
 import type { Principal, ScopedPrincipal } from '../../domain/identity/principal.ts';
@@ -9,45 +9,42 @@ import { FairQueue } from '../../platform/fair-queue.ts';
 import { idsOf, KnownPrincipals } from './known-principals.ts';
 
 /**
- * The identity store: a principal, null for a credential it does not know or has revoked; throws when it cannot be
- * asked.
+ * Asks the identity store for the principal of a credential. null: the credential is unknown or revoked. Throws when
+ * the store cannot be asked.
  */
 export type FindPrincipal = (credential: string) => Promise<Principal | null>;
 
 /** Revocations are pushed; this is only the backstop for a lost notification (DESIGN 5). */
 const TIME_TO_LIVE_MS = 30_000;
-/** While the store is away nobody can be revoked in it: who is known goes on, as long as what is borrowed lasts. */
+/** While the store is away, nobody can be revoked in it. Known principals stay valid this long. */
 const AWAY_TIME_TO_LIVE_MS = 900_000;
 /** A store that does not answer in this time is away: a request must not wait for a connection's own timeouts. */
 const STORE_DEADLINE_MS = 2_000;
-/** For so long one that was away is not asked again. */
+/** How long a store that was away is not asked again. */
 const AWAY_MS = 250;
-/** Longer than any key of ours, and than any setting can be: it is not looked up. */
+/** Longer than any credential can be. A longer text is not looked up. */
 const CREDENTIAL_LENGTH_MAX = 4_096;
 /**
- * Credentials that this process has not seen good, most of them nobody's, take at most half of the connections to
- * Postgres (POSTGRES_CONNECTIONS_MAX), and few of them wait: a flood of them delays neither who is known nor what is
- * borrowed. Remembering which are bad would not help against ever new ones.
+ * Credentials that are not known to be valid take at most half of the Postgres connections (POSTGRES_CONNECTIONS_MAX),
+ * and few of their look-ups wait. So a flood of them delays neither known credentials nor quota leases. Remembering
+ * invalid credentials would not help, because an attacker can send new ones.
  */
 const UNKNOWN_CREDENTIAL_LOOK_UPS = { underWayMax: 2, waitingMax: 200, waitMsMax: STORE_DEADLINE_MS } as const;
 
-/** Whom a request comes from. */
+/** The sender of a request. */
 export interface Sender {
-  /** Its address, as far as that is known. */
+  /** The sender's address, if it is known. */
   readonly source: string;
-  /** It has presented a good credential: set here. */
+  /** The request has presented a valid credential. Set by the authenticator. */
   isKnown: boolean;
 }
 
 const unknownSender = (): Sender => ({ source: '', isKnown: false });
 
-/**
- * A look-up under way, and what has changed since it began: what it says of that is of before the change, and is not
- * remembered.
- */
+/** A look-up under way, and the changes that came since it began. An answer from before a change is not remembered. */
 interface LookUp {
   readonly changedIds: Set<string>;
-  /** Anything may have changed. */
+  /** A change came that does not say which principals it concerns. */
   isOutdated: boolean;
 }
 
@@ -57,12 +54,12 @@ export class Authenticator {
   private readonly known = new KnownPrincipals();
   private readonly unknownLookUps = new FairQueue(UNKNOWN_CREDENTIAL_LOOK_UPS);
   /**
-   * Answers under way that another request for the same credential may share: no change has come since they were asked
-   * for.
+   * Look-ups under way that another request for the same credential may share, because no change has come since they
+   * began.
    */
   private readonly asking = new Map<string, Promise<Principal | Refusal>>();
   private readonly lookUps = new Set<LookUp>();
-  /** The last answer of the store was none. */
+  /** The store did not answer the last look-up. */
   private isAway = false;
   private notBeforeMs = 0;
 
@@ -72,8 +69,8 @@ export class Authenticator {
   }
 
   /**
-   * The inference key that is presented: nothing else generates, or touches what was generated. A promise only when the
-   * credential is not known yet.
+   * Accepts an inference key only, which generation requires. Returns a promise only when the credential is not known
+   * yet.
    */
   authenticateKey(
     authorization: string,
@@ -88,8 +85,8 @@ export class Authenticator {
   }
 
   /**
-   * Whoever presents a good credential and may do this in the organization it resolves to; a promise only when the
-   * credential is not known yet.
+   * Accepts any valid credential whose principal has the permission in its organization. Returns a promise only when
+   * the credential is not known yet.
    */
   authenticate(
     authorization: string,
@@ -105,9 +102,9 @@ export class Authenticator {
   }
 
   /**
-   * The principal of an Authorization header's value, whatever it may do, or the refusal; for routes that judge by more
-   * than one permission. `apiKey`: the x-api-key header, in which the Messages dialect's clients present it; only
-   * looked at without an Authorization.
+   * The principal of an Authorization header's value, or the refusal; for routes that check more than one permission.
+   * `apiKey` is the x-api-key header, which clients of the Messages dialect send. It is read only without an
+   * Authorization header.
    */
   identify(
     authorization: string,
@@ -123,12 +120,12 @@ export class Authenticator {
     const credential = presented.slice(start, end);
     const known = this.known.get(credential);
     if (known !== undefined && known.state === 'good' && nowMs - known.askedAtMs < TIME_TO_LIVE_MS)
-      return this.tell(known.principal, sender);
-    const answer = this.isAway ? this.answerWhileAway(credential, nowMs, sender) : this.ask(credential, sender);
-    return answer instanceof Promise ? answer.then((found) => this.tell(found, sender)) : this.tell(answer, sender);
+      return this.accept(known.principal, sender);
+    const answer = this.isAway ? this.answerWhileAway(credential, nowMs, sender) : this.lookUp(credential, sender);
+    return answer instanceof Promise ? answer.then((found) => this.accept(found, sender)) : this.accept(answer, sender);
   }
 
-  /** One question at a time finds out whether the store is back; whoever is remembered does not wait for it. */
+  /** While the store is away, one look-up at a time tries it again. Remembered principals do not wait for that. */
   private answerWhileAway(
     credential: string,
     nowMs: number,
@@ -137,18 +134,18 @@ export class Authenticator {
     const remembered = this.rememberedOf(credential, nowMs);
     if (nowMs < this.notBeforeMs) return remembered;
     this.notBeforeMs = nowMs + STORE_DEADLINE_MS;
-    const asking = this.ask(credential, sender);
+    const asking = this.lookUp(credential, sender);
     return 'kind' in remembered ? asking : remembered;
   }
 
-  /** A failing identity store never yields a principal (DESIGN 5); it does not take one away either. */
+  /** A store that fails neither adds a principal nor removes one (DESIGN 5). */
   private rememberedOf(credential: string, nowMs: number): Principal | Refusal {
     const known = this.known.get(credential);
     const counts = known !== undefined && known.state !== 'changed' && nowMs - known.askedAtMs < AWAY_TIME_TO_LIVE_MS;
     return counts ? known.principal : UNAVAILABLE;
   }
 
-  private tell(found: Principal | Refusal, sender: Sender): Principal | Refusal {
+  private accept(found: Principal | Refusal, sender: Sender): Principal | Refusal {
     const answer = this.refuseExpired(found);
     sender.isKnown = !('kind' in answer);
     return answer;
@@ -161,8 +158,8 @@ export class Authenticator {
       : principal;
   }
 
-  /** One question at a time for each credential, however many requests present it. */
-  private ask(credential: string, sender: Sender): Promise<Principal | Refusal> {
+  /** One look-up at a time for each credential, however many requests present it. */
+  private lookUp(credential: string, sender: Sender): Promise<Principal | Refusal> {
     const asked = this.asking.get(credential);
     if (asked !== undefined) return asked;
     const look = () => this.askStore(credential);
@@ -181,7 +178,7 @@ export class Authenticator {
     return new Promise((resolve) => {
       let isWaiting = true;
       const giveUp = (): void => {
-        // What fails after its time limit says nothing about now.
+        // A failure after the deadline says nothing about the present state of the store.
         if (!isWaiting) return;
         isWaiting = false;
         const nowMs = this.clock.monotonicMs();
@@ -193,7 +190,7 @@ export class Authenticator {
       this.findPrincipal(credential)
         .then((principal) => {
           this.isAway = false;
-          // One that comes late is remembered as well.
+          // An answer after the deadline is remembered as well.
           if (principal === null) this.known.remove(credential);
           else if (!isOfBefore(lookUp, principal)) this.known.remember(credential, principal, this.clock.monotonicMs());
           resolve(principal ?? { kind: 'unauthorized' });
@@ -206,27 +203,29 @@ export class Authenticator {
   }
 
   /**
-   * The store is back, and changes may have been missed: everybody is asked for again before being let in, unless it
-   * cannot be asked after all.
+   * The store is back, and notifications of changes may have been lost. Every credential is looked up again before it
+   * is accepted, unless the store cannot be asked after all.
    */
-  doubtAll(): void {
+  markAllUncertain(): void {
     this.isAway = false;
-    this.known.doubtAll();
+    this.known.markAllUncertain();
     this.outdateLookUps();
   }
 
   /**
-   * Something about the credential, user, team or organization of this id has changed: who has it is asked for again,
-   * and nobody else.
+   * Something about the credential, user, team or organization with this id has changed. Only the credentials that it
+   * concerns are looked up again.
    */
   forget(id: string): void {
     this.known.markChanged(id);
     for (const lookUp of this.lookUps) lookUp.changedIds.add(id);
-    // Whoever comes from now on does not share an answer of before.
+    // A later request must not share an answer from before the change.
     this.asking.clear();
   }
 
-  /** A change that does not say whose: every credential is asked for again before it lets anybody in. */
+  /**
+   * A change that does not say which principals it concerns. Every credential is looked up again before it is accepted.
+   */
   forgetAll(): void {
     this.known.markAllChanged();
     this.outdateLookUps();
@@ -246,7 +245,7 @@ function isOfBefore({ changedIds, isOutdated }: LookUp, principal: Principal): b
   return false;
 }
 
-/** Where the credential of `Bearer <credential>` begins; at its end where there is none. */
+/** The index where the credential of `Bearer <credential>` begins. Without the scheme it is the text's end. */
 function bearerStart(authorization: string): number {
   const isBearer =
     authorization.startsWith(SCHEME) || authorization.slice(0, SCHEME.length).toLowerCase() === SCHEME.toLowerCase();
@@ -255,7 +254,7 @@ function bearerStart(authorization: string): number {
   return start;
 }
 
-/** Where the value of a header ends, without the blanks behind it. */
+/** The index where the value of a header ends, without trailing blanks. */
 function endOf(value: string): number {
   let end = value.length;
   while (end > 0 && isBlank(value, end - 1)) end -= 1;
@@ -267,7 +266,7 @@ function isBlank(text: string, at: number): boolean {
   return code === SPACE || code === TAB;
 }
 
-/** As every client writes it; its case does not matter (RFC 9110 11.1). */
+/** Compared exactly first, because every client writes it so; its case does not matter (RFC 9110 11.1). */
 const SCHEME = 'Bearer ';
 const SPACE = 0x20;
 const TAB = 0x09;

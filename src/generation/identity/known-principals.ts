@@ -1,4 +1,4 @@
-// The principals that this process remembers: by their credential, and by every id through which a change reaches them.
+// The principals that this process remembers, found by their credential and by every id that a change may name.
 
 import type { Principal } from '../../domain/identity/principal.ts';
 
@@ -6,22 +6,23 @@ export interface Known {
   readonly principal: Principal;
   readonly askedAtMs: number;
   /**
-   * `doubted`: a change may have been missed; the store is asked again, and the principal counts only where it cannot
-   * be asked. `changed`: something about the principal is different; it lets nobody in, and stays only because a
-   * look-up of a credential that was good goes before those of strangers.
+   * - `uncertain`: a change may have been missed. The store is asked again, and the principal is used only if the store
+   *   cannot answer.
+   * - `changed`: the principal is out of date and is not used. The entry stays because look-ups of credentials that were
+   *   valid go before look-ups of unknown ones.
    */
-  state: 'good' | 'doubted' | 'changed';
+  state: 'good' | 'uncertain' | 'changed';
 }
 
 const KNOWN_MAX = 50_000;
 
 export class KnownPrincipals {
   /**
-   * The whole credential is the key: a prefix, a longer one or another case is another credential. Only good ones are
-   * in here.
+   * The key is the whole credential, so that a prefix or another case is a different credential. Only valid credentials
+   * are here.
    */
   private readonly byCredential = new Map<string, Known>();
-  /** Credentials by the ids of their principal (idsOf). */
+  /** The credentials of each id that idsOf lists. */
   private readonly byId = new Map<string, Set<string>>();
 
   get(credential: string): Known | undefined {
@@ -53,7 +54,7 @@ export class KnownPrincipals {
     }
   }
 
-  /** Those with this id, and no others, are to be asked for again before they let anybody in. */
+  /** Principals with this id are looked up again before they are accepted. */
   markChanged(id: string): void {
     for (const credential of this.byId.get(id) ?? []) {
       const known = this.byCredential.get(credential);
@@ -65,14 +66,14 @@ export class KnownPrincipals {
     for (const known of this.byCredential.values()) known.state = 'changed';
   }
 
-  doubtAll(): void {
-    for (const known of this.byCredential.values()) if (known.state === 'good') known.state = 'doubted';
+  markAllUncertain(): void {
+    for (const known of this.byCredential.values()) if (known.state === 'good') known.state = 'uncertain';
   }
 }
 
 /**
- * Of the credential itself, its user, its organization, and its team or the teams that its user has a role in. All are
- * UUIDs, so their kinds need no telling apart.
+ * The ids of the credential, its user, its organization, and its team or the teams in which its user has a role. All of
+ * them are UUIDs, so they need no label.
  */
 export function* idsOf({ apiKeyId, userId, organizationId, teamId, teamPermissions }: Principal): Generator<string> {
   yield apiKeyId;

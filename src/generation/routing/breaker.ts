@@ -1,29 +1,28 @@
-// Stops asking a classifier that fails time after time: every turn would wait for its deadline to learn the same again.
-// Failures are counted by organization, since one organization's texts may be all that fails; who is paused for them is
-// decided as it is for cooldowns (pauses.ts).
+// Stops asking a classifier that fails repeatedly, since every turn would wait for its deadline. Failures are counted
+// by organization, because the texts of one organization may cause them. A pause for all is decided as for cooldowns
+// (pauses.ts).
 
 import { Pauses } from '../admission/pauses.ts';
 
-/** So many failures in a row, and the organization asks nobody for a while. */
+/** After this many failures in a row, the organization stops asking for a while. */
 const FAILURES_MAX = 5;
 const PAUSE_MS = 10_000;
-/** Organizations and classifiers with failures that are kept at once. */
+/** The number of rows (organization and classifier) that are kept. */
 const ROWS_MAX = 10_000;
 
 interface Row {
   failures: number;
-  /** Somebody is finding out whether it answers again. */
+  /** A request is testing whether the classifier answers again. */
   probing: boolean;
 }
 
 export class Breaker {
-  /** Failures in a row, by classifier and organization; the one that began first is first. */
+  /** Failures in a row, by classifier and organization; the oldest row is first. */
   private readonly rows = new Map<string, Row>();
   private readonly pauses = new Pauses(PAUSE_MS);
 
   /**
-   * Whether to ask now. After a pause one caller of the organization may, and tells by its result whether the others
-   * may too.
+   * Whether to ask now. After a pause one request of the organization may ask, and its result decides for the others.
    */
   admits(name: string, organizationId: string, nowMs: number): boolean {
     if (this.pauses.leftMs(name, organizationId, nowMs) > 0) return false;
@@ -34,12 +33,12 @@ export class Breaker {
     return true;
   }
 
-  /** It answered, whatever it said: also a refusal of the one text (4xx) shows that nobody waits for it in vain. */
+  /** The classifier answered. A refusal of one text (4xx) counts as an answer. */
   answered(name: string, organizationId: string): void {
     this.rows.delete(keyOf(name, organizationId));
   }
 
-  /** It could not be reached, did not answer in time, or failed (5xx). */
+  /** The classifier could not be reached, did not answer in time, or failed (5xx). */
   failed(name: string, organizationId: string, nowMs: number): void {
     const key = keyOf(name, organizationId);
     const row = this.rows.get(key) ?? this.beginRow(key);
@@ -57,7 +56,7 @@ export class Breaker {
   }
 }
 
-/** Ids may not contain a line feed. */
+/** A line feed separates the two, because ids cannot contain one. */
 function keyOf(name: string, organizationId: string): string {
   return `${name}\n${organizationId}`;
 }

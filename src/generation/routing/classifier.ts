@@ -20,8 +20,8 @@ import { Breaker } from './breaker.ts';
 import type { RoutingMetrics } from './routing-metrics.ts';
 
 /**
- * `answered`, or why there is no answer. `refused`: the provider refused this question (4xx). `uncallable`: no provider
- * can be called for the model now. `unusable`: no tier of the policy in the answer.
+ * `answered`, or why there is no answer. `refused`: the provider refused this request (4xx). `uncallable`: no provider
+ * of the model can be called now. `unusable`: the answer names no tier of the policy.
  */
 export type ClassifierResult =
   | 'answered'
@@ -47,15 +47,15 @@ export interface ClassifierParts extends ProviderPath {
 export interface ClassifierParams {
   readonly catalog: ServingCatalog;
   readonly policy: RoutingPolicy;
-  /** For whose request: its failures and its provider's pauses are that organization's first. */
+  /** The organization of the request. Failures and pauses are counted for it first. */
   readonly organizationId: string;
   /** At least one text. */
   readonly humanTexts: readonly string[];
   readonly askCorrection: boolean;
 }
 
-/** What came back: an answer (null: no tier of the policy in it) with its use, or why nothing did. */
-type Told =
+/** The classifier's reply: an answer (null: without a tier of the policy) with its usage, or why there is none. */
+type ClassifierReply =
   | { readonly answer: ClassifierAnswer | null; readonly inputTokens: number | null; readonly outputTokens: number }
   | 'timeout'
   | 'error'
@@ -92,14 +92,14 @@ export class Classifier {
     const latencyMs = Math.round(clock.monotonicMs() - startedAtMs);
     const answer = typeof told === 'string' ? null : told.answer;
     const result = typeof told === 'string' ? told : answer === null ? 'unusable' : 'answered';
-    // An answer that makes no sense, or a refusal, is the text's doing: it says nothing about the next one.
+    // An unusable answer or a refusal is caused by the text, so it is no failure of the classifier.
     if (told === 'timeout' || told === 'error') this.breaker.failed(name, organizationId, clock.monotonicMs());
     else this.breaker.answered(name, organizationId);
     metrics.classified(result, latencyMs);
     return { result, answer, call: callOf(policy, deployment, told, latencyMs) };
   }
 
-  /** null: the model is not there, or everyone who serves it asked for a pause. */
+  /** null: the model does not exist, or all of its providers asked for a pause. */
   private deploymentFor({ catalog, policy, organizationId }: ClassifierParams): ClassifierDeployment | null {
     const deployments = catalog.byName.get(policy.classifier.model)?.classifiers ?? [];
     const open = this.parts.cooldowns.filter(deployments, organizationId, this.parts.clock.monotonicMs());
@@ -109,7 +109,7 @@ export class Classifier {
   private async ask(
     { policy, organizationId, humanTexts, askCorrection }: ClassifierParams,
     deployment: ClassifierDeployment,
-  ): Promise<Told> {
+  ): Promise<ClassifierReply> {
     const body = {
       model: deployment.providerModel,
       ...buildClassifierRequest(policy, { humanTexts }, { askCorrection }),
@@ -125,12 +125,13 @@ export class Classifier {
   }
 
   /**
-   * Under one deadline. Without a tier there is no answer; another question that is not answered costs only its own.
+   * Asks all questions at once, under one deadline. Without a tier there is no answer; any other question may stay
+   * unanswered.
    */
   private async askByLogprobs(
     { policy, organizationId, humanTexts, askCorrection }: ClassifierParams,
     deployment: ClassifierDeployment,
-  ): Promise<Told> {
+  ): Promise<ClassifierReply> {
     const questions = logprobQuestions(
       buildClassifierRequest(policy, { humanTexts }, { askCorrection }),
       deployment.providerModel,
@@ -156,7 +157,7 @@ export class Classifier {
   }
 }
 
-/** null when one of them is not known. */
+/** null: one of the counts is not known. */
 function sumOf(counts: readonly (number | null)[]): number | null {
   return counts.reduce((sum, count) => (sum === null || count === null ? null : sum + count), 0);
 }
@@ -164,7 +165,7 @@ function sumOf(counts: readonly (number | null)[]): number | null {
 function callOf(
   { classifier }: RoutingPolicy,
   { price }: ClassifierDeployment,
-  told: Told,
+  told: ClassifierReply,
   latencyMs: number,
 ): ClassifierCall {
   const { inputTokens, outputTokens } = typeof told === 'string' ? { inputTokens: null, outputTokens: 0 } : told;

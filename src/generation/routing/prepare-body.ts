@@ -1,5 +1,5 @@
-// Decides where the body of an auto-routed request is read for its conversation: small ones here, all others in the
-// worker pool (spec 4.11).
+// Decides where the body of an auto-routed request is read: small bodies on the event loop, larger ones in the worker
+// pool (spec 4.11).
 
 import { prepareConversation } from '../../domain/routing/conversation/prepare-conversation.ts';
 import type {
@@ -13,16 +13,16 @@ import type { WorkerPool } from '../../platform/worker-pool.ts';
 export type ConversationWorkers = Pick<WorkerPool<'prepare-conversation'>, 'run'>;
 
 /**
- * A hand-over costs the event loop 37 to 67 µs. A conversation of this size is read in 48, and the slowest body of this
- * size that was found (nothing but brackets) in 500 (benchmarks/micro/prepare-conversation.bench.ts).
+ * A hand-over to a worker costs the event loop 37 to 67 µs. A conversation of this size is read in 48 µs, and the
+ * slowest body of this size (nested brackets) in 500 µs (benchmarks/micro/prepare-conversation.bench.ts).
  */
 const INLINE_BYTES_MAX = 16_384;
-/** A megabyte takes 2 ms, the slowest found 20; the rest is for a thread to start on a busy machine. */
+/** A megabyte takes 2 ms, the slowest one found 20 ms. The rest is for a thread to start on a busy machine. */
 const DEADLINE_MS = 2_000;
 
 /**
- * A promise only for a big body. null: the pool had no room, no time or broke, and the turn is routed as when the
- * classifier fails.
+ * Returns a promise only for a large body. null: the pool was full, took too long or failed; the turn is then routed as
+ * if the classifier had failed.
  */
 export function prepareBody(
   api: RoutedApi,

@@ -1,5 +1,5 @@
-// A dry run of auto routing: how a request would be routed by a policy. The classifier is asked; nothing else leaves,
-// and nothing is remembered or charged.
+// A dry run of auto routing: how a policy would route a request. Only the classifier is called. Nothing is remembered
+// or charged.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { PreparedConversation, RoutedApi } from '../../domain/routing/conversation/prepared-conversation.ts';
@@ -47,10 +47,7 @@ export class RoutePreviewer {
     this.scanner = scanner;
   }
 
-  /**
-   * The request is read as if it had arrived, and decided as the first of its turn: what was decided of that turn
-   * before counts for nothing.
-   */
+  /** Routes the request as the first one of its turn, ignoring an earlier decision for that turn. */
   async preview({ caller, api, body, header, policy, catalog }: PreviewParams): Promise<RoutePreview | Refusal> {
     const scanned = this.scanner.scan(body);
     const bounds = refuseScan(scanned) ?? DIALECTS[api].readBounds(scanned, body);
@@ -79,7 +76,7 @@ export class RoutePreviewer {
     return this.show(request, policy, { decision, prepared, previous, classification, named: named?.hashes ?? null });
   }
 
-  /** null: there is nothing to ask about. */
+  /** null: there is no text to classify. */
   private async classify(
     { api, catalog, principal }: RoutingRequest,
     policy: RoutingPolicy,
@@ -120,7 +117,7 @@ export class RoutePreviewer {
 }
 
 interface Found {
-  /** null: nobody can serve. */
+  /** null: no candidate can serve. */
   readonly decision: RouteDecision | null;
   /** null: the body could not be read in time. */
   readonly prepared: PreparedConversation | null;

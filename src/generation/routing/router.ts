@@ -4,6 +4,7 @@
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Baseline } from '../../domain/routing/baseline-cost.ts';
+import type { PreparedConversation } from '../../domain/routing/conversation/prepared-conversation.ts';
 import { type Judgement, type RouteDecision, repeatRoute } from '../../domain/routing/decide-route.ts';
 import {
   type ClassifierCall,
@@ -25,7 +26,8 @@ import {
   nameTurn,
   type RoutingRequest,
 } from './routing-request.ts';
-import type { SharedTurns } from './shared-turns.ts';
+import type { SharedTurns, TurnDecider } from './shared-turns.ts';
+import type { TurnKey } from './turn-memory.ts';
 import type { PreviousTurn } from './turn-store.ts';
 
 export interface RouterParts {
@@ -45,9 +47,17 @@ export interface Routed {
   readonly baseline: Baseline;
 }
 
+interface DecidedTurn {
+  readonly decision: RouteDecision;
+  /** An earlier request of the turn decided it. */
+  readonly cached: boolean;
+  /** The call that this request made to the classifier. */
+  readonly classifier: ClassifierCall | null;
+}
+
 /** A request that waits to be routed. */
 export interface WaitingRequest extends RoutingRequest {
-  /** Its client has left: nothing more is done for it. */
+  /** The client has disconnected, so nothing more may be done for the request. */
   hasLeft(): boolean;
   /**
    * Admits the request for the first of these models for which it can be admitted; the exact admission follows once the
@@ -65,49 +75,70 @@ export class Router {
     this.parts = parts;
   }
 
-  /** null: the client has left meanwhile. */
+  /** null: the client has disconnected meanwhile. */
   async route(request: WaitingRequest): Promise<Routed | Refusal | null> {
     const policy = this.policyOf(request);
     if ('kind' in policy) return policy;
     const continued = await findContinuation(request, policy, this.parts.savedResponses);
     if (request.hasLeft()) return null;
-    if (continued === null) return this.routeTurn(request, policy);
+    if (continued === null) return this.routeByConversation(request, policy);
     return 'kind' in continued ? continued : this.routed(request, policy, { decision: continued, cached: false });
   }
 
-  /** Spec 4.11: where auto routing is off, its model is an unknown one. */
+  /** Spec 4.11: where auto routing is off, the virtual model does not exist. */
   private policyOf({ principal, catalog: { routing } }: RoutingRequest): RoutingPolicy | Refusal {
     const name = routing.policyOf.get(principal.organizationId);
     if (name === undefined) return { kind: 'unknown_model', model: this.virtualModel };
     return routing.policies.get(name) ?? { kind: 'routing_unavailable' };
   }
 
-  private async routeTurn(request: WaitingRequest, policy: RoutingPolicy): Promise<Routed | Refusal | null> {
+  private async routeByConversation(request: WaitingRequest, policy: RoutingPolicy): Promise<Routed | Refusal | null> {
     const candidates = new RouteCandidates(candidateParams(request, policy, null));
     if (candidates.failure !== null)
       return { kind: candidates.failure === 'denied' ? 'routing_denied' : 'routing_unavailable' };
-    // Before anything that costs: reading a big body in a worker, a claim in the store, a question that the operator
-    // pays for.
+    // The request is admitted before it costs anything: a worker's time for a big body, a claim in Postgres, a
+    // classifier call that the operator pays for.
     const refusal = await request.admitProvisionally(candidates.able);
     if (refusal !== null) return refusal;
     if (request.hasLeft()) return null;
     const preparing = prepareBody(request.api, request.body, this.parts.workers);
     const prepared = preparing instanceof Promise ? await preparing : preparing;
-    const decide = (judgement: Judgement, previous: PreviousTurn | null): RouteDecision =>
-      decideFor(request, policy, { judgement, previous, prepared });
+    const decideUnclassified = (judgement: Judgement): RouteDecision =>
+      decideFor(request, policy, { judgement, previous: null, prepared });
     if (prepared === null)
-      return this.routed(request, policy, { decision: decide('classifier_failed', null), cached: false });
+      return this.routed(request, policy, { decision: decideUnclassified('classifier_failed'), cached: false });
     const named = nameTurn(request, prepared);
     const found = { named: named?.hashes ?? null };
     if (prepared.humanTexts.length === 0)
-      return this.routed(request, policy, { ...found, decision: decide('no_request_text', null), cached: false });
+      return this.routed(request, policy, {
+        ...found,
+        decision: decideUnclassified('no_request_text'),
+        cached: false,
+      });
     if (request.api === 'count_tokens') {
       const known = named === null ? null : await this.parts.turns.find(named.key);
-      const decision = known === null ? decide('classifier_skipped', null) : repeatRoute(policy, candidates, known);
+      const decision =
+        known === null ? decideUnclassified('classifier_skipped') : repeatRoute(policy, candidates, known);
       return this.routed(request, policy, { ...found, decision, cached: known !== null });
     }
+    if (request.hasLeft()) return null;
+    const decided = await this.decideTurn(request, policy, prepared, named?.key ?? null);
+    if (decided === null) return null;
+    const decision = decided.cached ? repeatRoute(policy, candidates, decided.decision) : decided.decision;
+    return this.routed(request, policy, { ...found, ...decided, decision });
+  }
+
+  /** The turn's route, decided now or by an earlier request of the turn. null: the client has disconnected. */
+  private async decideTurn(
+    request: WaitingRequest,
+    policy: RoutingPolicy,
+    prepared: PreparedConversation,
+    turn: TurnKey | null,
+  ): Promise<DecidedTurn | null> {
+    const decide = (judgement: Judgement, previous: PreviousTurn | null): RouteDecision =>
+      decideFor(request, policy, { judgement, previous, prepared });
     let classification: Classification | null = null;
-    const decider = {
+    const decider: TurnDecider = {
       hasLeft: () => request.hasLeft(),
       classifierTimeoutMs: policy.classifier.timeoutMs,
       decideUnasked: (previous: PreviousTurn | null) => decide('classifier_failed', previous),
@@ -125,15 +156,13 @@ export class Router {
         return decide(classification.answer ?? 'classifier_failed', previous);
       },
     };
-    if (request.hasLeft()) return null;
     const route =
-      named === null
+      turn === null
         ? { decision: await decider.decide(null), cached: false }
-        : await this.parts.turns.routeOf(named.key, decider);
+        : await this.parts.turns.routeOf(turn, decider);
     if (route === null) return null;
-    const decision = route.cached ? repeatRoute(policy, candidates, route.decision) : route.decision;
     const classifier = (classification as Classification | null)?.call ?? null;
-    return this.routed(request, policy, { ...found, decision, cached: route.cached, classifier });
+    return { decision: route.decision, cached: route.cached, classifier };
   }
 
   private routed(

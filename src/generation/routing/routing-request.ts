@@ -1,5 +1,5 @@
-// A request that is to be routed, as the rest of routing asks about it: who can serve it, what is decided of its turn,
-// which turn that is, and what its price is compared with.
+// The request to be routed as the other files of routing read it: its candidates, its decision, the name of its turn,
+// and the baseline of its cost.
 
 import { hash } from 'node:crypto';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
@@ -18,18 +18,18 @@ import type { TurnKey } from './turn-memory.ts';
 import type { PreviousTurn } from './turn-store.ts';
 
 export interface RoutingRequest {
-  /** What routing goes by of whoever asks. */
+  /** The fields of the principal that routing needs. */
   readonly principal: Pick<ScopedPrincipal, 'organizationId' | 'walletId' | 'billed' | 'allowedModels'>;
   readonly api: RoutedApi;
   readonly body: Buffer;
   readonly bounds: RequestBounds;
   /** The client's headers; names in lower case. */
   readonly header: (name: string) => string | null;
-  /** The snapshot that the whole request goes by. */
+  /** The catalog snapshot that is used for the whole request. */
   readonly catalog: ServingCatalog;
 }
 
-/** What a text takes on average; what a conversation has reported is better, and is used where it is known. */
+/** The average of a text. The size that a conversation has reported is used instead where it is known. */
 const BYTES_PER_TOKEN = 4;
 
 const ROUTED_APIS: Readonly<Record<RoutedApi, true>> = {
@@ -89,7 +89,7 @@ export function decideFor(
   });
 }
 
-/** `previous`: what tells the size of the conversation better than its bytes. */
+/** `previous`: its reported size is better than an estimate from bytes. */
 export function candidateParams(
   { principal, api, body, bounds, catalog }: RoutingRequest,
   policy: RoutingPolicy,
@@ -106,7 +106,7 @@ export function candidateParams(
   };
 }
 
-/** What the conversation's last turn reported, and for what came since, its bytes. */
+/** The size that the last turn reported, and an estimate from bytes for what came since. */
 function estimateTokens(bodyBytes: number, previous: PreviousTurn | null): number {
   const known = previous !== null && previous.inputTokens !== null && previous.requestBytes !== null;
   const base = known ? { tokens: previous.inputTokens, bytes: previous.requestBytes } : { tokens: 0, bytes: 0 };
@@ -114,8 +114,8 @@ function estimateTokens(bodyBytes: number, previous: PreviousTurn | null): numbe
 }
 
 /**
- * A remembered turn belongs to who pays, the session and the first human message: side requests of an agent share its
- * session. null: no session.
+ * A turn is remembered by payer, session and first human message, because an agent's side requests share its session.
+ * null: there is no session.
  */
 export function nameTurn(
   { principal, header }: RoutingRequest,

@@ -1,26 +1,27 @@
-// One route a human turn, on every process (spec 4.11): whoever claims a turn decides it, everybody else takes what was
-// decided. In this process by one promise a turn, between processes by the store, whose first writer wins.
+// Gives every request of a human turn the same route, on every process (spec 4.11). The first request that claims the
+// turn decides it, and the others use its decision. Within a process they share a promise, between processes the store,
+// whose first writer wins.
 
 import type { RouteDecision } from '../../domain/routing/decide-route.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type TurnKey, TurnMemory } from './turn-memory.ts';
 import type { PreviousTurn, TurnStore } from './turn-store.ts';
 
-/** How the caller decides a turn that is its own to decide. */
+/** How a request decides a turn that it has claimed. */
 export interface TurnDecider {
-  /** Its client has left: nothing is asked or decided for it any more. */
+  /** The client has disconnected, so nothing is asked or decided for it any more. */
   hasLeft(): boolean;
   /** Asks the classifier, then decides. */
   decide(previous: PreviousTurn | null): Promise<RouteDecision>;
-  /** Decides without asking anybody: the classifier's answer is somebody else's, who is gone, or the store is away. */
+  /** Decides without the classifier: the process that asked it has died, or the store is away. */
   decideUnasked(previous: PreviousTurn | null): RouteDecision;
-  /** How long whoever claimed the turn may take to ask the classifier. */
+  /** How long the request that claimed the turn may take to ask the classifier. */
   readonly classifierTimeoutMs: number;
 }
 
 export interface TurnRoute {
   readonly decision: RouteDecision;
-  /** It was decided for another request. */
+  /** Another request has decided the turn. */
   readonly cached: boolean;
 }
 
@@ -32,23 +33,23 @@ export interface SharedTurnsParts {
 
 /** A turn that this process is deciding, or waiting for. */
 interface Deciding {
-  /** Whoever asked for it, in the order in which they came: the first that has not left decides. */
+  /** The requests of the turn in the order of their arrival. The first whose client is still connected decides. */
   readonly deciders: TurnDecider[];
-  /** null: all of them have left. */
+  /** null: all of their clients have disconnected. */
   readonly decided: Promise<Decided | null>;
 }
 
 interface Decided {
   readonly decision: RouteDecision;
-  /** Whose decision it is; null: it was there before, or is another process's. */
+  /** The request that decided. null: it was decided before, or by another process. */
   readonly by: TurnDecider | null;
 }
 
-/** A store that does not answer in this time is away: a request must not wait for a connection's own timeouts. */
+/** A store that does not answer in this time is away: a request must not wait for the timeouts of a connection. */
 const STORE_DEADLINE_MS = 3_000;
-/** For so long one that was away is not asked again. */
+/** How long a store that was away is not asked again. */
 const AWAY_MS = 1_000;
-/** For whoever claimed a turn, beyond the classifier's deadline, to write its decision. */
+/** Time to write a decision, beyond the classifier's deadline. */
 const DECISION_MARGIN_MS = 1_500;
 const ASK_AGAIN_MIN_MS = 15;
 const ASK_AGAIN_MAX_MS = 100;
@@ -64,8 +65,8 @@ export class SharedTurns {
   }
 
   /**
-   * The turn's route, decided by `decider` when nobody has decided it; null when its client left before. Who leaves
-   * while others of this process wait for the turn is followed by the next of them. Rejects only where the decider
+   * The turn's route, decided by `decider` if nobody has decided it; null when its client disconnects before. If the
+   * client of the deciding request disconnects, the next request of this process decides. Rejects only if the decider
    * does.
    */
   async routeOf(turn: TurnKey, decider: TurnDecider): Promise<TurnRoute | null> {
@@ -85,7 +86,7 @@ export class SharedTurns {
     return decided === null ? null : { decision: decided.decision, cached: decided.by !== decider };
   }
 
-  /** The turn's route as far as it is decided, claiming nothing: for requests that are not to decide it. */
+  /** The turn's route if it is decided, without claiming the turn: for requests that must not decide it. */
   async find(turn: TurnKey): Promise<RouteDecision | null> {
     const known = this.memory.find(turn) ?? (await this.deciding.get(nameOf(turn))?.decided)?.decision ?? null;
     if (known !== null) return known;
@@ -95,12 +96,12 @@ export class SharedTurns {
     return decision;
   }
 
-  /** The turn before this one, as far as anybody remembers; claims and remembers nothing. */
+  /** The previous turn, if it is remembered. Claims and remembers nothing. */
   async previousOf(turn: TurnKey): Promise<PreviousTurn | null> {
     return (await this.ask((store) => store.find(turn)))?.previous ?? null;
   }
 
-  /** null: all who asked have left. In the same moment the turn is nobody's any more: who comes then begins anew. */
+  /** null: all clients have disconnected. In the same tick the turn is removed, so that a later request begins anew. */
   private async resolve(turn: TurnKey, deciders: readonly TurnDecider[]): Promise<Decided | null> {
     let decided: Decided | 'released' = 'released';
     while (decided === 'released') {
@@ -118,7 +119,7 @@ export class SharedTurns {
     if (this.deciding.get(name)?.deciders === deciders) this.deciding.delete(name);
   }
 
-  /** `released`: nobody has the turn any more, or nobody here wants it. */
+  /** `released`: the claim was given up, or no client of this process is left. */
   private async claimAndDecide(turn: TurnKey, deciders: readonly TurnDecider[]): Promise<Decided | 'released'> {
     const found = await this.ask((store) => store.claim(turn));
     if (found === null) return this.decideAlone(turn, deciders);
@@ -131,8 +132,8 @@ export class SharedTurns {
   }
 
   /**
-   * The store is away: this process keeps to what it decides now, and knows of the conversation what it has seen
-   * itself.
+   * The store is away: this process uses its own decisions, and knows only the part of a conversation that it has
+   * served.
    */
   private decideAlone(turn: TurnKey, deciders: readonly TurnDecider[]): Decided | 'released' {
     const decider = firstOf(deciders);
@@ -152,8 +153,8 @@ export class SharedTurns {
   }
 
   /**
-   * Somebody else is asking the classifier. When no decision comes, that somebody is gone: the turn is decided without
-   * a second question.
+   * Another process is asking the classifier. If its decision does not come, that process has died, and the turn is
+   * decided without asking again.
    */
   private async waitFor(
     turn: TurnKey,
@@ -174,7 +175,7 @@ export class SharedTurns {
     }
   }
 
-  /** null also when the store is away. */
+  /** null also means that the store is away. */
   private async ask<T>(call: (store: TurnStore) => Promise<T>): Promise<T | null> {
     const { clock, store, onStoreFault } = this.parts;
     if (clock.monotonicMs() < this.awayUntilMs) return null;
@@ -198,7 +199,7 @@ function nameOf({ conversation, turn }: TurnKey): string {
   return `${conversation} ${turn}`;
 }
 
-/** The first whose client has not left. */
+/** The first request whose client is still connected. */
 function firstOf(deciders: readonly TurnDecider[]): TurnDecider | null {
   return deciders.find((decider) => !decider.hasLeft()) ?? null;
 }

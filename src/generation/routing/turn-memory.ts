@@ -1,4 +1,4 @@
-// What this process remembers of conversations, in front of Postgres: a request of a known turn asks nobody.
+// The turns that this process remembers, in front of Postgres: a request of a remembered turn needs no look-up.
 
 import type { RouteDecision } from '../../domain/routing/decide-route.ts';
 
@@ -18,11 +18,11 @@ interface Remembered {
 }
 
 const CONVERSATIONS_MAX = 10_000;
-/** Older turns come back only when somebody edits a conversation; Postgres has them. */
+/** Older turns are needed only when a client edits a conversation. Postgres has them. */
 const TURNS_MAX = 4;
 
 export class TurnMemory {
-  /** Each with its latest turns, the newest last; the conversation that was used last is last. */
+  /** The latest turns of each conversation, newest last. The conversation that was used last is last. */
   private readonly conversations = new Map<string, readonly Remembered[]>();
 
   find({ conversation, turn }: TurnKey): RouteDecision | null {
@@ -34,7 +34,7 @@ export class TurnMemory {
     return found.decision;
   }
 
-  /** The nearest earlier turn, as far as this process knows. */
+  /** The nearest earlier turn that this process remembers. */
   previousOf({ conversation, turn, humanMessages }: TurnKey): RouteDecision | null {
     const earlier = (this.conversations.get(conversation) ?? []).filter(
       (remembered) => remembered.turn !== turn && remembered.humanMessages < humanMessages,

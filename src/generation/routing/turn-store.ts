@@ -1,4 +1,4 @@
-// The turns that all processes remember: what routing asks of storage. Each of these rejects when the store cannot be
+// The turns that all processes share: what routing needs of storage. Each function rejects when the store cannot be
 // asked.
 
 import type { RouteDecision } from '../../domain/routing/decide-route.ts';
@@ -6,26 +6,29 @@ import type { TurnKey } from './turn-memory.ts';
 
 export interface PreviousTurn {
   readonly decision: RouteDecision;
-  /** Of its largest request; null: not known yet. */
+  /** Input tokens of the turn's largest request; null: not known yet. */
   readonly inputTokens: number | null;
   readonly requestBytes: number | null;
 }
 
 export interface StoredTurn {
-  /** null: nobody has decided it. */
+  /** null: the turn is not decided. */
   readonly decision: RouteDecision | null;
-  /** How long ago somebody claimed it, in milliseconds; null: nobody has, or just now. */
+  /** How long ago the turn was claimed, in milliseconds; null: not claimed, or just now. */
   readonly claimedAgoMs: number | null;
   /** The nearest earlier turn of the conversation that was decided. */
   readonly previous: PreviousTurn | null;
 }
 
 export interface TurnStore {
-  /** `claimed`: the turn is the caller's to decide, and nobody else's. */
+  /** `claimed`: the caller has the turn and must decide it. */
   claim(turn: TurnKey): Promise<StoredTurn & { readonly claimed: boolean }>;
   find(turn: TurnKey): Promise<StoredTurn>;
-  /** Gives up a claim whose turn nobody wants decided any more; a decided turn stays. The next to come may claim it. */
+  /** Gives up the claim of an undecided turn, so that a later request may claim it. */
   release(turn: TurnKey): Promise<void>;
-  /** Writes the turn's decision. null: it holds from now on. Otherwise the turn had one, and that holds. */
+  /**
+   * Writes the turn's decision. null: it is valid from now on. Otherwise the turn had a decision already, which stays
+   * valid.
+   */
   decide(turn: TurnKey, decision: RouteDecision): Promise<RouteDecision | null>;
 }

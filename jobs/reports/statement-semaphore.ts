@@ -1,15 +1,14 @@
-// How many statements of reports run at once, and how many may wait: the rest of the process, and its ClickHouse, have
-// other work.
+// Bounds how many report statements run at once and how many wait, because jobs and its ClickHouse have other work.
 
-/** Too many wait already. */
-export class TurnstileFull extends Error {
+/** The queue is full. */
+export class SemaphoreFull extends Error {
   constructor() {
     super('too many reports wait to be read');
-    this.name = 'TurnstileFull';
+    this.name = 'SemaphoreFull';
   }
 }
 
-export class Turnstile {
+export class StatementSemaphore {
   readonly #waiting: (() => void)[] = [];
   readonly #waitingMax: number;
   #free: number;
@@ -19,7 +18,7 @@ export class Turnstile {
     this.#waitingMax = options.waitingMax;
   }
 
-  /** First come, first served. Whoever leaves is not served, and stands in nobody's way. */
+  /** First come, first served. A reader that disconnects leaves the queue. */
   async run<T>(left: AbortSignal, work: () => Promise<T>): Promise<T> {
     left.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;
@@ -34,7 +33,7 @@ export class Turnstile {
   }
 
   #wait(left: AbortSignal): Promise<void> {
-    if (this.#waiting.length >= this.#waitingMax) throw new TurnstileFull();
+    if (this.#waiting.length >= this.#waitingMax) throw new SemaphoreFull();
     return new Promise((resolve, reject) => {
       const enter = (): void => {
         left.removeEventListener('abort', leave);

@@ -1,4 +1,4 @@
-// The head of a request: copied while uWebSockets.js still has it, which is as long as the route handler runs.
+// The head of a request, copied while the route handler runs, because uWebSockets.js drops it afterwards.
 
 import { readContentLength } from '../platform/content-length.ts';
 import type { HttpRequest } from './native-server.ts';
@@ -16,15 +16,15 @@ export class RequestHead {
   readonly route: Route;
   /** In lower case. */
   readonly method: string;
-  /** As it was sent where the route leaves it open, else the route's. */
+  /** The path as sent if the route has parameters or a wildcard, otherwise the route's. */
   readonly path: string;
   readonly query: string;
   readonly headers: string[] = [];
-  /** Path parameters in the order of the route's path, as they were sent: not decoded. */
+  /** Path parameters in the order of the route's path, not decoded. */
   readonly parameters: readonly string[];
   /** The request declared a transfer-encoding: its framing cannot be trusted (frame-guard.ts). */
   transferEncoded = false;
-  /** Name of a header that must not repeat and did. */
+  /** The name of a header that was repeated and must not be. */
   repeatedHeader: string | null = null;
   /** Declared body length; -1 when the header is absent or no plain number. */
   contentLength = -1;
@@ -32,14 +32,14 @@ export class RequestHead {
   apiKey: string | null = null;
   contentType = '';
 
-  /** Headers that must not repeat and were seen; an empty one counts. */
+  /** The headers that must not repeat and have been seen, also with an empty value. */
   private seen = 0;
-  /** A bit for each length of a name, so that most look-ups of one that is not there end at once. */
+  /** One bit for each length of a name, so that most look-ups of absent headers end at once. */
   private nameLengths = 0;
 
   constructor(request: HttpRequest, route: Route) {
     this.route = route;
-    // What the route says already is not asked for: each question to uWebSockets.js makes a string.
+    // Each call of uWebSockets.js makes a string, so what the route tells is not asked for.
     this.method = route.anyMethod === true ? request.getMethod() : METHODS[route.method];
     this.path = route.anyMethod === true || route.path.endsWith('*') ? request.getUrl() : route.path;
     // uWebSockets.js has undefined where there is no question mark.
@@ -49,8 +49,8 @@ export class RequestHead {
   }
 
   /**
-   * uWebSockets.js calls back at once, so one function does for all: one made for each request costs it a little each
-   * time.
+   * One function serves all requests, because uWebSockets.js calls back synchronously and a closure for each request
+   * would cost time.
    */
   private static readHeaders(request: HttpRequest, head: RequestHead): void {
     RequestHead.reading = head;

@@ -1,12 +1,14 @@
-// The text of a response's headers, which uWebSockets.js writes as it is given: response splitting is ours to prevent
-// (DESIGN 3).
+// The text of response headers. uWebSockets.js writes them unchecked, so this file prevents response splitting (DESIGN
+// 3).
 
-/** The value of the first header with all lines behind it; `lines`: those before, null for the first. */
+/**
+ * The first header's value with the other header lines behind it. `lines`: the lines so far; null: this is the first.
+ */
 export function withHeader(lines: string | null, name: string, value: string): string {
   return lines === null ? value : `${lines}\r\n${name}: ${value}`;
 }
 
-/** Not with what would end its line, or be read as if it did. */
+/** Whether a value contains nothing that would end its line. */
 export function mayStandInHeader(value: string): boolean {
   for (let index = 0; index < value.length; index++) {
     const code = value.charCodeAt(index);

@@ -5,7 +5,7 @@ import type { Exchange } from './exchange.ts';
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Stands for all methods that no other route of its path has; `method` says nothing then. */
+  /** The row serves all methods that no other row of its path has. `method` is then unused. */
   readonly anyMethod?: true;
   /** uWebSockets.js pattern: literal segments, `:name`, and at its end `*`. */
   readonly path: string;

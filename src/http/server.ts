@@ -29,10 +29,11 @@ export interface ServerOptions {
 
 export interface HttpLimits extends ConnectionLimits {
   /**
-   * For a whole body, from its first packet on; uWebSockets.js also ends one that comes with less than 16 KB a second.
+   * The time for a whole body from its first packet. uWebSockets.js also ends a body that comes with less than 16 KB a
+   * second.
    */
   readonly bodyTimeoutMs: number;
-  /** Of a body whose answer went out before it was whole. */
+  /** How many bytes are read of a body whose answer was sent early. */
   readonly droppedBytesMax: number;
 }
 
@@ -44,7 +45,7 @@ const NO_LIMITS: HttpLimits = {
   droppedBytesMax: Number.POSITIVE_INFINITY,
 };
 
-/** How long such a body may go on: a client on a slow line comes to read its answer. */
+/** How long a body may continue after its answer: a client on a slow line reads its answer only then. */
 const DROP_TIMEOUT_MS = 30_000;
 
 const NATIVE_METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const;
@@ -59,7 +60,7 @@ export class Server {
   /** Exchanges whose body is not whole, oldest first. */
   private readonly arriving = new Set<Exchange>();
   private listenSocket: ListenSocket | null = null;
-  /** Nothing new is accepted, and what is open should end. */
+  /** No new connection is accepted, and open exchanges should end. */
   draining = false;
   private onIdle: (() => void) | null = null;
 
@@ -101,17 +102,17 @@ export class Server {
     });
   }
 
-  /** Connections that are open, with a request or without. */
+  /** Open connections, with and without a request. */
   get openConnections(): number {
     return this.connections.open;
   }
 
-  /** Requests whose body is on its way, also one that is read and dropped behind its answer. */
+  /** Requests whose body is arriving, including bodies that are dropped after their answer. */
   get arrivingBodies(): number {
     return this.arriving.size;
   }
 
-  /** To be called every second or so: ends what takes too long. */
+  /** Ends what takes too long. To be called about every second. */
   tick(nowMs: number): void {
     this.connections.tick(nowMs);
     for (const exchange of this.arriving) {
@@ -130,7 +131,7 @@ export class Server {
       const allowed = routes.filter((route) => route.path === path);
       const envelope = allowed[0]?.envelope ?? 'platform';
       const refusal: Refusal = { kind: 'method_not_allowed', allow: allowed.map((route) => route.method) };
-      // Where items are kept, a POST names an endpoint and not an item, and there is none: OpenAI has
+      // A POST to an item's path names an endpoint that does not exist, not an item: OpenAI has
       // `/v1/responses/input_tokens`.
       const isItem = /\/:\w+$/.test(path);
       const refuse = (exchange: Exchange): void =>
@@ -146,9 +147,7 @@ export class Server {
     });
   }
 
-  /**
-   * A uWebSockets.js handler must never throw and never leave a response without `onAborted`: both are seen to here.
-   */
+  /** A uWebSockets.js handler must not throw and must attach `onAborted`. This method ensures both. */
   private accept(response: HttpResponse, request: HttpRequest, route: Route): void {
     const exchange = new Exchange(response, request, route, this.context);
     try {

@@ -1,19 +1,18 @@
-// What to say to a path that no route has: mostly the base URL of a client was written with a `/v1` too many or without
-// one.
+// Hints for unknown paths: usually the base URL of a client has a `/v1` too many or lacks one.
 
 import { quoteShort } from '../domain/refusals/quote-short.ts';
 import type { EnvelopeName } from '../domain/refusals/render.ts';
 import type { Route } from './route.ts';
 
 export interface UnknownPath {
-  /** Of the endpoint that was meant, so that the client which meant it shows the hint. */
+  /** The envelope of the endpoint that was probably meant, so that its client shows the hint. */
   readonly envelope: EnvelopeName;
-  /** null: nothing better to say than that the path is unknown. */
+  /** null: there is no hint. */
   readonly hint: string | null;
 }
 
 const VERSION = 'v1';
-/** A path that is longer was not made by a base URL. */
+/** A longer path does not come from a wrong base URL. */
 const SEGMENTS_MAX = 16;
 
 export function explainUnknownPath(path: string, routes: readonly Route[], publicUrl: string): UnknownPath {
@@ -36,18 +35,18 @@ function hintAt({ route, before }: MeantEndpoint, publicUrl: string): string {
   return `The path is ${quoteShort(route.path)}, with single slashes and none at its end.`;
 }
 
-/** Clients of both habits are common, and a path does not tell them apart. */
+/** Both kinds of clients are common, and a path does not tell them apart. */
 function bothUrls(publicUrl: string): string {
   return `${publicUrl}/v1, or ${publicUrl} if it adds "/v1" by itself (as the Anthropic and TypeSafe clients do)`;
 }
 
 interface MeantEndpoint {
   readonly route: Route;
-  /** What stands before the endpoint's own path, where `/v1` alone should stand. */
+  /** The segments before the endpoint's own path, where only `/v1` should be. */
   readonly before: readonly string[];
 }
 
-/** The route whose path, without its `/v1`, the given one ends with; the longest such. */
+/** The longest route whose path, without `/v1`, ends the given path. */
 function findMeantEndpoint(segments: readonly string[], routes: readonly Route[]): MeantEndpoint | null {
   for (let at = 0; at < segments.length; at += 1) {
     const rest = segments.slice(at);

@@ -1,4 +1,4 @@
-// Where a running installation serves, on disk beside its lock, for the commands that ask it.
+// The addresses of a running installation, in a file beside its lock, for commands that call it.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,12 +12,12 @@ export function recordAddresses(dataDirectory: string, addresses: Addresses): vo
   writeFileSync(addressesFile(dataDirectory), `${JSON.stringify(addresses)}\n`);
 }
 
-/** Called before a start and after an end: nothing serves there. */
+/** Removes the file before a start and after an end, when nothing serves. */
 export function forgetAddresses(dataDirectory: string): void {
   rmSync(addressesFile(dataDirectory), { force: true });
 }
 
-/** null: it never served, or the file is damaged; both mean that there is nowhere to ask. */
+/** null: the installation never served, or the file is damaged. */
 export function readAddresses(dataDirectory: string): Addresses | null {
   try {
     return ADDRESSES.parse(JSON.parse(readFileSync(addressesFile(dataDirectory), 'utf8')));

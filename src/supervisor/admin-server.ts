@@ -16,7 +16,7 @@ export interface AdminServerOptions {
   /** When the port is taken, take the next free one. */
   readonly orNext: boolean;
   readonly metrics: () => Promise<string>;
-  /** Of all that should serve, each thing with the name of its process. */
+  /** The readiness of everything that should serve, with the name of each process. */
   readonly readiness: () => Promise<Readiness>;
 }
 
@@ -37,7 +37,7 @@ export async function startAdminServer(options: AdminServerOptions): Promise<Adm
         },
         () => response.writeHead(500).end(),
       );
-      // Whatever a caller sends is not read on; a broken connection is the caller's affair.
+      // The request's body is not read, and a broken connection does not matter.
       finished(response).catch(() => undefined);
     });
     server.requestTimeout = 5_000;

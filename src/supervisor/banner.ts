@@ -9,9 +9,9 @@ export interface ShownKey {
 export interface BannerFacts {
   readonly url: string;
   readonly adminUrl: string;
-  /** The default port, when it was taken and another is served. */
+  /** The default port, if it was taken and another port is used. */
   readonly moved: number | null;
-  /** The key to try it with, when it is known in clear. */
+  /** The key to try the service with, if it is known in clear. */
   readonly key: ShownKey | null;
   readonly model: string | null;
 }

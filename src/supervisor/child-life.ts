@@ -10,31 +10,31 @@ export interface Exit {
 }
 
 export interface ReadyReport {
-  /** Where the process listens, if it says so. */
+  /** The address where the process listens, if it reports one. */
   readonly url: string | null;
 }
 
-/** What answers a question by its id. */
+/** The messages that answer a request by its id. */
 type Answer = Extract<ProcessMessage, { readonly id: number | null }>;
 
-/** A drain that overruns its limit by this much is no drain any more: the process is killed. */
+/** A process whose drain takes this much longer than its limit is killed. */
 const KILL_AFTER_MS = 3_000;
 
 export class ChildLife {
   readonly pid: number | undefined;
-  /** null when it ended without ever being ready. */
+  /** null: the process ended without becoming ready. */
   readonly ready: Promise<ReadyReport | null>;
   readonly exited: Promise<Exit>;
   isReady = false;
   hasExited = false;
-  /** The newest figures that the process gave; what is left of it when it dies. */
+  /** The last metrics of the process, which are kept when it dies. */
   lastSnapshot: MetricsSnapshot = [];
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, (answer: Answer | null) => void>();
   #nextRequest = 0;
   #isHeard = true;
   #silentSteps = 0;
-  /** The simulated provider is nobody's part: it knows signals, not our messages. */
+  /** The simulated provider knows only signals and not our messages. */
   #endsBySignal = false;
   #drained: Promise<Exit> | null = null;
 
@@ -42,7 +42,7 @@ export class ChildLife {
     this.#child = child;
     this.pid = child.pid;
     this.exited = new Promise((resolve) => {
-      // A process that cannot even be started reports 'error' and no 'exit'.
+      // A process that cannot be started reports 'error' and no 'exit'.
       child.on('error', () => this.pid === undefined && this.#gone(resolve, { code: null, signal: null }));
       child.on('exit', (code, signal) => this.#gone(resolve, { code, signal }));
     });
@@ -59,13 +59,13 @@ export class ChildLife {
     });
   }
 
-  /** The process's figures, or null when it does not answer in time. */
+  /** The process's metrics; null: it did not answer in time. */
   async metrics(limitMs: number): Promise<MetricsSnapshot | null> {
     const answer = await this.#ask('metrics', limitMs);
     return answer?.type === 'metrics' ? answer.snapshot : null;
   }
 
-  /** null: the process does not answer in time. */
+  /** null: the process did not answer in time. */
   async readiness(limitMs: number): Promise<Readiness | null> {
     if (this.#endsBySignal) return { notReady: [], impaired: [] };
     const answer = await this.#ask('readiness', limitMs);
@@ -73,8 +73,8 @@ export class ChildLife {
   }
 
   /**
-   * Asks for a sign of life; to be called in even steps. How many in a row have passed without one, however late an
-   * answer to an earlier one comes.
+   * Asks the process for a sign of life, and returns how many steps in a row have passed without one. To be called in
+   * even steps. A late answer counts.
    */
   countSilentSteps(stepMs: number): number {
     this.#silentSteps = this.#isHeard ? 0 : this.#silentSteps + 1;
@@ -98,7 +98,7 @@ export class ChildLife {
     });
   }
 
-  /** Asks the process to finish and end; kills it when it overruns. Asking twice is asking once. */
+  /** Asks the process to drain and end, and kills it if it takes too long. A second call has no effect. */
   drain(limitMs: number): Promise<Exit> {
     this.#drained ??= this.#drain(limitMs);
     return this.#drained;
@@ -119,7 +119,7 @@ export class ChildLife {
     }
   }
 
-  /** Errors are left to 'exit', which follows a broken channel. */
+  /** Errors are ignored, because 'exit' follows a broken channel. */
   #send(message: SupervisorMessage): void {
     this.#child.send(message, () => undefined);
   }

@@ -1,5 +1,5 @@
-// Fills in what the settings leave to the data directory: the embedded database's address, the reports' and the
-// installation's secrets.
+// Fills in what the settings leave to the data directory: the address of the embedded database and of the reports, and
+// the secrets of the installation.
 
 import type { CompleteConfig, Config } from '../config.ts';
 import { embeddedPostgresUrl } from '../storage/postgres/embedded/embedded-postgres.ts';
@@ -7,7 +7,7 @@ import { reportsAddresses } from './reports-address.ts';
 import { loadSecrets, type Secrets } from './secrets.ts';
 import { StartFault } from './start-fault.ts';
 
-/** For commands and processes beside a supervisor; they make nothing themselves. */
+/** For commands and processes beside a supervisor, which create nothing themselves. */
 export function completeConfig(config: Config): CompleteConfig {
   const secrets = loadSecrets(config, { create: false });
   if (secrets === null) {

@@ -7,7 +7,7 @@ import { writeOnce } from './secrets.ts';
 
 export function keepDemoKey(dataDirectory: string): string {
   const path = join(dataDirectory, 'demo-key');
-  // On disk before the database knows it: a start that dies in between finds it again.
+  // The key is on disk before the database has it, so a start that dies in between finds it again.
   writeOnce(path, `${generateKey()}\n`);
   return readFileSync(path, 'utf8').trim();
 }

@@ -1,5 +1,5 @@
-// Logs go to stderr: stdout is for what a command answers. Writes are synchronous, so that the last lines before an end
-// are there.
+// Logs go to stderr, because stdout is for the output of commands. Writes are synchronous, so that the last lines
+// before an end are not lost.
 
 import { type DestinationStream, pino } from 'pino';
 

@@ -1,24 +1,24 @@
-// What a supervisor and its processes say to each other over the channel that fork(2) gave them.
+// The messages between a supervisor and its processes over the channel of fork(2).
 
 import type { MetricsSnapshot } from '../platform/metrics.ts';
 
 export interface Readiness {
-  /** What a process lacks to serve; empty when it serves. */
+  /** What a process lacks to serve; empty: it serves. */
   readonly notReady: readonly string[];
-  /** What it serves without, for the operator to know: it is ready all the same. */
+  /** Faults that do not keep the process from serving, for the operator to know. */
   readonly impaired: readonly string[];
 }
 
 export type SupervisorMessage =
-  /** Finish what is in flight, for at most so long, and end. */
+  /** Finish the requests in flight within the limit, and end. */
   | { readonly type: 'drain'; readonly limitMs: number }
   | { readonly type: 'metrics' | 'readiness'; readonly id: number };
 
 export type ProcessMessage =
   | { readonly type: 'ready' }
-  /** In answer to a request by its id; with id null the last word of a process that ends. */
+  /** The answer to a request by its id. With id null it is the last message of a process that ends. */
   | { readonly type: 'metrics'; readonly id: number | null; readonly snapshot: MetricsSnapshot }
-  /** In answer to a request by its id. */
+  /** The answer to a request by its id. */
   | ({ readonly type: 'readiness'; readonly id: number } & Readiness)
-  /** The simulated provider's word for ready. */
+  /** The simulated provider is ready. */
   | { readonly type: 'listening'; readonly url: string };

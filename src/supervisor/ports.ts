@@ -1,5 +1,5 @@
-// Whether a port is ours to serve on. The gateways share it with SO_REUSEPORT, which would let two installations share
-// it by mistake: so it is probed without that option, and then claimed for as long as the supervisor lives.
+// Checks whether a port is free and claims it. Gateways share it with SO_REUSEPORT, which would let two installations
+// share it by mistake. So it is probed without that option and claimed while the supervisor lives.
 
 import { createServer, type Server } from 'node:net';
 
@@ -8,7 +8,7 @@ export interface PortClaim {
   release(): void;
 }
 
-/** The port, or null when anything else on this machine uses it. */
+/** The port; null: another program on this machine uses it. */
 export async function claimPort(host: string, port: number): Promise<PortClaim | null> {
   const claim = await listen({ path: `\0tollgate-port-${port}` });
   if (claim === 'taken') return null;
@@ -33,8 +33,8 @@ export async function claimNextPort(host: string, port: number): Promise<PortCla
 }
 
 /**
- * An abstract socket name (Linux) is held by exactly one process and vanishes with it. Elsewhere there is none: null,
- * and two starts within the same second stay unguarded.
+ * An abstract socket name (Linux) is held by exactly one process and disappears with it. null on other systems, where
+ * two starts within the same second are not detected.
  */
 async function listen(
   where: { path: string } | { host: string; port: number; exclusive: true },

@@ -1,5 +1,4 @@
-// The process that owns the embedded Postgres and ends it: told to by the supervisor, or left alone by a supervisor
-// that was killed.
+// The process that owns the embedded Postgres. It ends the server when the supervisor says so or has been killed.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { processEnvironment, readConfig } from '../config.ts';
@@ -9,7 +8,10 @@ import { startEmbeddedPostgres } from '../storage/postgres/embedded/embedded-pos
 import { logToStderr } from './log-destination.ts';
 import { ProcessLifecycle } from './process-lifecycle.ts';
 
-/** Gateways and jobs, orphaned in the same moment, have 3 s to write down what they can: the database outlasts them. */
+/**
+ * Gateways and jobs that lose their supervisor at the same time have 3 s to write what they can, so the database stays
+ * longer.
+ */
 const ORPHAN_WAIT_MS = 4_000;
 const STOP_LIMIT_MS = 60_000;
 
@@ -29,7 +31,7 @@ let draining = false;
 lifecycle.drainsWith({
   async drain() {
     draining = true;
-    // Told to end while it starts, it waits for the start: half a start would leave a server that nobody owns.
+    // A drain during the start waits for the start, because half a start would leave a server without an owner.
     const postgres = await starting;
     if (!process.connected) await sleep(ORPHAN_WAIT_MS);
     await postgres.stop();
@@ -38,5 +40,5 @@ lifecycle.drainsWith({
 const { exited } = await starting;
 lifecycle.ready();
 const how = await exited;
-// A fault of this process: the supervisor starts another one, and that one the server.
+// The supervisor replaces this process, and the new one starts the server again.
 if (!draining) throw new Error(`the embedded Postgres ${how}`);

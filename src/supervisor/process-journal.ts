@@ -1,5 +1,5 @@
-// The processes that a supervisor started, on disk: should it be killed, its successor knows whom to wait for before it
-// starts its own.
+// The processes that a supervisor started, on disk. If it is killed, its successor waits for them before it starts its
+// own.
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ interface Entry extends ProcessIdentity {
 }
 
 const POLL_MS = 50;
-/** Longer than the postgres keeper needs, which is the last to go. */
+/** Longer than the postgres keeper needs, which ends last. */
 const PREDECESSORS_LIMIT_MS = 20_000;
 
 export class ProcessJournal {
@@ -33,7 +33,7 @@ export class ProcessJournal {
     this.#path = join(dataDirectory, 'processes.json');
   }
 
-  /** Replaces the list by what runs now. */
+  /** Replaces the list with the processes that run now. */
   record(processes: readonly { name: string; pid: number | undefined }[]): void {
     const known = new Map(this.#entries.map((entry) => [entry.pid, entry]));
     this.#entries = processes.flatMap(({ name, pid }) =>
@@ -45,7 +45,8 @@ export class ProcessJournal {
   }
 
   /**
-   * Processes of a killed supervisor end by themselves when they notice; one that does not within the limit is killed.
+   * Waits for the processes of a killed supervisor, which end by themselves when they notice. One that does not end
+   * within the limit is killed.
    */
   async waitForPredecessors(log: Log): Promise<void> {
     let left = this.#read().filter(isAlive);
@@ -69,7 +70,7 @@ export class ProcessJournal {
     try {
       return JOURNAL.parse(JSON.parse(readFileSync(this.#path, 'utf8')));
     } catch {
-      // Absent at the first start, or cut short by a full disk: then nothing is known, and the lock still guards.
+      // The file is absent at the first start, and may be cut short by a full disk. The lock still protects then.
       return [];
     }
   }

@@ -1,36 +1,39 @@
-// How a serving process lives and ends, seen from inside: it reports ready, answers for its metrics, drains when it is
-// told to, when it is signalled, and when whoever started it is gone. Which of them applies depends on who started it.
+// The life of a serving process, seen from inside: it reports ready, answers for its metrics, and drains when its
+// supervisor says so, when it is signalled, or when its parent has died. Which of these apply depends on what started
+// it.
 
 import type { Log } from '../platform/log.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import type { ProcessMessage, Readiness, SupervisorMessage } from './messages.ts';
 
-/** What a process does, once it serves. `limitMs` is how long it may take; what is not done by then is cut. */
+/** The work of a process that serves. `limitMs` is how long an end may take; what is not done by then is cut. */
 export interface Serving {
   drain(limitMs: number): Promise<void>;
-  /** What it lacks to serve; default: nothing. */
+  /** What the process lacks to serve; default: nothing. */
   notReady?(): readonly string[];
-  /** What it serves without; default: nothing. */
+  /** Faults that do not keep it from serving; default: none. */
   impaired?(): readonly string[];
 }
 
 export interface LifecycleOptions {
   readonly log: Log;
   readonly metrics: MetricsRegistry;
-  /** Started by our supervisor, which alone decides about the end; otherwise by hand, systemd, a container. */
+  /**
+   * Started by our supervisor, which alone decides about the end. Otherwise started by hand, systemd or a container.
+   */
   readonly supervised: boolean;
   readonly drainLimitMs: number;
   /**
-   * A service manager may signal every process at once: what must outlast the gateways leaves SIGTERM to the supervisor
-   * too.
+   * The process must outlast the gateways, so it leaves SIGTERM to the supervisor too: a service manager may signal all
+   * processes at once.
    */
   readonly outlastsGateways?: boolean;
-  /** Once its supervisor is dead, a process has this long: the next supervisor waits for it. */
+  /** How long a process may run after its supervisor has died. The next supervisor waits for it. */
   readonly orphanLimitMs?: number;
 }
 
 const ORPHAN_LIMIT_MS = 3_000;
-/** Beyond its limit a drain gets this long to cut what is left and write it down. */
+/** The extra time after the limit of a drain, to cut what is left and record it. */
 const CUT_LIMIT_MS = 1_000;
 
 export class ProcessLifecycle {
@@ -47,7 +50,7 @@ export class ProcessLifecycle {
       if (!(supervised && outlastsGateways)) void this.#end(drainLimitMs, 'SIGTERM');
     });
     if (supervised) {
-      // A terminal's Ctrl-C and hang-up reach the whole process group; the supervisor drains in order and says when.
+      // Ctrl-C and hang-up of a terminal reach the whole process group. The supervisor drains in order instead.
       process.on('SIGINT', () => undefined);
       process.on('SIGHUP', () => undefined);
       process.on('message', (message: SupervisorMessage) => this.#hear(message));
@@ -61,7 +64,7 @@ export class ProcessLifecycle {
     }
   }
 
-  /** From here on there is something to drain, even while it is still starting. */
+  /** Sets what to drain, also while the process is still starting. */
   drainsWith(serving: Serving): void {
     this.#serving = serving;
   }
@@ -71,12 +74,12 @@ export class ProcessLifecycle {
     if (this.#options.supervised) this.#tell({ type: 'ready' });
   }
 
-  /** Began to serve, and has not begun to end. */
+  /** Whether the process has begun to serve and not begun to end. */
   get serves(): boolean {
     return this.#isReady && !this.#ending;
   }
 
-  /** To be asked while it serves. */
+  /** To be called while the process serves. */
   readiness(): Readiness {
     return { notReady: this.#serving?.notReady?.() ?? [], impaired: this.#serving?.impaired?.() ?? [] };
   }
@@ -87,7 +90,7 @@ export class ProcessLifecycle {
     else this.#tell({ type: 'metrics', id: message.id, snapshot: this.#options.metrics.snapshot() });
   }
 
-  /** A process that does not serve yet has nothing to finish: it ends at once. */
+  /** A process that does not serve yet has nothing to finish, so it ends at once. */
   async #end(limitMs: number, why: string): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
@@ -114,7 +117,7 @@ export class ProcessLifecycle {
   }
 
   #tell(message: ProcessMessage): void {
-    // A channel that broke in this moment shows as 'disconnect', which ends the process.
+    // A broken channel is reported as 'disconnect', which ends the process.
     if (process.connected) process.send?.(message, undefined, {}, () => undefined);
   }
 }

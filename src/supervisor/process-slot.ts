@@ -1,4 +1,5 @@
-// A place that always holds one running process: what dies there is started again, later and later if it keeps dying.
+// A slot that always holds one running process. A process that dies is replaced, after growing pauses if it keeps
+// dying.
 
 import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../platform/clock.ts';
@@ -15,17 +16,17 @@ export interface SlotOptions {
   readonly fork: () => ChildProcess;
   readonly log: Log;
   readonly clock: Clock;
-  /** After every start and end of a process here. */
+  /** Called after every start and end of a process in this slot. */
   readonly onChange: () => void;
-  /** The last figures of a process that ended. */
+  /** The last metrics of a process that ended. */
   readonly onRetired: (snapshot: MetricsSnapshot) => void;
 }
 
 const BACKOFF_MS_MIN = 100;
 const BACKOFF_MS_MAX = 5_000;
-/** A process that was up this long did not fail for a lasting reason. */
+/** A process that ran this long did not fail for a lasting reason. */
 const STEADY_AFTER_MS = 10_000;
-/** At the first start, this many deaths in a row mean that waiting will not help. */
+/** After this many deaths in a row at the first start, waiting will not help. */
 const FIRST_STARTS_MAX = 5;
 const REPLACEMENT_READY_LIMIT_MS = 60_000;
 
@@ -35,7 +36,7 @@ export class ProcessSlot {
   restarts = 0;
   readonly #options: SlotOptions;
   #life: ChildLife | null = null;
-  /** A replacement on its way in, or its predecessor on its way out. */
+  /** Processes that are being started as replacements, or drained after one. */
   readonly #passing = new Set<ChildLife>();
   #failuresInRow = 0;
   #restartTimer: NodeJS.Timeout | null = null;
@@ -52,7 +53,7 @@ export class ProcessSlot {
     return this.#life?.isReady ?? false;
   }
 
-  /** What runs here says of itself, with this place's name. */
+  /** The readiness of the process, with the name of this slot. */
   async readiness(limitMs: number): Promise<Readiness> {
     const life = this.#life;
     if (life === null || !life.isReady) return { notReady: [this.name], impaired: [] };
@@ -65,7 +66,7 @@ export class ProcessSlot {
     return [...(this.#life === null ? [] : [this.#life]), ...this.#passing].filter((life) => !life.hasExited);
   }
 
-  /** Starts the first process and waits for it. null: it died again and again, or the slot was stopped meanwhile. */
+  /** Starts the first process and waits for it. null: it died repeatedly, or the slot was stopped meanwhile. */
   async start(): Promise<ReadyReport | null> {
     const gaveUp = new Promise<null>((resolve) => {
       this.#onFirstFailure = () => resolve(null);
@@ -75,10 +76,7 @@ export class ProcessSlot {
     return report;
   }
 
-  /**
-   * Puts a new process in the place of the present one, which drains only once the new one is ready. false: the present
-   * one stays.
-   */
+  /** Replaces the process. The old one drains only after the new one is ready. false: the old one stays. */
   async replace(drainLimitMs: number): Promise<boolean> {
     const present = this.#life;
     if (this.#stopping) return false;
@@ -101,8 +99,8 @@ export class ProcessSlot {
   }
 
   /**
-   * To be called in even steps. The kernel goes on handing connections to a process that stands still, and what it has
-   * borrowed stays with it.
+   * Replaces a process that hangs: the kernel would go on handing connections to it, and its leases stay with it. To be
+   * called in even steps.
    */
   replaceIfSilent({ stepMs, stepsMax }: { readonly stepMs: number; readonly stepsMax: number }): void {
     const life = this.#life;
@@ -114,7 +112,7 @@ export class ProcessSlot {
     life.kill();
   }
 
-  /** From here on nothing is started here any more; what runs goes on. */
+  /** Starts no further process; what runs goes on. */
   retire(): void {
     this.#stopping = true;
     if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
@@ -131,7 +129,7 @@ export class ProcessSlot {
     for (const life of this.lives) life.kill();
   }
 
-  /** Resolves with the report of the first process that gets ready, however many it takes. */
+  /** Resolves with the report of the first process that becomes ready, after any number of attempts. */
   async #launch(): Promise<ReadyReport> {
     return new Promise((resolve) => {
       const launchOne = () => {
@@ -162,7 +160,7 @@ export class ProcessSlot {
     this.#life = life;
     if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
     void life.exited.then((exit) => {
-      // One that was replaced, or told to end, owes nobody a successor.
+      // A process that was replaced or told to end needs no successor.
       if (this.#life !== life || this.#stopping) return;
       this.#restartLater(exit, clock.monotonicMs() - startedMs, launchNext);
     });

@@ -1,17 +1,16 @@
-// Secrets that an installation for others must not start with: empty, short, or what somebody typed because something
-// had to stand there.
+// Refuses weak secrets in an installation that serves others: empty, short, or placeholders that were never replaced.
 
 import { type Config, ConfigFault, type Environment } from '../config.ts';
 
 const TEXT_LENGTH_MIN = 32;
 const DISTINCT_CHARACTERS_MIN = 10;
 const DISTINCT_BYTES_MIN = 12;
-/** None of these comes up by chance in a random text. */
+/** Random text contains none of these by chance. */
 const PLACEHOLDER = /change.?me|default|example|placeholder|password|insecure|your[-_. ]|secret|0123456789|abcdefgh/i;
 
 /**
- * Throws one ConfigFault that names every weak one. A secret that is not set at all is derived or stands for nothing,
- * and is not weak.
+ * Throws one ConfigFault that names every weak secret. A secret that is not set is derived or unused, so it is not
+ * weak.
  */
 export function refuseWeakSecrets(environment: Environment, config: Config): void {
   const lines: string[] = [];
@@ -28,7 +27,7 @@ export function refuseWeakSecrets(environment: Environment, config: Config): voi
 
 function masterKeyFault(key: Buffer | null): string | null {
   if (key === null) return null;
-  // 32 random bytes have about 30 different ones, and are text with a probability of 10^-14.
+  // 32 random bytes have about 30 different values, and are printable text with a probability of 10^-14.
   const isText = key.every((byte) => byte >= 0x20 && byte < 0x7f);
   return isText || new Set(key).size < DISTINCT_BYTES_MIN
     ? 'must be random bytes (`openssl rand -base64 32` makes them)'

@@ -1,4 +1,4 @@
-// Where the jobs of an installation serve reports and its gateways ask for them, when the settings do not say: a socket
+// Where the jobs of an installation serve reports and its gateways request them, if the settings do not say: a socket
 // in the data directory.
 
 import { createHash } from 'node:crypto';
@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import type { Config, ReportsAddress } from '../config.ts';
 import { StartFault } from './start-fault.ts';
 
-/** The shortest limit of the systems that we run on (macOS). */
+/** The shortest limit among the supported systems (macOS). */
 const SOCKET_PATH_BYTES_MAX = 103;
 const SOCKET_FILE = 'reports.sock';
 
@@ -22,7 +22,7 @@ export function reportsAddresses({ dataDirectory, reportsListen, reportsUrl }: C
   return { reportsListen: reportsListen ?? own, reportsUrl: reportsUrl ?? own };
 }
 
-/** The name is no secret, but it is the same in every process of the installation. */
+/** The name is not secret, but it must be the same in every process of the installation. */
 function chooseSocketPath(dataDirectory: string): string {
   const near = join(dataDirectory, SOCKET_FILE);
   if (Buffer.byteLength(near) <= SOCKET_PATH_BYTES_MAX) return near;
@@ -32,8 +32,8 @@ function chooseSocketPath(dataDirectory: string): string {
 }
 
 /**
- * Before a process serves or asks there: in a directory where anyone may write, somebody else could have made ours, and
- * answer in the place of jobs.
+ * Makes the directory of the socket before a process serves or connects there. In a directory where everyone may write,
+ * another user could have made it and answer instead of jobs.
  */
 export function makeSocketDirectories(dataDirectory: string, { reportsListen, reportsUrl }: ReportsAddresses): void {
   const own = chooseSocketPath(dataDirectory);

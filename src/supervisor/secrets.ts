@@ -1,5 +1,5 @@
-// The installation's own secrets: given by the environment, or made once and kept in the data directory for its owner's
-// eyes only.
+// The installation's own secrets: given by the environment, or made once and stored in the data directory, readable by
+// its owner only.
 
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
@@ -18,8 +18,8 @@ export interface Secrets {
 const SECRETS_FILE = z.object({ master_key: z.base64(), admin_token: z.string().min(16) });
 
 /**
- * Takes what the settings give; without a shared database the rest comes from DATA_DIR/secrets.json, which `create`
- * lets it make.
+ * Uses the secrets of the settings. Without a shared database the others come from DATA_DIR/secrets.json, which is made
+ * if `create` allows it.
  */
 export function loadSecrets(config: Config, options: { create: boolean }): Secrets | null {
   const kept =
@@ -30,13 +30,13 @@ export function loadSecrets(config: Config, options: { create: boolean }): Secre
   if (masterKey === null) return null;
   return {
     masterKey,
-    // Every machine of one installation must agree on it, and they already share the master key.
+    // Every machine of an installation must have the same key, and all of them share the master key already.
     delegationKey: config.delegationKey ?? deriveDelegationKey(masterKey),
     adminToken: config.adminToken ?? kept?.admin_token ?? null,
   };
 }
 
-/** As the text that DELEGATION_KEY would be, so that it can be handed on as that setting. */
+/** Derived from the text form, so that it can be passed on as DELEGATION_KEY. */
 function deriveDelegationKey(masterKey: Buffer): Buffer {
   const derived = Buffer.from(hkdfSync('sha256', masterKey, '', 'tollgate delegation key', 32));
   return Buffer.from(derived.toString('base64url'), 'utf8');
@@ -63,7 +63,7 @@ function readKept(path: string): z.infer<typeof SECRETS_FILE> | null {
     throw error;
   }
   const parsed = SECRETS_FILE.safeParse(parseJson(text));
-  // Making new ones would orphan everything encrypted or hashed with the old: better not to start.
+  // New secrets would make everything unreadable that was encrypted or hashed with the old ones.
   if (!parsed.success || Buffer.from(parsed.data.master_key, 'base64').length !== MASTER_KEY_BYTES) {
     throw new Error(
       `${path} is damaged: restore it from a backup (without its master key existing keys cannot be checked)`,
@@ -80,7 +80,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Whole and on disk, or not there; the first writer wins. */
+/** Writes the file completely and synced, or not at all. The first writer wins. */
 export function writeOnce(path: string, content: string): void {
   const draft = `${path}.${process.pid}.draft`;
   const file = openSync(draft, 'w', 0o600);

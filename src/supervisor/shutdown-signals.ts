@@ -1,30 +1,30 @@
-// What the outside tells a supervisor: stop, stop now, roll. A terminal that is gone means stop too.
+// Signals to a supervisor: stop, stop now, roll. Losing the terminal means stop too.
 
 import { closeSync, openSync } from 'node:fs';
 import type { Clock } from '../platform/clock.ts';
 
 export interface SignalHandlers {
   readonly onStop: (why: string) => void;
-  /** Asked again: whatever is in flight is given up. */
+  /** A second request to stop: requests in flight are abandoned. */
   readonly onForce: () => void;
   readonly onRoll: () => void;
 }
 
 /**
- * One Ctrl-C may arrive twice, from the terminal and through npm or another parent that forwards it; a second press
+ * One Ctrl-C may arrive twice, from the terminal and from npm or another parent that forwards it. A second key press
  * takes longer.
  */
 const SAME_PRESS_MS = 500;
 
 /**
- * npm hands a signal to the shell it runs scripts with, and some shells die of it without telling us; npm may be
- * killed, too.
+ * npm passes signals to the shell that runs the script, and some shells end without telling us. npm may be killed as
+ * well.
  */
 const PARENT_POLL_MS = 500;
 
 /**
- * Returns a function that stops listening. With `endsWithParent` a parent that is gone means stop, even without a
- * channel to it.
+ * Returns a function that stops listening. With `endsWithParent`, the end of the parent process means stop, even
+ * without a channel to it.
  */
 export function listenForSignals(
   handlers: SignalHandlers,
@@ -42,7 +42,7 @@ export function listenForSignals(
   const listeners: [NodeJS.Signals | 'disconnect', () => void][] = [
     ['SIGINT', () => stop('SIGINT')],
     ['SIGTERM', () => firstStopMs === null && stop('SIGTERM')],
-    // A closed terminal hangs up on its processes with the signal that otherwise asks for a rolling restart.
+    // A closed terminal sends the signal that otherwise requests a rolling restart.
     [
       'SIGHUP',
       () => (hadTerminal && !hasTerminal() ? firstStopMs === null && stop('the terminal is gone') : handlers.onRoll()),

@@ -1,4 +1,4 @@
-// Why an installation cannot start or a command cannot do its work, in the operator's terms: printed as it stands,
+// The reason why an installation cannot start or a command cannot work, in words for the operator: printed as it is,
 // without a stack.
 
 export class StartFault extends Error {

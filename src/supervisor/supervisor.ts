@@ -26,9 +26,9 @@ export interface SupervisorPlan {
   readonly dataDirectory: string;
   readonly gatewayProcesses: number;
   readonly drainLimitMs: number;
-  /** Started by npm: it is not to outlive it. */
+  /** npm started the supervisor, which must not outlive it. */
   readonly endsWithParent: boolean;
-  /** How often gateways are asked for a sign of life. */
+  /** The interval of checks for a sign of life of gateways. */
   readonly watchStepMs?: number;
   readonly adminPort: number;
   readonly adminPortIsFixed: boolean;
@@ -36,19 +36,19 @@ export interface SupervisorPlan {
   readonly simulatedProvider: ProcessPlan | null;
   readonly jobs: ProcessPlan;
   readonly gateway: ProcessPlan;
-  /** The environment of every process; read at each start of one. */
+  /** The environment of every process, read at each start of one. */
   readonly environment: () => Readonly<Record<string, string | undefined>>;
-  /** What has to be done once the database answers and before anything serves. */
+  /** The work between the database's start and the start of anything that serves. */
   readonly prepare: (addresses: { simulatedProviderUrl: string | null }) => Promise<void>;
-  /** Everything serves. */
+  /** Called when everything serves. */
   readonly announce: (addresses: { adminPort: number }) => void;
 }
 
-/** Of a process that is asked how it is. */
+/** The time limit for a process to answer about itself. */
 const ANSWER_LIMIT_MS = 1_000;
 /**
- * A gateway that was asked so often, five seconds apart, and said nothing stands still; the longest pause of a busy one
- * is far from that.
+ * A gateway that was silent at this many checks, five seconds apart, hangs. The longest pause of a busy gateway is far
+ * shorter.
  */
 const SILENT_STEPS_MAX = 6;
 const WATCH_STEP_MS = 5_000;
@@ -56,14 +56,11 @@ const JOBS_DRAIN_LIMIT_MS = 30_000;
 const POSTGRES_STOP_LIMIT_MS = 60_000;
 
 /**
- * V8 inlines twice as much: a request's path is many small functions. 0.975 to 0.993 of the CPU per 1 KB request in
- * five runs.
+ * Lets V8 inline twice as much, because a request runs through many small functions. CPU per 1 KB request fell to 0.975
+ * to 0.993 in five runs.
  */
 const GATEWAY_OPTIONS = ['--max-inlined-bytecode-size-cumulative=2000'];
-/**
- * The spool is synced in libuv's threads (4 by default), which look-ups of names share: two of providers' names at
- * most, and what else Node looks up.
- */
+/** The spool is synced in libuv's threads (4 by default), which name look-ups share. */
 const GATEWAY_ENVIRONMENT = { UV_THREADPOOL_SIZE: '8' };
 
 export class Supervisor {
@@ -81,7 +78,7 @@ export class Supervisor {
   readonly #running = this.#metrics.gauge('tollgate_processes_ready', 'Processes that are ready, by role.', {
     labelNames: ['role'],
   });
-  /** Counters of processes that ended: their sums stay in /metrics. */
+  /** The counters of ended processes, whose sums stay in /metrics. */
   #retired: MetricsSnapshot = [];
   #state: 'starting' | 'serving' | 'stopping' = 'starting';
   #rolling = false;
@@ -100,8 +97,8 @@ export class Supervisor {
   }
 
   /**
-   * Runs the installation until it is told to stop; throws StartFault when it cannot start. Nothing of it is left when
-   * this returns.
+   * Runs the installation until it is told to stop. Throws StartFault if it cannot start. Nothing of it runs after this
+   * returns.
    */
   async run(): Promise<void> {
     const stopListening = listenForSignals(
@@ -119,7 +116,7 @@ export class Supervisor {
     try {
       admin = await this.#startAdmin();
       const { port } = admin;
-      // A stop during the start is honoured at once; the start itself finds its slots stopped and gives up.
+      // A stop during the start takes effect at once: the start finds its slots stopped and gives up.
       const started = this.#start().then(() => this.#serve(port));
       await Promise.race([this.#stopWanted, started.then(() => this.#stopWanted)]);
     } finally {
@@ -152,7 +149,7 @@ export class Supervisor {
     this.#plan.announce({ adminPort });
   }
 
-  /** Its port is chosen at its first start and kept through restarts, for it stands in the applied configuration. */
+  /** The port is chosen at the first start and kept, because the applied configuration contains it. */
   async #startSimulatedProvider(plan: ProcessPlan): Promise<string | null> {
     let { args } = plan;
     const url = await this.#startOne('simulated-provider', 'simulated-provider', {
@@ -179,7 +176,7 @@ export class Supervisor {
         fork(plan.module, typeof plan.args === 'function' ? plan.args() : plan.args, {
           env: { ...(role === 'gateway' ? GATEWAY_ENVIRONMENT : {}), ...this.#plan.environment() } as NodeJS.ProcessEnv,
           execArgv: [...process.execArgv, ...(role === 'gateway' ? GATEWAY_OPTIONS : [])],
-          // stdout is the supervisor's own; what a process says goes to stderr.
+          // stdout is for the supervisor's own output, so the output of processes goes to stderr.
           stdio: ['ignore', 2, 2, 'ipc'],
         }),
       onChange: () => {
@@ -228,7 +225,7 @@ export class Supervisor {
   }
 
   async #renderMetrics(): Promise<string> {
-    // Taken before anyone is asked: a process that dies meanwhile is then counted by its last figures once, not twice.
+    // Read before the processes are asked, so that a process which dies meanwhile is counted once.
     const retired = this.#retired;
     const lives = this.#slots.flatMap((slot) => slot.lives);
     const snapshots = await Promise.all(
@@ -237,7 +234,7 @@ export class Supervisor {
     return MetricsRegistry.render(MetricsRegistry.merge([this.#metrics.snapshot(), retired, ...snapshots]));
   }
 
-  /** One gateway after the other, each replaced only once its successor serves: the port is served throughout. */
+  /** Replaces one gateway after the other, each only after its successor serves, so that the port is always served. */
   async #roll(): Promise<void> {
     if (this.#state !== 'serving' || this.#rolling) return;
     this.#rolling = true;
@@ -261,7 +258,7 @@ export class Supervisor {
   async #stop(): Promise<void> {
     this.#state = 'stopping';
     if (this.#watch !== null) clearInterval(this.#watch);
-    // Whoever signals the whole process group ends some of them before we do.
+    // A signal to the whole process group ends some processes before we do.
     for (const slot of this.#slots) slot.retire();
     await this.#stopRole('gateway', this.#plan.drainLimitMs);
     await this.#stopRole('jobs', JOBS_DRAIN_LIMIT_MS);
@@ -274,7 +271,8 @@ export class Supervisor {
   }
 
   /**
-   * The spool keeps what the killed ones wrote. Postgres is never killed: it stops at once when nobody is connected.
+   * The spool keeps the records of killed processes. Postgres is not killed, because it stops at once when nobody is
+   * connected.
    */
   #force(): void {
     this.#log.warn('stopping at once; what is in flight is cut');

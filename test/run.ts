@@ -116,7 +116,8 @@ function shareStartOfProcesses(directory: string): void {
   process.env.TOLLGATE_TEST_STRIPPED = join(directory, 'stripped');
   mkdirSync(process.env.TOLLGATE_TEST_STRIPPED);
   process.env.NODE_COMPILE_CACHE = join(directory, 'compiled');
-  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --disable-warning=ExperimentalWarning --import=${preload.href}`;
+  process.env.NODE_OPTIONS =
+    `${process.env.NODE_OPTIONS ?? ''} --disable-warning=ExperimentalWarning ` + `--import=${preload.href}`;
 }
 
 function fail(why: string): never {

@@ -5,8 +5,10 @@
 // - an `onData` chunk is emptied when the callback returns: a sink copies what it keeps.
 // - writes outside a uWS callback go through `cork`, or each costs a packet and a syscall.
 // - `write` returning false means: stop reading the source until `onWritable`; uWS buffers without limit otherwise.
-// - `pause` stops reading the socket, but not the packet that is being read; while it lasts, nobody notices that the client leaves.
-// - After `end` the response must not be touched, so an answer behind which the connection is still read is written without it.
+// - `pause` stops reading the socket, but not the packet that is being read; while it lasts, nobody notices that the
+// client leaves.
+// - After `end` the response must not be touched, so an answer behind which the connection is still read is written
+// without it.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import { renderRefusal } from '../domain/refusals/render.ts';

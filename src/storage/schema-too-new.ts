@@ -7,7 +7,8 @@ export class SchemaTooNew extends Error {
     { newest, known }: { readonly newest: string; readonly known: string },
   ) {
     super(
-      `${database} has the schema ${newest}, and this version of Tollgate knows none after ${known}: a newer version has been started on this database. ` +
+      `${database} has the schema ${newest}, and this version of Tollgate knows none after ${known}: a ` +
+        `newer version has been started on this database. ` +
         'Run that version or a newer one. To go back, restore the backup that was made before the upgrade',
     );
     this.name = 'SchemaTooNew';

@@ -28,7 +28,8 @@ export async function installAgents(agents: readonly Agent[]): Promise<void> {
     const { bavail, bsize } = statfsSync(FOLDER);
     const free = bavail * bsize;
     console.log(
-      `installing the agents into test/agents/node_modules: about 1 GB; ${(free / 1024 ** 3).toFixed(1)} GB of disk are free`,
+      `installing the agents into test/agents/node_modules: about 1 ` +
+        `GB; ${(free / 1024 ** 3).toFixed(1)} GB of disk are free`,
     );
     if (free < FREE_BYTES_MIN) throw new Error(`less than ${FREE_BYTES_MIN / 1024 ** 3} GB of disk are free`);
     // Not `npm ci`: it refuses a lock without the packages of every platform, and not every registry has all of

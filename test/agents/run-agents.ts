@@ -99,7 +99,8 @@ async function checkLedger(gateway: AgentsGateway, requests: number, costPico: b
       (seen) => seen.posted >= requests && seen.balance <= expected,
     ).catch(read);
     console.log(
-      `\n${requests} requests, ${posted} posted, ${decimalOfPico(OPENING_CREDIT_PICO - balance)} USD charged, ${decimalOfPico(costPico)} expected`,
+      `\n${requests} requests, ${posted} posted, ${decimalOfPico(OPENING_CREDIT_PICO - balance)} USD ` +
+        `charged, ${decimalOfPico(costPico)} expected`,
     );
     return posted === requests && balance === expected ? [] : ['failed: the ledger'];
   } finally {

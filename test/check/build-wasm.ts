@@ -58,7 +58,8 @@ async function main(): Promise<void> {
       process.stdout.write(`${basename(wasmPath)}: ${wasm.byteLength} bytes\n`);
     } else if (Buffer.compare(wasm, readFileSync(wasmPath)) !== 0) {
       process.stderr.write(
-        `${basename(wasmPath)} is not what ${basename(module.path)}.as.ts compiles to: run \`node test/check/build-wasm.ts\`\n`,
+        `${basename(wasmPath)} is not what ${basename(module.path)}.as.ts compiles to: run \`node ` +
+          `test/check/build-wasm.ts\`\n`,
       );
       process.exitCode = 1;
     }

@@ -70,6 +70,8 @@ const outcomes = await Promise.all(
 );
 const failed = outcomes.filter((ok) => !ok).length;
 console.log(
-  `${failed === 0 ? 'all checks passed' : `${failed} of ${outcomes.length} checks failed`} in ${((performance.now() - startedMs) / 1000).toFixed(1)} s`,
+  `${
+    failed === 0 ? 'all checks passed' : `${failed} of ${outcomes.length} checks ` + `failed`
+  } in ${((performance.now() - startedMs) / 1000).toFixed(1)} s`,
 );
 process.exit(failed === 0 ? 0 : 1);

@@ -79,16 +79,20 @@ for (const [outcome, usageSource, charge, ratedCost, chargeWithout, ratedWithout
         suspense: charged ? 100n : 0n,
       });
     });
-    test('billed, served with what has no price: charged as held, and what the price does not account for is in suspense', () => {
-      const settled = settle({ ...base, usage: USAGE, usageSource, isUnpriced: true });
-      const charged = charge === COST;
-      assert.deepEqual(settled, {
-        billingStatus,
-        ratedCost,
-        charge: charged ? 1000n : charge,
-        suspense: charged ? 500n : 0n,
-      });
-    });
+    test(
+      'billed, served with what has no price: charged as held, and what the price does not account for is ' +
+        'in suspense',
+      () => {
+        const settled = settle({ ...base, usage: USAGE, usageSource, isUnpriced: true });
+        const charged = charge === COST;
+        assert.deepEqual(settled, {
+          billingStatus,
+          ratedCost,
+          charge: charged ? 1000n : charge,
+          suspense: charged ? 500n : 0n,
+        });
+      },
+    );
     test('billed, served with what has no price, above the hold all the same', () => {
       const settled = settle({ ...base, usage: USAGE, usageSource, isUnpriced: true, authorizedAmount: picoUsd(400n) });
       const charged = charge === COST;

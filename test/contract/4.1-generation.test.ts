@@ -35,7 +35,8 @@ const FORMATS: readonly Format[] = [
     envelope: 'openai',
     input: { messages: MESSAGES },
     reply:
-      '{ "id": "chatcmpl-1",\n  "choices": [ {"index": 0, "message": {"role": "assistant", "content": "Hi \\u2603"}} ], "usage": {"prompt_tokens": 3, "completion_tokens": 2} }\n',
+      '{ "id": "chatcmpl-1",\n  "choices": [ {"index": 0, "message": {"role": "assistant", "content": "Hi ' +
+      '\\u2603"}} ], "usage": {"prompt_tokens": 3, "completion_tokens": 2} }\n',
     stream: `: provider comment\n\n${CHAT_CHUNK}data: [DONE]\n\n`,
   },
   {
@@ -43,9 +44,12 @@ const FORMATS: readonly Format[] = [
     envelope: 'openai',
     input: { input: '"hi"' },
     reply:
-      '{"id":"resp_1", "object":"response", "output":[ {"type":"message","content":[{"type":"output_text","text":"Hi"}]} ], "usage":{"input_tokens":3,"output_tokens":2}}',
+      '{"id":"resp_1", "object":"response", "output":[ ' +
+      '{"type":"message","content":[{"type":"output_text","text":"Hi"}]} ], ' +
+      '"usage":{"input_tokens":3,"output_tokens":2}}',
     stream:
-      'event: response.completed\ndata: {"type":"response.completed", "response":{"id":"resp_1","usage":{"input_tokens":3,"output_tokens":2}}}\n\n',
+      'event: response.completed\ndata: {"type":"response.completed", ' +
+      '"response":{"id":"resp_1","usage":{"input_tokens":3,"output_tokens":2}}}\n\n',
   },
   {
     path: '/v1/messages',
@@ -54,8 +58,10 @@ const FORMATS: readonly Format[] = [
     reply:
       '{"type":"message", "content":[ {"type":"text","text":"Hi"} ], "usage":{"input_tokens":3,"output_tokens":2}}',
     stream:
-      'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":3,"output_tokens":1}}}\n\n' +
-      'event: message_delta\ndata: {"type":"message_delta","usage":{"output_tokens":2}}\n\nevent: message_stop\ndata: {"type": "message_stop"}\n\n',
+      'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":3,' +
+      '"output_tokens":1}}}\n\n' +
+      'event: message_delta\ndata: {"type":"message_delta","usage":{"output_tokens":2}}\n\nevent: ' +
+      'message_stop\ndata: {"type": "message_stop"}\n\n',
   },
   {
     path: '/v1/messages/count_tokens',

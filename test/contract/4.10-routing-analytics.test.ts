@@ -87,7 +87,9 @@ describe('the routing report (spec 2.5)', () => {
   test('has every field that the spec names', async () => {
     const found = await report(ADMINISTRATORS);
     const METRICS =
-      'requests tokens spend_usd baseline_requests baseline_spend_usd baseline_cost_usd errors truncated cached escalated fallbacks task_applied p50_latency_ms p95_latency_ms p50_ttft_ms avg_confidence share cost_per_request savings_usd savings_pct error_rate truncation_rate';
+      'requests tokens spend_usd baseline_requests baseline_spend_usd baseline_cost_usd errors truncated ' +
+      'cached escalated fallbacks task_applied p50_latency_ms p95_latency_ms p50_ttft_ms avg_confidence ' +
+      'share cost_per_request savings_usd savings_pct error_rate truncation_rate';
     const has = (value: unknown, names: string, where: string) => {
       const object = (Array.isArray(value) ? value[0] : value) as Json | undefined;
       assert.ok(object !== undefined, `${where} is empty`);

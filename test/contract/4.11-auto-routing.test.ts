@@ -298,45 +298,48 @@ describe('a conversation', () => {
     { role: 'tool', tool_call_id: 'call_1', content: `The output says ${STRONG}` },
   ];
 
-  test('stays on one model through a turn and is classified once for it; the next message may land elsewhere', async () => {
-    const headers = session();
-    const before = routing.judged().length;
-    const first = await route({ headers, body: { messages: [user(opening)] } });
-    assert.deepEqual(some(first, 'model', 'cached', 'previous_model'), ['sim/small', false, undefined]);
-    assert.equal(first.classifier?.model, 'judge-latest');
-    let messages: readonly Message[] = [user(opening)];
-    for (let round = 0; round < 3; round += 1) {
-      messages = [...messages, ...loop];
-      const found = await route({ headers, body: { messages } });
-      assert.deepEqual(some(found, 'model', 'tier', 'reason', 'cached', 'classifier', 'turn'), [
+  test(
+    'stays on one model through a turn and is classified once for it; the ' + 'next message may land elsewhere',
+    async () => {
+      const headers = session();
+      const before = routing.judged().length;
+      const first = await route({ headers, body: { messages: [user(opening)] } });
+      assert.deepEqual(some(first, 'model', 'cached', 'previous_model'), ['sim/small', false, undefined]);
+      assert.equal(first.classifier?.model, 'judge-latest');
+      let messages: readonly Message[] = [user(opening)];
+      for (let round = 0; round < 3; round += 1) {
+        messages = [...messages, ...loop];
+        const found = await route({ headers, body: { messages } });
+        assert.deepEqual(some(found, 'model', 'tier', 'reason', 'cached', 'classifier', 'turn'), [
+          'sim/small',
+          'light',
+          'classified',
+          true,
+          undefined,
+          first.turn,
+        ]);
+      }
+      assert.equal(routing.judged().length, before + 1);
+      messages = [...messages, assistant('Done.'), user(`Prove that it is right. ${STRONG}`)];
+      const next = await route({ headers, body: { messages } });
+      assert.deepEqual(some(next, 'model', 'tier', 'cached', 'previous_model', 'previous_tier', 'sticky'), [
+        'sim/large',
+        'strong',
+        false,
         'sim/small',
         'light',
-        'classified',
-        true,
-        undefined,
-        first.turn,
+        false,
       ]);
-    }
-    assert.equal(routing.judged().length, before + 1);
-    messages = [...messages, assistant('Done.'), user(`Prove that it is right. ${STRONG}`)];
-    const next = await route({ headers, body: { messages } });
-    assert.deepEqual(some(next, 'model', 'tier', 'cached', 'previous_model', 'previous_tier', 'sticky'), [
-      'sim/large',
-      'strong',
-      false,
-      'sim/small',
-      'light',
-      false,
-    ]);
-    assert.deepEqual([next.session, next.conversation], [first.session, first.conversation]);
-    assert.notEqual(next.turn, first.turn);
-    assert.equal(routing.judged().length, before + 2);
-    // The first turn again, as when its answer is made anew.
-    assert.deepEqual(some(await route({ headers, body: { messages: [user(opening)] } }), 'model', 'cached'), [
-      'sim/small',
-      true,
-    ]);
-  });
+      assert.deepEqual([next.session, next.conversation], [first.session, first.conversation]);
+      assert.notEqual(next.turn, first.turn);
+      assert.equal(routing.judged().length, before + 2);
+      // The first turn again, as when its answer is made anew.
+      assert.deepEqual(some(await route({ headers, body: { messages: [user(opening)] } }), 'model', 'cached'), [
+        'sim/small',
+        true,
+      ]);
+    },
+  );
 
   test('is recognized by the session of its headers or body, else by its first message', async () => {
     const names: readonly [string, (id: string) => Pick<RoutedCall, 'api' | 'headers'> & { readonly body?: object }][] =
@@ -494,30 +497,33 @@ describe('a conversation', () => {
 });
 
 describe('the record’s money', () => {
-  test('the baseline is priced by the same tokens; the classifier’s price is recorded and charged to nobody', async () => {
-    for (const [words, price] of [
-      [LIGHT, ROUTING_PRICES.small],
-      [STRONG, ROUTING_PRICES.large],
-    ] as const) {
-      const answer = await ask({ headers: session(), body: { messages: [user(`What does it cost? ${words}`)] } });
-      const record = await routing.routeOf(answer.executionId);
-      const { usage } = JSON.parse(answer.body) as { usage: { prompt_tokens: number; completion_tokens: number } };
-      const [input, output] = [BigInt(usage.prompt_tokens), BigInt(usage.completion_tokens)];
-      assert.equal(record.baseline_model, 'sim/large');
-      assert.equal(
-        record.baseline_cost_usd,
-        decimalOfPico(input * ROUTING_PRICES.large.input + output * ROUTING_PRICES.large.output),
-      );
-      const { rows } = await routing.postgres.query<{ charge: string }>(
-        'SELECT charge::text FROM generations WHERE id = $1',
-        [answer.executionId],
-      );
-      assert.equal(rows[0]?.charge, String(input * price.input + output * price.output));
-      const judgedTokens = record.classifier?.input_tokens ?? 0;
-      assert.ok(judgedTokens > 0);
-      assert.equal(record.classifier?.cost_usd, decimalOfPico(BigInt(judgedTokens) * 42_000n));
-    }
-  });
+  test(
+    'the baseline is priced by the same tokens; the classifier’s price is ' + 'recorded and charged to nobody',
+    async () => {
+      for (const [words, price] of [
+        [LIGHT, ROUTING_PRICES.small],
+        [STRONG, ROUTING_PRICES.large],
+      ] as const) {
+        const answer = await ask({ headers: session(), body: { messages: [user(`What does it cost? ${words}`)] } });
+        const record = await routing.routeOf(answer.executionId);
+        const { usage } = JSON.parse(answer.body) as { usage: { prompt_tokens: number; completion_tokens: number } };
+        const [input, output] = [BigInt(usage.prompt_tokens), BigInt(usage.completion_tokens)];
+        assert.equal(record.baseline_model, 'sim/large');
+        assert.equal(
+          record.baseline_cost_usd,
+          decimalOfPico(input * ROUTING_PRICES.large.input + output * ROUTING_PRICES.large.output),
+        );
+        const { rows } = await routing.postgres.query<{ charge: string }>(
+          'SELECT charge::text FROM generations WHERE id = $1',
+          [answer.executionId],
+        );
+        assert.equal(rows[0]?.charge, String(input * price.input + output * price.output));
+        const judgedTokens = record.classifier?.input_tokens ?? 0;
+        assert.ok(judgedTokens > 0);
+        assert.equal(record.classifier?.cost_usd, decimalOfPico(BigInt(judgedTokens) * 42_000n));
+      }
+    },
+  );
 
   test('an organization that is not billed has a baseline by the catalog’s price', async () => {
     const found = await route({

@@ -45,7 +45,8 @@ function replyWith(images: number): string {
 }
 
 const PROVIDER_ERROR =
-  '{"error":{"message":"Unknown parameter: \'input_fidelity\'.","type":"invalid_request_error","param":"input_fidelity","code":"unknown_parameter"}}';
+  '{"error":{"message":"Unknown parameter: \'input_fidelity\'.","type":"invalid_request_error",' +
+  '"param":"input_fidelity","code":"unknown_parameter"}}';
 
 function answer({ body }: ReceivedRequest): ScriptedReply {
   const request = body.toString('latin1');
@@ -167,7 +168,8 @@ describe('images', () => {
 
     test('JSON with image addresses, as real clients send it', async () => {
       const fields =
-        '"images":[{"image_url":"data:image/png;base64,AAAA"}, {"image_url":"https://example.test/a.png"}], "mask":{"image_url":"x"}';
+        '"images":[{"image_url":"data:image/png;base64,AAAA"}, {"image_url":"https://example.test/a.png"}], ' +
+        '"mask":{"image_url":"x"}';
       await assertServed('edits', await send('edits', jsonOf('sim/image', fields)), jsonOf('image', fields), 1);
     });
 

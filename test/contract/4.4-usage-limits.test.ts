@@ -24,7 +24,8 @@ describe('current usage limits', () => {
   ): Promise<PrincipalLimit> {
     const { setBy = 'platform', window = null, model = null, kind, amount } = fields;
     const { rows } = await postgres.query<{ id: string }>(
-      'INSERT INTO usage_limits (organization_id, user_id, kind, time_window, amount, model, set_by) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id',
+      `INSERT INTO usage_limits (organization_id, user_id, kind, time_window, amount, model, set_by)
+        VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id`,
       [acme.organizationId, userId, kind, window, amount.toString(), model, setBy],
     );
     return { window, model, setBy, ...fields, id: rows[0]?.id ?? '' };
@@ -64,58 +65,62 @@ describe('current usage limits', () => {
   const current = async (as: string) =>
     (await front.call(as, 'GET', '/v1/usage/limits/current')).data as unknown as Readonly<Record<string, unknown>>[];
 
-  test('a key is told of every ceiling that holds for it: numbers, money as decimal strings, when a budget starts anew', async () => {
-    const found = await current('key');
-    const next = new Date();
-    const resetsAt = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1)).toISOString();
-    assert.deepEqual(found, [
-      {
-        scope: 'organization',
-        set_by: 'platform',
-        kind: 'requests_per_minute',
-        window: null,
-        limit: 600,
-        used: 0,
-        remaining: 600,
-        resets_at: null,
-        model: null,
-      },
-      {
-        scope: 'organization',
-        set_by: 'platform',
-        kind: 'budget',
-        window: 'month',
-        limit: '100.5',
-        used: '0',
-        remaining: '100.5',
-        resets_at: resetsAt,
-        model: null,
-      },
-      {
-        scope: 'organization',
-        set_by: 'platform',
-        kind: 'concurrent_requests',
-        window: null,
-        limit: 5,
-        used: null,
-        remaining: null,
-        resets_at: null,
-        model: null,
-      },
-      {
-        scope: 'user',
-        set_by: 'organization',
-        kind: 'tokens_per_minute',
-        window: null,
-        limit: 1_000,
-        used: 0,
-        remaining: 1_000,
-        resets_at: null,
-        model: 'sim/small',
-      },
-    ]);
-    assert.deepEqual(await current('unlimited'), []);
-  });
+  test(
+    'a key is told of every ceiling that holds for it: numbers, money as decimal strings, when a budget ' +
+      'starts anew',
+    async () => {
+      const found = await current('key');
+      const next = new Date();
+      const resetsAt = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1)).toISOString();
+      assert.deepEqual(found, [
+        {
+          scope: 'organization',
+          set_by: 'platform',
+          kind: 'requests_per_minute',
+          window: null,
+          limit: 600,
+          used: 0,
+          remaining: 600,
+          resets_at: null,
+          model: null,
+        },
+        {
+          scope: 'organization',
+          set_by: 'platform',
+          kind: 'budget',
+          window: 'month',
+          limit: '100.5',
+          used: '0',
+          remaining: '100.5',
+          resets_at: resetsAt,
+          model: null,
+        },
+        {
+          scope: 'organization',
+          set_by: 'platform',
+          kind: 'concurrent_requests',
+          window: null,
+          limit: 5,
+          used: null,
+          remaining: null,
+          resets_at: null,
+          model: null,
+        },
+        {
+          scope: 'user',
+          set_by: 'organization',
+          kind: 'tokens_per_minute',
+          window: null,
+          limit: 1_000,
+          used: 0,
+          remaining: 1_000,
+          resets_at: null,
+          model: 'sim/small',
+        },
+      ]);
+      assert.deepEqual(await current('unlimited'), []);
+    },
+  );
 
   test('what was granted counts as used', async () => {
     const epoch = await registerEpoch(postgres, { machine: 'test', pid: 1, kind: 'gateway' });
@@ -124,15 +129,19 @@ describe('current usage limits', () => {
     assert.deepEqual([requests?.['used'], requests?.['remaining']], [10, 590]);
   });
 
-  test('a person is told of the organization’s and of their own; without an active organization the scope is not resolved', async () => {
-    assert.deepEqual((await current('person')).map(({ scope, kind }) => `${String(scope)} ${String(kind)}`).sort(), [
-      'organization budget',
-      'organization concurrent_requests',
-      'organization requests_per_minute',
-      'user tokens_per_minute',
-    ]);
-    assert.deepEqual((await front.call('nowhere', 'GET', '/v1/usage/limits/current')).body, {
-      error: 'authorization scope required',
-    });
-  });
+  test(
+    'a person is told of the organization’s and of their own; without an active organization the scope ' +
+      'is not resolved',
+    async () => {
+      assert.deepEqual((await current('person')).map(({ scope, kind }) => `${String(scope)} ${String(kind)}`).sort(), [
+        'organization budget',
+        'organization concurrent_requests',
+        'organization requests_per_minute',
+        'user tokens_per_minute',
+      ]);
+      assert.deepEqual((await front.call('nowhere', 'GET', '/v1/usage/limits/current')).body, {
+        error: 'authorization scope required',
+      });
+    },
+  );
 });

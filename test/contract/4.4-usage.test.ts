@@ -285,7 +285,8 @@ describe('GET /v1/usage/me/requests', () => {
     const summary = await front.get('ann', '/v1/usage/me?format=csv');
     assert.equal(
       summary.body.toString(),
-      'model,requests,tokens_prompt,tokens_completion,cost,currency\r\nsim/small,2,120,30,0.0004275,USD\r\nsim/large,1,120,30,0.0004275,USD\r\n',
+      'model,requests,tokens_prompt,tokens_completion,cost,currency\r\nsim/small,2,120,30,0.0004275,' +
+        'USD\r\nsim/large,1,120,30,0.0004275,USD\r\n',
     );
     const days = await front.get('ann', '/v1/usage/me/daily?format=csv');
     assert.equal(days.body.toString().split('\r\n')[1], '2026-11-17,1,1,0,0,0');

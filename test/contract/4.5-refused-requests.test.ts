@@ -97,49 +97,53 @@ describe('refused requests', () => {
     assert.equal(foreign.status, 404);
   });
 
-  test('listings show them with status and reason, also an unknown, an endless and a broken model name; totals do not count them', async () => {
-    const wanted: [Json, number, string, string][] = [
-      [{}, 402, 'insufficient_credit', 'sim/small'],
-      [{ model: 'sim/uncapped', max_tokens: undefined }, 422, 'not_safely_billable', 'sim/uncapped'],
-      [{ model: 'sim/absent' }, 404, 'model_not_found', 'sim/absent'],
-      [{ model: '\u{1f600}'.repeat(5_000) }, 404, 'model_not_found', '\u{1f600}'.repeat(100)],
-      // One half of a pair would keep the facts of everybody's requests from being stored.
-      [{ model: 'half \ud800' }, 404, 'model_not_found', 'half \ufffd'],
-      [{ model: 'sim/judge' }, 400, 'invalid_request_error', 'sim/judge'],
-    ];
-    const ids: unknown[] = [];
-    for (const [fields, status] of wanted) {
-      const answer = await ask('poor', fields);
-      assert.equal(answer.status, status, answer.body.toString());
-      ids.push(answer.headers['x-service-execution-id']);
-    }
-    const entries = (await listed('poor', wanted.length)).toReversed();
-    assert.deepEqual(
-      entries.map((entry) => entry['id']),
-      ids,
-    );
-    assert.deepEqual(
-      entries.map(({ status, model, requested_model, provider, cost, tags }) => [
-        status,
-        model,
-        requested_model,
-        provider,
-        cost,
-        tags,
-      ]),
-      wanted.map(([, status, , model]) => [status, model, model, null, null, [TAG]]),
-    );
-    assert.deepEqual(
-      entries.slice(0, 2).map(({ error }) => error),
-      ['insufficient_credit', 'not_safely_billable'],
-    );
-    const onlyCredit = (await get('poor', '/v1/usage/me/requests?status=402'))['data'] as Json[];
-    assert.equal(onlyCredit.length, 1);
-    const { requests, cost } = (await get('poor', '/v1/usage/me'))['data'] as Json;
-    assert.deepEqual([requests, cost], [0, '0']);
-    assert.deepEqual((await get('poor', '/v1/usage/me/daily'))['data'], []);
-    assert.deepEqual(upstream.requests, []);
-  });
+  test(
+    'listings show them with status and reason, also an unknown, an endless and a broken model name; ' +
+      'totals do not count them',
+    async () => {
+      const wanted: [Json, number, string, string][] = [
+        [{}, 402, 'insufficient_credit', 'sim/small'],
+        [{ model: 'sim/uncapped', max_tokens: undefined }, 422, 'not_safely_billable', 'sim/uncapped'],
+        [{ model: 'sim/absent' }, 404, 'model_not_found', 'sim/absent'],
+        [{ model: '\u{1f600}'.repeat(5_000) }, 404, 'model_not_found', '\u{1f600}'.repeat(100)],
+        // One half of a pair would keep the facts of everybody's requests from being stored.
+        [{ model: 'half \ud800' }, 404, 'model_not_found', 'half \ufffd'],
+        [{ model: 'sim/judge' }, 400, 'invalid_request_error', 'sim/judge'],
+      ];
+      const ids: unknown[] = [];
+      for (const [fields, status] of wanted) {
+        const answer = await ask('poor', fields);
+        assert.equal(answer.status, status, answer.body.toString());
+        ids.push(answer.headers['x-service-execution-id']);
+      }
+      const entries = (await listed('poor', wanted.length)).toReversed();
+      assert.deepEqual(
+        entries.map((entry) => entry['id']),
+        ids,
+      );
+      assert.deepEqual(
+        entries.map(({ status, model, requested_model, provider, cost, tags }) => [
+          status,
+          model,
+          requested_model,
+          provider,
+          cost,
+          tags,
+        ]),
+        wanted.map(([, status, , model]) => [status, model, model, null, null, [TAG]]),
+      );
+      assert.deepEqual(
+        entries.slice(0, 2).map(({ error }) => error),
+        ['insufficient_credit', 'not_safely_billable'],
+      );
+      const onlyCredit = (await get('poor', '/v1/usage/me/requests?status=402'))['data'] as Json[];
+      assert.equal(onlyCredit.length, 1);
+      const { requests, cost } = (await get('poor', '/v1/usage/me'))['data'] as Json;
+      assert.deepEqual([requests, cost], [0, '0']);
+      assert.deepEqual((await get('poor', '/v1/usage/me/daily'))['data'], []);
+      assert.deepEqual(upstream.requests, []);
+    },
+  );
 
   test('who is refused without end fills no disk: only so many are recorded, the rest is counted', async () => {
     // More than the organization may have recorded again while they are sent.

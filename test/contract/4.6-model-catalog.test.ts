@@ -154,22 +154,26 @@ describe('the model catalog', () => {
     });
   });
 
-  test('says whose streams are asked for usage: the deployment itself, and the model where that deployment comes first for chat', async () => {
-    const [chat, messages] = TEXT.servedBy as [ServedBy, ServedBy];
-    const asking: ServedBy = { ...chat, provider: WEST, streamUsage: 'request' };
-    const listed = async (servedBy: readonly ServedBy[], headers = {}): Promise<unknown[]> => {
-      catalog = catalogOf(model('acme/text', { servedBy }));
-      return (await list('/v1/models', headers)).data.map((entry) => entry['stream_usage']);
-    };
-    assert.deepEqual(await listed([asking, chat]), ['request']);
-    assert.deepEqual(await listed([messages, asking]), ['request']);
-    assert.deepEqual(await listed([chat, asking]), [undefined]);
-    assert.deepEqual(await listed([chat, asking, messages], { 'x-provider-data': 'true' }), [
-      undefined,
-      'request',
-      undefined,
-    ]);
-  });
+  test(
+    'says whose streams are asked for usage: the deployment itself, and the model where that deployment ' +
+      'comes first for chat',
+    async () => {
+      const [chat, messages] = TEXT.servedBy as [ServedBy, ServedBy];
+      const asking: ServedBy = { ...chat, provider: WEST, streamUsage: 'request' };
+      const listed = async (servedBy: readonly ServedBy[], headers = {}): Promise<unknown[]> => {
+        catalog = catalogOf(model('acme/text', { servedBy }));
+        return (await list('/v1/models', headers)).data.map((entry) => entry['stream_usage']);
+      };
+      assert.deepEqual(await listed([asking, chat]), ['request']);
+      assert.deepEqual(await listed([messages, asking]), ['request']);
+      assert.deepEqual(await listed([chat, asking]), [undefined]);
+      assert.deepEqual(await listed([chat, asking, messages], { 'x-provider-data': 'true' }), [
+        undefined,
+        'request',
+        undefined,
+      ]);
+    },
+  );
 
   test('prices images each, and the output of evaluation models at nothing', async () => {
     catalog = catalogOf(IMAGE, JUDGE, UNPRICED);
@@ -180,26 +184,29 @@ describe('the model catalog', () => {
     );
   });
 
-  test('with X-PROVIDER-DATA has an entry for each provider, under the canonical id with the alias beside it', async () => {
-    catalog = catalogOf(TEXT, RETIRED, JUDGE);
-    const { data } = await list('/v1/models', { 'X-PROVIDER-DATA': 'true' });
-    assert.deepEqual(
-      data.map(({ id, alias, provider: from, apis }) => [id, alias, from, apis]),
-      [
-        ['acme/text', undefined, 'east', ['chat_completions', 'responses']],
-        ['acme/text', 'acme/text[1m]', 'east', ['chat_completions', 'responses']],
-        ['acme/text', undefined, 'west', ['messages']],
-        ['acme/text', 'acme/text[1m]', 'west', ['messages']],
-        ['acme/judge-latest', undefined, 'west', ['systemone']],
-      ],
-    );
-    assert.deepEqual(
-      data[2]?.['pricing'],
-      { currency: 'USD', input: '1.25', cached_input: '0.125', output: '11' },
-      'of this provider',
-    );
-    assert.deepEqual(await list('/v1/models', { 'X-PROVIDER-DATA': 'false' }), await list('/v1/models'));
-  });
+  test(
+    'with X-PROVIDER-DATA has an entry for each provider, under the ' + 'canonical id with the alias beside it',
+    async () => {
+      catalog = catalogOf(TEXT, RETIRED, JUDGE);
+      const { data } = await list('/v1/models', { 'X-PROVIDER-DATA': 'true' });
+      assert.deepEqual(
+        data.map(({ id, alias, provider: from, apis }) => [id, alias, from, apis]),
+        [
+          ['acme/text', undefined, 'east', ['chat_completions', 'responses']],
+          ['acme/text', 'acme/text[1m]', 'east', ['chat_completions', 'responses']],
+          ['acme/text', undefined, 'west', ['messages']],
+          ['acme/text', 'acme/text[1m]', 'west', ['messages']],
+          ['acme/judge-latest', undefined, 'west', ['systemone']],
+        ],
+      );
+      assert.deepEqual(
+        data[2]?.['pricing'],
+        { currency: 'USD', input: '1.25', cached_input: '0.125', output: '11' },
+        'of this provider',
+      );
+      assert.deepEqual(await list('/v1/models', { 'X-PROVIDER-DATA': 'false' }), await list('/v1/models'));
+    },
+  );
 
   test('names the providers that serve something, each with what it serves', async () => {
     catalog = catalogOf(TEXT, RETIRED, IMAGE, JUDGE);

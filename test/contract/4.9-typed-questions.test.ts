@@ -22,7 +22,8 @@ const ALIASED = 'test/judge-latest';
 const INPUT_PICO = 42_000n;
 
 const REPLY =
-  '{"model" : "judge-1.13.0", "answers":{"q":{"type":"choice","choice":"a","confidence":0.78,"probabilities":{"a":0.85,"b":0.15}}},\n' +
+  '{"model" : "judge-1.13.0", "answers":{"q":{"type":"choice","choice":"a","confidence":0.78,' +
+  '"probabilities":{"a":0.85,"b":0.15}}},\n' +
   ' "usage":{"input_tokens":392,"output_tokens":65}}';
 
 interface Recording {

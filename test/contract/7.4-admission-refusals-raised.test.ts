@@ -149,21 +149,24 @@ describe('admission refusals as they are raised', () => {
     }
   });
 
-  test('billing_frozen: soon after the wallet is, also where its money was at hand; and served again afterwards', async () => {
-    assert.equal((await call('frozen', CHAT)).status, 200);
-    const id = await organizationId('frozen');
-    await ask(tollgate.url, adminToken, 'PATCH', `/v1/admin/organizations/${id}`, { frozen: true });
-    await waitForStatus('frozen', 403);
-    await expectOnAllRoutes('frozen', {
-      status: 403,
-      code: 'billing_frozen',
-      family: 'credit',
-      retryable: false,
-      retryAfter: null,
-    });
-    await ask(tollgate.url, adminToken, 'PATCH', `/v1/admin/organizations/${id}`, { frozen: false });
-    await waitForStatus('frozen', 200);
-  });
+  test(
+    'billing_frozen: soon after the wallet is, also where its money was at hand; and served again ' + 'afterwards',
+    async () => {
+      assert.equal((await call('frozen', CHAT)).status, 200);
+      const id = await organizationId('frozen');
+      await ask(tollgate.url, adminToken, 'PATCH', `/v1/admin/organizations/${id}`, { frozen: true });
+      await waitForStatus('frozen', 403);
+      await expectOnAllRoutes('frozen', {
+        status: 403,
+        code: 'billing_frozen',
+        family: 'credit',
+        retryable: false,
+        retryAfter: null,
+      });
+      await ask(tollgate.url, adminToken, 'PATCH', `/v1/admin/organizations/${id}`, { frozen: false });
+      await waitForStatus('frozen', 200);
+    },
+  );
 
   test('principal_provisioning', async () => {
     const id = await organizationId('unready');
@@ -274,19 +277,22 @@ describe('admission refusals as they are raised', () => {
     for (let round = 0; round < 5; round += 1) assert.equal((await call('wordy', CHAT, { max_tokens: 1 })).status, 200);
   });
 
-  test('near the edge the exact count decides: a long text whose bytes are above the limit and whose tokens are not', async () => {
-    const content = 'the quick brown fox jumps over the lazy dog '.repeat(100);
-    // A busy machine may not load the tokenizer within the count's deadline; what is refused for that consumes nothing.
-    await waitFor(
-      'a count in time',
-      async () => {
-        const { status, body } = await call('wordy', CHAT, { max_tokens: 1, messages: [{ role: 'user', content }] });
-        assert.ok(status === 200 || status === 422, body.toString());
-        return status;
-      },
-      (status) => status === 200,
-    );
-  });
+  test(
+    'near the edge the exact count decides: a long text whose bytes are above the limit and whose tokens ' + 'are not',
+    async () => {
+      const content = 'the quick brown fox jumps over the lazy dog '.repeat(100);
+      // A busy machine may not load the tokenizer within the count's deadline; what is refused for that consumes nothing.
+      await waitFor(
+        'a count in time',
+        async () => {
+          const { status, body } = await call('wordy', CHAT, { max_tokens: 1, messages: [{ role: 'user', content }] });
+          assert.ok(status === 200 || status === 422, body.toString());
+          return status;
+        },
+        (status) => status === 200,
+      );
+    },
+  );
 
   test('counting tokens takes a request and a place, but neither tokens nor money', async () => {
     const headers = { authorization: `Bearer ${limitedKey('wordy')}`, 'content-type': 'application/json' };
@@ -320,40 +326,43 @@ describe('admission refusals as they are raised', () => {
     });
   });
 
-  test('billing_unavailable and traffic_capacity_unavailable, while the database is away; what is at hand goes on', async () => {
-    assert.equal((await call('rich', CHAT)).status, 200);
-    assert.equal((await call('roomy', CHAT)).status, 200);
-    process.kill(postgres.pid, 'SIGQUIT');
-    await postgres.exited;
-    const money = {
-      status: 503,
-      code: 'billing_unavailable',
-      family: 'credit',
-      retryable: true,
-      retryAfter: [2, 2],
-    } as const;
-    await expectOnAllRoutes('rich', money, (route) => ({ [route.limitField]: 16_000 }));
-    const result = { ...OF_ORGANIZATION, kind: 'tokens_per_minute', limit: 1_000_000 };
-    const capacity = {
-      status: 503,
-      code: 'traffic_capacity_unavailable',
-      family: 'traffic',
-      retryable: true,
-      retryAfter: [2, 2],
-      result,
-    } as const;
-    await expectOnAllRoutes('roomy', capacity, (route) => ({ [route.limitField]: 100_000 }));
-    assert.equal((await call('rich', CHAT)).status, 200, 'a lease that is warm serves on');
-    postgres = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
-    await waitFor(
-      'requests to be served again',
-      async () => [
-        (await call('rich', CHAT, { max_tokens: 16_000 })).status,
-        (await call('roomy', CHAT, { max_tokens: 100_000 })).status,
-      ],
-      (statuses) => statuses.every((status) => status === 200),
-    );
-  });
+  test(
+    'billing_unavailable and traffic_capacity_unavailable, while the database is away; what is at hand ' + 'goes on',
+    async () => {
+      assert.equal((await call('rich', CHAT)).status, 200);
+      assert.equal((await call('roomy', CHAT)).status, 200);
+      process.kill(postgres.pid, 'SIGQUIT');
+      await postgres.exited;
+      const money = {
+        status: 503,
+        code: 'billing_unavailable',
+        family: 'credit',
+        retryable: true,
+        retryAfter: [2, 2],
+      } as const;
+      await expectOnAllRoutes('rich', money, (route) => ({ [route.limitField]: 16_000 }));
+      const result = { ...OF_ORGANIZATION, kind: 'tokens_per_minute', limit: 1_000_000 };
+      const capacity = {
+        status: 503,
+        code: 'traffic_capacity_unavailable',
+        family: 'traffic',
+        retryable: true,
+        retryAfter: [2, 2],
+        result,
+      } as const;
+      await expectOnAllRoutes('roomy', capacity, (route) => ({ [route.limitField]: 100_000 }));
+      assert.equal((await call('rich', CHAT)).status, 200, 'a lease that is warm serves on');
+      postgres = await startEmbeddedPostgres({ dataDir: directory, log: silentLog });
+      await waitFor(
+        'requests to be served again',
+        async () => [
+          (await call('rich', CHAT, { max_tokens: 16_000 })).status,
+          (await call('roomy', CHAT, { max_tokens: 100_000 })).status,
+        ],
+        (statuses) => statuses.every((status) => status === 200),
+      );
+    },
+  );
 
   async function organizationId(slug: string): Promise<string> {
     const organizations = (await ask(

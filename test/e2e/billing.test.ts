@@ -77,28 +77,31 @@ describe('billing on a whole installation', () => {
     assert.ok(message.body.endsWith(`"data":${record}}`), message.body);
   });
 
-  test('a frozen wallet pays for nothing on any gateway; what it holds comes back; unfrozen it pays again', async () => {
-    for (let index = 0; index < 8; index++) assert.equal((await complete(KEYS.acme)).status, 200);
-    const frozen = await tollgateCommand('wallet', 'freeze', '--organization', 'acme');
-    assert.ok(frozen.code === 0 && frozen.output.startsWith('acme: frozen; '), frozen.output);
-    await waitFor(
-      'every gateway to refuse',
-      () => Promise.all(Array.from({ length: 12 }, () => complete(KEYS.acme))),
-      (answers) => answers.every(({ status, body }) => status === 403 && body.includes('billing_frozen')),
-    );
-    await waitFor(
-      'the credit to come back',
-      () => ledger.wallet('acme'),
-      ({ leased }) => leased === 0n,
-    );
-    assert.equal((await complete(KEYS.other)).status, 200);
-    assert.equal((await tollgateCommand('wallet', 'unfreeze', '--organization', 'acme')).code, 0);
-    await waitFor(
-      'the wallet to pay again',
-      async () => (await complete(KEYS.acme)).status,
-      (status) => status === 200,
-    );
-  });
+  test(
+    'a frozen wallet pays for nothing on any gateway; what it holds ' + 'comes back; unfrozen it pays again',
+    async () => {
+      for (let index = 0; index < 8; index++) assert.equal((await complete(KEYS.acme)).status, 200);
+      const frozen = await tollgateCommand('wallet', 'freeze', '--organization', 'acme');
+      assert.ok(frozen.code === 0 && frozen.output.startsWith('acme: frozen; '), frozen.output);
+      await waitFor(
+        'every gateway to refuse',
+        () => Promise.all(Array.from({ length: 12 }, () => complete(KEYS.acme))),
+        (answers) => answers.every(({ status, body }) => status === 403 && body.includes('billing_frozen')),
+      );
+      await waitFor(
+        'the credit to come back',
+        () => ledger.wallet('acme'),
+        ({ leased }) => leased === 0n,
+      );
+      assert.equal((await complete(KEYS.other)).status, 200);
+      assert.equal((await tollgateCommand('wallet', 'unfreeze', '--organization', 'acme')).code, 0);
+      await waitFor(
+        'the wallet to pay again',
+        async () => (await complete(KEYS.acme)).status,
+        (status) => status === 200,
+      );
+    },
+  );
 
   test('credit that is deposited can be spent at once', async () => {
     assert.equal((await complete(KEYS.broke)).status, 402);

@@ -186,7 +186,8 @@ async function play(scene: Scene): Promise<ClickHouseAwayReport> {
     ...(isSameSum
       ? []
       : [
-          `the provider served ${picoUsd.provider} pico-dollars, the ledger rated ${picoUsd.ledger}, the facts ${picoUsd.facts}`,
+          `the provider served ${picoUsd.provider} pico-dollars, the ledger rated ${picoUsd.ledger}, the ` +
+            `facts ${picoUsd.facts}`,
         ]),
     ...(await compareUsage(scene, generations)),
   ];
@@ -304,7 +305,8 @@ async function takeSample({ tollgate, load, options }: Scene, minute: number): P
   };
   const spool = `lag ${sample.lagBytes} bytes, spool ${sample.spoolBytes} bytes in ${sample.segments} segments`;
   options.print?.(
-    `minute ${minute}: ${sample.served} served; ${spool}; MB resident: jobs ${sample.jobsMegabytes}, gateways ${sample.gatewayMegabytes.join(' ')}`,
+    `minute ${minute}: ${sample.served} served; ${spool}; MB resident: jobs ${sample.jobsMegabytes}, ` +
+      `gateways ${sample.gatewayMegabytes.join(' ')}`,
   );
   return sample;
 }
@@ -358,7 +360,8 @@ async function comeBack({ clickhouse, engine, ledger, load, questions, tollgate,
       : null;
   const speed = factsPerSecond === null ? 'in one insert' : `${factsPerSecond} a second`;
   options.print?.(
-    `back: reports after ${Math.min(...reportTimes)} to ${Math.max(...reportTimes)} ms, the backlog after ${end.ms} ms: ${facts} facts, ${speed}`,
+    `back: reports after ${Math.min(...reportTimes)} to ${Math.max(...reportTimes)} ms, the backlog ` +
+      `after ${end.ms} ms: ${facts} facts, ${speed}`,
   );
   return {
     atMs,
@@ -397,7 +400,8 @@ interface Cursor {
 
 async function readCursors(ledger: LedgerView): Promise<Cursor[]> {
   const rows = await ledger.query(
-    "SELECT epoch || '/' || segment AS segment, posted_offset::text AS posted, facts_offset::text AS shipped FROM spool_cursors",
+    `SELECT epoch || '/' || segment AS segment, posted_offset::text AS posted, facts_offset::text AS shipped
+      FROM spool_cursors`,
   );
   return rows.map((row) => ({
     segment: String(row.segment),

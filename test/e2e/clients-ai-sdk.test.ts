@@ -247,7 +247,8 @@ for (const row of PROVIDERS) {
       assert.equal(lacking.statusCode, 404);
       assert.equal(
         lacking.message,
-        `There is no endpoint at "${row.path}". The path lacks "/v1": set the base URL of your client to ${installation.url}/v1.`,
+        `There is no endpoint at "${row.path}". The path lacks "/v1": set the base URL of your client ` +
+          `to ${installation.url}/v1.`,
       );
       const twice = await refusal(modelOf(KEYS.acme, 'sim/small', `${installation.url}/v1/v1`), 'Hello', 50);
       assert.match(twice.message, /The path has "\/v1" twice: set the base URL of your client to http:/);

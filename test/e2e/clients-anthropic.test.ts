@@ -243,7 +243,8 @@ for (const { name, Client } of MAJORS) {
       assert.ok(twice instanceof Client.NotFoundError);
       assert.ok(
         twice.message.includes(
-          `has \\"/v1\\" twice: set the base URL of your client to ${installation.url}/v1, or ${installation.url} if it adds`,
+          `has \\"/v1\\" twice: set the base URL of your client to ${installation.url}/v1, ` +
+            `or ${installation.url} if it adds`,
         ),
       );
       assert.match((await refusal(client.models.list())).message, /has \\"\/v1\\" twice/);

@@ -166,7 +166,10 @@ for (const api of APIS) {
 
     test('is told which base URL to use', async () => {
       const lacking = await refusal(small({ configuration: { baseURL: installation.url } }));
-      const hint = `404 There is no endpoint at "${api.path}". The path lacks "/v1": set the base URL of your client to ${installation.url}/v1.`;
+      const hint =
+        `404 There is no endpoint at "${api.path}". The path lacks "/v1": set the base URL of your ` +
+        `client ` +
+        `to ${installation.url}/v1.`;
       assert.ok(lacking.message.startsWith(hint), lacking.message);
     });
   });

@@ -128,7 +128,8 @@ describe('the openai client', () => {
         assert.equal(unknown.code, 'model_not_found');
         assert.equal(
           unknown.message,
-          `404 The model "${model}" does not exist or is not available to you. GET /v1/models lists the models you can use.`,
+          `404 The model "${model}" does not exist or is not available to you. GET /v1/models lists the ` +
+            `models you can use.`,
         );
       }
 
@@ -436,7 +437,8 @@ describe('the openai client', () => {
     assert.ok(lacking instanceof OpenAI.NotFoundError);
     assert.equal(
       lacking.message,
-      `404 There is no endpoint at "/chat/completions". The path lacks "/v1": set the base URL of your client to ${installation.url}/v1.`,
+      `404 There is no endpoint at "/chat/completions". The path lacks "/v1": set the base URL of your ` +
+        `client to ${installation.url}/v1.`,
     );
     const twice = await ask(`${installation.url}/v1/v1`);
     assert.match(

@@ -93,7 +93,8 @@ describe('the typesafe client', () => {
     assert.ok(unknown instanceof typesafe.NotFoundError);
     assert.equal(
       unknown.message,
-      '404 The model "none-latest" does not exist or is not available to you. GET /v1/models lists the models you can use.',
+      '404 The model "none-latest" does not exist or is not available to you. GET /v1/models lists the ' +
+        'models you can use.',
     );
     const text = await refusal(ask(KEYS.acme, 'sim/small'));
     assert.ok(text instanceof typesafe.BadRequestError);
@@ -146,7 +147,9 @@ describe('the typesafe client', () => {
       client.systemOne({ model: JUDGE, state: 'Hello', questions: { urgent: noul('Is it?') } }),
     );
     assert.ok(twice instanceof typesafe.NotFoundError);
-    const hint = `The path has "/v1" twice: set the base URL of your client to ${installation.url}/v1, or ${installation.url} if it adds "/v1" by itself`;
+    const hint =
+      `The path has "/v1" twice: set the base URL of your client to ${installation.url}/v1, ` +
+      `or ${installation.url} if it adds "/v1" by itself`;
     assert.ok(twice.message.startsWith(`404 There is no endpoint at "/v1/v1/systemone". ${hint}`), twice.message);
     assert.ok((await refusal(client.models.list())).message.includes(hint));
   });

@@ -40,7 +40,8 @@ export async function readGenerations(ledger: LedgerView): Promise<GenerationRow
      FROM generations g
      JOIN organizations o ON o.id = g.organization_id
      LEFT JOIN ledger_transfers t ON t.execution_id = g.id AND t.kind = 'charge'
-     LEFT JOIN ledger_entries e ON e.transfer_id = t.id AND e.account_id IN (SELECT id FROM ledger_accounts WHERE kind = 'wallet')
+     LEFT JOIN ledger_entries e ON e.transfer_id = t.id AND e.account_id IN (SELECT id FROM ledger_accounts
+       WHERE kind = 'wallet')
      GROUP BY g.id, o.slug ORDER BY g.id`,
   );
   return rows as unknown as GenerationRow[];
@@ -75,8 +76,11 @@ function compareBill(row: GenerationRow, { input, cached, output }: NonNullable<
       ? `not_billed, charge null, posted 0 in 0`
       : `final, charge ${cost}, posted ${cost} in 1`;
   const expected = `${input} ${cached} ${output}, completed, rated ${cost}, ${bill}, suspense 0`;
-  const counts = `${row.input_tokens} ${row.cached_input_tokens} ${row.output_tokens}, ${row.outcome}, rated ${row.rated_cost}`;
-  const found = `${counts}, ${row.billing_status}, charge ${row.charge}, posted ${row.posted} in ${row.transfers}, suspense ${row.suspense}`;
+  const counts =
+    `${row.input_tokens} ${row.cached_input_tokens} ${row.output_tokens}, ${row.outcome}, ` + `rated ${row.rated_cost}`;
+  const found =
+    `${counts}, ${row.billing_status}, charge ${row.charge}, posted ${row.posted} in ${row.transfers}, ` +
+    `suspense ${row.suspense}`;
   return found === expected ? [] : [`execution ${row.id}: expected ${expected}; found ${found}`];
 }
 
@@ -207,7 +211,8 @@ export interface FactRow {
 
 const FACTS_QUERY = `
   SELECT toString(id) AS id, toString(tokens_prompt) AS tokens_prompt, toString(tokens_cached) AS tokens_cached,
-         toString(tokens_completion) AS tokens_completion, toString(toInt128(total_cost * 1000000000000)) AS total_cost_pico, billing_status
+         toString(tokens_completion) AS tokens_completion,
+           toString(toInt128(total_cost * 1000000000000)) AS total_cost_pico, billing_status
   FROM request_facts FINAL`;
 
 export interface Facts {

@@ -43,7 +43,8 @@ export async function checkBudgets(
       .filter((row) => row.organization === slug)
       .reduce((sum, row) => sum + BigInt(row.charge ?? row.rated_cost ?? 0), 0n);
     const pools = await ledger.query(
-      `SELECT p.used::text, p.leased::text FROM limit_pools p JOIN usage_limits l ON l.id = p.limit_id JOIN organizations o ON o.id = l.organization_id
+      `SELECT p.used::text, p.leased::text FROM limit_pools p JOIN usage_limits l ON l.id = p.limit_id
+        JOIN organizations o ON o.id = l.organization_id
         WHERE o.slug = $1 AND l.kind = 'budget'`,
       [slug],
     );
@@ -60,9 +61,11 @@ export async function checkBudgets(
 export async function checkLent(ledger: LedgerView): Promise<string[]> {
   const [row] = await ledger.query(
     `SELECT (SELECT coalesce(sum(leased), 0)::text FROM wallets) AS wallets_leased,
-            (SELECT coalesce(sum(outstanding), 0)::text FROM leases JOIN process_epochs e USING (epoch) WHERE e.returned_at IS NULL) AS wallets_held,
+            (SELECT coalesce(sum(outstanding), 0)::text FROM leases JOIN process_epochs e USING (epoch)
+              WHERE e.returned_at IS NULL) AS wallets_held,
             (SELECT coalesce(sum(leased), 0)::text FROM limit_pools) AS limits_leased,
-            (SELECT coalesce(sum(outstanding), 0)::text FROM limit_leases JOIN process_epochs e USING (epoch) WHERE e.returned_at IS NULL) AS limits_held`,
+            (SELECT coalesce(sum(outstanding), 0)::text FROM limit_leases JOIN process_epochs e USING (epoch)
+              WHERE e.returned_at IS NULL) AS limits_held`,
   );
   const problems: string[] = [];
   if (row?.wallets_leased !== row?.wallets_held)
@@ -75,9 +78,11 @@ export async function checkLent(ledger: LedgerView): Promise<string[]> {
 /** Once every process has handed back what it had, nothing is lent. */
 export async function checkNothingLent(ledger: LedgerView): Promise<string[]> {
   const rows = await ledger.query(
-    `SELECT 'wallet of ' || o.slug AS what, w.leased::text FROM wallets w JOIN organizations o ON o.id = w.organization_id WHERE w.leased <> 0
+    `SELECT 'wallet of ' || o.slug AS what, w.leased::text FROM wallets w JOIN organizations o
+      ON o.id = w.organization_id WHERE w.leased <> 0
      UNION ALL SELECT l.kind || ' of ' || o.slug, p.leased::text
-       FROM limit_pools p JOIN usage_limits l ON l.id = p.limit_id JOIN organizations o ON o.id = l.organization_id WHERE p.leased <> 0`,
+       FROM limit_pools p JOIN usage_limits l ON l.id = p.limit_id JOIN organizations o ON o.id = l.organization_id
+         WHERE p.leased <> 0`,
   );
   return rows.map((row) => `${row.what}: ${row.leased} is lent although every process has given back what it had`);
 }

@@ -110,7 +110,8 @@ export function makeRequest(
   const tokens = 1 + Math.floor(random() * 60);
   // Half of the answers come as fast as they can.
   const delayMs = Math.max(0, Math.ceil((random() * 2 - 1) * delayMsMax));
-  const content = `Kill run, request ${id}. [[sim: tokens=${tokens} delay_ms=${delayMs} cached=${Math.floor(random() * 4)}]]`;
+  const content =
+    `Kill run, request ${id}. [[sim: ` + `tokens=${tokens} delay_ms=${delayMs} cached=${Math.floor(random() * 4)}]]`;
   const bodyFor = (model: string): string =>
     JSON.stringify({
       model,

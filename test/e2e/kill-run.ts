@@ -222,7 +222,8 @@ async function spendTheRest(
     return { seen, problems: [`thin: the rest of its money was refused with ${answer.status} ${answer.refusal}`] };
   await pause(1_000);
   const [row] = await ledger.query(
-    `SELECT max(g.authorized_amount)::text AS hold FROM generations g JOIN organizations o ON o.id = g.organization_id WHERE o.slug = 'thin'`,
+    `SELECT max(g.authorized_amount)::text AS hold FROM generations g JOIN organizations o ON o.id = g.organization_id
+      WHERE o.slug = 'thin'`,
   );
   const { balance } = await ledger.wallet('thin');
   const hold = BigInt(String(row?.hold));

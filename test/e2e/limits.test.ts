@@ -148,32 +148,36 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
     assert.equal(places.highest, PLACES);
   });
 
-  test('requests_per_minute: never above in any minute, at least 95% used in the first and afterwards, however unequal the processes', async () => {
-    const random = seededRandom(1);
-    const startedMs = performance.now();
-    await withClients('rate', 16, async (clients) => {
-      await Promise.all(
-        clients.map(async (client, index) => {
-          while (performance.now() - startedMs < 80_000) {
-            const status = await client.chat(TOKENS.rate);
-            assert.ok(status === 200 || status === 429, `status ${status}`);
-            await pause((index === 0 ? 20 : 500) * (0.5 + random()));
-          }
-        }),
-      );
-    });
-    for (const [index, atMs] of ratedAtMs.entries()) {
-      const next = ratedAtMs[index + REQUESTS_PER_MINUTE];
-      assert.ok(
-        next === undefined || next - atMs >= WINDOW_MS,
-        `more than ${REQUESTS_PER_MINUTE} in ${WINDOW_MS} ms, from ${Math.round(atMs - startedMs)} on`,
-      );
-    }
-    const inFirst = ratedAtMs.filter((atMs) => atMs - startedMs < 60_000).length;
-    assert.ok(inFirst >= 0.95 * REQUESTS_PER_MINUTE, `${inFirst} in the first minute`);
-    const later = ratedAtMs.length - inFirst;
-    assert.ok(later >= 0.95 * REQUESTS_PER_MINUTE, `${later} more once the first ones were a minute old`);
-  });
+  test(
+    'requests_per_minute: never above in any minute, at least 95% used in the first and afterwards, ' +
+      'however unequal the processes',
+    async () => {
+      const random = seededRandom(1);
+      const startedMs = performance.now();
+      await withClients('rate', 16, async (clients) => {
+        await Promise.all(
+          clients.map(async (client, index) => {
+            while (performance.now() - startedMs < 80_000) {
+              const status = await client.chat(TOKENS.rate);
+              assert.ok(status === 200 || status === 429, `status ${status}`);
+              await pause((index === 0 ? 20 : 500) * (0.5 + random()));
+            }
+          }),
+        );
+      });
+      for (const [index, atMs] of ratedAtMs.entries()) {
+        const next = ratedAtMs[index + REQUESTS_PER_MINUTE];
+        assert.ok(
+          next === undefined || next - atMs >= WINDOW_MS,
+          `more than ${REQUESTS_PER_MINUTE} in ${WINDOW_MS} ms, from ${Math.round(atMs - startedMs)} on`,
+        );
+      }
+      const inFirst = ratedAtMs.filter((atMs) => atMs - startedMs < 60_000).length;
+      assert.ok(inFirst >= 0.95 * REQUESTS_PER_MINUTE, `${inFirst} in the first minute`);
+      const later = ratedAtMs.length - inFirst;
+      assert.ok(later >= 0.95 * REQUESTS_PER_MINUTE, `${later} more once the first ones were a minute old`);
+    },
+  );
 
   test('a budget that affords exactly 13 of 200 parallel requests answers exactly 13', async () => {
     const statuses = await withClients('budget', 200, (clients) =>
@@ -188,7 +192,8 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
         async () =>
           (
             await database.query(
-              'SELECT used::text, leased::text FROM limit_pools JOIN usage_limits ON limit_id = usage_limits.id AND kind = $1',
+              `SELECT used::text, leased::text FROM limit_pools JOIN usage_limits
+                ON limit_id = usage_limits.id AND kind = $1`,
               ['budget'],
             )
           ).rows,

@@ -115,7 +115,9 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
   /** Of every API, streamed and not, named and routed. */
   async function serve(rounds: number): Promise<void> {
     for (let round = 0; round < rounds; round += 1) {
-      const content = `Question ${sent.length}: what is it? [[sim/text: tokens=${5 + round}]] [[sim/systemone: tier=${round % 2 === 0 ? 'light' : 'strong'} kind=prose]]`;
+      const content =
+        `Question ${sent.length}: what is it? [[sim/text: tokens=${5 + round}]] [[sim/systemone: ` +
+        `tier=${round % 2 === 0 ? 'light' : 'strong'} kind=prose]]`;
       const messages = [{ role: 'user', content }];
       const headers = { 'x-session-id': randomUUID(), 'x-service-tag': `round-${round % 3}` };
       // Every fourth round ends at its output limit.
@@ -213,7 +215,8 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
   test('what ended at its output limit is known, in the words of every API', async () => {
     const facts = await selectRows(
       engine.client,
-      'SELECT api, streamed, toUInt32(count()) AS requests, toUInt32(countIf(truncated)) AS truncated FROM request_facts FINAL GROUP BY api, streamed ORDER BY api, streamed',
+      `SELECT api, streamed, toUInt32(count()) AS requests, toUInt32(countIf(truncated)) AS truncated
+        FROM request_facts FINAL GROUP BY api, streamed ORDER BY api, streamed`,
     );
     assert.deepEqual(facts, [
       { api: 'chat_completions', streamed: false, requests: 16, truncated: 4 },
@@ -266,31 +269,34 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
     assert.equal(decimalOfPico(billed), expectedUsage(served())['cost']);
   });
 
-  test('while ClickHouse is stopped reports are 503 and generation goes on; afterwards the counts are the ledger’s', async () => {
-    await clickhouse.stopListening();
-    await serve(3);
-    for (const [reader, path] of [
-      [key, '/v1/usage/me'],
-      [key, '/v1/usage/me/requests'],
-      [key, '/v1/usage/me/requests?format=csv'],
-      [key, '/v1/usage/me/analytics/routing'],
-      [owner, '/v1/admin/active-org/usage/daily'],
-      [platform, '/v1/admin/usage/export/focus'],
-    ] as const) {
-      const answer = await get(reader, path);
-      assert.equal(answer.status, 503, `${path}: ${answer.body.toString()}`);
-      assert.deepEqual(Object.keys(JSON.parse(answer.body.toString()) as Json), ['code', 'error', 'message']);
-      assert.ok(Number(answer.headers['retry-after']) > 0);
-    }
-    await clickhouse.listenAgain();
-    await followed();
-    const { rows } = await routing.postgres.query<{ requests: string; charge: string }>(
-      'SELECT count(*)::text AS requests, sum(charge)::text AS charge FROM generations',
-    );
-    const { requests, cost } = (await json(platform, '/v1/admin/usage'))['data'] as Json;
-    assert.deepEqual([String(requests), cost], [rows[0]?.requests, decimalOfPico(BigInt(rows[0]?.charge ?? 0))]);
-    assert.equal(cost, expectedUsage(served())['cost']);
-  });
+  test(
+    'while ClickHouse is stopped reports are 503 and generation goes on; afterwards the counts are the ' + 'ledger’s',
+    async () => {
+      await clickhouse.stopListening();
+      await serve(3);
+      for (const [reader, path] of [
+        [key, '/v1/usage/me'],
+        [key, '/v1/usage/me/requests'],
+        [key, '/v1/usage/me/requests?format=csv'],
+        [key, '/v1/usage/me/analytics/routing'],
+        [owner, '/v1/admin/active-org/usage/daily'],
+        [platform, '/v1/admin/usage/export/focus'],
+      ] as const) {
+        const answer = await get(reader, path);
+        assert.equal(answer.status, 503, `${path}: ${answer.body.toString()}`);
+        assert.deepEqual(Object.keys(JSON.parse(answer.body.toString()) as Json), ['code', 'error', 'message']);
+        assert.ok(Number(answer.headers['retry-after']) > 0);
+      }
+      await clickhouse.listenAgain();
+      await followed();
+      const { rows } = await routing.postgres.query<{ requests: string; charge: string }>(
+        'SELECT count(*)::text AS requests, sum(charge)::text AS charge FROM generations',
+      );
+      const { requests, cost } = (await json(platform, '/v1/admin/usage'))['data'] as Json;
+      assert.deepEqual([String(requests), cost], [rows[0]?.requests, decimalOfPico(BigInt(rows[0]?.charge ?? 0))]);
+      assert.equal(cost, expectedUsage(served())['cost']);
+    },
+  );
 
   test('while jobs is dead reports are 503, and are there again with its successor', async () => {
     const pid = routing.tollgate.jobsPid();

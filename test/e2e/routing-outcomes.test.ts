@@ -50,7 +50,9 @@ async function answerAll(routing: RoutingInstallation, outcomes: readonly Outcom
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const [index, outcome] = next;
       const truth = truthOf(outcome);
-      const steering = `[[sim/systemone: tier.truth=${truth} tier.accuracy=${ACCURACY} kind=prose]] [[sim/text: tokens=${10 + (index % 40)}]]`;
+      const steering =
+        `[[sim/systemone: tier.truth=${truth} tier.accuracy=${ACCURACY} kind=prose]] [[sim/text: ` +
+        `tokens=${10 + (index % 40)}]]`;
       const messages = [{ role: 'user', content: `${outcome.prompt}\n${steering}` }];
       const answer = await routing.ask({
         headers: { 'x-session-id': randomUUID() },
@@ -90,7 +92,8 @@ async function readFacts(dataDir: string): Promise<{ facts: Sums; report: Sums }
   try {
     const [row] = await selectRows<{ requests: string; spend: string; baseline: string; savings: string }>(
       client,
-      `SELECT toString(count()) AS requests, toString(sum(total_cost)) AS spend, toString(sum(route_baseline_cost)) AS baseline,
+      `SELECT toString(count()) AS requests, toString(sum(total_cost)) AS spend,
+        toString(sum(route_baseline_cost)) AS baseline,
               toString(sum(route_baseline_cost) - sum(total_cost)) AS savings FROM request_facts FINAL WHERE routed`,
     );
     const untilMs = systemClock.nowMs() + 60_000;

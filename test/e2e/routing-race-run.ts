@@ -78,7 +78,9 @@ async function converse(routing: RoutingInstallation, { name, headers, tiers }: 
       ...messages,
       {
         role: 'user',
-        content: `${turn} of a conversation that is a race [[sim/systemone: tier=${tier}:0.95 kind=prose correction=0.1]]`,
+        content:
+          `${turn} of a conversation that is a race [[sim/systemone: tier=${tier}:0.95 kind=prose ` +
+          `correction=0.1]]`,
       },
     ];
     const answers = await Promise.all(
@@ -154,7 +156,8 @@ async function readRecords(
   const read = async () =>
     (
       await postgres.query<RecordRow>(
-        `SELECT id, epoch, model_route ->> 'reason' AS reason, model_route -> 'classifier' IS NOT NULL AS has_call FROM generations WHERE id = ANY ($1::uuid[]) AND ended_at IS NOT NULL`,
+        `SELECT id, epoch, model_route ->> 'reason' AS reason, model_route -> 'classifier' IS NOT NULL AS has_call
+          FROM generations WHERE id = ANY ($1::uuid[]) AND ended_at IS NOT NULL`,
         [ids],
       )
     ).rows;

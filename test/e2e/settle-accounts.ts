@@ -49,7 +49,8 @@ export async function settleAccounts(parts: {
     'everything to be posted',
     async () => {
       const [row] = await ledger.query(
-        "SELECT count(*)::int AS admitted, (count(*) FILTER (WHERE billing_status = 'pending'))::int AS pending FROM generations WHERE outcome IS DISTINCT FROM 'refused'",
+        `SELECT count(*)::int AS admitted, (count(*) FILTER (WHERE billing_status = 'pending'))::int AS pending
+          FROM generations WHERE outcome IS DISTINCT FROM 'refused'`,
       );
       return { admitted: Number(row?.admitted), pending: Number(row?.pending) };
     },

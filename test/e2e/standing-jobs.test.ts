@@ -17,9 +17,11 @@ import { waitFor } from '../support/waiting.ts';
 const GATE = 4_711;
 /** A posting changes a wallet's balance, a borrowing does not: this one stands at the gate with the wallet locked. */
 const POSTINGS_WAIT_AT_GATE = `
-  CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(${GATE}); RETURN NULL; END $$;
+  CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM
+    pg_advisory_xact_lock_shared(${GATE}); RETURN NULL; END $$;
   CREATE TRIGGER wallets_wait_at_gate AFTER UPDATE OF balance ON wallets FOR EACH ROW EXECUTE FUNCTION wait_at_gate()`;
-const AT_GATE = `SELECT count(*)::int AS count FROM pg_locks WHERE locktype = 'advisory' AND objid = ${GATE} AND NOT granted`;
+const AT_GATE = `SELECT count(*)::int AS count FROM pg_locks WHERE locktype = 'advisory' AND objid = ${GATE}
+  AND NOT granted`;
 
 describe('jobs stands still in the middle of a posting', { timeout: 240_000 }, () => {
   let provider: SimulatedProvider;
@@ -57,20 +59,24 @@ describe('jobs stands still in the middle of a posting', { timeout: 240_000 }, (
       ([row]) => row?.['count'] === count,
     );
 
-  test('a change that waits for what somebody else has locked is 503 with Retry-After, and possible again afterwards', async () => {
-    const [wallet] = await ledger.query(`
-      SELECT w.id::text, w.organization_id::text FROM wallets w JOIN organizations o ON o.id = w.organization_id WHERE o.slug = 'poor' AND w.user_id IS NULL`);
-    const path = `/v1/admin/organizations/${wallet?.['organization_id']}/wallets/${wallet?.['id']}`;
-    await gatekeeper.transaction(async (client) => {
-      await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
-      await client.query('SELECT FROM wallets WHERE id = $1 FOR UPDATE', [wallet?.['id']]);
-      const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
-      const answer = await httpCall(`${tollgate.url}${path}`, { method: 'PATCH', headers, body: '{"frozen":true}' });
-      assert.equal(answer.status, 503, answer.body.toString());
-      assert.match(String(answer.headers['retry-after']), /^[1-9]\d*$/);
-    });
-    assert.equal((await ask(tollgate.url, ADMIN_TOKEN, 'PATCH', path, { frozen: true }))['frozen'], true);
-  });
+  test(
+    'a change that waits for what somebody else has locked is 503 with Retry-After, and possible again ' + 'afterwards',
+    async () => {
+      const [wallet] = await ledger.query(`
+      SELECT w.id::text, w.organization_id::text FROM wallets w JOIN organizations o ON o.id = w.organization_id
+        WHERE o.slug = 'poor' AND w.user_id IS NULL`);
+      const path = `/v1/admin/organizations/${wallet?.['organization_id']}/wallets/${wallet?.['id']}`;
+      await gatekeeper.transaction(async (client) => {
+        await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
+        await client.query('SELECT FROM wallets WHERE id = $1 FOR UPDATE', [wallet?.['id']]);
+        const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+        const answer = await httpCall(`${tollgate.url}${path}`, { method: 'PATCH', headers, body: '{"frozen":true}' });
+        assert.equal(answer.status, 503, answer.body.toString());
+        assert.match(String(answer.headers['retry-after']), /^[1-9]\d*$/);
+      });
+      assert.equal((await ask(tollgate.url, ADMIN_TOKEN, 'PATCH', path, { frozen: true }))['frozen'], true);
+    },
+  );
 
   test('no request is refused while the wallet has money, and a report is 503 with Retry-After', async () => {
     for (let count = 0; count < 3; count += 1) assert.equal((await complete(KEYS.acme, 2)).status, 200);
@@ -109,9 +115,11 @@ describe('jobs stands still in the middle of a posting', { timeout: 240_000 }, (
     assert.equal(tollgate.jobsPid(), jobs);
     const [books] = await ledger.query(`
       SELECT (SELECT sum(charge) FROM generations WHERE wallet_id IS NOT NULL)::text AS charged,
-             (SELECT sum(amount) FROM ledger_entries WHERE account_id = (SELECT id FROM ledger_accounts WHERE kind = 'revenue'))::text AS earned,
+             (SELECT sum(amount) FROM ledger_entries WHERE account_id = (SELECT id FROM ledger_accounts
+               WHERE kind = 'revenue'))::text AS earned,
              (SELECT sum(balance) FROM wallets)::text AS balances,
-             (SELECT sum(amount) FROM ledger_entries JOIN ledger_accounts a ON a.id = account_id WHERE a.wallet_id IS NOT NULL)::text AS owned`);
+             (SELECT sum(amount) FROM ledger_entries JOIN ledger_accounts a ON a.id = account_id
+               WHERE a.wallet_id IS NOT NULL)::text AS owned`);
     assert.equal(books?.['earned'], books?.['charged']);
     assert.equal(books?.['balances'], books?.['owned']);
   });

@@ -152,18 +152,22 @@ describe('documents', () => {
     }
   });
 
-  test(`README fits a screen or three, ARCHITECTURE fits ${ARCHITECTURE_BYTES_MAX} bytes, and lines fit ${LINE_CHARACTERS_MAX} characters`, () => {
-    assert.ok(read('README.md').trimEnd().split('\n').length <= README_LINES_MAX);
-    assert.ok(Buffer.byteLength(read('ARCHITECTURE.md')) <= ARCHITECTURE_BYTES_MAX);
-    const long = DOCUMENTS.flatMap(({ path, text }) =>
-      text
-        .split('\n')
-        .flatMap((line, index) =>
-          line.length > LINE_CHARACTERS_MAX && !line.trimStart().startsWith('|') ? [`${path}:${index + 1}`] : [],
-        ),
-    );
-    assert.deepEqual(long, []);
-  });
+  test(
+    `README fits a screen or three, ARCHITECTURE fits ${ARCHITECTURE_BYTES_MAX} bytes, and lines ` +
+      `fit ${LINE_CHARACTERS_MAX} characters`,
+    () => {
+      assert.ok(read('README.md').trimEnd().split('\n').length <= README_LINES_MAX);
+      assert.ok(Buffer.byteLength(read('ARCHITECTURE.md')) <= ARCHITECTURE_BYTES_MAX);
+      const long = DOCUMENTS.flatMap(({ path, text }) =>
+        text
+          .split('\n')
+          .flatMap((line, index) =>
+            line.length > LINE_CHARACTERS_MAX && !line.trimStart().startsWith('|') ? [`${path}:${index + 1}`] : [],
+          ),
+      );
+      assert.deepEqual(long, []);
+    },
+  );
 
   test(`every decision has its date and at most ${DECISION_LINES_MAX} lines`, () => {
     const decisions = read('docs/decisions.md')

@@ -29,9 +29,13 @@ describe('SQL', () => {
     );
   });
 
-  test('a value is a parameter: only names in capitals or through a quoting or checking function are put into a statement', () => {
-    assert.deepEqual(listBreaches(sourcesIn('src/storage'), findInterpolation), []);
-  });
+  test(
+    'a value is a parameter: only names in capitals or through a quoting or checking function are put ' +
+      'into a statement',
+    () => {
+      assert.deepEqual(listBreaches(sourcesIn('src/storage'), findInterpolation), []);
+    },
+  );
 
   test('the rule above bites', () => {
     const text = ['query(`SELECT * FROM wallets WHERE id = $', '{id}`)'].join('');

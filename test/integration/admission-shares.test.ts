@@ -35,24 +35,28 @@ after(async () => {
   await upstream?.close();
 });
 
-test('an organization’s requests near its edge are counted one at a time, few wait, and another’s is counted beside them', async () => {
-  const gate = plane.gates.counting;
-  gate.shut();
-  const many = Array.from({ length: 20 }, () =>
-    callRoute(`${plane.url}/v1/chat/completions`, { key: 'many', body: BODY }),
-  );
-  // Eight wait for the first, and what is beyond them is judged by its bytes.
-  const refused = (): number => plane.refusals.filter((kind) => kind === 'insufficient_credit').length;
-  await waitFor('the rest to be refused', refused, (count) => count === 11);
-  assert.equal(gate.arrived, 1);
-  const one = callRoute(`${plane.url}/v1/chat/completions`, { key: 'one', body: BODY });
-  await waitFor(
-    'the other to be counted',
-    () => gate.arrived,
-    (count) => count === 2,
-  );
-  gate.open();
-  assert.equal((await one).status, 200);
-  const statuses = (await Promise.all(many)).map(({ status }) => status);
-  assert.ok(statuses.includes(200) && statuses.every((status) => status === 200 || status === 402), statuses.join());
-});
+test(
+  'an organization’s requests near its edge are counted one at a time, few wait, and another’s is ' +
+    'counted beside them',
+  async () => {
+    const gate = plane.gates.counting;
+    gate.shut();
+    const many = Array.from({ length: 20 }, () =>
+      callRoute(`${plane.url}/v1/chat/completions`, { key: 'many', body: BODY }),
+    );
+    // Eight wait for the first, and what is beyond them is judged by its bytes.
+    const refused = (): number => plane.refusals.filter((kind) => kind === 'insufficient_credit').length;
+    await waitFor('the rest to be refused', refused, (count) => count === 11);
+    assert.equal(gate.arrived, 1);
+    const one = callRoute(`${plane.url}/v1/chat/completions`, { key: 'one', body: BODY });
+    await waitFor(
+      'the other to be counted',
+      () => gate.arrived,
+      (count) => count === 2,
+    );
+    gate.open();
+    assert.equal((await one).status, 200);
+    const statuses = (await Promise.all(many)).map(({ status }) => status);
+    assert.ok(statuses.includes(200) && statuses.every((status) => status === 200 || status === 402), statuses.join());
+  },
+);

@@ -177,55 +177,62 @@ describe('a body that comes in', () => {
       }));
   }
 
-  test('with as much lent as may be a big body is refused with 503 and Retry-After, and a small one served until the last', () =>
-    withFront(
-      async (front) => {
-        const held = front.buffers.acquire(3 * MEGABYTE);
-        const big = bodyOf(MEGABYTE);
-        const refused = await RawClient.open(front.port);
-        await refused.write(headOf(WARM_KEY, big.length));
-        await refused.write(big);
-        await refused.until('the refusal', ({ received }) => received.includes('\r\n\r\n'));
-        assert.deepEqual(finalStatuses(refused.received), [503]);
-        assert.match(refused.received, /\r\nretry-after: 1\r\n/i);
-        const small = bodyOf(2000);
-        const served = await RawClient.open(front.port);
-        await served.write(headOf(WARM_KEY, small.length) + small.toString());
-        await served.until('the small one to be served', ({ received }) => received.includes(digestOf(small)));
-        front.buffers.release(held);
-        const again = await RawClient.open(front.port);
-        await again.write(headOf(WARM_KEY, big.length));
-        await again.write(big);
-        await again.until('the big one to be served now', ({ received }) => received.includes(digestOf(big)));
-        for (const client of [refused, served, again]) client.leave();
-        assert.deepEqual(front.refusals, ['overloaded']);
-      },
-      { lentBytesMax: 4 * MEGABYTE },
-    ));
+  test(
+    'with as much lent as may be a big body is refused with 503 and Retry-After, and a small one served ' +
+      'until the last',
+    () =>
+      withFront(
+        async (front) => {
+          const held = front.buffers.acquire(3 * MEGABYTE);
+          const big = bodyOf(MEGABYTE);
+          const refused = await RawClient.open(front.port);
+          await refused.write(headOf(WARM_KEY, big.length));
+          await refused.write(big);
+          await refused.until('the refusal', ({ received }) => received.includes('\r\n\r\n'));
+          assert.deepEqual(finalStatuses(refused.received), [503]);
+          assert.match(refused.received, /\r\nretry-after: 1\r\n/i);
+          const small = bodyOf(2000);
+          const served = await RawClient.open(front.port);
+          await served.write(headOf(WARM_KEY, small.length) + small.toString());
+          await served.until('the small one to be served', ({ received }) => received.includes(digestOf(small)));
+          front.buffers.release(held);
+          const again = await RawClient.open(front.port);
+          await again.write(headOf(WARM_KEY, big.length));
+          await again.write(big);
+          await again.until('the big one to be served now', ({ received }) => received.includes(digestOf(big)));
+          for (const client of [refused, served, again]) client.leave();
+          assert.deepEqual(front.refusals, ['overloaded']);
+        },
+        { lentBytesMax: 4 * MEGABYTE },
+      ),
+  );
 
-  test('an organization whose bodies never end gets no more than half of the memory, and others are served beside it', () =>
-    withFront(
-      async (front) => {
-        const body = bodyOf(MEGABYTE);
-        const greedy = await Promise.all(Array.from({ length: 8 }, () => RawClient.open(front.port)));
-        for (const client of greedy) {
-          await client.write(headOf(WARM_KEY, body.length));
-          await client.write(body.subarray(0, -1));
-        }
-        await waitFor(
-          'the refusals',
-          () => front.refusals.length,
-          (refusals) => refusals >= 4,
-        );
-        const other = await RawClient.open(front.port);
-        await other.write(headOf(OTHER_WARM_KEY, body.length));
-        await other.write(body);
-        await other.until('the other to be served', ({ received }) => received.includes(digestOf(body)));
-        for (const client of [...greedy, other]) client.leave();
-        assert.deepEqual(new Set(front.refusals), new Set(['overloaded']));
-      },
-      { lentBytesMax: 8 * MEGABYTE },
-    ));
+  test(
+    'an organization whose bodies never end gets no more than half of the memory, and others are served ' + 'beside it',
+    () =>
+      withFront(
+        async (front) => {
+          const body = bodyOf(MEGABYTE);
+          const greedy = await Promise.all(Array.from({ length: 8 }, () => RawClient.open(front.port)));
+          for (const client of greedy) {
+            await client.write(headOf(WARM_KEY, body.length));
+            await client.write(body.subarray(0, -1));
+          }
+          await waitFor(
+            'the refusals',
+            () => front.refusals.length,
+            (refusals) => refusals >= 4,
+          );
+          const other = await RawClient.open(front.port);
+          await other.write(headOf(OTHER_WARM_KEY, body.length));
+          await other.write(body);
+          await other.until('the other to be served', ({ received }) => received.includes(digestOf(body)));
+          for (const client of [...greedy, other]) client.leave();
+          assert.deepEqual(new Set(front.refusals), new Set(['overloaded']));
+        },
+        { lentBytesMax: 8 * MEGABYTE },
+      ),
+  );
 
   test('one that takes longer than it may is 408, and its buffer is back', () =>
     withFront(

@@ -42,19 +42,22 @@ describe('the cluster schema', () => {
     const schemaOf = async (table: string): Promise<unknown> => ({
       columns: await selectRows(
         clickhouse.client,
-        `SELECT position, name, type, default_kind, default_expression, comment, compression_codec FROM system.columns WHERE database = currentDatabase() AND table = {table:String}
+        `SELECT position, name, type, default_kind, default_expression, comment, compression_codec FROM system.columns
+          WHERE database = currentDatabase() AND table = {table:String}
          ORDER BY position`,
         { table },
       ),
       keys: await selectRows(
         clickhouse.client,
-        `SELECT partition_key, sorting_key, primary_key, extract(engine_full, '^\\w+\\(\\w*\\)') AS engine, extract(engine_full, 'min_age_to_force_merge_seconds = \\d+') AS merging
+        `SELECT partition_key, sorting_key, primary_key, extract(engine_full, '^\\w+\\(\\w*\\)') AS engine,
+          extract(engine_full, 'min_age_to_force_merge_seconds = \\d+') AS merging
          FROM system.tables WHERE database = currentDatabase() AND name = {table:String}`,
         { table },
       ),
       indexes: await selectRows(
         clickhouse.client,
-        'SELECT name, type_full, expr FROM system.data_skipping_indices WHERE database = currentDatabase() AND table = {table:String}',
+        `SELECT name, type_full, expr FROM system.data_skipping_indices
+          WHERE database = currentDatabase() AND table = {table:String}`,
         { table },
       ),
     });

@@ -52,8 +52,10 @@ describe('request facts', () => {
     });
     await insertFacts(clickhouse.client, [factOf(record)], '1:1:0-1');
     assert.deepEqual(
-      await facts(`toString(id) AS id, toString(authorized_amount) AS authorized, toString(rated_cost) AS rated, toString(total_cost) AS cost, toString(suspense) AS suspense,
-        client_request_id, tags, toString(admitted_at) AS admitted, toString(tokens_prompt) AS prompt, tokens_cached, tokens_cache_write, ttft_ms, latency_ms, team_id, billing_status, version`),
+      await facts(`toString(id) AS id, toString(authorized_amount) AS authorized, toString(rated_cost) AS rated,
+        toString(total_cost) AS cost, toString(suspense) AS suspense,
+        client_request_id, tags, toString(admitted_at) AS admitted, toString(tokens_prompt) AS prompt, tokens_cached,
+          tokens_cache_write, ttft_ms, latency_ms, team_id, billing_status, version`),
       [
         {
           id: record.id,

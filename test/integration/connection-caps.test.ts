@@ -93,46 +93,50 @@ test('a request comes from its address, and through a trusted proxy from whom th
   await front.stop();
 });
 
-test('past a quarter of all a connection is kept only for who showed a good credential, past three quarters for nobody', async () => {
-  const known: Route = {
-    method: 'GET',
-    path: '/v1/known',
-    envelope: 'platform',
-    handle: (exchange) => {
-      exchange.isKnown = true;
-      exchange.answerJson(200, '{"a":1}');
-    },
-  };
-  const front = await startHttpFront([...ROUTES, known], { connectionsMax: 8 });
-  const closes = async (path: string): Promise<boolean> => {
-    const client = await RawClient.open(front.port);
-    await client.write(GET.replace('/v1/models', path));
-    await client.until('the answer', ({ received }) => received.includes('}'));
-    client.leave();
-    await waitFor(
-      'it to be gone',
-      () => front.server.openConnections,
-      (open) => open === idle.length,
-    );
-    return /\r\nconnection: close\r\n/i.test(client.received);
-  };
-  const idle: RawClient[] = [];
-  const found: boolean[][] = [];
-  for (const count of [1, 2, 5, 6]) {
-    while (idle.length < count) idle.push(await RawClient.open(front.port));
-    await waitFor(
-      'the idle ones to be open',
-      () => front.server.openConnections,
-      (open) => open === count,
-    );
-    found.push([await closes('/v1/models'), await closes('/nothing'), await closes('/v1/known')]);
-  }
-  assert.deepEqual(found, [
-    [false, false, false],
-    [true, true, false],
-    [true, true, false],
-    [true, true, true],
-  ]);
-  for (const client of idle) client.leave();
-  await front.stop();
-});
+test(
+  'past a quarter of all a connection is kept only for who showed a good credential, past three ' +
+    'quarters for nobody',
+  async () => {
+    const known: Route = {
+      method: 'GET',
+      path: '/v1/known',
+      envelope: 'platform',
+      handle: (exchange) => {
+        exchange.isKnown = true;
+        exchange.answerJson(200, '{"a":1}');
+      },
+    };
+    const front = await startHttpFront([...ROUTES, known], { connectionsMax: 8 });
+    const closes = async (path: string): Promise<boolean> => {
+      const client = await RawClient.open(front.port);
+      await client.write(GET.replace('/v1/models', path));
+      await client.until('the answer', ({ received }) => received.includes('}'));
+      client.leave();
+      await waitFor(
+        'it to be gone',
+        () => front.server.openConnections,
+        (open) => open === idle.length,
+      );
+      return /\r\nconnection: close\r\n/i.test(client.received);
+    };
+    const idle: RawClient[] = [];
+    const found: boolean[][] = [];
+    for (const count of [1, 2, 5, 6]) {
+      while (idle.length < count) idle.push(await RawClient.open(front.port));
+      await waitFor(
+        'the idle ones to be open',
+        () => front.server.openConnections,
+        (open) => open === count,
+      );
+      found.push([await closes('/v1/models'), await closes('/nothing'), await closes('/v1/known')]);
+    }
+    assert.deepEqual(found, [
+      [false, false, false],
+      [true, true, false],
+      [true, true, false],
+      [true, true, true],
+    ]);
+    for (const client of idle) client.leave();
+    await front.stop();
+  },
+);

@@ -39,41 +39,45 @@ describe('control-plane requests that stand still', () => {
 
   async function waitingForLock(): Promise<number> {
     const { rows } = await postgres.query<{ count: number }>(
-      `SELECT count(*)::integer AS count FROM pg_stat_activity WHERE application_name = 'tollgate' AND datname = current_database() AND wait_event_type = 'Lock'`,
+      `SELECT count(*)::integer AS count FROM pg_stat_activity WHERE application_name = 'tollgate'
+        AND datname = current_database() AND wait_event_type = 'Lock'`,
     );
     return rows[0]?.count ?? 0;
   }
 
-  test('a key that this process has never seen, of a wallet it has borrowed nothing of, generates meanwhile', async () => {
-    const tenant = await Tenant.create(tollgate.url, 'bystander', 'prepaid');
-    const deposit = { organization_id: tenant.id, amount: '10', reference: 'first' };
-    await ask(tollgate.url, ADMIN_TOKEN, 'POST', '/v1/billing/deposits', deposit, 201);
-    const key = await tenant.addKey();
-    await postgres.query('BEGIN');
-    await postgres.query('LOCK TABLE audit_log IN ACCESS EXCLUSIVE MODE');
-    const standing = Array.from({ length: STANDING }, () =>
-      httpCall(`${tollgate.url}/v1/admin/active-org/audit`, {
-        headers: { authorization: `Bearer ${tenant.owner.token}` },
-      }),
-    );
-    try {
-      // Until no more of them come to stand.
-      let waiting = 0;
-      let before: number;
-      do {
-        before = waiting;
-        await pause(50);
-        waiting = await waitingForLock();
-      } while (waiting === 0 || waiting !== before);
-      const reply = await httpCall(`${tollgate.url}/v1/chat/completions`, {
-        headers: { authorization: `Bearer ${key.secret}` },
-        body: CHAT,
-      });
-      assert.equal(reply.status, 200, reply.body.toString());
-      assert.ok((await waitingForLock()) > 0, 'they stand as they did');
-    } finally {
-      await postgres.query('ROLLBACK');
-      await Promise.allSettled(standing);
-    }
-  });
+  test(
+    'a key that this process has never seen, of a wallet it has borrowed ' + 'nothing of, generates meanwhile',
+    async () => {
+      const tenant = await Tenant.create(tollgate.url, 'bystander', 'prepaid');
+      const deposit = { organization_id: tenant.id, amount: '10', reference: 'first' };
+      await ask(tollgate.url, ADMIN_TOKEN, 'POST', '/v1/billing/deposits', deposit, 201);
+      const key = await tenant.addKey();
+      await postgres.query('BEGIN');
+      await postgres.query('LOCK TABLE audit_log IN ACCESS EXCLUSIVE MODE');
+      const standing = Array.from({ length: STANDING }, () =>
+        httpCall(`${tollgate.url}/v1/admin/active-org/audit`, {
+          headers: { authorization: `Bearer ${tenant.owner.token}` },
+        }),
+      );
+      try {
+        // Until no more of them come to stand.
+        let waiting = 0;
+        let before: number;
+        do {
+          before = waiting;
+          await pause(50);
+          waiting = await waitingForLock();
+        } while (waiting === 0 || waiting !== before);
+        const reply = await httpCall(`${tollgate.url}/v1/chat/completions`, {
+          headers: { authorization: `Bearer ${key.secret}` },
+          body: CHAT,
+        });
+        assert.equal(reply.status, 200, reply.body.toString());
+        assert.ok((await waitingForLock()) > 0, 'they stand as they did');
+      } finally {
+        await postgres.query('ROLLBACK');
+        await Promise.allSettled(standing);
+      }
+    },
+  );
 });

@@ -88,20 +88,24 @@ describe('what one organization meets', () => {
   };
 
   for (const status of STATUSES) {
-    test(`a ${status} with Retry-After pauses the model for that organization, and for all once a second one meets it`, async () => {
-      await withPlane(async () => {
-        const [tenant, other, third] = [newKey(), newKey(), newKey()];
-        const model = `sim/busy-${status}`;
-        assert.equal((await ask(tenant, model, `provider, be busy ${status}`)).status, status);
-        const paused = await ask(tenant, model, 'hello');
-        assert.deepEqual([paused.status, paused.body.includes('upstream_cooldown')], [429, true]);
-        assert.equal((await ask(other, model, 'hello')).status, 200, 'nobody else is paused');
-        assert.equal((await ask(tenant, 'sim/small', 'hello')).status, 200, 'and no other model');
-        assert.equal((await ask(other, model, `provider, be busy ${status}`)).status, status);
-        const forAll = await ask(third, model, 'hello');
-        assert.deepEqual([forAll.status, forAll.body.includes('upstream_cooldown')], [429, true]);
-      });
-    });
+    test(
+      `a ${status} with Retry-After pauses the model for that organization, and for all once a second one ` +
+        `meets it`,
+      async () => {
+        await withPlane(async () => {
+          const [tenant, other, third] = [newKey(), newKey(), newKey()];
+          const model = `sim/busy-${status}`;
+          assert.equal((await ask(tenant, model, `provider, be busy ${status}`)).status, status);
+          const paused = await ask(tenant, model, 'hello');
+          assert.deepEqual([paused.status, paused.body.includes('upstream_cooldown')], [429, true]);
+          assert.equal((await ask(other, model, 'hello')).status, 200, 'nobody else is paused');
+          assert.equal((await ask(tenant, 'sim/small', 'hello')).status, 200, 'and no other model');
+          assert.equal((await ask(other, model, `provider, be busy ${status}`)).status, status);
+          const forAll = await ask(third, model, 'hello');
+          assert.deepEqual([forAll.status, forAll.body.includes('upstream_cooldown')], [429, true]);
+        });
+      },
+    );
   }
 
   test('a classifier that asks for a pause is not asked for that organization, and is for the others', async () => {
@@ -122,17 +126,21 @@ describe('what one organization meets', () => {
   });
 
   for (const failure of FAILURES) {
-    test(`a classifier that fails (${failure}) five times in a row is not asked for that organization, and for nobody once a second one has met that`, async () => {
-      await withPlane(async () => {
-        const [tenant, other, third] = [newKey(), newKey(), newKey()];
-        for (let count = 0; count < 5; count += 1) await ask(tenant, VIRTUAL_MODEL, `judge, ${failure}`);
-        assert.deepEqual(
-          [await judgedFor(tenant), await judgedFor(other), await judgedFor(third)],
-          [false, true, true],
-        );
-        for (let count = 0; count < 5; count += 1) await ask(other, VIRTUAL_MODEL, `judge, ${failure}`);
-        assert.equal(await judgedFor(third), false);
-      });
-    });
+    test(
+      `a classifier that fails (${failure}) five times in a row is not asked for that organization, and ` +
+        `for nobody once a second one has met that`,
+      async () => {
+        await withPlane(async () => {
+          const [tenant, other, third] = [newKey(), newKey(), newKey()];
+          for (let count = 0; count < 5; count += 1) await ask(tenant, VIRTUAL_MODEL, `judge, ${failure}`);
+          assert.deepEqual(
+            [await judgedFor(tenant), await judgedFor(other), await judgedFor(third)],
+            [false, true, true],
+          );
+          for (let count = 0; count < 5; count += 1) await ask(other, VIRTUAL_MODEL, `judge, ${failure}`);
+          assert.equal(await judgedFor(third), false);
+        });
+      },
+    );
   }
 });

@@ -287,17 +287,20 @@ describe('a body that nobody asked for', () => {
     client.leave();
   });
 
-  test('a GET with an endless one is answered and its connection closed, and what is in it reaches no handler', async () => {
-    const before = handled;
-    const client = await RawClient.open(front.port);
-    await client.write(headOf('k', 100_000, 'GET', '/v1/models') + headOf('k', 0, 'GET', '/v1/models'));
-    await client.untilAnswered();
-    assert.deepEqual(finalStatuses(client.received), [200]);
-    assert.match(client.received, /\r\nconnection: close\r\n/i);
-    await client.write('x'.repeat(100_000));
-    await client.untilClosed();
-    assert.equal(handled, before + 1);
-  });
+  test(
+    'a GET with an endless one is answered and its connection closed, and what is in it reaches no ' + 'handler',
+    async () => {
+      const before = handled;
+      const client = await RawClient.open(front.port);
+      await client.write(headOf('k', 100_000, 'GET', '/v1/models') + headOf('k', 0, 'GET', '/v1/models'));
+      await client.untilAnswered();
+      assert.deepEqual(finalStatuses(client.received), [200]);
+      assert.match(client.received, /\r\nconnection: close\r\n/i);
+      await client.write('x'.repeat(100_000));
+      await client.untilClosed();
+      assert.equal(handled, before + 1);
+    },
+  );
 
   test('while a GET waits for its answer its body is not read', async () => {
     const client = await RawClient.open(front.port);

@@ -58,15 +58,18 @@ describe('where the facts are', () => {
     assert.equal((await readFactsHome(postgres))?.id, embedded.id);
   });
 
-  test('a server takes over from an embedded one only once that has stopped; then the embedded one is refused', async () => {
-    const hold = await holdEmbedded({ url, log: silentLog });
-    await assert.rejects(claimFactsHome(postgres, cluster), ELSEWHERE);
-    await hold.release();
-    assert.equal(await claimFactsHome(postgres, cluster), 'moved');
-    await assert.rejects(claimFactsHome(postgres, embedded), ELSEWHERE);
-    assert.equal(await claimFactsHome(postgres, { ...cluster, machine: 'two' }), 'known');
-    await assert.rejects(claimFactsHome(postgres, { ...cluster, id: randomUUID() }), ELSEWHERE);
-  });
+  test(
+    'a server takes over from an embedded one only once that has stopped; then the embedded one is ' + 'refused',
+    async () => {
+      const hold = await holdEmbedded({ url, log: silentLog });
+      await assert.rejects(claimFactsHome(postgres, cluster), ELSEWHERE);
+      await hold.release();
+      assert.equal(await claimFactsHome(postgres, cluster), 'moved');
+      await assert.rejects(claimFactsHome(postgres, embedded), ELSEWHERE);
+      assert.equal(await claimFactsHome(postgres, { ...cluster, machine: 'two' }), 'known');
+      await assert.rejects(claimFactsHome(postgres, { ...cluster, id: randomUUID() }), ELSEWHERE);
+    },
+  );
 
   test('what is released is registered by whoever comes next', async () => {
     await releaseFactsHome(postgres);

@@ -25,7 +25,8 @@ import {
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 
 const REPLY =
-  '{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}';
+  '{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,' +
+  '"total_tokens":2}}';
 
 describe('the frame guard', () => {
   let upstream: FakeUpstream;

@@ -129,8 +129,10 @@ const FORMS: readonly Form[] = [
       }),
     reply: (counts) =>
       stream(
-        `event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"${TEXT}"}\n\n`,
-        `event: response.completed\ndata: {"type":"response.completed","response":{"id":"resp_1","usage":${usage(counts, PLAIN)}}}\n\n`,
+        `event: response.output_text.delta\ndata: ` +
+          `{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"${TEXT}"}\n\n`,
+        `event: response.completed\ndata: ` +
+          `{"type":"response.completed","response":{"id":"resp_1","usage":${usage(counts, PLAIN)}}}\n\n`,
       ),
   },
   {
@@ -163,9 +165,12 @@ const FORMS: readonly Form[] = [
       }),
     reply: ({ input, output }) =>
       stream(
-        `event: message_start\ndata: {"type":"message_start","message":{"id":"msg_1","content":[],"stop_reason":null,"usage":{${fields([['input_tokens', input]])}}}}\n\n`,
-        `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${TEXT}"}}\n\n`,
-        `event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{${fields([['output_tokens', output]])}}}\n\n`,
+        `event: message_start\ndata: ` +
+          `{"type":"message_start","message":{"id":"msg_1","content":[],"stop_reason":null,"usage":{${fields([['input_tokens', input]])}}}}\n\n`,
+        `event: content_block_delta\ndata: ` +
+          `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${TEXT}"}}\n\n`,
+        `event: message_delta\ndata: ` +
+          `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{${fields([['output_tokens', output]])}}}\n\n`,
         'event: message_stop\ndata: {"type":"message_stop"}\n\n',
       ),
   },
@@ -226,7 +231,8 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
       `execution ${String(id)} to be posted`,
       () =>
         ledger.query(
-          `SELECT outcome, billing_status, usage_source, charge::text, suspense::text, authorized_amount::text AS held, input_tokens::text AS input, output_tokens::text AS output
+          `SELECT outcome, billing_status, usage_source, charge::text, suspense::text, authorized_amount::text AS held,
+            input_tokens::text AS input, output_tokens::text AS output
              FROM generations WHERE id = $1 AND outcome IS NOT NULL`,
           [id],
         ),
@@ -359,7 +365,8 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
         '/v1/images/generations',
         (label) => JSON.stringify({ model: IMAGE, user: label, prompt: 'a cat', stream: true }),
         stream(
-          `event: image_generation.completed\ndata: {"type":"image_generation.completed","b64_json":"aGk=","usage":${reported}}\n\n`,
+          `event: image_generation.completed\ndata: ` +
+            `{"type":"image_generation.completed","b64_json":"aGk=","usage":${reported}}\n\n`,
         ),
       );
       assert.deepEqual(
@@ -400,8 +407,10 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
     const [row] = await ledger.query(
       `SELECT (SELECT sum(charge)::text FROM generations) AS charged,
               (SELECT count(*)::int FROM ledger_entries e JOIN ledger_accounts a ON a.id = e.account_id
-                 JOIN ledger_transfers t ON t.id = e.transfer_id WHERE a.kind = 'wallet' AND t.execution_id IS NOT NULL AND e.amount > 0) AS credits,
-              (SELECT count(*)::int FROM generations WHERE charge < 0 OR suspense < 0 OR charge > authorized_amount) AS wrong`,
+                 JOIN ledger_transfers t ON t.id = e.transfer_id WHERE a.kind = 'wallet' AND t.execution_id IS NOT NULL
+                   AND e.amount > 0) AS credits,
+              (SELECT count(*)::int FROM generations WHERE charge < 0 OR suspense < 0
+                OR charge > authorized_amount) AS wrong`,
     );
     assert.deepEqual([row?.credits, row?.wrong], [0, 0]);
     assert.equal((await ledger.wallet('acme')).balance, OPENING_CREDIT_PICO - BigInt(String(row?.charged)));

@@ -264,41 +264,47 @@ test('model access: of an organization, team and key; set, shown, cleared', asyn
   assert.equal((await actionsOf('access')).filter((action) => action === 'model_access.set').length, 3 * 3);
 });
 
-test('keys are listed, changed, and those that their users pay for named by id; organizations changed; tokens listed', async () => {
-  await run(orgCommand, 'create --slug wallets --owner ann@wallets.test');
-  const create = 'create --organization wallets --name ci';
-  const [given] = await run(keyCommand, create);
-  const [own] = await run(keyCommand, `${create} --user ann@wallets.test --payer user --expires 2999-01-31`);
-  const listed = async () => (await run(keyCommand, 'list --organization wallets')).map((line) => line.split('\t'));
-  const [[, ...first] = [], [ownId = '', ...second] = []] = await listed();
-  assert.deepEqual(first, ['ci', given?.slice(0, 10), 'paid by organization', 'never expires']);
-  assert.deepEqual(second, ['ci', own?.slice(0, 10), 'paid by user', 'expires 2999-01-31T23:59:59.999Z']);
-  assert.equal((await run(keyCommand, 'list --organization wallets --user ann@wallets.test')).length, 1);
-  await run(keyCommand, 'update --organization wallets --name ci --rename build --expires 2999-01-31');
-  await run(keyCommand, `update --organization wallets --name ${ownId} --expires never --models all`);
-  assert.deepEqual(
-    (await listed()).map(([, name, , , expires]) => [name, expires]),
-    [
-      ['build', 'expires 2999-01-31T23:59:59.999Z'],
-      ['ci', 'never expires'],
-    ],
-  );
-  await assert.rejects(run(keyCommand, 'update --organization wallets --name build'), {
-    name: 'UsageFault',
-    message: /nothing to change/,
-  });
-  await assert.rejects(run(keyCommand, 'revoke --organization wallets --name ci'), /there is no key "ci" of "wallets"/);
-  await run(keyCommand, `revoke --organization wallets --name ${ownId}`);
-  assert.equal(await principalOf(own), null);
-  assert.notEqual(await principalOf(given), null);
+test(
+  'keys are listed, changed, and those that their users pay for named by id; organizations changed; ' + 'tokens listed',
+  async () => {
+    await run(orgCommand, 'create --slug wallets --owner ann@wallets.test');
+    const create = 'create --organization wallets --name ci';
+    const [given] = await run(keyCommand, create);
+    const [own] = await run(keyCommand, `${create} --user ann@wallets.test --payer user --expires 2999-01-31`);
+    const listed = async () => (await run(keyCommand, 'list --organization wallets')).map((line) => line.split('\t'));
+    const [[, ...first] = [], [ownId = '', ...second] = []] = await listed();
+    assert.deepEqual(first, ['ci', given?.slice(0, 10), 'paid by organization', 'never expires']);
+    assert.deepEqual(second, ['ci', own?.slice(0, 10), 'paid by user', 'expires 2999-01-31T23:59:59.999Z']);
+    assert.equal((await run(keyCommand, 'list --organization wallets --user ann@wallets.test')).length, 1);
+    await run(keyCommand, 'update --organization wallets --name ci --rename build --expires 2999-01-31');
+    await run(keyCommand, `update --organization wallets --name ${ownId} --expires never --models all`);
+    assert.deepEqual(
+      (await listed()).map(([, name, , , expires]) => [name, expires]),
+      [
+        ['build', 'expires 2999-01-31T23:59:59.999Z'],
+        ['ci', 'never expires'],
+      ],
+    );
+    await assert.rejects(run(keyCommand, 'update --organization wallets --name build'), {
+      name: 'UsageFault',
+      message: /nothing to change/,
+    });
+    await assert.rejects(
+      run(keyCommand, 'revoke --organization wallets --name ci'),
+      /there is no key "ci" of "wallets"/,
+    );
+    await run(keyCommand, `revoke --organization wallets --name ${ownId}`);
+    assert.equal(await principalOf(own), null);
+    assert.notEqual(await principalOf(given), null);
 
-  assert.deepEqual(await run(orgCommand, 'update --slug wallets --name Wallets --billing none --frozen yes'), [
-    'wallets\tnone\tfrozen\tWallets',
-  ]);
-  await assert.rejects(run(orgCommand, 'update --slug wallets --frozen maybe'), { name: 'UsageFault' });
-  await assert.rejects(run(orgCommand, 'update --slug wallets'), { name: 'UsageFault' });
-  const [id = ''] = ((await run(tokenCommand, 'create --user ann@wallets.test --name laptop'))[0] ?? '').split('\t');
-  await run(tokenCommand, `revoke --id ${id}`);
-  const [token = ''] = await run(tokenCommand, 'list --user ann@wallets.test');
-  assert.match(token, new RegExp(`^${id}\tlaptop\ttgt-.{6}\trevoked$`));
-});
+    assert.deepEqual(await run(orgCommand, 'update --slug wallets --name Wallets --billing none --frozen yes'), [
+      'wallets\tnone\tfrozen\tWallets',
+    ]);
+    await assert.rejects(run(orgCommand, 'update --slug wallets --frozen maybe'), { name: 'UsageFault' });
+    await assert.rejects(run(orgCommand, 'update --slug wallets'), { name: 'UsageFault' });
+    const [id = ''] = ((await run(tokenCommand, 'create --user ann@wallets.test --name laptop'))[0] ?? '').split('\t');
+    await run(tokenCommand, `revoke --id ${id}`);
+    const [token = ''] = await run(tokenCommand, 'list --user ann@wallets.test');
+    assert.match(token, new RegExp(`^${id}\tlaptop\ttgt-.{6}\trevoked$`));
+  },
+);

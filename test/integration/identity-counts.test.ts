@@ -56,7 +56,9 @@ describe('counts', () => {
   const fillKeys = (count: number, userId: string | null, expired = false) =>
     postgres.query(
       `INSERT INTO api_keys (organization_id, user_id, name, key_hash, key_prefix, expires_at)
-       SELECT $1::uuid, $2::uuid, 'filled ' || n || coalesce($2::uuid::text, ''), sha256(convert_to($1::uuid::text || coalesce($2::uuid::text, '') || n, 'UTF8')), 'tg-', CASE WHEN $4 THEN now() END
+       SELECT $1::uuid, $2::uuid, 'filled ' || n || coalesce($2::uuid::text, ''),
+         sha256(convert_to($1::uuid::text || coalesce($2::uuid::text, '') || n, 'UTF8')), 'tg-', CASE WHEN $4
+           THEN now() END
          FROM generate_series(1, $3::integer) n`,
       [organizationId, userId, count, expired],
     );
@@ -78,7 +80,8 @@ describe('counts', () => {
       fill: () =>
         postgres.query(
           `INSERT INTO access_tokens (user_id, name, token_hash, token_prefix, expires_at)
-           SELECT $1::uuid, 'filled', sha256(convert_to($1::uuid::text || n, 'UTF8')), 'tgt-', now() + interval '1 hour' FROM generate_series(1, 99) n`,
+           SELECT $1::uuid, 'filled', sha256(convert_to($1::uuid::text || n, 'UTF8')), 'tgt-',
+             now() + interval '1 hour' FROM generate_series(1, 99) n`,
           [ownerId],
         ),
       make: makeToken,
@@ -96,7 +99,8 @@ describe('counts', () => {
     'members of an organization': {
       fill: () =>
         postgres.query(
-          `WITH made AS (INSERT INTO users (email) SELECT n || '@filled.test' FROM generate_series(1, 9998) n RETURNING id)
+          `WITH made AS (INSERT INTO users (email) SELECT n || '@filled.test' FROM generate_series(1, 9998) n
+            RETURNING id)
            INSERT INTO memberships (organization_id, user_id, role) SELECT $1, id, 'member' FROM made`,
           [organizationId],
         ),

@@ -304,7 +304,8 @@ organizations:
       fileFor('one@acme.test').replace('}]\n    keys', '}, { email: two@acme.test, role: member }]\n    keys'),
     );
     const { rows } = await postgres.query<{ user: string }>(
-      `SELECT after -> 'keys' -> 0 ->> 'user' AS user FROM audit_log WHERE action = 'configuration.apply' ORDER BY created_at, id`,
+      `SELECT after -> 'keys' -> 0 ->> 'user' AS user FROM audit_log
+        WHERE action = 'configuration.apply' ORDER BY created_at, id`,
     );
     assert.deepEqual(
       rows.map(({ user }) => user),

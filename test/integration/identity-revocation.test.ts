@@ -217,7 +217,8 @@ describe('revocation on four gateway processes', () => {
     cutting = false;
     await cuts;
     context.diagnostic(
-      `refused everywhere ${Math.max(0, (await load.refusedEverywhere()) - revokedAtMs).toFixed(0)} ms after the revocation`,
+      `refused everywhere ${Math.max(0, (await load.refusedEverywhere()) - revokedAtMs).toFixed(0)} ms ` +
+        `after the revocation`,
     );
   });
 
@@ -225,7 +226,8 @@ describe('revocation on four gateway processes', () => {
     // A listener that has just come back would make its process forget everything.
     const listeners = async () => {
       const { rows } = await postgres.query<{ steady: boolean }>(
-        `SELECT backend_start < now() - interval '1 second' AS steady FROM pg_stat_activity WHERE application_name = 'tollgate listener'`,
+        `SELECT backend_start < now() - interval '1 second' AS steady FROM pg_stat_activity
+          WHERE application_name = 'tollgate listener'`,
       );
       return rows.filter(({ steady }) => steady).length;
     };
@@ -237,7 +239,8 @@ describe('revocation on four gateway processes', () => {
     await postgres.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [key.id]);
     const revokedAtMs = performance.now();
     context.diagnostic(
-      `refused everywhere ${Math.max(0, (await load.refusedEverywhere()) - revokedAtMs).toFixed(0)} ms after the revocation`,
+      `refused everywhere ${Math.max(0, (await load.refusedEverywhere()) - revokedAtMs).toFixed(0)} ms ` +
+        `after the revocation`,
     );
   });
 });

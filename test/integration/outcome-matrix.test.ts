@@ -262,7 +262,8 @@ describe('every cell of the outcome matrix', { timeout: 300_000 }, () => {
       `${label} to be posted`,
       () =>
         ledger.query(
-          `SELECT outcome, billing_status, usage_source, charge::text, suspense::text, rated_cost::text, input_tokens::int AS input, output_tokens::int AS output,
+          `SELECT outcome, billing_status, usage_source, charge::text, suspense::text, rated_cost::text,
+            input_tokens::int AS input, output_tokens::int AS output,
                   (SELECT count(*)::int FROM ledger_transfers t WHERE t.execution_id = g.id) AS transfers
              FROM generations g WHERE client_request_id = $1 AND outcome IS NOT NULL`,
           [label],

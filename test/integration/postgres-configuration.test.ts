@@ -132,7 +132,8 @@ describe('applying a file', () => {
     await assert.rejects(loadCatalog(postgres, randomBytes(32)), /another MASTER_KEY/);
     // A sealed key moved to another provider's row does not open there.
     await postgres.query(
-      `UPDATE providers SET api_key_sealed = (SELECT api_key_sealed FROM providers WHERE id = 'sim') WHERE id = 'other'`,
+      `UPDATE providers SET api_key_sealed = (SELECT api_key_sealed FROM providers WHERE id = 'sim')
+        WHERE id = 'other'`,
     );
     await assert.rejects(loadCatalog(postgres, masterKey), /sealed secret of provider other is damaged/);
   });
@@ -165,7 +166,8 @@ describe('applying a file', () => {
       before: { teams: string[] } | null;
       after: { teams: string[]; keys: object[] };
     }>(
-      `SELECT before, after FROM audit_log WHERE action = 'configuration.apply' AND after->>'slug' = 'acme' ORDER BY created_at, id`,
+      `SELECT before, after FROM audit_log WHERE action = 'configuration.apply' AND after->>'slug' = 'acme'
+        ORDER BY created_at, id`,
     );
     assert.deepEqual(
       rows.map(({ before, after }) => [before?.teams ?? null, after.teams]),
@@ -189,26 +191,29 @@ describe('applying a file', () => {
     assert.deepEqual(rows, [{ balance: '25000000000000', leased: '0' }]);
   });
 
-  test('another price is another version; the opening credit stays what it was; what the file has not stays', async () => {
-    await apply(FILE);
-    const changed = await apply(
-      FILE.replace('"10.00"', '"12.00"')
-        .replace('"25.00"', '"99.00"')
-        .replace(/ {2}- \{ id: sim\/image.*\n/, ''),
-    );
-    assert.equal(changed.catalogVersion, 2);
-    const { models } = await loadCatalog(postgres, masterKey);
-    assert.deepEqual(
-      models.map(({ id }) => id),
-      ['sim/large', 'sim/image'],
-    );
-    assert.notEqual(models[0]?.servedBy[0]?.price?.version, '1');
-    assert.equal(models[0]?.servedBy[0]?.price?.output, 12_000_000n);
-    const { rows } = await postgres.query('SELECT balance FROM wallets');
-    assert.deepEqual(rows, [{ balance: '25000000000000' }]);
-    const old = await postgres.query(`SELECT output FROM prices WHERE version = 1`);
-    assert.deepEqual(old.rows, [{ output: '10000000' }]);
-  });
+  test(
+    'another price is another version; the opening credit stays what it ' + 'was; what the file has not stays',
+    async () => {
+      await apply(FILE);
+      const changed = await apply(
+        FILE.replace('"10.00"', '"12.00"')
+          .replace('"25.00"', '"99.00"')
+          .replace(/ {2}- \{ id: sim\/image.*\n/, ''),
+      );
+      assert.equal(changed.catalogVersion, 2);
+      const { models } = await loadCatalog(postgres, masterKey);
+      assert.deepEqual(
+        models.map(({ id }) => id),
+        ['sim/large', 'sim/image'],
+      );
+      assert.notEqual(models[0]?.servedBy[0]?.price?.version, '1');
+      assert.equal(models[0]?.servedBy[0]?.price?.output, 12_000_000n);
+      const { rows } = await postgres.query('SELECT balance FROM wallets');
+      assert.deepEqual(rows, [{ balance: '25000000000000' }]);
+      const old = await postgres.query(`SELECT output FROM prices WHERE version = 1`);
+      assert.deepEqual(old.rows, [{ output: '10000000' }]);
+    },
+  );
 
   test('what a deployment does about usage can change, and its price stays the same version', async () => {
     await apply(FILE);
@@ -225,7 +230,8 @@ describe('applying a file', () => {
     const providers = FILE.slice(0, FILE.indexOf('models:'));
     const deployment = 'served_by: [{ provider: sim, model: x, apis: [chat_completions] }]';
     await apply(
-      `${providers}models:\n  - { id: sim/large, ${deployment} }\n  - { id: sim/new, aliases: [sim/latest], ${deployment} }\n`,
+      `${providers}models:\n  - { id: sim/large, ${deployment} }\n  - { id: sim/new, aliases: ` +
+        `[sim/latest], ${deployment} }\n`,
     );
     assert.equal((await loadCatalog(postgres, masterKey)).byName.get('sim/latest')?.id, 'sim/new');
     await assert.rejects(apply(`${providers}models:\n  - { id: sim/third, aliases: [sim/latest], ${deployment} }\n`), {
@@ -246,7 +252,8 @@ describe('applying a file', () => {
   - { name: default, classifier: { model: sim/judge, confidence_floor: ${floor} }, tiers: [{ name: only, description: d, models: [{ id: sim/large }] }] }\n`;
     for (const floor of ['0.5', '0.5', '0.6', '0.5']) await apply(policy(floor));
     const { rows } = await postgres.query(
-      `SELECT version, definition -> 'classifier' ->> 'confidence_floor' AS floor FROM routing_policies ORDER BY version`,
+      `SELECT version, definition -> 'classifier' ->> 'confidence_floor' AS floor
+        FROM routing_policies ORDER BY version`,
     );
     assert.deepEqual(rows, [
       { version: 1, floor: '0.5' },
@@ -262,7 +269,8 @@ describe('keys', () => {
     const principal = await principalOf('tg-known');
     assert.ok(principal);
     const { rows } = await postgres.query(
-      `SELECT (SELECT id FROM api_keys WHERE name = 'ci') AS key, o.id AS organization, t.id AS team, u.id AS "user", w.id AS wallet
+      `SELECT (SELECT id FROM api_keys WHERE name = 'ci') AS key, o.id AS organization, t.id AS team, u.id AS "user",
+        w.id AS wallet
          FROM organizations o, teams t, users u, wallets w`,
     );
     assert.deepEqual(rows[0], {
@@ -297,28 +305,31 @@ describe('keys', () => {
 });
 
 describe('beside what is administered', () => {
-  test('the key of a file keeps its name, by which the file finds it: an organization does not stop the next start', async () => {
-    await apply(FILE);
-    const { id: organizationId } = await acme();
-    const ids = (await postgres.query<{ id: string }>('SELECT id FROM api_keys ORDER BY name')).rows.map(
-      ({ id }) => id,
-    );
-    for (const keyId of ids) {
-      const renamed = await updateKey(postgres, PERSON, { organizationId, keyId }, { name: 'mine' });
-      assert.deepEqual(renamed, { refused: 'conflict', field: 'name', reason: 'is the configuration file’s' });
-    }
-    assert.deepEqual((await apply(FILE)).generatedKeys, []);
-    assert.ok(
-      !isRefused(
-        await updateKey(
-          postgres,
-          PERSON,
-          { organizationId, keyId: ids[0] ?? '' },
-          { name: 'ci', expiresAtMs: 1_900_000_000_000 },
+  test(
+    'the key of a file keeps its name, by which the file finds it: an organization does not stop the ' + 'next start',
+    async () => {
+      await apply(FILE);
+      const { id: organizationId } = await acme();
+      const ids = (await postgres.query<{ id: string }>('SELECT id FROM api_keys ORDER BY name')).rows.map(
+        ({ id }) => id,
+      );
+      for (const keyId of ids) {
+        const renamed = await updateKey(postgres, PERSON, { organizationId, keyId }, { name: 'mine' });
+        assert.deepEqual(renamed, { refused: 'conflict', field: 'name', reason: 'is the configuration file’s' });
+      }
+      assert.deepEqual((await apply(FILE)).generatedKeys, []);
+      assert.ok(
+        !isRefused(
+          await updateKey(
+            postgres,
+            PERSON,
+            { organizationId, keyId: ids[0] ?? '' },
+            { name: 'ci', expiresAtMs: 1_900_000_000_000 },
+          ),
         ),
-      ),
-    );
-  });
+      );
+    },
+  );
 
   test('another secret under the name of a file’s key is under what was set on the key before', async () => {
     await apply(FILE);
@@ -362,7 +373,8 @@ describe('beside what is administered', () => {
         .replace(/(email: a@acme\.test[^}]*\})/, '$1, { email: y@acme.test, role: owner }'),
     );
     const { rows } = await postgres.query<{ email: string }>(
-      `SELECT u.email FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.role = 'owner' AND m.team_id IS NULL ORDER BY 1`,
+      `SELECT u.email FROM memberships m JOIN users u ON u.id = m.user_id
+        WHERE m.role = 'owner' AND m.team_id IS NULL ORDER BY 1`,
     );
     assert.deepEqual(rows, [{ email: 'y@acme.test' }]);
   });
@@ -406,51 +418,59 @@ async function revokeByName(name: string): Promise<void> {
 }
 
 describe('limits of a file', () => {
-  test('are the platform’s: what the organization sets stays beside them, and a file that says nothing of limits lifts none', async () => {
-    const shown = async (): Promise<string[]> => {
-      const { rows } = await postgres.query<{ set_by: string; kind: string; amount: string }>(
-        'SELECT set_by, kind, amount::text FROM usage_limits ORDER BY set_by DESC, kind',
-      );
-      return rows.map(({ set_by, kind, amount }) => `${set_by} ${kind} ${amount}`);
-    };
-    const platforms = ['platform budget 100000000000000', 'platform requests_per_minute 600'];
-    const organizations = 'organization requests_per_minute 5';
-    await apply(FILE);
-    const scope = { kind: 'organization', organizationId: (await acme()).id } as const;
-    const own = { setBy: 'organization', limits: [{ kind: 'requests_per_minute', limit: 5n }] } as const;
-    assert.ok(!isRefused(await replaceLimits(postgres, PERSON, scope, own)));
-    const before = await dump();
-    await apply(FILE);
-    assert.deepEqual(await dump(), before);
-    assert.deepEqual(await shown(), [...platforms, organizations]);
+  test(
+    'are the platform’s: what the organization sets stays beside them, and a file that says nothing of ' +
+      'limits lifts none',
+    async () => {
+      const shown = async (): Promise<string[]> => {
+        const { rows } = await postgres.query<{ set_by: string; kind: string; amount: string }>(
+          'SELECT set_by, kind, amount::text FROM usage_limits ORDER BY set_by DESC, kind',
+        );
+        return rows.map(({ set_by, kind, amount }) => `${set_by} ${kind} ${amount}`);
+      };
+      const platforms = ['platform budget 100000000000000', 'platform requests_per_minute 600'];
+      const organizations = 'organization requests_per_minute 5';
+      await apply(FILE);
+      const scope = { kind: 'organization', organizationId: (await acme()).id } as const;
+      const own = { setBy: 'organization', limits: [{ kind: 'requests_per_minute', limit: 5n }] } as const;
+      assert.ok(!isRefused(await replaceLimits(postgres, PERSON, scope, own)));
+      const before = await dump();
+      await apply(FILE);
+      assert.deepEqual(await dump(), before);
+      assert.deepEqual(await shown(), [...platforms, organizations]);
 
-    const silent = FILE.replace(/^    limits: .*\n/m, '');
-    assert.notEqual(silent, FILE);
-    await apply(silent);
-    assert.deepEqual(await dump(), before);
-    await apply(FILE.replace(/limits: .*/, 'limits: []'));
-    assert.deepEqual(await shown(), [organizations]);
-    await apply(FILE);
-    assert.deepEqual(await shown(), [...platforms, organizations]);
-  });
+      const silent = FILE.replace(/^    limits: .*\n/m, '');
+      assert.notEqual(silent, FILE);
+      await apply(silent);
+      assert.deepEqual(await dump(), before);
+      await apply(FILE.replace(/limits: .*/, 'limits: []'));
+      assert.deepEqual(await shown(), [organizations]);
+      await apply(FILE);
+      assert.deepEqual(await shown(), [...platforms, organizations]);
+    },
+  );
 });
 
 describe('listening', () => {
-  test('a change is told with the id of whose credentials it is about, or as a catalog change; a new key is told to nobody', async () => {
-    const heard: string[] = [];
-    const listener = await listen(heard);
-    await apply(FILE);
-    const key = await principalOf('tg-known');
-    await revokeByName('ci');
-    await waitFor(
-      'word of the key',
-      () => heard.at(-1),
-      (last) => last === `principals:${key?.apiKeyId}`,
-    );
-    assert.ok(heard.includes('catalog') && heard.includes(`principals:${key?.organizationId}`));
-    assert.equal(heard.filter((payload) => payload === `principals:${key?.apiKeyId}`).length, 1);
-    await listener.close();
-  });
+  test(
+    'a change is told with the id of whose credentials it is about, or as a catalog change; a new key is ' +
+      'told to nobody',
+    async () => {
+      const heard: string[] = [];
+      const listener = await listen(heard);
+      await apply(FILE);
+      const key = await principalOf('tg-known');
+      await revokeByName('ci');
+      await waitFor(
+        'word of the key',
+        () => heard.at(-1),
+        (last) => last === `principals:${key?.apiKeyId}`,
+      );
+      assert.ok(heard.includes('catalog') && heard.includes(`principals:${key?.organizationId}`));
+      assert.equal(heard.filter((payload) => payload === `principals:${key?.apiKeyId}`).length, 1);
+      await listener.close();
+    },
+  );
 
   test('a changed limit is told, since principals are remembered with it, and stays the same limit', async () => {
     await apply(FILE);
@@ -477,7 +497,8 @@ describe('listening', () => {
     });
     const listener = await listen(heard, () => reconnected());
     await postgres.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tollgate listener' AND datname = current_database()`,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tollgate listener'
+        AND datname = current_database()`,
     );
     await again;
     await heardNext(heard, () => postgres.query(`SELECT pg_notify('tollgate_changed', 'after')`));

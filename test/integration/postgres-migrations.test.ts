@@ -65,9 +65,11 @@ test('ceilings of before there were two layers are the platform’s', async () =
       cpSync(path.join(MIGRATIONS_DIRECTORY, file), path.join(directory, file));
     await migratePostgres(postgres, directory);
     await postgres.query(
-      `WITH tenant AS (INSERT INTO organizations (slug, display_name, billing, allowed_models) VALUES ('a', 'a', 'none', '{m/a,m/b}') RETURNING id),
+      `WITH tenant AS (INSERT INTO organizations (slug, display_name, billing, allowed_models)
+        VALUES ('a', 'a', 'none', '{m/a,m/b}') RETURNING id),
             team AS (INSERT INTO teams (organization_id, slug, allowed_models) SELECT id, 't', '{}' FROM tenant),
-            key AS (INSERT INTO api_keys (organization_id, name, key_hash, key_prefix) SELECT id, 'k', sha256('k'), 'tg-' FROM tenant)
+            key AS (INSERT INTO api_keys (organization_id, name, key_hash, key_prefix)
+              SELECT id, 'k', sha256('k'), 'tg-' FROM tenant)
        INSERT INTO usage_limits (organization_id, kind, amount) SELECT id, 'requests_per_minute', 5 FROM tenant`,
     );
     await migratePostgres(postgres, MIGRATIONS_DIRECTORY);
@@ -76,7 +78,8 @@ test('ceilings of before there were two layers are the platform’s', async () =
     ]);
     const lists = 'allowed_models, platform_allowed_models, organization_allowed_models';
     const { rows } = await postgres.query(
-      `SELECT ${lists} FROM organizations UNION ALL SELECT ${lists} FROM teams UNION ALL SELECT ${lists} FROM api_keys ORDER BY 1 DESC NULLS LAST`,
+      `SELECT ${lists} FROM organizations UNION ALL SELECT ${lists} FROM teams UNION ALL SELECT ${lists}
+        FROM api_keys ORDER BY 1 DESC NULLS LAST`,
     );
     assert.deepEqual(
       rows,

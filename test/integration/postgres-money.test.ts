@@ -182,7 +182,8 @@ describe('posting', () => {
     );
     assert.deepEqual(await readWallet(owner.walletId), { balance: 999_300n, leased: 4_300n });
     const suspense = await postgres.query<{ amount: string }>(
-      `SELECT e.amount FROM ledger_entries e JOIN ledger_transfers t ON t.id = e.transfer_id JOIN ledger_accounts a ON a.id = e.account_id
+      `SELECT e.amount FROM ledger_entries e JOIN ledger_transfers t ON t.id = e.transfer_id JOIN ledger_accounts a
+        ON a.id = e.account_id
         WHERE t.execution_id = $1 AND a.kind = 'suspense'`,
       [second.id],
     );
@@ -267,33 +268,40 @@ describe('posting', () => {
     await assertBooksAgree();
   });
 
-  test('labels that Postgres cannot hold do not stop the batch; an organization that is not billed has no ledger entry', async () => {
-    const owner = await fundOrganization(postgres, 10_000n);
-    const epoch = await newEpoch();
-    const odd = terminalRecord(
-      admittedRecord(owner, {
-        walletId: null,
-        authorizedAmount: null,
-        clientRequestId: 'a\0b\ud800c',
-        requestedModel: 'C:\\u0000',
-      }),
-      {
-        billingStatus: 'not_billed',
-        charge: null,
-        usage: null,
-        usageSource: null,
-        outcome: 'provider_refused',
-        errorCode: '\udfff',
-      },
-    );
-    assert.equal((await post(epoch, 0, 100, [odd])).status, 'posted');
-    const wanted = { organizationId: owner.organizationId, walletId: null };
-    const [found] = await listGenerationsByClientRequestId(postgres, { clientRequestId: 'a\uFFFDb\uFFFDc', ...wanted });
-    assert.equal(found?.id, odd.id);
-    assert.equal(found?.inputTokens, null);
-    assert.deepEqual(await listGenerationsByClientRequestId(postgres, { clientRequestId: 'a\0b', ...wanted }), []);
-    await assertBooksAgree();
-  });
+  test(
+    'labels that Postgres cannot hold do not stop the batch; an organization that is not billed has no ' +
+      'ledger entry',
+    async () => {
+      const owner = await fundOrganization(postgres, 10_000n);
+      const epoch = await newEpoch();
+      const odd = terminalRecord(
+        admittedRecord(owner, {
+          walletId: null,
+          authorizedAmount: null,
+          clientRequestId: 'a\0b\ud800c',
+          requestedModel: 'C:\\u0000',
+        }),
+        {
+          billingStatus: 'not_billed',
+          charge: null,
+          usage: null,
+          usageSource: null,
+          outcome: 'provider_refused',
+          errorCode: '\udfff',
+        },
+      );
+      assert.equal((await post(epoch, 0, 100, [odd])).status, 'posted');
+      const wanted = { organizationId: owner.organizationId, walletId: null };
+      const [found] = await listGenerationsByClientRequestId(postgres, {
+        clientRequestId: 'a\uFFFDb\uFFFDc',
+        ...wanted,
+      });
+      assert.equal(found?.id, odd.id);
+      assert.equal(found?.inputTokens, null);
+      assert.deepEqual(await listGenerationsByClientRequestId(postgres, { clientRequestId: 'a\0b', ...wanted }), []);
+      await assertBooksAgree();
+    },
+  );
 
   test('the ledger refuses change, removal and entries that do not sum to zero', async () => {
     await assert.rejects(postgres.query('UPDATE ledger_entries SET amount = 1'), /append-only/);
@@ -308,58 +316,61 @@ describe('posting', () => {
 });
 
 describe('a dead epoch', () => {
-  test('what was not held returns at closing, open executions are cancelled by the rule and their holds return', async () => {
-    const owner = await fundOrganization(postgres, 10_000n);
-    const epoch = await newEpoch();
-    await takeLease(postgres, { epoch, walletId: owner.walletId, amount: 5_000n, minimum: 1n });
-    const done = admittedRecord(owner);
-    const open = admittedRecord(owner, { authorizedAmount: '1500' });
-    const unbilled = admittedRecord(owner, { walletId: null, authorizedAmount: null });
-    await post(epoch, 0, 100, [done, open, unbilled, terminalRecord(done)]);
+  test(
+    'what was not held returns at closing, open executions are cancelled by the rule and their holds ' + 'return',
+    async () => {
+      const owner = await fundOrganization(postgres, 10_000n);
+      const epoch = await newEpoch();
+      await takeLease(postgres, { epoch, walletId: owner.walletId, amount: 5_000n, minimum: 1n });
+      const done = admittedRecord(owner);
+      const open = admittedRecord(owner, { authorizedAmount: '1500' });
+      const unbilled = admittedRecord(owner, { walletId: null, authorizedAmount: null });
+      await post(epoch, 0, 100, [done, open, unbilled, terminalRecord(done)]);
 
-    // An epoch that lives keeps what is its own.
-    assert.deepEqual(
-      await postgres.transaction((client) => resolvePending(client, { nowMs: 1_790_000_009_000, max: 100 })),
-      [],
-    );
-    assert.deepEqual(
-      (await listOpenEpochs(postgres, 'm')).some((found) => found.epoch === epoch),
-      true,
-    );
-    assert.deepEqual(await postgres.transaction((client) => closeDeadEpoch(client, epoch)), { returned: 2_800n });
-    assert.deepEqual(await postgres.transaction((client) => closeDeadEpoch(client, epoch)), { returned: 0n });
-    assert.deepEqual(await readWallet(owner.walletId), { balance: 9_300n, leased: 1_500n });
-    assert.deepEqual(
-      (await listOpenEpochs(postgres, 'm')).some((found) => found.epoch === epoch),
-      false,
-    );
+      // An epoch that lives keeps what is its own.
+      assert.deepEqual(
+        await postgres.transaction((client) => resolvePending(client, { nowMs: 1_790_000_009_000, max: 100 })),
+        [],
+      );
+      assert.deepEqual(
+        (await listOpenEpochs(postgres, 'm')).some((found) => found.epoch === epoch),
+        true,
+      );
+      assert.deepEqual(await postgres.transaction((client) => closeDeadEpoch(client, epoch)), { returned: 2_800n });
+      assert.deepEqual(await postgres.transaction((client) => closeDeadEpoch(client, epoch)), { returned: 0n });
+      assert.deepEqual(await readWallet(owner.walletId), { balance: 9_300n, leased: 1_500n });
+      assert.deepEqual(
+        (await listOpenEpochs(postgres, 'm')).some((found) => found.epoch === epoch),
+        false,
+      );
 
-    const resolved = await postgres.transaction((client) =>
-      resolvePending(client, { nowMs: 1_790_000_009_000, max: 100 }),
-    );
-    const byId = new Map(resolved.map((record) => [record.id, record]));
-    assert.equal(byId.size, 2);
-    assert.deepEqual(byId.get(open.id), {
-      ...open,
-      type: 'terminal',
-      endedAtMs: 1_790_000_009_000,
-      outcome: 'process_killed',
-      status: null,
-      errorCode: 'process_killed',
-      usage: null,
-      usageSource: null,
-      billingStatus: 'cancelled',
-      ratedCost: null,
-      charge: '0',
-      suspense: '0',
-      latencyMs: 9_000,
-      ttftMs: null,
-      responseBytes: 0,
-    });
-    assert.equal(byId.get(unbilled.id)?.billingStatus, 'not_billed');
-    assert.deepEqual(await readWallet(owner.walletId), { balance: 9_300n, leased: 0n });
-    assert.deepEqual(await postgres.transaction((client) => resolvePending(client, { nowMs: 1, max: 100 })), []);
-    assert.equal((await findGeneration(postgres, { id: open.id, ...owner }))?.billingStatus, 'cancelled');
-    await assertBooksAgree();
-  });
+      const resolved = await postgres.transaction((client) =>
+        resolvePending(client, { nowMs: 1_790_000_009_000, max: 100 }),
+      );
+      const byId = new Map(resolved.map((record) => [record.id, record]));
+      assert.equal(byId.size, 2);
+      assert.deepEqual(byId.get(open.id), {
+        ...open,
+        type: 'terminal',
+        endedAtMs: 1_790_000_009_000,
+        outcome: 'process_killed',
+        status: null,
+        errorCode: 'process_killed',
+        usage: null,
+        usageSource: null,
+        billingStatus: 'cancelled',
+        ratedCost: null,
+        charge: '0',
+        suspense: '0',
+        latencyMs: 9_000,
+        ttftMs: null,
+        responseBytes: 0,
+      });
+      assert.equal(byId.get(unbilled.id)?.billingStatus, 'not_billed');
+      assert.deepEqual(await readWallet(owner.walletId), { balance: 9_300n, leased: 0n });
+      assert.deepEqual(await postgres.transaction((client) => resolvePending(client, { nowMs: 1, max: 100 })), []);
+      assert.equal((await findGeneration(postgres, { id: open.id, ...owner }))?.billingStatus, 'cancelled');
+      await assertBooksAgree();
+    },
+  );
 });

@@ -52,41 +52,44 @@ async function readRows(): Promise<{ response_id: string; execution_id: string }
 }
 
 describe('posting', () => {
-  test('a saved response is found once its execution is posted, and a batch that comes again changes nothing', async () => {
-    const first = savedRecord('resp_1');
-    const second = savedRecord('resp_2', {
-      usage: null,
-      usageSource: null,
-      provider: 'other',
-      model: 'other/small',
-      providerModel: 'small-1',
-    });
-    assert.equal(await findSavedResponse(postgres, { ...owner, responseId: 'resp_1' }), null);
-    await post(0, 100, [first, second]);
-    assert.deepEqual(await findSavedResponse(postgres, { ...owner, responseId: 'resp_1' }), {
-      provider: 'sim',
-      model: 'sim/large',
-      providerModel: 'large-2026',
-      inputTokens: 10,
-      outputTokens: 20,
-    });
-    assert.deepEqual(await findSavedResponse(postgres, { ...owner, responseId: 'resp_2' }), {
-      provider: 'other',
-      model: 'other/small',
-      providerModel: 'small-1',
-      inputTokens: null,
-      outputTokens: null,
-    });
-    const rows = await readRows();
-    assert.deepEqual(rows, [
-      { response_id: 'resp_1', execution_id: first.id },
-      { response_id: 'resp_2', execution_id: second.id },
-    ]);
-    assert.equal((await post(0, 100, [first, second])).status, 'already_posted');
-    // The same records further on in the spool, as after a write that was tried twice.
-    assert.deepEqual(await post(100, 200, [first, second, second]), { status: 'posted', terminals: [] });
-    assert.deepEqual(await readRows(), rows);
-  });
+  test(
+    'a saved response is found once its execution is posted, and a batch ' + 'that comes again changes nothing',
+    async () => {
+      const first = savedRecord('resp_1');
+      const second = savedRecord('resp_2', {
+        usage: null,
+        usageSource: null,
+        provider: 'other',
+        model: 'other/small',
+        providerModel: 'small-1',
+      });
+      assert.equal(await findSavedResponse(postgres, { ...owner, responseId: 'resp_1' }), null);
+      await post(0, 100, [first, second]);
+      assert.deepEqual(await findSavedResponse(postgres, { ...owner, responseId: 'resp_1' }), {
+        provider: 'sim',
+        model: 'sim/large',
+        providerModel: 'large-2026',
+        inputTokens: 10,
+        outputTokens: 20,
+      });
+      assert.deepEqual(await findSavedResponse(postgres, { ...owner, responseId: 'resp_2' }), {
+        provider: 'other',
+        model: 'other/small',
+        providerModel: 'small-1',
+        inputTokens: null,
+        outputTokens: null,
+      });
+      const rows = await readRows();
+      assert.deepEqual(rows, [
+        { response_id: 'resp_1', execution_id: first.id },
+        { response_id: 'resp_2', execution_id: second.id },
+      ]);
+      assert.equal((await post(0, 100, [first, second])).status, 'already_posted');
+      // The same records further on in the spool, as after a write that was tried twice.
+      assert.deepEqual(await post(100, 200, [first, second, second]), { status: 'posted', terminals: [] });
+      assert.deepEqual(await readRows(), rows);
+    },
+  );
 
   test('what was forgotten does not come back with a record that comes again', async () => {
     const record = savedRecord('resp_1');

@@ -24,38 +24,41 @@ after(async () => {
   await server?.stop();
 });
 
-test('a wallet that a standing transaction has locked is lent from again, and what that transaction did is undone', async () => {
-  const { walletId } = await fundOrganization(gateway, 100n);
-  const epoch = await registerEpoch(gateway, { machine: 'm', pid: 1, kind: 'gateway' });
-  const locked = Promise.withResolvers<void>();
-  const goOn = Promise.withResolvers<void>();
-  const standing = jobs.transaction(async (client) => {
-    await client.query('UPDATE wallets SET balance = 1 WHERE id = $1', [walletId]);
-    locked.resolve();
-    await goOn.promise;
-  });
-  const ended = assert.rejects(standing);
-  await locked.promise;
-  try {
-    // A borrowing gives up the lock early, and says that it was a lock.
-    const wish = { epoch, walletId, amount: 60n, minimum: 60n };
-    await assert.rejects(takeLease(gateway, wish), { code: '55P03' });
-    const granted = await waitFor(
-      'the wallet to lend',
-      () =>
-        takeLease(gateway, wish).then(
-          (answer) => answer.granted,
-          () => null,
-        ),
-      (amount) => amount !== null,
-    );
-    assert.equal(granted, 60n);
-  } finally {
-    goOn.resolve();
-    await ended;
-  }
-  const { rows } = await gateway.query<{ balance: string }>('SELECT balance FROM wallets WHERE id = $1', [walletId]);
-  assert.equal(rows[0]?.balance, '100');
-  // Its place in the pool is taken by a sound connection.
-  assert.deepEqual((await jobs.query('SELECT 1 AS one')).rows, [{ one: 1 }]);
-});
+test(
+  'a wallet that a standing transaction has locked is lent from again, and what that transaction did ' + 'is undone',
+  async () => {
+    const { walletId } = await fundOrganization(gateway, 100n);
+    const epoch = await registerEpoch(gateway, { machine: 'm', pid: 1, kind: 'gateway' });
+    const locked = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    const standing = jobs.transaction(async (client) => {
+      await client.query('UPDATE wallets SET balance = 1 WHERE id = $1', [walletId]);
+      locked.resolve();
+      await goOn.promise;
+    });
+    const ended = assert.rejects(standing);
+    await locked.promise;
+    try {
+      // A borrowing gives up the lock early, and says that it was a lock.
+      const wish = { epoch, walletId, amount: 60n, minimum: 60n };
+      await assert.rejects(takeLease(gateway, wish), { code: '55P03' });
+      const granted = await waitFor(
+        'the wallet to lend',
+        () =>
+          takeLease(gateway, wish).then(
+            (answer) => answer.granted,
+            () => null,
+          ),
+        (amount) => amount !== null,
+      );
+      assert.equal(granted, 60n);
+    } finally {
+      goOn.resolve();
+      await ended;
+    }
+    const { rows } = await gateway.query<{ balance: string }>('SELECT balance FROM wallets WHERE id = $1', [walletId]);
+    assert.equal(rows[0]?.balance, '100');
+    // Its place in the pool is taken by a sound connection.
+    assert.deepEqual((await jobs.query('SELECT 1 AS one')).rows, [{ one: 1 }]);
+  },
+);

@@ -79,7 +79,8 @@ describe('a price that changes', { timeout: 180_000 }, () => {
       `${clientRequestId} to be posted`,
       () =>
         ledger.query(
-          'SELECT charge::text, rated_cost::text, price_version FROM generations WHERE client_request_id = $1 AND outcome IS NOT NULL',
+          `SELECT charge::text, rated_cost::text, price_version FROM generations
+            WHERE client_request_id = $1 AND outcome IS NOT NULL`,
           [clientRequestId],
         ),
       (rows) => rows.length === 1,
@@ -107,43 +108,46 @@ describe('a price that changes', { timeout: 180_000 }, () => {
 
   const isHeld = (name: string) => waitFor(`${name} to be under way`, () => waiting.has(name), Boolean);
 
-  test('whoever was admitted before pays the old price, whenever it ends; whoever comes after pays the new one', async () => {
-    const first = [
-      ask('held-stream', { streamed: true }),
-      ask('held-whole', { streamed: false }),
-      ask('held-free', { streamed: true, key: KEYS.free }),
-    ];
-    await Promise.all(['held-stream', 'held-whole', 'held-free'].map(isHeld));
-    await change(SECOND);
-    const second = ask('held-second', { streamed: true });
-    await isHeld('held-second');
-    await change(THIRD);
-    for (const resolve of waiting.values()) resolve();
-    for (const answer of await Promise.all([...first, second]))
-      assert.deepEqual([answer.status, answer.complete], [200, true]);
+  test(
+    'whoever was admitted before pays the old price, whenever it ends; whoever comes after pays the new ' + 'one',
+    async () => {
+      const first = [
+        ask('held-stream', { streamed: true }),
+        ask('held-whole', { streamed: false }),
+        ask('held-free', { streamed: true, key: KEYS.free }),
+      ];
+      await Promise.all(['held-stream', 'held-whole', 'held-free'].map(isHeld));
+      await change(SECOND);
+      const second = ask('held-second', { streamed: true });
+      await isHeld('held-second');
+      await change(THIRD);
+      for (const resolve of waiting.values()) resolve();
+      for (const answer of await Promise.all([...first, second]))
+        assert.deepEqual([answer.status, answer.complete], [200, true]);
 
-    const versions: unknown[] = [];
-    for (const [id, price] of [
-      ['held-stream', FIRST],
-      ['held-whole', FIRST],
-      ['held-second', SECOND],
-    ] as const) {
-      const { charge, rated_cost, price_version } = await execution(id);
-      assert.deepEqual([charge, rated_cost], [price.costPico, price.costPico], id);
-      versions.push(price_version);
-    }
-    const free = await execution('held-free');
-    assert.deepEqual([free.charge, free.rated_cost], [null, FIRST.costPico]);
-    assert.equal((await ask('afterwards', { streamed: true })).status, 200);
-    const afterwards = await execution('afterwards');
-    assert.equal(afterwards.charge, THIRD.costPico);
-    assert.equal(versions[0], versions[1]);
-    assert.equal(
-      new Set([versions[0], versions[2], afterwards.price_version]).size,
-      3,
-      'the record names the price that it was rated with',
-    );
-  });
+      const versions: unknown[] = [];
+      for (const [id, price] of [
+        ['held-stream', FIRST],
+        ['held-whole', FIRST],
+        ['held-second', SECOND],
+      ] as const) {
+        const { charge, rated_cost, price_version } = await execution(id);
+        assert.deepEqual([charge, rated_cost], [price.costPico, price.costPico], id);
+        versions.push(price_version);
+      }
+      const free = await execution('held-free');
+      assert.deepEqual([free.charge, free.rated_cost], [null, FIRST.costPico]);
+      assert.equal((await ask('afterwards', { streamed: true })).status, 200);
+      const afterwards = await execution('afterwards');
+      assert.equal(afterwards.charge, THIRD.costPico);
+      assert.equal(versions[0], versions[1]);
+      assert.equal(
+        new Set([versions[0], versions[2], afterwards.price_version]).size,
+        3,
+        'the record names the price that it was rated with',
+      );
+    },
+  );
 
   test('the wallet has paid what was charged', async () => {
     const [row] = await ledger.query('SELECT sum(charge)::text AS charged FROM generations');

@@ -90,30 +90,34 @@ describe('reconciliation', () => {
     return start.id;
   }
 
-  test('tollgate reconcile runs every job now, wherever jobs runs, and says what it found; a difference or a failure is exit code 1', async () => {
-    const requested = new RequestedJobs(
-      context,
-      'elsewhere',
-      JOBS.filter(({ name }) => !name.startsWith('compare-facts')),
-    );
-    const { lines: found, code } = await run(reconcileCommand, 'check-ledger');
-    assert.deepEqual([code, found.length], [0, 1]);
-    assert.match(found[0] ?? '', /^check-ledger: ok, \d+ ms, \{"broken":\[\]\}$/);
-    await postgres.query('UPDATE wallets SET balance = balance + 1');
-    const drifted = await run(reconcileCommand, 'check-ledger');
-    assert.equal(drifted.code, 1);
-    assert.match(drifted.lines[0] ?? '', /^check-ledger: DIFFERENT \(\d\), .*balance is what the ledger says/);
-    const failed = await run(reconcileCommand, 'compare-facts');
-    assert.equal(failed.code, 1);
-    assert.match(failed.lines[0] ?? '', /^compare-facts: failed: this version has no job/);
-    await assert.rejects(
-      run(reconcileCommand, 'no-such-job'),
-      /there is no job "no-such-job"; there are resolve-pending, /,
-    );
-    await requested.stop();
-    const [last] = await listLastRuns(postgres, ['check-ledger']);
-    assert.deepEqual([last?.machine, last?.error], ['elsewhere', null]);
-  });
+  test(
+    'tollgate reconcile runs every job now, wherever jobs runs, and says what it found; a difference or ' +
+      'a failure is exit code 1',
+    async () => {
+      const requested = new RequestedJobs(
+        context,
+        'elsewhere',
+        JOBS.filter(({ name }) => !name.startsWith('compare-facts')),
+      );
+      const { lines: found, code } = await run(reconcileCommand, 'check-ledger');
+      assert.deepEqual([code, found.length], [0, 1]);
+      assert.match(found[0] ?? '', /^check-ledger: ok, \d+ ms, \{"broken":\[\]\}$/);
+      await postgres.query('UPDATE wallets SET balance = balance + 1');
+      const drifted = await run(reconcileCommand, 'check-ledger');
+      assert.equal(drifted.code, 1);
+      assert.match(drifted.lines[0] ?? '', /^check-ledger: DIFFERENT \(\d\), .*balance is what the ledger says/);
+      const failed = await run(reconcileCommand, 'compare-facts');
+      assert.equal(failed.code, 1);
+      assert.match(failed.lines[0] ?? '', /^compare-facts: failed: this version has no job/);
+      await assert.rejects(
+        run(reconcileCommand, 'no-such-job'),
+        /there is no job "no-such-job"; there are resolve-pending, /,
+      );
+      await requested.stop();
+      const [last] = await listLastRuns(postgres, ['check-ledger']);
+      assert.deepEqual([last?.machine, last?.error], ['elsewhere', null]);
+    },
+  );
 
   test('tollgate reconcile without a name runs all, in order', async () => {
     const requested = new RequestedJobs(context, 'here', JOBS);
@@ -181,26 +185,30 @@ describe('reconciliation', () => {
     assert.equal(shipping.metricValue(metrics, 'tollgate_ledger_drift'), 0);
   });
 
-  test('an execution is late when it is pending for longer than its provider may take, or after its epoch is closed', async () => {
-    const epoch = await shipping.createEpoch(postgres, payer, 3);
-    await admit(epoch, systemClock.nowMs() - HOUR_MS);
-    assert.equal((await checkPending(context)).drift, 0);
-    await postgres.query(`UPDATE generations SET admitted_at = now() - interval '2 hours'`);
-    assert.equal((await checkPending(context)).drift, 1);
-    await postgres.query(
-      `INSERT INTO providers (id, base_url, auth, api_key_sealed, on_disconnect, timeouts) VALUES ('slow', 'http://slow.test', 'bearer', '', 'cancel', '{"totalMs": 86400000}')`,
-    );
-    assert.equal((await checkPending(context)).drift, 0, 'a provider may take a day');
-    await postgres.transaction((client) => closeDeadEpoch(client, epoch));
-    assert.equal((await checkPending(context)).drift, 0, 'reconciliation has a few minutes');
-    await postgres.query(`UPDATE process_epochs SET returned_at = now() - interval '10 minutes'`);
-    const found = await checkPending(context);
-    assert.equal(found.drift, 1);
-    assert.deepEqual(
-      (found['late'] as { epoch: number; closed: boolean }[]).map(({ epoch: of, closed }) => [of, closed]),
-      [[epoch, true]],
-    );
-  });
+  test(
+    'an execution is late when it is pending for longer than its provider may take, or after its epoch ' + 'is closed',
+    async () => {
+      const epoch = await shipping.createEpoch(postgres, payer, 3);
+      await admit(epoch, systemClock.nowMs() - HOUR_MS);
+      assert.equal((await checkPending(context)).drift, 0);
+      await postgres.query(`UPDATE generations SET admitted_at = now() - interval '2 hours'`);
+      assert.equal((await checkPending(context)).drift, 1);
+      await postgres.query(
+        `INSERT INTO providers (id, base_url, auth, api_key_sealed, on_disconnect, timeouts)
+        VALUES ('slow', 'http://slow.test', 'bearer', '', 'cancel', '{"totalMs": 86400000}')`,
+      );
+      assert.equal((await checkPending(context)).drift, 0, 'a provider may take a day');
+      await postgres.transaction((client) => closeDeadEpoch(client, epoch));
+      assert.equal((await checkPending(context)).drift, 0, 'reconciliation has a few minutes');
+      await postgres.query(`UPDATE process_epochs SET returned_at = now() - interval '10 minutes'`);
+      const found = await checkPending(context);
+      assert.equal(found.drift, 1);
+      assert.deepEqual(
+        (found['late'] as { epoch: number; closed: boolean }[]).map(({ epoch: of, closed }) => [of, closed]),
+        [[epoch, true]],
+      );
+    },
+  );
 
   test('tollgate epoch: lists what holds money; gives up one whose machine is gone, and only that', async () => {
     const epoch = await shipping.createEpoch(postgres, payer, 2);

@@ -135,7 +135,8 @@ describe('failover and cooldown', () => {
       `execution ${id} to be posted`,
       () =>
         ledger.query(
-          'SELECT provider, provider_model, outcome, price_version FROM generations WHERE id = $1 AND outcome IS NOT NULL',
+          `SELECT provider, provider_model, outcome, price_version FROM generations
+            WHERE id = $1 AND outcome IS NOT NULL`,
           [id],
         ),
       (rows) => rows.length === 1,
@@ -144,14 +145,17 @@ describe('failover and cooldown', () => {
     assert.equal(String(row?.provider_model).endsWith('-2'), provider === 'second');
   }
 
-  test('a provider that refuses connections is passed over on every route, and the record names who served', async () => {
-    for (const route of ROUTES) {
-      const answer = await ask('gone', route);
-      assert.equal(answer.status, 200, answer.body.toString('utf8'));
-      await assertProvider(answer, 'second');
-    }
-    assert.equal(callsOf(second, 'gone'), ROUTES.length);
-  });
+  test(
+    'a provider that refuses connections is passed over on every route, ' + 'and the record names who served',
+    async () => {
+      for (const route of ROUTES) {
+        const answer = await ask('gone', route);
+        assert.equal(answer.status, 200, answer.body.toString('utf8'));
+        await assertProvider(answer, 'second');
+      }
+      assert.equal(callsOf(second, 'gone'), ROUTES.length);
+    },
+  );
 
   for (const name of ['refuses500', 'refuses502', 'refuses504', 'refuses529', 'refusesWithoutTime'] as const) {
     test(`${name}: the next one serves, and the first is asked again the next time`, async () => {
@@ -195,33 +199,37 @@ describe('failover and cooldown', () => {
     assert.equal(callsOf(second, 'refusesRequest'), 0);
   });
 
-  test('when none is left: the last one’s answer as it is, and then 429 upstream_cooldown until the first of them may be asked', async () => {
-    const last = await ask('allPause');
-    assert.deepEqual(
-      [last.status, last.headers['retry-after'], last.body.toString('utf8')],
-      [503, '20', '{"error":{"message":"busy 503"}}'],
-    );
-    for (const route of ROUTES) {
-      const answer = await ask('allPause', route);
-      assert.equal(answer.status, 429);
-      const seconds = Number(answer.headers['retry-after']);
-      const milliseconds = Number(answer.headers['retry-after-ms']);
-      assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 20, `Retry-After: ${seconds}`);
-      assert.ok(milliseconds >= 1 && Math.ceil(milliseconds / 1000) === seconds, `retry-after-ms: ${milliseconds}`);
-      assert.equal(answer.headers['x-should-retry'], 'true');
-      assert.match(
-        String(answer.headers['x-service-execution-id']),
-        /^[0-9a-f-]{36}$/,
-        'a refused request has a record',
-      );
-      const body = JSON.parse(answer.body.toString('utf8')) as Record<string, unknown>;
+  test(
+    'when none is left: the last one’s answer as it is, and then 429 upstream_cooldown until the first ' +
+      'of them may be asked',
+    async () => {
+      const last = await ask('allPause');
       assert.deepEqual(
-        [body['error'], body['retryable'], body['retry_after_seconds']],
-        ['upstream_cooldown', true, seconds],
+        [last.status, last.headers['retry-after'], last.body.toString('utf8')],
+        [503, '20', '{"error":{"message":"busy 503"}}'],
       );
-    }
-    assert.deepEqual([callsOf(first, 'allPause'), callsOf(second, 'allPause')], [1, 1]);
-  });
+      for (const route of ROUTES) {
+        const answer = await ask('allPause', route);
+        assert.equal(answer.status, 429);
+        const seconds = Number(answer.headers['retry-after']);
+        const milliseconds = Number(answer.headers['retry-after-ms']);
+        assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 20, `Retry-After: ${seconds}`);
+        assert.ok(milliseconds >= 1 && Math.ceil(milliseconds / 1000) === seconds, `retry-after-ms: ${milliseconds}`);
+        assert.equal(answer.headers['x-should-retry'], 'true');
+        assert.match(
+          String(answer.headers['x-service-execution-id']),
+          /^[0-9a-f-]{36}$/,
+          'a refused request has a record',
+        );
+        const body = JSON.parse(answer.body.toString('utf8')) as Record<string, unknown>;
+        assert.deepEqual(
+          [body['error'], body['retryable'], body['retry_after_seconds']],
+          ['upstream_cooldown', true, seconds],
+        );
+      }
+      assert.deepEqual([callsOf(first, 'allPause'), callsOf(second, 'allPause')], [1, 1]);
+    },
+  );
 
   test('Retry-After on a 200 begins no pause', async () => {
     for (let round = 1; round <= 2; round += 1) {

@@ -218,7 +218,8 @@ describe('a provider that misbehaves', () => {
       `execution ${id} to be posted`,
       () =>
         ledger.query(
-          `SELECT outcome, billing_status, output_tokens::text AS output, usage_source, charge::text AS charge, suspense::text AS suspense,
+          `SELECT outcome, billing_status, output_tokens::text AS output, usage_source, charge::text AS charge,
+            suspense::text AS suspense,
                   authorized_amount::text AS held FROM generations WHERE id = $1 AND outcome IS NOT NULL`,
           [id],
         ),
@@ -298,7 +299,8 @@ describe('a provider that misbehaves', () => {
       'the execution to be posted',
       () =>
         ledger.query(
-          `SELECT outcome, billing_status, charge::text AS charge FROM generations WHERE outcome = 'aborted_before_first_byte'`,
+          `SELECT outcome, billing_status, charge::text AS charge FROM generations
+            WHERE outcome = 'aborted_before_first_byte'`,
         ),
       (rows) => rows.length > 0,
     );

@@ -17,7 +17,8 @@ const folder = sharedAssets('json-test-suite', 'test_parsing');
 const cases =
   folder === null ? [] : readdirSync(folder).map((name) => ({ name, value: readFileSync(join(folder, name)) }));
 const REPLY =
-  '{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}';
+  '{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,' +
+  '"total_tokens":2}}';
 const COST_PICO = 1_250_000n + 10_000_000n;
 
 describe('JSON in request bodies', () => {

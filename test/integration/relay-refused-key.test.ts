@@ -116,25 +116,31 @@ describe('a key of the service that a provider refuses', () => {
       }
     });
 
-    test(`${name}: where there is no other, 502 in the route's envelope and nothing of what the provider said; nothing is charged`, async () => {
-      for (const route of ROUTES) {
-        const answer = await ask(`alone/${name}`, route);
-        const text = answer.body.toString('utf8');
-        assert.equal(answer.status, 502, text);
-        assert.ok(text.includes('No provider of this model could serve the request.'));
-        assert.ok(!text.includes(CANARY) && !/key/i.test(text), text);
-        const error = (JSON.parse(text) as { error: { type: string } }).error;
-        assert.equal(error.type, route.path === '/v1/messages' ? 'api_error' : 'server_error');
-        const id = String(answer.headers['x-service-execution-id']);
-        const [row] = await waitFor(
-          `execution ${id} to be posted`,
-          () =>
-            ledger.query('SELECT outcome, billing_status FROM generations WHERE id = $1 AND outcome IS NOT NULL', [id]),
-          (rows) => rows.length === 1,
-        );
-        assert.deepEqual([row?.outcome, row?.billing_status], ['provider_refused', 'not_billed']);
-      }
-    });
+    test(
+      `${name}: where there is no other, 502 in the route's envelope and nothing of what the provider ` +
+        `said; nothing is charged`,
+      async () => {
+        for (const route of ROUTES) {
+          const answer = await ask(`alone/${name}`, route);
+          const text = answer.body.toString('utf8');
+          assert.equal(answer.status, 502, text);
+          assert.ok(text.includes('No provider of this model could serve the request.'));
+          assert.ok(!text.includes(CANARY) && !/key/i.test(text), text);
+          const error = (JSON.parse(text) as { error: { type: string } }).error;
+          assert.equal(error.type, route.path === '/v1/messages' ? 'api_error' : 'server_error');
+          const id = String(answer.headers['x-service-execution-id']);
+          const [row] = await waitFor(
+            `execution ${id} to be posted`,
+            () =>
+              ledger.query('SELECT outcome, billing_status FROM generations WHERE id = $1 AND outcome IS NOT NULL', [
+                id,
+              ]),
+            (rows) => rows.length === 1,
+          );
+          assert.deepEqual([row?.outcome, row?.billing_status], ['provider_refused', 'not_billed']);
+        }
+      },
+    );
   }
 
   for (const [name, script] of Object.entries(RELAYED)) {

@@ -84,32 +84,36 @@ describe('replies that lie in the same memory', () => {
     await upstream?.close();
   });
 
-  test(`${REQUESTS} replies, ${AT_ONCE} at once, a fifth of them to slow clients and a fifth to some that leave (TEST_SEED=${SEED})`, async () => {
-    let next = 0;
-    const served: Record<Client, number> = { prompt: 0, slow: 0, leaves: 0 };
-    const serve = async (): Promise<void> => {
-      for (let index = next++; index < planned.length; index = next++) {
-        const { client, isStream, body } = planned[index] as Planned;
-        const got = await receive(index, client, isStream);
-        served[client] += 1;
-        if (client === 'leaves')
-          assert.ok(body.subarray(0, got.length).equals(got), `${index}: what came before it left is its own`);
-        else
-          assert.ok(
-            got.equals(body),
-            `${index}, ${client}: ${got.length} of ${body.length} bytes, other from ${firstDifference(got, body)} on`,
-          );
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, serve));
-    assert.ok(
-      Object.values(served).every((count) => count > REQUESTS / 10),
-      JSON.stringify(served),
-    );
-    await waitForQuiet(tollgate);
-    assert.deepEqual(upstream.violations, []);
-    assert.doesNotMatch(tollgate.output(), /internal_error|uncaught|unhandled|fault while/i);
-  });
+  test(
+    `${REQUESTS} replies, ${AT_ONCE} at once, a fifth of them to slow clients and a fifth to some that ` +
+      `leave (TEST_SEED=${SEED})`,
+    async () => {
+      let next = 0;
+      const served: Record<Client, number> = { prompt: 0, slow: 0, leaves: 0 };
+      const serve = async (): Promise<void> => {
+        for (let index = next++; index < planned.length; index = next++) {
+          const { client, isStream, body } = planned[index] as Planned;
+          const got = await receive(index, client, isStream);
+          served[client] += 1;
+          if (client === 'leaves')
+            assert.ok(body.subarray(0, got.length).equals(got), `${index}: what came before it left is its own`);
+          else
+            assert.ok(
+              got.equals(body),
+              `${index}, ${client}: ${got.length} of ${body.length} bytes, other from ${firstDifference(got, body)} on`,
+            );
+        }
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, serve));
+      assert.ok(
+        Object.values(served).every((count) => count > REQUESTS / 10),
+        JSON.stringify(served),
+      );
+      await waitForQuiet(tollgate);
+      assert.deepEqual(upstream.violations, []);
+      assert.doesNotMatch(tollgate.output(), /internal_error|uncaught|unhandled|fault while/i);
+    },
+  );
 
   function receive(index: number, client: Client, stream: boolean): Promise<Buffer> {
     return new Promise((resolve, reject) => {

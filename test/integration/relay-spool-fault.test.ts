@@ -105,7 +105,9 @@ describe('a disk that takes no more of the spool', () => {
       }),
       env: {
         FULL_DISK_FLAG: flag,
-        NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --disable-warning=ExperimentalWarning --import=${fileURLToPath(PRELOAD)}`,
+        NODE_OPTIONS:
+          `${process.env.NODE_OPTIONS ?? ''} --disable-warning=ExperimentalWarning ` +
+          `--import=${fileURLToPath(PRELOAD)}`,
       },
     });
     ledger = openLedgerView(tollgate.postgresUrl);
@@ -160,62 +162,74 @@ describe('a disk that takes no more of the spool', () => {
     });
   }
 
-  test('an admission that cannot be recorded: refused before anything is sent, and its hold is free again', async () => {
-    const [pid = 0] = tollgate.gatewayPids();
-    writeFileSync(flag, 'full');
-    await assertRefused();
-    assert.equal((await settledGauges()).tollgate_lease_held_usd, 0);
-    await assertRefused();
-    rmSync(flag);
-    await roll(pid);
-    assert.ok((await complete(0)).complete);
-  });
+  test(
+    'an admission that cannot be recorded: refused before anything is ' + 'sent, and its hold is free again',
+    async () => {
+      const [pid = 0] = tollgate.gatewayPids();
+      writeFileSync(flag, 'full');
+      await assertRefused();
+      assert.equal((await settledGauges()).tollgate_lease_held_usd, 0);
+      await assertRefused();
+      rmSync(flag);
+      await roll(pid);
+      assert.ok((await complete(0)).complete);
+    },
+  );
 
-  test('sync: what is under way ends whole and is charged, nothing more is admitted, and it passes by itself', async () => {
-    const pids = tollgate.gatewayPids();
-    const pending = await Promise.all(CASES.map((_, index) => begin(index)));
-    await failSync();
-    await assertRefused();
-    for (const { socket, test: one } of pending) socket.write(framed(one, one.rest, true));
-    for (const { ended, test: one } of pending) assert.equal((await ended).complete, true, one.name);
-    rmSync(flag);
-    await becomeReady();
-    assert.ok((await complete(0)).complete);
-    const ids = pending.map(({ id }) => id);
-    await waitFor(
-      'the charges',
-      () =>
-        ledger.query(
-          `SELECT count(*)::int AS count FROM generations WHERE id = ANY($1) AND billing_status = 'final' AND charge > 0`,
-          [ids],
-        ),
-      (rows) => rows[0]?.count === ids.length,
-    );
-    assert.deepEqual(tollgate.gatewayPids(), pids);
-  });
+  test(
+    'sync: what is under way ends whole and is charged, nothing more is ' + 'admitted, and it passes by itself',
+    async () => {
+      const pids = tollgate.gatewayPids();
+      const pending = await Promise.all(CASES.map((_, index) => begin(index)));
+      await failSync();
+      await assertRefused();
+      for (const { socket, test: one } of pending) socket.write(framed(one, one.rest, true));
+      for (const { ended, test: one } of pending) assert.equal((await ended).complete, true, one.name);
+      rmSync(flag);
+      await becomeReady();
+      assert.ok((await complete(0)).complete);
+      const ids = pending.map(({ id }) => id);
+      await waitFor(
+        'the charges',
+        () =>
+          ledger.query(
+            `SELECT count(*)::int AS count FROM generations WHERE id = ANY($1) AND billing_status = 'final'
+            AND charge > 0`,
+            [ids],
+          ),
+        (rows) => rows[0]?.count === ids.length,
+      );
+      assert.deepEqual(tollgate.gatewayPids(), pids);
+    },
+  );
 
-  test('full for a while: what could not be recorded is cancelled when there is room again, and admission goes on by itself', async () => {
-    const pids = tollgate.gatewayPids();
-    const { id, socket, test: one, ended } = await begin(0);
-    writeFileSync(flag, 'full');
-    socket.write(framed(one, one.rest, true));
-    assert.equal((await ended).complete, false);
-    await assertRefused();
-    rmSync(flag);
-    await becomeReady();
-    assert.ok((await complete(0)).complete);
-    const rows = await waitFor(
-      'the end of what was cut',
-      () =>
-        ledger.query(
-          'SELECT billing_status, error_code, charge::text AS charge FROM generations WHERE id = $1 AND outcome IS NOT NULL',
-          [id],
-        ),
-      (found) => found.length === 1,
-    );
-    assert.deepEqual(rows, [{ billing_status: 'cancelled', error_code: 'record_lost', charge: '0' }]);
-    assert.deepEqual(tollgate.gatewayPids(), pids);
-  });
+  test(
+    'full for a while: what could not be recorded is cancelled when there is room again, and admission ' +
+      'goes on by itself',
+    async () => {
+      const pids = tollgate.gatewayPids();
+      const { id, socket, test: one, ended } = await begin(0);
+      writeFileSync(flag, 'full');
+      socket.write(framed(one, one.rest, true));
+      assert.equal((await ended).complete, false);
+      await assertRefused();
+      rmSync(flag);
+      await becomeReady();
+      assert.ok((await complete(0)).complete);
+      const rows = await waitFor(
+        'the end of what was cut',
+        () =>
+          ledger.query(
+            `SELECT billing_status, error_code, charge::text AS charge FROM generations
+            WHERE id = $1 AND outcome IS NOT NULL`,
+            [id],
+          ),
+        (found) => found.length === 1,
+      );
+      assert.deepEqual(rows, [{ billing_status: 'cancelled', error_code: 'record_lost', charge: '0' }]);
+      assert.deepEqual(tollgate.gatewayPids(), pids);
+    },
+  );
 
   async function assertRefused(): Promise<void> {
     const callsBefore = provider.requests.length;
@@ -337,7 +351,8 @@ describe('a disk that takes no more of the spool', () => {
       'the lease to be returned',
       () =>
         ledger.query(
-          'SELECT coalesce(sum(outstanding), 0)::text AS left FROM leases JOIN process_epochs USING (epoch) WHERE pid = $1',
+          `SELECT coalesce(sum(outstanding), 0)::text AS left FROM leases JOIN process_epochs USING (epoch)
+            WHERE pid = $1`,
           [pid],
         ),
       (rows) => rows[0]?.left === '0',
@@ -345,7 +360,8 @@ describe('a disk that takes no more of the spool', () => {
     // In one statement: the successor's own request is posted meanwhile.
     const [row] = await ledger.query(
       `SELECT coalesce((SELECT sum(charge) FROM generations), 0)::text AS charged, balance::text AS balance
-       FROM wallets JOIN organizations ON organizations.id = wallets.organization_id WHERE organizations.slug = 'acme' AND wallets.user_id IS NULL`,
+       FROM wallets JOIN organizations ON organizations.id = wallets.organization_id
+         WHERE organizations.slug = 'acme' AND wallets.user_id IS NULL`,
     );
     assert.equal(OPENING_CREDIT_PICO - BigInt(String(row?.balance)), BigInt(String(row?.charged)));
   }

@@ -206,27 +206,30 @@ describe('a call that would not end', () => {
       );
     }));
 
-  test('a client that leaves: the provider is left within a second, before the first byte and in mid-stream', async () => {
-    for (const directives of ['blackhole', 'tokens=1900 delay_ms=30']) {
-      for (const route of ROUTES) {
-        const calls = provider.starts().length;
-        const socket = await open(requestOf(route, 'patient', directives));
-        await waitFor(
-          'the provider to be at work',
-          () => provider.starts().length > calls && (directives === 'blackhole' || socket.bytesRead > 1_000),
-          (yes) => yes,
-        );
-        const leftAtMs = Date.now();
-        socket.destroy();
-        const end = await provider.lastEnd();
-        assert.equal(end.completed, false);
-        assert.ok(
-          Date.parse(end.at) - leftAtMs < 1_000,
-          `${route.path}: left ${Date.parse(end.at) - leftAtMs} ms later`,
-        );
+  test(
+    'a client that leaves: the provider is left within a second, before ' + 'the first byte and in mid-stream',
+    async () => {
+      for (const directives of ['blackhole', 'tokens=1900 delay_ms=30']) {
+        for (const route of ROUTES) {
+          const calls = provider.starts().length;
+          const socket = await open(requestOf(route, 'patient', directives));
+          await waitFor(
+            'the provider to be at work',
+            () => provider.starts().length > calls && (directives === 'blackhole' || socket.bytesRead > 1_000),
+            (yes) => yes,
+          );
+          const leftAtMs = Date.now();
+          socket.destroy();
+          const end = await provider.lastEnd();
+          assert.equal(end.completed, false);
+          assert.ok(
+            Date.parse(end.at) - leftAtMs < 1_000,
+            `${route.path}: left ${Date.parse(end.at) - leftAtMs} ms later`,
+          );
+        }
       }
-    }
-  });
+    },
+  );
 
   test('100 slow readers get everything', async () => {
     const content = 'tokens=3 bytes=400000';
@@ -277,7 +280,8 @@ describe('a call that would not end', () => {
       'every execution to be posted',
       () =>
         ledger.query(
-          `SELECT count(*) FILTER (WHERE outcome IS NULL)::int AS open, coalesce(sum(charge), 0)::text AS charged FROM generations`,
+          `SELECT count(*) FILTER (WHERE outcome IS NULL)::int AS open, coalesce(sum(charge), 0)::text AS charged
+            FROM generations`,
         ),
       (rows) => rows[0]?.open === 0,
     );

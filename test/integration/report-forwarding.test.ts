@@ -285,27 +285,31 @@ describe('an answer on its way', () => {
     }
   });
 
-  test('that does not begin in time is 503, also where jobs says something meanwhile, and cut when it stops on its way', async (context) => {
-    let asked = 0;
-    const jobs = await startJobs(context, (_, response) => {
-      asked += 1;
-      if (asked === 2) {
-        const alive = setInterval(() => response.writeProcessing(), 20);
-        response.on('close', () => clearInterval(alive));
-      }
-      if (asked === 3) response.write('a,b\r\n');
-    });
-    const front = await startFront(context, { address: jobs, limits: { headMs: 200, stallMs: 100 } });
-    assertUnavailable(await front.get('ann', '/v1/usage/me/requests?format=csv'));
-    assertUnavailable(await front.get('ann', '/v1/usage/me/requests?format=csv'));
-    const answer = await front.get('ann', '/v1/usage/me/requests?format=csv');
-    assert.deepEqual([answer.status, answer.complete, answer.body.toString()], [200, false, 'a,b\r\n']);
-    await waitFor(
-      'the place to be free',
-      () => front.forwarder.open,
-      (open) => open === 0,
-    );
-  });
+  test(
+    'that does not begin in time is 503, also where jobs says something meanwhile, and cut when it stops ' +
+      'on its way',
+    async (context) => {
+      let asked = 0;
+      const jobs = await startJobs(context, (_, response) => {
+        asked += 1;
+        if (asked === 2) {
+          const alive = setInterval(() => response.writeProcessing(), 20);
+          response.on('close', () => clearInterval(alive));
+        }
+        if (asked === 3) response.write('a,b\r\n');
+      });
+      const front = await startFront(context, { address: jobs, limits: { headMs: 200, stallMs: 100 } });
+      assertUnavailable(await front.get('ann', '/v1/usage/me/requests?format=csv'));
+      assertUnavailable(await front.get('ann', '/v1/usage/me/requests?format=csv'));
+      const answer = await front.get('ann', '/v1/usage/me/requests?format=csv');
+      assert.deepEqual([answer.status, answer.complete, answer.body.toString()], [200, false, 'a,b\r\n']);
+      await waitFor(
+        'the place to be free',
+        () => front.forwarder.open,
+        (open) => open === 0,
+      );
+    },
+  );
 });
 
 describe('how many at once', () => {

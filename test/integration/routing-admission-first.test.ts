@@ -126,23 +126,26 @@ describe('auto routing', () => {
     });
   }
 
-  test('a wallet that pays for the cheapest candidate alone asks about one request at a time, and serves it', async () => {
-    const { arrived } = classifier;
-    classifier.shut();
-    const first = call('one-cheap');
-    await waitFor(
-      'the classifier to be asked',
-      () => classifier.arrived - arrived,
-      (asked) => asked === 1,
-    );
-    // What the first needs is held while it is judged: the others are refused, and nobody is asked about them.
-    const others = await Promise.all(Array.from({ length: REQUESTS }, () => call('one-cheap')));
-    assert.deepEqual(new Set(others.map(({ status }) => status)), new Set([402]));
-    assert.equal(classifier.arrived - arrived, 1);
-    classifier.open();
-    assert.equal((await first).status, 200);
-    await untilNothingIsUnderWay();
-  });
+  test(
+    'a wallet that pays for the cheapest candidate alone asks about one ' + 'request at a time, and serves it',
+    async () => {
+      const { arrived } = classifier;
+      classifier.shut();
+      const first = call('one-cheap');
+      await waitFor(
+        'the classifier to be asked',
+        () => classifier.arrived - arrived,
+        (asked) => asked === 1,
+      );
+      // What the first needs is held while it is judged: the others are refused, and nobody is asked about them.
+      const others = await Promise.all(Array.from({ length: REQUESTS }, () => call('one-cheap')));
+      assert.deepEqual(new Set(others.map(({ status }) => status)), new Set([402]));
+      assert.equal(classifier.arrived - arrived, 1);
+      classifier.open();
+      assert.equal((await first).status, 200);
+      await untilNothingIsUnderWay();
+    },
+  );
 
   test('a request that is being judged takes its place among the open ones', async () => {
     const { arrived } = classifier;

@@ -41,7 +41,10 @@ before(async () => {
   const judged = ['light:0.95', 'light:0.6:0.2', 'strong:0.9', 'light:0.7:0.1', 'strong:0.6:0.3'];
   for (const [index, words] of [...judged, ...judged].entries()) {
     const key = index % 3 === 0 ? ROUTING_KEYS.free : ROUTING_KEYS.acme;
-    const content = `Question ${index}, which is a question. [[sim/systemone: tier=${words} kind=prose]] [[sim/text: tokens=${20 + index}]]`;
+    const content =
+      `Question ${index}, which is a question. [[sim/systemone: tier=${words} kind=prose]] ` +
+      `[[sim/text: ` +
+      `tokens=${20 + index}]]`;
     const answer = await routing.ask({
       key,
       headers: { 'x-session-id': randomUUID() },
@@ -63,50 +66,54 @@ const sum = (amounts: readonly bigint[]): bigint => amounts.reduce((total, amoun
 
 describe('tollgate routing replay', () => {
   for (const organization of [null, 'acme']) {
-    test(`${organization ?? 'everybody'}: shares, cost and savings under the draft, beside what was`, async (context) => {
-      const file = join(temporaryDirectory(context), 'draft.yaml');
-      writeFileSync(file, DRAFT);
-      const before = routing.upstream.requests.length;
-      const args = [
-        'routing',
-        'replay',
-        '--policy',
-        file,
-        '--days',
-        '1',
-        ...(organization === null ? [] : ['--organization', organization]),
-      ];
-      const { exitCode, output } = await routing.tollgate.run(args);
-      assert.equal(exitCode, 0, output);
-      assert.equal(routing.upstream.requests.length, before);
-      const own = rows.filter((row) => organization === null || row.organization === organization);
-      const wanted = own.map(({ model_route: route }) => (route.classified_tier === 'light' ? 'small' : 'large'));
-      const share = (count: number) => `${count} (${((100 * count) / own.length).toFixed(1)} %)`;
-      const was = (tier: string) => own.filter(({ model_route: route }) => route.tier === tier).length;
-      const draft = (model: string) => wanted.filter((one) => one === model).length;
-      const [wasCost, draftCost] = [
-        sum(own.map((row) => BigInt(row.rated_cost))),
-        sum(own.map((row, index) => costAt(wanted[index] ?? 'large', row))),
-      ];
-      const baseline = sum(own.map((row) => costAt('large', row)));
-      const costs = (cost: bigint) =>
-        [cost, baseline]
-          .map(decimalOfPico)
-          .concat(`${decimalOfPico(baseline - cost)} (${own.length} requests)`)
-          .join('\t');
-      const moved = own.filter(({ model }, index) => model !== `sim/${wanted[index]}`).length;
-      assert.ok(moved > 0 && wasCost > draftCost);
-      assert.deepEqual(output.trim().split('\n'), [
-        `${own.length} requests were routed in 1 days; ${own.length} replayed, 0 of them as continuations; ${moved} would have had another model`,
-        'tier\twas\tdraft',
-        `light\t${share(was('light'))}\t${share(draft('small'))}`,
-        `strong\t${share(was('strong'))}\t${share(draft('large'))}`,
-        `of ${own.length} requests whose cost is known both ways (the same tokens, at the price of the draft's model):`,
-        '\tcost USD\tbaseline USD\tsaved USD',
-        `was\t${costs(wasCost)}`,
-        `draft\t${costs(draftCost)}`,
-      ]);
-    });
+    test(
+      `${organization ?? 'everybody'}: shares, cost and savings under the draft, beside what ` + `was`,
+      async (context) => {
+        const file = join(temporaryDirectory(context), 'draft.yaml');
+        writeFileSync(file, DRAFT);
+        const before = routing.upstream.requests.length;
+        const args = [
+          'routing',
+          'replay',
+          '--policy',
+          file,
+          '--days',
+          '1',
+          ...(organization === null ? [] : ['--organization', organization]),
+        ];
+        const { exitCode, output } = await routing.tollgate.run(args);
+        assert.equal(exitCode, 0, output);
+        assert.equal(routing.upstream.requests.length, before);
+        const own = rows.filter((row) => organization === null || row.organization === organization);
+        const wanted = own.map(({ model_route: route }) => (route.classified_tier === 'light' ? 'small' : 'large'));
+        const share = (count: number) => `${count} (${((100 * count) / own.length).toFixed(1)} %)`;
+        const was = (tier: string) => own.filter(({ model_route: route }) => route.tier === tier).length;
+        const draft = (model: string) => wanted.filter((one) => one === model).length;
+        const [wasCost, draftCost] = [
+          sum(own.map((row) => BigInt(row.rated_cost))),
+          sum(own.map((row, index) => costAt(wanted[index] ?? 'large', row))),
+        ];
+        const baseline = sum(own.map((row) => costAt('large', row)));
+        const costs = (cost: bigint) =>
+          [cost, baseline]
+            .map(decimalOfPico)
+            .concat(`${decimalOfPico(baseline - cost)} (${own.length} requests)`)
+            .join('\t');
+        const moved = own.filter(({ model }, index) => model !== `sim/${wanted[index]}`).length;
+        assert.ok(moved > 0 && wasCost > draftCost);
+        assert.deepEqual(output.trim().split('\n'), [
+          `${own.length} requests were routed in 1 days; ${own.length} replayed, 0 of them as ` +
+            `continuations; ${moved} would have had another model`,
+          'tier\twas\tdraft',
+          `light\t${share(was('light'))}\t${share(draft('small'))}`,
+          `strong\t${share(was('strong'))}\t${share(draft('large'))}`,
+          `of ${own.length} requests whose cost is known both ways (the same tokens, at the price of the draft's model):`,
+          '\tcost USD\tbaseline USD\tsaved USD',
+          `was\t${costs(wasCost)}`,
+          `draft\t${costs(draftCost)}`,
+        ]);
+      },
+    );
   }
 
   test('refuses a draft that could not be published, and says what it cannot replay', async (context) => {

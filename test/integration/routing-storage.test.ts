@@ -143,93 +143,100 @@ async function post(...terminals: TerminalRecord[]): Promise<void> {
 }
 
 describe('records', () => {
-  test('a route goes through the ledger and back, and to the facts, with its baseline exact to the pico-dollar', async () => {
-    const start = executionStart({ route: ROUTE, requestedModel: 'service/auto' });
-    const plain = terminalRecord(executionStart());
-    const routed = terminalRecord(start, { baselineCost: '12345678901234567890123', truncated: true });
-    await post(plain, routed, terminalRecord(executionStart({ route: { ...ROUTE, rejected: [] } })));
-    const { rows } = await postgres.query<{ model_route: object | null }>(
-      'SELECT model_route FROM generations WHERE id = ANY ($1) ORDER BY model_route IS NULL',
-      [[plain.id, routed.id]],
-    );
-    assert.deepEqual(
-      rows.map(({ model_route }) => model_route),
-      [{ ...ROUTE, baseline_cost_usd: '12345678901.234567890123' }, null],
-    );
-    const window = {
-      fromMs: routed.admittedAtMs - 60_000,
-      untilMs: routed.admittedAtMs + 60_000,
-      endedBeforeMs: routed.endedAtMs + 60_000,
-    };
-    const read = await readEndedExecutions(postgres, window);
-    const found = read.find(({ id }) => id === routed.id);
-    assert.deepEqual([found?.route, found?.baselineCost], [ROUTE, '12345678901234567890123']);
-    assert.deepEqual(read.find(({ id }) => id === plain.id)?.route, null);
-    assert.deepEqual(
-      [plain, routed].map(({ id }) => read.find((record) => record.id === id)?.truncated),
-      [false, true],
-    );
-
-    // From the spool or from the ledger: the fact is the same.
-    for (const [batch, records] of [
-      ['1:1:0-1', [plain, routed]],
-      ['1:1:1-2', read.filter(({ id }) => id === plain.id || id === routed.id)],
-    ] as const) {
-      await clickhouse.clear();
-      await insertFacts(clickhouse.client, records.map(factOf), batch);
-      const facts = await selectRows<Record<string, unknown>>(
-        clickhouse.client,
-        `SELECT routed, truncated, route_tier, route_tier_rank, route_classified_tier, route_reason, route_confidence, route_cached, route_task, route_picked_by,
-                route_escalated, route_correction, route_correction_probability, route_previous_model, route_previous_tier, route_sticky, route_safety,
-                route_baseline_model, toString(route_baseline_cost) AS route_baseline_cost, route_policy, route_policy_version, route_session, route_turn,
-                route_rejected_models, route_rejected_tiers, route_rejected_reasons, route_distribution,
-                classifier_model, toString(classifier_input_tokens) AS classifier_input_tokens, toString(classifier_cost) AS classifier_cost, classifier_latency_ms
-           FROM request_facts FINAL ORDER BY routed DESC`,
+  test(
+    'a route goes through the ledger and back, and to the facts, with its baseline exact to the ' + 'pico-dollar',
+    async () => {
+      const start = executionStart({ route: ROUTE, requestedModel: 'service/auto' });
+      const plain = terminalRecord(executionStart());
+      const routed = terminalRecord(start, { baselineCost: '12345678901234567890123', truncated: true });
+      await post(plain, routed, terminalRecord(executionStart({ route: { ...ROUTE, rejected: [] } })));
+      const { rows } = await postgres.query<{ model_route: object | null }>(
+        'SELECT model_route FROM generations WHERE id = ANY ($1) ORDER BY model_route IS NULL',
+        [[plain.id, routed.id]],
       );
-      assert.deepEqual(facts[0], {
-        routed: true,
-        truncated: true,
-        route_tier: 'light',
-        route_tier_rank: 1,
-        route_classified_tier: 'light',
-        route_reason: 'low_confidence_escalated',
-        route_confidence: 0.55,
-        route_cached: false,
-        route_task: 'code',
-        route_picked_by: 'strength',
-        route_escalated: true,
-        route_correction: true,
-        route_correction_probability: 0.83,
-        route_previous_model: 'a',
-        route_previous_tier: 'strong',
-        route_sticky: true,
-        route_safety: 'signed_reasoning',
-        route_baseline_model: 'large',
-        route_baseline_cost: '12345678901.234567890123',
-        route_policy: 'default',
-        route_policy_version: 7,
-        route_session: 'session-hash',
-        route_turn: 'sizes-1',
-        route_rejected_models: ['x', 'y'],
-        route_rejected_tiers: ['light', 'strong'],
-        route_rejected_reasons: ['not_permitted', 'context_too_small'],
-        route_distribution: { light: 0.55, strong: 0.45 },
-        classifier_model: 'judge',
-        classifier_input_tokens: '431',
-        classifier_cost: '0.000018102',
-        classifier_latency_ms: 211,
-      });
-      const {
-        routed: isRouted,
-        truncated,
-        route_tier: tier,
-        route_baseline_cost: baseline,
-        route_rejected_models: rejected,
-        classifier_cost: cost,
-      } = facts[1] ?? {};
-      assert.deepEqual([isRouted, truncated, tier, baseline, rejected, cost], [false, false, '', null, [], null]);
-    }
-  });
+      assert.deepEqual(
+        rows.map(({ model_route }) => model_route),
+        [{ ...ROUTE, baseline_cost_usd: '12345678901.234567890123' }, null],
+      );
+      const window = {
+        fromMs: routed.admittedAtMs - 60_000,
+        untilMs: routed.admittedAtMs + 60_000,
+        endedBeforeMs: routed.endedAtMs + 60_000,
+      };
+      const read = await readEndedExecutions(postgres, window);
+      const found = read.find(({ id }) => id === routed.id);
+      assert.deepEqual([found?.route, found?.baselineCost], [ROUTE, '12345678901234567890123']);
+      assert.deepEqual(read.find(({ id }) => id === plain.id)?.route, null);
+      assert.deepEqual(
+        [plain, routed].map(({ id }) => read.find((record) => record.id === id)?.truncated),
+        [false, true],
+      );
+
+      // From the spool or from the ledger: the fact is the same.
+      for (const [batch, records] of [
+        ['1:1:0-1', [plain, routed]],
+        ['1:1:1-2', read.filter(({ id }) => id === plain.id || id === routed.id)],
+      ] as const) {
+        await clickhouse.clear();
+        await insertFacts(clickhouse.client, records.map(factOf), batch);
+        const facts = await selectRows<Record<string, unknown>>(
+          clickhouse.client,
+          `SELECT routed, truncated, route_tier, route_tier_rank, route_classified_tier, route_reason, route_confidence,
+          route_cached, route_task, route_picked_by,
+                route_escalated, route_correction, route_correction_probability, route_previous_model,
+                  route_previous_tier, route_sticky, route_safety,
+                route_baseline_model, toString(route_baseline_cost) AS route_baseline_cost, route_policy,
+                  route_policy_version, route_session, route_turn,
+                route_rejected_models, route_rejected_tiers, route_rejected_reasons, route_distribution,
+                classifier_model, toString(classifier_input_tokens) AS classifier_input_tokens,
+                  toString(classifier_cost) AS classifier_cost, classifier_latency_ms
+           FROM request_facts FINAL ORDER BY routed DESC`,
+        );
+        assert.deepEqual(facts[0], {
+          routed: true,
+          truncated: true,
+          route_tier: 'light',
+          route_tier_rank: 1,
+          route_classified_tier: 'light',
+          route_reason: 'low_confidence_escalated',
+          route_confidence: 0.55,
+          route_cached: false,
+          route_task: 'code',
+          route_picked_by: 'strength',
+          route_escalated: true,
+          route_correction: true,
+          route_correction_probability: 0.83,
+          route_previous_model: 'a',
+          route_previous_tier: 'strong',
+          route_sticky: true,
+          route_safety: 'signed_reasoning',
+          route_baseline_model: 'large',
+          route_baseline_cost: '12345678901.234567890123',
+          route_policy: 'default',
+          route_policy_version: 7,
+          route_session: 'session-hash',
+          route_turn: 'sizes-1',
+          route_rejected_models: ['x', 'y'],
+          route_rejected_tiers: ['light', 'strong'],
+          route_rejected_reasons: ['not_permitted', 'context_too_small'],
+          route_distribution: { light: 0.55, strong: 0.45 },
+          classifier_model: 'judge',
+          classifier_input_tokens: '431',
+          classifier_cost: '0.000018102',
+          classifier_latency_ms: 211,
+        });
+        const {
+          routed: isRouted,
+          truncated,
+          route_tier: tier,
+          route_baseline_cost: baseline,
+          route_rejected_models: rejected,
+          classifier_cost: cost,
+        } = facts[1] ?? {};
+        assert.deepEqual([isRouted, truncated, tier, baseline, rejected, cost], [false, false, '', null, [], null]);
+      }
+    },
+  );
 
   test('an execution whose process died keeps its route', async () => {
     const start = executionStart({ route: ROUTE });

@@ -74,7 +74,8 @@ describe('a database of a newer version', () => {
       assert.match(output, REFUSAL, args.join(' '));
     }
     const { rows } = await postgres.query(
-      `SELECT (SELECT count(*) FROM process_epochs) + (SELECT count(*) FROM organizations) + (SELECT count(*) FROM providers) AS count`,
+      `SELECT (SELECT count(*) FROM process_epochs) + (SELECT count(*) FROM organizations) + (SELECT count(*)
+        FROM providers) AS count`,
     );
     assert.deepEqual(rows, [{ count: '0' }]);
   });

@@ -118,7 +118,8 @@ async function assertPostedOnce(run: Run, postgres: Postgres): Promise<number> {
   // The others were open when their process died, or ended unseen.
   assert.deepEqual([...new Set(rows.map((row) => row.billing_status))].sort(), ['cancelled', 'final']);
   const { rows: transfers } = await postgres.query<{ executions: string; transfers: string }>(
-    `SELECT count(DISTINCT execution_id) AS executions, count(*) AS transfers FROM ledger_transfers WHERE kind = 'charge'`,
+    `SELECT count(DISTINCT execution_id) AS executions, count(*) AS transfers FROM ledger_transfers
+      WHERE kind = 'charge'`,
   );
   assert.deepEqual(transfers, [{ executions: String(settled.length), transfers: String(settled.length) }]);
   const balance = shipping.DEPOSIT - shipping.CHARGE * BigInt(settled.length);

@@ -20,36 +20,40 @@ before(async () => {
 });
 after(() => server.stop());
 
-test('an epoch without a spool is closed once its process is dead, if it is of this machine and nothing was ever done under it', async (context) => {
-  const postgres = createPostgres({ url: await server.createDatabase(), log: silentLog, max: 2 });
-  const spoolDirectory = join(temporaryDirectory(context), 'spool');
-  const machine = hostname();
-  const deadPid = spawnSync(process.execPath, ['--version']).pid;
-  try {
-    const register = (of: Partial<{ machine: string; pid: number; kind: string }>) =>
-      registerEpoch(postgres, { machine, pid: deadPid, kind: 'gateway', ...of });
-    const unused = await register({});
-    const alive = await register({ pid: process.pid });
-    const elsewhere = await register({ machine: `not-${machine}` });
-    const spooled = await register({});
-    await shipping.openSpool(spoolDirectory, spooled).close();
-    const lent = await register({});
-    const { walletId } = await shipping.createPayer(postgres);
-    await takeLease(postgres, { epoch: lent, walletId, amount: 5n, minimum: 5n });
+test(
+  'an epoch without a spool is closed once its process is dead, if it is of this machine and nothing ' +
+    'was ever done under it',
+  async (context) => {
+    const postgres = createPostgres({ url: await server.createDatabase(), log: silentLog, max: 2 });
+    const spoolDirectory = join(temporaryDirectory(context), 'spool');
+    const machine = hostname();
+    const deadPid = spawnSync(process.execPath, ['--version']).pid;
+    try {
+      const register = (of: Partial<{ machine: string; pid: number; kind: string }>) =>
+        registerEpoch(postgres, { machine, pid: deadPid, kind: 'gateway', ...of });
+      const unused = await register({});
+      const alive = await register({ pid: process.pid });
+      const elsewhere = await register({ machine: `not-${machine}` });
+      const spooled = await register({});
+      await shipping.openSpool(spoolDirectory, spooled).close();
+      const lent = await register({});
+      const { walletId } = await shipping.createPayer(postgres);
+      await takeLease(postgres, { epoch: lent, walletId, amount: 5n, minimum: 5n });
 
-    const parts = { postgres, spoolDirectory, machine, log: silentLog };
-    assert.deepEqual(await closeUnspooledEpochs(parts), [unused]);
-    assert.deepEqual(await closeUnspooledEpochs(parts), []);
-    assert.deepEqual(
-      (await listOpenEpochs(postgres, machine)).map(({ epoch }) => epoch),
-      [alive, spooled, lent],
-    );
-    assert.deepEqual(
-      (await listOpenEpochs(postgres, `not-${machine}`)).map(({ epoch }) => epoch),
-      [elsewhere],
-    );
-    await assert.rejects(takeLease(postgres, { epoch: unused, walletId, amount: 5n, minimum: 5n }), /fenced/);
-  } finally {
-    await postgres.close();
-  }
-});
+      const parts = { postgres, spoolDirectory, machine, log: silentLog };
+      assert.deepEqual(await closeUnspooledEpochs(parts), [unused]);
+      assert.deepEqual(await closeUnspooledEpochs(parts), []);
+      assert.deepEqual(
+        (await listOpenEpochs(postgres, machine)).map(({ epoch }) => epoch),
+        [alive, spooled, lent],
+      );
+      assert.deepEqual(
+        (await listOpenEpochs(postgres, `not-${machine}`)).map(({ epoch }) => epoch),
+        [elsewhere],
+      );
+      await assert.rejects(takeLease(postgres, { epoch: unused, walletId, amount: 5n, minimum: 5n }), /fenced/);
+    } finally {
+      await postgres.close();
+    }
+  },
+);

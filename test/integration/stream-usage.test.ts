@@ -97,7 +97,8 @@ const MODELS: readonly OfferedModel[] = [
 ];
 
 const STREAM = Buffer.from(
-  'data: {"choices":[{"index":0,"delta":{}}],"usage":null}\n\ndata: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}\n\ndata: [DONE]\n\n',
+  'data: {"choices":[{"index":0,"delta":{}}],"usage":null}\n\ndata: ' +
+    '{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}\n\ndata: [DONE]\n\n',
 );
 const STREAMED: Script = { headers: [['content-type', 'text/event-stream']], body: STREAM, framing: 'chunked' };
 
@@ -134,7 +135,8 @@ describe('stream_usage: request', () => {
     httpCall(`${tollgate.url}/v1/chat/completions`, { headers, body });
   const settled = (id: string) => settledGeneration(tollgate.url, KEYS.acme, id);
 
-  test(`replays ${replays.length} recorded streams: one edit of the request, one chunk less in the reply, the usage billed (TEST_SEED=${SEED})`, {
+  test(`replays ${replays.length} recorded streams: one edit of the request, one chunk less in the reply, ` +
+    `the usage billed (TEST_SEED=${SEED})`, {
     skip: replays.length === 0 && 'no recordings here',
   }, async () => {
     const queue = [...replays];
@@ -238,7 +240,8 @@ describe('stream_usage: request', () => {
   }
 
   async function readExecution(id: string): Promise<Readonly<Record<string, unknown>>> {
-    const question = `SELECT outcome, usage_source AS source, output_tokens::text AS output, reasoning_tokens::text AS reasoning
+    const question = `SELECT outcome, usage_source AS source, output_tokens::text AS output,
+      reasoning_tokens::text AS reasoning
                         FROM generations WHERE id = $1 AND outcome IS NOT NULL`;
     const [row] = await waitFor(
       `execution ${id} to be posted`,

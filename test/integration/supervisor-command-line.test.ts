@@ -176,7 +176,8 @@ describe('command line', () => {
       [answer.exitCode, answer.stderr],
       [
         1,
-        `tollgate: PORT: port ${port} on 127.0.0.1 is in use by another program; give another PORT or stop that program\n`,
+        `tollgate: PORT: port ${port} on 127.0.0.1 is in use by another program; give another PORT or stop ` +
+          `that program\n`,
       ],
     );
     assert.equal(existsSync(join(data, 'postgres.json')), false);

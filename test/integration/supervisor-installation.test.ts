@@ -140,7 +140,8 @@ organizations:\n  - { slug: acme, billing: prepaid, opening_credit: "5.00", user
 }
 
 describe('installation', () => {
-  test('the demo: a curl line that streams as pasted; a second start finds its data; two do not collide; kills are survived', {
+  test('the demo: a curl line that streams as pasted; a second start finds its data; two do not collide; ' +
+    'kills are survived', {
     timeout: 300_000,
   }, async (context) => {
     const directory = installationDirectory(context);

@@ -133,41 +133,45 @@ describe('ceilings in two layers', () => {
   for (const scope of SCOPES) {
     for (const kind of Object.keys(KINDS) as (keyof typeof KINDS)[]) {
       const { zero, wide } = KINDS[kind];
-      test(`${kind} of the ${scope}: the platform's is neither lifted nor raised, and the organization's own holds beside it`, async () => {
-        await setLimits('platform', scope, zero);
-        await hold(scope, [['platform', zero]]);
-        await assertRefusedUnder(scope, 'platform', kind);
+      test(
+        `${kind} of the ${scope}: the platform's is neither lifted nor raised, and the organization's own ` +
+          `holds beside it`,
+        async () => {
+          await setLimits('platform', scope, zero);
+          await hold(scope, [['platform', zero]]);
+          await assertRefusedUnder(scope, 'platform', kind);
 
-        const both = [
-          { ...zero, set_by: 'platform' },
-          { ...wide, set_by: 'organization' },
-        ];
-        assert.deepEqual(await setLimits('organization', scope, wide), { limits: both });
-        for (const reader of ['platform', 'organization'] as const)
-          assert.deepEqual(await as(reader, 'GET', `${pathOf(scope)}/limits`), { limits: both });
-        await hold(scope, [
-          ['platform', zero],
-          ['organization', wide],
-        ]);
-        await assertRefusedUnder(scope, 'platform', kind);
-        assert.deepEqual(await setLimits('organization', scope), { limits: [{ ...zero, set_by: 'platform' }] });
-        await hold(scope, [['platform', zero]]);
-        await assertRefusedUnder(scope, 'platform', kind);
+          const both = [
+            { ...zero, set_by: 'platform' },
+            { ...wide, set_by: 'organization' },
+          ];
+          assert.deepEqual(await setLimits('organization', scope, wide), { limits: both });
+          for (const reader of ['platform', 'organization'] as const)
+            assert.deepEqual(await as(reader, 'GET', `${pathOf(scope)}/limits`), { limits: both });
+          await hold(scope, [
+            ['platform', zero],
+            ['organization', wide],
+          ]);
+          await assertRefusedUnder(scope, 'platform', kind);
+          assert.deepEqual(await setLimits('organization', scope), { limits: [{ ...zero, set_by: 'platform' }] });
+          await hold(scope, [['platform', zero]]);
+          await assertRefusedUnder(scope, 'platform', kind);
 
-        await setLimits('organization', scope, zero);
-        await setLimits('platform', scope, wide);
-        await hold(scope, [
-          ['platform', wide],
-          ['organization', zero],
-        ]);
-        await assertRefusedUnder(scope, 'organization', kind);
-        assert.deepEqual(await setLimits('platform', scope), { limits: [{ ...zero, set_by: 'organization' }] });
-        await hold(scope, [['organization', zero]]);
-        await assertRefusedUnder(scope, 'organization', kind);
-        await setLimits('organization', scope);
-        await hold(scope, []);
-        assert.equal((await chat()).status, 200);
-      });
+          await setLimits('organization', scope, zero);
+          await setLimits('platform', scope, wide);
+          await hold(scope, [
+            ['platform', wide],
+            ['organization', zero],
+          ]);
+          await assertRefusedUnder(scope, 'organization', kind);
+          assert.deepEqual(await setLimits('platform', scope), { limits: [{ ...zero, set_by: 'organization' }] });
+          await hold(scope, [['organization', zero]]);
+          await assertRefusedUnder(scope, 'organization', kind);
+          await setLimits('organization', scope);
+          await hold(scope, []);
+          assert.equal((await chat()).status, 200);
+        },
+      );
     }
   }
 
@@ -244,76 +248,86 @@ describe('ceilings in two layers', () => {
     assert.equal((await chat(MODELS[0], String(rotated['secret']))).status, 429);
   });
 
-  test('a member who is removed and added again is under what the platform set, and no longer under what the organization did', async () => {
-    const { zero, wide } = KINDS.requests_per_minute;
-    const email = 'again@people.test';
-    const added = await tenant.as('POST', '/members', { email, role: 'member' }, 201);
-    const path = `/members/${String(added['user_id'])}`;
-    await as('platform', 'PUT', `${path}/limits`, { limits: [zero] });
-    await tenant.as('PUT', `${path}/limits`, { limits: [wide] });
-    await tenant.as('DELETE', path);
-    const again = await tenant.as('POST', '/members', { email, role: 'member' }, 201);
-    assert.equal(again['user_id'], added['user_id']);
-    assert.deepEqual(await as('platform', 'GET', `${path}/limits`), { limits: [{ ...zero, set_by: 'platform' }] });
-    const key = await tenant.addKey({ user_id: added['user_id'] });
-    await hold('user', [['platform', zero]], key.secret);
-    assert.equal((await chat(MODELS[0], key.secret)).status, 429);
-  });
-
-  test('a team that the platform set something on is neither deleted nor renamed out of reach until it is lifted', async () => {
-    const refused = async (method: string, path: string, body?: Json) => {
-      const headers = { authorization: `Bearer ${tenant.owner.token}` };
-      const answer = await httpCall(`${tollgate.url}/v1/admin/active-org${path}`, {
-        method,
-        headers,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-      assert.match(answer.body.toString(), /has limits or models that the platform set/);
-      assert.equal(answer.status, 409);
-    };
-    for (const [what, given, lifted] of [
-      ['limits', { limits: [KINDS.requests_per_minute.zero] }, { limits: [] }],
-      ['model-access', { allowed_models: [] }, { allowed_models: null }],
-    ] as const) {
-      const path = `/teams/${await tenant.addTeam()}`;
-      await as('platform', 'PUT', `${path}/${what}`, given);
-      await tenant.as('PUT', `${path}/${what}`, lifted);
-      await refused('DELETE', path);
-      await refused('PATCH', path, { slug: `elsewhere-${what}` });
-      await tenant.as('PATCH', path, { display_name: 'Elsewhere' });
-      await as('platform', 'PUT', `${path}/${what}`, lifted);
-      await tenant.as('PUT', `${path}/${what}`, given);
-      await tenant.as('PATCH', path, { slug: `elsewhere-${what}` });
+  test(
+    'a member who is removed and added again is under what the platform set, and no longer under what ' +
+      'the organization did',
+    async () => {
+      const { zero, wide } = KINDS.requests_per_minute;
+      const email = 'again@people.test';
+      const added = await tenant.as('POST', '/members', { email, role: 'member' }, 201);
+      const path = `/members/${String(added['user_id'])}`;
+      await as('platform', 'PUT', `${path}/limits`, { limits: [zero] });
+      await tenant.as('PUT', `${path}/limits`, { limits: [wide] });
       await tenant.as('DELETE', path);
-    }
-  });
+      const again = await tenant.as('POST', '/members', { email, role: 'member' }, 201);
+      assert.equal(again['user_id'], added['user_id']);
+      assert.deepEqual(await as('platform', 'GET', `${path}/limits`), { limits: [{ ...zero, set_by: 'platform' }] });
+      const key = await tenant.addKey({ user_id: added['user_id'] });
+      await hold('user', [['platform', zero]], key.secret);
+      assert.equal((await chat(MODELS[0], key.secret)).status, 429);
+    },
+  );
 
-  test('a key that its user pays for is under the organization’s budget too, and under the platform’s list on it', async () => {
-    const paying = await Tenant.create(tollgate.url, 'paying', 'prepaid');
-    const person = await paying.addPerson('member');
-    const deposit = { organization_id: paying.id, user_id: person.userId, amount: '100', reference: 'own' };
-    const own = await ask(tollgate.url, person.token, 'POST', '/v1/me/keys', { name: 'own' }, 201);
-    await ask(tollgate.url, ADMIN_TOKEN, 'POST', '/v1/billing/deposits', deposit, 201);
-    const credential = String(own['secret']);
-    assert.equal((await chat(MODELS[0], credential)).status, 200);
-    const zero = KINDS.budget.zero;
-    await as('platform', 'PUT', '/limits', { limits: [zero] }, 200, paying);
-    await hold('organization', [['platform', zero]], credential);
-    const refused = await chat(MODELS[0], credential);
-    assert.deepEqual([refused.status, JSON.parse(refused.body.toString()).error], [429, 'usage_limit_exceeded']);
-    await as(
-      'platform',
-      'PUT',
-      `/keys/${String(own['id'])}/model-access`,
-      { allowed_models: [MODELS[1]] },
-      200,
-      paying,
-    );
-    const widened = await ask(tollgate.url, person.token, 'PATCH', `/v1/me/keys/${String(own['id'])}`, {
-      allowed_models: null,
-    });
-    assert.deepEqual(widened['allowed_models'], [MODELS[1]]);
-  });
+  test(
+    'a team that the platform set something on is neither deleted nor renamed out of reach until it is ' + 'lifted',
+    async () => {
+      const refused = async (method: string, path: string, body?: Json) => {
+        const headers = { authorization: `Bearer ${tenant.owner.token}` };
+        const answer = await httpCall(`${tollgate.url}/v1/admin/active-org${path}`, {
+          method,
+          headers,
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        });
+        assert.match(answer.body.toString(), /has limits or models that the platform set/);
+        assert.equal(answer.status, 409);
+      };
+      for (const [what, given, lifted] of [
+        ['limits', { limits: [KINDS.requests_per_minute.zero] }, { limits: [] }],
+        ['model-access', { allowed_models: [] }, { allowed_models: null }],
+      ] as const) {
+        const path = `/teams/${await tenant.addTeam()}`;
+        await as('platform', 'PUT', `${path}/${what}`, given);
+        await tenant.as('PUT', `${path}/${what}`, lifted);
+        await refused('DELETE', path);
+        await refused('PATCH', path, { slug: `elsewhere-${what}` });
+        await tenant.as('PATCH', path, { display_name: 'Elsewhere' });
+        await as('platform', 'PUT', `${path}/${what}`, lifted);
+        await tenant.as('PUT', `${path}/${what}`, given);
+        await tenant.as('PATCH', path, { slug: `elsewhere-${what}` });
+        await tenant.as('DELETE', path);
+      }
+    },
+  );
+
+  test(
+    'a key that its user pays for is under the organization’s budget too, and under the platform’s list ' + 'on it',
+    async () => {
+      const paying = await Tenant.create(tollgate.url, 'paying', 'prepaid');
+      const person = await paying.addPerson('member');
+      const deposit = { organization_id: paying.id, user_id: person.userId, amount: '100', reference: 'own' };
+      const own = await ask(tollgate.url, person.token, 'POST', '/v1/me/keys', { name: 'own' }, 201);
+      await ask(tollgate.url, ADMIN_TOKEN, 'POST', '/v1/billing/deposits', deposit, 201);
+      const credential = String(own['secret']);
+      assert.equal((await chat(MODELS[0], credential)).status, 200);
+      const zero = KINDS.budget.zero;
+      await as('platform', 'PUT', '/limits', { limits: [zero] }, 200, paying);
+      await hold('organization', [['platform', zero]], credential);
+      const refused = await chat(MODELS[0], credential);
+      assert.deepEqual([refused.status, JSON.parse(refused.body.toString()).error], [429, 'usage_limit_exceeded']);
+      await as(
+        'platform',
+        'PUT',
+        `/keys/${String(own['id'])}/model-access`,
+        { allowed_models: [MODELS[1]] },
+        200,
+        paying,
+      );
+      const widened = await ask(tollgate.url, person.token, 'PATCH', `/v1/me/keys/${String(own['id'])}`, {
+        allowed_models: null,
+      });
+      assert.deepEqual(widened['allowed_models'], [MODELS[1]]);
+    },
+  );
 
   test('commands set and remove what the platform sets, and list both', async () => {
     const { zero, wide } = KINDS.requests_per_minute;

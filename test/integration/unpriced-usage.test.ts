@@ -97,7 +97,8 @@ describe('what has no price', () => {
       'the execution to be posted',
       () =>
         ledger.query(
-          `SELECT charge::text, suspense::text, rated_cost::text AS rated, authorized_amount::text AS held, error_code, billing_status
+          `SELECT charge::text, suspense::text, rated_cost::text AS rated, authorized_amount::text AS held, error_code,
+            billing_status
              FROM generations WHERE id = $1 AND outcome IS NOT NULL`,
           [answer.headers['x-service-execution-id']],
         ),
@@ -107,19 +108,23 @@ describe('what has no price', () => {
   }
 
   for (const [path, fields, field] of REFUSED) {
-    test(`${path} ${JSON.stringify(fields).slice(0, 80)}: 422 for who is billed, and nothing is sent; others are served`, async () => {
-      const refused = await post(path, fields);
-      const text = refused.body.toString();
-      assert.equal(refused.status, 422, text);
-      const { billing, message } = JSON.parse(text) as { billing: { code: string }; message: string };
-      assert.equal(billing.code, 'not_safely_billable');
-      assert.match(message, /price/);
-      assert.ok(message.toLowerCase().includes(field), message);
-      assert.equal(sent, 0);
-      reply = json({ usage: {} });
-      assert.equal((await post(path, fields, KEYS.free)).status, 200);
-      assert.equal(sent, 1);
-    });
+    test(
+      `${path} ${JSON.stringify(fields).slice(0, 80)}: 422 for who is billed, and nothing is sent; others ` +
+        `are served`,
+      async () => {
+        const refused = await post(path, fields);
+        const text = refused.body.toString();
+        assert.equal(refused.status, 422, text);
+        const { billing, message } = JSON.parse(text) as { billing: { code: string }; message: string };
+        assert.equal(billing.code, 'not_safely_billable');
+        assert.match(message, /price/);
+        assert.ok(message.toLowerCase().includes(field), message);
+        assert.equal(sent, 0);
+        reply = json({ usage: {} });
+        assert.equal((await post(path, fields, KEYS.free)).status, 200);
+        assert.equal(sent, 1);
+      },
+    );
   }
 
   const USED = { prompt_tokens: 40, completion_tokens: 3, input_tokens: 40, output_tokens: 3 };
@@ -211,8 +216,10 @@ describe('what has no price', () => {
     );
     const [row] = await ledger.query(
       `SELECT (SELECT sum(suspense)::text FROM generations) AS suspended,
-              (SELECT sum(amount)::text FROM ledger_entries JOIN ledger_accounts ON ledger_accounts.id = account_id WHERE kind = 'suspense') AS in_suspense,
-              (SELECT sum(amount)::text FROM ledger_entries JOIN ledger_accounts ON ledger_accounts.id = account_id WHERE kind = 'revenue') AS earned,
+              (SELECT sum(amount)::text FROM ledger_entries JOIN ledger_accounts ON ledger_accounts.id = account_id
+                WHERE kind = 'suspense') AS in_suspense,
+              (SELECT sum(amount)::text FROM ledger_entries JOIN ledger_accounts ON ledger_accounts.id = account_id
+                WHERE kind = 'revenue') AS earned,
               (SELECT sum(rated_cost)::text FROM generations WHERE charge IS NOT NULL) AS rated`,
     );
     assert.equal(row?.in_suspense, row?.suspended);

@@ -181,7 +181,8 @@ const STRICTER: Readonly<Record<string, Difference>> = {
     example: `${OK}transfer-encoding: gzip\r\n\r\nhello`,
     pattern: /\r\ntransfer-encoding:(?![ \t]*chunked[ \t]*\r\n)/i,
     because:
-      'we never said that we take another (RFC 9112 7.4), and its bytes would reach the client without the name of their coding',
+      'we never said that we take another (RFC 9112 7.4), and its bytes would reach the client without the ' +
+      'name of their coding',
   },
   'another coding before chunked': {
     example: `${OK}transfer-encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n`,

@@ -101,7 +101,8 @@ describe('changing limits', () => {
     });
     await assert.rejects(
       postgres.query(
-        'INSERT INTO usage_limits (organization_id, kind, amount, model) SELECT organization_id, kind, 1, model FROM usage_limits WHERE organization_id = $1',
+        `INSERT INTO usage_limits (organization_id, kind, amount, model) SELECT organization_id, kind, 1, model
+          FROM usage_limits WHERE organization_id = $1`,
         [tenant.owner.organizationId],
       ),
       { code: '23505' },
@@ -124,7 +125,8 @@ describe('a principal', () => {
             other AS (INSERT INTO teams (organization_id, slug) VALUES ($1, 'b') RETURNING id),
             key AS (INSERT INTO api_keys (organization_id, team_id, user_id, name, key_hash, key_prefix)
                     SELECT $1, team.id, person.id, 'k', $3, 'tg_' FROM team, person RETURNING id)
-       SELECT team.id AS team_id, other.id AS other_team_id, person.id AS user_id, key.id AS key_id FROM person, team, other, key`,
+       SELECT team.id AS team_id, other.id AS other_team_id, person.id AS user_id, key.id AS key_id
+         FROM person, team, other, key`,
       [organizationId, organizationId, hash],
     );
     const ids = rows[0];

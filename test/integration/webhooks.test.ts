@@ -109,7 +109,8 @@ describe('webhooks', () => {
       last_error: string;
       pause_seconds: number;
     }>(
-      `SELECT w.failures, d.attempts, d.last_error, extract(epoch FROM d.next_attempt_at - w.last_error_at)::double precision AS pause_seconds
+      `SELECT w.failures, d.attempts, d.last_error, extract(epoch
+        FROM d.next_attempt_at - w.last_error_at)::double precision AS pause_seconds
          FROM webhooks w JOIN webhook_deliveries d ON d.organization_id = w.organization_id`,
     );
     return rows[0];
@@ -127,53 +128,60 @@ describe('webhooks', () => {
       (found) => found.waiting === waiting && found.dead === dead,
     );
 
-  test('one message for each final charge, with the generation record, signed as Standard Webhooks has it', async () => {
-    const { secret } = await set();
-    assert.equal(webhookSecretFault(secret ?? ''), null);
-    const record = billed({ responseBytes: 9 });
-    await post(record);
-    deliver();
-    await received(1);
-    await counted(0, 0);
-    const [message] = receiver.messages;
-    if (message === undefined) assert.fail();
-    await verifySignature(message, secret ?? '');
-    assert.equal(message.headers['webhook-id'], `msg_${record.id}`);
-    assert.equal(message.headers['content-type'], 'application/json');
-    const { type, timestamp, data } = JSON.parse(message.body) as {
-      type: string;
-      timestamp: string;
-      data: Record<string, unknown>;
-    };
-    assert.equal(type, 'generation.settled');
-    assert.match(timestamp, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
-    assert.deepEqual([data['id'], data['billing_status'], data['total_cost']], [record.id, 'final', 4.275e-7]);
-    assert.match(message.body, /"total_cost":0\.0000004275,/, 'exact digits');
-    const { lastSuccessAtMs, waiting, dead } = done(await getWebhook(postgres, payer.organizationId));
-    assert.ok(lastSuccessAtMs !== null);
-    assert.deepEqual([waiting, dead], [0, 0]);
-  });
+  test(
+    'one message for each final charge, with the generation record, ' + 'signed as Standard Webhooks has it',
+    async () => {
+      const { secret } = await set();
+      assert.equal(webhookSecretFault(secret ?? ''), null);
+      const record = billed({ responseBytes: 9 });
+      await post(record);
+      deliver();
+      await received(1);
+      await counted(0, 0);
+      const [message] = receiver.messages;
+      if (message === undefined) assert.fail();
+      await verifySignature(message, secret ?? '');
+      assert.equal(message.headers['webhook-id'], `msg_${record.id}`);
+      assert.equal(message.headers['content-type'], 'application/json');
+      const { type, timestamp, data } = JSON.parse(message.body) as {
+        type: string;
+        timestamp: string;
+        data: Record<string, unknown>;
+      };
+      assert.equal(type, 'generation.settled');
+      assert.match(timestamp, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+      assert.deepEqual([data['id'], data['billing_status'], data['total_cost']], [record.id, 'final', 4.275e-7]);
+      assert.match(message.body, /"total_cost":0\.0000004275,/, 'exact digits');
+      const { lastSuccessAtMs, waiting, dead } = done(await getWebhook(postgres, payer.organizationId));
+      assert.ok(lastSuccessAtMs !== null);
+      assert.deepEqual([waiting, dead], [0, 0]);
+    },
+  );
 
-  test('an execution is announced when it ends, not when it is admitted; once, however often its end is posted; and also when reconciliation ends it', async () => {
-    await set();
-    const [first, killed] = [shipping.billedStart(payer), shipping.billedStart(payer)];
-    await post(admittedRecord(first), admittedRecord(killed));
-    assert.equal((await countDeliveries(postgres)).waiting, 0);
-    await post(shipping.billedTerminal(first));
-    await post(shipping.billedTerminal(first));
-    assert.equal((await countDeliveries(postgres)).waiting, 1);
-    await postgres.transaction((client) => closeDeadEpoch(client, epoch));
-    await postgres.transaction((client) => resolvePending(client, { nowMs: systemClock.nowMs(), max: 10 }));
-    deliver();
-    await received(2);
-    const seen = receiver.messages.map(
-      ({ body }) => (JSON.parse(body) as { data: { id: string; billing_status: string } }).data,
-    );
-    assert.deepEqual(Object.fromEntries(seen.map(({ id, billing_status: status }) => [id, status])), {
-      [first.id]: 'final',
-      [killed.id]: 'cancelled',
-    });
-  });
+  test(
+    'an execution is announced when it ends, not when it is admitted; once, however often its end is ' +
+      'posted; and also when reconciliation ends it',
+    async () => {
+      await set();
+      const [first, killed] = [shipping.billedStart(payer), shipping.billedStart(payer)];
+      await post(admittedRecord(first), admittedRecord(killed));
+      assert.equal((await countDeliveries(postgres)).waiting, 0);
+      await post(shipping.billedTerminal(first));
+      await post(shipping.billedTerminal(first));
+      assert.equal((await countDeliveries(postgres)).waiting, 1);
+      await postgres.transaction((client) => closeDeadEpoch(client, epoch));
+      await postgres.transaction((client) => resolvePending(client, { nowMs: systemClock.nowMs(), max: 10 }));
+      deliver();
+      await received(2);
+      const seen = receiver.messages.map(
+        ({ body }) => (JSON.parse(body) as { data: { id: string; billing_status: string } }).data,
+      );
+      assert.deepEqual(Object.fromEntries(seen.map(({ id, billing_status: status }) => [id, status])), {
+        [first.id]: 'final',
+        [killed.id]: 'cancelled',
+      });
+    },
+  );
 
   test('nothing is kept for who has no webhook, has it switched off, or pays for themselves', async () => {
     await post(billed());
@@ -182,7 +190,8 @@ describe('webhooks', () => {
     await set({ active: true });
     const { rows } = await postgres.query<{ id: string }>(
       `WITH person AS (INSERT INTO users (email) VALUES ('p@own.test') RETURNING id)
-       INSERT INTO wallets (organization_id, user_id, balance, leased) SELECT $1, id, 1000000, 1000000 FROM person RETURNING id`,
+       INSERT INTO wallets (organization_id, user_id, balance, leased) SELECT $1, id, 1000000, 1000000 FROM person
+         RETURNING id`,
       [payer.organizationId],
     );
     await postgres.query('INSERT INTO leases (epoch, wallet_id, outstanding) VALUES ($1, $2, 1000000)', [
@@ -196,38 +205,42 @@ describe('webhooks', () => {
     assert.equal((await countDeliveries(postgres)).waiting, 2);
   });
 
-  test('failed attempts are repeated under the same id with growing pauses, then given up, and tried anew when somebody asks', async () => {
-    const { secret } = await set();
-    const record = billed();
-    const answers = [500, 302, null, 404];
-    receiver.answerWith(500);
-    await post(record);
-    deliver();
-    for (const [index, pauseSeconds] of RETRY_AFTER_SECONDS.entries()) {
-      const row = await waitFor('the next failure', readAttempt, (found) => found?.failures === index + 1);
-      assert.equal(row?.attempts, index + 1);
-      assert.ok(Math.abs(row.pause_seconds / pauseSeconds - 1) < 0.15, `${row.pause_seconds} for ${pauseSeconds}`);
-      assert.match(row.last_error, index === 2 ? /hang up|reset/ : new RegExp(`^answered ${answers[index] ?? 500}$`));
-      receiver.answerWith(answers[index + 1] === undefined ? 500 : (answers[index + 1] ?? null), {
-        location: 'http://169.254.169.254/',
-      });
-      await postgres.query('UPDATE webhooks SET paused_until = NULL');
-      await hurry();
-    }
-    await counted(0, 1);
-    const attempts = receiver.messages.length;
-    assert.equal(attempts, RETRY_AFTER_SECONDS.length + 1);
-    assert.deepEqual(
-      new Set(receiver.messages.map(({ headers }) => headers['webhook-id'])),
-      new Set([`msg_${record.id}`]),
-    );
-    const { lastError } = done(await getWebhook(postgres, payer.organizationId));
-    assert.equal(lastError, 'answered 500');
-    receiver.answerWith(200);
-    assert.deepEqual(await redeliverWebhooks(postgres, OPERATOR, payer.organizationId), { requeued: 1 });
-    await counted(0, 0);
-    await verifySignature(receiver.messages.at(-1) ?? assert.fail(), secret ?? '');
-  });
+  test(
+    'failed attempts are repeated under the same id with growing pauses, then given up, and tried anew ' +
+      'when somebody asks',
+    async () => {
+      const { secret } = await set();
+      const record = billed();
+      const answers = [500, 302, null, 404];
+      receiver.answerWith(500);
+      await post(record);
+      deliver();
+      for (const [index, pauseSeconds] of RETRY_AFTER_SECONDS.entries()) {
+        const row = await waitFor('the next failure', readAttempt, (found) => found?.failures === index + 1);
+        assert.equal(row?.attempts, index + 1);
+        assert.ok(Math.abs(row.pause_seconds / pauseSeconds - 1) < 0.15, `${row.pause_seconds} for ${pauseSeconds}`);
+        assert.match(row.last_error, index === 2 ? /hang up|reset/ : new RegExp(`^answered ${answers[index] ?? 500}$`));
+        receiver.answerWith(answers[index + 1] === undefined ? 500 : (answers[index + 1] ?? null), {
+          location: 'http://169.254.169.254/',
+        });
+        await postgres.query('UPDATE webhooks SET paused_until = NULL');
+        await hurry();
+      }
+      await counted(0, 1);
+      const attempts = receiver.messages.length;
+      assert.equal(attempts, RETRY_AFTER_SECONDS.length + 1);
+      assert.deepEqual(
+        new Set(receiver.messages.map(({ headers }) => headers['webhook-id'])),
+        new Set([`msg_${record.id}`]),
+      );
+      const { lastError } = done(await getWebhook(postgres, payer.organizationId));
+      assert.equal(lastError, 'answered 500');
+      receiver.answerWith(200);
+      assert.deepEqual(await redeliverWebhooks(postgres, OPERATOR, payer.organizationId), { requeued: 1 });
+      await counted(0, 0);
+      await verifySignature(receiver.messages.at(-1) ?? assert.fail(), secret ?? '');
+    },
+  );
 
   test('a receiver that is away is not called for each message, and others are served meanwhile', async () => {
     await set({ url: 'http://127.0.0.1:9/away' });
@@ -303,7 +316,8 @@ describe('webhooks', () => {
     assert.notEqual(rotated.secret, given);
     assert.ok(!('secret' in done(await getWebhook(postgres, payer.organizationId))));
     const { rows } = await postgres.query<{ secret_sealed: Buffer; log: string }>(
-      `SELECT secret_sealed, (SELECT string_agg(coalesce(before::text, '') || coalesce(after::text, ''), ' ') FROM audit_log) AS log FROM webhooks`,
+      `SELECT secret_sealed, (SELECT string_agg(coalesce(before::text, '') || coalesce(after::text, ''), ' ')
+        FROM audit_log) AS log FROM webhooks`,
     );
     assert.ok(!rows[0]?.secret_sealed.includes('whsec_') && !rows[0]?.log.includes('whsec_'));
     await post(billed());

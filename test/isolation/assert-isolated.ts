@@ -5,7 +5,9 @@ import type { Isolation, IsolationOptions } from './isolate.ts';
 
 export async function assertIsolated(isolation: Isolation, options: IsolationOptions): Promise<void> {
   const watch = await isolation.run(options);
-  const again = `node test/isolation/run.ts --seed ${options.seed} --exchanges ${options.exchanges} --at-once ${options.atOnce}`;
+  const again =
+    `node test/isolation/run.ts ` +
+    `--seed ${options.seed} --exchanges ${options.exchanges} --at-once ${options.atOnce}`;
   assert.equal(watch.violationCount, 0, `${watch.report()}\nagain: ${again}`);
   assert.ok((watch.answers.get('provider 200') ?? 0) > options.exchanges / 2, watch.report());
 }

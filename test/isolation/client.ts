@@ -109,7 +109,8 @@ export class ClientConnection {
       this.timer = setTimeout(() => {
         this.watch.violation(
           'left over',
-          `exchange ${exchanges[0]?.index}: no end within ${REPLY_TIMEOUT_MS} ms (${exchanges[0]?.providerSteps.join()}; ${exchanges[0]?.client})`,
+          `exchange ${exchanges[0]?.index}: no end within ${REPLY_TIMEOUT_MS} ms ` +
+            `(${exchanges[0]?.providerSteps.join()}; ${exchanges[0]?.client})`,
         );
         this.leave('timeout');
       }, REPLY_TIMEOUT_MS);
@@ -209,7 +210,8 @@ export class ClientConnection {
       if (!isOwn)
         this.watch.violation(
           'foreign mark',
-          `client of exchange ${exchange.index} of tenant ${exchange.tenant}: in the head of its reply ${JSON.stringify(mark)}`,
+          `client of exchange ${exchange.index} of tenant ${exchange.tenant}: in the head of its ` +
+            `reply ${JSON.stringify(mark)}`,
         );
     }
     exchange.executionId = /\r\nx-service-execution-id: (\S+)\r\n/i.exec(head)?.[1] ?? '';
@@ -290,7 +292,10 @@ export class ClientConnection {
       const end = reading.at + bytes.length;
       if (end > expected.content.length || expected.content.compare(bytes, 0, bytes.length, reading.at, end) !== 0) {
         reading.broken = true;
-        const where = `client of exchange ${exchange.index} of tenant ${exchange.tenant} (${exchange.kind}, ${exchange.providerSteps.join()}): its reply from byte ${reading.at} of ${expected.content.length}`;
+        const where =
+          `client of exchange ${exchange.index} of ` +
+          `tenant ${exchange.tenant} (${exchange.kind}, ${exchange.providerSteps.join()}): its reply from ` +
+          `byte ${reading.at} of ${expected.content.length}`;
         this.watch.wrongBytes(bytes, exchange, where);
       }
     }

@@ -271,7 +271,10 @@ class ProviderConnection {
       if (from < to && part.compare(bytes, from - call.at, to - call.at, from - partStart, to - partStart) !== 0) {
         call.broken = true;
         const { exchange } = call;
-        const where = `${this.id}: the body of exchange ${exchange.index} of tenant ${exchange.tenant} (${call.step}) from byte ${call.at} of ${call.bodyBytes}`;
+        const where =
+          `${this.id}: the body of exchange ${exchange.index} of ` +
+          `tenant ${exchange.tenant} (${call.step}) ` +
+          `from byte ${call.at} of ${call.bodyBytes}`;
         this.watch.wrongBytes(bytes, exchange, where);
         return;
       }

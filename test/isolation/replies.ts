@@ -108,17 +108,24 @@ function renderStream({ kind, replyMark, reply }: Exchange, asksForUsage: boolea
       end: 'data: [DONE]\n\n',
     },
     messages: {
-      start: `event: message_start\ndata: {"type":"message_start","message":{"id":"${replyMark}","usage":{"input_tokens":3,"output_tokens":1}}}\n\n`,
-      delta: `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${filling}"}}\n\n`,
+      start:
+        `event: message_start\ndata: ` +
+        `{"type":"message_start","message":{"id":"${replyMark}","usage":{"input_tokens":3,"output_tokens":1}}}\n\n`,
+      delta:
+        `event: content_block_delta\ndata: ` +
+        `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${filling}"}}\n\n`,
       usage:
-        'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}\n\n',
+        'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},' +
+        '"usage":{"output_tokens":2}}\n\n',
       end: 'event: message_stop\ndata: {"type":"message_stop"}\n\n',
     },
     responses: {
       start: `event: response.created\ndata: {"type":"response.created","response":{"id":"resp_${replyMark}"}}\n\n`,
       delta: `event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":"${filling}"}\n\n`,
       usage: '',
-      end: `event: response.completed\ndata: {"type":"response.completed","response":{"id":"resp_${replyMark}","status":"completed",${USAGE}}}\n\n`,
+      end:
+        `event: response.completed\ndata: ` +
+        `{"type":"response.completed","response":{"id":"resp_${replyMark}","status":"completed",${USAGE}}}\n\n`,
     },
   }[dialect];
   const before = start + delta.repeat(count);

@@ -42,7 +42,8 @@ const watch = await isolation.run({
       const seconds = (performance.now() - servingMs) / 1_000;
       const megabytes = Math.round(process.memoryUsage.rss() / 1e6);
       console.log(
-        `${seconds.toFixed(0)} s: ${exchanges} exchanges, ${(checkedBytes / 1e9).toFixed(2)} GB checked, ${violationCount} violations, ${megabytes} MB`,
+        `${seconds.toFixed(0)} s: ${exchanges} exchanges, ${(checkedBytes / 1e9).toFixed(2)} GB ` +
+          `checked, ${violationCount} violations, ${megabytes} MB`,
       );
       for (; told < details.length; told += 1) console.log(`  ${details[told]}`);
     },
@@ -52,7 +53,9 @@ const seconds = (performance.now() - servingMs) / 1_000;
 const { user, system } = process.cpuUsage();
 await isolation.stop();
 console.log(
-  `seed ${values.seed}: ${seconds.toFixed(0)} s after ${((servingMs - startedMs) / 1_000).toFixed(0)} s of start; this process computed ${((user + system) / 1e6).toFixed(0)} s`,
+  `seed ${values.seed}: ${seconds.toFixed(0)} s ` +
+    `after ${((servingMs - startedMs) / 1_000).toFixed(0)} s of start; this process ` +
+    `computed ${((user + system) / 1e6).toFixed(0)} s`,
 );
 console.log(watch.report());
 process.exit(watch.violationCount === 0 ? 0 : 1);

@@ -48,7 +48,8 @@ export class Watch {
     else
       this.violation(
         'foreign mark',
-        `${where}: of tenant ${foreign.first.tenant}, exchange ${foreign.first.exchange}, ${foreign.bytes} bytes and more`,
+        `${where}: of tenant ${foreign.first.tenant}, ` +
+          `exchange ${foreign.first.exchange}, ${foreign.bytes} bytes and more`,
       );
   }
 
@@ -71,7 +72,8 @@ export class Watch {
       `exchanges: ${this.exchanges}; calls of providers: ${this.calls}; bytes checked: ${this.checkedBytes}`,
       `faults: ${list(this.faults)}`,
       `answers: ${list(this.answers)}`,
-      `violations: ${this.violationCount === 0 ? 'none' : list(this.violations)}; foreign marks: ${this.countOf('foreign mark')} (${this.foreignBytes} bytes)`,
+      `violations: ${this.violationCount === 0 ? 'none' : list(this.violations)}; foreign ` +
+        `marks: ${this.countOf('foreign mark')} (${this.foreignBytes} bytes)`,
       ...this.details.map((detail) => `  ${detail}`),
     ].join('\n');
   }

@@ -33,6 +33,8 @@ export function oddBody(options: { stream: boolean; padBytes?: number }): BodyWi
   const before = `\n {\t"zeta" : 1e400 ,"big":9007199254740993, "tiny":-0.0e-000,
     "\\u0061lpha":{"model":"inner","model":"again","__proto__":{"stream":"no"}},"messages" :[ {"role":"user",
       "content":"caf\\u00e9 \\ud83d\\ude00 \u{1f600} \\/ \\uD800 \\"model\\":\\"fake\\"" } ], "__proto__":null,"model" \r\n: `;
-  const after = `  ,"stream":${options.stream}, "list":[1,2.50,3E+2,[[[]]], {}],"pad":"${'p'.repeat(options.padBytes ?? 0)}","same":1,"same":2 }\n\t`;
+  const after =
+    `  ,"stream":${options.stream}, "list":[1,2.50,3E+2,[[[]]], ` +
+    `{}],"pad":"${'p'.repeat(options.padBytes ?? 0)}","same":1,"same":2 }\n\t`;
   return { before, after };
 }

@@ -243,13 +243,17 @@ export const FRAMING_ATTACKS: readonly FramingAttack[] = [
   { name: 'HTTP/2.0', bytes: intendedPost({ version: 'HTTP/2.0' }), statuses: [400, 505], closes: true },
   {
     name: 'a GET whose body is a request',
-    bytes: `GET /v1/models HTTP/1.1\r\nHost: gateway\r\n${AUTHORIZATION}\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
+    bytes:
+      `GET /v1/models HTTP/1.1\r\nHost: ` +
+      `gateway\r\n${AUTHORIZATION}\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
     statuses: [200, 400, 413],
     closes: false,
   },
   {
     name: 'a GET in chunks',
-    bytes: `GET /v1/models HTTP/1.1\r\nHost: gateway\r\n${AUTHORIZATION}\r\nTransfer-Encoding: chunked\r\n\r\n5;\r\nhello\r\n0\r\n\r\n${SMUGGLED}`,
+    bytes:
+      `GET /v1/models HTTP/1.1\r\nHost: gateway\r\n${AUTHORIZATION}\r\nTransfer-Encoding: ` +
+      `chunked\r\n\r\n5;\r\nhello\r\n0\r\n\r\n${SMUGGLED}`,
     ...REFUSED,
   },
   {
@@ -285,7 +289,9 @@ export const FRAMING_ATTACKS: readonly FramingAttack[] = [
 export const KNOWN_GAPS: readonly FramingAttack[] = [
   {
     name: 'a GET whose Content-Length stands behind a nameless header',
-    bytes: `GET /v1/models HTTP/1.1\r\nHost: gateway\r\n${AUTHORIZATION}\r\n: v\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
+    bytes:
+      `GET /v1/models HTTP/1.1\r\nHost: gateway\r\n${AUTHORIZATION}\r\n: ` +
+      `v\r\nContent-Length: ${SMUGGLED.length}\r\n\r\n${SMUGGLED}`,
     ...REFUSED,
   },
 ];

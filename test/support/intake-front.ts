@@ -89,5 +89,8 @@ export function bodyOf(bytes: number, mark = 'm'): Buffer {
 }
 
 export function headOf(key: string, contentLength: number, method = 'POST', path = INTAKE_PATH): string {
-  return `${method} ${path} HTTP/1.1\r\nHost: gate.test\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${contentLength}\r\n\r\n`;
+  return (
+    `${method} ${path} HTTP/1.1\r\nHost: gate.test\r\nAuthorization: Bearer ${key}\r\nContent-Type: ` +
+    `application/json\r\nContent-Length: ${contentLength}\r\n\r\n`
+  );
 }

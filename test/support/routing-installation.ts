@@ -63,7 +63,8 @@ const LOCAL_PREFIX = '/local';
 
 function routingConfiguration(upstreamUrl: string, policy = ROUTING_POLICY): string {
   const model = (id: string, apis: string, price: string, more = '') =>
-    `  - { id: sim/${id}, context_length: 200000, max_output_tokens: 16000, max_completion_tokens_cap: 4000, ${more} served_by: [{ provider: upstream, model: ${id}-1, apis: ${apis}, price: ${price} }] }`;
+    `  - { id: sim/${id}, context_length: 200000, max_output_tokens: 16000, max_completion_tokens_cap: ` +
+    `4000, ${more} served_by: [{ provider: upstream, model: ${id}-1, apis: ${apis}, price: ${price} }] }`;
   const cheap = '{ input: "0.25", output: "2.00" }';
   const organization = (slug: string, billing: string, routing: string, key: string) => `  - slug: ${slug}
     billing: ${billing}${billing === 'prepaid' ? '\n    opening_credit: "1000.00"' : ''}${routing === '' ? '' : `\n    auto_routing: { policy: ${routing} }`}

@@ -1,4 +1,5 @@
-// The one Postgres of a test run: each installation and each test has a database of its own in it, a copy of one that is
+// The one Postgres of a test run: each installation and each test has a database of its own in it, a copy of one that
+// is
 // migrated already.
 
 import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
@@ -9,7 +10,10 @@ import { removeInstallation } from './remove-installation.ts';
 import { silentLog } from './silent-log.ts';
 
 const TEMPLATE = 'migrated';
-/** It outlives no crash of the machine, and copying a database costs a quarter; who kills a Postgres has one of his own. */
+/**
+ * It outlives no crash of the machine, and copying a database costs a quarter; who kills a Postgres has one of his
+ * own.
+ */
 const ARGUMENTS = ['fsync=off', 'full_page_writes=off', 'wal_compression=off'].flatMap((setting) => ['-c', setting]);
 
 /** Test files find it in TEST_POSTGRES_URL and TEST_POSTGRES_TEMPLATE. */

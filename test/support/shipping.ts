@@ -123,7 +123,8 @@ export async function readFactRows(
 ): Promise<{ id: string; billing_status: string; total_cost: string | null }[]> {
   return selectRows(
     client,
-    'SELECT toString(id) AS id, billing_status, toString(total_cost) AS total_cost FROM request_facts FINAL ORDER BY id',
+    `SELECT toString(id) AS id, billing_status, toString(total_cost) AS total_cost
+      FROM request_facts FINAL ORDER BY id`,
   );
 }
 

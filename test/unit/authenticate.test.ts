@@ -100,20 +100,23 @@ describe('authenticate', () => {
     assert.equal(await fixture.ask(), principal);
   });
 
-  test('who is remembered goes on while the store is away, for a quarter of an hour; nobody else is let in', async () => {
-    const fixture = new Fixture();
-    await fixture.ask();
-    fixture.answer = new Error('away');
-    fixture.nowMs += 31_000;
-    assert.equal(await fixture.ask(), principal);
-    assert.equal(fixture.ask(), principal, 'without waiting, once it is known to be away');
-    assert.deepEqual(await fixture.ask('Bearer tg-other'), { kind: 'authorization_unavailable' });
-    fixture.nowMs += 860_000;
-    assert.equal(fixture.ask(), principal);
-    await new Promise(setImmediate);
-    fixture.nowMs += 30_000;
-    assert.deepEqual(await fixture.ask(), { kind: 'authorization_unavailable' });
-  });
+  test(
+    'who is remembered goes on while the store is away, for a quarter of ' + 'an hour; nobody else is let in',
+    async () => {
+      const fixture = new Fixture();
+      await fixture.ask();
+      fixture.answer = new Error('away');
+      fixture.nowMs += 31_000;
+      assert.equal(await fixture.ask(), principal);
+      assert.equal(fixture.ask(), principal, 'without waiting, once it is known to be away');
+      assert.deepEqual(await fixture.ask('Bearer tg-other'), { kind: 'authorization_unavailable' });
+      fixture.nowMs += 860_000;
+      assert.equal(fixture.ask(), principal);
+      await new Promise(setImmediate);
+      fixture.nowMs += 30_000;
+      assert.deepEqual(await fixture.ask(), { kind: 'authorization_unavailable' });
+    },
+  );
 
   test('while the store is away it is asked now and then, and its answer counts at once when it is back', async () => {
     const fixture = new Fixture();
@@ -142,20 +145,23 @@ describe('authenticate', () => {
     assert.deepEqual(await fixture.ask(), { kind: 'authorization_unavailable' });
   });
 
-  test('after changes may have been missed everybody is asked for again, and nobody is turned away for it', async () => {
-    const fixture = new Fixture();
-    await fixture.ask();
-    fixture.answer = new Error('away');
-    fixture.nowMs += 31_000;
-    await fixture.ask();
-    fixture.authenticator.markAllUncertain();
-    assert.equal(await fixture.ask(), principal, 'still away after all');
-    fixture.answer = null;
-    fixture.authenticator.markAllUncertain();
-    assert.deepEqual(await fixture.ask(), { kind: 'unauthorized' }, 'revoked meanwhile');
-    fixture.answer = principal;
-    assert.equal(await fixture.ask('Bearer tg-other'), principal, 'who was never known is asked for at once');
-  });
+  test(
+    'after changes may have been missed everybody is asked for again, ' + 'and nobody is turned away for it',
+    async () => {
+      const fixture = new Fixture();
+      await fixture.ask();
+      fixture.answer = new Error('away');
+      fixture.nowMs += 31_000;
+      await fixture.ask();
+      fixture.authenticator.markAllUncertain();
+      assert.equal(await fixture.ask(), principal, 'still away after all');
+      fixture.answer = null;
+      fixture.authenticator.markAllUncertain();
+      assert.deepEqual(await fixture.ask(), { kind: 'unauthorized' }, 'revoked meanwhile');
+      fixture.answer = principal;
+      assert.equal(await fixture.ask('Bearer tg-other'), principal, 'who was never known is asked for at once');
+    },
+  );
 
   test('a store that does not answer is away', async () => {
     const fixture = new Fixture();
@@ -251,23 +257,27 @@ describe('authenticate', () => {
     assert.deepEqual(await askedAfter('nobody'), []);
   });
 
-  test('an answer that was under way during a change is remembered when the change is somebody else’s, and not when it is its own', async () => {
-    for (const [id, isRemembered] of [
-      ['another', true],
-      ['o', false],
-      ['k', false],
-    ] as const) {
-      const fixture = new Fixture();
-      let release = () => {};
-      fixture.hold = new Promise((resolve) => (release = resolve));
-      const asking = fixture.ask();
-      fixture.authenticator.forget(id);
-      release();
-      assert.equal(await asking, principal);
-      fixture.answer = null;
-      assert.deepEqual(await fixture.ask(), isRemembered ? principal : { kind: 'unauthorized' }, id);
-    }
-  });
+  test(
+    'an answer that was under way during a change is remembered when the change is somebody else’s, and ' +
+      'not when it is its own',
+    async () => {
+      for (const [id, isRemembered] of [
+        ['another', true],
+        ['o', false],
+        ['k', false],
+      ] as const) {
+        const fixture = new Fixture();
+        let release = () => {};
+        fixture.hold = new Promise((resolve) => (release = resolve));
+        const asking = fixture.ask();
+        fixture.authenticator.forget(id);
+        release();
+        assert.equal(await asking, principal);
+        fixture.answer = null;
+        assert.deepEqual(await fixture.ask(), isRemembered ? principal : { kind: 'unauthorized' }, id);
+      }
+    },
+  );
 
   test('who comes after a change does not share an answer that was asked for before it', async () => {
     const fixture = new Fixture();
@@ -287,27 +297,31 @@ describe('authenticate', () => {
     );
   });
 
-  test('a flood of unknown credentials: two look-ups at a time, two hundred wait, the others are refused; who is known is asked for beside it', async () => {
-    const fixture = new Fixture();
-    await fixture.ask();
-    fixture.authenticator.forget('k');
-    let release = () => {};
-    fixture.hold = new Promise((resolve) => (release = resolve));
-    fixture.find = (credential) => (credential === 'tg-good' ? principal : null);
-    const before = fixture.asked;
-    const flood = Array.from({ length: 1_000 }, async (_, index) => fixture.ask(`Bearer nobody-${index}`));
-    const known = fixture.ask();
-    assert.deepEqual(fixture.credentials.slice(before), ['nobody-0', 'nobody-1', 'tg-good']);
-    fixture.hold = Promise.resolve();
-    release();
-    assert.equal(await known, principal);
-    const answers = await Promise.all(flood);
-    assert.equal(answers.filter((answer) => 'kind' in answer && answer.kind === 'unauthorized').length, 202);
-    assert.equal(
-      answers.filter((answer) => 'kind' in answer && answer.kind === 'authorization_unavailable').length,
-      798,
-    );
-    assert.equal(fixture.asked - before, 203);
-    assert.deepEqual(await fixture.ask('Bearer nobody-999'), { kind: 'unauthorized' }, 'and room is made again');
-  });
+  test(
+    'a flood of unknown credentials: two look-ups at a time, two hundred wait, the others are refused; ' +
+      'who is known is asked for beside it',
+    async () => {
+      const fixture = new Fixture();
+      await fixture.ask();
+      fixture.authenticator.forget('k');
+      let release = () => {};
+      fixture.hold = new Promise((resolve) => (release = resolve));
+      fixture.find = (credential) => (credential === 'tg-good' ? principal : null);
+      const before = fixture.asked;
+      const flood = Array.from({ length: 1_000 }, async (_, index) => fixture.ask(`Bearer nobody-${index}`));
+      const known = fixture.ask();
+      assert.deepEqual(fixture.credentials.slice(before), ['nobody-0', 'nobody-1', 'tg-good']);
+      fixture.hold = Promise.resolve();
+      release();
+      assert.equal(await known, principal);
+      const answers = await Promise.all(flood);
+      assert.equal(answers.filter((answer) => 'kind' in answer && answer.kind === 'unauthorized').length, 202);
+      assert.equal(
+        answers.filter((answer) => 'kind' in answer && answer.kind === 'authorization_unavailable').length,
+        798,
+      );
+      assert.equal(fixture.asked - before, 203);
+      assert.deepEqual(await fixture.ask('Bearer nobody-999'), { kind: 'unauthorized' }, 'and room is made again');
+    },
+  );
 });

@@ -81,7 +81,8 @@ describe('settings', () => {
     ]);
     for (const wrong of ['10.0.0.0/33', '10.0.0/8', '::1/129', 'localhost', '10.0.0.1/8/8', '1.2.3.4,']) {
       assert.deepEqual(refusedLines({ TRUSTED_ADDRESSES: wrong }), [
-        `TRUSTED_ADDRESSES: must be "none", or IP addresses and networks such as 10.0.0.0/8, with commas between, got "${wrong}"`,
+        `TRUSTED_ADDRESSES: must be "none", or IP addresses and networks such as 10.0.0.0/8, with commas ` +
+          `between, got "${wrong}"`,
       ]);
     }
   });
@@ -148,7 +149,8 @@ describe('settings', () => {
         'BRAND: must be 1 to 32 letters, digits or hyphens, the first a letter, got "1st"',
         'PUBLIC_URL: must be a URL starting with http:// or https://, got "ftp://x"',
         'DRAIN_SECONDS: must be an integer from 0 to 3600, got "-1"',
-        `DIALECT_REFUSALS: must be "all" or some of ${DIALECT_ROUTES.join(',')}, with commas between, got "messages,systemone"`,
+        `DIALECT_REFUSALS: must be "all" or some of ${DIALECT_ROUTES.join(',')}, ` +
+          'with commas between, got "messages,systemone"',
         'LOG_LEVEL: must be one of fatal, error, warn, info, debug, trace, silent, got "loud"',
       ],
     );

@@ -99,7 +99,8 @@ describe('a right file', () => {
         prefer_native_api: true
 `;
     const judge =
-      '  - { id: openai/judge, kind: evaluation, served_by: [{ provider: openai, model: judge, apis: [systemone], price: { input: "0.042" } }] }\n';
+      '  - { id: openai/judge, kind: evaluation, served_by: [{ provider: openai, model: judge, apis: ' +
+      '[systemone], price: { input: "0.042" } }] }\n';
     const text = EXAMPLE.replace('organizations:', `${judge}routing_policies:${policy}organizations:`).replace(
       '    limits:',
       '    auto_routing: { policy: default }\n    limits:',
@@ -186,7 +187,8 @@ organizations:
     keys: [{ name: k, user: b@x.test, secret: s }, { name: k, secret: s }]
 `;
     assert.deepEqual(errorsOf(text), [
-      'tollgate.yaml:2: providers[0].base_url: must be an http:// or https:// address without query, fragment or credentials',
+      'tollgate.yaml:2: providers[0].base_url: must be an http:// or https:// address without query, ' +
+        'fragment or credentials',
       'tollgate.yaml:2: providers[0].colour: unknown key',
       'tollgate.yaml:3: providers[1].id: the provider "one" stands twice',
       'tollgate.yaml:3: providers[1].auth: must be bearer or x-api-key or none',
@@ -194,8 +196,10 @@ organizations:
       'tollgate.yaml:6: models[0].aliases[1]: the model or alias "a" stands twice',
       'tollgate.yaml:7: models[0].context_length: must be a whole number',
       'tollgate.yaml:9: models[0].served_by[0].provider: there is no provider "two" in this file',
-      'tollgate.yaml:9: models[0].served_by[0].price.input: must be USD per million tokens as a decimal string in quotes with at most 6 decimals, such as "1.25"',
-      'tollgate.yaml:9: models[0].served_by[0].price.output: must be USD per million tokens as a decimal string in quotes with at most 6 decimals, such as "1.25"',
+      'tollgate.yaml:9: models[0].served_by[0].price.input: must be USD per million tokens as a decimal ' +
+        'string in quotes with at most 6 decimals, such as "1.25"',
+      'tollgate.yaml:9: models[0].served_by[0].price.output: must be USD per million tokens as a decimal ' +
+        'string in quotes with at most 6 decimals, such as "1.25"',
       'tollgate.yaml:10: models[1].id: the model or alias "b" stands twice',
       'tollgate.yaml:11: models[1].served_by: must name at least one provider',
       'tollgate.yaml:13: organizations[0].slug: must be 1 to 63 lower-case letters, digits, hyphens or underscores',
@@ -238,7 +242,8 @@ models: [{ id: sim/large, aliases: [large], served_by: [{ provider: sim, model: 
 organizations: [{ slug: acme, billing: none, limits: [${limits}] }]
 `;
     const distinct =
-      '{ kind: budget, window: day, limit: "1" }, { kind: budget, window: day, limit: "1", model: sim/large }, { kind: budget, window: hour, limit: "1" }';
+      '{ kind: budget, window: day, limit: "1" }, { kind: budget, window: day, limit: "1", model: ' +
+      'sim/large }, { kind: budget, window: hour, limit: "1" }';
     assert.deepEqual(errorsOf(fileWith(distinct)), []);
     assert.deepEqual(errorsOf(fileWith(`${distinct}, { kind: budget, window: day, limit: "2", model: sim/large }`)), [
       'tollgate.yaml:4: organizations[0].limits[3]: the limit "budget day sim/large" stands twice',
@@ -260,27 +265,33 @@ organizations: [{ slug: acme, billing: none, limits: [${limits}] }]
     ],
     [
       'an API that the kind has not',
-      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [images] }] }\n',
+      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ ' +
+        'provider: a, model: m, apis: [images] }] }\n',
       /^tollgate\.yaml:3: .*apis: a model of kind text is not served on images$/,
     ],
     [
       'usage that is asked for where no chat is served',
-      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [responses], stream_usage: request }] }\n',
+      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ ' +
+        'provider: a, model: m, apis: [responses], stream_usage: request }] }\n',
       /^tollgate\.yaml:3: models\[0\]\.served_by\[0\]\.stream_usage: is for chat_completions, which this entry does not serve$/,
     ],
     [
       'usage that is asked for otherwise',
-      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [chat_completions], stream_usage: always }] }\n',
+      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ ' +
+        'provider: a, model: m, apis: [chat_completions], stream_usage: always }] }\n',
       /^tollgate\.yaml:3: models\[0\]\.served_by\[0\]\.stream_usage: must be request$/,
     ],
     [
       'a price that cannot rate the kind',
-      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ provider: a, model: m, apis: [responses], price: { input: "1" } }] }\n',
+      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - { id: m, served_by: [{ ' +
+        'provider: a, model: m, apis: [responses], price: { input: "1" } }] }\n',
       /^tollgate\.yaml:3: .*price: a model of kind text needs the price "output"$/,
     ],
     [
       'a cap above what the model can do',
-      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - id: m\n    max_output_tokens: 5\n    max_completion_tokens_cap: 6\n    served_by: [{ provider: a, model: m, apis: [responses] }]\n',
+      'providers: [{ id: a, base_url: "http://x", api_key: k }]\nmodels:\n  - id: m\n    ' +
+        'max_output_tokens: 5\n    max_completion_tokens_cap: 6\n    served_by: [{ provider: a, model: m, ' +
+        'apis: [responses] }]\n',
       /^tollgate\.yaml:5: models\[0\]\.max_completion_tokens_cap: must not be above/,
     ],
     [
@@ -324,13 +335,15 @@ organizations:
 `;
     const unpriced = 'needs a model with a price: "free" has none, and the organization "acme" is billed';
     assert.deepEqual(errorsOf(text), [
-      'tollgate.yaml:8: routing_policies[0].classifier.model: must be a model of kind evaluation: "small" is of kind text',
+      'tollgate.yaml:8: routing_policies[0].classifier.model: must be a model of kind evaluation: "small" ' +
+        'is of kind text',
       'tollgate.yaml:8: routing_policies[0].classifier.timeout_ms: must be at least 1',
       'tollgate.yaml:8: routing_policies[0].classifier.confidence_floor: must be from 0 to 1',
       'tollgate.yaml:10: routing_policies[0].tiers[0].models: must name at least one model',
       'tollgate.yaml:11: routing_policies[0].tiers[1].name: the tier "light" stands twice',
       'tollgate.yaml:11: routing_policies[0].tiers[1].models[0].id: there is no model "gone" in this file',
-      'tollgate.yaml:11: routing_policies[0].tiers[1].models[1].id: must be a model of kind text: "judge-latest" is of kind evaluation',
+      'tollgate.yaml:11: routing_policies[0].tiers[1].models[1].id: must be a model of kind text: ' +
+        '"judge-latest" is of kind evaluation',
       `tollgate.yaml:11: routing_policies[0].tiers[1].models[2].id: ${unpriced}`,
       'tollgate.yaml:11: routing_policies[0].tiers[1].models[3].id: the model "free" stands twice',
       `tollgate.yaml:11: routing_policies[0].tiers[1].models[3].id: ${unpriced}`,
@@ -350,7 +363,8 @@ organizations:
     assert.deepEqual([providers[0]?.auth, providers[0]?.apiKey], ['none', '']);
     assert.deepEqual(
       errorsOf(
-        'providers:\n  - { id: a, base_url: "http://x" }\n  - { id: b, base_url: "http://x", auth: none, api_key: k }\n',
+        'providers:\n  - { id: a, base_url: "http://x" }\n  - { id: b, base_url: "http://x", auth: none, ' +
+          'api_key: k }\n',
       ),
       [
         'tollgate.yaml:2: providers[0].api_key: is missing',
@@ -359,26 +373,34 @@ organizations:
     );
   });
 
-  test('an evaluation model may be a chat model that is asked by log-probabilities, for as many options as it tells apart', () => {
-    const tiers = Array.from({ length: 21 }, (_, index) => `{ name: t${index}, description: d, models: [{ id: m }] }`);
-    const file = (kind: string, offered: string) => `providers: [{ id: p, base_url: "http://x", auth: none }]
+  test(
+    'an evaluation model may be a chat model that is asked by log-probabilities, for as many options as ' +
+      'it tells apart',
+    () => {
+      const tiers = Array.from(
+        { length: 21 },
+        (_, index) => `{ name: t${index}, description: d, models: [{ id: m }] }`,
+      );
+      const file = (kind: string, offered: string) => `providers: [{ id: p, base_url: "http://x", auth: none }]
 models:
   - { id: m, served_by: [{ provider: p, model: m, apis: [responses] }] }
   - { id: judge, kind: ${kind}, served_by: [{ provider: p, model: chat, apis: [systemone], via: logprobs, price: { input: "1", output: "2" } }] }
 routing_policies:
   - { name: default, classifier: { model: judge }, tiers: [${tiers.slice(0, Number(offered)).join(', ')}] }
 `;
-    const { models } = parse(file('evaluation', '20'));
-    assert.deepEqual([models[1]?.servedBy[0]?.via, models[1]?.servedBy[0]?.price?.output], ['logprobs', 2_000_000n]);
-    assert.deepEqual(errorsOf(file('evaluation', '21')), [
-      'tollgate.yaml:6: routing_policies[0].classifier.model: "judge" is asked by log-probabilities, which tell at most 20 tiers or kinds apart',
-    ]);
-    assert.ok(
-      errorsOf(file('text', '2')).includes(
-        'tollgate.yaml:4: models[1].served_by[0].via: is for models of kind evaluation',
-      ),
-    );
-  });
+      const { models } = parse(file('evaluation', '20'));
+      assert.deepEqual([models[1]?.servedBy[0]?.via, models[1]?.servedBy[0]?.price?.output], ['logprobs', 2_000_000n]);
+      assert.deepEqual(errorsOf(file('evaluation', '21')), [
+        'tollgate.yaml:6: routing_policies[0].classifier.model: "judge" is asked by log-probabilities, which ' +
+          'tell at most 20 tiers or kinds apart',
+      ]);
+      assert.ok(
+        errorsOf(file('text', '2')).includes(
+          'tollgate.yaml:4: models[1].served_by[0].via: is for models of kind evaluation',
+        ),
+      );
+    },
+  );
 
   test('kinds of work that stand twice are refused', () => {
     assert.match(

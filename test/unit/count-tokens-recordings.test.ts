@@ -40,7 +40,8 @@ describe('recordings', () => {
     }
     assert.ok(checked >= 20, `${checked} exchanges`);
   });
-  test('Responses with tools: within 0.8 and 1.6 of what the provider counted, which words them otherwise than their JSON', {
+  test('Responses with tools: within 0.8 and 1.6 of what the provider counted, which words them otherwise ' +
+    'than their JSON', {
     skip: responses.length === 0 && 'the recordings are not here',
   }, async () => {
     let checked = 0;

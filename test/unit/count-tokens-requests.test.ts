@@ -244,7 +244,8 @@ describe('hostile input', () => {
           await both(api, `{"input":[],"messages":[],"${field}":[${part}]}`, false);
         await both(
           api,
-          `data: {"type":"response.output_item.done","item":${part}}\n\ndata: {"type":"content_block_start","content_block":${part}}\n\n`,
+          `data: {"type":"response.output_item.done","item":${part}}\n\ndata: ` +
+            `{"type":"content_block_start","content_block":${part}}\n\n`,
           true,
         );
       }

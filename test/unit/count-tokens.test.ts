@@ -166,7 +166,8 @@ describe('a JSON reply', () => {
   });
   test('that was cut counts as far as it came', async () => {
     const whole =
-      '{"choices":[{"message":{"role":"assistant","content":"hello world, said \\"the\\u00e9 {model}\\", and went on","refusal":null}}]}';
+      '{"choices":[{"message":{"role":"assistant","content":"hello world, said \\"the\\u00e9 {model}\\", ' +
+      'and went on","refusal":null}}]}';
     const count = await loadEncoding('o200k_base');
     assert.equal(await countResponse(whole.slice(0, whole.indexOf(', said'))), 2);
     assert.equal(await countResponse(whole.slice(0, whole.indexOf('e9 {'))), count('hello world, said "the'));
@@ -221,10 +222,10 @@ describe('a stream', () => {
     for (const end of ['\n', '\r\n', '\r']) {
       assert.equal(
         await count(
-          `: keep-alive\n\nid: 1\nevent: x\n${event({ content: 'hello' })}data:{"choices":\ndata: [{"delta":{"content":" world"}}]}\n\n`.replaceAll(
-            '\n',
-            end,
-          ),
+          (
+            `: keep-alive\n\nid: 1\nevent: x\n${event({ content: 'hello' })}data:{"choices":\ndata: ` +
+            `[{"delta":{"content":" world"}}]}\n\n`
+          ).replaceAll('\n', end),
         ),
         2,
       );

@@ -234,7 +234,8 @@ const CHAT_BILLS: readonly Bill[] = [
     name: 'Mistral: before the choices',
     dialect: chatCompletions,
     usage:
-      '{"id":"f","usage":{"prompt_tokens":23,"total_tokens":55,"completion_tokens":32},"choices":[{"message":{"content":"\\"usage\\":{}"}}]}',
+      '{"id":"f","usage":{"prompt_tokens":23,"total_tokens":55,"completion_tokens":32},' +
+      '"choices":[{"message":{"content":"\\"usage\\":{}"}}]}',
     cost: 549_000_000n,
   },
   {

@@ -75,14 +75,16 @@ const CASES: readonly Case[] = [
     name: 'responses with a number before the type, as xAI writes them',
     dialect: responses,
     stream:
-      'data: {"sequence_number":26,"type":"response.in_progress"}\n\ndata: {"sequence_number":27,"final":true,"type":"response.completed^","response":{}}\n$\n',
+      'data: {"sequence_number":26,"type":"response.in_progress"}\n\ndata: ' +
+      '{"sequence_number":27,"final":true,"type":"response.completed^","response":{}}\n$\n',
     endedBy: 'response.completed',
   },
   {
     name: 'responses sorted by key, as GitHub writes them',
     dialect: responses,
     stream:
-      'data: {"response":{"id":"a"},"sequence_number":0,"type":"response.created"}\n\ndata: {"response":{"id":"a"},"type":"response.completed"}^\n$\n',
+      'data: {"response":{"id":"a"},"sequence_number":0,"type":"response.created"}\n\ndata: ' +
+      '{"response":{"id":"a"},"type":"response.completed"}^\n$\n',
     endedBy: 'response.completed',
   },
   {
@@ -126,7 +128,8 @@ const CASES: readonly Case[] = [
     name: 'messages',
     dialect: messages,
     stream:
-      'event: message_start\ndata: {"type":"message_start"}\n\n: ping\n\nevent: message_stop^\ndata: {"type":"message_stop" }\n$\n',
+      'event: message_start\ndata: {"type":"message_start"}\n\n: ping\n\nevent: message_stop^\ndata: ' +
+      '{"type":"message_stop" }\n$\n',
     endedBy: 'message_stop',
   },
   {
@@ -139,14 +142,16 @@ const CASES: readonly Case[] = [
     name: 'messages that fail',
     dialect: messages,
     stream:
-      'event: ping\ndata: {"type":"ping"}\n\nevent: error^\ndata: {"type":"error","error":{"type":"overloaded_error"}}\n$\n',
+      'event: ping\ndata: {"type":"ping"}\n\nevent: error^\ndata: ' +
+      '{"type":"error","error":{"type":"overloaded_error"}}\n$\n',
     endedBy: 'error',
   },
   {
     name: 'messages whose tool is called like the end',
     dialect: messages,
     stream:
-      'event: content_block_start\ndata: {"type":"content_block_start","content_block":{"input":{"type":"message_stop"}}}\n\n',
+      'event: content_block_start\ndata: {"type":"content_block_start",' +
+      '"content_block":{"input":{"type":"message_stop"}}}\n\n',
   },
 ];
 

@@ -275,14 +275,17 @@ describe('replies in pieces', () => {
     }
   });
 
-  test('chunks of one read are one piece of body, moved together in its memory; what follows them stays where it is', () => {
-    const chunks = new ChunkedBody();
-    const read = Buffer.from('3\r\nabc\r\n3\r\ndef\r\n2\r\ngh\r\n0\r\n\r\nexcess');
-    const { at, content } = chunks.read(read, 0, read.length);
-    assert.equal(content?.toString(), 'abcdefgh');
-    assert.equal(content?.buffer, read.buffer);
-    assert.equal(read.subarray(at).toString(), 'excess');
-  });
+  test(
+    'chunks of one read are one piece of body, moved together in its memory; what follows them stays ' + 'where it is',
+    () => {
+      const chunks = new ChunkedBody();
+      const read = Buffer.from('3\r\nabc\r\n3\r\ndef\r\n2\r\ngh\r\n0\r\n\r\nexcess');
+      const { at, content } = chunks.read(read, 0, read.length);
+      assert.equal(content?.toString(), 'abcdefgh');
+      assert.equal(content?.buffer, read.buffer);
+      assert.equal(read.subarray(at).toString(), 'excess');
+    },
+  );
 
   test('a read in the middle of a chunk begins with content', () => {
     const chunks = new ChunkedBody();

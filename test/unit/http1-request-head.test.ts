@@ -15,7 +15,8 @@ describe('the head of a request', () => {
   test('says method, path, host, our headers and the length', () => {
     assert.equal(
       requestHead(POST, 'api.example:8080'),
-      'POST /v1/x?y=z HTTP/1.1\r\nhost: api.example:8080\r\nconnection: keep-alive\r\nauthorization: Bearer k\r\naccept: */*\r\ncontent-length: 2\r\n\r\n',
+      'POST /v1/x?y=z HTTP/1.1\r\nhost: api.example:8080\r\nconnection: keep-alive\r\nauthorization: ' +
+        'Bearer k\r\naccept: */*\r\ncontent-length: 2\r\n\r\n',
     );
   });
 

@@ -75,28 +75,32 @@ describe('name look-ups', () => {
     assert.equal(questions.length, 4);
   });
 
-  test('where the resolver fails, the last answer serves for ten minutes; a name never answered fails, and is asked for again', async () => {
-    const { names, clock, questions } = heldResolver();
-    const first = ask(names, 'a.test');
-    questions[0]?.answer(null, '192.0.2.1');
-    await first;
-    for (const [afterMs, expected] of [
-      [599_999, '192.0.2.1'],
-      [1, 'EAI_AGAIN'],
-    ] as const) {
-      clock.timeMs += afterMs;
-      const told = ask(names, 'a.test');
-      questions.at(-1)?.answer(new Error('EAI_AGAIN'));
-      assert.equal(await told, expected);
-    }
-    for (let round = 0; round < 2; round++) {
-      const before = questions.length;
-      const told = ask(names, 'new.test');
-      assert.equal(questions.length, before + 1);
-      questions.at(-1)?.answer(new Error('ENOTFOUND'));
-      assert.equal(await told, 'ENOTFOUND');
-    }
-  });
+  test(
+    'where the resolver fails, the last answer serves for ten minutes; a name never answered fails, and ' +
+      'is asked for again',
+    async () => {
+      const { names, clock, questions } = heldResolver();
+      const first = ask(names, 'a.test');
+      questions[0]?.answer(null, '192.0.2.1');
+      await first;
+      for (const [afterMs, expected] of [
+        [599_999, '192.0.2.1'],
+        [1, 'EAI_AGAIN'],
+      ] as const) {
+        clock.timeMs += afterMs;
+        const told = ask(names, 'a.test');
+        questions.at(-1)?.answer(new Error('EAI_AGAIN'));
+        assert.equal(await told, expected);
+      }
+      for (let round = 0; round < 2; round++) {
+        const before = questions.length;
+        const told = ask(names, 'new.test');
+        assert.equal(questions.length, before + 1);
+        questions.at(-1)?.answer(new Error('ENOTFOUND'));
+        assert.equal(await told, 'ENOTFOUND');
+      }
+    },
+  );
 
   test('where the resolver hangs, the last answer serves too, and nothing more is asked', async () => {
     const { names, clock, questions, open } = heldResolver();

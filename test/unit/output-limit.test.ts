@@ -22,9 +22,11 @@ const chunk = (reason: string, content = 'a') =>
   `data: {"id":"c","choices":[{"index":0,"delta":{"content":"${content}"},"finish_reason":${reason}}],"usage":null}\n\n`;
 const CHAT_END = `data: {"id":"c","choices":[],"usage":${CHAT_USAGE}}\n\ndata: [DONE]\n\n`;
 const START =
-  'event: message_start\ndata: {"type":"message_start","message":{"content":[],"stop_reason":null,"usage":{"input_tokens":7,"output_tokens":1}}}\n\n';
+  'event: message_start\ndata: {"type":"message_start","message":{"content":[],"stop_reason":null,' +
+  '"usage":{"input_tokens":7,"output_tokens":1}}}\n\n';
 const delta = (reason: string) =>
-  `event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":${reason},"stop_sequence":null},"usage":{"output_tokens":2}}\n\n`;
+  `event: message_delta\ndata: ` +
+  `{"type":"message_delta","delta":{"stop_reason":${reason},"stop_sequence":null},"usage":{"output_tokens":2}}\n\n`;
 const STOP = 'event: message_stop\ndata: {"type":"message_stop"}\n\n';
 const INCOMPLETE =
   '"status":"incomplete","error":null,"incomplete_details":{"reason":"max_output_tokens"},"max_output_tokens":16';

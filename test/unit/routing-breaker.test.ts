@@ -33,13 +33,16 @@ test('stays closed for everybody else, however often one organization’s questi
   assert.ok(breaker.admits('judge', 'third', 20_000));
 });
 
-test('opens for all when a second organization’s row is full while the first one waits, and closes with the pause', () => {
-  const breaker = new Breaker();
-  fail(breaker, 'acme', 5, 0);
-  fail(breaker, 'other', 5, 3_000);
-  assert.ok(!breaker.admits('judge', 'third', 3_000 + PAUSE_MS - 1));
-  assert.ok(breaker.admits('judge', 'third', 3_000 + PAUSE_MS));
-});
+test(
+  'opens for all when a second organization’s row is full while the first one waits, and closes with ' + 'the pause',
+  () => {
+    const breaker = new Breaker();
+    fail(breaker, 'acme', 5, 0);
+    fail(breaker, 'other', 5, 3_000);
+    assert.ok(!breaker.admits('judge', 'third', 3_000 + PAUSE_MS - 1));
+    assert.ok(breaker.admits('judge', 'third', 3_000 + PAUSE_MS));
+  },
+);
 
 test('opens for each alone where the second fails after the first has waited', () => {
   const breaker = new Breaker();

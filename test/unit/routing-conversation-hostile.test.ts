@@ -90,7 +90,8 @@ const MALFORMED: readonly string[] = [
   '{"messages":[{"role":"user"}],"input":[{"role":"user"}]}',
   '{"messages":[{"role":"user","content":{"type":"text","text":"a"}}],"input":[{"role":"user","content":5}]}',
   '{"messages":[{"role":"user","content":[null,"a",5,[],{"type":"text"},{"type":"text","text":5},{"text":"a"}]}]}',
-  '{"messages":[{"role":"assistant","content":[null,{"type":"thinking","signature":5}],"tool_calls":[null,{"extra_content":5}],"reasoning_details":"x"}]}',
+  '{"messages":[{"role":"assistant","content":[null,{"type":"thinking","signature":5}],' +
+    '"tool_calls":[null,{"extra_content":5}],"reasoning_details":"x"}]}',
   '{"__proto__":{"messages":[]},"constructor":5,"metadata":[],"prompt_cache_key":{}}',
   `${'['.repeat(8000)}`,
   `{"messages":${'['.repeat(8000)}${']'.repeat(8000)}}`,

@@ -55,28 +55,31 @@ test('what nobody relayed is unknown after a while', async () => {
   assert.ok(store.asked > 1);
 });
 
-test('ids that one organization makes up are looked up eight at a time, some wait, and others’ are found at once', async () => {
-  const { promise: opened, resolve: open } = Promise.withResolvers<void>();
-  let asked = 0;
-  const findResponse = async ({ organizationId }: ResponseOwner): Promise<SavedResponseAnswer> => {
-    if (organizationId === 'other') return SAVED;
-    asked += 1;
-    await opened;
-    return 'foreign';
-  };
-  const saved = new SavedResponses({ findResponse, findItems: async () => new Map() }, systemClock);
-  const flood = Array.from({ length: 500 }, (_, index) => saved.find(OWNER, `resp_made_up_${index}`));
-  assert.equal(asked, 8);
-  assert.equal(await saved.find({ organizationId: 'other', walletId: null }, 'resp_1'), SAVED);
-  // What waits is 100; the rest is refused at once, and never taken for an id that nobody knows.
-  assert.equal(await flood[499], 'busy');
-  open();
-  const answers = await Promise.all(flood);
-  assert.deepEqual(
-    [answers.filter((answer) => answer === 'busy').length, answers.filter((answer) => answer === 'foreign').length],
-    [392, 108],
-  );
-});
+test(
+  'ids that one organization makes up are looked up eight at a time, some wait, and others’ are found ' + 'at once',
+  async () => {
+    const { promise: opened, resolve: open } = Promise.withResolvers<void>();
+    let asked = 0;
+    const findResponse = async ({ organizationId }: ResponseOwner): Promise<SavedResponseAnswer> => {
+      if (organizationId === 'other') return SAVED;
+      asked += 1;
+      await opened;
+      return 'foreign';
+    };
+    const saved = new SavedResponses({ findResponse, findItems: async () => new Map() }, systemClock);
+    const flood = Array.from({ length: 500 }, (_, index) => saved.find(OWNER, `resp_made_up_${index}`));
+    assert.equal(asked, 8);
+    assert.equal(await saved.find({ organizationId: 'other', walletId: null }, 'resp_1'), SAVED);
+    // What waits is 100; the rest is refused at once, and never taken for an id that nobody knows.
+    assert.equal(await flood[499], 'busy');
+    open();
+    const answers = await Promise.all(flood);
+    assert.deepEqual(
+      [answers.filter((answer) => answer === 'busy').length, answers.filter((answer) => answer === 'foreign').length],
+      [392, 108],
+    );
+  },
+);
 
 describe('items of responses', () => {
   const ITEM: SavedItem = { provider: 'sim', responseId: 'resp_1', outputTokens: 2 };

@@ -203,7 +203,8 @@ describe('types of tools and items', () => {
       ['{"id":"msg_1"},{"id":"msg_1","type":null},{"type":"message"},{},{"a":{"role":"user","type":"x"}}', 4],
       ['', 0],
       [
-        '"text",{"role":"user"},{"id":"x","type":"message"},{"Type":"message"},[{"id":"x"}],{"role":"user","content":[{"id":1}]}',
+        '"text",{"role":"user"},{"id":"x","type":"message"},{"Type":"message"},[{"id":"x"}],{"role":"user",' +
+          '"content":[{"id":1}]}',
         0,
       ],
       [Array(100).fill('{"type":"item_reference","id":"x"}').join(','), 100],

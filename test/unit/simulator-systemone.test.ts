@@ -78,24 +78,27 @@ describe('the simulated systemone API', () => {
     );
   });
 
-  test('looks like the real one: two decimals, sums of 0.99 or 1, maps in another order, the same for the same bytes', async () => {
-    const sums = new Set<number>();
-    const orders = new Set<string>();
-    for (let index = 0; index < 40; index += 1) {
-      const { text, body } = await ask(`State ${index}`, { tier: { type: 'choice', criteria: TIERS } });
-      const { probabilities } = body.answers['tier'] ?? assert.fail();
-      sums.add(Math.round(Object.values(probabilities).reduce((sum, value) => sum + value, 0) * 100));
-      orders.add(Object.keys(probabilities).join());
-      for (const [, number] of text.matchAll(/"(?:light|medium|strong|confidence)":([^,}]*)/g))
-        assert.match(number ?? '', /^[01]\.\d{1,2}$/);
-    }
-    assert.deepEqual(sums, new Set([99, 100]));
-    assert.ok(orders.size > 1);
-    assert.equal(
-      (await ask('Same.', { q: { type: 'noul' } })).text,
-      (await ask('Same.', { q: { type: 'noul' } })).text,
-    );
-  });
+  test(
+    'looks like the real one: two decimals, sums of 0.99 or 1, maps in another order, the same for the ' + 'same bytes',
+    async () => {
+      const sums = new Set<number>();
+      const orders = new Set<string>();
+      for (let index = 0; index < 40; index += 1) {
+        const { text, body } = await ask(`State ${index}`, { tier: { type: 'choice', criteria: TIERS } });
+        const { probabilities } = body.answers['tier'] ?? assert.fail();
+        sums.add(Math.round(Object.values(probabilities).reduce((sum, value) => sum + value, 0) * 100));
+        orders.add(Object.keys(probabilities).join());
+        for (const [, number] of text.matchAll(/"(?:light|medium|strong|confidence)":([^,}]*)/g))
+          assert.match(number ?? '', /^[01]\.\d{1,2}$/);
+      }
+      assert.deepEqual(sums, new Set([99, 100]));
+      assert.ok(orders.size > 1);
+      assert.equal(
+        (await ask('Same.', { q: { type: 'noul' } })).text,
+        (await ask('Same.', { q: { type: 'noul' } })).text,
+      );
+    },
+  );
 
   test('can be steered, question by question', async () => {
     assert.deepEqual(

@@ -33,19 +33,23 @@ describe('work at the end of a tick', () => {
     assert.deepEqual(await ticks(2), []);
   });
 
-  test('what it adds to a later kind, and leaves for the end, is part of the same tick; what it adds to its own, of the next', async () => {
-    first.add('more');
-    second.add('end');
-    first.add('again');
-    assert.deepEqual(await ticks(1), [
-      'first more',
-      'first again',
-      'second end false',
-      'second from first false',
-      'end true',
-    ]);
-    assert.deepEqual(await ticks(2), ['first later']);
-  });
+  test(
+    'what it adds to a later kind, and leaves for the end, is part of the same tick; what it adds to its ' +
+      'own, of the next',
+    async () => {
+      first.add('more');
+      second.add('end');
+      first.add('again');
+      assert.deepEqual(await ticks(1), [
+        'first more',
+        'first again',
+        'second end false',
+        'second from first false',
+        'end true',
+      ]);
+      assert.deepEqual(await ticks(2), ['first later']);
+    },
+  );
 
   test('what is called at the end of a tick leaves its work to the next', async () => {
     atTickEnd(() => first.add('x'));

@@ -106,7 +106,8 @@ export interface ExecutionHour {
   readonly charged: bigint;
 }
 
-const IN_WINDOW = `admitted_at >= fromUnixTimestamp64Milli({from_ms: Int64}, 'UTC') AND admitted_at < fromUnixTimestamp64Milli({until_ms: Int64}, 'UTC')
+const IN_WINDOW = `admitted_at >= fromUnixTimestamp64Milli({from_ms: Int64}, 'UTC')
+  AND admitted_at < fromUnixTimestamp64Milli({until_ms: Int64}, 'UTC')
   AND ended_at < fromUnixTimestamp64Milli({ended_before_ms: Int64}, 'UTC')`;
 
 function windowParameters(window: FactWindow): Record<string, number> {
@@ -146,7 +147,8 @@ export async function readFactStates(
 ): Promise<Map<string, ExecutionState>> {
   const rows = await selectRows<{ id: string; billing_status: string; total_cost: string | null }>(
     client,
-    `SELECT toString(id) AS id, billing_status, toString(total_cost) AS total_cost FROM request_facts FINAL WHERE ${IN_WINDOW}`,
+    `SELECT toString(id) AS id, billing_status, toString(total_cost) AS total_cost FROM request_facts FINAL
+      WHERE ${IN_WINDOW}`,
     windowParameters(window),
   );
   return new Map(

@@ -72,7 +72,8 @@ async function applyMigration(client: PostgresClient, migration: Migration): Pro
   if (found !== undefined) {
     if (found.checksum === migration.checksum) return false;
     throw new Error(
-      `migration ${migration.name} was changed after this database applied it as ${found.name}; write a new migration instead`,
+      `migration ${migration.name} was changed after this database applied it as ${found.name}; write a ` +
+        `new migration instead`,
     );
   }
   await client.query(migration.sql);

@@ -38,7 +38,8 @@ export function createSecretBox(masterKey: Buffer): SecretBox {
         throw new Error(`the sealed secret of ${bindTo} is damaged`);
       if (!head.subarray(1).equals(keyId))
         throw new Error(
-          `the secret of ${bindTo} was encrypted with another MASTER_KEY; start with that one, or apply the configuration again`,
+          `the secret of ${bindTo} was encrypted with another MASTER_KEY; start with that one, or apply the ` +
+            `configuration again`,
         );
       const nonce = sealed.subarray(HEAD_BYTES, HEAD_BYTES + NONCE_BYTES);
       const tag = sealed.subarray(HEAD_BYTES + NONCE_BYTES, HEAD_BYTES + NONCE_BYTES + TAG_BYTES);

@@ -81,7 +81,8 @@ interface DepositRow {
  * index.
  */
 const DEPOSITS = `
-  SELECT t.id::text, substr(t.reference, 46) AS reference, e.amount, (extract(epoch FROM t.created_at) * 1000)::double precision AS created_ms
+  SELECT t.id::text, substr(t.reference, 46) AS reference, e.amount,
+    (extract(epoch FROM t.created_at) * 1000)::double precision AS created_ms
     FROM ledger_transfers t
     JOIN ledger_accounts a ON a.wallet_id = $1
     JOIN ledger_entries e ON e.transfer_id = t.id AND e.account_id = a.id

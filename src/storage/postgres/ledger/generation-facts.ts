@@ -18,7 +18,8 @@ export interface GenerationWindow {
  */
 const ID_MARGIN_MS = 300_000;
 
-const IN_WINDOW = `id >= $1 AND id < $2 AND admitted_at >= to_timestamp($3::double precision / 1000) AND admitted_at < to_timestamp($4::double precision / 1000)
+const IN_WINDOW = `id >= $1 AND id < $2 AND admitted_at >= to_timestamp($3::double precision / 1000)
+  AND admitted_at < to_timestamp($4::double precision / 1000)
   AND ended_at < to_timestamp($5::double precision / 1000)`;
 
 function windowValues({ fromMs, untilMs, endedBeforeMs }: GenerationWindow): unknown[] {
@@ -44,7 +45,8 @@ export async function countGenerationsPerHour(
 ): Promise<GenerationHour[]> {
   const { rows } = await postgres.query<{ hour: string; executions: number; pending: number; charged: string }>(
     `SELECT floor(extract(epoch FROM admitted_at) / 3600)::bigint AS hour, count(*)::integer AS executions,
-            (count(*) FILTER (WHERE billing_status = 'pending'))::integer AS pending, coalesce(sum(charge), 0)::text AS charged
+            (count(*) FILTER (WHERE billing_status = 'pending'))::integer AS pending,
+              coalesce(sum(charge), 0)::text AS charged
        FROM generations WHERE ${IN_WINDOW} GROUP BY hour ORDER BY hour`,
     windowValues(window),
   );

@@ -21,7 +21,8 @@ export async function findGeneration(
   const { rows } = await postgres.query<GenerationRow>(
     {
       name: 'find_generation',
-      text: `SELECT ${GENERATION_COLUMNS} FROM generations g WHERE id = $1 AND organization_id = $2 AND wallet_id IS NOT DISTINCT FROM $3`,
+      text: `SELECT ${GENERATION_COLUMNS} FROM generations g WHERE id = $1 AND organization_id = $2
+        AND wallet_id IS NOT DISTINCT FROM $3`,
     },
     [wanted.id, wanted.organizationId, wanted.walletId],
   );

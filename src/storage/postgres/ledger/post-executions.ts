@@ -46,8 +46,10 @@ const POST = {
   text: `
     WITH moved AS (
       INSERT INTO spool_cursors AS stored (epoch, segment, posted_offset)
-      SELECT $1::bigint, $3::integer, $5::bigint WHERE $4::bigint = 0 OR EXISTS (SELECT FROM spool_cursors WHERE epoch = $1 AND segment = $3)
-      ON CONFLICT (epoch, segment) DO UPDATE SET posted_offset = excluded.posted_offset, updated_at = now() WHERE stored.posted_offset = $4
+      SELECT $1::bigint, $3::integer, $5::bigint WHERE $4::bigint = 0
+        OR EXISTS (SELECT FROM spool_cursors WHERE epoch = $1 AND segment = $3)
+      ON CONFLICT (epoch, segment) DO UPDATE SET posted_offset = excluded.posted_offset, updated_at = now()
+        WHERE stored.posted_offset = $4
       RETURNING 1
     ), input AS MATERIALIZED (
       SELECT * FROM json_to_recordset($2::json) AS record (${RECORD_COLUMNS}) WHERE EXISTS (SELECT FROM moved)
@@ -74,22 +76,26 @@ const POST = {
     ), sized AS (
       ${REMEMBER_SIZES} RETURNING 1
     ), owed AS MATERIALIZED (
-      SELECT nextval('ledger_transfers_id_seq') AS transfer_id, 'charge' AS kind, settled.id AS execution_id, charge AS amount,
+      SELECT nextval('ledger_transfers_id_seq') AS transfer_id, 'charge' AS kind, settled.id AS execution_id,
+        charge AS amount,
              wallet.id AS from_account, (SELECT id FROM ledger_accounts WHERE kind = 'revenue') AS to_account
         FROM settled JOIN ledger_accounts AS wallet USING (wallet_id) WHERE charge > 0
       UNION ALL
       SELECT nextval('ledger_transfers_id_seq'), 'suspense', id, suspense,
-             (SELECT id FROM ledger_accounts WHERE kind = CASE WHEN charge > coalesce(rated_cost, 0) THEN 'revenue' ELSE 'unbilled_usage' END), (SELECT id FROM ledger_accounts WHERE kind = 'suspense')
+             (SELECT id FROM ledger_accounts WHERE kind = CASE WHEN charge > coalesce(rated_cost, 0) THEN 'revenue'
+               ELSE 'unbilled_usage' END), (SELECT id FROM ledger_accounts WHERE kind = 'suspense')
         FROM settled WHERE suspense > 0
     ), transfers AS (
-      INSERT INTO ledger_transfers (id, reference, kind, execution_id) SELECT transfer_id, kind || ':' || execution_id, kind, execution_id FROM owed
+      INSERT INTO ledger_transfers (id, reference, kind, execution_id)
+        SELECT transfer_id, kind || ':' || execution_id, kind, execution_id FROM owed
       RETURNING 1
     ), entries AS (
       INSERT INTO ledger_entries (transfer_id, account_id, amount)
       SELECT transfer_id, from_account, -amount FROM owed UNION ALL SELECT transfer_id, to_account, amount FROM owed
       RETURNING 1
     ), written AS MATERIALIZED (
-      SELECT (SELECT count(*) FROM opened) + (SELECT count(*) FROM announced) + (SELECT count(*) FROM saved) + (SELECT count(*) FROM saved_parts)
+      SELECT (SELECT count(*) FROM opened) + (SELECT count(*) FROM announced) + (SELECT count(*)
+        FROM saved) + (SELECT count(*) FROM saved_parts)
            + (SELECT count(*) FROM sized) + (SELECT count(*) FROM transfers) + (SELECT count(*) FROM entries) AS rows
     ), charges AS MATERIALIZED (
       SELECT wallet_id, sum(charge) AS total FROM settled WHERE charge > 0 AND wallet_id IS NOT NULL GROUP BY wallet_id
@@ -97,25 +103,32 @@ const POST = {
       SELECT wallets.id, charges.total FROM wallets JOIN charges ON charges.wallet_id = wallets.id
        WHERE (SELECT rows FROM written) >= 0 ORDER BY wallets.id FOR UPDATE OF wallets
     ), balances AS (
-      UPDATE wallets SET balance = balance - locked.total, leased = leased - locked.total FROM locked WHERE wallets.id = locked.id
+      UPDATE wallets SET balance = balance - locked.total, leased = leased - locked.total FROM locked
+        WHERE wallets.id = locked.id
       RETURNING wallets.id
     ), held AS (
-      UPDATE leases SET outstanding = outstanding - locked.total FROM locked WHERE leases.epoch = $1 AND leases.wallet_id = locked.id
+      UPDATE leases SET outstanding = outstanding - locked.total FROM locked
+        WHERE leases.epoch = $1 AND leases.wallet_id = locked.id
       RETURNING leases.wallet_id
     ), spendings AS MATERIALIZED (
-      SELECT pool_id, sum(budget_use) AS total FROM settled, unnest(budgets) AS pool_id WHERE budget_use > 0 GROUP BY pool_id
+      SELECT pool_id, sum(budget_use) AS total FROM settled, unnest(budgets) AS pool_id WHERE budget_use > 0
+        GROUP BY pool_id
     ), budgeted AS MATERIALIZED (
       SELECT pool.id, spendings.total, least(lease.outstanding, spendings.total) AS covered
-        FROM spendings JOIN limit_pools pool ON pool.id = spendings.pool_id JOIN limit_leases lease ON lease.pool_id = pool.id AND lease.epoch = $1
+        FROM spendings JOIN limit_pools pool ON pool.id = spendings.pool_id JOIN limit_leases lease
+          ON lease.pool_id = pool.id AND lease.epoch = $1
        ORDER BY pool.id FOR UPDATE OF pool, lease
     ), spent AS (
-      UPDATE limit_pools SET used = used + total, leased = leased - covered FROM budgeted WHERE limit_pools.id = budgeted.id
+      UPDATE limit_pools SET used = used + total, leased = leased - covered FROM budgeted
+        WHERE limit_pools.id = budgeted.id
     ), unspent AS (
-      UPDATE limit_leases SET outstanding = outstanding - covered FROM budgeted WHERE limit_leases.epoch = $1 AND limit_leases.pool_id = budgeted.id
+      UPDATE limit_leases SET outstanding = outstanding - covered FROM budgeted
+        WHERE limit_leases.epoch = $1 AND limit_leases.pool_id = budgeted.id
     )
     SELECT check_posting(
              $1,
-             (SELECT coalesce(sum(charge), 0) FROM settled WHERE wallet_id IS NOT NULL), (SELECT coalesce(sum(amount), 0) FROM owed WHERE kind = 'charge'),
+             (SELECT coalesce(sum(charge), 0) FROM settled WHERE wallet_id IS NOT NULL),
+               (SELECT coalesce(sum(amount), 0) FROM owed WHERE kind = 'charge'),
              (SELECT count(*) FROM charges), (SELECT count(*) FROM balances), (SELECT count(*) FROM held)),
            EXISTS (SELECT FROM moved) AS moved,
            (SELECT count(*) FROM settled)::integer AS settled,

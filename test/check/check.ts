@@ -69,9 +69,6 @@ const outcomes = await Promise.all(
   }),
 );
 const failed = outcomes.filter((ok) => !ok).length;
-console.log(
-  `${
-    failed === 0 ? 'all checks passed' : `${failed} of ${outcomes.length} checks ` + `failed`
-  } in ${((performance.now() - startedMs) / 1000).toFixed(1)} s`,
-);
+const verdict = failed === 0 ? 'all checks passed' : `${failed} of ${outcomes.length} checks failed`;
+console.log(`${verdict} in ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
 process.exit(failed === 0 ? 0 : 1);

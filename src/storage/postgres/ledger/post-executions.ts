@@ -33,8 +33,10 @@ const READ_CURSOR = 'SELECT posted_offset FROM spool_cursors WHERE epoch = $1 AN
  * written: gateways wait for them as briefly as can be.
  *
  *   cursor moves ─► input ─► terminals ─► settled (row absent or open) ─► owed ─► transfers, entries ─► written
- *     (or nothing)       └─► opened (admitted, no end in this batch)   ├─► charges per wallet, locked in id order ─► balances, leases
- *                                                                      └─► spendings per budget pool, locked likewise ─► used, leases
+ *     (or nothing)       └─► opened (admitted,                         ├─► charges per wallet, locked in id order
+ *                            no end in this batch)                     │     ─► balances, leases
+ *                                                                      └─► spendings per budget pool, locked likewise
+ *                                                                            ─► used, leases
  *
  * A budget that an execution used up above its lease is a fault (check-ledger finds it), but money is never kept from
  * the books by a limit. What goes to suspense is usage that was not billed; where more was charged than a price

@@ -1,7 +1,7 @@
 // Ships the spools of this machine: into Postgres (each execution posted exactly once), then into ClickHouse as facts,
 // then away.
 //
-//   segment ──read──► postExecutions (rows, ledger, cursor: one transaction) ──► insertFacts ──► facts cursor ──► unlink
+//   segment ──read──► postExecutions (rows, ledger, cursor: one transaction) ─► insertFacts ──► facts cursor ──► unlink
 //
 // Every step may run twice or die anywhere: the ledger and the cursor commit together, facts are idempotent by
 // execution id, cursors move before anything is removed. The two destinations go at their own pace, each with its own

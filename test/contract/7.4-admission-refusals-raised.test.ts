@@ -281,7 +281,7 @@ describe('admission refusals as they are raised', () => {
     'near the edge the exact count decides: a long text whose bytes are above the limit and whose tokens ' + 'are not',
     async () => {
       const content = 'the quick brown fox jumps over the lazy dog '.repeat(100);
-      // A busy machine may not load the tokenizer within the count's deadline; what is refused for that consumes nothing.
+      // On a busy machine the tokenizer may miss the count's deadline. The refusal for that consumes nothing.
       await waitFor(
         'a count in time',
         async () => {

@@ -1,7 +1,8 @@
 // The isolation run as a script: exchanges of several tenants with a fault at every step; nobody ever sees a foreign
 // mark. README.md here explains it.
 //
-//   node test/isolation/run.ts --exchanges 1000000 --seed 1 --light [--from N] [--at-once 24] [--gateways 2] [--look-ups-every 2000] [--progress 10]
+//   node test/isolation/run.ts --exchanges 1000000 --seed 1 --light [--from N] [--at-once 24]
+//     [--gateways 2] [--look-ups-every 2000] [--progress 10]
 //
 // `--light`: few large bodies and half of the faults, for long runs. `--from`: the number of the first exchange, where
 // a run is repeated in part.

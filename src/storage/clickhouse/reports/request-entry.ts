@@ -76,7 +76,8 @@ interface EntryValue {
   readonly value: (row: EntryRow) => unknown;
 }
 
-const ROUTE_SELECT = `routed, route_tier, route_classified_tier, route_reason, route_confidence, route_cached, route_task,
+const ROUTE_SELECT = `routed, route_tier, route_classified_tier, route_reason, route_confidence, route_cached,
+  route_task,
   route_picked_by, route_correction, route_previous_model, route_previous_tier, route_sticky, route_baseline_model,
   toString(route_baseline_cost) AS baseline_cost`;
 

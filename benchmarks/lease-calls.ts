@@ -3,21 +3,21 @@
 // `node benchmarks/lease-calls.ts [--gateways 1000] [--seed 1]`.
 
 import { parseArgs } from 'node:util';
-import type { Draw } from '../src/generation/admission/allowance.ts';
-import { AllowanceLeases } from '../src/generation/admission/allowance-leases.ts';
 import type {
-  AllowanceKind,
-  AllowanceStore,
-  LendingAnswer,
-  LendingWish,
-  Pool,
-} from '../src/generation/admission/allowance-store.ts';
+  LeaseAnswer,
+  LeaseRequest,
+  LeaseStore,
+  Quota,
+  QuotaKind,
+} from '../src/generation/admission/lease-store.ts';
+import type { Hold } from '../src/generation/admission/quota-lease.ts';
+import { QuotaLeases } from '../src/generation/admission/quota-leases.ts';
 import { ModelBooks } from '../test/simulation/model-books.ts';
 import { World } from '../test/simulation/virtual-world.ts';
 
 interface Experiment {
   readonly name: string;
-  readonly kind: AllowanceKind;
+  readonly kind: QuotaKind;
   /** Money, requests or tokens a minute, or places. */
   readonly size: bigint;
   /** Of one request. */
@@ -35,7 +35,7 @@ interface Result {
    * it was refused.
    */
   readonly wronglyRefused: number;
-  readonly calls: { readonly take: number; readonly giveBack: number; readonly recall: number };
+  readonly calls: { readonly take: number; readonly giveBack: number; readonly revoke: number };
   readonly callsInBusiestSecond: number;
   /** Of what could be used; null where the load wants less. */
   readonly reached: number | null;
@@ -58,17 +58,17 @@ const KEY = 'shared';
 class Model {
   readonly world: World;
   readonly books: ModelBooks;
-  readonly gateways: AllowanceLeases[] = [];
-  readonly calls = { take: 0, giveBack: 0, recall: 0 };
+  readonly gateways: QuotaLeases[] = [];
+  readonly calls = { take: 0, giveBack: 0, revoke: 0 };
   readonly callsBySecond = new Map<number, number>();
-  private readonly pool: Pool;
+  private readonly quota: Quota;
 
   constructor({ kind, size }: Experiment, gateways: number, seed: number) {
     this.world = new World(seed, false);
     this.world.baseMs = Date.UTC(2026, 10, 20, 12);
     let ids = 0;
     this.books = new ModelBooks(() => `pool-${(ids += 1)}`);
-    this.pool = { kind, key: KEY };
+    this.quota = { kind, key: KEY };
     if (kind === 'credit') {
       this.books.openWallet(KEY);
       this.books.deposit(KEY, size, 'opening');
@@ -82,12 +82,12 @@ class Model {
     for (let index = 0; index < gateways; index += 1) {
       const store = this.storeOf(this.books.registerEpoch());
       const onFault = (fault: unknown): void => this.world.noteFault(fault);
-      this.gateways.push(new AllowanceLeases(store, time, onFault));
+      this.gateways.push(new QuotaLeases(store, time, onFault));
     }
     this.books.commit();
   }
 
-  private storeOf(epoch: number): AllowanceStore {
+  private storeOf(epoch: number): LeaseStore {
     return {
       take: ({ kind }, wish) => this.call('take', () => this.take(epoch, kind, wish)),
       giveBack: ({ kind }, grantId, amount) =>
@@ -96,7 +96,7 @@ class Model {
           else this.books.limits.giveBack({ epoch, limitId: KEY, grantId, amount });
           return 'done' as const;
         }),
-      recall: () => this.call('recall', () => this.recall(epoch)),
+      revoke: () => this.call('revoke', () => this.revoke(epoch)),
       probe: () => Promise.resolve(),
     };
   }
@@ -116,17 +116,17 @@ class Model {
     return new Promise((resolve) => this.world.in(this.world.random.between(...TRANSIT_MS), '', resolve));
   }
 
-  private take(epoch: number, kind: AllowanceKind, { amount, minimum, present }: LendingWish): LendingAnswer {
+  private take(epoch: number, kind: QuotaKind, { amount, minimum, present }: LeaseRequest): LeaseAnswer {
     if (kind !== 'credit') {
-      const wish = {
+      const request = {
         epoch,
         limitId: KEY,
-        wished: amount,
+        amount,
         minimum,
         presentGrant: present?.grantId ?? null,
-        presentFree: present?.free ?? 0n,
+        presentFree: present?.available ?? 0n,
       };
-      return { ...this.books.limits.take(wish, this.world.wallMs()), frozen: false };
+      return { ...this.books.limits.take(request, this.world.wallMs()), frozen: false };
     }
     const answer = this.books.takeLease(epoch, KEY, amount, minimum);
     return {
@@ -140,16 +140,16 @@ class Model {
     };
   }
 
-  private recall(from: number): void {
+  private revoke(from: number): void {
     for (const [index, gateway] of this.gateways.entries()) {
-      if (index !== from - 1) this.world.in(this.world.random.between(1, 5), '', () => gateway.callBack(KEY));
+      if (index !== from - 1) this.world.in(this.world.random.between(1, 5), '', () => gateway.revoke(KEY));
     }
   }
 
-  /** A charge leaves the wallet, or the budget, and the lease that it was drawn from. */
-  post(index: number, { grant }: Draw, used: bigint): void {
-    if (this.pool.kind === 'budget' && grant?.id != null) this.books.limits.spend(index + 1, grant.id, used);
-    if (this.pool.kind === 'credit') {
+  /** A charge leaves the wallet, or the budget, and the lease that it was held from. */
+  post(index: number, { grant }: Hold, used: bigint): void {
+    if (this.quota.kind === 'budget' && grant?.id != null) this.books.limits.spend(index + 1, grant.id, used);
+    if (this.quota.kind === 'credit') {
       const wallet = this.books.wallet(KEY);
       this.books.wallets.set(KEY, { ...wallet, balance: wallet.balance - used, leased: wallet.leased - used });
       const lease = this.books.leases.get(`${index + 1}/${KEY}`);
@@ -202,7 +202,7 @@ class Run {
     };
   }
 
-  private tickLater(gateway: AllowanceLeases, inMs: number): void {
+  private tickLater(gateway: QuotaLeases, inMs: number): void {
     this.model.world.in(inMs, '', () => {
       gateway.tick();
       this.tickLater(gateway, 1_000);
@@ -231,17 +231,17 @@ class Run {
 
   private arrive(index: number): void {
     const { kind, need } = this.experiment;
-    const gateway = this.model.gateways[index] as AllowanceLeases;
+    const gateway = this.model.gateways[index] as QuotaLeases;
     this.requests += 1;
     const couldBeServed = this.canBeServed(this.waiting + 1);
-    const drawn = gateway.drawAll([{ pool: { kind, key: KEY }, amount: need }]);
-    if (!(drawn instanceof Promise)) {
-      this.begin(index, drawn[0] as Draw);
+    const held = gateway.holdAll([{ quota: { kind, key: KEY }, amount: need }]);
+    if (!(held instanceof Promise)) {
+      this.begin(index, held[0] as Hold);
       return;
     }
     this.waiting += 1;
-    void drawn.then((result) => {
-      if (!('reason' in result)) this.begin(index, result[0] as Draw);
+    void held.then((result) => {
+      if (!('reason' in result)) this.begin(index, result[0] as Hold);
       else if (couldBeServed && this.canBeServed(this.waiting)) this.wronglyRefused += 1;
       this.waiting -= 1;
     });
@@ -267,7 +267,7 @@ class Run {
     return this.admittedMs.length - low;
   }
 
-  private begin(index: number, draw: Draw): void {
+  private begin(index: number, hold: Hold): void {
     const { world, gateways } = this.model;
     const { kind, need, size } = this.experiment;
     this.admitted += 1;
@@ -281,9 +281,9 @@ class Run {
       this.countOpen(-need);
       if (kind === 'credit' || kind === 'budget') {
         this.spent += used;
-        world.in(POSTED_AFTER_MS, '', () => this.model.post(index, draw, used));
+        world.in(POSTED_AFTER_MS, '', () => this.model.post(index, hold, used));
       }
-      gateways[index]?.release(draw, used);
+      gateways[index]?.release(hold, used);
     });
   }
 
@@ -306,7 +306,7 @@ class Run {
   }
 }
 
-function usedOf(kind: AllowanceKind, need: bigint, part: number): bigint {
+function usedOf(kind: QuotaKind, need: bigint, part: number): bigint {
   if (kind === 'credit' || kind === 'budget') return BigInt(Math.round(Number(need) * part));
   return kind === 'concurrent_requests' ? 0n : need;
 }
@@ -346,13 +346,13 @@ setImmediate(printAll);
 function printAll(): void {
   console.log(
     '| shared by all | requests/s | admitted | reached | wrongly refused | calls/s | busiest second | ' +
-      'take · give back · recall | calls per 1,000 requests |',
+      'take · give back · revoke | calls per 1,000 requests |',
   );
   console.log('|---|---|---|---|---|---|---|---|---|');
   for (const experiment of EXPERIMENTS.filter(({ name }) => name.includes(values.only))) {
     const result = new Run(experiment, Number(values.gateways), Number(values.seed)).execute();
     const { calls, requests } = result;
-    const total = calls.take + calls.giveBack + calls.recall;
+    const total = calls.take + calls.giveBack + calls.revoke;
     const cells = [
       experiment.name,
       experiment.rate,
@@ -361,7 +361,7 @@ function printAll(): void {
       `${result.wronglyRefused} (${((100 * result.wronglyRefused) / requests).toFixed(2)}%)`,
       (total / experiment.seconds).toFixed(0),
       result.callsInBusiestSecond,
-      `${calls.take} · ${calls.giveBack} · ${calls.recall}`,
+      `${calls.take} · ${calls.giveBack} · ${calls.revoke}`,
       ((1_000 * total) / requests).toFixed(1),
     ];
     console.log(`| ${cells.join(' | ')} |`);

@@ -13,8 +13,8 @@ import { forgetOldRefusedRequests } from '../tasks/forget-refused-requests.ts';
 import { forgetOldRoutingTurns } from '../tasks/forget-routing-turns.ts';
 import { forgetOldSavedResponses } from '../tasks/forget-saved-responses.ts';
 import { forgetOldWebhookDeliveries } from '../tasks/forget-webhook-deliveries.ts';
-import { recallFrozenWallets } from '../tasks/recall-frozen.ts';
 import { resolvePendingExecutions } from '../tasks/resolve-pending.ts';
+import { revokeFrozenWallets } from '../tasks/revoke-frozen.ts';
 import type { JobContext, JobResult } from './job.ts';
 
 export interface Job {
@@ -28,7 +28,7 @@ export interface Job {
 
 export const JOBS: readonly Job[] = [
   { name: 'resolve-pending', cron: '* * * * *', run: resolvePendingExecutions, lock: 'cluster' },
-  { name: 'recall-frozen', cron: '* * * * *', run: recallFrozenWallets, lock: 'cluster' },
+  { name: 'revoke-frozen', cron: '* * * * *', run: revokeFrozenWallets, lock: 'cluster' },
   { name: 'check-pending', cron: '1-59/5 * * * *', run: checkPending, lock: 'cluster' },
   { name: 'check-ledger', cron: '*/5 * * * *', run: checkLedger, lock: 'cluster' },
   {

@@ -1,20 +1,20 @@
-// Keeps a gateway process in step with the database: catalog changes, revoked keys and lease recalls are pushed and
+// Keeps a gateway process in step with the database: catalog changes, revoked keys and revoked leases are pushed and
 // arrive within a second (DESIGN 2, 5).
 
-import type { AllowanceLeases } from '../generation/admission/allowance-leases.ts';
+import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { Authenticator } from '../generation/identity/authenticate.ts';
 import type { Log } from '../platform/log.ts';
 import { CHANGES_CHANNEL, readChange } from '../storage/postgres/changes.ts';
 import { createListener, type Listener } from '../storage/postgres/listen.ts';
 import type { HeldCatalog } from './held-catalog.ts';
-import { readRecall } from './lease-store.ts';
+import { readRevocation } from './lease-store.ts';
 
 export interface Followed {
   readonly url: string;
   readonly log: Log;
   readonly catalog: HeldCatalog;
   readonly authenticator: Authenticator;
-  readonly leases: AllowanceLeases;
+  readonly leases: QuotaLeases;
   /** This process's. */
   readonly epoch: number;
 }
@@ -40,8 +40,8 @@ export async function followChanges({ url, log, catalog, authenticator, leases, 
         else reload();
       },
       tollgate_lease_recall: (payload) => {
-        const { key, byEpoch } = readRecall(payload);
-        if (byEpoch !== epoch) leases.callBack(key);
+        const { key, byEpoch } = readRevocation(payload);
+        if (byEpoch !== epoch) leases.revoke(key);
       },
     },
     // Notifications that were sent while the connection was away are lost, so everything they could concern is looked
@@ -49,7 +49,7 @@ export async function followChanges({ url, log, catalog, authenticator, leases, 
     onReconnect: () => {
       authenticator.markAllUncertain();
       reload();
-      leases.callBackAll();
+      leases.revokeAll();
     },
   });
   await listener.listening;

@@ -1,10 +1,10 @@
-// What this process has borrowed of wallets and limits, as metrics.
+// What this process has leased of wallets and limits, as metrics.
 
-import type { AllowanceLeases } from '../generation/admission/allowance-leases.ts';
-import type { AllowanceKind } from '../generation/admission/allowance-store.ts';
+import type { QuotaKind } from '../generation/admission/lease-store.ts';
+import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 
-const KINDS: readonly AllowanceKind[] = [
+const KINDS: readonly QuotaKind[] = [
   'credit',
   'budget',
   'concurrent_requests',
@@ -13,10 +13,10 @@ const KINDS: readonly AllowanceKind[] = [
 ];
 const PICO_USD_PER_USD = 1e12;
 
-/** Returns what brings those by kind up to date; for the coarse clock. */
-export function registerLeaseMetrics(metrics: MetricsRegistry, leases: AllowanceLeases): () => void {
-  metrics.gauge('tollgate_lease_free_usd', 'Credit borrowed from wallets that no request holds', {
-    read: () => Number(leases.totals('credit').free) / PICO_USD_PER_USD,
+/** Returns the function that brings the gauges by kind up to date; for the coarse clock. */
+export function registerLeaseMetrics(metrics: MetricsRegistry, leases: QuotaLeases): () => void {
+  metrics.gauge('tollgate_lease_free_usd', 'Credit leased from wallets that no request holds', {
+    read: () => Number(leases.totals('credit').available) / PICO_USD_PER_USD,
   });
   metrics.gauge('tollgate_lease_held_usd', 'Credit held for requests under way', {
     read: () => Number(leases.totals('credit').held) / PICO_USD_PER_USD,
@@ -24,7 +24,7 @@ export function registerLeaseMetrics(metrics: MetricsRegistry, leases: Allowance
   const labelNames = ['kind'] as const;
   const free = metrics.gauge(
     'tollgate_lease_free',
-    'Borrowed and held by no request: dollars of credit and budget, else requests or tokens.',
+    'Leased and held by no request: dollars of credit and budget, else requests or tokens.',
     { labelNames },
   );
   const held = metrics.gauge(
@@ -36,7 +36,7 @@ export function registerLeaseMetrics(metrics: MetricsRegistry, leases: Allowance
     for (const kind of KINDS) {
       const totals = leases.totals(kind);
       const unit = kind === 'credit' || kind === 'budget' ? PICO_USD_PER_USD : 1;
-      free.labels(kind).set(Number(totals.free) / unit);
+      free.labels(kind).set(Number(totals.available) / unit);
       held.labels(kind).set(Number(totals.held) / unit);
     }
   };

@@ -1,14 +1,15 @@
-// The Postgres side of leases, of wallets and limits alike, bound to this process's epoch.
+// The Postgres side of quota leases, of wallets and limits alike, bound to this process's epoch. The SQL functions, the
+// notification channel and the metric keep their older words: "recall" is a revocation, "give back" a return.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AllowanceStore, LeaseTime, NotDone } from '../generation/admission/allowance-store.ts';
+import type { LeaseStore, LeaseTime, NotDone } from '../generation/admission/lease-store.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
-import { recallLeases, returnLease, takeLease } from '../storage/postgres/ledger/wallets.ts';
+import { returnLease, revokeLeases, takeLease } from '../storage/postgres/ledger/wallets.ts';
 import { giveBackLimitLease, takeLimitLease } from '../storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 
-export function createLeaseStore(postgres: Postgres, epoch: number, metrics: MetricsRegistry): AllowanceStore {
+export function createLeaseStore(postgres: Postgres, epoch: number, metrics: MetricsRegistry): LeaseStore {
   const calls = metrics.counter('tollgate_lease_calls_total', 'Calls to the database about leases.', ['call', 'kind']);
   return {
     take({ kind, key }, { amount, minimum, present }) {
@@ -28,9 +29,9 @@ export function createLeaseStore(postgres: Postgres, epoch: number, metrics: Met
           : giveBackLimitLease(postgres, { epoch, limitId: key, grantId, amount });
       return given.then(() => 'done' as const, notDone);
     },
-    recall({ kind, key }) {
+    revoke({ kind, key }) {
       calls.labels('recall', kind).increment();
-      return recallLeases(postgres, `${key} ${epoch}`);
+      return revokeLeases(postgres, `${key} ${epoch}`);
     },
     async probe() {
       await postgres.query('SELECT 1');
@@ -57,10 +58,10 @@ function notDone(error: unknown): NotDone {
 const OF_WALLETS = { validForMs: null, presentMoved: false, ceiling: null, retryAfterMs: null, gone: false } as const;
 
 /**
- * A recall names who makes it, so that this process does not answer its own; one without a name is for everybody: a
- * frozen wallet, a lowered limit.
+ * A revocation names the epoch that makes it, so that this process does not answer its own; one without an epoch is for
+ * every process: a frozen wallet, a lowered limit.
  */
-export function readRecall(payload: string): { readonly key: string; readonly byEpoch: number | null } {
+export function readRevocation(payload: string): { readonly key: string; readonly byEpoch: number | null } {
   const [key = '', epoch] = payload.split(' ');
   return { key, byEpoch: epoch === undefined ? null : Number(epoch) };
 }

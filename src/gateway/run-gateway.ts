@@ -10,9 +10,9 @@ import { createBootstrapCheck } from '../domain/identity/bootstrap-administrator
 import { derivePepper, hashCredential } from '../domain/identity/key-hash.ts';
 import { virtualModelOf } from '../domain/routing/virtual-model.ts';
 import { COUNTS } from '../generation/admission/admit.ts';
-import { AllowanceLeases } from '../generation/admission/allowance-leases.ts';
 import { Cooldowns } from '../generation/admission/cooldowns.ts';
 import { OrganizationQueues } from '../generation/admission/organization-queues.ts';
+import { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import { SavedResponses } from '../generation/catalog/saved-responses.ts';
 import { GenerationMetrics } from '../generation/execution/generation-metrics.ts';
 import { RecordJournal } from '../generation/execution/record-journal.ts';
@@ -82,7 +82,7 @@ interface Held {
   readonly controlPostgres: Postgres;
   readonly epoch: number;
   readonly records: SpoolWriter;
-  readonly leases: AllowanceLeases;
+  readonly leases: QuotaLeases;
   readonly catalog: HeldCatalog;
   readonly authenticator: Authenticator;
   readonly workers: WorkerPool;
@@ -162,8 +162,8 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
       log,
       clock,
     }),
-    leases: new AllowanceLeases(createLeaseStore(postgres, epoch, metrics), createLeaseTime(clock), (fault) =>
-      log.error({ err: fault }, 'fault while borrowing'),
+    leases: new QuotaLeases(createLeaseStore(postgres, epoch, metrics), createLeaseTime(clock), (fault) =>
+      log.error({ err: fault }, 'fault in a quota lease'),
     ),
     catalog: await HeldCatalog.load(postgres, config.masterKey),
     authenticator: new Authenticator(findPrincipalIn(postgres, config), clock),
@@ -211,7 +211,7 @@ function createPlane(
     authenticator,
     catalog: () => catalog.serving,
     intake: { buffers, scanner, bodyLimitBytes: config.bodyLimitBytes },
-    gate: { leases, workers, counts: new OrganizationQueues(COUNTS), clock },
+    admission: { leases, workers, counts: new OrganizationQueues(COUNTS), clock },
     savedResponses,
     refusedRequests: new RefusedRequests({ journal, clock, nextExecutionId, canRecord, metrics }),
     metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },
@@ -320,7 +320,7 @@ async function close(
   log: Log,
 ): Promise<void> {
   const closings = [
-    () => leases.giveBackAll(),
+    () => leases.returnAll(),
     () => changes.close(),
     () => workers.close(),
     () => records.close(),

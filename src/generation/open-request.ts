@@ -6,7 +6,7 @@ import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type ForwardedHeaders, forwardedHeaders } from '../upstream/header-policy.ts';
 import { Admission } from './admission/admission.ts';
-import type { AdmissionParams } from './admission/plan-draws.ts';
+import type { AdmissionParams } from './admission/plan-holds.ts';
 import type { ContinuationParams } from './catalog/continuation.ts';
 import type { Deployment, ServedModel, ServingCatalog } from './catalog/serving-catalog.ts';
 import { referencesIn } from './catalog/stored-objects.ts';

@@ -1,7 +1,7 @@
 // What the data plane of one process is made of; built once by the gateway.
 
 import type { Clock } from '../platform/clock.ts';
-import type { Gate } from './admission/admit.ts';
+import type { AdmissionParts } from './admission/admit.ts';
 import type { SavedResponses } from './catalog/saved-responses.ts';
 import type { ServingCatalog } from './catalog/serving-catalog.ts';
 import type { Metering } from './execution/execution.ts';
@@ -15,7 +15,7 @@ export interface DataPlane {
   readonly authenticator: Authenticator;
   readonly catalog: () => ServingCatalog;
   readonly intake: Intake;
-  readonly gate: Gate;
+  readonly admission: AdmissionParts;
   readonly savedResponses: SavedResponses;
   readonly metering: Metering;
   readonly refusedRequests: RefusedRequests;

@@ -70,7 +70,7 @@ async function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): Pr
     // Nothing is sent before this grants it. It takes the place of a provisional admission.
     if (!plane.canRecord()) return request.refuse({ kind: 'billing_unavailable' });
     request.releaseAdmission();
-    const admitting = admit(request.admissionOf(served, continued.carriedTokens), plane.gate);
+    const admitting = admit(request.admissionOf(served, continued.carriedTokens), plane.admission);
     const admission = request.keep(admitting instanceof Promise ? await admitting : admitting);
     if (request.ends(admission)) return;
 

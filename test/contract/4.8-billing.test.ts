@@ -7,7 +7,7 @@ import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import { isRefused } from '../../src/domain/refusals/refused.ts';
 import { listAudit } from '../../src/storage/postgres/identity/audit.ts';
 import { deposit } from '../../src/storage/postgres/ledger/credits.ts';
-import { recallFrozen } from '../../src/storage/postgres/ledger/payer-wallets.ts';
+import { revokeFrozen } from '../../src/storage/postgres/ledger/payer-wallets.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import { createListener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
@@ -256,7 +256,7 @@ describe('billing', () => {
       (ids) => ids.includes(acme.walletId),
     );
     recalled.length = 0;
-    assert.equal(await recallFrozen(postgres), 1, 'and again, as long as gateways have some of it');
+    assert.equal(await revokeFrozen(postgres), 1, 'and again, as long as gateways have some of it');
     await waitFor(
       'another recall',
       () => recalled,

@@ -9,7 +9,7 @@ import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash
 import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
 import { followChanges } from '../../src/gateway/follow-changes.ts';
 import type { HeldCatalog } from '../../src/gateway/held-catalog.ts';
-import type { AllowanceLeases } from '../../src/generation/admission/allowance-leases.ts';
+import type { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
@@ -82,7 +82,7 @@ describe('what a change makes gateways ask again', () => {
       log: silentLog,
       catalog,
       authenticator,
-      leases: {} as AllowanceLeases,
+      leases: {} as QuotaLeases,
       epoch: 1,
     });
 

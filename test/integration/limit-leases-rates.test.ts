@@ -1,5 +1,5 @@
-// Requests and tokens per minute, lent by a real Postgres: in no 60 seconds is more used than the limit, and under load
-// nearly all of it is.
+// Requests and tokens per minute, leased from a real Postgres: in no 60 seconds is more used than the limit, and under
+// load nearly all of it is.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -62,7 +62,7 @@ async function runLoad(load: Load): Promise<{ used: bigint; most: bigint }> {
   const chunk = BigInt(Math.ceil(load.limit / 60));
   const takers: RateTaker[] = [];
   for (const _ of load.perSecond) takers.push(new RateTaker(postgres, { limitId, epoch: await newEpoch(), chunk }));
-  const recall = async (): Promise<void> => {
+  const revoke = async (): Promise<void> => {
     for (const taker of takers) await taker.giveBackFree();
   };
   const total = load.perSecond.reduce((sum, rate) => sum + rate, 0);
@@ -76,7 +76,7 @@ async function runLoad(load: Load): Promise<{ used: bigint; most: bigint }> {
     const taker = takers[Math.max(index, 0)];
     if (taker === undefined) continue;
     const need = load.need();
-    await taker.request(BigInt(need), nowMs, random() * 20, recall);
+    await taker.request(BigInt(need), nowMs, random() * 20, revoke);
     const unused = load.unused(need);
     if (unused > 0) await taker.settle(BigInt(unused), nowMs);
     if (load.deaths && random() < 0.002) taker.replace(await newEpoch());
@@ -195,7 +195,7 @@ describe('grants', () => {
   test('what is free of the present grant moves to the next label, and is not counted twice', async () => {
     await begin();
     const first = await take(40n);
-    const next = await take(10n, { atMs: atMs + 3_000, present: { grantId: first.grantId, free: 30n } });
+    const next = await take(10n, { atMs: atMs + 3_000, present: { grantId: first.grantId, available: 30n } });
     assert.deepEqual([next.granted, next.presentMoved, next.available], [10n, true, 50n]);
     assert.notEqual(next.grantId, first.grantId);
     // The 10 used under the first label age first, the 40 under the second later.

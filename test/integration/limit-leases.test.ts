@@ -1,5 +1,5 @@
-// Budgets and open requests, lent by a real Postgres: never more than the limit, what is used is posted once, what a
-// dead process had returns.
+// Budgets and open requests, leased from a real Postgres: never more than the limit, what is used is posted once, what
+// a dead process had returns.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -37,7 +37,7 @@ async function readPool(id: string): Promise<{ used: bigint; leased: bigint }> {
 }
 
 describe('a budget', () => {
-  test('callers at once are lent all of it and no more', async () => {
+  test('callers at once lease all of it and no more', async () => {
     const tenant = await LimitedOrganization.create(postgres, budget(10_000n));
     const [limitId] = await tenant.limitIds();
     const epochs = await Promise.all(Array.from({ length: 8 }, () => tenant.newEpoch()));
@@ -72,7 +72,7 @@ describe('a budget', () => {
       retryAfterMs: null,
       gone: false,
     });
-    const present = { grantId, free: 5n };
+    const present = { grantId, available: 5n };
     assert.equal((await tenant.take(epoch, limitId, 1n, { atMs, present })).presentMoved, true);
     const short = await tenant.take(other, limitId, 60n, { minimum: 40n, atMs });
     assert.deepEqual(
@@ -198,7 +198,7 @@ describe('a budget', () => {
   });
 });
 
-/** A caller that was lent nothing has no lease to give back to. */
+/** A caller that was granted nothing has no lease to return to. */
 function ignoreNothingHeld(error: Error): void {
   if (!/holds nothing/.test(error.message)) throw error;
 }
@@ -240,7 +240,7 @@ describe('the period of a budget', () => {
     const friday = await tenant.take(epoch, limitId, 100n, { atMs: ENDS.day - 1 });
     const saturday = await tenant.take(epoch, limitId, 100n, {
       atMs: ENDS.day,
-      present: { grantId: friday.grantId, free: 40n },
+      present: { grantId: friday.grantId, available: 40n },
     });
     assert.deepEqual([saturday.granted, saturday.presentMoved], [100n, false]);
     assert.notEqual(saturday.grantId, friday.grantId);
@@ -254,7 +254,7 @@ describe('the period of a budget', () => {
     await tenant.assertBooksAgree();
   });
 
-  test('what is long past, or of a limit that is gone, is forgotten once nothing of it is lent', async () => {
+  test('what is long past, or of a limit that is gone, is forgotten once nothing of it is leased', async () => {
     const tenant = await LimitedOrganization.create(postgres, budget(100n), { kind: 'concurrent_requests', limit: 5n });
     const [byDay, open = ''] = await tenant.limitIds();
     const epoch = await tenant.newEpoch();

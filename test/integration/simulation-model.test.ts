@@ -260,7 +260,7 @@ class Sequence {
           limitId: limit.id,
           amount,
           minimum,
-          present: present === null || grantId === undefined ? null : { grantId, free: present.free },
+          present: present === null || grantId === undefined ? null : { grantId, available: present.free },
           atMs,
         });
         grants.set(step, answer.grantId);

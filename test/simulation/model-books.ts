@@ -2,7 +2,7 @@
 // generations and cursors.
 
 import type { ExecutionRecord, TerminalRecord } from '../../src/records/execution-record.ts';
-import { lend, ModelLimits } from './model-limits.ts';
+import { grantedOf, ModelLimits } from './model-limits.ts';
 import { DatabaseFault, FENCED, RAISED, Table, UNIQUE_VIOLATION } from './model-tables.ts';
 
 export interface WalletRow {
@@ -113,17 +113,17 @@ export class ModelBooks {
   takeLease(
     epoch: number,
     walletId: string,
-    wished: bigint,
+    amount: bigint,
     minimum: bigint,
   ): { granted: bigint; available: bigint; leasedElsewhere: bigint; frozen: boolean } {
-    if (wished < 0n || minimum < 0n || minimum > wished)
+    if (amount < 0n || minimum < 0n || minimum > amount)
       throw new DatabaseFault(RAISED, 'take_lease: need 0 <= minimum <= amount');
     const wallet = this.wallet(walletId);
     if (this.epochs.get(`${epoch}`)?.fenced !== false)
       throw new DatabaseFault(FENCED, `take_lease: epoch ${epoch} is fenced`);
     const own = this.leases.get(`${epoch}/${walletId}`)?.outstanding ?? 0n;
     const available = wallet.balance - wallet.leased;
-    const granted = wallet.frozen ? 0n : lend(available, wished, minimum);
+    const granted = wallet.frozen ? 0n : grantedOf(available, amount, minimum);
     if (granted > 0n) {
       this.changeWallet(walletId, { leased: wallet.leased + granted });
       this.leases.set(`${epoch}/${walletId}`, { epoch, walletId, outstanding: own + granted });

@@ -48,10 +48,10 @@ export interface TakenLimit {
   gone: boolean;
 }
 
-export interface LimitWish {
+export interface LimitRequest {
   readonly epoch: number;
   readonly limitId: string;
-  readonly wished: bigint;
+  readonly amount: bigint;
   readonly minimum: bigint;
   readonly presentGrant: string | null;
   readonly presentFree: bigint;
@@ -81,9 +81,9 @@ export class ModelLimits {
     this.holdings = new Table(undo);
   }
 
-  take(wish: LimitWish, nowMs: number): TakenLimit {
-    const { limitId, wished, minimum, presentFree } = wish;
-    if (wished < 0n || minimum < 0n || minimum > wished || presentFree < 0n)
+  take(request: LimitRequest, nowMs: number): TakenLimit {
+    const { limitId, amount, minimum, presentFree } = request;
+    if (amount < 0n || minimum < 0n || minimum > amount || presentFree < 0n)
       throw new DatabaseFault(RAISED, 'take_limit_lease: need 0 <= minimum <= amount');
     const limit = this.limits.get(limitId);
     const nothing = {
@@ -97,12 +97,12 @@ export class ModelLimits {
     };
     if (limit === undefined) return { ...nothing, ceiling: null, gone: true };
     return limit.period !== null || limit.kind === 'concurrent_requests'
-      ? this.takePool(wish, limit, nowMs)
-      : this.takeRate(wish, limit, nowMs);
+      ? this.takePool(request, limit, nowMs)
+      : this.takeRate(request, limit, nowMs);
   }
 
   private takePool(
-    { epoch, limitId, wished, minimum, presentGrant }: LimitWish,
+    { epoch, limitId, amount, minimum, presentGrant }: LimitRequest,
     { amount: ceiling, period }: UsageLimitRow,
     nowMs: number,
   ): TakenLimit {
@@ -123,7 +123,7 @@ export class ModelLimits {
       this.pools.set(pool.id, pool);
     }
     let available = atLeast0(ceiling - pool.used - pool.leased);
-    const granted = lend(available, wished, minimum);
+    const granted = grantedOf(available, amount, minimum);
     const lease = this.leases.get(`${epoch}/${pool.id}`);
     const leasedElsewhere = pool.leased - (lease?.outstanding ?? 0n);
     if (granted > 0n) {
@@ -154,7 +154,7 @@ export class ModelLimits {
   }
 
   private takeRate(
-    { epoch, limitId, wished, minimum, presentGrant, presentFree }: LimitWish,
+    { epoch, limitId, amount, minimum, presentGrant, presentFree }: LimitRequest,
     limit: UsageLimitRow,
     nowMs: number,
   ): TakenLimit {
@@ -165,7 +165,7 @@ export class ModelLimits {
     const shared = cellsFrom(stored?.first ?? 0, stored?.cells ?? zeros(CELLS), second - COUNTED);
     let load = shared.reduce((sum, cell) => sum + cell, 0);
     let available = atLeast0(ceiling - BigInt(load));
-    const granted = lend(available, wished, minimum);
+    const granted = grantedOf(available, amount, minimum);
     this.refuseFenced(epoch);
     const held = this.holdings.get(`${epoch}/${limitId}`);
     const own = held === undefined ? zeros(AHEAD_MAX + 1) : cellsFrom(held.first, held.cells, second);
@@ -265,8 +265,8 @@ export class ModelLimits {
   }
 }
 
-export function lend(available: bigint, wished: bigint, minimum: bigint): bigint {
-  return available >= wished ? wished : available >= minimum ? available : 0n;
+export function grantedOf(available: bigint, amount: bigint, minimum: bigint): bigint {
+  return available >= amount ? amount : available >= minimum ? available : 0n;
 }
 
 function atLeast0(value: bigint): bigint {

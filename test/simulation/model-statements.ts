@@ -52,7 +52,7 @@ const ANSWERS: readonly (readonly [mark: string, answer: Answer])[] = [
   ['DELETE FROM limit_leases USING locked', ({ books }, [epoch]) => done(books.limits.returnAll(Number(epoch)))],
   ['DELETE FROM rate_holdings WHERE epoch', ({ books }, [epoch]) => done(books.limits.dropHoldings(Number(epoch)))],
   [
-    'generations.ended_at IS NULL AND process_epochs.returned_at',
+    'AND process_epochs.returned_at IS NOT NULL',
     ({ books }, [nowMs, max]) => resolve(books, Number(nowMs), Number(max)),
   ],
   [
@@ -110,13 +110,13 @@ function takeLease(books: ModelBooks, [epoch, wallet, amount, minimum]: Values):
 
 function takeLimitLease(
   { books, nowMs }: StatementContext,
-  [epoch, limitId, wished, minimum, presentGrant, presentFree, atMs]: Values,
+  [epoch, limitId, amount, minimum, presentGrant, presentFree, atMs]: Values,
 ): Rows {
   const taken = books.limits.take(
     {
       epoch: Number(epoch),
       limitId: String(limitId),
-      wished: BigInt(String(wished)),
+      amount: BigInt(String(amount)),
       minimum: BigInt(String(minimum)),
       presentGrant: presentGrant as string | null,
       presentFree: BigInt(String(presentFree)),

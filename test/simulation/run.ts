@@ -3,7 +3,7 @@
 //   node test/simulation/run.ts --seeds 1000000 [--from N] [--workers W]
 //   node test/simulation/run.ts --seed N [--lines L]
 //   node test/simulation/run.ts --mutations [--seeds 3000]         each planted fault: by which seed it is found
-//   node test/simulation/run.ts --mutation "a recall is not heard" [--seeds N | --seed N]
+//   node test/simulation/run.ts --mutation "a revocation is not heard" [--seeds N | --seed N]
 
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';

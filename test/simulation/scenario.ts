@@ -251,7 +251,7 @@ function makeRequests(random: SeededRandom, payers: readonly Payer[], healMs: nu
   let burstMs = 0;
   for (let index = 0; index < count; index += 1) {
     if (index === 0 || random.chance(0.4)) {
-      // Where there is time, often a minute after the one before: a rate is lent again.
+      // Where there is time, often a minute after the one before: a rate can be leased again.
       const isNextMinute = index > 0 && burstMs + 63_000 < healMs && random.chance(0.6);
       burstMs = isNextMinute ? burstMs + 60_000 + random.between(-3_000, 3_000) : random.between(0, healMs);
     }

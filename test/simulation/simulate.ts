@@ -32,7 +32,7 @@ export function simulate(seed: number, traced = false): SeedResult {
   return simulation.result(seed);
 }
 
-/** Longer than a connection is waited for in silence, and than a lost answer leaves open requests in doubt. */
+/** Longer than a connection is waited for in silence, and than a lost answer leaves open requests uncertain. */
 const QUIET_AFTER_LOSS_MS = 75_000;
 /** Longer than a spool rests between two attempts to write again, and than a broken listener takes to notice. */
 const QUIET_AFTER_DISK_MS = 33_000;
@@ -101,7 +101,7 @@ class Simulation {
   }
 
   /**
-   * Time passes until the last lost call is given up and what it left in doubt is certain; for most of it nobody has
+   * Time passes until the last lost call is given up and what it left uncertain is known; for most of it nobody has
    * anything to do, and all are let sleep.
    */
   private calmDown(quietMs: number): void {
@@ -248,7 +248,7 @@ class Simulation {
 
   private notify(payload: string): void {
     this.eachGateway((gateway) => {
-      gateway.process.in(this.network.delayMs(), 'recall', () => gateway.hear(payload));
+      gateway.process.in(this.network.delayMs(), 'revocation', () => gateway.hear(payload));
     });
   }
 

@@ -2,10 +2,10 @@
 // spool; what is left out is HTTP.
 
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
-import { createLeaseStore, readRecall } from '../../src/gateway/lease-store.ts';
+import { createLeaseStore, readRevocation } from '../../src/gateway/lease-store.ts';
 import { admit } from '../../src/generation/admission/admit.ts';
-import { AllowanceLeases } from '../../src/generation/admission/allowance-leases.ts';
-import type { AdmissionParams } from '../../src/generation/admission/plan-draws.ts';
+import type { AdmissionParams } from '../../src/generation/admission/plan-holds.ts';
+import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import type { SavedResponses } from '../../src/generation/catalog/saved-responses.ts';
 import { type AdmittedRequest, Execution, type Metering } from '../../src/generation/execution/execution.ts';
 import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
@@ -45,9 +45,9 @@ export class SimulatedGateway {
   serving = false;
   draining = false;
   records: SpoolWriter | null = null;
-  leases: AllowanceLeases | null = null;
+  leases: QuotaLeases | null = null;
   metering: Metering | null = null;
-  /** Whoever listens hears of recalls; a broken connection does not. */
+  /** Whoever listens hears of revocations; a broken connection does not. */
   listens = false;
   openRequests = 0;
   readonly postgres: PostgresOfProcess;
@@ -95,7 +95,7 @@ export class SimulatedGateway {
       monotonicMs: () => clock.monotonicMs(),
       wait: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)),
     };
-    const leases = new AllowanceLeases(createLeaseStore(postgres, epoch, leaseMetrics), time, (fault) =>
+    const leases = new QuotaLeases(createLeaseStore(postgres, epoch, leaseMetrics), time, (fault) =>
       world.noteFault(fault),
     );
     const onRecordFault = (fault: unknown): void =>
@@ -126,14 +126,14 @@ export class SimulatedGateway {
         return;
       }
       this.listens = true;
-      this.leases?.callBackAll();
+      this.leases?.revokeAll();
     };
     this.process.in(forMs, 'listener is back', reconnect);
   }
 
   hear(payload: string): void {
-    const { key, byEpoch } = readRecall(payload);
-    if (this.listens && byEpoch !== this.epoch) this.leases?.callBack(key);
+    const { key, byEpoch } = readRevocation(payload);
+    if (this.listens && byEpoch !== this.epoch) this.leases?.revoke(key);
   }
 
   /** As serve-generation does it: admits, then records; `begun` may send, `refused` must not. */
@@ -143,8 +143,8 @@ export class SimulatedGateway {
       refused({ kind: 'billing_unavailable' });
       return;
     }
-    const gate = { leases, workers: undefined as never, counts: undefined as never, clock: process.clock };
-    const admitting = admit(question, gate);
+    const parts = { leases, workers: undefined as never, counts: undefined as never, clock: process.clock };
+    const admitting = admit(question, parts);
     const goOn = (admission: Awaited<typeof admitting>): void => {
       if ('kind' in admission) refused(admission);
       else this.record(question, admission, begun, refused);
@@ -206,7 +206,7 @@ export class SimulatedGateway {
 
   private async close(): Promise<void> {
     try {
-      await this.leases?.giveBackAll();
+      await this.leases?.returnAll();
       this.listens = false;
       await this.records?.close();
     } catch (fault) {

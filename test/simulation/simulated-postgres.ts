@@ -13,7 +13,7 @@ type Result = { rows: readonly object[] } | { fault: Error };
 type Told = (result: Result) => void;
 
 const LOCK_TIMEOUT_MS = 10_000;
-/** Of the functions that lend and take back. */
+/** Of the functions that grant and take back leases. */
 const LENDING_LOCK_TIMEOUT_MS = 200;
 const IDLE_IN_TRANSACTION_MS = 2_000;
 

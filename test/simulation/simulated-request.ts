@@ -5,7 +5,7 @@ import type { Principal } from '../../src/domain/identity/principal.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import type { Outcome } from '../../src/domain/settlement/outcome.ts';
-import type { AdmissionParams } from '../../src/generation/admission/plan-draws.ts';
+import type { AdmissionParams } from '../../src/generation/admission/plan-holds.ts';
 import type { ServedModel } from '../../src/generation/catalog/serving-catalog.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import {

@@ -2,8 +2,8 @@
 // at the end.
 
 import type { Outcome } from '../../src/domain/settlement/outcome.ts';
-import type { Draw } from '../../src/generation/admission/allowance.ts';
-import type { AdmissionParams } from '../../src/generation/admission/plan-draws.ts';
+import type { AdmissionParams } from '../../src/generation/admission/plan-holds.ts';
+import type { Hold } from '../../src/generation/admission/quota-lease.ts';
 import type { Execution } from '../../src/generation/execution/execution.ts';
 import { hasEnd } from './recorded-ends.ts';
 import type { SimulatedDisk } from './simulated-disk.ts';
@@ -28,7 +28,7 @@ export interface Truth {
   readonly execution: Execution;
   readonly gateway: SimulatedGateway;
   readonly walletId: string | null;
-  readonly draws: readonly Draw[];
+  readonly holds: readonly Hold[];
   readonly admittedAtMs: number;
   /** `lost`: its process died before the end was recorded. */
   state: 'open' | 'unadmitted' | 'recorded' | 'failed' | 'lost';
@@ -90,14 +90,14 @@ export class Watch {
   }
 
   admitted(gateway: SimulatedGateway, execution: Execution, question: AdmissionParams): void {
-    const { draws } = execution.admission as unknown as { draws: readonly Draw[] };
+    const { holds } = execution.admission as unknown as { holds: readonly Hold[] };
     const { world } = this;
     const truth: Truth = {
       id: execution.id,
       execution,
       gateway,
       walletId: execution.admission.walletId,
-      draws,
+      holds,
       admittedAtMs: world.nowMs,
       state: gateway.process.alive ? 'open' : 'lost',
       expected: null,
@@ -115,11 +115,11 @@ export class Watch {
     if (!gateway.process.alive) return;
     this.open.add(truth);
     world.note(
-      `${gateway.process.name}: ${truth.id} is admitted, drawn ${draws.map(({ allowance, amount }) => `${amount} of ${allowance.pool.key}`).join(', ')}`,
+      `${gateway.process.name}: ${truth.id} is admitted, holds ${holds.map(({ lease, amount }) => `${amount} of ${lease.quota.key}`).join(', ')}`,
     );
-    for (const { allowance, amount, grant } of draws)
-      if (grant !== null) this.noteUse(truth, allowance.pool.key, allowance.pool.kind, amount);
-    if (question.principal.billed && draws.every(({ allowance }) => allowance.pool.kind !== 'credit'))
+    for (const { lease, amount, grant } of holds)
+      if (grant !== null) this.noteUse(truth, lease.quota.key, lease.quota.kind, amount);
+    if (question.principal.billed && holds.every(({ lease }) => lease.quota.kind !== 'credit'))
       world.violate(`${truth.id} is billed and holds no credit`);
   }
 
@@ -144,8 +144,8 @@ export class Watch {
 
   /** Of a limit on tokens what an execution did not use is free again. */
   private settleUses(truth: Truth, tokens: bigint | null, requests: boolean): void {
-    for (const { allowance, amount } of truth.draws) {
-      const { kind, key } = allowance.pool;
+    for (const { lease, amount } of truth.holds) {
+      const { kind, key } = lease.quota;
       for (const use of this.uses.get(key) ?? []) {
         if (use.truth !== truth) continue;
         if (kind === 'tokens_per_minute' && tokens !== null) use.amount = tokens < amount ? tokens : amount;
@@ -247,11 +247,11 @@ export class Watch {
     const leases = books.leases.values();
     for (const { id, balance, leased } of books.wallets.values()) {
       balances += balance;
-      let lent = 0n;
-      for (const lease of leases) if (lease.walletId === id) lent += lease.outstanding;
+      let total = 0n;
+      for (const lease of leases) if (lease.walletId === id) total += lease.outstanding;
       if (balance < 0n || leased > balance)
         world.violate(`wallet ${id} is overspent: balance ${balance}, leased ${leased}`);
-      if (lent !== leased) world.violate(`wallet ${id}: leased ${leased}, leases ${lent}`);
+      if (total !== leased) world.violate(`wallet ${id}: leased ${leased}, leases ${total}`);
       if (books.account(`wallet ${id}`) !== balance)
         world.violate(`wallet ${id}: balance ${balance}, ledger ${books.account(`wallet ${id}`)}`);
     }
@@ -259,9 +259,9 @@ export class Watch {
       world.violate('deposits are not balances and charges');
     const limitLeases = books.limits.leases.values();
     for (const { id, used, leased, highest } of books.limits.pools.values()) {
-      let lent = 0n;
-      for (const lease of limitLeases) if (lease.poolId === id) lent += lease.outstanding;
-      if (lent !== leased) world.violate(`pool ${id}: leased ${leased}, leases ${lent}`);
+      let total = 0n;
+      for (const lease of limitLeases) if (lease.poolId === id) total += lease.outstanding;
+      if (total !== leased) world.violate(`pool ${id}: leased ${leased}, leases ${total}`);
       if (used + leased > highest)
         world.violate(`pool ${id} is overspent: used ${used}, leased ${leased} of ${highest}`);
     }
@@ -294,17 +294,17 @@ export class Watch {
   private needs(gateway: SimulatedGateway): Map<string, bigint> {
     const needs = new Map<string, bigint>();
     const add = (name: string, amount: bigint): void => void needs.set(name, (needs.get(name) ?? 0n) + amount);
-    for (const { name, amount } of freeOf(gateway)) add(name, amount);
+    for (const { name, amount } of availableAt(gateway)) add(name, amount);
     for (const truth of this.open) {
       if (truth.gateway !== gateway) continue;
-      for (const { grant, amount, allowance } of truth.draws)
-        if (grant !== null && grant.id !== null && isPool(allowance.pool.kind)) add(grant.id, amount);
+      for (const { grant, amount, lease } of truth.holds)
+        if (grant !== null && grant.id !== null && isReturnedToStore(lease.quota.kind)) add(grant.id, amount);
     }
     for (const truth of this.unposted) if (truth.gateway === gateway) addSpent(truth, add);
     return needs;
   }
 
-  /** Of a dead process what its records charge stays lent until they are posted. */
+  /** Of a dead process what its records charge stays leased until they are posted. */
   private checkDead(): void {
     const { books } = this.server;
     const spent = new Map<number, Map<string, bigint>>();
@@ -327,7 +327,7 @@ export class Watch {
     }
   }
 
-  /** What is lent to nobody, or lies free with a living process. */
+  /** What is leased to nobody, or available at a living process. */
   reachable(pool: { kind: string; key: string }): bigint {
     const { books } = this.server;
     let total = 0n;
@@ -346,7 +346,7 @@ export class Watch {
       if (row !== undefined) names.add(row.id);
     }
     for (const gateway of this.gateways)
-      for (const { name, amount } of freeOf(gateway)) if (names.has(name)) total += amount;
+      for (const { name, amount } of availableAt(gateway)) if (names.has(name)) total += amount;
     return total;
   }
 
@@ -436,24 +436,25 @@ export class Watch {
   }
 }
 
-function isPool(kind: string): boolean {
+function isReturnedToStore(kind: string): boolean {
   return kind === 'credit' || kind === 'budget' || kind === 'concurrent_requests';
 }
 
-interface AllowanceParts {
-  readonly pool: { readonly kind: string; readonly key: string };
-  readonly grant: { readonly id: string | null; readonly free: bigint };
-  readonly owed: ReadonlyMap<string, bigint>;
+interface LeaseParts {
+  readonly quota: { readonly kind: string; readonly key: string };
+  readonly grant: { readonly id: string | null; readonly available: bigint };
+  readonly pendingReturns: ReadonlyMap<string, bigint>;
 }
 
-/** What a process has in its hands beside what requests hold. */
-function freeOf(gateway: SimulatedGateway): { name: string; kind: string; amount: bigint }[] {
+/** What a process has leased beside what requests hold. */
+function availableAt(gateway: SimulatedGateway): { name: string; kind: string; amount: bigint }[] {
   const found: { name: string; kind: string; amount: bigint }[] = [];
-  const { allowances } = gateway.leases as unknown as { allowances: ReadonlyMap<string, AllowanceParts> };
-  for (const { pool, grant, owed } of allowances.values()) {
-    if (!isPool(pool.kind)) continue;
-    if (grant.id !== null && grant.free > 0n) found.push({ name: grant.id, kind: pool.kind, amount: grant.free });
-    for (const [name, amount] of owed) found.push({ name, kind: pool.kind, amount });
+  const { leases } = gateway.leases as unknown as { leases: ReadonlyMap<string, LeaseParts> };
+  for (const { quota, grant, pendingReturns } of leases.values()) {
+    if (!isReturnedToStore(quota.kind)) continue;
+    if (grant.id !== null && grant.available > 0n)
+      found.push({ name: grant.id, kind: quota.kind, amount: grant.available });
+    for (const [name, amount] of pendingReturns) found.push({ name, kind: quota.kind, amount });
   }
   return found;
 }
@@ -462,6 +463,6 @@ function addSpent(truth: Truth, add: (name: string, amount: bigint) => void): vo
   const { expected, walletId } = truth;
   if (expected === null) return;
   if (walletId !== null && expected.charge !== null) add(walletId, expected.charge);
-  for (const { allowance, grant } of truth.draws)
-    if (allowance.pool.kind === 'budget' && grant !== null && grant.id !== null) add(grant.id, expected.budgetUse);
+  for (const { lease, grant } of truth.holds)
+    if (lease.quota.kind === 'budget' && grant !== null && grant.id !== null) add(grant.id, expected.budgetUse);
 }

@@ -9,10 +9,10 @@ import type { Catalog, Model, Provider } from '../../src/domain/models/catalog.t
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { RoutingPolicy } from '../../src/domain/routing/routing-policy.ts';
 import { COUNTS } from '../../src/generation/admission/admit.ts';
-import { AllowanceLeases } from '../../src/generation/admission/allowance-leases.ts';
-import type { AllowanceStore, LendingAnswer, Pool } from '../../src/generation/admission/allowance-store.ts';
 import { Cooldowns } from '../../src/generation/admission/cooldowns.ts';
+import type { LeaseAnswer, LeaseStore, Quota } from '../../src/generation/admission/lease-store.ts';
 import { OrganizationQueues } from '../../src/generation/admission/organization-queues.ts';
+import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import { type SavedResponseAnswer, SavedResponses } from '../../src/generation/catalog/saved-responses.ts';
 import { prepareCatalog } from '../../src/generation/catalog/serving-catalog.ts';
 import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
@@ -142,13 +142,13 @@ export interface PlaneOptions {
   readonly providerUrl: string;
   /** By credential. */
   readonly principals: ReadonlyMap<string, Principal>;
-  /** What each wallet or limit has to lend; what is not here has plenty. */
+  /** What each wallet or limit can grant; one that is not here has plenty. */
   readonly amounts?: ReadonlyMap<string, bigint>;
   readonly turns?: TurnStore;
   readonly models?: readonly Model[];
 }
 
-/** Stores remember nothing and lend from what the test says. */
+/** Stores remember nothing, and leases are granted from what the test says. */
 export class PlaneInProcess {
   readonly gates = {
     credential: new Gate(),
@@ -158,7 +158,7 @@ export class PlaneInProcess {
     counting: new Gate(),
   };
   readonly amounts: Map<string, bigint>;
-  readonly leases: AllowanceLeases;
+  readonly leases: QuotaLeases;
   readonly buffers = new BufferPool();
   readonly relays = new OpenRelays();
   readonly faults: unknown[] = [];
@@ -194,7 +194,7 @@ export class PlaneInProcess {
       monotonicMs: () => clock.monotonicMs(),
       wait: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)),
     };
-    this.leases = new AllowanceLeases(this.lendingStore(), time, (fault) => this.faults.push(fault));
+    this.leases = new QuotaLeases(this.leaseStore(), time, (fault) => this.faults.push(fault));
     this.workers = new WorkerPool({ threads: 1, queueBytesMax: 1 << 26, log: silentLog, metrics });
     this.providers = new ProviderCalls(metrics, clock);
     const { providers } = this;
@@ -255,7 +255,7 @@ export class PlaneInProcess {
       authenticator: new Authenticator(find, clock),
       catalog: () => catalog,
       intake: { buffers: this.buffers, scanner: new RequestScanner(), bodyLimitBytes: 1 << 25 },
-      gate: { leases: this.leases, workers, counts: new OrganizationQueues(COUNTS), clock },
+      admission: { leases: this.leases, workers, counts: new OrganizationQueues(COUNTS), clock },
       savedResponses,
       metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },
       refusedRequests: new RefusedRequests({ journal: refusals, clock, nextExecutionId, canRecord, metrics }),
@@ -276,9 +276,9 @@ export class PlaneInProcess {
     });
   }
 
-  private lendingStore(): AllowanceStore {
+  private leaseStore(): LeaseStore {
     return {
-      take: async ({ key }: Pool, { amount, minimum }): Promise<LendingAnswer> => {
+      take: async ({ key }: Quota, { amount, minimum }): Promise<LeaseAnswer> => {
         await this.gates.lease.pass();
         const there = this.amounts.get(key) ?? 1n << 60n;
         const granted = there >= amount ? amount : there >= minimum ? there : 0n;
@@ -300,7 +300,7 @@ export class PlaneInProcess {
         this.amounts.set(key, (this.amounts.get(key) ?? 0n) + amount);
         return 'done';
       },
-      recall: async () => undefined,
+      revoke: async () => undefined,
       probe: async () => undefined,
     };
   }

@@ -15,7 +15,7 @@ export interface Use {
 
 interface Grant {
   readonly grantId: string;
-  free: bigint;
+  available: bigint;
   readonly expiresAtMs: number;
 }
 
@@ -24,7 +24,7 @@ interface Held {
   readonly use: Use;
 }
 
-/** What a process does with what it was lent: draws while the grant lasts, and gives back what it has not used. */
+/** What a process does with a grant: holds of it while it lasts, and returns what it has not used. */
 export class RateTaker {
   readonly uses: Use[] = [];
   private readonly postgres: Postgres;
@@ -43,20 +43,20 @@ export class RateTaker {
   }
 
   /** One request; false when it was refused. `latencyMs` passes between the question and the use. */
-  async request(need: bigint, nowMs: number, latencyMs: number, recall: () => Promise<void>): Promise<boolean> {
+  async request(need: bigint, nowMs: number, latencyMs: number, revoke: () => Promise<void>): Promise<boolean> {
     await this.dropExpired(nowMs);
-    if (this.draw(need, nowMs)) return true;
+    if (this.hold(need, nowMs)) return true;
     if (nowMs < this.askAgainAtMs) return false;
     let answer = await this.take(need, nowMs);
     if (answer.granted === 0n && answer.leasedElsewhere > 0n) {
-      await recall();
+      await revoke();
       answer = await this.take(need, nowMs);
     }
     if (answer.granted === 0n) {
       this.askAgainAtMs = nowMs + Math.min(answer.retryAfterMs ?? 1_000, 500);
       return false;
     }
-    return this.draw(need, nowMs + latencyMs);
+    return this.hold(need, nowMs + latencyMs);
   }
 
   /** Ends the oldest open request: `part` of what it drew was not used. */
@@ -65,14 +65,14 @@ export class RateTaker {
     if (held === undefined || held.use.amount < part) return;
     held.use.amount -= part;
     await this.dropExpired(nowMs);
-    if (this.present?.grantId === held.grantId) this.present.free += part;
+    if (this.present?.grantId === held.grantId) this.present.available += part;
     else await this.giveBack(held.grantId, part);
   }
 
   async giveBackFree(): Promise<void> {
     const { present } = this;
     this.present = null;
-    if (present !== null && present.free > 0n) await this.giveBack(present.grantId, present.free);
+    if (present !== null && present.available > 0n) await this.giveBack(present.grantId, present.available);
   }
 
   /** Dies with all that it has, and another takes its place. */
@@ -82,10 +82,10 @@ export class RateTaker {
     this.held.length = 0;
   }
 
-  private draw(need: bigint, atMs: number): boolean {
+  private hold(need: bigint, atMs: number): boolean {
     const { present } = this;
-    if (present === null || present.free < need || atMs >= present.expiresAtMs) return false;
-    present.free -= need;
+    if (present === null || present.available < need || atMs >= present.expiresAtMs) return false;
+    present.available -= need;
     const use = { atMs, amount: need };
     this.uses.push(use);
     this.held.push({ grantId: present.grantId, use });
@@ -94,8 +94,8 @@ export class RateTaker {
 
   private async take(need: bigint, nowMs: number): Promise<LimitLeaseAnswer> {
     const { present } = this;
-    const free = present?.free ?? 0n;
-    const minimum = need - free;
+    const available = present?.available ?? 0n;
+    const minimum = need - available;
     const amount = minimum > this.chunk ? minimum : this.chunk;
     const answer = await takeLimitLease(this.postgres, {
       epoch: this.epoch,
@@ -106,10 +106,10 @@ export class RateTaker {
       atMs: nowMs,
     });
     if (answer.granted > 0n) {
-      const kept = answer.presentMoved ? free : 0n;
+      const kept = answer.presentMoved ? available : 0n;
       this.present = {
         grantId: answer.grantId,
-        free: kept + answer.granted,
+        available: kept + answer.granted,
         expiresAtMs: nowMs + (answer.validForMs ?? 0),
       };
     }

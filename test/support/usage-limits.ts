@@ -1,4 +1,4 @@
-// An organization with credit, ceilings on its use, and processes that borrow under them: what the tests of limits on
+// An organization with credit, ceilings on its use, and processes that take leases of them: what the tests of limits on
 // Postgres share.
 
 import assert from 'node:assert/strict';
@@ -12,7 +12,7 @@ import { postExecutions } from '../../src/storage/postgres/ledger/post-execution
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
 import {
   type LimitLeaseAnswer,
-  type LimitLeaseWish,
+  type LimitLeaseRequest,
   takeLimitLease,
 } from '../../src/storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
@@ -65,7 +65,12 @@ export class LimitedOrganization {
     return epoch;
   }
 
-  take(epoch: number, limitId: string, amount: bigint, more: Partial<LimitLeaseWish> = {}): Promise<LimitLeaseAnswer> {
+  take(
+    epoch: number,
+    limitId: string,
+    amount: bigint,
+    more: Partial<LimitLeaseRequest> = {},
+  ): Promise<LimitLeaseAnswer> {
     return takeLimitLease(this.postgres, { epoch, limitId, amount, minimum: amount, present: null, ...more });
   }
 

@@ -1,4 +1,4 @@
-// What a request draws under which limits, which of several refuses it, and what its end leaves used (spec 7.4, 8).
+// What a request holds under which limits, which of several refuses it, and what its end leaves used (spec 7.4, 8).
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -7,9 +7,9 @@ import type { Model } from '../../src/domain/models/catalog.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { Admission, tokensUsed } from '../../src/generation/admission/admission.ts';
-import { admit, COUNTS, type Gate } from '../../src/generation/admission/admit.ts';
+import { type AdmissionParts, admit, COUNTS } from '../../src/generation/admission/admit.ts';
 import { OrganizationQueues } from '../../src/generation/admission/organization-queues.ts';
-import { type AdmissionParams, type DrawingPlan, planDraws } from '../../src/generation/admission/plan-draws.ts';
+import { type AdmissionParams, type HoldPlan, planHolds } from '../../src/generation/admission/plan-holds.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
@@ -18,7 +18,7 @@ import { messages, readBetaCeilings } from '../../src/generation/dialects/messag
 import { systemone } from '../../src/generation/dialects/systemone.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { WorkerPool, WorkerResult } from '../../src/platform/worker-pool.ts';
-import { SimulatedLending } from '../support/simulated-lending.ts';
+import { SimulatedLeaseStore } from '../support/simulated-lease-store.ts';
 
 const MODEL: Model = {
   id: 'sim/small',
@@ -69,19 +69,20 @@ function ask(principal: Principal, body: object, dialect: Dialect = chatCompleti
   return { principal, dialect, served, bounds, measure, request: { body: bytes, scanned, form: null } };
 }
 
-function planOf(question: AdmissionParams): DrawingPlan {
-  const plan = planDraws(question, question.measure);
+function planOf(question: AdmissionParams): HoldPlan {
+  const plan = planHolds(question, question.measure);
   assert.ok(!('kind' in plan));
   return plan;
 }
 
 function refusalOf(question: AdmissionParams): Refusal {
-  const refusal = planDraws(question, question.measure);
+  const refusal = planHolds(question, question.measure);
   assert.ok('kind' in refusal);
   return refusal;
 }
 
-const wishesOf = (question: AdmissionParams) => planOf(question).wishes.map(({ pool, amount }) => [pool.kind, amount]);
+const holdRequestsOf = (question: AdmissionParams) =>
+  planOf(question).requests.map(({ quota, amount }) => [quota.kind, amount]);
 
 const ALL = [
   limit('budget', 10n ** 9n),
@@ -109,7 +110,7 @@ describe('betas in a header that let a model use more than the catalog says', ()
       const question = ask(PRINCIPAL, body, messages);
       const betaCeilings = readBetaCeilings(['fine-grained-tool-streaming-2025-05-14', header]);
       const bounds = betaCeilings === null ? question.bounds : { ...question.bounds, betaCeilings };
-      const plan = planDraws({ ...question, bounds }, question.measure);
+      const plan = planHolds({ ...question, bounds }, question.measure);
       assert.deepEqual(
         'kind' in plan ? [plan.kind, 'field' in plan ? plan.field : null] : null,
         isRefused ? ['not_safely_billable', 'anthropic-beta'] : null,
@@ -118,13 +119,13 @@ describe('betas in a header that let a model use more than the catalog says', ()
   }
 });
 
-describe('what a request draws', () => {
+describe('what a request holds', () => {
   const body = { max_tokens: 100, messages: [] };
   const bytes = BigInt(JSON.stringify(body).length);
   const price = bytes + 1_000n;
 
   test('in this order: a place, a request, tokens, budgets, and the wallet last', () => {
-    assert.deepEqual(wishesOf(ask({ ...PRINCIPAL, limits: ALL }, body)), [
+    assert.deepEqual(holdRequestsOf(ask({ ...PRINCIPAL, limits: ALL }, body)), [
       ['concurrent_requests', 1n],
       ['requests_per_minute', 1n],
       ['tokens_per_minute', bytes + 100n],
@@ -135,23 +136,26 @@ describe('what a request draws', () => {
 
   test('a limit of another model does not apply', () => {
     const limits = [limit('requests_per_minute', 1n, 'sim/other'), limit('concurrent_requests', 1n, 'sim/small')];
-    assert.deepEqual(wishesOf(ask({ ...NOT_BILLED, limits }, body)), [['concurrent_requests', 1n]]);
+    assert.deepEqual(holdRequestsOf(ask({ ...NOT_BILLED, limits }, body)), [['concurrent_requests', 1n]]);
   });
 
   test('a budget of an organization that is not billed holds the price where there is one, and nothing where there is not', () => {
     const question = ask({ ...NOT_BILLED, limits: [limit('budget', 10n ** 9n)] }, body);
-    assert.deepEqual(wishesOf(question), [['budget', price]]);
+    assert.deepEqual(holdRequestsOf(question), [['budget', price]]);
     const unpriced = { ...question, served: { ...question.served, worstPrice: new Map() } };
-    assert.deepEqual(wishesOf(unpriced), []);
-    assert.deepEqual(wishesOf(ask({ ...NOT_BILLED, limits: [limit('budget', 10n ** 9n)] }, { messages: [] })), []);
+    assert.deepEqual(holdRequestsOf(unpriced), []);
+    assert.deepEqual(
+      holdRequestsOf(ask({ ...NOT_BILLED, limits: [limit('budget', 10n ** 9n)] }, { messages: [] })),
+      [],
+    );
   });
 
-  test('counting tokens draws a place and a request; images draw no tokens', () => {
-    assert.deepEqual(wishesOf(ask({ ...PRINCIPAL, limits: ALL }, body, countTokens)), [
+  test('counting tokens holds a place and a request; images hold no tokens', () => {
+    assert.deepEqual(holdRequestsOf(ask({ ...PRINCIPAL, limits: ALL }, body, countTokens)), [
       ['concurrent_requests', 1n],
       ['requests_per_minute', 1n],
     ]);
-    const kinds = wishesOf(ask({ ...PRINCIPAL, limits: ALL }, { n: 2, prompt: 'x' }, imageGenerations));
+    const kinds = holdRequestsOf(ask({ ...PRINCIPAL, limits: ALL }, { n: 2, prompt: 'x' }, imageGenerations));
     assert.deepEqual(kinds.slice(2), [
       ['budget', 2_000n],
       ['credit', 2_000n],
@@ -176,7 +180,7 @@ describe('what a request draws', () => {
       kind: 'traffic_token_bound_required',
       field: 'questions',
     });
-    assert.equal(planOf(ask(limited, { state: 's', questions: { q: 1 } }, systemone)).wishes.length, 1);
+    assert.equal(planOf(ask(limited, { state: 's', questions: { q: 1 } }, systemone)).requests.length, 1);
   });
 
   test('a billed organization without a wallet is still being made', () => {
@@ -200,22 +204,22 @@ function workersOf(answer: WorkerResult<{ inputTokens: number | null; outputToke
 const BUSY = { ok: false, reason: 'queue_full' } as const;
 
 async function admitWith(
-  lending: SimulatedLending,
+  store: SimulatedLeaseStore,
   question: AdmissionParams,
   workers: WorkerPool,
 ): Promise<Admission | Refusal> {
-  const [leases = lending.process()] = lending.processes;
-  const gate: Gate = {
+  const [leases = store.process()] = store.processes;
+  const parts: AdmissionParts = {
     leases,
     workers,
     counts: new OrganizationQueues(COUNTS),
-    clock: { nowMs: () => 0, monotonicMs: () => lending.time.nowMs },
+    clock: { nowMs: () => 0, monotonicMs: () => store.time.nowMs },
   };
   let result: Admission | Refusal | null = null;
-  void Promise.resolve(admit(question, gate)).then((answer) => {
+  void Promise.resolve(admit(question, parts)).then((answer) => {
     result = answer;
   });
-  await lending.time.run(lending.time.nowMs + 5_000);
+  await store.time.run(store.time.nowMs + 5_000);
   assert.ok(result !== null, 'it is answered');
   return result;
 }
@@ -224,60 +228,60 @@ describe('near the edge', () => {
   const body = { max_tokens: 10, messages: [{ role: 'user', content: 'x'.repeat(900) }] };
 
   test('the exact count is the bound where the bytes are too many, and the hold is smaller', async () => {
-    const lending = new SimulatedLending();
-    lending.pool('credit', 'w', 500n);
+    const store = new SimulatedLeaseStore();
+    store.quota('credit', 'w', 500n);
     const { workers } = workersOf({ ok: true, value: { inputTokens: 300, outputTokens: null } });
-    const admission = await admitWith(lending, ask(PRINCIPAL, body), workers);
+    const admission = await admitWith(store, ask(PRINCIPAL, body), workers);
     assert.ok(admission instanceof Admission);
     assert.deepEqual([admission.hold, admission.tokenBounds?.inputTokensMax], [400n, 300]);
   });
 
   test('a busy pool leaves the bound by bytes, and the refusal', async () => {
-    const lending = new SimulatedLending();
-    lending.pool('credit', 'w', 500n);
-    const admission = await admitWith(lending, ask(PRINCIPAL, body), workersOf(BUSY).workers);
+    const store = new SimulatedLeaseStore();
+    store.quota('credit', 'w', 500n);
+    const admission = await admitWith(store, ask(PRINCIPAL, body), workersOf(BUSY).workers);
     assert.ok('kind' in admission && admission.kind === 'insufficient_credit');
   });
 
   test('what could not be afforded with no input at all is not counted', async () => {
-    const lending = new SimulatedLending();
-    lending.pool('credit', 'w', 99n);
+    const store = new SimulatedLeaseStore();
+    store.quota('credit', 'w', 99n);
     const { workers, asked } = workersOf({ ok: true, value: { inputTokens: 1, outputTokens: null } });
-    const admission = await admitWith(lending, ask(PRINCIPAL, body), workers);
+    const admission = await admitWith(store, ask(PRINCIPAL, body), workers);
     assert.ok('kind' in admission && admission.kind === 'insufficient_credit');
     assert.equal(asked(), 0);
   });
 
   test('a limit on tokens that is below the bytes and above the count', async () => {
-    const lending = new SimulatedLending();
-    lending.pool('tokens_per_minute', 'tokens_per_minute', 600n);
+    const store = new SimulatedLeaseStore();
+    store.quota('tokens_per_minute', 'tokens_per_minute', 600n);
     const { workers } = workersOf({ ok: true, value: { inputTokens: 300, outputTokens: null } });
     const limited = { ...NOT_BILLED, limits: [limit('tokens_per_minute', 600n)] };
-    assert.ok((await admitWith(lending, ask(limited, body), workers)) instanceof Admission);
-    assert.ok('kind' in (await admitWith(lending, ask(limited, body), workersOf(BUSY).workers)));
+    assert.ok((await admitWith(store, ask(limited, body), workers)) instanceof Admission);
+    assert.ok('kind' in (await admitWith(store, ask(limited, body), workersOf(BUSY).workers)));
   });
 });
 
 describe('the end of an admission', () => {
-  async function admitted(): Promise<{ lending: SimulatedLending; admission: Admission }> {
-    const lending = new SimulatedLending();
-    for (const { kind, id, amount } of ALL) lending.pool(kind, id, amount);
-    lending.pool('credit', 'w', 10n ** 9n);
+  async function admitted(): Promise<{ store: SimulatedLeaseStore; admission: Admission }> {
+    const store = new SimulatedLeaseStore();
+    for (const { kind, id, amount } of ALL) store.quota(kind, id, amount);
+    store.quota('credit', 'w', 10n ** 9n);
     const admission = await admitWith(
-      lending,
+      store,
       ask({ ...PRINCIPAL, limits: ALL }, { max_tokens: 100, messages: [] }),
       workersOf(BUSY).workers,
     );
     assert.ok(admission instanceof Admission);
     assert.deepEqual(admission.budgets, ['budget']);
-    return { lending, admission };
+    return { store, admission };
   }
 
-  async function left({ lending }: { lending: SimulatedLending }): Promise<readonly bigint[]> {
-    void lending.processes[0]?.giveBackAll();
-    await lending.time.run(lending.time.nowMs + 1_000);
+  async function left({ store }: { store: SimulatedLeaseStore }): Promise<readonly bigint[]> {
+    void store.processes[0]?.returnAll();
+    await store.time.run(store.time.nowMs + 1_000);
     return ['concurrent_requests', 'requests_per_minute', 'tokens_per_minute', 'budget', 'w'].map((key) =>
-      lending.leased(key),
+      store.leased(key),
     );
   }
 
@@ -288,7 +292,7 @@ describe('the end of an admission', () => {
     assert.throws(() => world.admission.release('refused'), /once/);
   });
 
-  test('of unknown tokens leaves all used that were drawn', async () => {
+  test('of unknown tokens leaves all used that were held', async () => {
     const world = await admitted();
     const tokens = BigInt((world.admission.tokenBounds?.inputTokensMax ?? 0) + 100);
     world.admission.release({ charge: 0n, budgetUse: 0n, tokens: null });
@@ -309,7 +313,7 @@ describe('the end of an admission', () => {
     assert.ok(others.every((amount) => amount > 0n));
   });
 
-  test('a budget is never charged with more than was drawn from it', async () => {
+  test('a budget is never charged with more than was held from it', async () => {
     const { admission } = await admitted();
     assert.deepEqual(
       [admission.budgetUse(picoUsd(7n)), admission.budgetUse(picoUsd(10n ** 9n)), admission.budgetUse(null)],

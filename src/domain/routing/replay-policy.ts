@@ -2,6 +2,7 @@
 // tokens would have cost there. What the classifier said is taken from the records, so nothing is asked again; tiers
 // are matched by their names. Pure.
 
+import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { Model } from '../models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../money/pico-usd.ts';
 import { rateUsage } from '../settlement/rate-usage.ts';
@@ -97,7 +98,7 @@ const NO_COSTS: ReplayCosts = {
 
 class Replay {
   private readonly draft: Draft;
-  private readonly turns = new Map<string, ReplayedTurn>();
+  private readonly turns = new BoundedMap<string, ReplayedTurn>(CONVERSATIONS_MAX);
   private readonly unreplayed = new Map<string, number>();
   private readonly tiers: Map<string, { was: number; draft: number }>;
   private requests = 0;
@@ -191,11 +192,7 @@ class Replay {
 
   private remember({ conversation, turn }: ModelRoute, decision: RouteDecision): void {
     if (conversation === undefined || turn === undefined) return;
-    this.turns.delete(conversation);
     this.turns.set(conversation, { turn, decision });
-    if (this.turns.size <= CONVERSATIONS_MAX) return;
-    const oldest = this.turns.keys().next().value;
-    if (oldest !== undefined) this.turns.delete(oldest);
   }
 
   private candidatesFor(request: RoutedRequest): RouteCandidates {

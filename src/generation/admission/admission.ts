@@ -1,21 +1,21 @@
-// What admission has granted one request: the bounds it relied on, and what was drawn for it until its end.
+// What admission has granted one request: the bounds it relied on, and what is held for it until its end.
 
 import { type PicoUsd, ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import { assert } from '../../platform/assert.ts';
-import type { Draw } from './allowance.ts';
-import type { AllowanceLeases } from './allowance-leases.ts';
-import type { DrawingPlan } from './plan-draws.ts';
+import type { HoldPlan } from './plan-holds.ts';
+import type { Hold } from './quota-lease.ts';
+import type { QuotaLeases } from './quota-leases.ts';
 import type { TokenBounds } from './worst-case-price.ts';
 
 /** What an execution has used, once its record is written. */
 export interface AdmissionUse {
   /** What the wallet pays; at most the hold. */
   readonly charge: bigint;
-  /** What each of its budgets has spent; at most what was drawn from it. */
+  /** What each of its budgets has spent; at most what was held of it. */
   readonly budgetUse: bigint;
-  /** null: not known, so all that was drawn counts as used. */
+  /** null: not known, so all that was held counts as used. */
   readonly tokens: number | null;
 }
 
@@ -26,58 +26,58 @@ export class Admission {
   /** Taken from the wallet's lease until the execution is settled; null when not billed. Spec: authorized_amount. */
   readonly hold: PicoUsd | null;
   /**
-   * Pools of budgets that were drawn from, the price from each: the execution's use is posted to these, whichever
-   * period it ends in.
+   * The grants of budgets, each of which holds the price: the execution's use is posted to these, whichever period it
+   * ends in.
    */
   readonly budgets: readonly string[];
   private readonly price: PicoUsd;
-  private readonly draws: readonly Draw[];
-  private readonly leases: AllowanceLeases;
+  private readonly holds: readonly Hold[];
+  private readonly leases: QuotaLeases;
   private released = false;
 
-  constructor({ tokenBounds, walletId, billed, price }: DrawingPlan, draws: readonly Draw[], leases: AllowanceLeases) {
+  constructor({ tokenBounds, walletId, billed, price }: HoldPlan, holds: readonly Hold[], leases: QuotaLeases) {
     this.tokenBounds = tokenBounds;
     this.walletId = walletId;
     this.hold = billed ? price : null;
     this.price = price;
-    this.draws = draws;
+    this.holds = holds;
     this.leases = leases;
-    this.budgets = draws.length > 1 || !billed ? budgetsOf(draws) : NO_BUDGETS;
+    this.budgets = holds.length > 1 || !billed ? budgetsOf(holds) : NO_BUDGETS;
   }
 
-  /** What each budget has spent of an execution that cost this much: never more than was drawn. */
+  /** What each budget has spent of an execution that cost this much: never more than was held. */
   budgetUse(cost: PicoUsd | null): PicoUsd {
     const spent = cost ?? ZERO_PICO_USD;
     return spent < this.price ? spent : this.price;
   }
 
   /**
-   * Gives back what was not used. `refused`: it was after all, and has used nothing. `unrecorded`: how it ended is not
-   * in the spool, so what it may have used stays held until this process's epoch is closed; only its place among the
-   * open requests is free again.
+   * Ends the holds; what was not used is available again. `refused`: the request was refused after all, and has used
+   * nothing. `unrecorded`: how it ended is not in the spool, so what it may have used stays held until this process's
+   * epoch is closed; only its place among the open requests is available again.
    */
   release(use: AdmissionUse | 'refused' | 'unrecorded'): void {
     assert(!this.released, 'an admission is released once');
     this.released = true;
-    for (const draw of this.draws) {
-      if (use === 'refused') this.leases.release(draw, 0n);
-      else if (use !== 'unrecorded') this.leases.release(draw, usedOf(draw, use));
-      else if (draw.allowance.pool.kind === 'concurrent_requests') this.leases.release(draw, 0n);
+    for (const hold of this.holds) {
+      if (use === 'refused') this.leases.release(hold, 0n);
+      else if (use !== 'unrecorded') this.leases.release(hold, usedOf(hold, use));
+      else if (hold.lease.quota.kind === 'concurrent_requests') this.leases.release(hold, 0n);
     }
   }
 }
 
 const NO_BUDGETS: readonly string[] = [];
 
-function budgetsOf(draws: readonly Draw[]): readonly string[] {
+function budgetsOf(holds: readonly Hold[]): readonly string[] {
   const ids: string[] = [];
-  for (const { allowance, grant } of draws)
-    if (allowance.pool.kind === 'budget' && grant !== null && grant.id !== null) ids.push(grant.id);
+  for (const { lease, grant } of holds)
+    if (lease.quota.kind === 'budget' && grant !== null && grant.id !== null) ids.push(grant.id);
   return ids.length === 0 ? NO_BUDGETS : ids;
 }
 
-function usedOf({ allowance, amount }: Draw, use: AdmissionUse): bigint {
-  switch (allowance.pool.kind) {
+function usedOf({ lease, amount }: Hold, use: AdmissionUse): bigint {
+  switch (lease.quota.kind) {
     case 'credit':
       return use.charge;
     case 'budget':
@@ -92,7 +92,7 @@ function usedOf({ allowance, amount }: Draw, use: AdmissionUse): bigint {
   }
 }
 
-/** Nobody worked: the tokens were not used, whatever was drawn for them. */
+/** No provider did any work: no tokens were used, whatever was held for them. */
 const WITHOUT_TOKENS: ReadonlySet<Outcome> = new Set(['connect_failed', 'provider_refused', 'provider_failed']);
 
 /** What of a limit on tokens an execution has used; null when nobody knows. */

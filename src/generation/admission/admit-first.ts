@@ -1,10 +1,10 @@
-// Admits a request whose model is not chosen yet for the first of its candidates that admission grants, so that nothing
-// is asked or looked up for one that no candidate would be admitted for.
+// Admits a request whose model is not chosen yet for the first of its candidates that admission grants, so that the
+// classifier and the stores are not asked for a request that no candidate would be admitted for.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Admission } from './admission.ts';
-import { admit, type Gate } from './admit.ts';
-import { type AdmissionParams, type DrawingPlan, planDraws } from './plan-draws.ts';
+import { type AdmissionParts, admit } from './admit.ts';
+import { type AdmissionParams, type HoldPlan, planHolds } from './plan-holds.ts';
 
 /**
  * `candidates`: in the order in which they are tried; a refusal is a candidate that cannot serve anyway. Where none is
@@ -12,12 +12,12 @@ import { type AdmissionParams, type DrawingPlan, planDraws } from './plan-draws.
  */
 export async function admitFirst(
   candidates: readonly (AdmissionParams | Refusal)[],
-  gate: Gate,
+  parts: AdmissionParts,
 ): Promise<Admission | Refusal> {
-  const refused: DrawingPlan[] = [];
+  const refused: HoldPlan[] = [];
   let refusal: Refusal | null = null;
   for (const candidate of candidates) {
-    const admission = await admitUnlessDearer(candidate, refused, gate);
+    const admission = await admitUnlessDearer(candidate, refused, parts);
     if (admission === null) continue;
     if (!('kind' in admission)) return admission;
     refusal ??= admission;
@@ -28,19 +28,19 @@ export async function admitFirst(
 /** null: it needs at least as much of everything as a candidate that was refused, and is not tried. */
 function admitUnlessDearer(
   candidate: AdmissionParams | Refusal,
-  refused: DrawingPlan[],
-  gate: Gate,
+  refused: HoldPlan[],
+  parts: AdmissionParts,
 ): Admission | Refusal | null | Promise<Admission | Refusal> {
   if ('kind' in candidate) return candidate;
-  const plan = planDraws(candidate, candidate.measure);
-  if ('kind' in plan) return admit(candidate, gate);
+  const plan = planHolds(candidate, candidate.measure);
+  if ('kind' in plan) return admit(candidate, parts);
   if (refused.some((lesser) => needsAsMuch(plan, lesser))) return null;
   refused.push(plan);
-  return admit(candidate, gate);
+  return admit(candidate, parts);
 }
 
-function needsAsMuch(plan: DrawingPlan, lesser: DrawingPlan): boolean {
-  return lesser.wishes.every(({ pool, amount }) =>
-    plan.wishes.some((wish) => wish.pool.key === pool.key && wish.amount >= amount),
+function needsAsMuch(plan: HoldPlan, lesser: HoldPlan): boolean {
+  return lesser.requests.every(({ quota, amount }) =>
+    plan.requests.some((request) => request.quota.key === quota.key && request.amount >= amount),
   );
 }

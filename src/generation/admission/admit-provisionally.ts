@@ -6,7 +6,7 @@ import { resolveModel } from '../catalog/resolve-model.ts';
 import type { OpenRequest } from '../open-request.ts';
 import type { DataPlane } from '../plane.ts';
 import { admitFirst } from './admit-first.ts';
-import type { AdmissionParams } from './plan-draws.ts';
+import type { AdmissionParams } from './plan-holds.ts';
 
 /** For the first of these models, by their public ids, that can be admitted. null: it is admitted. */
 export async function admitProvisionally(
@@ -24,6 +24,6 @@ export async function admitProvisionally(
     const deployments = cooldowns.filter(resolved.deployments, principal.organizationId, request.receivedAtMs);
     return 'kind' in deployments ? deployments : request.admissionOf(resolved.served, carriedTokens);
   });
-  const admission = request.keep(await admitFirst(candidates, plane.gate));
+  const admission = request.keep(await admitFirst(candidates, plane.admission));
   return 'kind' in admission ? admission : null;
 }

@@ -1,21 +1,15 @@
-// Which provider-models asked for a pause, for whom and until when (DESIGN 3). Known to this process only: each process
-// learns it from its own refusals.
+// Which deployments are in cooldown after a provider's 429, for which organizations and until when (DESIGN 3). Each
+// process learns this from the refusals that it relays itself.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import { Pauses } from './pauses.ts';
 
-/**
- * A provider that asks for longer is asked again all the same after this: it may have been a mistake, and one request
- * finds out.
- */
+/** A longer Retry-After is cut to this: it may be a mistake, and one request finds out. */
 const COOLDOWN_MAX_MS = 600_000;
-/**
- * Where two organizations have met the refusal, everybody waits; not for long at a time, since both may belong to one
- * person.
- */
+/** A cooldown for all, after refusals of two organizations, is short, since both may belong to one person. */
 const COOLDOWN_FOR_ALL_MAX_MS = 60_000;
-/** So often another organization finds out meanwhile whether it meets the refusal as well. */
+/** How often another organization is let through meanwhile, to find out whether it is refused as well. */
 const PROBE_EVERY_MS = 2_000;
 
 export class Cooldowns {
@@ -37,14 +31,14 @@ export class Cooldowns {
     this.pauses.begin(subjectOf(deployment), organizationId, Math.min(waitMs, COOLDOWN_MAX_MS), now.monotonicMs);
   }
 
-  /** The deployment has served a request: who has not met a refusal need not wait. */
+  /** The deployment has served a request: organizations that were not refused themselves may call it again. */
   served(deployment: Deployment): void {
     if (this.pauses.size > 0) this.pauses.lift(subjectOf(deployment));
   }
 
   /**
-   * The deployments that the organization may call now, in their order; a refusal with the shortest wait when there is
-   * none.
+   * The deployments that the organization may call now, in their order; when there is none, a refusal with the shortest
+   * wait.
    */
   filter(deployments: readonly Deployment[], organizationId: string, nowMs: number): readonly Deployment[] | Refusal {
     if (this.pauses.size === 0) return deployments;

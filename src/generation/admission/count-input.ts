@@ -1,19 +1,19 @@
-// The exact count of a request's input, asked for where the bound by its bytes does not fit any more (DESIGN 4: near
-// the edge).
+// The exact count of a request's input, made where the bound by its bytes exceeds what is left of a wallet or limit
+// (DESIGN 4: near the edge).
 
 import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
 import type { CountableApi } from '../../domain/usage/countable-apis.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 
-/** A tokenizer takes half a second to load; a request is not kept waiting for longer than is worth to know. */
+/** A tokenizer takes half a second to load; a request should not wait much longer for its count. */
 const DEADLINE_MS = 2_000;
-/** Longer texts take seconds to count. */
+/** Longer bodies take seconds to count. */
 const BYTES_MAX = 2_097_152;
 const NOTHING = new Uint8Array(0);
 
 /**
- * An upper bound: the tokens of its texts, and each byte that is in no text as one more. null when it was not counted
- * in time.
+ * An upper bound: the tokens of the texts, and one more for each byte outside them. null when it was not counted in
+ * time.
  */
 export async function countInputAtMost(
   api: CountableApi,

@@ -1,6 +1,5 @@
-// A queue for each organization before something that all organizations share (the store's connections, worker
-// threads), so that no organization occupies more than its part of it. The sum over all organizations is not bounded
-// here.
+// One queue for each organization before something that all share (the store's connections, worker threads), so that no
+// organization occupies more than its part. The sum over all organizations is not bounded here.
 
 import { FairQueue } from '../../platform/fair-queue.ts';
 
@@ -8,7 +7,7 @@ type QueueLimits = ConstructorParameters<typeof FairQueue>[0];
 
 interface Entry {
   readonly queue: FairQueue;
-  /** Under way or waiting; at 0 the queue is forgotten. */
+  /** Work under way or waiting; at 0 the queue is forgotten. */
   open: number;
 }
 
@@ -20,7 +19,7 @@ export class OrganizationQueues {
     this.limits = limits;
   }
 
-  /** What `work` resolves to; `refused` when too much of the organization's waits before it, or for too long. */
+  /** What `work` resolves to; `refused` when too much of the organization's work is waiting, or for too long. */
   async run<T, R>(organizationId: string | null, work: () => Promise<T>, refused: R): Promise<T | R> {
     const entry = this.queues.get(organizationId) ?? { queue: new FairQueue(this.limits), open: 0 };
     this.queues.set(organizationId, entry);
@@ -33,7 +32,7 @@ export class OrganizationQueues {
     }
   }
 
-  /** Organizations that have something under way. */
+  /** How many organizations have work under way. */
   get size(): number {
     return this.queues.size;
   }

@@ -1,8 +1,10 @@
-// Knows for whom a subject (a provider's model, a classifier) is paused: for the organization that met the trouble, and
-// for everybody once a second organization meets the same while the first one's pause lasts. One organization alone can
-// therefore never pause anything for another.
+// Which organizations must not call a subject (a provider's model, a classifier) for now: the organization whose call
+// failed, and all of them once a second organization's call fails during the first one's pause. One organization alone
+// can therefore never pause anything for another.
 
-/** The pauses that are kept at once. Beyond it the oldest is forgotten: one request then learns it anew. */
+import { BoundedMap } from '../../platform/bounded-map.ts';
+
+/** Beyond it the oldest pause is forgotten: one request then fails and begins it again. */
 const PAUSES_MAX = 10_000;
 
 interface Paused {
@@ -11,7 +13,7 @@ interface Paused {
   untilMs: number;
   /** The end of the pause for every organization. */
   forAllUntilMs: number;
-  /** Whose requests go through while everybody else waits, until `probeFromMs`; from then on the next one's do. */
+  /** The organization whose requests go through during a pause for all, until `probeFromMs`; then the next one's do. */
   proberId: string | null;
   probeFromMs: number;
 }
@@ -19,13 +21,13 @@ interface Paused {
 export class Pauses {
   private readonly forAllMsMax: number;
   private readonly probeEveryMs: number;
-  private readonly bySubject = new Map<string, Paused>();
+  private readonly bySubject = new BoundedMap<string, Paused>(PAUSES_MAX);
   /** Ends of the organizations' own pauses, by subject and organization. */
-  private readonly ownUntilMs = new Map<string, number>();
+  private readonly ownUntilMs = new BoundedMap<string, number>(PAUSES_MAX);
 
   /**
-   * `forAllMsMax`: no pause of everybody is longer than this at a time. `probeEveryMs`: after so long, and then as
-   * often, an organization without trouble of its own is let through to find out.
+   * `forAllMsMax`: no pause for all is longer than this at a time. `probeEveryMs`: during a pause for all, an
+   * organization without a pause of its own is let through this often, to find out whether the subject works again.
    */
   constructor(forAllMsMax: number, probeEveryMs = Number.POSITIVE_INFINITY) {
     this.forAllMsMax = forAllMsMax;
@@ -37,11 +39,11 @@ export class Pauses {
     const untilMs = nowMs + forMs;
     if (this.ownUntilMs.size >= PAUSES_MAX) this.forgetEnded(nowMs);
     const own = ownKeyOf(subject, organizationId);
-    setBounded(this.ownUntilMs, own, Math.max(this.ownUntilMs.get(own) ?? 0, untilMs));
+    this.ownUntilMs.set(own, Math.max(this.ownUntilMs.get(own) ?? 0, untilMs));
 
     const paused = this.bySubject.get(subject);
     if (paused === undefined || paused.untilMs <= nowMs) {
-      setBounded(this.bySubject, subject, {
+      this.bySubject.set(subject, {
         organizationId,
         untilMs,
         forAllUntilMs: paused?.forAllUntilMs ?? 0,
@@ -58,7 +60,7 @@ export class Pauses {
       const forAllMs = Math.min(forMs, this.forAllMsMax);
       paused.forAllUntilMs = Math.max(paused.forAllUntilMs, nowMs + forAllMs);
     }
-    // Only the longest pause is kept: any other organization that meets the trouble before it ends is the second one.
+    // Only the longest pause is kept: any other organization whose call fails before it ends is the second one.
     if (untilMs > paused.untilMs) {
       paused.organizationId = organizationId;
       paused.untilMs = untilMs;
@@ -75,7 +77,7 @@ export class Pauses {
     return Math.max(ownMs, forAllMs);
   }
 
-  /** Somebody was served: nobody waits any more but for trouble of one's own. */
+  /** The subject has served a request: the pause for all ends, the organizations' own pauses stay. */
   lift(subject: string): void {
     const paused = this.bySubject.get(subject);
     if (paused !== undefined) paused.forAllUntilMs = 0;
@@ -89,13 +91,13 @@ export class Pauses {
     }
   }
 
-  /** Pauses that are kept, ended ones included until they are forgotten. */
+  /** Counts ended pauses too, until they are forgotten. */
   get size(): number {
     return this.ownUntilMs.size;
   }
 }
 
-/** One request asks more than once: whoever is let through stays so until the next one's turn. */
+/** One request asks more than once, so the organization that is let through stays so until the next one is. */
 function isProber(paused: Paused, organizationId: string, nowMs: number, everyMs: number): boolean {
   if (nowMs < paused.probeFromMs) return paused.proberId === organizationId;
   paused.proberId = organizationId;
@@ -106,12 +108,4 @@ function isProber(paused: Paused, organizationId: string, nowMs: number, everyMs
 /** Ids may not contain a line feed, so the pair cannot be taken for another. */
 function ownKeyOf(subject: string, organizationId: string): string {
   return `${subject}\n${organizationId}`;
-}
-
-function setBounded<Value>(map: Map<string, Value>, key: string, value: Value): void {
-  if (!map.has(key) && map.size >= PAUSES_MAX) {
-    const oldest = map.keys().next().value;
-    if (oldest !== undefined) map.delete(oldest);
-  }
-  map.set(key, value);
 }

@@ -1,10 +1,10 @@
-// Says no for a wallet or a limit that cannot serve a request, and names the limit (spec 7.4).
+// The refusal for a wallet or a limit that cannot serve a request; it names the limit (spec 7.4).
 
 import type { PrincipalLimit } from '../../domain/identity/principal.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import type { PicoUsd } from '../../domain/money/pico-usd.ts';
 import type { LimitResult, Refusal } from '../../domain/refusals/refusal.ts';
-import type { Shortage } from './allowance.ts';
+import type { Shortage } from './quota-lease.ts';
 
 const MINUTE_MS = 60_000;
 

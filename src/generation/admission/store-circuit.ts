@@ -1,35 +1,35 @@
-// Calls to the lending store, each with a deadline; while the store is known to be away, answers come at once until a
-// probe finds it again.
+// Calls to the lease store, each with a deadline; while the store is known to be away, calls fail at once until a probe
+// finds it again.
 //
-// A lost answer leaves in doubt whether the call took effect. It is taken for the case that overspends nothing: what
-// was asked for is not there, and what was given back is gone. That stays lent in the store until it ages out or this
-// process's epoch is closed. An answer about one pool, that somebody has it locked, says nothing against the store.
+// When an answer is lost, it is uncertain whether the call took effect. The process assumes the case that overspends
+// nothing: what it requested was not granted, and what it returned is gone. That stays leased in the store until it
+// ages out or this process's epoch is closed. The answer that one quota is locked does not mean that the store is away.
 
-import type { AllowanceStore, LeaseTime, LendingAnswer, LendingWish, NotDone, Pool } from './allowance-store.ts';
+import type { LeaseAnswer, LeaseRequest, LeaseStore, LeaseTime, NotDone, Quota } from './lease-store.ts';
 
-/** `unsent`: the store is away and was not asked. `lost`: it was asked, and nobody knows what became of it. */
+/** `unsent`: the store is away and was not asked. `lost`: it was asked, and what became of it is uncertain. */
 export type CallFailure = NotDone | 'unsent' | 'lost';
 
 const CALL_DEADLINE_MS = 2_000;
 const PROBE_DEADLINE_MS = 1_000;
-/** For so long a failed call speaks for the next ones; then one of them may find out. */
+/** After a failed call the store counts as away for this long; then the next call may find out. */
 const AWAY_MS = 1_000;
 const PROBE_INTERVAL_MS = 250;
 
 export class StoreCircuit {
-  private readonly store: AllowanceStore;
+  private readonly store: LeaseStore;
   private readonly time: LeaseTime;
   /** 0: as far as known the store can be reached. */
   private awayUntilMs = 0;
   private probing = false;
   private nextProbeMs = 0;
 
-  constructor(store: AllowanceStore, time: LeaseTime) {
+  constructor(store: LeaseStore, time: LeaseTime) {
     this.store = store;
     this.time = time;
   }
 
-  /** Known to be away. Whoever asks keeps a probe going, so that it ends as soon as the store is back. */
+  /** Asking keeps a probe going, so that the answer changes as soon as the store is back. */
   isAway(): boolean {
     if (this.awayUntilMs === 0) return false;
     const nowMs = this.time.monotonicMs();
@@ -42,23 +42,23 @@ export class StoreCircuit {
     return true;
   }
 
-  /** `onLate`: an answer for which nobody waits any more. */
-  take(pool: Pool, wish: LendingWish, onLate: (answer: LendingAnswer) => void): Promise<LendingAnswer | CallFailure> {
+  /** `onLate`: takes an answer that comes after the deadline. */
+  take(quota: Quota, request: LeaseRequest, onLate: (answer: LeaseAnswer) => void): Promise<LeaseAnswer | CallFailure> {
     return this.call(
-      () => this.store.take(pool, wish),
+      () => this.store.take(quota, request),
       (answer) => {
         if (typeof answer !== 'string') onLate(answer);
       },
     );
   }
 
-  async giveBack(pool: Pool, grantId: string, amount: bigint): Promise<'done' | CallFailure> {
-    return this.call(() => this.store.giveBack(pool, grantId, amount), ignore);
+  async giveBack(quota: Quota, grantId: string, amount: bigint): Promise<'done' | CallFailure> {
+    return this.call(() => this.store.giveBack(quota, grantId, amount), ignore);
   }
 
-  /** Best effort: the borrowing that follows meets the same store and says what is wrong. */
-  async recall(pool: Pool): Promise<void> {
-    await this.call(() => this.store.recall(pool).then(() => 'done' as const), ignore);
+  /** Best effort: the lease request that follows meets the same store and says what is wrong. */
+  async revoke(quota: Quota): Promise<void> {
+    await this.call(() => this.store.revoke(quota).then(() => 'done' as const), ignore);
   }
 
   private async call<T>(send: () => Promise<T>, onLate: (value: T) => void): Promise<T | CallFailure> {
@@ -97,5 +97,5 @@ export class StoreCircuit {
 }
 
 function ignore(): void {
-  // What came late changes nothing.
+  // Nothing of the lease depends on it.
 }

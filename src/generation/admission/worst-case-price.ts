@@ -4,7 +4,7 @@ import type { Model } from '../../domain/models/catalog.ts';
 import type { WorstPrice } from '../catalog/serving-catalog.ts';
 import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
 
-/** What of a body bears on its tokens. */
+/** The properties of a body that bound its tokens. */
 export interface BodyMeasure {
   readonly bytes: number;
   /** Images and files by reference, whose size the body does not tell. */
@@ -31,8 +31,8 @@ export function boundTokens(
 ): TokenBounds | null {
   const context = model.contextLength ?? Number.MAX_SAFE_INTEGER;
   const attachmentTokens = body.attachments === 0 ? 0 : body.attachments * (model.attachmentTokensMax ?? context);
-  // What a search finds is read as input, and only the context bounds it. Where that is not known the hold is by the
-  // body, as without a search.
+  // Search results are read as input, and only the model's context bounds them. Where the context is not known, the
+  // hold covers the body alone, as without a search.
   const foundTokens = bounds.maySearch === true && model.contextLength !== null ? context : 0;
   const inputTokensMax = Math.min(
     context,

@@ -1,7 +1,9 @@
 // Which provider stores which response and its items, and who owns them: for the operations on saved responses and for
 // continuations (spec 4.2, 5.4).
 
+import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { withDeadline } from '../../platform/deadline.ts';
 import { OrganizationQueues } from '../admission/organization-queues.ts';
 
 export interface SavedResponse {
@@ -53,8 +55,8 @@ const LOOK_UPS = { underWayMax: 8, waitingMax: 100, waitMsMax: STORE_DEADLINE_MS
 export class SavedResponses {
   private readonly store: SavedResponseStore;
   private readonly clock: Clock;
-  private readonly remembered = new Map<string, SavedResponse>();
-  private readonly rememberedItems = new Map<string, SavedItem>();
+  private readonly remembered = new BoundedMap<string, SavedResponse>(REMEMBERED_MAX);
+  private readonly rememberedItems = new BoundedMap<string, SavedItem>(ITEMS_REMEMBERED_MAX);
   private readonly lookUps = new OrganizationQueues(LOOK_UPS);
 
   constructor(store: SavedResponseStore, clock: Clock) {
@@ -64,11 +66,11 @@ export class SavedResponses {
 
   /** Remembers a response that this process has just relayed. */
   remember(owner: ResponseOwner, responseId: string, saved: SavedResponse): void {
-    setBounded(this.remembered, REMEMBERED_MAX, keyOf(owner, responseId), saved);
+    this.remembered.set(keyOf(owner, responseId), saved);
   }
 
   rememberItem(owner: ResponseOwner, itemId: string, item: SavedItem): void {
-    setBounded(this.rememberedItems, ITEMS_REMEMBERED_MAX, keyOf(owner, itemId), item);
+    this.rememberedItems.set(keyOf(owner, itemId), item);
   }
 
   /** Throws when the store cannot be asked. `busy`: the organization has too many look-ups under way. */
@@ -128,32 +130,11 @@ export class SavedResponses {
     for (;;) {
       const found = known();
       if (found !== undefined) return found;
-      const answer = await inTime(ask());
+      const answer = await withDeadline(ask(), STORE_DEADLINE_MS);
       if (answer !== 'unknown' || this.clock.monotonicMs() - startedAtMs >= WAIT_MAX_MS) return answer;
       await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
     }
   }
-}
-
-async function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${STORE_DEADLINE_MS} ms`)), STORE_DEADLINE_MS);
-  });
-  try {
-    return await Promise.race([answer, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Adds an entry, and drops the oldest one when the map is full. */
-function setBounded<Value>(map: Map<string, Value>, sizeMax: number, key: string, value: Value): void {
-  if (map.size >= sizeMax) {
-    const oldest = map.keys().next().value;
-    if (oldest !== undefined) map.delete(oldest);
-  }
-  map.set(key, value);
 }
 
 function keyOf(owner: ResponseOwner, responseId: string): string {

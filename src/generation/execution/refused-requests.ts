@@ -8,6 +8,7 @@ import { describeRefusal } from '../../domain/refusals/description.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { CounterCell, MetricsRegistry } from '../../platform/metrics.ts';
+import { RateMeter } from '../../platform/rate-meter.ts';
 import type { ExecutionEnd, ExecutionStart } from '../../records/execution-record.ts';
 import type { RecordJournal } from './record-journal.ts';
 
@@ -36,22 +37,14 @@ export interface RefusedRequestsParts {
   readonly metrics: MetricsRegistry;
 }
 
-/** A refused request is free for its sender, so records are limited by organization: a rate, and a burst above it. */
-const RECORDS_PER_SECOND = 5;
-const RECORDS_AT_ONCE = 300;
-const ORGANIZATIONS_MAX = 10_000;
+/** A refused request is free for its sender, so the records of each organization are limited. */
+const RECORDS_PER_MINUTE = 300;
 /** A model id that exists is shorter; what a client makes up must not fill the spool. */
 const MODEL_LENGTH_MAX = 200;
-const SECOND_MS = 1_000;
-
-interface TokenBucket {
-  tokens: number;
-  countedAtMs: number;
-}
 
 export class RefusedRequests {
   private readonly parts: RefusedRequestsParts;
-  private readonly buckets = new Map<string, TokenBucket>();
+  private readonly recorded = new RateMeter(RECORDS_PER_MINUTE);
   private readonly unrecorded: CounterCell;
 
   constructor(parts: RefusedRequestsParts) {
@@ -72,10 +65,11 @@ export class RefusedRequests {
     const { principal, refusal } = request;
     const { journal, clock } = this.parts;
     const nowMs = clock.monotonicMs();
-    if (!this.parts.canRecord() || !this.takeToken(principal.organizationId, nowMs)) {
+    if (!this.parts.canRecord() || this.recorded.waitMs(principal.organizationId, nowMs) > 0) {
       this.unrecorded.increment();
       return null;
     }
+    this.recorded.count(principal.organizationId, nowMs);
     const { status, code } = describeRefusal(refusal);
     const id = this.parts.nextExecutionId();
     const requestedModel = shortModel(request.requestedModel);
@@ -119,21 +113,6 @@ export class RefusedRequests {
     // No request waits for this record; when it cannot be written, the journal's own alarm reports it.
     journal.append(start, end, null);
     return id;
-  }
-
-  /** A token bucket for each organization. */
-  private takeToken(organizationId: string, nowMs: number): boolean {
-    const bucket = this.buckets.get(organizationId) ?? { tokens: RECORDS_AT_ONCE, countedAtMs: nowMs };
-    const refilled = ((nowMs - bucket.countedAtMs) / SECOND_MS) * RECORDS_PER_SECOND;
-    bucket.tokens = Math.min(RECORDS_AT_ONCE, bucket.tokens + refilled);
-    bucket.countedAtMs = nowMs;
-    // The organization that was refused longest ago is forgotten first.
-    this.buckets.delete(organizationId);
-    if (this.buckets.size >= ORGANIZATIONS_MAX) this.buckets.delete(this.buckets.keys().next().value as string);
-    this.buckets.set(organizationId, bucket);
-    if (bucket.tokens < 1) return false;
-    bucket.tokens -= 1;
-    return true;
   }
 }
 

@@ -5,6 +5,7 @@ import { type OrganizationPermission, permitInference, permitInOrganization } fr
 import type { Principal, ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { withDeadline } from '../../platform/deadline.ts';
 import { FairQueue } from '../../platform/fair-queue.ts';
 import { idsOf, KnownPrincipals } from './known-principals.ts';
 
@@ -172,34 +173,28 @@ export class Authenticator {
     return answer;
   }
 
-  private askStore(credential: string): Promise<Principal | Refusal> {
+  private async askStore(credential: string): Promise<Principal | Refusal> {
     const lookUp: LookUp = { changedIds: new Set(), isOutdated: false };
     this.lookUps.add(lookUp);
-    return new Promise((resolve) => {
-      let isWaiting = true;
-      const giveUp = (): void => {
-        // A failure after the deadline says nothing about the present state of the store.
-        if (!isWaiting) return;
-        isWaiting = false;
-        const nowMs = this.clock.monotonicMs();
-        this.isAway = true;
-        this.notBeforeMs = nowMs + AWAY_MS;
-        resolve(this.rememberedOf(credential, nowMs));
-      };
-      const timer = setTimeout(giveUp, STORE_DEADLINE_MS);
-      this.findPrincipal(credential)
-        .then((principal) => {
-          this.isAway = false;
-          // An answer after the deadline is remembered as well.
-          if (principal === null) this.known.remove(credential);
-          else if (!isOfBefore(lookUp, principal)) this.known.remember(credential, principal, this.clock.monotonicMs());
-          resolve(principal ?? { kind: 'unauthorized' });
-        }, giveUp)
-        .finally(() => {
-          clearTimeout(timer);
-          this.lookUps.delete(lookUp);
-        });
-    });
+    // An answer that comes after the deadline is remembered as well.
+    const answer = this.findPrincipal(credential)
+      .then((principal) => this.learn(credential, principal, lookUp))
+      .finally(() => this.lookUps.delete(lookUp));
+    try {
+      return await withDeadline(answer, STORE_DEADLINE_MS);
+    } catch {
+      const nowMs = this.clock.monotonicMs();
+      this.isAway = true;
+      this.notBeforeMs = nowMs + AWAY_MS;
+      return this.rememberedOf(credential, nowMs);
+    }
+  }
+
+  private learn(credential: string, principal: Principal | null, lookUp: LookUp): Principal | Refusal {
+    this.isAway = false;
+    if (principal === null) this.known.remove(credential);
+    else if (!isOfBefore(lookUp, principal)) this.known.remember(credential, principal, this.clock.monotonicMs());
+    return principal ?? { kind: 'unauthorized' };
   }
 
   /**

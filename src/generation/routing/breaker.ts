@@ -2,6 +2,7 @@
 // by organization, because the texts of one organization may cause them. A pause for all is decided as for cooldowns
 // (pauses.ts).
 
+import { BoundedMap } from '../../platform/bounded-map.ts';
 import { Pauses } from '../admission/pauses.ts';
 
 /** After this many failures in a row, the organization stops asking for a while. */
@@ -18,7 +19,7 @@ interface Row {
 
 export class Breaker {
   /** Failures in a row, by classifier and organization; the oldest row is first. */
-  private readonly rows = new Map<string, Row>();
+  private readonly rows = new BoundedMap<string, Row>(ROWS_MAX);
   private readonly pauses = new Pauses(PAUSE_MS);
 
   /**
@@ -48,8 +49,6 @@ export class Breaker {
   }
 
   private beginRow(key: string): Row {
-    const oldest = this.rows.size >= ROWS_MAX ? this.rows.keys().next().value : undefined;
-    if (oldest !== undefined) this.rows.delete(oldest);
     const row = { failures: 0, probing: false };
     this.rows.set(key, row);
     return row;

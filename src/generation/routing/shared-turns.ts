@@ -4,6 +4,7 @@
 
 import type { RouteDecision } from '../../domain/routing/decide-route.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { withDeadline } from '../../platform/deadline.ts';
 import { type TurnKey, TurnMemory } from './turn-memory.ts';
 import type { PreviousTurn, TurnStore } from './turn-store.ts';
 
@@ -179,18 +180,12 @@ export class SharedTurns {
   private async ask<T>(call: (store: TurnStore) => Promise<T>): Promise<T | null> {
     const { clock, store, onStoreFault } = this.parts;
     if (clock.monotonicMs() < this.awayUntilMs) return null;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer within ${STORE_DEADLINE_MS} ms`)), STORE_DEADLINE_MS);
-    });
     try {
-      return await Promise.race([call(store), late]);
+      return await withDeadline(call(store), STORE_DEADLINE_MS);
     } catch (fault) {
       this.awayUntilMs = clock.monotonicMs() + AWAY_MS;
       onStoreFault(fault);
       return null;
-    } finally {
-      clearTimeout(timer);
     }
   }
 }

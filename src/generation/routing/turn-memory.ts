@@ -1,6 +1,7 @@
 // The turns that this process remembers, in front of Postgres: a request of a remembered turn needs no look-up.
 
 import type { RouteDecision } from '../../domain/routing/decide-route.ts';
+import { BoundedMap } from '../../platform/bounded-map.ts';
 
 /** A turn of a recognized conversation. */
 export interface TurnKey {
@@ -23,13 +24,12 @@ const TURNS_MAX = 4;
 
 export class TurnMemory {
   /** The latest turns of each conversation, newest last. The conversation that was used last is last. */
-  private readonly conversations = new Map<string, readonly Remembered[]>();
+  private readonly conversations = new BoundedMap<string, readonly Remembered[]>(CONVERSATIONS_MAX);
 
   find({ conversation, turn }: TurnKey): RouteDecision | null {
     const turns = this.conversations.get(conversation);
     const found = turns?.find((remembered) => remembered.turn === turn);
     if (turns === undefined || found === undefined) return null;
-    this.conversations.delete(conversation);
     this.conversations.set(conversation, turns);
     return found.decision;
   }
@@ -44,10 +44,6 @@ export class TurnMemory {
 
   remember({ conversation, turn, humanMessages }: TurnKey, decision: RouteDecision): void {
     const others = (this.conversations.get(conversation) ?? []).filter((remembered) => remembered.turn !== turn);
-    this.conversations.delete(conversation);
     this.conversations.set(conversation, [...others, { turn, humanMessages, decision }].slice(-TURNS_MAX));
-    if (this.conversations.size <= CONVERSATIONS_MAX) return;
-    const oldest = this.conversations.keys().next().value;
-    if (oldest !== undefined) this.conversations.delete(oldest);
   }
 }

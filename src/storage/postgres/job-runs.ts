@@ -35,7 +35,7 @@ export async function claimRequestedRun(
       name: 'claim_requested_run',
       text: `UPDATE job_runs SET machine = $1, started_at = clock_timestamp()
               WHERE id = (SELECT id FROM job_runs WHERE machine = '' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
-                RETURNING id::text, name`,
+          RETURNING id::text, name`,
     },
     [machine],
   );
@@ -96,8 +96,8 @@ export async function listLastRuns(
 ): Promise<JobRun[]> {
   const { rows } = await postgres.query<RunRow>(
     `SELECT ${COLUMNS} FROM unnest($1::text[]) AS job (name) CROSS JOIN LATERAL (
-       SELECT * FROM job_runs WHERE name = job.name AND machine <> ''
-         AND ($2 = 'any' OR (finished_at IS NOT NULL AND error IS NULL))
+       SELECT * FROM job_runs
+        WHERE name = job.name AND machine <> '' AND ($2 = 'any' OR (finished_at IS NOT NULL AND error IS NULL))
         ORDER BY due_at DESC LIMIT 1
      ) r`,
     [names, which],

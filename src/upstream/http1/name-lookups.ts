@@ -5,6 +5,7 @@
 
 import { type LookupAddress, type LookupAllOptions, lookup as lookupBySystem } from 'node:dns';
 import type { LookupFunction } from 'node:net';
+import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 
 const FRESH_MS = 5_000;
@@ -32,7 +33,7 @@ interface Name {
 export class NameLookups {
   private readonly clock: Clock;
   private readonly resolve: Resolve;
-  private readonly names = new Map<string, Name>();
+  private readonly names = new BoundedMap<string, Name>(NAMES_MAX);
   /** Names to be asked for, once one of those under way is answered. */
   private readonly queue: { readonly name: Name; readonly timer: NodeJS.Timeout }[] = [];
   private underWay = 0;
@@ -69,7 +70,6 @@ export class NameLookups {
         isLate: false,
         waiting: [],
       };
-      if (this.names.size >= NAMES_MAX) this.names.delete(this.names.keys().next().value as string);
       this.names.set(host, name);
     }
     return name;

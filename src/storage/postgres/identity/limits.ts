@@ -10,7 +10,7 @@ import type { SetBy } from '../../../domain/identity/set-by.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
-import { recallLeases } from '../ledger/wallets.ts';
+import { revokeLeases } from '../ledger/wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, invalid, NOT_FOUND } from './change.ts';
@@ -85,8 +85,8 @@ export async function changeLimits(
 
 /**
  * Makes what `setBy` sets on a scope these limits and no others; true when something changed. A limit that stays keeps
- * its id, and with it what was used under it. What processes have borrowed under one that is lower now, or gone, is
- * called back. To be called with the scope's row locked.
+ * its id, and with it what was used under it. Leases of a limit that is lower now, or gone, are revoked. To be called
+ * with the scope's row locked.
  */
 export async function storeLimits(
   client: PostgresClient,
@@ -121,7 +121,7 @@ export async function storeLimits(
       [...columnsOf(scope), limit.kind, windowOf(limit), limit.limit.toString(), limit.model ?? null, setBy],
     );
   }
-  for (const id of lowered) await recallLeases(client, id);
+  for (const id of lowered) await revokeLeases(client, id);
   return changed;
 }
 

@@ -82,7 +82,7 @@ interface DepositRow {
  */
 const DEPOSITS = `
   SELECT t.id::text, substr(t.reference, 46) AS reference, e.amount,
-    (extract(epoch FROM t.created_at) * 1000)::double precision AS created_ms
+         (extract(epoch FROM t.created_at) * 1000)::double precision AS created_ms
     FROM ledger_transfers t
     JOIN ledger_accounts a ON a.wallet_id = $1
     JOIN ledger_entries e ON e.transfer_id = t.id AND e.account_id = a.id

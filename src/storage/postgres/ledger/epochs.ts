@@ -13,7 +13,7 @@ export async function fenceEpoch(client: PostgresClient, epoch: number): Promise
   await client.query('UPDATE process_epochs SET fenced_at = coalesce(fenced_at, now()) WHERE epoch = $1', [epoch]);
 }
 
-/** Epochs of a machine that still hold money or may have something to ship. */
+/** Epochs of a machine that still have leases or may have something to ship. */
 export async function listOpenEpochs(
   postgres: PostgresClient,
   machine: string,
@@ -26,30 +26,33 @@ export async function listOpenEpochs(
 }
 
 /**
- * Fences and closes an epoch under which nothing was ever borrowed or posted; false: something was, or it is closed
+ * Fences and closes an epoch under which nothing was ever leased or posted; false: something was, or it is closed
  * already.
  */
 export async function closeUnusedEpoch(postgres: PostgresClient, epoch: number): Promise<boolean> {
   const { rowCount } = await postgres.query(
     `UPDATE process_epochs SET fenced_at = coalesce(fenced_at, now()), shipped_at = now(), returned_at = now()
       WHERE epoch = $1 AND returned_at IS NULL
-        AND NOT EXISTS (SELECT FROM leases WHERE leases.epoch = $1) AND NOT EXISTS (SELECT FROM limit_leases WHERE limit_leases.epoch = $1)
-        AND NOT EXISTS (SELECT FROM rate_holdings WHERE rate_holdings.epoch = $1) AND NOT EXISTS (SELECT FROM spool_cursors WHERE spool_cursors.epoch = $1)`,
+        AND NOT EXISTS (SELECT FROM leases WHERE leases.epoch = $1)
+        AND NOT EXISTS (SELECT FROM limit_leases WHERE limit_leases.epoch = $1)
+        AND NOT EXISTS (SELECT FROM rate_holdings WHERE rate_holdings.epoch = $1)
+        AND NOT EXISTS (SELECT FROM spool_cursors WHERE spool_cursors.epoch = $1)`,
     [epoch],
   );
   return rowCount === 1;
 }
 
 /**
- * Returns a dead epoch's leases of wallets, except the holds of executions that are still pending, and of limits. To be
- * called in a transaction, once all of the epoch's spool is posted; a second call changes nothing. Returns what went
- * back to the wallets. A lease may be less than those holds: a power cut took the end of an execution whose rest had
- * gone back already.
+ * Returns a dead epoch's leases of limits, and of wallets except for the holds of executions that are still pending. To
+ * be called in a transaction, once all of the epoch's spool is posted; a second call changes nothing. The result is what
+ * the wallets got back. A lease may be smaller than those holds, when a power cut has lost the end of an execution whose
+ * unused part was returned already.
  */
 export async function closeDeadEpoch(client: PostgresClient, epoch: number): Promise<{ returned: bigint }> {
   await fenceEpoch(client, epoch);
   await client.query(
-    `UPDATE process_epochs SET shipped_at = coalesce(shipped_at, now()), returned_at = coalesce(returned_at, now()) WHERE epoch = $1`,
+    `UPDATE process_epochs SET shipped_at = coalesce(shipped_at, now()), returned_at = coalesce(returned_at, now())
+      WHERE epoch = $1`,
     [epoch],
   );
   await client.query('DELETE FROM rate_holdings WHERE epoch = $1', [epoch]);
@@ -67,7 +70,8 @@ export async function closeDeadEpoch(client: PostgresClient, epoch: number): Pro
      ), balances AS (
        UPDATE wallets SET leased = leased - amount FROM released WHERE wallets.id = released.wallet_id
      ), emptied AS (
-       DELETE FROM leases USING released WHERE leases.epoch = $1 AND leases.wallet_id = released.wallet_id AND outstanding = amount
+       DELETE FROM leases USING released
+        WHERE leases.epoch = $1 AND leases.wallet_id = released.wallet_id AND outstanding = amount
      ), rest AS (
        UPDATE leases SET outstanding = outstanding - amount FROM released
         WHERE leases.epoch = $1 AND leases.wallet_id = released.wallet_id AND outstanding > amount
@@ -82,8 +86,8 @@ export async function closeDeadEpoch(client: PostgresClient, epoch: number): Pro
 }
 
 /**
- * Of limits everything returns: no request of a dead process is open, and one whose end is not known has used nothing
- * by the rule below.
+ * Returns all leases of limits: no request of a dead process is open, and by the rule below one whose end is not known
+ * has used nothing.
  */
 async function returnLimitLeases(client: PostgresClient, epoch: number): Promise<void> {
   await client.query(
@@ -121,7 +125,8 @@ export async function resolvePending(
 const RESOLVE = `
   WITH candidates AS MATERIALIZED (
     SELECT generations.id FROM generations JOIN process_epochs USING (epoch)
-     WHERE generations.billing_status = 'pending' AND generations.ended_at IS NULL AND process_epochs.returned_at IS NOT NULL
+     WHERE generations.billing_status = 'pending' AND generations.ended_at IS NULL
+       AND process_epochs.returned_at IS NOT NULL
      ORDER BY generations.id LIMIT $2 FOR UPDATE OF generations SKIP LOCKED
   ), resolved AS (
     UPDATE generations SET

@@ -56,8 +56,9 @@ export async function claimFactsHome(
     throw new FactsElsewhere(explain(present, home));
   await postgres.query(
     `INSERT INTO facts_home (clickhouse_id, kind, machine) VALUES ($1, $2, $3)
-     ON CONFLICT (is_only) DO UPDATE SET clickhouse_id = excluded.clickhouse_id, kind = excluded.kind,
-       machine = excluded.machine, registered_at = now()`,
+     ON CONFLICT (is_only) DO UPDATE
+       SET clickhouse_id = excluded.clickhouse_id, kind = excluded.kind, machine = excluded.machine,
+           registered_at = now()`,
     [home.id, home.kind, home.machine],
   );
   return present === null ? 'registered' : 'moved';
@@ -71,8 +72,9 @@ export async function releaseFactsHome(postgres: PostgresClient): Promise<void> 
 /** Whether the process that has the registered embedded ClickHouse open runs, as far as Postgres knows. */
 export async function isEmbeddedInUse(postgres: PostgresClient): Promise<boolean> {
   const { rowCount } = await postgres.query(
-    `SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database
-      WHERE datname = current_database())
+    `SELECT FROM pg_locks
+      WHERE locktype = 'advisory' AND granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
         AND (classid::bigint << 32) + objid::bigint = $1`,
     [EMBEDDED_LOCK],
   );
@@ -87,8 +89,8 @@ function explain(present: FactsHome, home: FactsHome): string {
   const ours = home.kind === 'embedded' ? 'an embedded ClickHouse of its own' : 'another ClickHouse server';
   return (
     `the facts of this installation are in ${where}, and this process has ${ours}: reports would show half. ` +
-    'Give every machine the same CLICKHOUSE_URL. If the other place is gone for good, "tollgate facts ' +
-    'release" lets the next jobs process register its own.'
+    'Give every machine the same CLICKHOUSE_URL. If the other place is gone for good, "tollgate facts release" lets ' +
+    'the next jobs process register its own.'
   );
 }
 
@@ -149,8 +151,8 @@ async function connectHolding(url: string, attempts: number): Promise<pg.Client>
     if (attempt === attempts) {
       await client.end().catch(() => undefined);
       throw new FactsElsewhere(
-        'another process has an embedded ClickHouse open for this database, perhaps on a copy of this data ' +
-          'directory: reports would show half. Stop that one, or give every machine the same CLICKHOUSE_URL',
+        'another process has an embedded ClickHouse open for this database, perhaps on a copy of this data directory: ' +
+          'reports would show half. Stop that one, or give every machine the same CLICKHOUSE_URL',
       );
     }
     await sleep(RETRY_MS);

@@ -1,5 +1,5 @@
-// Epochs that have not ended as far as the database knows, and the operator's word that one of them never will: its
-// machine and its spool are gone. A lease never returns because time has passed (DESIGN 4); this is the one other way.
+// Epochs that have not ended as far as the database knows, and the operator's command for one that never will because
+// its machine and its spool are gone. No lease returns only because time has passed (DESIGN 4).
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { TerminalRecord } from '../../../records/execution-record.ts';
@@ -15,7 +15,7 @@ export interface OpenEpoch {
   readonly startedAtMs: number;
   /** When something of its spool was last posted; null: never. */
   readonly lastPostedAtMs: number | null;
-  /** What it holds of wallets, in pico-dollars. */
+  /** What it has leased of wallets, in pico-dollars. */
   readonly leased: bigint;
   readonly pending: number;
 }
@@ -33,9 +33,11 @@ interface EpochRow {
 
 const LIST = `
   SELECT e.epoch, e.machine, e.kind, e.pid, (extract(epoch FROM e.started_at) * 1000)::double precision AS started_ms,
-         (SELECT (extract(epoch FROM max(c.updated_at)) * 1000)::double precision FROM spool_cursors c WHERE c.epoch = e.epoch) AS last_posted_ms,
+         (SELECT (extract(epoch FROM max(c.updated_at)) * 1000)::double precision
+            FROM spool_cursors c WHERE c.epoch = e.epoch) AS last_posted_ms,
          (SELECT coalesce(sum(l.outstanding), 0) FROM leases l WHERE l.epoch = e.epoch) AS leased,
-         (SELECT count(*) FROM generations g WHERE g.epoch = e.epoch AND g.billing_status = 'pending')::integer AS pending
+         (SELECT count(*) FROM generations g
+           WHERE g.epoch = e.epoch AND g.billing_status = 'pending')::integer AS pending
     FROM process_epochs e WHERE e.returned_at IS NULL ORDER BY e.epoch`;
 
 /** Oldest first, of every machine. */

@@ -1,5 +1,5 @@
-// Wallets as their owners and the platform see them: what they hold, whose they are, and whether they are frozen.
-// Leases are wallets.ts'.
+// Wallets as their owners and the platform see them: balance, owner, and whether they are frozen. Leases of them are in
+// wallets.ts.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
@@ -10,7 +10,7 @@ import { recordAudit } from '../identity/audit.ts';
 import { change, NOT_FOUND } from '../identity/change.ts';
 import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from '../identity/page.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
-import { recallLeases } from './wallets.ts';
+import { revokeLeases } from './wallets.ts';
 
 interface WalletRow {
   readonly id: string;
@@ -32,7 +32,7 @@ export async function readWallet(postgres: PostgresClient, walletId: string): Pr
   return rows[0] === undefined ? NOT_FOUND : toWallet(rows[0]);
 }
 
-/** The organization's own first, being its oldest. */
+/** Oldest first: the organization's own wallet, then those of its members. */
 export async function listWallets(
   postgres: PostgresClient,
   question: PageParams & { organizationId: string },
@@ -48,8 +48,7 @@ export async function listWallets(
 }
 
 /**
- * The wallet of a payer that exists: the organization's, or the own one of a member of it, which is made when it is
- * first needed.
+ * The wallet of an existing payer: the organization's, or a member's own, which is made when it is first needed.
  */
 export async function ensureWallet(
   client: PostgresClient,
@@ -73,8 +72,8 @@ export async function ensureWallet(
 }
 
 /**
- * A frozen wallet lends nothing: its requests are refused with billing_frozen (spec 7.4). What is under way still
- * settles.
+ * A frozen wallet grants no leases: its requests are refused with billing_frozen (spec 7.4). Requests under way still
+ * settle.
  */
 export async function freezeWallet(
   postgres: Postgres,
@@ -100,19 +99,19 @@ export async function freezeWallet(
   });
 }
 
-/** Credit that gateways have borrowed is called back, so that freezing holds now and not when they have spent it. */
+/** Revokes the credit that gateways have leased, so that freezing takes effect now and not when they have spent it. */
 export async function setFrozen(client: PostgresClient, walletId: string, frozen: boolean): Promise<void> {
   await client.query('UPDATE wallets SET frozen = $2 WHERE id = $1', [walletId, frozen]);
-  await recallLeases(client, walletId);
+  await revokeLeases(client, walletId);
 }
 
 /**
- * Called back again: what requests that were under way had held is free again when they end. Returns how many wallets
- * there are.
+ * Revokes again: what a request under way had held is released when it ends. Returns how many frozen wallets are still
+ * leased from.
  */
-export async function recallFrozen(postgres: PostgresClient): Promise<number> {
+export async function revokeFrozen(postgres: PostgresClient): Promise<number> {
   const { rows } = await postgres.query<{ id: string }>('SELECT id FROM wallets WHERE frozen AND leased > 0');
-  for (const { id } of rows) await recallLeases(postgres, id);
+  for (const { id } of rows) await revokeLeases(postgres, id);
   return rows.length;
 }
 

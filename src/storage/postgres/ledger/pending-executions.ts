@@ -31,8 +31,9 @@ const PENDING = `
   WITH pending AS (
     SELECT g.epoch, g.admitted_at, e.returned_at, coalesce(e.machine, '') AS machine,
            CASE WHEN e.returned_at IS NULL
-                THEN g.admitted_at + make_interval(secs => greatest($1,
-                  (SELECT max((timeouts ->> 'totalMs')::double precision) / 1000 FROM providers)) + $2)
+                THEN g.admitted_at + make_interval(secs =>
+                       greatest($1, (SELECT max((timeouts ->> 'totalMs')::double precision) / 1000
+                                       FROM providers)) + $2)
                 ELSE e.returned_at + make_interval(secs => $3) END AS late_at
       FROM generations g LEFT JOIN process_epochs e ON e.epoch = g.epoch
      WHERE g.billing_status = 'pending'

@@ -32,8 +32,8 @@ export async function advanceFactsOffsets(postgres: PostgresClient, progress: re
   await postgres.query(
     {
       name: 'advance_facts_offsets',
-      text: `UPDATE spool_cursors AS cursors SET facts_offset = greatest(facts_offset, moved.to_offset),
-        updated_at = now()
+      text: `UPDATE spool_cursors AS cursors 
+               SET facts_offset = greatest(facts_offset, moved.to_offset), updated_at = now()
              FROM unnest($1::bigint[], $2::integer[], $3::bigint[]) AS moved (epoch, segment, to_offset)
              WHERE cursors.epoch = moved.epoch AND cursors.segment = moved.segment`,
     },

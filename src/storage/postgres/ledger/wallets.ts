@@ -1,9 +1,10 @@
-// Leases of credit: what a process borrows from a wallet and hands back (DESIGN 4). The rules are SQL functions of
-// migration 0003.
+// Leases of credit: what a process takes from a wallet and returns (DESIGN 4). The rules are SQL functions of migration
+// 0003.
 
 import type { PostgresClient } from '../pool.ts';
 
-const LEASE_RECALL_CHANNEL = 'tollgate_lease_recall';
+/** The channel keeps its older word: processes of another version listen to it too. */
+const LEASE_REVOCATION_CHANNEL = 'tollgate_lease_recall';
 
 /** Gives a new process its epoch: the name under which it holds leases and writes its spool. */
 export async function registerEpoch(
@@ -17,20 +18,20 @@ export async function registerEpoch(
   return Number(rows[0]?.epoch);
 }
 
-export interface LeaseAnswer {
+export interface WalletLeaseAnswer {
   readonly granted: bigint;
-  /** What the wallet has free after this. */
+  /** What the wallet can still grant after this. */
   readonly available: bigint;
-  /** What other processes hold of it. */
+  /** What other processes have leased of it. */
   readonly leasedElsewhere: bigint;
   readonly frozen: boolean;
 }
 
-/** Borrows `amount`, or what is free if that is at least `minimum`, or nothing. */
+/** Leases `amount`, or what is left if that is at least `minimum`, or nothing. */
 export async function takeLease(
   postgres: PostgresClient,
-  wish: { epoch: number; walletId: string; amount: bigint; minimum: bigint },
-): Promise<LeaseAnswer> {
+  request: { epoch: number; walletId: string; amount: bigint; minimum: bigint },
+): Promise<WalletLeaseAnswer> {
   const { rows } = await postgres.query<{
     granted: string;
     available: string;
@@ -38,7 +39,7 @@ export async function takeLease(
     frozen: boolean;
   }>(
     { name: 'take_lease', text: 'SELECT granted, available, leased_elsewhere, frozen FROM take_lease($1, $2, $3, $4)' },
-    [wish.epoch, wish.walletId, wish.amount.toString(), wish.minimum.toString()],
+    [request.epoch, request.walletId, request.amount.toString(), request.minimum.toString()],
   );
   const row = rows[0];
   if (row === undefined) throw new Error('take_lease returned no row');
@@ -51,8 +52,8 @@ export async function takeLease(
 }
 
 /**
- * Not to be repeated when its answer is lost: forget the money first. What did not get back returns when the epoch is
- * closed.
+ * The caller forgets the money first and does not repeat the call when its answer is lost: what was not returned comes
+ * back when the epoch is closed.
  */
 export async function returnLease(
   postgres: PostgresClient,
@@ -65,7 +66,10 @@ export async function returnLease(
   ]);
 }
 
-/** Asks every process to hand back what it has free of a wallet; answered by those that listen, when they can. */
-export async function recallLeases(postgres: PostgresClient, walletId: string): Promise<void> {
-  await postgres.query('SELECT pg_notify($1, $2)', [LEASE_RECALL_CHANNEL, walletId]);
+/**
+ * Asks every process that listens to return what it has available of a wallet or limit. `quota`: its id, followed by a
+ * blank and the epoch of the process that asks, if it is one (readRevocation in gateway/lease-store.ts).
+ */
+export async function revokeLeases(postgres: PostgresClient, quota: string): Promise<void> {
+  await postgres.query('SELECT pg_notify($1, $2)', [LEASE_REVOCATION_CHANNEL, quota]);
 }

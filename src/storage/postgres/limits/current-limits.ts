@@ -10,20 +10,24 @@ interface StandingRow {
   readonly resets_at_ms: number | null;
 }
 
-/** As take_limit_lease would count now; a pool or window that nobody has taken from yet stands at zero. */
+/** Counts as take_limit_lease does; a budget's pool or a rate's window that has not been used yet stands at zero. */
 const STANDINGS = `
   WITH period AS (
-    SELECT wanted.id, wanted.kind, date_trunc(wanted.time_window, clock_timestamp(), 'UTC') AS starts, ('1 ' || wanted.time_window)::interval AS length
+    SELECT wanted.id, wanted.kind, date_trunc(wanted.time_window, clock_timestamp(), 'UTC') AS starts,
+           ('1 ' || wanted.time_window)::interval AS length
       FROM unnest($1::uuid[], $2::text[], $3::text[]) AS wanted (id, kind, time_window)
   )
   SELECT period.id,
          CASE WHEN kind = 'budget' THEN coalesce(pool.used, 0)
               WHEN kind <> 'concurrent_requests' THEN coalesce((
                 SELECT sum(cell) FROM rate_windows, unnest(cells) WITH ORDINALITY AS counted (cell, position)
-                 WHERE limit_id = period.id AND first_label + position - 1 >= floor(extract(epoch FROM clock_timestamp())) - 60), 0)
+                 WHERE limit_id = period.id
+                   AND first_label + position - 1 >= floor(extract(epoch FROM clock_timestamp())) - 60), 0)
          END AS used,
-         (extract(epoch FROM (starts AT TIME ZONE 'UTC' + length) AT TIME ZONE 'UTC') * 1000)::double precision AS resets_at_ms
-    FROM period LEFT JOIN limit_pools pool ON kind = 'budget' AND pool.limit_id = period.id AND pool.period_start = period.starts`;
+         (extract(epoch FROM (starts AT TIME ZONE 'UTC' + length) AT TIME ZONE 'UTC') * 1000)::double precision
+           AS resets_at_ms
+    FROM period
+    LEFT JOIN limit_pools pool ON kind = 'budget' AND pool.limit_id = period.id AND pool.period_start = period.starts`;
 
 export async function readCurrentLimits(
   postgres: PostgresClient,

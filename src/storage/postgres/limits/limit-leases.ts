@@ -1,23 +1,23 @@
-// What a process borrows under a usage limit (budgets, open requests, rates) and hands back (DESIGN 4). The rules are
-// SQL functions of migration 0010. Recalling is recallLeases of wallets.ts, with the limit's id.
+// Leases under a usage limit (budgets, open requests, rates): what a process takes and returns (DESIGN 4). The rules
+// are SQL functions of migration 0010. revokeLeases of wallets.ts revokes them, by the limit's id.
 
 import type { PostgresClient } from '../pool.ts';
 
 export interface LimitLeaseAnswer {
-  /** New, beside what was free before. */
+  /** New, beside what moved over from the present grant. */
   readonly granted: bigint;
   /**
    * The pool of a budget's period, the limit itself for open requests, `limit@second` for rates: usable to the end of
    * that second.
    */
   readonly grantId: string;
-  /** From when the question was sent, which is the safe side; null: until handed back. */
+  /** Counted from when the request was sent, which is the safe side; null: until it is returned. */
   readonly validForMs: number | null;
-  /** What was free of the present grant goes on under `grantId`. */
+  /** The available part of the present grant now belongs to `grantId`. */
   readonly presentMoved: boolean;
-  /** Still lendable after this. */
+  /** What can still be granted after this. */
   readonly available: bigint;
-  /** With other processes: of a rate what they were granted and may still use, else what they hold, open or free. */
+  /** At other processes: of a rate what they were granted and may still use, else all that they have leased. */
   readonly leasedElsewhere: bigint;
   readonly frozen: false;
   /** The limit itself, which no minimum can pass; null when it is gone. */
@@ -31,12 +31,12 @@ export interface LimitLeaseAnswer {
   readonly gone: boolean;
 }
 
-export interface LimitLeaseWish {
+export interface LimitLeaseRequest {
   readonly epoch: number;
   readonly limitId: string;
   readonly amount: bigint;
   readonly minimum: bigint;
-  readonly present: { readonly grantId: string; readonly free: bigint } | null;
+  readonly present: { readonly grantId: string; readonly available: bigint } | null;
   /** Epoch milliseconds instead of the database's clock: for tests, which replay hours. */
   readonly atMs?: number;
 }
@@ -55,24 +55,25 @@ interface TakenRow {
 
 const TAKE = {
   name: 'take_limit_lease',
-  text: `SELECT granted, grant_id, valid_for_ms, present_moved, available, leased_elsewhere, ceiling, retry_after_ms, gone
+  text: `SELECT granted, grant_id, valid_for_ms, present_moved, available, leased_elsewhere,
+                ceiling, retry_after_ms, gone
            FROM take_limit_lease($1, $2, $3, $4, $5, $6, to_timestamp($7::double precision / 1000))`,
 };
 const GIVE_BACK = { name: 'give_back_limit_lease', text: 'SELECT give_back_limit_lease($1, $2, $3, $4)' };
 
 /**
- * Borrows `amount`, or what is lendable if that is at least `minimum`, or nothing. A fenced epoch is refused with
- * SQLSTATE TG001.
+ * Leases `amount`, or what is left if that is at least `minimum`, or nothing. A fenced epoch is refused with SQLSTATE
+ * TG001.
  */
-export async function takeLimitLease(postgres: PostgresClient, wish: LimitLeaseWish): Promise<LimitLeaseAnswer> {
-  const { epoch, limitId, amount, minimum, present, atMs = null } = wish;
+export async function takeLimitLease(postgres: PostgresClient, request: LimitLeaseRequest): Promise<LimitLeaseAnswer> {
+  const { epoch, limitId, amount, minimum, present, atMs = null } = request;
   const { rows } = await postgres.query<TakenRow>(TAKE, [
     epoch,
     limitId,
     amount.toString(),
     minimum.toString(),
     present?.grantId ?? null,
-    (present?.free ?? 0n).toString(),
+    (present?.available ?? 0n).toString(),
     atMs,
   ]);
   const row = rows[0];
@@ -92,9 +93,9 @@ export async function takeLimitLease(postgres: PostgresClient, wish: LimitLeaseW
 }
 
 /**
- * Not to be repeated when its answer is lost: forget the quantity first. What did not get back returns when the epoch
- * is closed, or ages. The grant is the one that it was taken under: of a rate, what was taken under an earlier label
- * does not become free under the present one.
+ * The caller forgets the amount first and does not repeat the call when its answer is lost: what was not returned comes
+ * back when the epoch is closed, or ages out. The grant is the one that the amount was taken under: of a rate, what was
+ * taken under an earlier label is not available under the present one.
  */
 export async function giveBackLimitLease(
   postgres: PostgresClient,
@@ -104,8 +105,8 @@ export async function giveBackLimitLease(
 }
 
 /**
- * Pools of past periods and of limits that are gone, once nothing of them is lent; windows likewise. Returns how many
- * pools went.
+ * Deletes the pools of past periods and of limits that are gone, once nothing of them is leased, and likewise the
+ * windows of rates. Returns how many pools were deleted.
  */
 export async function forgetLimitPools(postgres: PostgresClient, endedBefore: Date): Promise<number> {
   const { rows } = await postgres.query<{ forgotten: number }>(FORGET, [endedBefore]);
@@ -115,7 +116,8 @@ export async function forgetLimitPools(postgres: PostgresClient, endedBefore: Da
 const FORGET = `
   WITH past AS MATERIALIZED (
     SELECT id FROM limit_pools pool
-     WHERE leased = 0 AND (period_end < $1 OR NOT EXISTS (SELECT FROM usage_limits WHERE usage_limits.id = pool.limit_id))
+     WHERE leased = 0
+       AND (period_end < $1 OR NOT EXISTS (SELECT FROM usage_limits WHERE usage_limits.id = pool.limit_id))
        FOR UPDATE SKIP LOCKED
   ), emptied AS (
     DELETE FROM limit_leases USING past WHERE limit_leases.pool_id = past.id
@@ -126,6 +128,7 @@ const FORGET = `
   ), holdings AS (
     DELETE FROM rate_holdings USING process_epochs epochs
      WHERE epochs.epoch = rate_holdings.epoch
-       AND (epochs.returned_at IS NOT NULL OR NOT EXISTS (SELECT FROM usage_limits WHERE usage_limits.id = rate_holdings.limit_id))
+       AND (epochs.returned_at IS NOT NULL
+            OR NOT EXISTS (SELECT FROM usage_limits WHERE usage_limits.id = rate_holdings.limit_id))
   )
   SELECT count(*)::integer AS forgotten FROM pools`;

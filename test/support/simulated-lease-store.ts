@@ -1,16 +1,16 @@
-// A lending store as Postgres keeps it (wallets, limits of open requests, rates), shared by simulated processes, under
+// A lease store as Postgres keeps it (wallets, limits of open requests, rates), shared by simulated processes, under
 // a clock that a test owns: answers take their time, come in another order, or are lost before or after they took
 // effect, by a seed.
 
 import assert from 'node:assert/strict';
-import { AllowanceLeases } from '../../src/generation/admission/allowance-leases.ts';
 import type {
-  AllowanceStore,
-  LendingAnswer,
-  LendingWish,
+  LeaseAnswer,
+  LeaseRequest,
+  LeaseStore,
   NotDone,
-  Pool,
-} from '../../src/generation/admission/allowance-store.ts';
+  Quota,
+} from '../../src/generation/admission/lease-store.ts';
+import { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import { seededRandom } from './byte-splits.ts';
 
 /** Time that passes only where `run` lets it. */
@@ -60,8 +60,8 @@ function settle(): Promise<void> {
 const RATE_SPAN_SECONDS = 60;
 const LOCK_TIMEOUT_MS = 200;
 
-interface LentPool {
-  readonly kind: Pool['kind'];
+interface StoredQuota {
+  readonly kind: Quota['kind'];
   size: bigint;
   frozen: boolean;
   gone: boolean;
@@ -69,9 +69,9 @@ interface LentPool {
   readonly leased: Map<string, bigint>;
 }
 
-export class SimulatedLending {
+export class SimulatedLeaseStore {
   readonly time = new SimulatedTime();
-  readonly processes: AllowanceLeases[] = [];
+  readonly processes: QuotaLeases[] = [];
   /** The server does not answer: connections are refused, or calls hang. */
   away: 'no' | 'refused' | 'hangs' = 'no';
   /** Wallets and limits that somebody else has locked: calls about them are given up after a while. */
@@ -82,22 +82,22 @@ export class SimulatedLending {
   readonly refused = new Set<string>();
   /** Chance that the answer to a call is lost, before it took effect or after. */
   lossRate = 0;
-  readonly calls = { take: 0, giveBack: 0, recall: 0, probe: 0 };
-  private readonly pools = new Map<string, LentPool>();
+  readonly calls = { take: 0, giveBack: 0, revoke: 0, probe: 0 };
+  private readonly quotas = new Map<string, StoredQuota>();
   private readonly random: () => number;
 
   constructor(seed = 1) {
     this.random = seededRandom(seed);
   }
 
-  pool(kind: Pool['kind'], key: string, size: bigint): Pool {
-    this.pools.set(key, { kind, size, frozen: false, gone: false, leased: new Map() });
+  quota(kind: Quota['kind'], key: string, size: bigint): Quota {
+    this.quotas.set(key, { kind, size, frozen: false, gone: false, leased: new Map() });
     return { kind, key };
   }
 
-  change(key: string, change: Partial<Pick<LentPool, 'size' | 'frozen' | 'gone'>>): void {
+  change(key: string, change: Partial<Pick<StoredQuota, 'size' | 'frozen' | 'gone'>>): void {
     Object.assign(this.of(key), change);
-    for (const process of this.processes) process.callBack(key);
+    for (const process of this.processes) process.revoke(key);
   }
 
   /** What all processes together have of it. */
@@ -107,45 +107,45 @@ export class SimulatedLending {
 
   /** A record was posted: its charge leaves the wallet and the lease. */
   post(key: string, index: number, charge: bigint): void {
-    const pool = this.of(key);
-    pool.size -= charge;
-    pool.leased.set(`${index}`, (pool.leased.get(`${index}`) ?? 0n) - charge);
+    const quota = this.of(key);
+    quota.size -= charge;
+    quota.leased.set(`${index}`, (quota.leased.get(`${index}`) ?? 0n) - charge);
   }
 
-  process(): AllowanceLeases {
+  process(): QuotaLeases {
     const index = this.processes.length;
-    const leases = new AllowanceLeases(this.storeOf(index), this.time, (fault) => {
+    const leases = new QuotaLeases(this.storeOf(index), this.time, (fault) => {
       throw fault;
     });
     this.processes.push(leases);
     return leases;
   }
 
-  private storeOf(index: number): AllowanceStore {
+  private storeOf(index: number): LeaseStore {
     return {
-      take: (pool, wish) => this.call('take', () => this.take(index, pool, wish), pool),
-      giveBack: (pool, grantId, amount) =>
+      take: (quota, request) => this.call('take', () => this.take(index, quota, request), quota),
+      giveBack: (quota, grantId, amount) =>
         this.call(
           'giveBack',
           () => {
-            this.giveBack(index, pool, grantId, amount);
+            this.giveBack(index, quota, grantId, amount);
             return 'done' as const;
           },
-          pool,
+          quota,
         ),
-      recall: (pool) => this.call('recall', () => this.recall(index, pool)),
+      revoke: (quota) => this.call('revoke', () => this.revoke(index, quota)),
       probe: () => this.call('probe', () => undefined),
     };
   }
 
-  private async call<T>(name: 'take' | 'giveBack', act: () => T, pool: Pool): Promise<T | NotDone>;
-  private async call<T>(name: 'recall' | 'probe', act: () => T): Promise<T>;
-  private async call<T>(name: keyof SimulatedLending['calls'], act: () => T, pool?: Pool): Promise<T | NotDone> {
+  private async call<T>(name: 'take' | 'giveBack', act: () => T, quota: Quota): Promise<T | NotDone>;
+  private async call<T>(name: 'revoke' | 'probe', act: () => T): Promise<T>;
+  private async call<T>(name: keyof SimulatedLeaseStore['calls'], act: () => T, quota?: Quota): Promise<T | NotDone> {
     this.calls[name] += 1;
-    if (pool !== undefined && this.refused.has(pool.key)) return 'refused';
-    if (pool !== undefined && this.locked.has(pool.key)) await this.time.wait(LOCK_TIMEOUT_MS);
-    if (pool !== undefined && this.locked.has(pool.key)) return 'busy';
-    if (this.lockRate > 0 && pool !== undefined && this.random() < this.lockRate) {
+    if (quota !== undefined && this.refused.has(quota.key)) return 'refused';
+    if (quota !== undefined && this.locked.has(quota.key)) await this.time.wait(LOCK_TIMEOUT_MS);
+    if (quota !== undefined && this.locked.has(quota.key)) return 'busy';
+    if (this.lockRate > 0 && quota !== undefined && this.random() < this.lockRate) {
       await this.time.wait(LOCK_TIMEOUT_MS);
       return 'busy';
     }
@@ -161,30 +161,30 @@ export class SimulatedLending {
     return result;
   }
 
-  private take(index: number, { key }: Pool, wish: LendingWish): LendingAnswer {
-    assert.ok(wish.minimum >= 0n && wish.minimum <= wish.amount, 'need 0 <= minimum <= amount');
-    const pool = this.of(key);
-    const isRate = pool.kind === 'requests_per_minute' || pool.kind === 'tokens_per_minute';
-    return isRate ? this.takeRate(index, key, pool, wish) : this.takeLease(index, key, pool, wish);
+  private take(index: number, { key }: Quota, request: LeaseRequest): LeaseAnswer {
+    assert.ok(request.minimum >= 0n && request.minimum <= request.amount, 'need 0 <= minimum <= amount');
+    const quota = this.of(key);
+    const isRate = quota.kind === 'requests_per_minute' || quota.kind === 'tokens_per_minute';
+    return isRate ? this.takeRate(index, key, quota, request) : this.takeLease(index, key, quota, request);
   }
 
-  private takeLease(index: number, key: string, pool: LentPool, { amount, minimum }: LendingWish): LendingAnswer {
-    const total = this.sum(pool, () => true);
-    const own = pool.leased.get(`${index}`) ?? 0n;
-    const lendable = pool.frozen || pool.size < total ? 0n : pool.size - total;
-    const granted = lendable >= amount ? amount : lendable >= minimum ? lendable : 0n;
-    if (granted > 0n) pool.leased.set(`${index}`, own + granted);
+  private takeLease(index: number, key: string, quota: StoredQuota, { amount, minimum }: LeaseRequest): LeaseAnswer {
+    const total = this.sum(quota, () => true);
+    const own = quota.leased.get(`${index}`) ?? 0n;
+    const left = quota.frozen || quota.size < total ? 0n : quota.size - total;
+    const granted = left >= amount ? amount : left >= minimum ? left : 0n;
+    if (granted > 0n) quota.leased.set(`${index}`, own + granted);
     return {
       granted,
       grantId: key,
       validForMs: null,
       presentMoved: false,
-      available: lendable - granted,
+      available: left - granted,
       leasedElsewhere: total - own,
-      frozen: pool.frozen,
-      ceiling: pool.kind === 'credit' ? null : pool.size,
+      frozen: quota.frozen,
+      ceiling: quota.kind === 'credit' ? null : quota.size,
       retryAfterMs: null,
-      gone: pool.gone,
+      gone: quota.gone,
     };
   }
 
@@ -192,15 +192,15 @@ export class SimulatedLending {
   private takeRate(
     index: number,
     key: string,
-    pool: LentPool,
-    { amount, minimum, present }: LendingWish,
-  ): LendingAnswer {
+    quota: StoredQuota,
+    { amount, minimum, present }: LeaseRequest,
+  ): LeaseAnswer {
     const second = Math.floor(this.time.nowMs / 1_000);
-    const load = this.sum(pool, (label) => label >= second - RATE_SPAN_SECONDS);
-    const lendable = pool.size > load ? pool.size - load : 0n;
-    const granted = lendable >= amount ? amount : lendable >= minimum ? lendable : 0n;
-    const elsewhere = this.sum(pool, (label, process) => label >= second && process !== index);
-    const base = { leasedElsewhere: elsewhere, frozen: false, ceiling: pool.size, gone: pool.gone };
+    const load = this.sum(quota, (label) => label >= second - RATE_SPAN_SECONDS);
+    const left = quota.size > load ? quota.size - load : 0n;
+    const granted = left >= amount ? amount : left >= minimum ? left : 0n;
+    const elsewhere = this.sum(quota, (label, process) => label >= second && process !== index);
+    const base = { leasedElsewhere: elsewhere, frozen: false, ceiling: quota.size, gone: quota.gone };
     if (granted === 0n)
       return {
         ...base,
@@ -208,20 +208,21 @@ export class SimulatedLending {
         grantId: key,
         validForMs: null,
         presentMoved: false,
-        available: lendable,
+        available: left,
         retryAfterMs: 1_000,
       };
     const loaded = load + granted;
-    const label = second + (2n * loaded >= pool.size ? 1 : 1 + Number((14n * (pool.size - 2n * loaded)) / pool.size));
+    const label =
+      second + (2n * loaded >= quota.size ? 1 : 1 + Number((14n * (quota.size - 2n * loaded)) / quota.size));
     let moved = 0n;
     if (present !== null) {
       const from = `${present.grantId.split('@')[1]}/${index}`;
-      const there = pool.leased.get(from) ?? 0n;
-      moved = present.free < there ? present.free : there;
-      pool.leased.set(from, there - moved);
+      const there = quota.leased.get(from) ?? 0n;
+      moved = present.available < there ? present.available : there;
+      quota.leased.set(from, there - moved);
     }
     const name = `${label}/${index}`;
-    pool.leased.set(name, (pool.leased.get(name) ?? 0n) + granted + moved);
+    quota.leased.set(name, (quota.leased.get(name) ?? 0n) + granted + moved);
     const validForMs = (label + 1) * 1_000 - this.time.nowMs;
     return {
       ...base,
@@ -229,35 +230,35 @@ export class SimulatedLending {
       grantId: `${key}@${label}`,
       validForMs,
       presentMoved: present !== null,
-      available: lendable - granted,
+      available: left - granted,
       retryAfterMs: null,
     };
   }
 
-  private giveBack(index: number, { key }: Pool, grantId: string, amount: bigint): void {
-    const pool = this.of(key);
+  private giveBack(index: number, { key }: Quota, grantId: string, amount: bigint): void {
+    const quota = this.of(key);
     const label = grantId.split('@')[1];
     const name = label === undefined ? `${index}` : `${label}/${index}`;
-    const left = (pool.leased.get(name) ?? 0n) - amount;
-    assert.ok(left >= 0n, `more is given back than was lent: ${key}, ${grantId}`);
-    pool.leased.set(name, left);
+    const left = (quota.leased.get(name) ?? 0n) - amount;
+    assert.ok(left >= 0n, `more is returned than was leased: ${key}, ${grantId}`);
+    quota.leased.set(name, left);
   }
 
-  private recall(from: number, { key }: Pool): void {
+  private revoke(from: number, { key }: Quota): void {
     for (const [index, process] of this.processes.entries()) {
-      if (index !== from) this.time.at(this.time.nowMs + this.random() * 10, () => process.callBack(key));
+      if (index !== from) this.time.at(this.time.nowMs + this.random() * 10, () => process.revoke(key));
     }
   }
 
-  private of(key: string): LentPool {
-    const pool = this.pools.get(key);
-    assert.ok(pool !== undefined, `no pool ${key}`);
-    return pool;
+  private of(key: string): StoredQuota {
+    const quota = this.quotas.get(key);
+    assert.ok(quota !== undefined, `no quota ${key}`);
+    return quota;
   }
 
-  private sum(pool: LentPool, counts: (label: number, process: number) => boolean): bigint {
+  private sum(quota: StoredQuota, counts: (label: number, process: number) => boolean): bigint {
     let total = 0n;
-    for (const [name, amount] of pool.leased) {
+    for (const [name, amount] of quota.leased) {
       const [label = '', process = '-1'] = name.split('/');
       if (counts(Number(label), Number(process))) total += amount;
     }

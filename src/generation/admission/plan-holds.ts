@@ -1,5 +1,5 @@
-// What a request draws at most, and from where: a place among the open requests, a request, its tokens and its price
-// under each limit it meets, and the price from the wallet that pays (spec 8; DESIGN 4). Refuses what has no bound.
+// What a request must hold: a place among the open requests, one request, its tokens and its price under each limit
+// that applies to it, and the price from the wallet that pays (spec 8; DESIGN 4). Refuses a request without a bound.
 
 import type { Principal, PrincipalLimit } from '../../domain/identity/principal.ts';
 import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
@@ -8,7 +8,7 @@ import type { ServedModel } from '../catalog/serving-catalog.ts';
 import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
 import type { ScannedBody } from '../request/read-request.ts';
 import { HOUR_CACHE_UNPRICED } from '../request/unpriced-fields.ts';
-import type { Wish } from './allowance-leases.ts';
+import type { HoldRequest } from './quota-leases.ts';
 import { showLimit } from './refuse-shortage.ts';
 import { type BodyMeasure, boundTokens, type TokenBounds, worstCasePrice } from './worst-case-price.ts';
 
@@ -21,7 +21,7 @@ export interface AdmissionParams {
   readonly request: ScannedBody;
 }
 
-export interface DrawingPlan {
+export interface HoldPlan {
   /** null when the organization is not billed and the request has no bound. */
   readonly tokenBounds: TokenBounds | null;
   readonly walletId: string | null;
@@ -29,67 +29,61 @@ export interface DrawingPlan {
   readonly price: PicoUsd;
   /** Whether the wallet holds the price. */
   readonly billed: boolean;
-  /** Those that it meets. */
+  /** Those that apply to the request. */
   readonly limits: readonly PrincipalLimit[];
-  /** In the order in which they are drawn, and so the one in which they refuse; the wallet is the last. */
-  readonly wishes: readonly Wish[];
+  /** In the order in which they are held, and so the one in which they refuse; the wallet is the last. */
+  readonly requests: readonly HoldRequest[];
 }
 
 /** `measure`: of the body, or of as much as is known of it. */
-export function planDraws(question: AdmissionParams, measure: BodyMeasure): DrawingPlan | Refusal {
-  const { principal, dialect, served, bounds } = question;
+export function planHolds(params: AdmissionParams, measure: BodyMeasure): HoldPlan | Refusal {
+  const { principal, dialect, served, bounds } = params;
   const tokenBounds = boundTokens(dialect, served.model, bounds, measure);
-  // Free of charge, and the payer's all the same: only the payer finds the record.
+  // A request that is free of charge still belongs to the payer, since only the payer may find its record.
   const { walletId } = principal;
   const billed = principal.billed && dialect.charged;
-  const price = billed
-    ? boundPrice(question, tokenBounds, measure)
-    : (worstPrice(question, tokenBounds) ?? ZERO_PICO_USD);
+  const price = billed ? boundPrice(params, tokenBounds, measure) : (worstPrice(params, tokenBounds) ?? ZERO_PICO_USD);
   if (typeof price === 'object') return price;
   const limits = principal.limits.length === 0 ? principal.limits : limitsOf(principal, served);
-  const underLimits = limits.length === 0 ? NO_WISHES : wishesUnder(limits, question, tokenBounds, price);
+  const underLimits = limits.length === 0 ? NO_REQUESTS : requestsUnder(limits, params, tokenBounds, price);
   if ('kind' in underLimits) return underLimits;
-  const ofWallet: Wish | null =
-    billed && walletId !== null ? { pool: { kind: 'credit', key: walletId }, amount: price } : null;
-  const wishes = ofWallet === null ? underLimits : underLimits.length === 0 ? [ofWallet] : [...underLimits, ofWallet];
-  return { tokenBounds, walletId, price, billed, limits, wishes };
+  const ofWallet: HoldRequest | null =
+    billed && walletId !== null ? { quota: { kind: 'credit', key: walletId }, amount: price } : null;
+  const requests = ofWallet === null ? underLimits : underLimits.length === 0 ? [ofWallet] : [...underLimits, ofWallet];
+  return { tokenBounds, walletId, price, billed, limits, requests };
 }
 
-const NO_WISHES: readonly Wish[] = [];
+const NO_REQUESTS: readonly HoldRequest[] = [];
 
-function wishesUnder(
+function requestsUnder(
   limits: readonly PrincipalLimit[],
-  question: AdmissionParams,
+  params: AdmissionParams,
   tokenBounds: TokenBounds | null,
   price: PicoUsd,
-): readonly Wish[] | Refusal {
-  const wishes: Wish[] = [];
+): readonly HoldRequest[] | Refusal {
+  const requests: HoldRequest[] = [];
   for (const kind of LIMIT_KINDS) {
     for (const limit of limits) {
-      const amount = limit.kind === kind ? amountUnder(limit, question, tokenBounds, price) : 0n;
+      const amount = limit.kind === kind ? amountUnder(limit, params, tokenBounds, price) : 0n;
       if (typeof amount === 'object') return amount;
-      if (amount > 0n) wishes.push({ pool: { kind, key: limit.id }, amount });
+      if (amount > 0n) requests.push({ quota: { kind, key: limit.id }, amount });
     }
   }
-  return wishes;
+  return requests;
 }
 
 const LIMIT_KINDS = ['concurrent_requests', 'requests_per_minute', 'tokens_per_minute', 'budget'] as const;
 
 /** The price that a wallet must hold, or why nobody can say. */
-function boundPrice(
-  question: AdmissionParams,
-  tokenBounds: TokenBounds | null,
-  measure: BodyMeasure,
-): PicoUsd | Refusal {
-  const { principal, dialect, bounds } = question;
+function boundPrice(params: AdmissionParams, tokenBounds: TokenBounds | null, measure: BodyMeasure): PicoUsd | Refusal {
+  const { principal, dialect, bounds } = params;
   if (principal.walletId === null) return { kind: 'principal_provisioning' };
-  const unbillable = bounds.refusalIfBilled ?? refuseBackground(bounds) ?? refuseHourCache(question);
+  const unbillable = bounds.refusalIfBilled ?? refuseBackground(bounds) ?? refuseHourCache(params);
   if (unbillable !== null) return unbillable;
   if (tokenBounds === null) return { kind: 'not_safely_billable', field: dialect.outputLimitField };
-  const lifted = refuseLiftedCeilings(question, measure, tokenBounds);
+  const lifted = refuseLiftedCeilings(params, measure, tokenBounds);
   if (lifted !== null) return lifted;
-  const price = worstPrice(question, tokenBounds);
+  const price = worstPrice(params, tokenBounds);
   return (
     price ?? {
       kind: 'not_safely_billable',
@@ -126,7 +120,7 @@ function refuseLiftedCeilings(
 }
 
 /**
- * A background response says what it used only to whoever fetches it later: its bill would rest on that somebody does.
+ * A background response reports its usage only to a client that fetches it later, and its bill must not depend on that.
  */
 function refuseBackground(bounds: RequestBounds): Refusal | null {
   if (bounds.saved?.background !== true) return null;
@@ -138,7 +132,7 @@ function refuseBackground(bounds: RequestBounds): Refusal | null {
   };
 }
 
-/** Whichever deployment serves must have the price. */
+/** Every deployment that may serve must have the price. */
 function refuseHourCache({ dialect, served, bounds }: AdmissionParams): Refusal | null {
   if (bounds.asksForHourCache !== true) return null;
   const price = served.worstPrice.get(dialect.api);
@@ -157,10 +151,10 @@ function limitsOf({ limits }: Principal, { model }: ServedModel): readonly Princ
   return limits.filter((limit) => limit.model === null || limit.model === model.id);
 }
 
-/** What is drawn under one limit; 0 where it does not apply. */
+/** What is held under one limit; 0 where it does not apply. */
 function amountUnder(
   limit: PrincipalLimit,
-  question: AdmissionParams,
+  params: AdmissionParams,
   tokenBounds: TokenBounds | null,
   price: PicoUsd,
 ): bigint | Refusal {
@@ -169,7 +163,7 @@ function amountUnder(
     case 'requests_per_minute':
       return 1n;
     case 'tokens_per_minute':
-      return tokensUnder(limit, question, tokenBounds);
+      return tokensUnder(limit, params, tokenBounds);
     case 'budget':
       return price;
   }
@@ -191,7 +185,7 @@ function tokensUnder(
   const { inputTokensMax, outputTokensMax } = bounds;
   const tokens = BigInt(inputTokensMax) + BigInt(outputTokensMax);
   if (tokens <= limit.amount) return tokens;
-  // It would be refused for ever: the greater part is what to lower.
+  // It could never be admitted: the refusal names the field that contributes most.
   const field = outputTokensMax >= inputTokensMax ? dialect.outputLimitField : dialect.inputField;
   return { kind: 'traffic_token_bound_required', field, result: { ...showLimit(limit), tokens_max: Number(tokens) } };
 }

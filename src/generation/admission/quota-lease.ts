@@ -1,0 +1,295 @@
+// This process's lease of one wallet or limit: available, held by open requests, pending return to the store. State
+// alone, without calls: quota-leases.ts drives it.
+//
+//                      hold                       release, unused part
+//   store ──grant──► available ──► held by a request ─────────────► available again
+//     ▲                  │                │ release, used part: leaves with the record, or ages out of the minute
+//     │                  │ idle, expired, or revoked because another process is short
+//     └──── returned ◄── pending return
+//
+// A grant whose answer was lost is uncertain: nothing of it is used or returned.
+
+import { assert } from '../../platform/assert.ts';
+import { biggest, LeaseSize } from './lease-size.ts';
+import type { LeaseAnswer, LeaseRequest, Quota } from './lease-store.ts';
+
+/** What the store granted under one id. */
+export interface Grant {
+  /** null: uncertain, the store's answer was lost. Nobody knows under which id the amounts are kept. */
+  id: string | null;
+  available: bigint;
+  readonly expiresAtMs: number;
+}
+
+/** What one request holds of one lease, until its end. */
+export interface Hold {
+  readonly lease: QuotaLease;
+  /** null: nothing is held, since nothing was needed or the limit is gone. */
+  readonly grant: Grant | null;
+  readonly amount: bigint;
+}
+
+/** A request that waits for the store. */
+export interface Waiter {
+  readonly need: bigint;
+  /** How many lease requests had been sent when it came: only the answer to a later one can refuse it. */
+  readonly requestsSentBefore: number;
+  readonly cameAtMs: number;
+  /** Called with null when it may try again, else with the reason why it cannot be served. */
+  resume(shortage: Shortage | null): void;
+}
+
+/** Why a request cannot be served. */
+export interface Shortage {
+  readonly quota: Quota;
+  /** `short`: less is left of the quota than the request needs. */
+  readonly reason: 'short' | 'frozen' | 'unavailable';
+  /** A request that needs no more than this could be served. */
+  readonly within: bigint;
+  readonly ceiling: bigint | null;
+  readonly retryAfterMs: number | null;
+}
+
+/** A lease is refilled when this part of its size is left: three or four seconds of use (SECONDS_OF_USE). */
+const LOW_WATER_PARTS = { lease: 4n, rate: 2n } as const;
+/**
+ * A grant that is in use is renewed when this part of its time is left, within these bounds, so that the next request
+ * finds one that is valid.
+ */
+const RENEWAL_PART = 4;
+const RENEWAL_MS_MIN = 300;
+const RENEWAL_MS_MAX = 3_000;
+/** After a revocation, what is released is returned at once and no refill is asked for, for this long. */
+const REVOKED_MS = 2_000;
+/** A limit that is gone is asked for again after this; by then the principals that name it have been read anew. */
+const GONE_MS = 5_000;
+/** The store abandons a statement within this time, so afterwards its figures are certain. */
+const UNCERTAIN_MS = 60_000;
+
+export class QuotaLease {
+  readonly quota: Quota;
+  readonly size: LeaseSize;
+  readonly waiters: Waiter[] = [];
+  /** What is to be returned to the store, by grant id. */
+  readonly pendingReturns = new Map<string, bigint>();
+  held = 0n;
+  /**
+   * The part of what is available that waiting requests have found here while they wait for another lease. It stays
+   * theirs until they are served or refused, also when this lease is revoked.
+   */
+  reserved = 0n;
+  lastUsedMs: number;
+  requestsSent = 0;
+  /** The calls to the store under way for this lease, one after the other (quota-leases.ts). */
+  work: Promise<void> | null = null;
+  /** The next lease request waits until then, because the last ones were answered with too little. */
+  notBeforeMs = 0;
+  shortAnswers = 0;
+  /** The store has been asked once more since the last refusal, after the other processes had time to return. */
+  hasLookedAgain = false;
+  wantsRefill = false;
+  refillNotBeforeMs = 0;
+  /** When a process last asked all others to return what they have available. */
+  revokedAtMs = Number.NEGATIVE_INFINITY;
+  private grant: Grant = { id: null, available: 0n, expiresAtMs: 0 };
+  /** `moving`: a lease request is under way that moves what is available of the present grant to the next one. */
+  private requesting: 'no' | 'yes' | 'moving' = 'no';
+  private lastNeed = 1n;
+  /** With less available than this, the lease is refilled. */
+  private lowWater = 0n;
+  private renewAtMs = Number.POSITIVE_INFINITY;
+  private goneUntilMs = 0;
+  private uncertainUntilMs = 0;
+
+  constructor(quota: Quota, nowMs: number) {
+    this.quota = quota;
+    this.size = new LeaseSize(quota.kind);
+    this.lastUsedMs = nowMs;
+  }
+
+  available(nowMs: number): bigint {
+    return nowMs < this.grant.expiresAtMs ? this.grant.available : 0n;
+  }
+
+  /** The warm path. null when too little is available. */
+  hold(amount: bigint, nowMs: number): Hold | null {
+    this.lastUsedMs = nowMs;
+    if (amount === 0n || nowMs < this.goneUntilMs) return { lease: this, grant: null, amount: 0n };
+    const { grant } = this;
+    if (grant.available < amount || nowMs >= grant.expiresAtMs) return null;
+    grant.available -= amount;
+    this.held += amount;
+    this.lastNeed = amount;
+    // All that is held of a rate counts as used; of money only what the request turns out to cost.
+    if (this.isRate) this.size.noteUse(amount, nowMs);
+    return { lease: this, grant, amount };
+  }
+
+  canHold(amount: bigint, nowMs: number): boolean {
+    return this.available(nowMs) >= amount || nowMs < this.goneUntilMs;
+  }
+
+  /** Ends a hold, of which `used` is gone for good. */
+  release({ grant, amount }: Hold, used: bigint, nowMs: number): void {
+    if (grant === null) return;
+    assert(used >= 0n && used <= amount && amount <= this.held, 'a hold is released once, and uses at most its amount');
+    this.held -= amount;
+    if (used > 0n && !this.isRate) this.size.noteUse(used, nowMs);
+    const rest = amount - used;
+    if (grant.id === null || rest === 0n) return;
+    // While the present grant moves, holds from before the request belong to its old id, later ones to the new id.
+    const isPresent = grant === this.grant || (this.requesting !== 'moving' && grant.id === this.grant.id);
+    if (isPresent) this.grant.available += rest;
+    else this.addPendingReturn(grant.id, rest);
+  }
+
+  needsRefill(nowMs: number): boolean {
+    if (this.requesting !== 'no' || this.isRevoked(nowMs) || nowMs < this.refillNotBeforeMs) return false;
+    return this.grant.available < this.lowWater || nowMs > this.renewAtMs;
+  }
+
+  /** The next lease request, under way from here on: for those that wait, else a refill for those to come. */
+  beginRequest(nowMs: number): LeaseRequest {
+    this.requesting = 'yes';
+    this.requestsSent += 1;
+    const available = this.available(nowMs);
+    const least = this.leastNeed();
+    // The answer decides by this when to refill, before anything of it is held.
+    if (least !== null) this.lastNeed = least;
+    const minimum = least === null ? this.lastNeed : biggest(1n, least - available);
+    const ahead = this.isRevoked(nowMs) ? 0n : this.size.next(this.lastNeed, this.held);
+    const amount = biggest(biggest(minimum, this.sumOfNeeds() - available), ahead);
+    const { id } = this.grant;
+    if (!this.isRate || available === 0n || id === null) return { amount, minimum, present: null };
+    this.requesting = 'moving';
+    // Holds from here on refer to a grant object of their own, which gets the new id with the answer.
+    this.grant = { ...this.grant };
+    return { amount, minimum, present: { grantId: id, available } };
+  }
+
+  /** The smallest need of those that wait; null when nobody does. */
+  leastNeed(): bigint | null {
+    let least: bigint | null = null;
+    for (const { need } of this.waiters) if (least === null || need < least) least = need;
+    return least;
+  }
+
+  private sumOfNeeds(): bigint {
+    let sum = 0n;
+    for (const { need } of this.waiters) sum += need;
+    return sum;
+  }
+
+  /** Each answer for a rate is a new grant; the other kinds keep one grant, or have one for each period. */
+  get isRate(): boolean {
+    return this.quota.kind === 'requests_per_minute' || this.quota.kind === 'tokens_per_minute';
+  }
+
+  applyAnswer(answer: LeaseAnswer, sentAtMs: number): void {
+    this.requesting = 'no';
+    const { granted, grantId, validForMs } = answer;
+    const expiresAtMs = validForMs === null ? Number.POSITIVE_INFINITY : sentAtMs + validForMs;
+    if (granted > 0n || answer.presentMoved)
+      this.renewAtMs = validForMs === null ? expiresAtMs : expiresAtMs - renewalMs(validForMs);
+    if (answer.gone) this.goneUntilMs = sentAtMs + GONE_MS;
+    this.size.learn(answer.available);
+    this.lowWater =
+      this.size.next(this.lastNeed, this.held) / (this.isRate ? LOW_WATER_PARTS.rate : LOW_WATER_PARTS.lease);
+    if (answer.presentMoved) this.moveGrant(grantId, granted, expiresAtMs);
+    else if (granted > 0n) this.addGrant(grantId, granted, expiresAtMs);
+    this.returnLostAmount(answer, sentAtMs);
+  }
+
+  /** Holds made of the present grant while the request was under way belong to the new id as well. */
+  private moveGrant(grantId: string, granted: bigint, expiresAtMs: number): void {
+    const moved = this.grant;
+    moved.id = grantId;
+    this.grant = { id: grantId, available: moved.available + granted, expiresAtMs };
+    moved.available = 0n;
+  }
+
+  private addGrant(grantId: string, granted: bigint, expiresAtMs: number): void {
+    const isSame = this.grant.id === grantId;
+    if (!isSame) this.returnAvailable();
+    this.grant = { id: grantId, available: (isSame ? this.grant.available : 0n) + granted, expiresAtMs };
+  }
+
+  /**
+   * The store believes that more is leased here than this process knows of: a lost call has left it behind, and it is
+   * returned. Only concurrency can tell: of the other kinds an unknown part is used but not posted yet.
+   */
+  private returnLostAmount({ ceiling, available, leasedElsewhere, grantId }: LeaseAnswer, nowMs: number): void {
+    if (this.quota.kind !== 'concurrent_requests' || ceiling === null || nowMs < this.uncertainUntilMs) return;
+    const leasedHere = ceiling - available - leasedElsewhere;
+    let known = this.held + this.grant.available;
+    for (const amount of this.pendingReturns.values()) known += amount;
+    if (leasedHere > known) this.addPendingReturn(grantId, leasedHere - known);
+  }
+
+  /** No answer came. `wasSent`: the store may have acted on the request. */
+  failRequest(wasSent: boolean, nowMs: number): void {
+    const wasMoving = this.requesting === 'moving';
+    this.requesting = 'no';
+    if (!wasSent) return;
+    this.markUncertain(nowMs);
+    // Only the store knows under which id the available part is kept now.
+    if (wasMoving) {
+      this.grant.id = null;
+      this.grant.available = 0n;
+    }
+  }
+
+  /** A call was lost that the store may still carry out. */
+  markUncertain(nowMs: number): void {
+    this.uncertainUntilMs = nowMs + UNCERTAIN_MS;
+  }
+
+  /** An answer brought what was needed. */
+  noteEnough(): void {
+    this.shortAnswers = 0;
+    this.hasLookedAgain = false;
+  }
+
+  /** Some process, this one or another, is short: what is available is returned, but for what is about to be held. */
+  revoke(nowMs: number): void {
+    this.revokedAtMs = nowMs;
+    this.returnUnreserved();
+  }
+
+  isRevoked(nowMs: number): boolean {
+    return nowMs - this.revokedAtMs < REVOKED_MS;
+  }
+
+  returnUnreserved(): void {
+    this.returnAvailable(this.reserved);
+  }
+
+  returnExpired(nowMs: number): void {
+    if (nowMs >= this.grant.expiresAtMs) this.returnAvailable();
+  }
+
+  /** Not while a lease request is under way, whose answer may move the grant. */
+  returnAvailable(kept = 0n): void {
+    const { id, available } = this.grant;
+    if (this.requesting !== 'no' || available <= kept) return;
+    this.grant.available = kept;
+    if (id !== null) this.addPendingReturn(id, available - kept);
+  }
+
+  addPendingReturn(grantId: string, amount: bigint): void {
+    this.pendingReturns.set(grantId, (this.pendingReturns.get(grantId) ?? 0n) + amount);
+  }
+
+  /** Nothing of it is left or expected, so that it can be forgotten. */
+  isEmpty(nowMs: number): boolean {
+    const isUnused = this.held === 0n && this.pendingReturns.size === 0 && this.grant.available === 0n;
+    const isQuiet = this.waiters.length === 0 && this.requesting === 'no' && this.work === null;
+    // If an uncertain lease were forgotten, its successor would take the grant of a late answer, which is returned by
+    // itself, for an amount that a lost call has left behind, and return it twice.
+    return isUnused && isQuiet && nowMs >= this.uncertainUntilMs && !this.isRevoked(nowMs) && nowMs >= this.goneUntilMs;
+  }
+}
+
+function renewalMs(validForMs: number): number {
+  return Math.min(RENEWAL_MS_MAX, Math.max(RENEWAL_MS_MIN, validForMs / RENEWAL_PART));
+}

@@ -1,0 +1,567 @@
+// Leases of wallets and limits against a simulated store: never above, never refused while it lies free elsewhere, all
+// or nothing, and nothing lost.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Quota } from '../../src/generation/admission/lease-store.ts';
+import type { Hold, Shortage } from '../../src/generation/admission/quota-lease.ts';
+import type { HoldRequest, QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
+import { seededRandom } from '../support/byte-splits.ts';
+import { SimulatedLeaseStore } from '../support/simulated-lease-store.ts';
+
+type Result = readonly Hold[] | Shortage;
+
+/** What came of a request: seen as soon as it is known. */
+class Request {
+  result: Result | null = null;
+  atMs = 0;
+  /** `end` comes so long after it was held. */
+  constructor(
+    store: SimulatedLeaseStore,
+    leases: QuotaLeases,
+    holdRequests: readonly HoldRequest[],
+    endAfterMs = 0,
+    end?: (holds: readonly Hold[]) => void,
+  ) {
+    const held = leases.holdAll(holdRequests);
+    const note = (result: Result): void => {
+      this.result = result;
+      this.atMs = store.time.nowMs;
+      if (end !== undefined && !('reason' in result)) store.time.at(this.atMs + endAfterMs, () => end(result));
+    };
+    if (held instanceof Promise) void held.then(note);
+    else note(held);
+  }
+  get holds(): readonly Hold[] {
+    assert.ok(
+      this.result !== null && !('reason' in this.result),
+      `not held: ${JSON.stringify(this.result, (_, value) => String(value))}`,
+    );
+    return this.result;
+  }
+  get reason(): string | null {
+    return this.result === null ? 'waits' : 'reason' in this.result ? this.result.reason : null;
+  }
+}
+
+const need = (quota: Quota, amount = 1n): HoldRequest => ({ quota, amount });
+
+describe('leases', () => {
+  test('the second request holds from memory, at once', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000_000n);
+    const process = store.process();
+    const first = new Request(store, process, [need(wallet, 10n)]);
+    assert.equal(first.reason, 'waits');
+    await store.time.run(100);
+    assert.equal(first.holds.length, 1);
+    assert.equal(new Request(store, process, [need(wallet, 10n)]).reason, null);
+  });
+
+  test('once it is known what a wallet has, enough for many requests is leased ahead, before the first little is used up', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000_000_000n);
+    const process = store.process();
+    const requests = [new Request(store, process, [need(wallet, 1_000n)])];
+    await store.time.run(100);
+    requests.push(new Request(store, process, [need(wallet, 1_000n)]));
+    await store.time.run(200);
+    store.away = 'refused';
+    for (let count = 0; count < 500; count += 1) requests.push(new Request(store, process, [need(wallet, 1_000n)]));
+    for (const request of requests) assert.equal(request.holds.length, 1);
+  });
+
+  test('500 parallel requests over 4 processes on a wallet that affords exactly 7: exactly 7', async () => {
+    const store = new SimulatedLeaseStore(7);
+    const wallet = store.quota('credit', 'w', 7n * 100n + 99n);
+    const processes = [store.process(), store.process(), store.process(), store.process()];
+    const requests = Array.from(
+      { length: 500 },
+      (_, index) => new Request(store, processes[index % 4] as QuotaLeases, [need(wallet, 100n)]),
+    );
+    await store.time.run(5_000);
+    assert.equal(requests.filter(({ reason }) => reason === null).length, 7);
+    assert.equal(requests.filter(({ reason }) => reason === 'short').length, 493);
+    assert.ok(store.calls.take < 100, `one answer speaks for all that wait: ${store.calls.take}`);
+  });
+
+  test('who waits for a wallet that somebody has locked is served when it is free, and nobody else waits or is refused', async () => {
+    const store = new SimulatedLeaseStore(5);
+    const locked = store.quota('credit', 'locked', 1_000_000n);
+    const other = store.quota('credit', 'other', 1_000_000n);
+    const limit = store.quota('requests_per_minute', 'limit', 1_000n);
+    const process = store.process();
+    store.locked.add('locked');
+    const waiting = Array.from({ length: 10 }, () => new Request(store, process, [need(limit), need(locked, 10n)]));
+    await store.time.run(1_000);
+    const neighbours = Array.from(
+      { length: 10 },
+      (_, index) => new Request(store, process, [need(limit), need(other, BigInt(10 + index))]),
+    );
+    await store.time.run(2_500);
+    for (const request of neighbours) assert.equal(request.holds.length, 2);
+    for (const request of waiting) assert.equal(request.reason, 'waits');
+    assert.equal(store.calls.probe, 0);
+    store.locked.delete('locked');
+    await store.time.run(3_500);
+    for (const request of waiting) assert.equal(request.holds.length, 2);
+  });
+
+  test('who waits for a lock that never goes is refused in the end, and what is pending return there is returned when it does', async () => {
+    const store = new SimulatedLeaseStore(6);
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const process = store.process();
+    const first = new Request(store, process, [need(wallet, 10n)]);
+    await store.time.run(100);
+    store.locked.add('w');
+    for (const hold of first.holds) process.release(hold, 0n);
+    process.revoke('w');
+    const late = new Request(store, process, [need(wallet, 900n)]);
+    await store.time.run(10_000);
+    assert.equal(late.reason, 'unavailable');
+    assert.ok(store.leased('w') > 0n);
+    store.locked.delete('w');
+    process.tick();
+    await store.time.run(11_000);
+    assert.equal(store.leased('w'), 0n);
+  });
+
+  test('a lease follows its use: with its wallet locked for three seconds under load, nobody waits', async () => {
+    const store = new SimulatedLeaseStore(8);
+    const wallet = store.quota('credit', 'w', 1_000_000_000n);
+    const process = store.process();
+    let waited = 0;
+    const load = async (seconds: number): Promise<void> => {
+      for (let count = 0; count < seconds * 500; count += 1) {
+        const request = new Request(store, process, [need(wallet, 100n)]);
+        if (request.reason === 'waits') waited += 1;
+        else store.time.at(store.time.nowMs + 20, () => process.release(request.holds[0] as Hold, 100n));
+        await store.time.run(store.time.nowMs + 2);
+      }
+    };
+    await load(4);
+    waited = 0;
+    // Wherever in the life of a lease it happens.
+    for (let round = 0; round < 4; round += 1) {
+      store.locked.add('w');
+      await load(3);
+      store.locked.delete('w');
+      await load(1.3 + round);
+    }
+    assert.equal(waited, 0);
+  });
+
+  test('what the store refuses of one wallet says nothing against the store', async () => {
+    const store = new SimulatedLeaseStore(7);
+    const [broken, sound] = [store.quota('credit', 'broken', 100n), store.quota('credit', 'sound', 100n)];
+    const process = store.process();
+    store.refused.add('broken');
+    const refused = new Request(store, process, [need(broken)]);
+    const served = new Request(store, process, [need(sound)]);
+    await store.time.run(100);
+    assert.equal(refused.reason, 'unavailable');
+    assert.equal(served.holds.length, 1);
+    assert.equal(store.calls.probe, 0);
+  });
+
+  test('what another process has free is not refused: money, and places for open requests', async () => {
+    for (const kind of ['credit', 'concurrent_requests'] as const) {
+      const store = new SimulatedLeaseStore(3);
+      const pool = store.quota(kind, 'p', 100n);
+      const [first, second] = [store.process(), store.process()];
+      const earlier = Array.from({ length: 100 }, () => new Request(store, first, [need(pool)]));
+      await store.time.run(1_000);
+      for (const { holds } of earlier) first.release(holds[0] as Hold, 0n);
+      assert.equal(store.leased('p'), 100n);
+      const request = new Request(store, second, [need(pool, 100n)]);
+      await store.time.run(2_000);
+      assert.equal(request.reason, null, kind);
+    }
+  });
+
+  test('two processes that each have half of what both need do not block each other', async () => {
+    const store = new SimulatedLeaseStore(5);
+    const wallet = store.quota('credit', 'w', 100n);
+    const [first, second] = [store.process(), store.process()];
+    const halves = [new Request(store, first, [need(wallet, 60n)]), new Request(store, second, [need(wallet, 40n)])];
+    await store.time.run(1_000);
+    first.release(halves[0]?.holds[0] as Hold, 0n);
+    second.release(halves[1]?.holds[0] as Hold, 0n);
+    const requests = [
+      new Request(store, first, [need(wallet, 100n)]),
+      new Request(store, second, [need(wallet, 100n)]),
+    ];
+    await store.time.run(5_000);
+    assert.deepEqual(new Set(requests.map(({ reason }) => reason)), new Set([null, 'short']));
+  });
+
+  test('all or nothing: what a refused request met on its way is as free as before', async () => {
+    const store = new SimulatedLeaseStore();
+    const places = store.quota('concurrent_requests', 'places', 5n);
+    const rate = store.quota('requests_per_minute', 'rate', 5n);
+    const wallet = store.quota('credit', 'w', 10n);
+    const process = store.process();
+    const refused = new Request(store, process, [need(places), need(rate), need(wallet, 11n)]);
+    await store.time.run(2_000);
+    assert.deepEqual([refused.reason, (refused.result as Shortage).quota.key], ['short', 'w']);
+    assert.deepEqual(process.totals('concurrent_requests').held, 0n);
+    const rest = Array.from(
+      { length: 5 },
+      () => new Request(store, process, [need(places), need(rate), need(wallet, 2n)]),
+    );
+    await store.time.run(4_000);
+    for (const request of rest) assert.equal(request.holds.length, 3);
+  });
+
+  test('a request that waits for one thing holds nothing of another', async () => {
+    const store = new SimulatedLeaseStore();
+    const places = store.quota('concurrent_requests', 'places', 1n);
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const process = store.process();
+    const warm = new Request(store, process, [need(places)]);
+    await store.time.run(1_000);
+    process.release(warm.holds[0] as Hold, 0n);
+    const waiting = new Request(store, process, [need(places), need(wallet, 10n)]);
+    assert.equal(waiting.reason, 'waits');
+    const other = new Request(store, process, [need(places)]);
+    assert.equal(other.reason, null, 'the place is free while the first asks for its money');
+    process.release(other.holds[0] as Hold, 0n);
+    await store.time.run(2_000);
+    assert.equal(waiting.reason, null);
+  });
+
+  test('a frozen wallet says so, also where its money was warm, and what was leased is returned', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const process = store.process();
+    const first = new Request(store, process, [need(wallet, 10n)]);
+    await store.time.run(500);
+    store.change('w', { frozen: true });
+    const second = new Request(store, process, [need(wallet, 10n)]);
+    await store.time.run(1_000);
+    assert.equal(second.reason, 'frozen');
+    process.release(first.holds[0] as Hold, 4n);
+    await store.time.run(1_500);
+    assert.equal(store.leased('w'), 4n, 'the rest of a hold goes back as well');
+    store.change('w', { frozen: false });
+    const third = new Request(store, process, [need(wallet, 10n)]);
+    await store.time.run(2_500);
+    assert.equal(third.reason, null);
+  });
+
+  test('a limit that is gone holds nobody back; a need of nothing is always there', async () => {
+    const store = new SimulatedLeaseStore();
+    const rate = store.quota('requests_per_minute', 'rate', 0n);
+    const wallet = store.quota('credit', 'w', 0n);
+    const process = store.process();
+    store.change('rate', { gone: true });
+    const request = new Request(store, process, [need(rate), need(wallet, 0n)]);
+    await store.time.run(1_000);
+    assert.equal(request.holds.length, 2);
+    process.release(request.holds[0] as Hold, 0n);
+  });
+
+  test('idle leases go back, and what is empty is forgotten', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const process = store.process();
+    const request = new Request(store, process, [need(wallet, 10n)]);
+    await store.time.run(100);
+    process.release(request.holds[0] as Hold, 7n);
+    await store.time.run(20_000);
+    process.tick();
+    await store.time.run(20_100);
+    assert.equal(store.leased('w'), 7n);
+    process.tick();
+    assert.deepEqual(process.totals('credit'), { available: 0n, held: 0n });
+  });
+
+  test('leases shrink as a quota empties', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 10_000n);
+    const process = store.process();
+    for (let index = 0; index < 900; index += 1) {
+      const request = new Request(store, process, [need(wallet, 10n)]);
+      await store.time.run(store.time.nowMs + 20);
+      process.release(request.holds[0] as Hold, 10n);
+    }
+    const left = 10_000n - store.leased('w');
+    assert.ok(left > 500n, `most of what is left stays in the wallet: ${left}`);
+  });
+});
+
+describe('open requests', () => {
+  test('under saturation by unequal processes: never above, and at least 95% of the places taken', async () => {
+    const store = new SimulatedLeaseStore(3);
+    const places = store.quota('concurrent_requests', 'places', 20n);
+    const processes = [store.process(), store.process(), store.process(), store.process()];
+    let [open, highest, sinceMs, area] = [0, 0, 0, 0];
+    const change = (by: number): void => {
+      area += open * (store.time.nowMs - sinceMs);
+      sinceMs = store.time.nowMs;
+      open += by;
+      highest = Math.max(highest, open);
+    };
+    const endMs = 20_000;
+    const askOn = async (index: number): Promise<void> => {
+      const process = processes[index % 4] as QuotaLeases;
+      while (store.time.nowMs < endMs) {
+        const held = await process.holdAll([need(places)]);
+        if ('reason' in held) await store.time.wait(index % 3 === 0 ? 2 : 400);
+        else {
+          change(1);
+          await store.time.wait(100);
+          change(-1);
+          process.release(held[0] as Hold, 0n);
+        }
+      }
+    };
+    for (let index = 0; index < 60; index += 1) void askOn(index);
+    for (let atMs = 0; atMs <= endMs; atMs += 1_000) {
+      await store.time.run(atMs);
+      for (const process of processes) process.tick();
+    }
+    change(0);
+    assert.equal(highest, 20);
+    assert.ok(area / endMs >= 19, `${area / endMs} open on average`);
+    assert.ok(store.calls.take < 100 * (endMs / 1_000), `${store.calls.take} lease requests`);
+  });
+});
+
+describe('rates', () => {
+  test('a grant is renewed well before its end: with its limit locked for two seconds under load, nobody waits', async () => {
+    const store = new SimulatedLeaseStore(9);
+    const rate = store.quota('requests_per_minute', 'r', 60_000n);
+    const process = store.process();
+    let waited = 0;
+    const load = async (seconds: number): Promise<void> => {
+      for (let count = 0; count < seconds * 20; count += 1) {
+        const request = new Request(store, process, [need(rate)]);
+        if (request.reason === 'waits') waited += 1;
+        else store.time.at(store.time.nowMs + 20, () => process.release(request.holds[0] as Hold, 1n));
+        await store.time.run(store.time.nowMs + 50);
+      }
+    };
+    await load(4);
+    waited = 0;
+    for (let round = 0; round < 8; round += 1) {
+      store.locked.add('r');
+      await load(2);
+      store.locked.delete('r');
+      await load(1.1 + round / 2);
+    }
+    assert.equal(waited, 0);
+  });
+
+  test('what has expired unused goes back, and is not lost for a minute', async () => {
+    const store = new SimulatedLeaseStore();
+    const rate = store.quota('tokens_per_minute', 'rate', 1_000n);
+    const [first, second] = [store.process(), store.process()];
+    const request = new Request(store, first, [need(rate, 1_000n)]);
+    await store.time.run(100);
+    await store.time.run(5_000);
+    first.release(request.holds[0] as Hold, 100n);
+    first.tick();
+    await store.time.run(5_100);
+    const other = new Request(store, second, [need(rate, 900n)]);
+    await store.time.run(6_000);
+    assert.equal(other.reason, null);
+  });
+
+  test('under saturation by unequal processes: never above in any 60 seconds, and at least 95% of the limit', async () => {
+    const store = new SimulatedLeaseStore(11);
+    const rate = store.quota('requests_per_minute', 'rate', 120n);
+    const processes = [store.process(), store.process(), store.process(), store.process()];
+    const random = seededRandom(12);
+    const requests: Request[] = [];
+    for (let atMs = 0; atMs < 190_000; atMs += 50) {
+      await store.time.run(atMs);
+      // One gets most of the requests, one next to none.
+      const index = Math.min(3, Math.floor(random() ** 4 * 4));
+      requests.push(new Request(store, processes[index] as QuotaLeases, [need(rate)]));
+      if (atMs % 1_000 === 0) for (const process of processes) process.tick();
+    }
+    await store.time.run(192_000);
+    const admitted = requests.filter(({ reason }) => reason === null).map(({ atMs }) => atMs);
+    assertWithin(admitted, 120);
+    const steady = admitted.filter((atMs) => atMs >= 60_000 && atMs < 180_000).length / 2;
+    assert.ok(steady >= 114, `${steady} a minute of 120`);
+    assert.ok(admitted.filter((atMs) => atMs < 60_000).length >= 114, 'the first minute, too');
+  });
+});
+
+/** Nowhere more than `limit` of them in 60 seconds. */
+function assertWithin(timesMs: readonly number[], limit: number): void {
+  const times = [...timesMs].sort((first, second) => first - second);
+  for (const [index, atMs] of times.entries()) {
+    const next = times[index + limit];
+    assert.ok(next === undefined || next - atMs >= 60_000, `more than ${limit} in the 60 seconds from ${atMs}`);
+  }
+}
+
+describe('a store that is away', () => {
+  for (const away of ['refused', 'hangs'] as const) {
+    test(`${away}: refused at once when it is known, and served again when it is back`, async () => {
+      const store = new SimulatedLeaseStore();
+      const wallet = store.quota('credit', 'w', 1_000_000n);
+      const process = store.process();
+      const warm = new Request(store, process, [need(wallet, 10n)]);
+      await store.time.run(100);
+      assert.equal(warm.reason, null);
+      store.away = away;
+      await store.time.run(2_000);
+      const first = new Request(store, process, [need(wallet, 500_000n)]);
+      await store.time.run(4_500);
+      assert.equal(first.reason, 'unavailable');
+      assert.equal(new Request(store, process, [need(wallet, 10n)]).reason, null, 'what holds a lease goes on');
+      let slowestMs = 0;
+      for (let atMs = 4_500; atMs < 20_000; atMs += 100) {
+        await store.time.run(atMs);
+        const request = new Request(store, process, [need(wallet, 500_000n)]);
+        await store.time.run(atMs + 99);
+        assert.equal(request.reason, 'unavailable');
+        slowestMs = Math.max(slowestMs, request.atMs - atMs);
+      }
+      assert.equal(slowestMs, 0);
+      store.away = 'no';
+      const until = store.time.nowMs + 2_000;
+      let served = false;
+      while (store.time.nowMs < until && !served) {
+        const request = new Request(store, process, [need(wallet, 500_000n)]);
+        await store.time.run(store.time.nowMs + 100);
+        served = request.reason === null;
+      }
+      assert.ok(served, 'within two seconds of being back');
+    });
+  }
+
+  test('places whose give-back was lost come back by themselves', async () => {
+    const store = new SimulatedLeaseStore(21);
+    const places = store.quota('concurrent_requests', 'places', 4n);
+    const process = store.process();
+    const requests = Array.from({ length: 4 }, () => new Request(store, process, [need(places)]));
+    await store.time.run(1_000);
+    for (const { holds } of requests) process.release(holds[0] as Hold, 0n);
+    store.lossRate = 1;
+    process.revoke('places');
+    await store.time.run(3_000);
+    store.lossRate = 0;
+    await store.time.run(70_000);
+    const again = Array.from({ length: 4 }, () => new Request(store, process, [need(places)]));
+    await store.time.run(75_000);
+    assert.deepEqual(
+      again.map(({ reason }) => reason),
+      [null, null, null, null],
+    );
+  });
+});
+
+describe('seeded', () => {
+  test('wallets: every amount is accounted for, over several processes', async () => {
+    for (let seed = 1; seed <= 60; seed += 1) await simulateWallet(seed, 0);
+  });
+  test('wallets whose answers are lost: never overspent', async () => {
+    for (let seed = 1; seed <= 60; seed += 1) await simulateWallet(seed, 0.1);
+  });
+  test('limits of open requests: never above, with and without lost answers', async () => {
+    for (let seed = 1; seed <= 40; seed += 1) await simulatePlaces(seed, seed % 2 === 0 ? 0.1 : 0);
+  });
+  test('rates: never above in any 60 seconds, whatever is used of what was held', async () => {
+    for (let seed = 1; seed <= 30; seed += 1) await simulateRate(seed, seed % 2 === 0 ? 0.05 : 0);
+  });
+});
+
+async function simulateWallet(seed: number, lossRate: number): Promise<void> {
+  const random = seededRandom(seed);
+  const store = new SimulatedLeaseStore(seed);
+  const balance = BigInt(Math.floor(random() * 50_000));
+  const wallet = store.quota('credit', 'w', balance);
+  store.lossRate = lossRate;
+  store.lockRate = seed % 3 === 0 ? 0.2 : 0;
+  const processes = [store.process(), store.process(), store.process()];
+  let charged = 0n;
+  for (let index = 0; index < 120; index += 1) {
+    await store.time.run(store.time.nowMs + random() * 40);
+    const process = processes[Math.floor(random() * 3)] as QuotaLeases;
+    const amount = BigInt(1 + Math.floor(random() * 900));
+    const charge = (amount * BigInt(Math.floor(random() * 101))) / 100n;
+    new Request(store, process, [need(wallet, amount)], random() * 600, ([hold]) => {
+      process.release(hold as Hold, charge);
+      charged += charge;
+    });
+    if (index % 20 === 19) for (const each of processes) each.tick();
+  }
+  await store.time.run(store.time.nowMs + 5_000);
+  store.lossRate = 0;
+  store.lockRate = 0;
+  await returnAll(store);
+  assert.ok(charged <= balance, `seed ${seed}: overspent`);
+  if (lossRate === 0) assert.equal(store.leased('w'), charged, `seed ${seed}`);
+  else
+    assert.ok(
+      store.leased('w') >= charged && store.leased('w') <= balance,
+      `seed ${seed}: ${store.leased('w')} leased, ${charged} charged`,
+    );
+}
+
+async function simulatePlaces(seed: number, lossRate: number): Promise<void> {
+  const random = seededRandom(seed);
+  const store = new SimulatedLeaseStore(seed);
+  const limit = BigInt(1 + Math.floor(random() * 12));
+  const places = store.quota('concurrent_requests', 'p', limit);
+  store.lossRate = lossRate;
+  store.lockRate = seed % 3 === 0 ? 0.2 : 0;
+  const processes = [store.process(), store.process(), store.process()];
+  for (let index = 0; index < 300; index += 1) {
+    await store.time.run(store.time.nowMs + random() * 20);
+    const process = processes[Math.floor(random() ** 2 * 3)] as QuotaLeases;
+    new Request(store, process, [need(places)], random() * 700, ([hold]) => process.release(hold as Hold, 0n));
+    const open = processes.reduce((sum, each) => sum + each.totals('concurrent_requests').held, 0n);
+    assert.ok(open <= limit, `seed ${seed}: ${open} of ${limit} open`);
+  }
+  await store.time.run(store.time.nowMs + 5_000);
+  store.lossRate = 0;
+  store.lockRate = 0;
+  await returnAll(store);
+  if (lossRate === 0) assert.equal(store.leased('p'), 0n, `seed ${seed}`);
+}
+
+async function simulateRate(seed: number, lossRate: number): Promise<void> {
+  const random = seededRandom(seed);
+  const store = new SimulatedLeaseStore(seed);
+  const limit = 200 + Math.floor(random() * 4_000);
+  const rate = store.quota('tokens_per_minute', 'r', BigInt(limit));
+  store.lossRate = lossRate;
+  store.lockRate = seed % 3 === 0 ? 0.2 : 0;
+  const processes = [store.process(), store.process(), store.process()];
+  const uses: { readonly request: Request; readonly used: bigint }[] = [];
+  for (let index = 0; index < 700; index += 1) {
+    await store.time.run(store.time.nowMs + random() * 400);
+    const process = processes[Math.floor(random() ** 3 * 3)] as QuotaLeases;
+    const amount = BigInt(1 + Math.floor((random() * limit) / 8));
+    const used = (amount * BigInt(Math.floor(random() * 101))) / 100n;
+    const request = new Request(store, process, [need(rate, amount)], random() * 8_000, ([hold]) =>
+      process.release(hold as Hold, used),
+    );
+    uses.push({ request, used });
+    if (index % 4 === 0) for (const each of processes) each.tick();
+  }
+  await store.time.run(store.time.nowMs + 20_000);
+  const admitted = uses.filter(({ request }) => request.reason === null);
+  for (const first of admitted) {
+    const within = admitted.filter(
+      ({ request }) => request.atMs >= first.request.atMs && request.atMs < first.request.atMs + 60_000,
+    );
+    const total = within.reduce((sum, { used }) => sum + used, 0n);
+    assert.ok(
+      total <= BigInt(limit),
+      `seed ${seed}: ${total} of ${limit} in the 60 seconds from ${first.request.atMs}`,
+    );
+  }
+}
+
+async function returnAll(store: SimulatedLeaseStore): Promise<void> {
+  const ends = store.processes.map((process) => process.returnAll());
+  await store.time.run(store.time.nowMs + 5_000);
+  await Promise.all(ends);
+}

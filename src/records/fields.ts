@@ -2,8 +2,8 @@
 // ClickHouse, the list of requests and its export, GET /v1/generation and the OpenAPI document are made from it, in its
 // order.
 //
-// To add a field, add an optional row here and a migration of each store that is to have a column for it. A frame of the
-// spool that was written before has no value of an optional field and is read all the same.
+// To add a field, add an optional row here and a migration of each store that is to have a column for it. A frame of
+// the spool that was written before has no value of an optional field and is read all the same.
 
 import type { ApiName } from '../domain/models/apis.ts';
 import type { Outcome } from '../domain/settlement/outcome.ts';

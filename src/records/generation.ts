@@ -1,5 +1,5 @@
-// The generation record of spec 2.1 as JSON text, made from the table of fields. Money is written as exact JSON numbers,
-// so the text is put together here and not by JSON.stringify.
+// The generation record of spec 2.1 as JSON text, made from the table of fields. Money is written as exact JSON
+// numbers, so the text is put together here and not by JSON.stringify.
 
 import { formatUsdJsonNumber } from '../domain/money/format.ts';
 import { picoUsd } from '../domain/money/pico-usd.ts';

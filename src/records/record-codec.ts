@@ -1,4 +1,5 @@
-// How records lie in a frame of the spool: a JSON array of dictionary entries and records, made from the table of fields.
+// How records lie in a frame of the spool: a JSON array of dictionary entries and records, made from the table of
+// fields.
 //
 //   [ ["caller", ...], ["deployment", ...], [0, 1, ...start, {...optional}],                          an admitted one
 //      entry 0          entry 1              its caller and its deployment, by number
@@ -47,7 +48,10 @@ export class FrameDictionary {
   };
   private count = 0;
 
-  /** The number of the entry with these values, and its JSON if the dictionary did not have it yet. The latest entry is the likeliest. */
+  /**
+   * The number of the entry with these values, and its JSON if the dictionary did not have it yet. The latest entry is
+   * the likeliest.
+   */
   refer(part: DictionaryPart, values: Values, onNew: (json: string) => void): number {
     const entries = this.entries[part];
     const names = ENTRY_NAMES[part];

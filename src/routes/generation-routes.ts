@@ -1,5 +1,5 @@
-// The generation rows of the route table, and what they say about themselves. They authenticate by themselves, so that a
-// warm request waits for nothing.
+// The generation rows of the route table, and what they say about themselves. They authenticate by themselves, so that
+// a warm request waits for nothing.
 
 import { z } from 'zod';
 import type { DescribedRoute } from '../control-plane/openapi/described-route.ts';

@@ -1,8 +1,8 @@
 // One call to a provider, from its request to the end of its reply, over one connection at a time. Where a kept
 // connection turns out dead before a byte of the reply, the call sends its request once more by itself, on a new one.
 //
-// To send the same bytes again is safe: the dead connection's socket is destroyed by then, and each connection holds the
-// pooled buffer of the body for itself until its own write has called back. Nothing in it is changed in between.
+// To send the same bytes again is safe: the dead connection's socket is destroyed by then, and each connection holds
+// the pooled buffer of the body for itself until its own write has called back. Nothing in it is changed in between.
 
 import type { Buffer } from 'node:buffer';
 import type { Connection, ExchangeListener, UpstreamFault } from './http1/connection.ts';
@@ -12,7 +12,9 @@ import { type ExaminedCall, KeyRefusal, mayRefuseKey } from './key-refusal.ts';
 import type { UpstreamOrigin } from './origin.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 
-/** Whoever counts what calls to one provider meet. It is told before the handler, and of each connection that failed. */
+/**
+ * Whoever counts what calls to one provider meet. It is told before the handler, and of each connection that failed.
+ */
 export interface CallObserver {
   onFault(fault: UpstreamFault): void;
   onKeyRefused(status: number): void;

@@ -44,9 +44,9 @@ export async function closeUnusedEpoch(postgres: PostgresClient, epoch: number):
 
 /**
  * Returns a dead epoch's leases of limits, and of wallets except for the holds of executions that are still pending. To
- * be called in a transaction, once all of the epoch's spool is posted; a second call changes nothing. The result is what
- * the wallets got back. A lease may be smaller than those holds, when a power cut has lost the end of an execution whose
- * unused part was returned already.
+ * be called in a transaction, once all of the epoch's spool is posted; a second call changes nothing. The result is
+ * what the wallets got back. A lease may be smaller than those holds, when a power cut has lost the end of an execution
+ * whose unused part was returned already.
  */
 export async function closeDeadEpoch(client: PostgresClient, epoch: number): Promise<{ returned: bigint }> {
   await fenceEpoch(client, epoch);

@@ -18,49 +18,9 @@ export function atTickEnd(run: () => void): void {
   waiting.push(run);
 }
 
-/**
- * A kind of work that is left until all sockets of a tick have been read, and done for all then, one after the other,
- * before what `atTickEnd` calls: what a kind of work needs of the processor's caches, its code above all, is there for
- * the next.
- */
-export class TickWork<Item> {
-  private readonly work: (item: Item) => void;
-  private items: Item[] = [];
-
-  /** `work` must not throw. Kinds are done in the order in which they were made. */
-  constructor(work: (item: Item) => void) {
-    this.work = work;
-    kinds.push(this);
-  }
-
-  add(item: Item): void {
-    runSoon();
-    this.items.push(item);
-  }
-
-  get waits(): boolean {
-    return this.items.length > 0;
-  }
-
-  doAll(): void {
-    if (!this.waits) return;
-    const { items } = this;
-    this.items = [];
-    for (const item of items) this.work(item);
-  }
-}
-
-const kinds: { readonly waits: boolean; doAll(): void }[] = [];
-
 function runAll(): void {
   count += 1;
-  try {
-    for (const kind of kinds) kind.doAll();
-  } finally {
-    isDue = false;
-  }
-  for (const kind of kinds) if (kind.waits) runSoon();
-  // What the work has left for the end of the tick is part of this one.
+  isDue = false;
   const due = waiting;
   waiting = [];
   running = true;

@@ -3,15 +3,15 @@
 
 import { Buffer } from 'node:buffer';
 import type { ExecutionEnd, ExecutionStart } from './execution-record.ts';
-import { encodeRecord, FrameDictionary } from './record-codec.ts';
+import { OpenFrame } from './record-codec.ts';
 
 /** Room before each frame. */
 export const FRAME_HEADROOM_BYTES = 8;
 /**
- * A frame that has grown so long is ended. One damaged byte loses the whole frame, so a frame is no longer than what a
- * disk loses at once, a page; some twenty records share its dictionary, and more would save no more.
+ * One damaged byte loses the whole frame, so most frames are no longer than what a disk loses at once, a page. More
+ * records than that would save little more by sharing a dictionary.
  */
-export const FRAME_BYTES = 4_096;
+export const FRAME_RECORDS = 24;
 
 const MEMORY_BYTES = 65_536;
 /** With less than this left, the next batch gets other memory, so that one tick of a busy loop need not grow it. */
@@ -30,27 +30,25 @@ export class RecordBatch {
   records = 0;
   /** How many records lie before each of `ends`. */
   private readonly recordsBefore: number[] = [];
-  /** Of the frame that is being put together; null: none is. */
-  private dictionary: FrameDictionary | null = null;
-  private frameStart = 0;
+  /** The frame that is being put together; null: none is. */
+  private frame: OpenFrame | null = null;
+  /** Where the frames end so far. */
   private end = 0;
 
   /** The record of a start, or with `end` that of an end. */
   append(start: ExecutionStart, end: ExecutionEnd | null): void {
-    const separator = this.dictionary === null ? '[' : ',';
-    if (this.dictionary === null) this.end = this.frameStart + FRAME_HEADROOM_BYTES;
-    this.dictionary ??= new FrameDictionary();
-    this.put(separator + encodeRecord(this.dictionary, start, end));
+    this.frame ??= new OpenFrame();
+    this.frame.add(start, end);
     this.records += 1;
-    if (this.end - this.frameStart >= FRAME_BYTES) this.endFrame();
+    if (this.frame.records === FRAME_RECORDS) this.endFrame();
   }
 
   /** The next record begins a frame. */
   endFrame(): void {
-    if (this.dictionary === null) return;
-    this.dictionary = null;
-    this.put(']');
-    this.frameStart = this.end;
+    const { frame } = this;
+    if (frame === null) return;
+    this.frame = null;
+    this.put(frame.json());
     this.ends.push(this.end);
     this.recordsBefore.push(this.records);
   }
@@ -62,7 +60,7 @@ export class RecordBatch {
 
   /** Whether the next batch has room behind this one. */
   get hasRoom(): boolean {
-    return this.bytes.length - this.frameStart >= ROOM_BYTES;
+    return this.bytes.length - this.end >= ROOM_BYTES;
   }
 
   /** Makes the batch empty; its frames may be overwritten. */
@@ -72,26 +70,26 @@ export class RecordBatch {
 
   /** Makes the batch empty; its frames stay as they lie, and what comes next lies behind them. */
   continueBehind(): void {
-    this.beginAt(this.frameStart);
+    this.beginAt(this.end);
   }
 
   private beginAt(start: number): void {
     this.ends.length = 0;
     this.recordsBefore.length = 0;
     this.records = 0;
-    this.dictionary = null;
-    this.frameStart = start;
+    this.frame = null;
     this.start = start;
     this.end = start;
   }
 
   private put(text: string): void {
-    const endMax = this.end + text.length * UNIT_BYTES_MAX;
+    const from = this.end + FRAME_HEADROOM_BYTES;
+    const endMax = from + text.length * UNIT_BYTES_MAX;
     if (endMax > this.bytes.length) {
       const larger = Buffer.allocUnsafeSlow(endMax * 2);
       this.bytes.copy(larger, 0, 0, this.end);
       this.bytes = larger;
     }
-    this.end += this.bytes.write(text, this.end, 'utf8');
+    this.end = from + this.bytes.write(text, from, 'utf8');
   }
 }

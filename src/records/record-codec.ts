@@ -40,7 +40,7 @@ const END_AT = ENDING_AT + 1;
 const TERMINAL_LENGTH = END_AT + END_NAMES.length;
 
 /** The dictionary of one frame that is being written: the values of its entries, and their numbers. */
-export class FrameDictionary {
+class FrameDictionary {
   private readonly entries: Readonly<Record<DictionaryPart, { values: Values; number: number }[]>> = {
     caller: [],
     deployment: [],
@@ -48,11 +48,8 @@ export class FrameDictionary {
   };
   private count = 0;
 
-  /**
-   * The number of the entry with these values, and its JSON if the dictionary did not have it yet. The latest entry is
-   * the likeliest.
-   */
-  refer(part: DictionaryPart, values: Values, onNew: (json: string) => void): number {
+  /** The number of the entry with these values, which goes into `frame` if it is new. The latest is the likeliest. */
+  refer(part: DictionaryPart, values: Values, frame: unknown[]): number {
     const entries = this.entries[part];
     const names = ENTRY_NAMES[part];
     for (let index = entries.length - 1; index >= 0; index--) {
@@ -61,7 +58,7 @@ export class FrameDictionary {
     }
     const number = this.count++;
     entries.push({ values, number });
-    onNew(JSON.stringify([part, ...names.map((name) => values[name])]));
+    frame.push([part, ...names.map((name) => values[name])]);
     return number;
   }
 }
@@ -71,27 +68,35 @@ function haveSame(one: Values, other: Values, names: readonly FieldName[]): bool
   return true;
 }
 
-/** The JSON of a record, behind that of the dictionary entries that its frame does not have yet. */
-export function encodeRecord(dictionary: FrameDictionary, start: ExecutionStart, end: ExecutionEnd | null): string {
-  const startValues = start as unknown as Values;
-  const endValues = end as unknown as Values;
-  let entries = '';
-  const onNew = (json: string): void => {
-    entries += `${json},`;
-  };
-  const items: unknown[] = [
-    dictionary.refer('caller', startValues, onNew),
-    dictionary.refer('deployment', startValues, onNew),
-  ];
-  for (const name of START_NAMES) items.push(startValues[name]);
-  let optional = addOptional(null, startValues, OPTIONAL_START_NAMES);
-  if (end !== null) {
-    items.push(dictionary.refer('ending', endValues, onNew));
-    for (const name of END_NAMES) items.push(name === 'usage' ? countsOf(end.usage) : endValues[name]);
-    optional = addOptional(optional, endValues, OPTIONAL_END_NAMES);
+/** A frame that is being put together: what is in it so far, and its dictionary. */
+export class OpenFrame {
+  records = 0;
+  private readonly items: unknown[] = [];
+  private readonly dictionary = new FrameDictionary();
+
+  /** A record of a start, or with `end` that of an end, behind the dictionary entries that the frame does not have yet. */
+  add(start: ExecutionStart, end: ExecutionEnd | null): void {
+    const { items, dictionary } = this;
+    const startValues = start as unknown as Values;
+    const caller = dictionary.refer('caller', startValues, items);
+    const deployment = dictionary.refer('deployment', startValues, items);
+    const record: unknown[] = [caller, deployment];
+    for (const name of START_NAMES) record.push(startValues[name]);
+    let optional = addOptional(null, startValues, OPTIONAL_START_NAMES);
+    if (end !== null) {
+      const endValues = end as unknown as Values;
+      record.push(dictionary.refer('ending', endValues, items));
+      for (const name of END_NAMES) record.push(name === 'usage' ? countsOf(end.usage) : endValues[name]);
+      optional = addOptional(optional, endValues, OPTIONAL_END_NAMES);
+    }
+    if (optional !== null) record.push(optional);
+    items.push(record);
+    this.records += 1;
   }
-  if (optional !== null) items.push(optional);
-  return entries + JSON.stringify(items);
+
+  json(): string {
+    return JSON.stringify(this.items);
+  }
 }
 
 function countsOf(usage: Usage | null): readonly (number | null)[] | null {

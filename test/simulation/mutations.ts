@@ -102,9 +102,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a frame refers to what only an earlier one has',
-    file: 'src/records/record-batch.ts',
-    find: '    this.dictionary ??= new FrameDictionary();',
-    replace: '    this.dictionary ??= (globalThis as { shared?: FrameDictionary }).shared ??= new FrameDictionary();',
+    file: 'src/records/record-codec.ts',
+    find: 'private readonly dictionary = new FrameDictionary();',
+    replace: 'private readonly dictionary = (globalThis.sharedDictionary ??= new FrameDictionary());',
   },
   {
     name: 'the second record that shares something refers to something else',

@@ -3,18 +3,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { atTickEnd, isTickEnd, TickWork } from '../../src/platform/tick.ts';
+import { atTickEnd, isTickEnd, tickCount } from '../../src/platform/tick.ts';
 
 const done: string[] = [];
-const first = new TickWork<string>((item) => {
-  done.push(`first ${item}`);
-  if (item === 'more') second.add('from first');
-  if (item === 'again') first.add('later');
-});
-const second = new TickWork<string>((item) => {
-  done.push(`second ${item} ${isTickEnd()}`);
-  if (item === 'end') atTickEnd(() => done.push(`end ${isTickEnd()}`));
-});
 
 async function ticks(count: number): Promise<string[]> {
   for (let tick = 0; tick < count; tick++) await nextTick();
@@ -22,38 +13,30 @@ async function ticks(count: number): Promise<string[]> {
 }
 
 describe('work at the end of a tick', () => {
-  test('by kind, in the order in which the kinds were made, and before what is called at the end', async () => {
-    atTickEnd(() => done.push('called'));
-    second.add('a');
-    first.add('b');
-    second.add('c');
-    first.add('d');
+  test('is done in the order in which it was left, once, and knows where it runs', async () => {
+    atTickEnd(() => done.push(`first ${isTickEnd()}`));
+    atTickEnd(() => done.push('second'));
+    assert.equal(isTickEnd(), false);
     assert.deepEqual(done, []);
-    assert.deepEqual(await ticks(1), ['first b', 'first d', 'second a false', 'second c false', 'called']);
+    assert.deepEqual(await ticks(1), ['first true', 'second']);
     assert.deepEqual(await ticks(2), []);
   });
 
-  test(
-    'what it adds to a later kind, and leaves for the end, is part of the same tick; what it adds to its ' +
-      'own, of the next',
-    async () => {
-      first.add('more');
-      second.add('end');
-      first.add('again');
-      assert.deepEqual(await ticks(1), [
-        'first more',
-        'first again',
-        'second end false',
-        'second from first false',
-        'end true',
-      ]);
-      assert.deepEqual(await ticks(2), ['first later']);
-    },
-  );
+  test('what it leaves for the end of a tick is done at the end of the next', async () => {
+    atTickEnd(() => {
+      done.push('this');
+      atTickEnd(() => done.push('next'));
+    });
+    assert.deepEqual(await ticks(1), ['this']);
+    assert.deepEqual(await ticks(1), ['next']);
+  });
 
-  test('what is called at the end of a tick leaves its work to the next', async () => {
-    atTickEnd(() => first.add('x'));
-    assert.deepEqual(await ticks(1), []);
-    assert.deepEqual(await ticks(2), ['first x']);
+  test('ticks with something to do are counted, and no others', async () => {
+    const before = tickCount();
+    await ticks(3);
+    assert.equal(tickCount(), before);
+    atTickEnd(() => undefined);
+    await ticks(3);
+    assert.equal(tickCount(), before + 1);
   });
 });

@@ -197,7 +197,7 @@ describe('an answer on its way', () => {
       statements += 1;
       if (statements > 6) throw new Error('socket hang up');
       const startMs = Date.now() - 10_000 * statements;
-      if (!query.includes('AS organization')) return [{ created_ms: startMs, tags: [] }];
+      if (!query.includes('AS organization')) return [{ entry_created_at: startMs, entry_tags: [] }];
       return Array.from({ length: 5_001 }, (_, index) => ({
         entry_id: randomUUID(),
         organization: randomUUID(),

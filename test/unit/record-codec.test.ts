@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import type { Kind } from '../../src/records/field-types.ts';
 import { FIELD_ROWS, USAGE_ROWS } from '../../src/records/fields.ts';
-import { FRAME_HEADROOM_BYTES, FRAME_RECORDS, RecordBatch } from '../../src/records/record-batch.ts';
+import { FRAME_RECORDS, RecordBatch } from '../../src/records/record-batch.ts';
 import { decodeFrame } from '../../src/records/record-codec.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 import { frameTexts, putRecord, textsOf } from '../support/spool-records.ts';

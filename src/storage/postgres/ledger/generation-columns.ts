@@ -99,6 +99,10 @@ function readsOf(isOptional: boolean): string {
     .join(', ');
 }
 
-/** A row as a terminal record, which has only those optional fields that are known. */
+/**
+ * A row as a terminal record, which has only those optional fields that are known. What lies within a route stays as it
+ * is, its nulls as well.
+ */
 export const AS_RECORD = `jsonb_build_object('type', 'terminal', ${readsOf(false)})
-  || jsonb_strip_nulls(jsonb_build_object(${readsOf(true)}))`;
+  || (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(jsonb_build_object(${readsOf(true)}))
+      WHERE value <> 'null')`;

@@ -168,7 +168,7 @@ describe('records', () => {
       assert.deepEqual([found?.route, found?.baselineCost], [ROUTE, '12345678901234567890123']);
       assert.equal(read.find(({ id }) => id === plain.id)?.route ?? null, null);
       assert.deepEqual(
-        [plain, routed].map(({ id }) => read.find((record) => record.id === id)?.truncated),
+        [plain, routed].map(({ id }) => read.find((record) => record.id === id)?.truncated ?? false),
         [false, true],
       );
 

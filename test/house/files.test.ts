@@ -7,7 +7,7 @@ import { ALL_SOURCES, listBreaches, ROOT, type SourceFile, sourcesIn } from './s
 
 const PRODUCT = sourcesIn('src', 'workers', 'jobs');
 
-const LINES_MAX = 460;
+const LINES_MAX = 420;
 /** Longer than 400 lines, each for its reason. */
 const LONG_FILES: Readonly<Record<string, string>> = {
   'src/generation/request/scan/request-scanner.as.ts': 'one grammar, compiled to one WebAssembly module',

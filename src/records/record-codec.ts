@@ -74,7 +74,9 @@ export class OpenFrame {
   private readonly items: unknown[] = [];
   private readonly dictionary = new FrameDictionary();
 
-  /** A record of a start, or with `end` that of an end, behind the dictionary entries that the frame does not have yet. */
+  /**
+   * A record of a start, or with `end` that of an end, behind the dictionary entries that the frame does not have yet.
+   */
   add(start: ExecutionStart, end: ExecutionEnd | null): void {
     const { items, dictionary } = this;
     const startValues = start as unknown as Values;

@@ -142,7 +142,8 @@ export function scriptReply(
 export function splitOf(index: number, bytes: number): SplitPlan {
   if (bytes < 3000 && index % 2 === 0) return { kind: 'each_byte' };
   const most = [8, 64, 700, 5000][index % 4] ?? 64;
-  // Some four hundred pieces at most: uWebSockets.js closes the connection of a body that comes at under 16 KB a second.
+  // Some four hundred pieces at most: uWebSockets.js closes the connection of a body that comes at under 16 KB a
+  // second.
   return { kind: 'random', seed: SEED + index, bytesMax: Math.max(most, Math.ceil(bytes / 100)) };
 }
 

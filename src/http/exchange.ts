@@ -252,7 +252,7 @@ export class Exchange extends RequestHead {
   }
   private unsent: { bytes: Uint8Array; totalBytes: number } | null = null;
 
-  /** Called once after a write returned false, when the socket has room again. */
+  /** Called once after a write returned false, when the socket has room again, or has taken the last of the reply. */
   onWritable(listener: () => void): void {
     this.writableListener = listener;
     this.watchWritable();
@@ -268,11 +268,8 @@ export class Exchange extends RequestHead {
         this.unsent = null;
         const offset = this.response.getWriteOffset();
         const [taken, complete] = this.response.tryEnd(unsent.bytes, unsent.totalBytes);
-        if (complete) {
-          this.close();
-          return true;
-        }
-        if (!taken) {
+        if (complete) this.close();
+        else if (!taken) {
           this.unsent = {
             bytes: unsent.bytes.subarray(this.response.getWriteOffset() - offset),
             totalBytes: unsent.totalBytes,

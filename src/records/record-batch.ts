@@ -47,8 +47,8 @@ export class RecordBatch {
   endFrame(): void {
     const { frame } = this;
     if (frame === null) return;
-    this.frame = null;
     this.put(frame.json());
+    this.frame = null;
     this.ends.push(this.end);
     this.recordsBefore.push(this.records);
   }

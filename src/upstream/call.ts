@@ -98,8 +98,8 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
 
   refuseKey(status: number): void {
     const handler = this.handler;
-    this.discard();
     this.observer.onKeyRefused(status);
+    this.discard();
     handler.onKeyRefused(status);
   }
 

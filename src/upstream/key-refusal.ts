@@ -59,13 +59,23 @@ export class KeyRefusal extends ReplyStage {
   }
 
   override onReplyEnd(): void {
-    this.decide();
-    if (this.call.isHeard) this.next.onReplyEnd();
+    if (this.decideAtEnd()) this.next.onReplyEnd();
   }
 
   override onReplyFault(fault: UpstreamFault): void {
-    this.decide();
-    if (this.call.isHeard) this.next.onReplyFault(fault);
+    if (this.decideAtEnd()) this.next.onReplyFault(fault);
+  }
+
+  /** Whether the handler is still to hear of the end. A fault of ours here is the last that anybody hears of the call. */
+  private decideAtEnd(): boolean {
+    try {
+      this.decide();
+    } catch (fault) {
+      process.emitWarning(fault instanceof Error ? fault : String(fault));
+      this.next.onReplyFault('cut');
+      return false;
+    }
+    return this.call.isHeard;
   }
 
   /** By what is here of the reply: it refuses the key, or all of it goes on to the handler. */

@@ -77,12 +77,22 @@ export class RecordJournal {
     const { count, fault } = this.write(batch as RecordBatch);
     for (let index = 0; index < owners.length; index++) {
       const owner = owners[index] ?? null;
-      if (index >= count) owner?.onUnwritten(fault);
-      else if (owner !== null) tell(owner);
+      if (owner !== null) this.tell(owner, index < count, fault);
     }
     // The alarm comes last: what is written is written, whoever hears it.
     if (count < owners.length) this.onFault(fault);
   };
+
+  /** One owner that throws keeps no other from hearing. */
+  private tell(owner: RecordOwner, isWritten: boolean, fault: unknown): void {
+    try {
+      if (isWritten) owner.onWritten();
+      else owner.onUnwritten(fault);
+    } catch (thrown) {
+      if (isWritten) this.tell(owner, false, thrown);
+      else this.onFault(thrown);
+    }
+  }
 
   private readonly writePending = (): void => {
     const batch = this.sink.takeBatch();
@@ -102,13 +112,5 @@ export class RecordJournal {
     } catch (fault) {
       return { count: (fault as { recordsWritten?: number }).recordsWritten ?? 0, fault };
     }
-  }
-}
-
-function tell(owner: RecordOwner): void {
-  try {
-    owner.onWritten();
-  } catch (fault) {
-    owner.onUnwritten(fault);
   }
 }

@@ -80,13 +80,21 @@ export class Failover extends ReplyStage {
   }
 
   override onReplyFault(fault: UpstreamFault): void {
-    if (fault === 'connect_failed' && this.moveOn()) this.attempt();
-    else this.next.onReplyFault(fault);
+    try {
+      if (fault === 'connect_failed' && this.moveOn()) this.attempt();
+      else this.next.onReplyFault(fault);
+    } catch (thrown) {
+      this.parts.onOwnFault(thrown);
+    }
   }
 
   override onKeyRefused(status: number): void {
-    if (this.moveOn()) this.attempt();
-    else this.next.onKeyRefused(status);
+    try {
+      if (this.moveOn()) this.attempt();
+      else this.next.onKeyRefused(status);
+    } catch (fault) {
+      this.parts.onOwnFault(fault);
+    }
   }
 
   /** Goes on to the next deployment; false where there is none, or the client has left. */

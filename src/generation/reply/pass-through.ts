@@ -73,7 +73,11 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     }
     const { method } = exchange.route;
     const request = { method, path, query: exchange.query, credential, headers, body: null };
-    this.call = context.providers.call(provider, request, new CopyChunks(this.writer));
+    try {
+      this.call = context.providers.call(provider, request, new CopyChunks(this.writer));
+    } catch (fault) {
+      this.onOwnFault(fault);
+    }
   }
 
   checkTime(nowMs: number): void {

@@ -161,11 +161,11 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   private finish(): void {
     // That the client left while its connection was paused shows when it is read again, behind the body: before the end
     // of the next tick.
-    if (this.exchange.wasPaused) setImmediate(() => setImmediate(() => this.handOverLate()));
-    else this.handOver();
+    if (this.exchange.wasPaused) setImmediate(() => setImmediate(() => this.tryHandOver()));
+    else this.tryHandOver();
   }
 
-  private handOverLate(): void {
+  private tryHandOver(): void {
     try {
       this.handOver();
     } catch (fault) {

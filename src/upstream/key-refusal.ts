@@ -66,7 +66,7 @@ export class KeyRefusal extends ReplyStage {
     if (this.decideAtEnd()) this.next.onReplyFault(fault);
   }
 
-  /** Whether the handler is still to hear of the end. A fault of ours here is the last that anybody hears of the call. */
+  /** Whether the handler is still to hear of the end. Nobody hears more of the call after a fault of ours here. */
   private decideAtEnd(): boolean {
     try {
       this.decide();

@@ -7,9 +7,11 @@
 //   <directory>/<epoch>/closed           the owner said that it is done
 //
 // Trouble stops admission (`healthy`), not the recording of what is under way, and passes by itself:
-//   disk full         the reserve goes back to the disk and the write goes on; room again, reserve made again: admission goes on
-//   fdatasync failed  the kernel may have dropped what it could not write, and would report success next time. So the descriptor is never believed
-//                     again: all that no successful sync had covered is written anew to a fresh segment, and admission waits for a sync of that one
+//   disk full         the reserve goes back to the disk and the write goes on; once there is room again and the reserve
+//                     is made again, admission goes on
+//   fdatasync failed  the kernel may have dropped what it could not write, and would report success next time. So the
+//                     descriptor is never believed again: all that no successful sync had covered is written anew to a
+//                     fresh segment, and admission waits for a sync of that one
 //   write failed      the torn bytes are cut off, and the records go to a fresh segment in the same way
 // Records can so be in the spool twice. That is harmless: they are posted by execution id, once.
 

@@ -80,7 +80,8 @@ export async function readKilledExecutions(
   sinceMs: number,
 ): Promise<TerminalRecord[]> {
   const { rows } = await postgres.query<{ record: TerminalRecord }>(
-    `SELECT (${AS_RECORD}) AS record FROM generations WHERE id >= $1 AND epoch = $2 AND outcome = 'process_killed' ORDER BY id`,
+    `SELECT (${AS_RECORD}) AS record FROM generations
+      WHERE id >= $1 AND epoch = $2 AND outcome = 'process_killed' ORDER BY id`,
     [lowestId(sinceMs - ID_MARGIN_MS), epoch],
   );
   return rows.map((row) => row.record);

@@ -1,6 +1,6 @@
-// What the shape alone cannot say of a configuration file: names that stand twice, and names that nothing in the file
-// has. It reads the file's plain values and skips what has the wrong shape, so that one run reports both kinds of
-// mistakes.
+// Checks the names in a configuration file: names used twice, and references to something that the file does not
+// define. It reads the plain values and skips what has the wrong shape, which the schema reports, so that one run
+// reports both kinds of mistakes.
 
 import { checkPolicy, type PolicyModel } from '../routing/check-policy.ts';
 import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
@@ -48,7 +48,7 @@ export function checkReferences(root: unknown): Problem[] {
   ];
 }
 
-/** Under each of its names. */
+/** One entry for the model's id and one for each of its aliases. */
 function policyModelsOf(model: Entry): [string, PolicyModel][] {
   const { kind = 'text' } = model.fields;
   const deployments = entries(model, 'served_by');
@@ -82,7 +82,7 @@ function checkOrganization(organization: Entry): Problem[] {
   const users = entries(organization, 'users');
   const keys = entries(organization, 'keys');
   const teams = texts(entries(organization, 'teams'), 'slug');
-  // E-mail addresses are one whatever their case.
+  // E-mail addresses are compared without regard to case.
   const emails = texts(users, 'email').map(lowerCase);
   return [
     ...findDuplicates(teams, 'team'),
@@ -99,7 +99,7 @@ function checkOrganization(organization: Entry): Problem[] {
   ];
 }
 
-/** Limits name models by their public id: an alias would be another name for the same limit. */
+/** Limits name models by their public id: an alias would make a second limit for the same model. */
 function checkLimits(organization: Entry, modelIds: readonly Named[]): Problem[] {
   const limits = entries(organization, 'limits');
   const named = limits.map(({ place, fields: { kind, window, model } }) => ({
@@ -109,7 +109,7 @@ function checkLimits(organization: Entry, modelIds: readonly Named[]): Problem[]
   return [...findDuplicates(named, 'limit'), ...findUnknown(texts(limits, 'model'), modelIds, 'model', HERE)];
 }
 
-/** Two keys with one secret would be one credential for two payers. The secret itself is not repeated. */
+/** Two keys with one secret would be one credential for two payers. The message does not repeat the secret. */
 function findSharedSecrets(organizations: readonly Entry[]): Problem[] {
   const seen = new Set<string>();
   return organizations

@@ -22,7 +22,7 @@ const name = (pattern: RegExp, mustBe: string) => z.string().regex(pattern, must
 
 const label = name(/^\P{C}{1,200}$/u, 'must be 1 to 200 characters');
 const email = name(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address');
-/** It becomes part of a header, and whoever presents it writes it in one. */
+/** An API key is sent as part of a header. */
 const headerValue = name(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces');
 const keySecret = name(/^[\x21-\x7e]{1,256}$/, 'must be 1 to 256 visible ASCII characters without spaces');
 const tokens = z.int('must be a whole number').min(1, 'must be at least 1');
@@ -210,7 +210,9 @@ const limit = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** Whether plain http may be called is a setting of the installation, and is seen when it is called. */
+/**
+ * The schema accepts plain http: whether it may be called is a setting of the installation, checked at each delivery.
+ */
 const webhook = z.strictObject({
   url: z.string().superRefine((text, context) => {
     const fault = webhookUrlFault(text, { allowHttp: true });
@@ -229,7 +231,7 @@ const organization = z
     display_name: label.optional(),
     billing: z.enum(['prepaid', 'none']),
     opening_credit: usd.optional(),
-    // Without a name: the platform's default (spec 4.11).
+    // An organization that names no policy routes by the platform's default (spec 4.11).
     auto_routing: z.strictObject({ policy: slug.default(DEFAULT_POLICY) }).optional(),
     limits: z.array(limit).optional(),
     teams: z.array(z.strictObject({ slug })).default([]),

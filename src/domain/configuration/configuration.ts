@@ -1,5 +1,4 @@
-// The configuration file as plain data, once it is known to be right: what `tollgate apply` writes to the database
-// (DESIGN 2).
+// A configuration file after validation, as plain data: what `tollgate apply` writes to the database.
 
 import type { Role } from '../identity/roles.ts';
 import type { ApiName, ModelKind } from '../models/apis.ts';
@@ -37,7 +36,7 @@ export interface ConfiguredDeployment {
   readonly via?: 'logprobs';
 }
 
-/** In pico-dollars per token, and per image. */
+/** Pico-dollars per token; `image`: per image. */
 export interface ConfiguredPrice {
   readonly input: PicoUsd | null;
   readonly cachedInput: PicoUsd | null;
@@ -68,7 +67,7 @@ export interface ConfiguredOrganization {
   readonly webhook: ConfiguredWebhook | null;
 }
 
-/** Where the organization is told that a charge is final. */
+/** The address that is notified when a charge of the organization is final. */
 export interface ConfiguredWebhook {
   readonly url: string;
   readonly secret: string;
@@ -76,8 +75,8 @@ export interface ConfiguredWebhook {
 }
 
 /**
- * `model`: public id of the one model that it holds for; absent, it holds for all together. A scope has one of each
- * kind, window and model.
+ * A limit applies to the model whose public id is `model`, or to all models together without it. A scope has at most
+ * one limit of each kind, window and model.
  */
 export type UsageLimit =
   | {

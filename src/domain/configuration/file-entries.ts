@@ -1,5 +1,5 @@
-// The plain values of a configuration file with their places: read whatever their shape, so that one run reports every
-// kind of mistake.
+// Reads the plain values of a configuration file together with their places. Values of the wrong shape are skipped, so
+// that one run reports every kind of mistake.
 
 import type { Place, Problem } from './problem.ts';
 
@@ -13,7 +13,7 @@ export interface Named {
   readonly place: Place;
 }
 
-/** Anything but a mapping is an empty one. */
+/** Treats anything but a mapping as an empty mapping. */
 export function entryOf(value: unknown): Entry {
   return { place: [], fields: isRecord(value) ? value : {} };
 }
@@ -22,7 +22,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The mapping under a key, as a list of one; none when there is no mapping. */
+/** The mapping under a key as a list of one, or an empty list. */
 export function entry(parent: Entry, key: string): Entry[] {
   const value = parent.fields[key];
   return isRecord(value) ? [{ place: [...parent.place, key], fields: value }] : [];
@@ -36,7 +36,7 @@ export function entries(parent: Entry, key: string): Entry[] {
   );
 }
 
-/** The text under a key of each entry, where there is one. */
+/** The text under a key of each entry that has one. */
 export function texts(list: readonly Entry[], key: string): Named[] {
   return list.flatMap(({ place, fields }) => {
     const value = fields[key];
@@ -62,7 +62,7 @@ export function findDuplicates(names: readonly Named[], what: string): Problem[]
   });
 }
 
-/** `where`: what was looked through, such as "this file". */
+/** `where` names what was searched, such as "this file". */
 export function findUnknown(used: readonly Named[], known: readonly Named[], what: string, where: string): Problem[] {
   const names = new Set(known.map(({ name }) => name));
   return used

@@ -1,5 +1,4 @@
-// Reads a configuration file (DESIGN 2): all that is wrong with it at once, each mistake with its line, or the plain
-// data.
+// Parses a configuration file: either the plain data, or everything that is wrong with it, each mistake with its line.
 
 import {
   type Document,
@@ -75,7 +74,7 @@ function interpolateValues(
   return unset;
 }
 
-/** A value whose variable is not set has been complained of; that it is also not what it should be says nothing new. */
+/** A value whose variable is not set has been reported already, so other mistakes at the same place are left out. */
 function readDocument(
   document: Document,
   unset: ReadonlyMap<unknown, unknown>,
@@ -84,7 +83,7 @@ function readDocument(
   try {
     root = document.toJS() ?? {};
   } catch (error) {
-    // Anchors that unfold to too much.
+    // The yaml library throws when aliases expand to too much.
     return { ok: false, complaints: [{ offset: 0, text: (error as Error).message }] };
   }
   const shape = configurationSchema.safeParse(root);
@@ -99,7 +98,7 @@ function readDocument(
   };
 }
 
-/** Zod's issues in the file's own words. No value is quoted: it may be a secret. */
+/** Words zod's issues for the reader of the file. No value is quoted: it may be a secret. */
 function describeIssue(issue: z.core.$ZodIssue, root: unknown): Problem[] {
   const place = issue.path as Place;
   if (issue.code === 'unrecognized_keys')
@@ -135,7 +134,7 @@ function valueAt(root: unknown, place: Place): unknown {
   return value;
 }
 
-/** Where a place is in the text: its key, or as near as the file has it. */
+/** The offset of a place in the text: that of its key, or of the nearest enclosing key that exists. */
 function offsetOf(document: Document, place: Place): number {
   for (let length = place.length; length > 0; length -= 1) {
     const parent = document.getIn(place.slice(0, length - 1), true);

@@ -1,8 +1,8 @@
-// Checks a typed-question request as far as the spec says what it must be (2.6, 4.9, 8): types of its fields, options
-// of a choice, levels of a score.
+// Checks a typed-question request against the spec (2.6, 4.9, 8): types of its fields, options of a choice, levels of a
+// score.
 //
-// What is missing passes: the provider answers that with its own 422 (spec 7.5). So does what lies inside a text value,
-// which may be a string or any JSON structure: clients send messages and records as they are.
+// Missing fields pass: the provider answers them with its own 422 (spec 7.5). The inside of a text value is not
+// checked: it may be a string or any JSON structure, since clients send messages and records as they are.
 
 import type { Refusal } from '../refusals/refusal.ts';
 
@@ -12,7 +12,7 @@ const OPTIONS_MAX = 255;
 const LEVELS_MIN = 2;
 const LEVELS_MAX = 10;
 const NOUL_OUTCOMES = ['true', 'false'];
-/** Ids beyond this are shown by their beginning: the path goes into the reply. */
+/** Longer ids are cut before they are shown: the path becomes part of the reply. */
 const ID_CHARACTERS_MAX = 48;
 
 const TEXT_REASON = 'must be text: a string, an object or an array';
@@ -107,7 +107,7 @@ function refuse(field: string, reason: string): Refusal {
   return { kind: 'invalid_field', field, reason };
 }
 
-/** Ids and options are the caller's own words: those that are no plain names stand in brackets. */
+/** Ids and options are the caller's own words: one that is not a plain name is shown in brackets and quotes. */
 function pathOf(path: string, key: string): string {
   if (/^[A-Za-z_][\w-]{0,47}$/.test(key)) return `${path}.${key}`;
   const shown = key.length > ID_CHARACTERS_MAX ? `${key.slice(0, ID_CHARACTERS_MAX)}...` : key;
@@ -118,7 +118,7 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Objects and arrays, null among them, and strings; no numbers and no booleans. */
+/** Objects, arrays, null and strings pass; numbers and booleans do not. */
 function isTextOrNull(value: unknown): boolean {
   return typeof value === 'string' || typeof value === 'object';
 }

@@ -1,4 +1,4 @@
-// What is shown of a person's access token, what names one, and what can be asked for.
+// The access token of a person: what is shown of it, how it is referred to, and what one is made from.
 
 export interface Token {
   readonly id: string;
@@ -12,7 +12,7 @@ export interface Token {
 }
 
 export interface TokenWithSecret extends Token {
-  /** Known here and nowhere else: to be shown once. */
+  /** Returned once, at creation; only its hash is stored. */
   readonly secret: string;
 }
 
@@ -24,7 +24,7 @@ export interface TokenOrder {
   readonly organizationId?: string | null | undefined;
 }
 
-/** `userId` null: whoever's it is (platform administrators and the command line). */
+/** `userId` null means that the token's owner does not matter: for platform administrators and the command line. */
 export interface TokenName {
   readonly tokenId: string;
   readonly userId: string | null;

@@ -1,4 +1,4 @@
-// Who changes something about identity: what the audit log says of them.
+// Who made an audited change, as the audit log shows it.
 
 export interface Actor {
   /** `bootstrap`: the holder of ADMIN_TOKEN. */

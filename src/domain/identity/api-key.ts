@@ -1,4 +1,4 @@
-// What is shown of an inference key, what names one, and what can be asked for and changed of it.
+// An inference key: what is shown of it, how it is referred to, and what one is made from or changed to.
 
 import type { ModelAccess, ModelAccessOrder } from './model-access.ts';
 
@@ -13,24 +13,24 @@ export interface Key extends ModelAccess {
   readonly createdAtMs: number;
   readonly expiresAtMs: number | null;
   readonly revokedAtMs: number | null;
-  /** While a rotation overlaps: until when the secret before is good as well. */
+  /** After a rotation with an overlap: until when the previous secret is accepted too. */
   readonly previousSecretUntilMs: number | null;
 }
 
 export interface KeyWithSecret extends Key {
-  /** Known here and nowhere else: to be shown once. */
+  /** Returned once, at creation; only its hash is stored. */
   readonly secret: string;
 }
 
-/** Names a key and its tenant. */
+/** Identifies a key within its organization. */
 export interface KeyName {
   readonly organizationId: string;
   readonly keyId: string;
-  /** Only if it is this user's, who may end it, and change it where they pay for it. */
+  /** When set, the key must belong to this user: members may revoke their own keys, and change those they pay for. */
   readonly userId?: string | undefined;
 }
 
-/** What is absent stays. */
+/** A field that is absent is left unchanged. */
 export interface KeyChange {
   readonly name?: string | undefined;
   readonly allowedModels?: ModelAccessOrder | undefined;
@@ -42,7 +42,7 @@ export interface KeyOrder {
   readonly name: string;
   readonly teamId?: string | null | undefined;
   readonly userId?: string | null | undefined;
-  /** `user` needs a user: their own wallet in this organization pays. */
+  /** `user` requires `userId`: that user's own wallet in this organization pays. */
   readonly payer?: 'organization' | 'user' | undefined;
   readonly allowedModels?: ModelAccessOrder | undefined;
   readonly expiresAtMs?: number | null | undefined;

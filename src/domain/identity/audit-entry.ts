@@ -27,7 +27,7 @@ export interface AuditTarget {
 export interface AuditEntry {
   readonly id: string;
   readonly atMs: number;
-  /** null: about no single organization. */
+  /** null: the change concerns no single organization. */
   readonly organizationId: string | null;
   readonly actor: Actor;
   readonly action: AuditAction;

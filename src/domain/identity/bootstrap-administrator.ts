@@ -1,10 +1,10 @@
-// The bootstrap platform administrator: whoever holds ADMIN_TOKEN. The token is a setting and never stored (DESIGN 5).
+// The bootstrap platform administrator: whoever holds ADMIN_TOKEN. The token is a setting and is never stored.
 
 import { timingSafeEqual } from 'node:crypto';
 import { hashCredential } from './key-hash.ts';
 import type { Principal } from './principal.ts';
 
-/** Where a credential's id is asked for: this one has none. */
+/** The bootstrap administrator has no credential in the database; records that need a credential's id get this one. */
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 
 const BOOTSTRAP_ADMINISTRATOR: Principal = {
@@ -23,7 +23,7 @@ const BOOTSTRAP_ADMINISTRATOR: Principal = {
   expiresAtMs: null,
 };
 
-/** Tells by a credential's hash, in constant time, whether it is ADMIN_TOKEN; without the setting nothing is. */
+/** Compares a credential's hash with ADMIN_TOKEN's in constant time. Without the setting no credential matches. */
 export function createBootstrapCheck(
   pepper: Buffer,
   adminToken: string | null,

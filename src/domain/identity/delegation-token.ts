@@ -1,10 +1,10 @@
-// The short-lived token by which jobs knows that a gateway let a request in (DESIGN 5): HMAC-SHA-256 under
-// DELEGATION_KEY over what was let in, the request's method, path and query, and its expiry.
+// The short-lived token that proves to the jobs process that a gateway authorized a request: HMAC-SHA-256 under
+// DELEGATION_KEY over the delegation, the request's method, path and query, and its expiry.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { type ReportDelegation, reportDelegationSchema } from '../reports/report-delegation.ts';
 
-/** The request that a token is good for, as it goes over the wire. */
+/** The request that a token authorizes, as it goes over the wire. */
 export interface DelegatedRequest {
   readonly method: string;
   /** Path and query. */
@@ -14,7 +14,7 @@ export interface DelegatedRequest {
 const VERSION = 'v1';
 const TOKEN = /^v1\.([1-9][0-9]{0,14})\.([A-Za-z0-9_-]{1,1000})\.([A-Za-z0-9_-]{43})$/;
 
-/** null: there is no key to make it with. */
+/** null: DELEGATION_KEY is not set. */
 export function mintDelegationToken(
   key: Buffer | null,
   delegation: ReportDelegation,
@@ -36,13 +36,13 @@ export function verifyDelegationToken(
   const [, expiry = '', payload = '', signature = ''] = TOKEN.exec(token) ?? [];
   const presented = Buffer.from(signature, 'base64url');
   const expected = sign(key, expiry, payload, request);
-  // Lengths differ only where the text was no token at all.
+  // The lengths differ only when the text was not a token at all.
   if (presented.length !== expected.length || !timingSafeEqual(presented, expected)) return 'forged';
   if (Number(expiry) <= nowMs) return 'expired';
   return reportDelegationSchema.parse(JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')));
 }
 
-/** No part can hold a line break: what stands in one cannot pass for what stands in another. */
+/** No part can contain a line break, so two different requests never sign the same text. */
 function sign(key: Buffer, expiry: string, payload: string, { method, target }: DelegatedRequest): Buffer {
   return createHmac('sha256', key)
     .update(['tollgate delegation', VERSION, expiry, payload, method, target].join('\n'))

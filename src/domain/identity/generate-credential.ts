@@ -1,4 +1,4 @@
-// New credentials: 256 random bits behind a prefix that says what they open.
+// Makes new credentials: 256 random bits behind a prefix that tells a key from a token.
 
 import { randomBytes } from 'node:crypto';
 

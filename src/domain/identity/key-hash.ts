@@ -1,19 +1,18 @@
-// How a credential is known without being kept: its HMAC-SHA-256 under a pepper that only the holder of the master key
-// can derive.
+// Recognizes credentials without storing them: by their HMAC-SHA-256 under a pepper derived from the master key.
 
 import { createHmac, hkdfSync } from 'node:crypto';
 
-/** Without it a stolen table of hashes cannot be searched for guessed credentials. */
+/** Without the pepper nobody can test guessed credentials against a stolen table of hashes. */
 export function derivePepper(masterKey: Buffer): Buffer {
   return Buffer.from(hkdfSync('sha256', masterKey, '', 'tollgate inference key pepper', 32));
 }
 
-/** The whole credential counts: two that share a prefix share nothing here. */
+/** Hashes the whole credential: two that share a prefix have unrelated hashes. */
 export function hashCredential(pepper: Buffer, credential: string): Buffer {
   return createHmac('sha256', pepper).update(credential, 'utf8').digest();
 }
 
-/** What may be shown of a key so that its owner recognizes it. */
+/** The beginning of a credential, shown so that its owner recognizes it. */
 export function keyPrefix(credential: string): string {
   return credential.slice(0, Math.min(10, Math.floor(credential.length / 3)));
 }

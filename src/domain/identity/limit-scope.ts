@@ -1,4 +1,4 @@
-// Whose use a ceiling holds down.
+// Whose requests a usage limit counts.
 
 export type LimitScope =
   | { readonly kind: 'organization'; readonly organizationId: string }

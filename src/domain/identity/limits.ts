@@ -1,16 +1,16 @@
-// The ceilings on use of one scope, as they are shown and replaced.
+// The usage limits of one scope, as they are shown and replaced.
 
 import type { UsageLimit } from '../configuration/configuration.ts';
 import type { SetBy } from './set-by.ts';
 
 export type SetLimit = UsageLimit & { readonly setBy: SetBy };
 
-/** Of both who set them. */
+/** The limits that the platform set and those that the organization set. */
 export interface Limits {
   readonly items: readonly SetLimit[];
 }
 
-/** All that one of the two sets on a scope, in place of what it had set there before. */
+/** Replaces all limits that this party set on the scope; the other party's stay. */
 export interface LimitsOrder {
   readonly setBy: SetBy;
   readonly limits: readonly UsageLimit[];

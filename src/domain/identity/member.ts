@@ -1,4 +1,4 @@
-// What is shown of a member, and of what somebody is a member.
+// A member of an organization or a team, as it is shown, and the scope of a membership.
 
 import type { Role } from './roles.ts';
 
@@ -9,7 +9,7 @@ export interface Member {
   readonly createdAtMs: number;
 }
 
-/** An organization (`teamId` null) or one of its teams. */
+/** An organization (`teamId` null), or one of its teams. */
 export interface MemberScope {
   readonly organizationId: string;
   readonly teamId: string | null;

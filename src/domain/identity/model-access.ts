@@ -1,4 +1,4 @@
-// Which models an organization, a team or a key may use, as it is shown and set.
+// Which models an organization, a team or a key may use, as they are shown and set.
 
 import type { LimitScope } from './limit-scope.ts';
 import type { SetBy } from './set-by.ts';
@@ -11,13 +11,13 @@ export type AllowedModels = readonly string[] | null;
 export type ModelLists = Readonly<Record<SetBy, AllowedModels>>;
 
 export interface ModelAccess {
-  /** What both lists allow. */
+  /** The models that both lists allow. */
   readonly allowedModels: AllowedModels;
-  /** The two lists. */
+  /** The platform's list and the organization's. */
   readonly allowedModelsSetBy: ModelLists;
 }
 
-/** One of the two lists, in place of what it was. */
+/** Replaces the list that this party set. */
 export interface ModelAccessOrder {
   readonly setBy: SetBy;
   readonly models: AllowedModels;

@@ -1,5 +1,5 @@
-// What names and ids of identity may look like, whoever gives them. NUL and lone surrogates, which Postgres takes in no
-// text, are in none of them.
+// Checks names and ids of organizations, teams, users and keys. None may contain NUL or lone surrogates, which Postgres
+// accepts in no text.
 
 const SLUG = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 /** One line: no control or format characters, no unpaired surrogates, no line or paragraph separators. */
@@ -8,7 +8,7 @@ const EMAIL = /^[^\s@\p{C}]+@[^\s@\p{C}]+$/u;
 const EMAIL_LENGTH_MAX = 254;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Each answers null, or what the text must be. */
+/** Each returns null, or what the text must be. */
 export function slugFault(text: string): string | null {
   return SLUG.test(text)
     ? null
@@ -23,7 +23,10 @@ export function emailFault(text: string): string | null {
   return text.length <= EMAIL_LENGTH_MAX && EMAIL.test(text) ? null : 'must be an e-mail address';
 }
 
-/** Postgres refuses anything else as a fault; nothing has such an id, so it is simply absent. */
+/**
+ * Postgres throws when anything else is compared with a uuid column. Nothing has such an id, so callers answer "not
+ * found".
+ */
 export function areUuids(...ids: readonly string[]): boolean {
   return ids.every((id) => UUID.test(id));
 }

@@ -1,4 +1,4 @@
-// What is shown of an organization, and what can be changed of it.
+// An organization as it is shown, and what can be changed of it.
 
 import type { Role } from './roles.ts';
 
@@ -7,12 +7,12 @@ export interface Organization {
   readonly slug: string;
   readonly displayName: string;
   readonly billing: 'prepaid' | 'none';
-  /** The organization's wallet is frozen: no new credit is lent, requests are refused with billing_frozen. */
+  /** The organization's wallet is frozen: no new credit is leased, and requests are refused with billing_frozen. */
   readonly frozen: boolean;
   readonly createdAtMs: number;
 }
 
-/** An organization as one of its members knows it. */
+/** An organization as it is shown to one of its members. */
 export interface OwnOrganization {
   readonly id: string;
   readonly slug: string;
@@ -20,7 +20,7 @@ export interface OwnOrganization {
   readonly role: Role;
 }
 
-/** What is absent stays. */
+/** A field that is absent is left unchanged. */
 export interface OrganizationChange {
   readonly displayName?: string | undefined;
   readonly billing?: 'prepaid' | 'none' | undefined;

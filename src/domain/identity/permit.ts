@@ -3,10 +3,10 @@
 import type { Refusal } from '../refusals/refusal.ts';
 import type { Permission, Principal, ScopedPrincipal } from './principal.ts';
 
-/** Permissions that mean something only in an organization. */
+/** Permissions that exist only within an organization. */
 export type OrganizationPermission = Exclude<Permission, 'platform.admin'>;
 
-/** The principal, its organization resolved; else why not. */
+/** The principal with its organization resolved, or the refusal. */
 export function permitInOrganization(
   principal: Principal,
   permission: OrganizationPermission,
@@ -16,14 +16,14 @@ export function permitInOrganization(
 }
 
 /**
- * Inference takes inference keys: they alone have limits, model lists and a payer. An access token reads and
- * administers, and its holder makes a key to generate with; it is denied before its organization is asked about.
+ * Only inference keys may generate: they alone have limits, model lists and a payer. An access token reads and
+ * administers; its holder makes a key to generate with. A token is denied before its organization is looked at.
  */
 export function permitInference(principal: Principal): ScopedPrincipal | Refusal {
   return principal.credential === 'key' ? permitInOrganization(principal, 'inference') : { kind: 'permission_denied' };
 }
 
-/** null: it may. */
+/** null: the principal is a platform administrator. */
 export function refusePlatform(principal: Principal): Refusal | null {
   return principal.platformAdmin ? null : { kind: 'permission_denied' };
 }

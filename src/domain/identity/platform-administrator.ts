@@ -1,4 +1,4 @@
-// What is shown of a person who administers the whole installation.
+// A person who administers the whole installation, as it is shown.
 
 export interface PlatformAdministrator {
   readonly userId: string;

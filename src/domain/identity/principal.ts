@@ -1,4 +1,4 @@
-// Who a credential stands for, once it is known to be good (spec 5; DESIGN 5).
+// The principal: whom a valid credential stands for, with all that the data plane needs to know of it (spec 5).
 
 import type { Role } from './roles.ts';
 import type { SetBy } from './set-by.ts';
@@ -12,18 +12,18 @@ export type Permission =
   | 'org.admin'
   | 'platform.admin';
 
-/** A ceiling on use that holds for a principal's requests, by itself or through its user, team or organization. */
+/** A usage limit that applies to a principal's requests: the key's own, or its user's, team's or organization's. */
 export interface PrincipalLimit {
-  /** Of the limit: what is taken under it is counted by this id, whoever takes it. */
+  /** The limit's id, under which the use of all principals that share it is counted. */
   readonly id: string;
   readonly scope: 'organization' | 'team' | 'user' | 'key';
   readonly setBy: SetBy;
   readonly kind: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests' | 'budget';
-  /** Of a budget: the calendar period in UTC; null for the other kinds. */
+  /** The calendar period of a budget in UTC; null for the other kinds. */
   readonly window: 'hour' | 'day' | 'week' | 'month' | null;
   /** Requests or tokens; pico-dollars of a budget. */
   readonly amount: bigint;
-  /** Public id of the one model that it holds for; null: for all together. */
+  /** Public id of the only model that the limit counts; null: it counts all models together. */
   readonly model: string | null;
 }
 
@@ -31,30 +31,30 @@ export interface Principal {
   readonly credential: 'key' | 'token';
   /** The credential's id: the inference key's, or the access token's. */
   readonly apiKeyId: string;
-  /** A key's own organization, a token's active one; null for a token that has none, or whose user has left it. */
+  /** A key's organization, or a token's active one; null for a token that has none, or whose user has left it. */
   readonly organizationId: string | null;
   /** The key's team; null for tokens. */
   readonly teamId: string | null;
-  /** null for the bootstrap administrator and for keys of nobody in particular. */
+  /** null for the bootstrap administrator and for keys without a user. */
   readonly userId: string | null;
   /** The wallet that pays; null when the organization is not billed. */
   readonly walletId: string | null;
   /** A billed organization ("prepaid"): every request needs a bounded price and a hold. */
   readonly billed: boolean;
-  /** In the organization. */
+  /** What the principal may do in its organization. */
   readonly permissions: readonly Permission[];
   /** The user's role in teams of the organization, by team id; empty for keys. */
   readonly teamPermissions: ReadonlyMap<string, Role>;
   readonly platformAdmin: boolean;
-  /** Public ids of the models that organization, team and key all allow; null: every model. */
+  /** Public ids of the models that the organization, the team and the key all allow; null: every model. */
   readonly allowedModels: ReadonlySet<string> | null;
-  /** All that hold for a key's requests; empty for tokens, which generate nothing (permitInference). */
+  /** All limits that apply to a key's requests; empty for tokens, which cannot generate (permitInference). */
   readonly limits: readonly PrincipalLimit[];
   /** Epoch milliseconds after which the credential is refused; null for never. */
   readonly expiresAtMs: number | null;
 }
 
-/** A principal whose organization is resolved: what every route of an organization is handed. */
+/** A principal whose organization is resolved: routes of an organization receive this type. */
 export interface ScopedPrincipal extends Principal {
   readonly organizationId: string;
 }

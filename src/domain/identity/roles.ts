@@ -1,4 +1,4 @@
-// What a role permits, in an organization and in a team (DESIGN 5).
+// What a role permits, in an organization and in a team.
 
 import type { Permission } from './principal.ts';
 
@@ -11,8 +11,8 @@ export const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
   member: ['inference', 'usage.read'],
 };
 
-/** An inference key never administers and sees no more than its own use, whoever it belongs to. */
+/** An inference key never administers and sees only its own use, whoever owns it. */
 export const KEY_PERMISSIONS: readonly Permission[] = ['inference', 'usage.read'];
 
-/** A platform administrator in an organization that is active, member or not. */
+/** What a platform administrator may do in the active organization, member or not. */
 export const PLATFORM_PERMISSIONS: readonly Permission[] = [...ROLE_PERMISSIONS.owner, 'platform.admin'];

@@ -1,8 +1,8 @@
-// Who set a ceiling: a limit on use, or a list of models. What both set holds, so that an organization can only tighten
+// Who set a usage limit or a list of models. What either party set applies, so that an organization can only tighten
 // what the platform set.
 
 /**
- * `platform`: the operator's file, command line and routes. `organization`: its own administrators, and members for
- * keys of their own.
+ * `platform`: through the operator's file, command line and routes. `organization`: through its own administrators, or
+ * a member for their own keys.
  */
 export type SetBy = 'platform' | 'organization';

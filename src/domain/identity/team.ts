@@ -1,4 +1,4 @@
-// What is shown of a team, and what names one.
+// A team as it is shown, and how it is referred to.
 
 export interface Team {
   readonly id: string;
@@ -7,7 +7,7 @@ export interface Team {
   readonly createdAtMs: number;
 }
 
-/** Names a team and its tenant. */
+/** Identifies a team within its organization. */
 export interface TeamName {
   readonly organizationId: string;
   readonly teamId: string;

@@ -1,9 +1,9 @@
-// One page of a list: what is asked for, and what comes back.
+// One page of a list: the parameters that ask for it, and the result.
 
 export interface PageParams {
   /** 1 to 200; 50 when not given. */
   readonly limit?: number | undefined;
-  /** `nextCursor` of the page before. */
+  /** The `nextCursor` of the previous page. */
   readonly cursor?: string | null | undefined;
 }
 

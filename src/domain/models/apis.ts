@@ -5,9 +5,9 @@ import { ZERO_PICO_USD } from '../money/pico-usd.ts';
 import type { Price } from './catalog.ts';
 
 interface ModelKindRow {
-  /** Without these prices a usage of the kind cannot be rated. */
+  /** Without these prices the usage of such a model cannot be rated. */
   readonly neededPrices: readonly ('input' | 'output' | 'image')[];
-  /** Output tokens cost nothing, whatever the catalog says of them (spec 2.3, 8). */
+  /** Output tokens cost nothing, whatever price the catalog has for them (spec 2.3, 8). */
   readonly outputIsFree: boolean;
 }
 
@@ -22,11 +22,17 @@ export type ModelKind = keyof typeof MODEL_KINDS;
 export const MODEL_KIND_NAMES = Object.keys(MODEL_KINDS) as ModelKind[];
 
 interface ApiRow {
-  /** The kind of models that may be served on it. */
+  /** The kind of models that can be served on this API. */
   readonly kind: ModelKind;
-  /** Whose format it is, where models of several companies are called in it: auto routing prefers a model's own. */
+  /**
+   * The company whose format this is, where several companies' models are served on it: auto routing can prefer a
+   * model's native API.
+   */
   readonly family: 'openai' | 'anthropic' | null;
-  /** Its refusals of credit and limits can be written in its own form instead of flat (spec 7.4). */
+  /**
+   * Whether refusals of credit and limits can be written in the API's own error format instead of the flat one (spec
+   * 7.4).
+   */
   readonly hasOwnRefusalForm: boolean;
 }
 
@@ -44,7 +50,7 @@ export const APIS = {
 export type ApiName = keyof typeof APIS;
 export const API_NAMES = Object.keys(APIS) as ApiName[];
 
-/** What a call costs on this API, by the price of the model's deployment. */
+/** The prices of a call on this API, from the prices of the model's deployment. */
 export function priceOn(api: ApiName, price: Price): Price {
   return MODEL_KINDS[APIS[api].kind].outputIsFree ? { ...price, output: ZERO_PICO_USD } : price;
 }

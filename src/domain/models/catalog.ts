@@ -1,5 +1,4 @@
-// What the catalog knows of providers and models, as plain data: the shape that storage loads and every gateway holds
-// in memory.
+// The catalog of providers and models as plain data: storage loads it, and every gateway holds it in memory.
 
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { RoutingTable } from '../routing/routing-table.ts';
@@ -12,25 +11,28 @@ export interface Provider {
   /** The credential in clear, held in memory only; never logged. Empty where there is none. */
   readonly apiKey: string;
   readonly auth: ProviderAuth;
-  /** What becomes of the upstream call when the client leaves: cut it, or read on (bounded) for its usage. */
+  /**
+   * What happens to the provider call when the client disconnects: it is cancelled, or read on (within bounds) for its
+   * usage.
+   */
   readonly onDisconnect: 'cancel' | 'drain';
   /**
-   * Whether any organization may name objects stored in the operator's account there (files, conversations,
-   * containers). Absent: nobody may, since whose they are is not known.
+   * `shared`: any organization may refer to objects stored in the operator's account there (files, conversations,
+   * containers). Absent: none may, since nobody knows which organization owns them.
    */
   readonly storedObjects?: 'shared';
-  /** Where the operator has set them; the others are the gateway's own (src/upstream/origin.ts). */
+  /** The timeouts that the operator has set; src/upstream/origin.ts has the defaults of the others. */
   readonly timeouts?: ProviderTimeouts;
 }
 
-/** How a provider is told the credential; `none`: it wants none, as servers on the same machine do. */
+/** How the credential is sent to a provider; `none`: not at all, for servers such as those on the same machine. */
 export type ProviderAuth = 'bearer' | 'x-api-key' | 'none';
 
 export interface ProviderTimeouts {
   readonly connectMs?: number;
-  /** From the request sent to the reply's status line. */
+  /** From the end of the request to the reply's status line. */
   readonly firstByteMs?: number;
-  /** Between two pieces of the reply, and for a client that takes nothing of it. */
+  /** Between two chunks of the reply; also the longest time that a client may take to read none of it. */
   readonly idleMs?: number;
   /** The whole of a call, reply included. */
   readonly totalMs?: number;
@@ -53,21 +55,21 @@ export interface ServedBy {
   readonly provider: Provider;
   readonly providerModel: string;
   readonly apis: readonly ApiName[];
-  /** null: no catalog price; such a model serves only organizations that are not billed. */
+  /** null: the model has no price and serves only organizations that are not billed. */
   readonly price: Price | null;
   /**
-   * Chat Completions streams ask for their usage, whatever the client says of it, and the chunk that tells it is left
-   * out of what the client gets.
+   * `request`: chat-completions streams always ask the provider for usage; if the client did not ask, the chunk that
+   * carries it is left out of the client's reply.
    */
   readonly streamUsage?: StreamUsage;
   /**
-   * An evaluation model that is a chat model underneath: routing asks it by log-probabilities, and nobody else can call
-   * it.
+   * `logprobs`: an evaluation model that is really a chat model. Routing asks it through log-probabilities, and clients
+   * cannot call it.
    */
   readonly via?: 'logprobs';
 }
 
-/** Absent: a stream tells its usage when the client asked for it. */
+/** Absent: a stream reports usage only if the client asked for it. */
 export type StreamUsage = 'request';
 
 export interface Model {
@@ -78,7 +80,7 @@ export interface Model {
   readonly aliases: readonly string[];
   readonly contextLength: number | null;
   readonly maxOutputTokens: number | null;
-  /** Makes a missing output limit boundable (spec 7.8). */
+  /** The output limit that a request without one is bounded by (spec 7.8). */
   readonly maxCompletionTokensCap: number | null;
   /** Most input tokens one attachment can cost; null means up to the whole context. */
   readonly attachmentTokensMax: number | null;

@@ -1,4 +1,4 @@
-// Credit that comes into a wallet: a deposit as it is asked for, and as it is shown.
+// A deposit into a wallet, as it is requested and as it is shown.
 
 import type { PicoUsd } from './pico-usd.ts';
 

@@ -1,5 +1,4 @@
-// Prints money exactly: the digits of a bigint with the point put in by hand, never through a float (DESIGN 4; spec
-// 2.1).
+// Prints money exactly: the digits of a bigint with the point inserted by hand, never through a float (spec 2.1).
 
 const FRACTION_DIGITS = 12;
 
@@ -19,7 +18,8 @@ export function formatUsdString(amount: bigint): string {
 }
 
 /**
- * Dollars as the text of an exact JSON number for generation records; the digits of the decimal string are one already.
+ * Dollars as the text of an exact JSON number for generation records. The decimal string is a valid JSON number
+ * already.
  */
 export function formatUsdJsonNumber(amount: bigint): string {
   return formatUsdString(amount);

@@ -1,4 +1,4 @@
-// Reads money as written in configuration, on the command line and in requests: decimal strings to whole pico-dollars,
+// Parses money as written in configuration, on the command line and in requests: decimal strings to whole pico-dollars,
 // or null. No float.
 
 import { type PicoUsd, picoUsd } from './pico-usd.ts';
@@ -9,7 +9,7 @@ import { type PicoUsd, picoUsd } from './pico-usd.ts';
  */
 const PRICE_DECIMALS = 6;
 const USD_DECIMALS = 12;
-/** What a numeric(38,0) column holds, which every amount ends in. */
+/** Every amount is stored in a numeric(38,0) column at last. */
 const DIGITS_MAX = 38;
 
 const DECIMAL = /^(?:0|[1-9][0-9]*)(?:\.([0-9]+))?$/;

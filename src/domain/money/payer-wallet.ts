@@ -8,8 +8,8 @@ export interface PayerWallet {
   /** Everything deposited and not yet charged, in pico-dollars. */
   readonly balance: bigint;
   /**
-   * The part of it that gateways have borrowed: for requests under way, for the next ones, and charges that are not
-   * posted yet.
+   * The part of the balance that gateways have leased: for open requests, for the next ones, and for charges that are
+   * not posted yet.
    */
   readonly leased: bigint;
   readonly frozen: boolean;

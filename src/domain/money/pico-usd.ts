@@ -1,11 +1,10 @@
-// The unit of money: a whole number of pico-dollars (10^-12 USD), branded so that no other bigint is taken for money
-// (DESIGN 4).
+// The unit of money: a whole number of pico-dollars (10^-12 USD), branded so that no other bigint passes for money.
 
 declare const picoUsdBrand: unique symbol;
 
 /**
  * A whole number of pico-dollars. A price of 1 USD per million tokens is 1,000,000 of these per token, so every catalog
- * price is whole.
+ * price is a whole number.
  */
 export type PicoUsd = bigint & { readonly [picoUsdBrand]: true };
 

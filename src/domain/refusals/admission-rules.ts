@@ -63,8 +63,8 @@ export const ADMISSION_RULES: RefusalRules<AdmissionKind> = {
   },
 
   usage_limit_exceeded: {
-    // A budget comes back with its window, not within a client's patience, so clients are told not to retry on their
-    // own.
+    // A budget is available again when its window ends, which is longer than a client waits, so clients are told not to
+    // retry on their own.
     status: 429,
     family: 'traffic',
     retryable: false,

@@ -1,4 +1,4 @@
-// Checks what a client sent against a schema; what is wrong becomes a refusal that names the field.
+// Checks what a client sent against a schema and turns the first mistake into a refusal that names the field.
 
 import type { z } from 'zod';
 import type { Refusal } from './refusal.ts';
@@ -16,7 +16,7 @@ export function checkAgainst<Schema extends z.ZodType>(
   return { kind: 'invalid_field', field: path.join('.') || 'body', reason: reasonOf(issue) };
 }
 
-/** Our own messages read "must be ..."; zod's read "Invalid input: expected string, received undefined". */
+/** Our own messages begin with "must be"; zod's read "Invalid input: expected string, received undefined". */
 function reasonOf(issue: z.core.$ZodIssue): string {
   if (issue.message.endsWith('received undefined')) return 'it is required';
   return issue.message.startsWith('must ')

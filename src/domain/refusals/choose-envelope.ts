@@ -1,15 +1,15 @@
-// Which envelope a refusal wears: the route's own, except for the families that bring theirs. The only place that knows
-// the exceptions.
+// Chooses the envelope of a refusal: the route's own, except for the families that have one of their own. This is the
+// only place that knows the exceptions.
 
 import type { RefusalFamily } from './refusal-rule.ts';
 
 /**
- * The envelope of a route, named in the route table. `chat` is `openai` but for the type of one refusal (spec 7.4).
- * provider-keys (7.4) joins with the routes that need it.
+ * The envelope of a route, named in the route table. `chat` is `openai` with another type for one refusal (spec 7.4).
+ * The provider-keys envelope (7.4) does not exist yet.
  */
 export type EnvelopeName = 'gateway' | 'platform' | 'chat' | 'openai' | 'messages' | 'systemone';
 
-/** The operator's switch per route (spec 7.4). */
+/** Which form the operator chose for refusals of credit and limits (spec 7.4). */
 export type AdmissionForm = 'flat' | 'dialect';
 
 export type ChosenEnvelope = EnvelopeName | 'admission_flat' | 'admission_openai' | 'admission_messages';
@@ -20,7 +20,7 @@ export function chooseEnvelope(
   admissionForm: AdmissionForm,
 ): ChosenEnvelope {
   switch (family) {
-    // Spec 7.6: raised before the request reaches its route, whichever it is.
+    // Spec 7.6: refused before the request reaches its route, whichever that is.
     case 'gateway':
       return 'gateway';
     case 'credit':
@@ -32,13 +32,13 @@ export function chooseEnvelope(
   }
 }
 
-/** Routes without an error dialect of their own have nothing to switch to. */
+/** What `dialect` means on each route; routes without an error format of their own stay flat. */
 const DIALECT_FORMS: Readonly<Record<EnvelopeName, ChosenEnvelope>> = {
   gateway: 'admission_flat',
   platform: 'admission_flat',
   chat: 'admission_openai',
   openai: 'admission_openai',
   messages: 'admission_messages',
-  // Spec 7.5: flat, whatever the switch says.
+  // Spec 7.5: always flat.
   systemone: 'admission_flat',
 };

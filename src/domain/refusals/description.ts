@@ -1,4 +1,4 @@
-// A refusal with its rule applied: everything an envelope needs, and no more; envelopes never ask for the kind.
+// A refusal with its rule applied: everything that an envelope needs. Envelopes never look at the kind.
 
 import type { GuardrailFinding, LimitResult, Refusal } from './refusal.ts';
 import type { ErrorTypes, RefusalFamily } from './refusal-rule.ts';
@@ -8,20 +8,20 @@ export interface RefusalDescription {
   readonly kind: Refusal['kind'];
   readonly status: number;
   readonly code: string;
-  /** Shown also by envelopes that have no code, or an opaque one. */
+  /** The code is shown even by envelopes that have no code, or an opaque one. */
   readonly isCodePublished: boolean;
-  /** By envelope, where the status does not say it. */
+  /** The error type by envelope, where it does not follow from the status. */
   readonly errorTypes: ErrorTypes;
   readonly family: RefusalFamily;
   /** What was wrong. */
   readonly summary: string;
   /** What to do about it. */
   readonly advice: string | null;
-  /** Both in one text, for envelopes with a single message. */
+  /** Summary and advice in one text, for envelopes with a single message. */
   readonly message: string;
   readonly param: string | null;
   readonly retryable: boolean;
-  /** How long to wait; null when waiting does not help or nobody knows how long. */
+  /** How long to wait; null when waiting does not help, or the time is unknown. */
   readonly retryAfterMs: number | null;
   readonly result: LimitResult | null;
   readonly guardrail: GuardrailFinding | null;
@@ -29,7 +29,7 @@ export interface RefusalDescription {
   readonly closesConnection: boolean;
 }
 
-/** A field name can be as long as the body that carried it; the reply is not. */
+/** A field name can be as long as the body that contained it; the reply must not be. */
 const PARAM_CHARACTERS_MAX = 120;
 
 export function describeRefusal(refusal: Refusal): RefusalDescription {
@@ -63,8 +63,8 @@ function say(words: string | ((refusal: Refusal) => string | null) | undefined, 
 }
 
 /**
- * Whole seconds of the Retry-After header and of `retry_after_seconds`: rounded up, so that a client never comes too
- * early, and at least 1.
+ * The whole seconds of the Retry-After header and of `retry_after_seconds`: rounded up, so that a client never returns
+ * too early, and at least 1.
  */
 export function retryAfterSeconds(retryAfterMs: number): number {
   return Math.max(1, Math.ceil(retryAfterMs / 1000));

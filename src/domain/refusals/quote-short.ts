@@ -1,6 +1,6 @@
-// How a caller's own text stands in what we say.
+// Quotes a caller's own text in what the service says.
 
-/** Shows a caller's own text back to it: quoted, control characters escaped, and short whatever was sent. */
+/** The text in quotes, with control characters escaped, cut to 120 characters. */
 export function quoteShort(text: string): string {
   const characters = text.length > 120 ? `${text.slice(0, 120)}...` : text;
   return JSON.stringify(characters);

@@ -1,12 +1,12 @@
-// Reads the query of a request by a schema of text values; what is wrong becomes a refusal that names the parameter.
+// Reads a request's query parameters by a schema of text values; a mistake becomes a refusal that names the parameter.
 
 import type { z } from 'zod';
 import { checkAgainst } from './check-against.ts';
 import type { Refusal } from './refusal.ts';
 
 /**
- * A parameter that we do not know is another program's, such as a tracker's or a cache's. One of `misplaced` is ours
- * and means something elsewhere: left out silently, the answer would seem to be to another question.
+ * Unknown parameters are ignored: they belong to other programs, such as trackers and caches. Those in `misplaced` are
+ * refused: they mean something on other endpoints, and ignoring one would answer another question than was asked.
  */
 export function readQuery<Schema extends z.ZodObject>(
   schema: Schema,

@@ -1,37 +1,39 @@
-// What a row of refusal-rules.ts says of a kind of refusal.
+// The type of a row of refusal-rules.ts.
 
 import type { Refusal, RefusalKind } from './refusal.ts';
 
 /**
- * Families decide the envelope: `gateway` (7.6) and `credit`/`traffic` (7.4) have their own, `request` and `service`
- * use the route's.
+ * The family decides the envelope: `gateway` (7.6) and `credit` and `traffic` (7.4) have their own, `request` and
+ * `service` use the route's.
  */
 export type RefusalFamily = 'gateway' | 'request' | 'credit' | 'traffic' | 'service';
 
-/** By envelope. */
+/** Error types by envelope. */
 export type ErrorTypes = Readonly<Partial<Record<'chat' | 'openai' | 'messages' | 'systemone', string>>>;
 
 export interface RefusalRule<R extends Refusal = Refusal> {
   readonly status: number;
-  /** Stable symbolic code, where it is not the kind's own name. */
+  /** The stable symbolic code, if it is not the kind's own name. */
   readonly code?: string;
   /**
-   * The spec names this code to clients also where codes are opaque, or where the envelope has none: it is shown as it
-   * is (spec 7.7, 7.8).
+   * The spec publishes this code to clients (7.7, 7.8), so it is shown even where codes are opaque or the envelope has
+   * none.
    */
   readonly isCodePublished?: true;
   readonly family: RefusalFamily;
-  /** `error.type` in a route's own envelope, where the spec gives another one than the status does (spec 7.4, 7.7). */
+  /**
+   * `error.type` in a route's own envelope, where the spec gives another one than the status implies (spec 7.4, 7.7).
+   */
   readonly errorTypes?: ErrorTypes;
-  /** Whether the same request can succeed later without anyone changing anything. */
+  /** Whether the same request can succeed later without anybody changing anything. */
   readonly retryable: boolean;
-  /** The wait to propose when the refusal does not say; present exactly when `retryable`. */
+  /** The wait to propose when the refusal itself has none; present exactly when `retryable`. */
   readonly retryAfterMs?: number;
-  /** The connection ends with the reply: the rest of the request cannot be told from a next one, or we are leaving. */
+  /** The connection ends with the reply: where the next request begins is unknown, or the process is leaving. */
   readonly closesConnection?: true;
-  /** What was wrong: a sentence. For the `gateway` family, the exact string of spec 7.6. */
+  /** A sentence that says what was wrong. For the `gateway` family, the exact string of spec 7.6. */
   readonly summary: string | ((refusal: R) => string);
-  /** What to do about it: a sentence. */
+  /** A sentence that says what to do about it. */
   readonly advice?: string | ((refusal: R) => string | null);
   /** The request field at fault (`error.param`, spec 7.3). */
   readonly param?: string | ((refusal: R) => string);

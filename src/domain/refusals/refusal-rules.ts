@@ -1,12 +1,11 @@
-// One row a kind of refusal: its status, code, retry rule and words. A new kind without a row does not compile (STYLE
-// 3.6).
+// One row for each kind of refusal: its status, code, retry rule and words. A new kind without a row does not compile.
 
 import { ADMISSION_RULES } from './admission-rules.ts';
 import { quoteShort } from './quote-short.ts';
 import type { Refusal, RefusalKind } from './refusal.ts';
 import { RETRY_LATER, type RefusalRule, type RefusalRules, SECOND_MS } from './refusal-rule.ts';
 
-/** The depth of DESIGN 3; the scanner that counts it may state another. */
+/** The default; the scanner that measures the depth may say another. */
 const BODY_DEPTH_MAX = 256;
 
 export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
@@ -88,7 +87,7 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     status: 404,
     family: 'request',
     retryable: false,
-    // The hint stands with the summary: many clients show only one of the two texts.
+    // The hint is part of the summary because many clients show only one of the two texts.
     summary: ({ path, hint }) => `There is no endpoint at ${quoteShort(path)}.${hint == null ? '' : ` ${hint}`}`,
     advice: ({ hint }) => (hint == null ? 'Check the path and the base URL of your client.' : null),
   },
@@ -285,7 +284,7 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     advice: RETRY_LATER,
   },
   byok_key_unavailable: {
-    // What is wrong with a key is mended by whoever manages it.
+    // Not retryable: whoever manages the key has to repair it.
     status: 503,
     family: 'service',
     errorTypes: { chat: 'byok_key_unavailable', messages: 'byok_key_unavailable', systemone: 'byok_key_unavailable' },
@@ -313,8 +312,8 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     advice: RETRY_LATER,
   },
   provider_unavailable: {
-    // A provider does not accept the service's own credentials: that is the operator's to mend, and nobody else's
-    // business.
+    // A provider rejects the service's own credentials. Only the operator can repair that, and the reasons are not
+    // shown to clients.
     status: 502,
     family: 'service',
     retryable: false,
@@ -322,8 +321,8 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     advice: 'The operator of the service has been told; another model may serve it.',
   },
   internal_error: {
-    // A bug: the same request most likely meets it again, and may have reached a provider before. Not for clients to
-    // repeat by themselves.
+    // A bug: the same request would most likely fail again, and may have reached a provider already, so clients should
+    // not repeat it by themselves.
     status: 500,
     family: 'service',
     retryable: false,
@@ -349,7 +348,7 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
   },
 };
 
-/** The row of a refusal, with the refusal's own type forgotten on both sides; the one place where that is needed. */
+/** The row of a refusal. The cast forgets the kind on both sides; this is the only place that needs it. */
 export function ruleOf(refusal: Refusal): RefusalRule {
   return REFUSAL_RULES[refusal.kind] as RefusalRule;
 }

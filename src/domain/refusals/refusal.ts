@@ -1,22 +1,22 @@
-// Every expected no of the service, as one discriminated union (STYLE 3.6). What each kind means to a client is its row
-// in refusal-rules.ts; how it becomes bytes is render.ts. Faults (bugs, lost dependencies) are thrown Errors and are
+// Every refusal of the service (an expected "no") as one discriminated union. What each kind means to a client is its
+// row in refusal-rules.ts; render.ts turns it into bytes. Faults (bugs, lost dependencies) are thrown Errors and are
 // not here.
 
 import type { PicoUsd } from '../money/pico-usd.ts';
 
-/** For refusals that time cures: how long, when it is known better than the row's default. */
+/** For refusals that pass with time: how long to wait, when that is known better than the row's default. */
 interface Later {
   readonly retryAfterMs?: number;
 }
 
-/** Which limit said no, as shown in `result` (spec 7.4). */
+/** The limit that was reached, as shown in `result` (spec 7.4). */
 export type LimitResult = Readonly<Record<string, string | number | boolean | null>>;
 
 interface Limited extends Later {
   readonly result?: LimitResult;
 }
 
-/** Which rule of a guardrail said no (spec 7.7). Names alone: what matched is never among them. */
+/** The guardrail rule that blocked the request (spec 7.7). It holds names only, never the text that matched. */
 export interface GuardrailFinding {
   readonly policy: string;
   readonly rule: string;
@@ -25,14 +25,14 @@ export interface GuardrailFinding {
 }
 
 export type Refusal =
-  // The gateway's own, before the route is reached (spec 7.6).
+  // Refused before the request reaches its route (spec 7.6).
   | { readonly kind: 'authentication_required' }
   | { readonly kind: 'unauthorized' }
   | { readonly kind: 'scope_required' }
   | { readonly kind: 'permission_denied' }
   | ({ readonly kind: 'authorization_unavailable' } & Later)
   | ({ readonly kind: 'delegation_token_unavailable' } & Later)
-  // The HTTP frame.
+  // What is wrong with the HTTP message.
   | { readonly kind: 'length_required' }
   | { readonly kind: 'transfer_encoding_refused' }
   | { readonly kind: 'repeated_header'; readonly name: string }
@@ -45,7 +45,7 @@ export type Refusal =
   | { readonly kind: 'not_found' }
   | { readonly kind: 'response_not_found' }
   | { readonly kind: 'websocket_not_supported' }
-  // The body and the model it names.
+  // What is wrong with the body or the model that it names.
   | { readonly kind: 'invalid_json'; readonly offset?: number }
   | { readonly kind: 'invalid_utf8' }
   | { readonly kind: 'body_not_an_object' }
@@ -55,10 +55,10 @@ export type Refusal =
   | { readonly kind: 'missing_model' }
   | { readonly kind: 'model_not_a_string' }
   | { readonly kind: 'invalid_field'; readonly field: string; readonly reason: string }
-  // What exists, and would no longer hold together (spec 7.8).
+  // Changes that contradict what exists (spec 7.8).
   | { readonly kind: 'conflict'; readonly reason: string }
   | { readonly kind: 'owner_floor' }
-  // Changes over the control plane, which come faster than one person or organization may make them.
+  // Changes over the control plane come faster than one person or organization may make them.
   | ({ readonly kind: 'too_many_changes' } & Later)
   | { readonly kind: 'unknown_model'; readonly model: string }
   | { readonly kind: 'api_not_supported'; readonly model: string; readonly api: string }
@@ -81,9 +81,9 @@ export type Refusal =
   // Auto routing (spec 4.11).
   | { readonly kind: 'routing_denied' }
   | ({ readonly kind: 'routing_unavailable' } & Later)
-  // Reports (DESIGN 5, 8).
+  // Reports.
   | ({ readonly kind: 'reports_unavailable' } & Later)
-  // The provider and ourselves.
+  // Failures of the provider and of the service itself.
   | { readonly kind: 'byok_key_unavailable'; readonly provider?: string }
   | ({ readonly kind: 'upstream_unreachable' } & Later)
   | ({ readonly kind: 'upstream_timeout' } & Later)

@@ -1,9 +1,9 @@
-// The expected no of one operation on stored state, before it is a refusal to a client.
+// The result of an operation on stored state that could not be done, before it becomes a refusal to a client.
 
-/** `not_found` is also everything that belongs to somebody else. */
+/** `not_found` is also the answer for what belongs to another organization. */
 export interface Refused {
   readonly refused: 'not_found' | 'conflict' | 'owner_floor' | 'permission_denied' | 'invalid';
-  /** For `conflict` and `invalid`: the field it is about, as the operation's input names it. */
+  /** For `conflict` and `invalid`: the field concerned, named as in the operation's input. */
   readonly field?: string;
   readonly reason?: string;
 }

@@ -42,7 +42,7 @@ export function renderRefusal(refusal: Refusal, envelope: EnvelopeName, context:
   return {
     status: description.status,
     headers: headersOf(description),
-    // Spec 7.7: at the top level, in whichever envelope.
+    // Spec 7.7: at the top level in every envelope.
     body: JSON.stringify(description.guardrail === null ? body : { ...body, guardrail: description.guardrail }),
     closesConnection: description.closesConnection,
   };
@@ -73,7 +73,7 @@ function envelopeOf(refusal: RefusalDescription, chosen: ChosenEnvelope, context
 function headersOf(refusal: RefusalDescription): readonly Header[] {
   const headers: Header[] = [CONTENT_TYPE, ...retryHeaders(refusal)];
   if (refusal.status === 401) headers.push(CHALLENGE);
-  // RFC 9110, 15.5.6: a 405 says what would be allowed; an empty list is legal.
+  // RFC 9110, 15.5.6: a 405 says which methods are allowed; an empty list is legal.
   if (refusal.allow !== null) headers.push(['allow', refusal.allow.join(', ')]);
   return headers;
 }

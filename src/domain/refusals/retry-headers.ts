@@ -1,14 +1,11 @@
-// What a refusal tells clients about trying again. The SDKs' own behaviour, measured, is the reason for each line:
-// most of them retry every 429 and 5xx unless told not to, and sleep through any Retry-After, however long.
+// The headers that tell clients whether and when to retry. They follow the measured behaviour of the SDKs: most retry
+// every 429 and 5xx unless told not to, and sleep through any Retry-After, however long.
 
 import { type RefusalDescription, retryAfterSeconds } from './description.ts';
 
 export type Header = readonly [name: string, value: string];
 
-/**
- * Beyond this a client that waits on its own only looks frozen (an hour's Retry-After freezes several SDKs for the
- * hour).
- */
+/** A client that waits longer than this on its own looks frozen (several SDKs sleep for an hour when told to). */
 const RETRY_WORTH_WAITING_MS = 60_000;
 
 const STOP: readonly Header[] = [['x-should-retry', 'false']];

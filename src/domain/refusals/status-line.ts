@@ -3,7 +3,7 @@
 
 import { STATUS_CODES } from 'node:http';
 
-/** Statuses that providers use and the registry does not have. */
+/** Statuses that providers use although they are not registered. */
 const UNREGISTERED: Readonly<Record<number, string>> = {
   499: 'Client Closed Request',
   520: 'Unknown Error',

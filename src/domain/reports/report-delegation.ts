@@ -1,5 +1,5 @@
-// What a gateway has jobs answer in its name: which report, for which audience, of whose requests. The caller was let
-// in by the route table before.
+// A report that a gateway has authorized and hands to the jobs process to answer: which report, for which audience,
+// about whose requests.
 
 import { z } from 'zod';
 
@@ -7,7 +7,8 @@ export const REPORTS = ['usage', 'daily', 'requests', 'routing', 'focus'] as con
 export type Report = (typeof REPORTS)[number];
 
 /**
- * me: the caller's own. member, organization: the active organization as its members and as its administrators see it.
+ * `me`: the caller's own requests. `member` and `organization`: the active organization as a member and as an
+ * administrator sees it.
  */
 export const AUDIENCES = ['me', 'team', 'member', 'organization', 'platform'] as const;
 export type Audience = (typeof AUDIENCES)[number];
@@ -17,13 +18,13 @@ const id = z.uuid();
 export const reportDelegationSchema = z.strictObject({
   report: z.enum(REPORTS),
   audience: z.enum(AUDIENCES),
-  /** Whose requests; no filter widens it. */
+  /** Whose requests the report is about. Filters can only narrow it. */
   scope: z.strictObject({
-    /** null: of all organizations. */
+    /** null: all organizations. */
     organizationId: id.nullable(),
     teamId: id.exactOptional(),
     userId: id.exactOptional(),
-    /** Of a key of nobody in particular. */
+    /** Set when a key without a user asks about itself. */
     apiKeyId: id.exactOptional(),
   }),
 });

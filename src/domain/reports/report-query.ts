@@ -1,5 +1,5 @@
-// The query parameters of reports and listings (spec 4.4, 4.10; DESIGN 6), by report and audience: read in jobs,
-// described by the gateway.
+// The query parameters of reports and listings (spec 4.4, 4.10) by report and audience: the jobs process reads them,
+// the gateway describes them in its OpenAPI document.
 
 import { z } from 'zod';
 import { modelNameSchema, slugSchema } from '../configuration/name-schemas.ts';
@@ -9,7 +9,7 @@ import { STATUS_FILTER } from './status-filter.ts';
 
 /** In calendar days (spec 8). */
 export const WINDOW_DAYS_MAX = 92;
-/** Up to this many, the routing report is by hour unless asked otherwise. */
+/** Windows of up to this many days get hourly buckets in the routing report by default. */
 export const HOURLY_DAYS_MAX = 3;
 export const WINDOW_DAYS_DEFAULT = 30;
 const PAGE_ENTRIES_MAX = 100;
@@ -117,16 +117,16 @@ const FIELDS = {
   daily: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...formatField },
   requests: { ...windowFields, ...timeZoneField, ...commonFilters, ...listingFilters, ...pageFields, ...formatField },
   routing: { ...windowFields, ...timeZoneField, ...granularityField, ...commonFilters },
-  // Its days are UTC's.
+  // FOCUS exports have UTC days.
   focus: { ...windowFields, ...commonFilters },
 } as const satisfies Readonly<Record<Report, z.ZodRawShape>>;
 
 const EVERY_FIELD = { ...FIELDS.requests, ...FIELDS.routing, ...ofPlatform } as const;
 
-/** All that some report can be asked with. */
+/** Every parameter that any report takes. */
 export const REPORT_PARAMETERS: readonly string[] = Object.keys(EVERY_FIELD);
 
-/** What was asked; a field that the report or audience does not have is absent. */
+/** The query after parsing; a parameter that the report or audience does not have is absent. */
 export type ReportQuery = Partial<z.output<z.ZodObject<typeof EVERY_FIELD>>>;
 
 export function reportQuerySchema(report: Report, audience: Audience): z.ZodObject {

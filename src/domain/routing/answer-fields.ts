@@ -1,10 +1,10 @@
-// Reads fields out of a classifier's reply, whose shape nobody has checked: own fields only, since a tier may be called
+// Reads fields of a classifier's reply, which may have any shape. Only own fields are read, since a tier may be called
 // `constructor`.
 
-/** An answer to 255 options with long names is half of this; more is not worth the event loop's time. */
+/** Twice the size of an answer to 255 options with long names; parsing more would hold up the event loop. */
 const REPLY_BYTES_MAX = 65_536;
 
-/** null: too long, or no JSON. */
+/** null: the reply is too long or is not JSON. */
 export function parseReply(bytes: Uint8Array): unknown {
   if (bytes.byteLength > REPLY_BYTES_MAX) return null;
   try {

@@ -1,5 +1,4 @@
-// What the tokens of a routed request would have cost at its baseline model (spec 2.4): only where both prices are
-// real.
+// What the tokens of a routed request would have cost at its baseline model (spec 2.4), where both prices are known.
 
 import type { Price } from '../models/catalog.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
@@ -8,8 +7,8 @@ import type { Settlement } from '../settlement/settle.ts';
 import type { Usage } from '../usage/usage.ts';
 
 /**
- * `own`: the model that served is the baseline. A price: the catalog's, of the baseline model on the called API; null
- * where it has none.
+ * `own`: the model that served is the baseline itself. Otherwise the catalog price of the baseline model on the called
+ * API; null where it has none.
  */
 export type Baseline = 'own' | Price | null;
 
@@ -20,8 +19,8 @@ export interface EndedRequest {
 }
 
 /**
- * null unless the request's own cost is a real price too: rated by the catalog and, on a billed request, charged in
- * full. A request that ran into its hold, or that nobody is charged for because it failed, compares with nothing.
+ * null unless the request's own cost is a full price too: rated by the catalog and, on a billed request, charged in
+ * full. A request that was cut off at its hold, or whose failure costs nothing, is not comparable.
  */
 export function baselineCost(baseline: Baseline, { usage, settlement, isBilled }: EndedRequest): PicoUsd | null {
   const { ratedCost, charge } = settlement;

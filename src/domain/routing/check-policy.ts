@@ -1,5 +1,5 @@
-// What the shape alone cannot say of a routing policy: names that stand twice or that nothing has, models that cannot
-// do what they are named for.
+// Checks what a schema cannot check of a routing policy: names used twice or never defined, and models that cannot do
+// what they are named for.
 
 import {
   type Entry,
@@ -15,21 +15,21 @@ import type { Problem } from '../configuration/problem.ts';
 import type { ModelKind } from '../models/apis.ts';
 import { LOGPROB_OPTIONS_MAX } from './logprob-questions.ts';
 
-/** A model under one of its names, as far as a policy cares. */
+/** What a policy needs to know of a model. */
 export interface PolicyModel {
-  /** A mistaken file may say anything here. */
+  /** Any text, since the file may be wrong. */
   readonly kind: ModelKind | (string & {});
-  /** Whoever serves it has a price. */
+  /** Every deployment of the model has a price. */
   readonly isPriced: boolean;
-  /** As a classifier, some of who serve it are asked by log-probabilities. */
+  /** Some deployment of the model is asked through log-probabilities when it classifies. */
   readonly isAskedByLogprobs: boolean;
 }
 
 export interface PolicyUse {
   readonly models: ReadonlyMap<string, PolicyModel>;
-  /** Where the models come from: "this file". */
+  /** What the models were read from, for messages: "this file". */
   readonly where: string;
-  /** Slugs of the billed organizations that route by it: what has no price cannot serve them. */
+  /** Slugs of the billed organizations that route by the policy: a model without a price cannot serve them. */
   readonly billedOrganizations: readonly string[];
 }
 

@@ -1,5 +1,5 @@
-// What the classifier is asked about a turn, and how its answer is read (spec 4.9, 4.11). Beside the human texts and
-// the policy's own words nothing enters the request: it is built from these two alone.
+// Builds the classifier's questions about a turn and reads its answers (spec 4.9, 4.11). The request is built from the
+// human texts and the policy's own words, and nothing else enters it.
 
 import { countOf, fieldOf, fractionOf, parseReply } from './answer-fields.ts';
 import type { PreparedConversation } from './conversation/prepared-conversation.ts';
@@ -25,9 +25,9 @@ export type ClassifierQuestion =
 export interface ClassifierAnswer {
   readonly tier: string;
   readonly confidence: number;
-  /** Probability by tier, as far as the classifier told. */
+  /** Probability by tier, for the tiers that the classifier reported. */
   readonly distribution: Readonly<Record<string, number>>;
-  /** null: not asked, or none of the policy's kinds. */
+  /** null: not asked, or the answer is not one of the policy's kinds. */
   readonly task: string | null;
   /** null: not asked, or not answered. */
   readonly correctionProbability: number | null;
@@ -48,7 +48,7 @@ const CORRECTION_CRITERIA = {
   false: 'The user continues, thanks, asks for something further or begins something new.',
 };
 
-/** `humanTexts` must hold a text. The latest comes last, so that it has the last word wherever order counts. */
+/** `humanTexts` must not be empty. The latest text comes last, so that it weighs most where order matters. */
 export function buildClassifierRequest(
   policy: RoutingPolicy,
   prepared: Pick<PreparedConversation, 'humanTexts'>,
@@ -71,7 +71,7 @@ function nameOfText(back: number): string {
   return back === 1 ? 'previous_message' : 'message_before_previous';
 }
 
-/** Not by assignment: an option may be called `__proto__`. */
+/** Object.fromEntries and not assignment, since an option may be called `__proto__`. */
 function criteriaOf(
   options: readonly { readonly name: string; readonly description: string }[],
 ): Record<string, string | null> {
@@ -79,13 +79,14 @@ function criteriaOf(
 }
 
 /**
- * null when there is no tier of the policy in it. A wrong or missing answer to another question costs only that answer.
+ * null when the answer names no tier of the policy. A wrong or missing answer to another question loses only that
+ * answer.
  */
 export function readClassifierAnswer(bytes: Uint8Array, policy: RoutingPolicy): ClassifierAnswer | null {
   return answerIn(parseReply(bytes), policy);
 }
 
-/** The same of a reply that has been read. */
+/** The same for a reply that is already parsed. */
 export function answerIn(reply: unknown, policy: RoutingPolicy): ClassifierAnswer | null {
   const answers = fieldOf(reply, 'answers');
   const answer = fieldOf(answers, 'tier');
@@ -95,8 +96,8 @@ export function answerIn(reply: unknown, policy: RoutingPolicy): ClassifierAnswe
   const kind = fieldOf(fieldOf(answers, 'kind'), 'choice');
   return {
     tier,
-    // Some servers leave the confidence out. The tier's own probability is the nearest thing to it; without either
-    // nobody vouches for the tier.
+    // Some servers leave out the confidence; the tier's own probability is the closest substitute. Without either the
+    // confidence is 0.
     confidence: fractionOf(fieldOf(answer, 'confidence')) ?? fractionOf(fieldOf(distribution, tier)) ?? 0,
     distribution,
     task: policy.kinds.find(({ name }) => name === kind)?.name ?? null,

@@ -1,12 +1,12 @@
-// The decision of auto routing (spec 3.2, 4.11): which tier and model serve a turn, and why. Pure: what was classified
-// and remembered is handed in.
+// Decides the route of a turn (spec 3.2, 4.11): which tier and model serve it, and why. Pure: the classification and
+// the remembered route are parameters.
 
 import { assert } from '../../platform/assert.ts';
 import type { ClassifierAnswer } from './classifier-questions.ts';
 import type { PickedBy, Rejection, RouteCandidates } from './route-candidates.ts';
 import type { RoutingPolicy } from './routing-policy.ts';
 
-/** Spec 3.2. */
+/** Why the route is as it is (spec 3.2). */
 export type RouteReason =
   | 'classified'
   | 'low_confidence_escalated'
@@ -16,28 +16,28 @@ export type RouteReason =
   | 'classifier_skipped'
   | 'continuation';
 
-/** What is known of the turn when its route is decided; without an answer, why there is none. */
+/** The classifier's answer, or the reason why there is none. */
 export type Judgement = ClassifierAnswer | 'classifier_failed' | 'no_request_text' | 'classifier_skipped';
 
 /** The route of the conversation's previous turn. */
 export interface PreviousRoute {
   readonly model: string;
-  /** null: its model was of no tier. */
+  /** null: its model was in no tier. */
   readonly tier: string | null;
 }
 
 export interface RouteParams {
   readonly policy: RoutingPolicy;
-  /** Of the same policy; without a failure. */
+  /** Candidates of the same policy, at least one of which can serve. */
   readonly candidates: RouteCandidates;
   readonly judgement: Judgement;
   readonly conversationTokens: number;
-  /** null: the first turn, or nothing is remembered. */
+  /** null: this is the first turn, or nothing is remembered. */
   readonly previous: PreviousRoute | null;
   readonly reasoning: 'none' | 'signed';
 }
 
-/** The route of a turn: plain data, remembered as it is for the turn's other requests. */
+/** The route of a turn as plain data; it is remembered for the turn's other requests. */
 export interface RouteDecision {
   readonly policy: string;
   readonly policyVersion: number;
@@ -57,7 +57,7 @@ export interface RouteDecision {
   readonly correctionProbability: number | null;
   readonly previous: PreviousRoute | null;
   readonly sticky: boolean;
-  /** Set where the model stayed for the sake of what the history holds. */
+  /** Set when the model was kept because only it can read the reasoning in the history. */
   readonly safety: 'signed_reasoning' | null;
   readonly baselineModel: string | null;
   readonly rejected: readonly Rejection[];
@@ -133,7 +133,7 @@ function wantTier({ policy, candidates, judgement, previous }: RouteParams, corr
   return above > wanted.rank ? { rank: above, reason: 'correction_escalated' } : wanted;
 }
 
-/** The tier that answered; where the policy has lost it, the one that has its model now. */
+/** The rank of the tier that answered; if the policy no longer has that tier, of the tier that has its model now. */
 function rankOfPrevious(
   policy: RoutingPolicy,
   candidates: RouteCandidates,
@@ -143,16 +143,16 @@ function rankOfPrevious(
   return named === -1 ? candidates.rankOf(model, tier) : named;
 }
 
-/** A tier that the policy no longer has is the strongest: never weaker than what was meant. */
+/** A tier that the policy no longer has counts as the strongest, so that a turn never gets less than was meant. */
 function rankOfTier(policy: RoutingPolicy, name: string): number {
   const rank = policy.tiers.findIndex((tier) => tier.name === name);
   return rank === -1 ? policy.tiers.length - 1 : rank;
 }
 
 /**
- * Where a long conversation stays for its prompt cache: the rank of its previous model, when the turn needs that tier
- * or a cheaper one. null: it need not stay. A turn that nobody classified belongs to the fallback tier (spec 3.2), so
- * there it stays within that tier alone.
+ * A long conversation stays on its model for the sake of the prompt cache, if the turn needs that model's tier or a
+ * cheaper one: this returns the rank of the previous model, or null if it need not stay. A turn that was not classified
+ * belongs to the fallback tier (spec 3.2), so it stays only within that tier.
  */
 function stickyRank(
   { policy, candidates, conversationTokens, previous, judgement }: RouteParams,
@@ -165,8 +165,8 @@ function stickyRank(
 }
 
 /**
- * Signed thinking and encrypted reasoning can be read back only by the model that had them, and routing edits no body:
- * the turn stays on that model. null: there is nothing to keep it for, or the model can no longer be called.
+ * Signed thinking and encrypted reasoning can be read back only by the model that produced them, and routing edits no
+ * body, so the turn stays on that model. null: nothing requires it, or the model can no longer be called.
  */
 function keepSigned({ policy, candidates, previous, reasoning }: RouteParams, chosen: Chosen): Chosen | null {
   if (reasoning !== 'signed' || previous === null || previous.model === chosen.model) return null;
@@ -179,7 +179,7 @@ function keepSigned({ policy, candidates, previous, reasoning }: RouteParams, ch
   };
 }
 
-/** The model itself where the strongest tier serves. */
+/** The model that served is its own baseline when the strongest tier served. */
 function baselineOf(
   policy: RoutingPolicy,
   candidates: RouteCandidates,
@@ -218,8 +218,8 @@ export function continueRoute(
 }
 
 /**
- * The route of a further request of a turn: the same model, unless this caller cannot call it; then the nearest thing
- * that it can.
+ * The route of a further request of a turn: the same model, or the nearest candidate if this caller cannot call that
+ * model.
  */
 export function repeatRoute(policy: RoutingPolicy, candidates: RouteCandidates, decided: RouteDecision): RouteDecision {
   const reason = candidates.rejectionOf(decided.model);

@@ -1,14 +1,14 @@
-// The routing decision record of a request (spec 2.4), as it is kept and shown: names and forms are the spec's, what
-// does not apply is absent.
+// The routing decision record of a request (spec 2.4), as it is stored and shown. Names and forms are the spec's;
+// fields that do not apply are absent.
 
 import { formatUsdString } from '../money/format.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { RouteDecision, RouteReason } from './decide-route.ts';
 import type { PickedBy, Rejection } from './route-candidates.ts';
 
-/** One call of the classifier. Its price is the operator's: it is recorded, and nobody is charged for it. */
+/** One call of the classifier. The operator pays for it: its cost is recorded and charged to nobody. */
 export interface ClassifierCall {
-  /** As the policy names it. */
+  /** The name that the policy uses for it. */
   readonly model: string;
   /** null: not reported. */
   readonly inputTokens: number | null;
@@ -17,7 +17,7 @@ export interface ClassifierCall {
   readonly latencyMs: number;
 }
 
-/** `baseline_cost_usd` is added when the execution is posted: it is known at its end. */
+/** `baseline_cost_usd` is added when the execution is posted, since it depends on the usage. */
 export interface ModelRoute {
   readonly requested: string;
   readonly tier?: string;
@@ -33,17 +33,17 @@ export interface ModelRoute {
   readonly sticky: boolean;
   readonly baseline_model?: string;
   readonly baseline_cost_usd?: string;
-  // Beyond the spec.
+  // The fields below are not in the spec.
   readonly policy: string;
   readonly policy_version: number;
   /** 0 is the cheapest; absent where the model is in no tier. */
   readonly tier_rank?: number;
-  /** The tier is above the classifier's own choice. */
+  /** Whether the tier is above the one that the classifier chose. */
   readonly escalated: boolean;
   readonly rejected: readonly Rejection[];
   readonly distribution?: Readonly<Record<string, number>>;
   readonly correction_probability?: number;
-  /** Only on the request that made the call. */
+  /** Present only on the request that made the call. */
   readonly classifier?: {
     readonly model: string;
     readonly input_tokens: number | null;
@@ -51,7 +51,7 @@ export interface ModelRoute {
     readonly latency_ms: number;
   };
   /**
-   * Hashes, which name and tell nothing: the session; within it, who pays and the first human message; the human turn.
+   * Hashes, so that they reveal nothing: the session; within it, the payer and the first human message; the human turn.
    */
   readonly session?: string;
   readonly conversation?: string;

@@ -1,5 +1,5 @@
-// Reads a routing policy from a file of its own, as it would stand in the configuration file: for a draft that is to be
-// tried before it is published.
+// Reads a routing policy from a file of its own, in the form that it has in the configuration file: for trying a draft
+// before it is published.
 
 import { parse } from 'yaml';
 import { slugSchema } from '../configuration/name-schemas.ts';
@@ -9,7 +9,7 @@ export type ParsedPolicy =
   | { readonly ok: true; readonly definition: PolicyDefinition }
   | { readonly ok: false; readonly errors: readonly string[] };
 
-/** Its name may stand in it, and means nothing. */
+/** A name is allowed and ignored. */
 const file = policyDefinition.extend({ name: slugSchema.optional() });
 
 export function parsePolicyFile(text: string): ParsedPolicy {

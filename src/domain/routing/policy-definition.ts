@@ -1,5 +1,5 @@
-// A routing policy as people write it, in the configuration file and over the API (DESIGN 7): its shape, and how the
-// router reads it.
+// A routing policy as people write it, in the configuration file and over the API: its schema, and how it becomes the
+// policy that the router uses.
 
 import { z } from 'zod';
 import { modelNameSchema, slugSchema } from '../configuration/name-schemas.ts';
@@ -15,12 +15,12 @@ const OPTIONS_MAX = 255;
 const share = z.number('must be a number').min(0, 'must be from 0 to 1').max(1, 'must be from 0 to 1');
 const wholeNumber = z.int('must be a whole number').min(1, 'must be at least 1');
 const timeout = wholeNumber.max(TIMEOUT_MS_MAX, `must be at most ${TIMEOUT_MS_MAX}`);
-/** Read by the classifier. */
+/** The classifier reads the descriptions. */
 const description = z.string().max(2_000, 'must be at most 2000 characters');
 
 /**
- * Tiers and kinds become keys of a JSON object, and JavaScript puts keys that are whole numbers before all others:
- * cheapest first would be lost.
+ * Tiers and kinds become keys of a JSON object, and JavaScript orders integer keys first, which would lose the order
+ * "cheapest first".
  */
 const optionName = slugSchema.regex(/[^\d]/, 'must not be a whole number');
 
@@ -45,7 +45,7 @@ export const policyDefinition = z.strictObject({
     .check(({ value, issues }) => {
       if (Object.keys(value).length > OPTIONS_MAX)
         issues.push({ code: 'custom', message: `must have at most ${OPTIONS_MAX} kinds`, input: value });
-      // A record's own check of its keys says no more than that one is wrong.
+      // Zod's own check of a record's keys would say only that some key is wrong.
       for (const kind of Object.keys(value)) {
         const message = optionName.safeParse(kind).error?.issues[0]?.message;
         if (message !== undefined) issues.push({ code: 'custom', path: [kind], message, input: kind });
@@ -57,10 +57,10 @@ export const policyDefinition = z.strictObject({
   prefer_native_api: z.boolean().optional(),
 });
 
-/** Kept as it was written. */
+/** Stored as it was written, without defaults. */
 export type PolicyDefinition = z.output<typeof policyDefinition>;
 
-/** `definition` must be whole; what it leaves open has its default here. */
+/** `definition` must have passed the schema. Defaults are filled in here. */
 export function policyOf(name: string, version: number, definition: PolicyDefinition): RoutingPolicy {
   const { classifier, tiers, fallback_tier: fallbackTier, kinds = {}, follow_up: followUp, sticky } = definition;
   return {
@@ -75,7 +75,7 @@ export function policyOf(name: string, version: number, definition: PolicyDefini
       ...found,
       models: found.models.map(({ id, strengths = [] }) => ({ id, strengths })),
     })),
-    // Spec 3.2: the strongest, unless the administrator chose another.
+    // Spec 3.2: the strongest tier, unless the administrator chose another.
     fallbackTier: fallbackTier ?? tiers.at(-1)?.name ?? '',
     kinds: Object.entries(kinds).map(([kind, words]) => ({ name: kind, description: words })),
     followUp:

@@ -1,6 +1,6 @@
-// A draft policy run over requests that were routed before: which tier and model would have served each, and what its
-// tokens would have cost there. What the classifier said is taken from the records, so nothing is asked again; tiers
-// are matched by their names. Pure.
+// Replays requests that were routed before under a draft policy: which tier and model would have served each, and what
+// its tokens would have cost there. The classifier's answers come from the records, so nothing is asked again; tiers
+// are matched by name. Pure.
 
 import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { Model } from '../models/catalog.ts';
@@ -13,41 +13,41 @@ import type { ModelRoute } from './model-route.ts';
 import { RouteCandidates } from './route-candidates.ts';
 import type { RoutingPolicy } from './routing-policy.ts';
 
-/** A routed request as its record and its use tell of it. */
+/** A routed request, from its record and its usage. */
 export interface RoutedRequest {
   readonly organizationId: string;
   readonly isBilled: boolean;
   readonly api: RoutedApi;
-  /** That served. */
+  /** The model that served. */
   readonly model: string;
   readonly route: ModelRoute;
   readonly requestBytes: number;
   /** null: not known. */
   readonly usage: Usage | null;
   readonly ratedCost: PicoUsd | null;
-  /** Of the record: set only where both prices were real (spec 2.4). */
+  /** From the record: set only when both prices were known (spec 2.4). */
   readonly baselineCost: PicoUsd | null;
 }
 
 export interface Draft {
   readonly policy: RoutingPolicy;
   readonly modelNamed: (name: string) => Model | null;
-  /** Public ids; null: every model. Keys and teams may have narrowed it further when the request was made. */
+  /** Public ids; null: every model. When the request was made, its key or team may have allowed fewer. */
   readonly allowedModelsOf: (organizationId: string) => ReadonlySet<string> | null;
 }
 
 export interface ReplayReport {
   readonly requests: number;
   readonly replayed: number;
-  /** Of those, on the model of the response that they continue, whatever the policy. */
+  /** How many of those continued an earlier response and so stayed on its model under any policy. */
   readonly continued: number;
-  /** Of those, on another model than the one that served. */
+  /** How many of those the draft would have sent to another model. */
   readonly moved: number;
   /** Why requests could not be replayed, and how many. */
   readonly unreplayed: ReadonlyMap<string, number>;
-  /** Replayed requests by tier, the draft's in its order, then others; '' is no tier. */
+  /** Replayed requests by tier: the draft's tiers in its order, then others; '' is no tier. */
   readonly tiers: readonly { readonly tier: string; readonly was: number; readonly draft: number }[];
-  /** Of replayed requests whose cost is known both ways. */
+  /** How many replayed requests have a known cost both ways; the costs below are theirs. */
   readonly compared: number;
   readonly was: ReplayCosts;
   readonly draft: ReplayCosts;
@@ -55,13 +55,13 @@ export interface ReplayReport {
 
 export interface ReplayCosts {
   readonly cost: PicoUsd;
-  /** Requests that have a baseline, their cost, and what the strongest tier would have cost. */
+  /** The requests that have a baseline, their cost, and what the strongest tier would have cost. */
   readonly baselined: number;
   readonly baselinedCost: PicoUsd;
   readonly baselineCost: PicoUsd;
 }
 
-/** `requests` in the order of their admission: a turn's route depends on the one before it. */
+/** `requests` must be in the order of admission, since a turn's route depends on the previous turn's. */
 export async function replayPolicy(
   draft: Draft,
   requests: AsyncIterable<RoutedRequest> | Iterable<RoutedRequest>,
@@ -83,8 +83,8 @@ interface Outcome {
 }
 
 /**
- * Conversations whose last turn is kept; those that come back after so many others take the previous turn from their
- * records.
+ * How many conversations' last turns are remembered; a conversation that returns after more others takes its previous
+ * turn from the record.
  */
 const CONVERSATIONS_MAX = 100_000;
 const BYTES_PER_TOKEN = 4;
@@ -145,7 +145,7 @@ class Replay {
     };
   }
 
-  /** A text: why it cannot be told. */
+  /** A string says why the request cannot be replayed. */
   private decide(request: RoutedRequest): Outcome | string {
     const { policy } = this.draft;
     const { route } = request;
@@ -177,7 +177,7 @@ class Replay {
       previous: known?.decision ?? previousIn(route),
       reasoning: route.safety === 'signed_reasoning' ? 'signed' : 'none',
     });
-    // A token count decides no turn, and a request without human text is none.
+    // A token count decides no turn, and a request without human text is not one.
     if (typeof judgement !== 'string' || judgement === 'classifier_failed') this.remember(route, decision);
     return this.served(request, { decision, continued: false });
   }
@@ -221,7 +221,7 @@ class Replay {
     if (request.ratedCost === null || cost === null) return;
     this.compared += 1;
     this.was = added(this.was, request.ratedCost, request.baselineCost);
-    // A charge that is no real price compares with nothing, under the draft neither.
+    // A record without a comparable cost has no baseline under the draft either.
     const baseline =
       request.baselineCost === null || decision.baselineModel === null
         ? null
@@ -229,7 +229,7 @@ class Replay {
     this.drafted = added(this.drafted, cost, baseline);
   }
 
-  /** The model that served cost what it cost; another one its present price for the same tokens. */
+  /** The recorded cost at the model that served; at another model, its present price for the same tokens. */
   private costAt(modelId: string, { model, ratedCost, usage, api }: RoutedRequest): PicoUsd | null {
     if (modelId === model) return ratedCost;
     const price = this.draft.modelNamed(modelId)?.servedBy.find(({ apis }) => apis.includes(api))?.price ?? null;
@@ -263,7 +263,7 @@ function judgementOf(route: ModelRoute, policy: RoutingPolicy): Judgement | null
   };
 }
 
-/** The turn before, as it was: the draft has seen none of the conversation yet. */
+/** The previous turn from the record, used when the draft has not seen the conversation yet. */
 function previousIn({
   previous_model: model,
   previous_tier: tier,

@@ -1,4 +1,5 @@
-// Which candidates of a policy can serve a request, and which of a tier is tried first (spec 4.11, point 3). Pure.
+// Decides which candidates of a policy can serve a request, and which of a tier is tried first (spec 4.11, point 3).
+// Pure.
 
 import { APIS } from '../models/apis.ts';
 import type { Model } from '../models/catalog.ts';
@@ -8,9 +9,9 @@ import type { RoutingCandidate, RoutingPolicy } from './routing-policy.ts';
 export type PickedBy = 'strength' | 'native_api';
 
 /**
- * Why a candidate was passed over. `unavailable`: not in the catalog, or inactive. `not_permitted`: the access policy.
- * `no_price`: the caller is billed. `context_too_small`: for the conversation, as far as its size is known.
- * `signed_reasoning`: another model's thoughts in the history.
+ * Why a candidate was passed over. `unavailable`: it is not in the catalog, or inactive. `not_permitted`: the caller
+ * may not use it. `no_price`: the caller is billed and it has no price. `context_too_small`: the conversation, by its
+ * estimated size, does not fit. `signed_reasoning`: the history contains another model's reasoning.
  */
 export type RejectionReason = 'unavailable' | 'not_permitted' | 'no_price' | 'context_too_small' | 'signed_reasoning';
 
@@ -21,16 +22,16 @@ export interface Rejection {
   readonly reason: RejectionReason;
 }
 
-/** What decides who can serve a request. */
+/** What decides which candidates can serve a request. */
 export interface CandidateParams {
   readonly policy: RoutingPolicy;
   readonly api: RoutedApi;
-  /** By any public name; inactive models are absent. */
+  /** Looks a model up by id or alias; inactive models are absent. */
   readonly modelNamed: (name: string) => Model | null;
   /** Public ids; null: every model. */
   readonly allowedModels: ReadonlySet<string> | null;
   readonly isBilled: boolean;
-  /** Size of the conversation in tokens; mostly an estimate. */
+  /** Size of the conversation in tokens, usually an estimate. */
   readonly conversationTokens: number;
   /** The request's own output limit. */
   readonly outputTokensMax: number | null;
@@ -39,9 +40,9 @@ export interface CandidateParams {
 export interface Pick {
   readonly rank: number;
   readonly model: Model;
-  /** null: it is the tier's first that can serve. */
+  /** null: it is the first candidate of its tier that can serve. */
   readonly pickedBy: PickedBy | null;
-  /** What was tried before it and could not serve; all others, where it serves only because none can. */
+  /** The candidates before it that cannot serve; all others, if it serves only because none can. */
   readonly rejected: readonly Rejection[];
 }
 
@@ -54,7 +55,7 @@ interface Judged {
 export class RouteCandidates {
   private readonly params: CandidateParams;
   private readonly tiers: readonly (readonly Judged[])[];
-  /** Every candidate has a reason against it, and the largest serves all the same. */
+  /** Every candidate has a rejection, so the largest serves all the same. */
   private readonly isLastResort: boolean;
 
   constructor(params: CandidateParams) {
@@ -64,7 +65,7 @@ export class RouteCandidates {
     this.tiers = this.isLastResort ? withLargest(tiers) : tiers;
   }
 
-  /** Every candidate, cheapest tier first; null: it can serve. */
+  /** Every candidate, cheapest tier first; `rejection` null: it can serve. */
   get all(): readonly (Omit<Rejection, 'reason'> & { readonly rejection: RejectionReason | null })[] {
     return this.tiers.flatMap((judged, rank) => {
       const tier = this.params.policy.tiers[rank]?.name ?? '';
@@ -72,12 +73,12 @@ export class RouteCandidates {
     });
   }
 
-  /** Those that can serve, as the policy names them, cheapest tier first. */
+  /** The candidates that can serve, by the policy's names, cheapest tier first. */
   get able(): readonly string[] {
     return this.tiers.flat().flatMap(({ candidate, rejection }) => (rejection === null ? [candidate.id] : []));
   }
 
-  /** null: some candidate can serve. `denied`: the access policy excludes every one that there is. */
+  /** null: some candidate can serve. `denied`: the caller may use none of the candidates that exist. */
   get failure(): 'denied' | 'unavailable' | null {
     const all = this.tiers.flat();
     if (all.some(({ rejection }) => rejection === null)) return null;
@@ -88,8 +89,8 @@ export class RouteCandidates {
   }
 
   /**
-   * From the wanted tier; where none of it can serve, from the nearest stronger one, else the nearest weaker. null when
-   * there is a `failure`.
+   * Picks from the wanted tier; if none of its candidates can serve, from the nearest stronger tier, else the nearest
+   * weaker one. null when there is a `failure`.
    */
   pick(rank: number, task: string | null): Pick | null {
     const rejected: Rejection[] = [];
@@ -113,12 +114,12 @@ export class RouteCandidates {
     );
   }
 
-  /** The strongest tier's first choice, or the next one's where none of it can serve (spec 2.4, baseline_model). */
+  /** What `pick` returns for the strongest tier (spec 2.4, baseline_model). */
   strongest(task: string | null): Pick | null {
     return this.pick(this.tiers.length - 1, task);
   }
 
-  /** Where a model stands among the candidates that can serve; the given tier first. null: nowhere. */
+  /** The rank of the tier in which a model can serve, the given tier first; null: in none. */
   rankOf(modelId: string, tier: string | null): number | null {
     const stands = (judged: readonly Judged[]) =>
       judged.some(({ model, rejection }) => rejection === null && model?.id === modelId);
@@ -128,7 +129,7 @@ export class RouteCandidates {
     return rank === -1 ? null : rank;
   }
 
-  /** Whether a model can be called at all, whatever the policy says of it. */
+  /** Why a model cannot be called at all, whatever the policy says; null: it can. */
   rejectionOf(name: string): RejectionReason | null {
     const { modelNamed, allowedModels } = this.params;
     return rejectUncallable(modelNamed(name), allowedModels);
@@ -142,10 +143,10 @@ export class RouteCandidates {
     const judged = this.tiers[rank] ?? [];
     const { policy, api } = this.params;
     const isStrong = ({ candidate }: Judged) => task !== null && candidate.strengths.includes(task);
-    // Of a model that is not there nobody knows the family: it keeps its place, and is named where it is passed over.
+    // The family of an unavailable model is unknown: it keeps its place, and appears among the rejected.
     const isNative = ({ model }: Judged) => policy.preferNativeApi && (model === null || isNativeTo(model, api));
     const weight = (one: Judged) => (isStrong(one) ? 2 : 0) + (isNative(one) ? 1 : 0);
-    // Stable: among equals the policy's order holds.
+    // The sort is stable, so equals keep the policy's order.
     const inOrder = judged.toSorted((one, other) => weight(other) - weight(one));
     const index = inOrder.findIndex(({ rejection }) => rejection === null);
     const passed = index === -1 ? inOrder : inOrder.slice(0, index);
@@ -180,14 +181,16 @@ function rejectUncallable(model: Model | null, allowedModels: ReadonlySet<string
 }
 
 /**
- * One that does not serve the called API fails as if it had been named (spec 4.11), so that is no reason here. Token
- * counts are free.
+ * A model that does not serve the called API fails as if the client had named it (spec 4.11), so it is not rejected
+ * here. Token counts are free.
  */
 function isPriced({ servedBy }: Model, api: RoutedApi): boolean {
   return api === 'count_tokens' || servedBy.every(({ apis, price }) => price !== null || !apis.includes(api));
 }
 
-/** The reply needs room as well: providers refuse input and output limit together beyond the context. */
+/**
+ * The reply needs room as well: providers refuse a request whose input and output limit together exceed the context.
+ */
 function isLargeEnough(
   { contextLength, maxOutputTokens }: Model,
   { conversationTokens, outputTokensMax }: CandidateParams,
@@ -198,8 +201,8 @@ function isLargeEnough(
 }
 
 /**
- * No candidate seems large enough. The size is an estimate, so the largest is tried all the same: what its provider
- * says of a conversation that is truly too long is what clients know how to answer, by shortening it.
+ * No candidate seems large enough, but the size is an estimate, so the largest is tried all the same. If the
+ * conversation really is too long, the provider's own error is what clients know how to handle, by shortening it.
  */
 function withLargest(tiers: readonly (readonly Judged[])[]): readonly (readonly Judged[])[] {
   let largest: Judged | null = null;
@@ -213,7 +216,7 @@ function contextOf(judged: Judged | null): number {
   return judged?.model?.contextLength ?? 0;
 }
 
-/** A model's own family is that of the API which its first provider lists first. */
+/** A model's family is that of the API which its first deployment lists first. */
 function isNativeTo({ servedBy }: Model, api: RoutedApi): boolean {
   const own = servedBy[0]?.apis[0];
   return own !== undefined && APIS[own].family === APIS[api].family && servedBy.some(({ apis }) => apis.includes(api));

@@ -1,19 +1,17 @@
-// A routing policy: by which tiers, models and rules `service/auto` picks the model of a turn (spec 4.11, DESIGN 7).
+// A routing policy: the tiers, models and rules by which `service/auto` chooses the model of a turn (spec 4.11).
 
-/**
- * The name of the platform's default: what an organization routes by that is to route and names no policy (spec 4.11).
- */
+/** The name of the platform's default policy, for organizations that route but name no policy (spec 4.11). */
 export const DEFAULT_POLICY = 'default';
 
 export interface RoutingPolicy {
   readonly name: string;
-  /** Every change makes a new one; records carry it. */
+  /** Every change makes a new version; records name the version. */
   readonly version: number;
   readonly classifier: { readonly model: string; readonly timeoutMs: number; readonly confidenceFloor: number };
   /** Cheapest first; at least one. */
   readonly tiers: readonly RoutingTier[];
   readonly fallbackTier: string;
-  /** Kinds of work the classifier may name; empty: it is not asked. */
+  /** Kinds of work that the classifier may name; empty: it is not asked for one. */
   readonly kinds: readonly RoutingKind[];
   readonly followUp: { readonly corrections: boolean; readonly threshold: number } | null;
   readonly sticky: { readonly minTokens: number } | null;
@@ -28,7 +26,7 @@ export interface RoutingTier {
 
 export interface RoutingCandidate {
   readonly id: string;
-  /** Names of kinds at which it is tried first. */
+  /** Names of the kinds for which this candidate is tried first. */
   readonly strengths: readonly string[];
 }
 

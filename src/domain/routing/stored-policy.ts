@@ -1,4 +1,4 @@
-// A routing policy with its versions, and which one an organization routes by.
+// Stored routing policies with their versions, and the policy that an organization routes by.
 
 import type { PolicyDefinition } from './policy-definition.ts';
 
@@ -8,7 +8,7 @@ export interface PolicyVersion {
   readonly definition: PolicyDefinition;
 }
 
-/** The present version of a policy, and who routes by it. */
+/** The present version of a policy, and how many organizations use it. */
 export interface StoredPolicy extends PolicyVersion {
   readonly name: string;
   /** How many organizations route by it. */

@@ -1,14 +1,14 @@
 // The virtual model that stands for "choose one for me" (spec 2.3, 4.11).
 
 export interface VirtualModel {
-  /** What clients name. */
+  /** The model name that clients send. */
   readonly id: string;
   readonly displayName: string;
-  /** Whose it is, where a model of a provider would name that one. */
+  /** Shown as the owner where listings name a model's provider. */
   readonly owner: string;
 }
 
-/** `brand` is the setting of that name, `Service` where it was not set. */
+/** `brand` is the setting BRAND, `Service` by default. */
 export function virtualModelOf(brand: string): VirtualModel {
   const owner = brand.toLowerCase();
   return { id: `${owner}/auto`, displayName: `${brand} Auto`, owner };

@@ -1,11 +1,11 @@
-// How an execution can end: the rows of the outcome matrix (DESIGN 4).
+// The ways in which an execution can end: the rows of the outcome matrix.
 
-/** Where the money of an execution stands (spec 3.1). */
+/** The state of an execution's charge (spec 3.1). */
 export type BillingStatus = 'final' | 'pending' | 'not_billed' | 'cancelled';
 
 /** One name for each way a recorded request ends. */
 export type Outcome =
-  /** We refused the request after its caller and model were known; it was never admitted and no provider saw it. */
+  /** The request was refused after its principal and model were known; it was not admitted and no provider saw it. */
   | 'refused'
   /** The provider's reply ended cleanly with usage. */
   | 'completed'
@@ -17,9 +17,7 @@ export type Outcome =
   | 'provider_refused'
   /** The provider answered 5xx. */
   | 'provider_failed'
-  /**
-   * The bytes were sent and the provider neither answered nor refused in time, or its socket died before a reply byte.
-   */
+  /** The request was sent, and the provider did not answer in time or its connection died before a reply byte. */
   | 'no_reply'
   /** The client left before the provider's first reply byte. */
   | 'aborted_before_first_byte'

@@ -1,5 +1,5 @@
-// Turns an ended execution into money, by the outcome matrix: what the usage is worth, what the wallet pays, what goes
-// to suspense.
+// Settles an ended execution by the outcome matrix: what the usage is worth, what the wallet pays, and what goes to
+// suspense.
 
 import { assert } from '../../platform/assert.ts';
 import type { Price } from '../models/catalog.ts';
@@ -11,21 +11,18 @@ import { rateUsage } from './rate-usage.ts';
 
 export interface SettlementInput {
   readonly outcome: Outcome;
-  /**
-   * The usage to charge by: the provider's report when it passed checkUsage, else our count; null when there is
-   * neither.
-   */
+  /** The usage to charge by: the provider's report if it passed checkUsage, else our own count; null without either. */
   readonly usage: Usage | null;
   /** Where `usage` came from; null exactly when it is null. */
   readonly usageSource: UsageSource | null;
   readonly price: Price | null;
   /** Whether the organization is billed. */
   readonly billed: boolean;
-  /** The hold. Required when billed; without it nothing may be charged. */
+  /** The amount held; required when billed, since nothing may be charged without a hold. */
   readonly authorizedAmount: PicoUsd | null;
-  /** What a report that failed checkUsage claimed (`claimed`), when it did. */
+  /** The counts that a report which failed checkUsage claimed, if it had any (`claimed`). */
   readonly claimedUsage?: Usage | null;
-  /** The reply says it was served with what has no price, so what it costs is not known. */
+  /** The reply says that it was served in a way that has no price, so its cost is unknown. */
   readonly isUnpriced?: boolean;
 }
 
@@ -36,8 +33,8 @@ export interface Settlement {
   /** What the wallet pays: null when not billed, else from 0 to the hold. Spec: total_cost. */
   readonly charge: PicoUsd | null;
   /**
-   * What nobody may count as earned: cost beyond the charge (above the hold, or claimed by a report that cannot be
-   * trusted), or that part of the charge which no price accounts for. Never negative.
+   * Money that does not count as earned: cost above the hold, cost claimed by a report that cannot be trusted, or the
+   * part of the charge that no price accounts for. Never negative.
    */
   readonly suspense: PicoUsd;
 }
@@ -55,16 +52,16 @@ export function settle(input: SettlementInput): Settlement {
   assert(input.authorizedAmount !== null && input.authorizedAmount >= 0n, 'settle: a billed execution has a hold');
 
   if (rule.chargeRule === 'nothing') {
-    // A cancelled execution is known to cost 0; one that is not billed has no charge at all.
+    // A cancelled execution costs exactly 0; one that is not billed has no charge at all.
     const charge = rule.billingStatus === 'cancelled' ? ZERO_PICO_USD : null;
     return { billingStatus: rule.billingStatus, ratedCost: null, charge, suspense: ZERO_PICO_USD };
   }
 
   const ratedCost = rate(input.usage, input.price);
-  // With nothing to charge by, the customer is charged nothing: the doubt is ours.
+  // Without anything to charge by, the customer is charged nothing.
   const cost = ratedCost ?? ZERO_PICO_USD;
-  // Without a price the bill may be any up to the hold: it is charged as held, and the operator settles what of it was
-  // too much.
+  // Without a price the provider's bill may be anything up to the hold: the whole hold is charged, and the operator
+  // returns what was too much.
   if (input.isUnpriced === true && cost < input.authorizedAmount) {
     const charge = input.authorizedAmount;
     return { billingStatus: rule.billingStatus, ratedCost, charge, suspense: picoUsd(charge - cost) };

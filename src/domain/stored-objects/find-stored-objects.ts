@@ -1,15 +1,13 @@
-// Finds what a request names of objects that its provider stores: files, containers, vector stores, skills, items of
-// responses. All organizations share the operator's account at a provider, so whoever knows an id could read what
-// another one has stored there.
+// Finds references to objects that a provider stores: files, containers, vector stores, skills, items of responses. All
+// organizations share the operator's account at a provider, so whoever knows an id could read what another organization
+// stored there.
 
 export interface StoredObjectsFound {
-  /** The path of the first one; null: none is named. */
+  /** The path of the first reference; null: there is none. */
   readonly path: string | null;
-  /** How often a key that could name one stands below the outermost object, whatever its value. */
+  /** How many keys that could refer to one stand below the outermost object, whatever their values. */
   readonly keys: number;
-  /**
-   * The ids of the items to which `input` refers; null: one is no id that anything could have, or there are too many.
-   */
+  /** The ids of the items to which `input` refers; null: some id is malformed, or there are too many. */
   readonly itemIds: readonly string[] | null;
 }
 
@@ -17,11 +15,10 @@ type JsonObject = Readonly<Record<string, unknown>>;
 
 const ID_KEYS = new Set(['file_id', 'container_id', 'skill_id', 'cached_content']);
 const ID_LIST_KEYS = new Set(['file_ids', 'vector_store_ids']);
-/** Objects that are stored where they have an `id`, or are one. */
+/** Keys whose value is a stored object if it is a string or has an `id`. */
 const HOLDER_KEYS = new Set(['container', 'audio']);
 /**
- * What callers describe with these is no part of the conversation: the properties of a tool may be named like any of
- * the keys above.
+ * Keys whose values describe data rather than refer to it: the properties of a tool may have the name of any key above.
  */
 const SCHEMA_KEYS = new Set([
   'parameters',
@@ -33,7 +30,7 @@ const SCHEMA_KEYS = new Set([
   'metadata',
 ]);
 
-/** Long conversations refer to a few for each step of a tool loop. */
+/** Long conversations refer to a few items for each step of a tool loop. */
 const ITEM_IDS_MAX = 1_024;
 const ITEM_ID = /^[\x21-\x7e]{1,128}$/;
 const NO_ITEMS: readonly string[] = [];
@@ -52,7 +49,7 @@ function readReferences(input: unknown): readonly string[] | null {
   return ids.length <= ITEM_IDS_MAX && ids.every(isItemId) ? ids : null;
 }
 
-/** As the scanner sees it, which counts them (request-scanner.as.ts). */
+/** The same rule as in the scanner, which counts references (request-scanner.as.ts). */
 function isReference(item: unknown): item is JsonObject {
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return false;
   const type = memberOf(item as JsonObject, 'type');
@@ -64,7 +61,7 @@ function isItemId(id: unknown): id is string {
   return typeof id === 'string' && ITEM_ID.test(id);
 }
 
-/** Names count as the same in either letter case, as with some providers. */
+/** Names are compared without regard to case, as some providers do. */
 function memberOf(object: JsonObject, name: string): unknown {
   const key = Object.keys(object).find((candidate) => candidate.toLowerCase() === name);
   return key === undefined ? undefined : object[key];
@@ -74,7 +71,7 @@ class Walk {
   found: string | null = null;
   keys = 0;
 
-  /** `isData`: what stands here is counted, and names nothing. */
+  /** `isData`: keys in here are counted but refer to nothing. */
   look(value: unknown, path: string, isData: boolean): void {
     if (Array.isArray(value)) {
       for (const [index, item] of value.entries())

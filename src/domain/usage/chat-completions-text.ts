@@ -1,5 +1,5 @@
-// Which texts of a chat-completions request and reply make up its tokens, when the provider reported none and we must
-// count (DESIGN 4).
+// Finds the texts of a chat-completions request and reply that make up its tokens, for counting them when the provider
+// reported no usage.
 
 import {
   asObject,
@@ -90,7 +90,7 @@ function appendCall(append: (key: string, text: unknown) => void, key: string, c
 }
 
 function pushMessage(texts: string[], message: JsonObject): void {
-  // Not by spreading: a list of parts can be longer than a call has room for arguments.
+  // Not by spreading: a long list of parts would exceed the number of arguments that a call can have.
   for (const text of textsOfContent(message['content'])) texts.push(text);
   pushText(texts, reasoningOf(message));
   pushText(texts, message['refusal']);

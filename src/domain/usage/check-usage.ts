@@ -1,15 +1,12 @@
-// Decides whether a provider's reported usage can be charged by. A report out of range never becomes a credit or a
-// surprise: it is set aside, the relayed bytes are counted instead, and what was claimed goes to suspense (DESIGN 4).
+// Decides whether a provider's reported usage can be charged by. If a count is out of range, the report is set aside,
+// the relayed bytes are counted instead, and what the report claimed goes to suspense.
 
 import type { Usage } from './usage.ts';
 
-/**
- * Counts as they were read from the provider's bytes; nothing is known of them yet. Absent and null both mean "not
- * reported".
- */
+/** Counts as read from the provider's bytes, not checked yet. Absent and null both mean "not reported". */
 export type RawUsage = { readonly [Count in keyof Usage]?: unknown };
 
-/** What was bounded at admission; null where nothing bounds the count. */
+/** The bounds from admission; null where a count is not bounded. */
 export interface UsageBounds {
   readonly inputTokensMax: number | null;
   readonly outputTokensMax: number | null;
@@ -22,11 +19,9 @@ export type UsageCheck =
   | { readonly ok: true; readonly usage: Usage }
   | {
       readonly ok: false;
-      /** For the log and the alarm: names the count and what is wrong with it. */
+      /** Names the count and what is wrong with it, for the log and the alarm. */
       readonly reason: string;
-      /**
-       * The report as counts, when it at least consists of them; what it claims beyond the charge belongs to suspense.
-       */
+      /** The report's counts, if they are counts at all; what they claim beyond the charge goes to suspense. */
       readonly claimed: Usage | null;
     };
 
@@ -38,7 +33,7 @@ export function checkUsage(raw: RawUsage, bounds: UsageBounds): UsageCheck {
   return problem === null ? { ok: true, usage } : { ok: false, reason: problem, claimed: usage };
 }
 
-/** Each by its name: this runs for every reply. */
+/** Each field by name and not in a loop, since this runs for every reply. */
 function firstWrong(raw: RawUsage): keyof Usage | null {
   if (isWrong(raw.inputTokens)) return 'inputTokens';
   if (isWrong(raw.cachedInputTokens)) return 'cachedInputTokens';
@@ -53,7 +48,7 @@ function isWrong(count: unknown): boolean {
   return count !== null && count !== undefined && !isCount(count);
 }
 
-/** -0 is a JSON number that some encoder will write one day; it is zero. */
+/** -0 is a valid JSON number and counts as zero. */
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
@@ -72,19 +67,19 @@ function usageOfCounts(raw: RawUsage): Usage {
   const hourCacheWriteTokens = countOrNull(raw.hourCacheWriteTokens);
   const usage: Usage = {
     inputTokens,
-    // Some providers count the cached part of a prompt that they do not show (163 of 7). Then it is not the part we
-    // promise: the input is rated whole.
+    // Some providers report more cached tokens than input tokens (163 of 7, as they do not show all of the prompt).
+    // Such a part is dropped and the input is rated whole.
     cachedInputTokens: cacheIsPart ? cachedInputTokens : null,
     cacheWriteTokens: cacheIsPart ? cacheWriteTokens : null,
     outputTokens,
-    // Not priced by itself. Some providers count reasoning beside the output and not inside it; then it is not the part
-    // we promise, so it is unknown.
+    // Reasoning has no price of its own. Some providers count it beside the output instead of inside it; then it is not
+    // a part of the output, so it is recorded as unknown.
     reasoningTokens:
       reasoningTokens !== null && outputTokens !== null && reasoningTokens > outputTokens ? null : reasoningTokens,
     images: countOrNull(raw.images),
   };
   if (hourCacheWriteTokens === null || hourCacheWriteTokens === 0 || usage.cacheWriteTokens === null) return usage;
-  // A part is never more than the whole.
+  // A part cannot be more than the whole.
   return { ...usage, hourCacheWriteTokens: Math.min(hourCacheWriteTokens, usage.cacheWriteTokens) };
 }
 

@@ -1,5 +1,4 @@
-// What goes to and comes from the worker task count-tokens: the contract between whoever meters and
-// workers/count-tokens.ts.
+// The input and output of the worker task count-tokens (workers/count-tokens.ts).
 
 import type { CountableApi } from './countable-apis.ts';
 
@@ -8,17 +7,13 @@ export interface CountTokensInput {
   /** Name of the encoding; an unknown one is counted as o200k_base. */
   readonly encoding: string;
   readonly request: Uint8Array;
-  /** The reply as relayed, or the beginning of it. */
+  /** The reply as relayed, or its beginning. */
   readonly response: Uint8Array;
   readonly responseIsStream: boolean;
-  /**
-   * All bytes of the reply; more than `response.byteLength` when only a prefix was kept, and the count is then scaled
-   * up.
-   */
+  /** The number of bytes of the whole reply. If `response` is only its beginning, the count is scaled up. */
   readonly responseBytesTotal: number;
   /**
-   * `at_most`: of the request, and besides as a token each all its bytes that are in no text: never fewer than it has,
-   * whatever else is in it.
+   * `at_most`: an upper bound of the request's tokens; every byte that is not in a counted text counts as one token.
    */
   readonly count: { readonly input: boolean | 'at_most'; readonly output: boolean };
 }

@@ -6,7 +6,7 @@ import { type CountableDialect, type CountableText, parseObject } from './counta
 import { messagesText } from './messages-text.ts';
 import { responsesText } from './responses-text.ts';
 
-/** Nothing of a reply is counted: vectors are no tokens. */
+/** A reply of vectors has no tokens to count. */
 const NO_TOKENS: CountableText = { texts: [], formatTokens: 0 };
 
 export const COUNTABLE_APIS = {
@@ -18,7 +18,7 @@ export const COUNTABLE_APIS = {
 
 export type CountableApi = keyof typeof COUNTABLE_APIS;
 
-/** `input` is a text, a list of texts, the tokens of one text, or a list of such tokens. null: it is none of these. */
+/** `input` is a text, a list of texts, the tokens of one text, or a list of such lists. null: it is none of these. */
 function textToEmbed(body: string): CountableText | null {
   const input = parseObject(body)?.['input'];
   const texts: string[] = [];

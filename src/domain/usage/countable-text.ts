@@ -1,32 +1,31 @@
-// What the readers of each dialect share when they gather the texts that make up a request's or a reply's tokens
-// (DESIGN 4). Everything read was written by a client or a provider: any shape may come, and what is not understood is
-// left out, never thrown on.
+// The contract and the shared parts of the files that find a dialect's countable texts. Everything they read was
+// written by a client or a provider: it may have any shape, and what is not understood is left out, never thrown on.
 
 import { closeCutJson } from './cut-json.ts';
 
-/** Texts to tokenize, and tokens that the format adds around them. */
+/** Texts to tokenize, and the number of tokens that the format adds around them. */
 export interface CountableText {
   readonly texts: readonly string[];
   readonly formatTokens: number;
   /**
-   * Bytes that stand before a reply's texts and come once, however long it gets; they do not scale the count of a
-   * beginning.
+   * Bytes that come once before a reply's texts, however long it gets; they are left out when the count of a prefix is
+   * scaled up.
    */
   readonly leadBytes?: number;
 }
 
-/** Where the texts of one dialect are. null: the body is not of the dialect, or what came of it says nothing. */
+/** Finds the texts of one dialect. null: the body is not of the dialect, or too little of it is there. */
 export interface CountableDialect {
   requestText(body: string): CountableText | null;
-  /** Of a JSON reply, whole or cut. */
+  /** Texts of a JSON reply, whole or cut. */
   responseText(body: string): CountableText | null;
-  /** Of an event stream, whole or cut: what reached the client in complete events. */
+  /** Texts of an event stream, whole or cut: those in complete events. */
   streamText(body: string): CountableText | null;
 }
 
 /**
- * OpenAI's published recipe: every message is wrapped in 3 tokens, a name costs 1 more, and 3 prime the reply. Other
- * dialects come close by it.
+ * OpenAI's published recipe: every message adds 3 tokens, a name 1 more, and the reply is primed with 3. The other
+ * dialects come close to it.
  */
 export const TOKENS_PER_MESSAGE = 3;
 export const TOKENS_PER_NAME = 1;
@@ -66,14 +65,12 @@ export function pushText(texts: string[], value: unknown): boolean {
   return true;
 }
 
-/**
- * How a provider words tools and schemas to its model is not public; their JSON is close, and is what the client sent.
- */
+/** How a provider presents tools and schemas to its model is not public; the JSON that the client sent is close. */
 export function pushJson(texts: string[], value: unknown): void {
   if (typeof value === 'object' && value !== null) texts.push(JSON.stringify(value, withoutAttachment));
 }
 
-/** An image can hide in a tool's settings, as the mask of an image tool does. */
+/** An image can be part of a tool's settings, as the mask of an image tool is. */
 function withoutAttachment(_key: string, value: unknown): unknown {
   return typeof value === 'string' && /^data:[^,]{0,200};base64,/.test(value) ? undefined : value;
 }
@@ -90,7 +87,7 @@ export function asObject(value: unknown): JsonObject | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : null;
 }
 
-/** The objects of a list; none when it is no list. */
+/** The objects of a list; empty when it is not a list. */
 export function objectsOf(values: unknown): JsonObject[] {
   return Array.isArray(values) ? values.map(asObject).filter((value) => value !== null) : [];
 }

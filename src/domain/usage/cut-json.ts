@@ -1,21 +1,21 @@
-// Closes a JSON document that was cut anywhere, so that it can be read as far as it came: an open string ends where it
-// was cut, and a key without its value, a half literal and a half escape are dropped. One pass over the text, whatever
-// is in it.
+// Completes a JSON document that was cut anywhere, so that it can be parsed as far as it came: an open string ends
+// where it was cut, and a key without a value, half a literal and half an escape are dropped. One pass over the text,
+// whatever it contains.
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const SPACES = ' \t\r\n';
 
 /**
- * null when the text is not the beginning of an object. The result may still be no JSON: only its brackets and strings
+ * null when the text is not the beginning of an object. The result may still not be JSON: only brackets and strings
  * were looked at.
  */
 export function closeCutJson(text: string): string | null {
   if (!/^\s*\{/.test(text)) return null;
   const closers: string[] = [];
-  /** All before it is complete but for its closers. */
+  /** Everything before this is complete except for its closing brackets. */
   let completeEnd = 0;
-  /** The last character outside of strings that was not a space. */
+  /** The last character outside strings that is not white space. */
   let last = '';
   for (let index = 0; index < text.length; index++) {
     const character = text[index] as string;
@@ -43,7 +43,7 @@ function closed(text: string, closers: readonly string[]): string {
   return text + closers.toReversed().join('');
 }
 
-/** Where a string ends: at its quote, or where the text does, before an escape that is not whole. */
+/** Where a string ends: at its quote, or where the text ends, before an incomplete escape. */
 function readString(text: string, start: number): { readonly closed: boolean; readonly index: number } {
   let index = start;
   while (index < text.length) {

@@ -1,5 +1,5 @@
-// The events of a stream of server-sent events, as far as it came: what a client's parser made of it, for counting its
-// texts.
+// Reads the events of a stream of server-sent events, as far as it came, the way a client's parser does: for counting
+// their texts.
 
 import { type JsonObject, parseObject } from './countable-text.ts';
 
@@ -17,8 +17,8 @@ export function* readEvents(body: string): Generator<EventPayload> {
 }
 
 /**
- * The `data` of each complete event. Lines end in CRLF, LF or CR; the last line without an end was cut and never
- * reached a parser.
+ * The `data` of each complete event. Lines end in CRLF, LF or CR; a last line without an end was cut and never reached
+ * a client's parser.
  */
 function* eventPayloads(body: string): Generator<string> {
   const lines = body.split(/\r\n|\r|\n/);
@@ -33,6 +33,6 @@ function* eventPayloads(body: string): Generator<string> {
       payload = null;
     }
   }
-  // Providers exist that end the last event with a single line end; clients accept it, so it was delivered.
+  // Some providers end the last event with a single line end; clients accept that, so the event was delivered.
   if (payload !== null) yield payload;
 }

@@ -1,15 +1,15 @@
-// Cuts text so that tokenizing it is linear. A tokenizer first splits text into pieces (a word, a row of signs, a
-// stretch of spaces), and its work grows with the square of a piece: 64 KB of `a` take 1.6 seconds whole and 40
-// milliseconds in slices. Only longer runs than a slice are cut, so ordinary text is counted exactly; a cut adds about
+// Cuts text so that tokenizing it takes linear time. A tokenizer first splits text into pieces (a word, a row of signs,
+// a stretch of spaces), and its work grows with the square of a piece: 64 KB of `a` take 1.6 seconds whole and 40
+// milliseconds in slices. Only runs longer than a slice are cut, so ordinary text is counted exactly; a cut adds about
 // one token.
 
 export const RUN_CHARACTERS_MAX = 512;
 
-// The kinds of piece a UTF-16 code unit can be part of, as bits. A run is a stretch of units that have a kind in
-// common; a piece is at most two of them. Units with several kinds must join whatever they stand in, or alternating
-// them with others would make a piece without runs: combining marks belong to words in one encoding and to signs in
-// another, line ends may follow signs inside their piece, and half a surrogate pair does not tell what the character
-// is.
+// The kinds of piece to which a UTF-16 code unit can belong, as bits. A run is a stretch of units with a kind in
+// common; a piece is at most two runs. A unit with several kinds must continue a run of any of them, or a text that
+// alternates such units with others would be one long piece without runs: combining marks belong to words in one
+// encoding and to signs in another, line ends may follow signs inside their piece, and half of a surrogate pair does
+// not tell what its character is.
 const SPACE = 1;
 const DIGIT = 2;
 const SIGN = 4;
@@ -17,7 +17,7 @@ const LETTER = 8;
 
 let kindsOfUnit: Uint8Array | null = null;
 
-/** The kinds of every code unit, made when first needed. */
+/** The kinds of every code unit, computed on first use. */
 function kindTable(): Uint8Array {
   if (kindsOfUnit !== null) return kindsOfUnit;
   const table = new Uint8Array(0x10000);
@@ -35,9 +35,7 @@ function kindsOf(character: string): number {
   return /\p{Cs}/u.test(character) ? SIGN | LETTER | DIGIT : SIGN;
 }
 
-/**
- * The text in order and in full, in slices none of which holds a run above the limit. Surrogate pairs stay together.
- */
+/** The whole text in order, in slices without a run above the limit. Surrogate pairs stay together. */
 export function cutLongRuns(text: string, runCharactersMax = RUN_CHARACTERS_MAX): readonly string[] {
   if (text.length <= runCharactersMax) return [text];
   const table = kindTable();
@@ -65,8 +63,7 @@ export function cutLongRuns(text: string, runCharactersMax = RUN_CHARACTERS_MAX)
 }
 
 /**
- * Whether a cut here would part a surrogate pair. Halves that stand alone, as JSON escapes can write them, may be cut
- * anywhere.
+ * Whether a cut here would split a surrogate pair. Lone halves, which JSON escapes can produce, may be cut anywhere.
  */
 export function isInsidePair(text: string, index: number, unit = text.charCodeAt(index)): boolean {
   if (unit < 0xdc00 || unit > 0xdfff) return false;

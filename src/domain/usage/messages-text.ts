@@ -1,5 +1,5 @@
-// Which texts of a Messages request and reply make up its tokens, when the provider reported none and we must count
-// (DESIGN 4).
+// Finds the texts of a Messages request and reply that make up its tokens, for counting them when the provider reported
+// no usage.
 
 import {
   asObject,
@@ -34,12 +34,13 @@ function requestText(body: string): CountableText | null {
   return { texts, formatTokens: TOKENS_OF_PRIMING + TOKENS_PER_MESSAGE * wrapped };
 }
 
-/** What a tool's result may print, and a search result or a document says of itself. */
+/** Fields of tool results, search results and documents that contain text. */
 const CONTENT_FIELDS = ['text', 'thinking', 'title', 'context', 'stdout', 'stderr', 'tool_name'];
 
 /**
- * All texts of content, which is a string, a block or a list of blocks; results and documents hold more content. Not by
- * recursion: a client decides how deep it goes. Base64, encrypted parts and signatures have no text to count.
+ * Collects all texts of content: a string, a block or a list of blocks, where results and documents contain more
+ * content. Not by recursion, since a client decides how deep it goes. Base64, encrypted parts and signatures have no
+ * text to count.
  */
 function pushContent(texts: string[], content: unknown): void {
   const pending = [content];
@@ -52,7 +53,7 @@ function pushContent(texts: string[], content: unknown): void {
     for (const field of CONTENT_FIELDS) pushText(texts, block[field]);
     pushCall(texts, block);
     pending.push(block['content']);
-    // The source of a search result is its address; that of a document or an image is an object.
+    // The source of a search result is its address; the source of a document or an image is an object.
     const source = asObject(block['source']);
     if (source === null) pushText(texts, block['source']);
     else if (source['type'] === 'text') pushText(texts, source['data']);
@@ -65,14 +66,14 @@ function pushCall(texts: string[], block: JsonObject): void {
   pushText(texts, inputOf(block));
 }
 
-/** As the JSON that the model wrote; a call without arguments has none. */
+/** The JSON that the model wrote as the call's input; empty for a call without arguments. */
 function inputOf(block: JsonObject): string {
   const input = asObject(block['input']);
   return input === null || Object.keys(input).length === 0 ? '' : JSON.stringify(input);
 }
 
 /**
- * Only what the model wrote: the results of a provider's own tools stand among the blocks of a reply, and are input.
+ * Only what the model wrote: the results of a provider's own tools are among the blocks of a reply, but they are input.
  */
 function responseText(body: string): CountableText | null {
   return textOfReply(body, (response) =>
@@ -94,8 +95,8 @@ function writtenTexts(block: JsonObject): unknown[] {
 }
 
 /**
- * A block of a streamed reply: its texts grow from what it began with; the input of a call comes in pieces, or whole at
- * its beginning.
+ * A block of a streamed reply. Its texts grow from those it began with; the input of a call comes in pieces, or whole
+ * at the beginning.
  */
 interface StreamedBlock {
   readonly name: unknown;
@@ -136,7 +137,7 @@ function continueBlock(block: StreamedBlock, delta: JsonObject | null): void {
     );
 }
 
-/** A token can span deltas, so they are joined before they are counted. */
+/** A token can span deltas, so they are joined before counting. */
 function textsOfBlock({ name, parts, inputParts, inputAtStart }: StreamedBlock): string[] {
   const texts: string[] = [];
   pushText(texts, name);

@@ -1,10 +1,10 @@
-// The texts that a model wrote in the items of a Responses output, from whole items and from the events of a stream. A
-// stream tells the same text up to four times (deltas, its own end, its item's end, the response's end); each text is
-// counted once, from the longest telling there is.
+// Collects the texts that a model wrote in the items of a Responses output, from whole items and from the events of a
+// stream. A stream repeats a text up to four times (its deltas, its own end, its item's end, the response's end); each
+// text is counted once, from the longest version.
 
 import { asObject, type JsonObject, objectsOf } from './countable-text.ts';
 
-/** One text of an item: a field of it, and for fields that are lists the place in it. */
+/** One text of an item: its field and, where the field is a list, its place there. */
 interface WrittenText {
   readonly field: string;
   readonly place: number;
@@ -18,7 +18,7 @@ interface StreamedText {
 
 type ItemTexts = Map<string, StreamedText>;
 
-/** Which text of its item an event continues or ends, and where it has it when it ends it. */
+/** Which text of its item an event continues or ends, and the field in which an ending event carries the text. */
 interface TextEvent {
   readonly field: string;
   readonly placeIn?: string;
@@ -45,7 +45,7 @@ export class ResponsesOutput {
     return this.items.size === 0;
   }
 
-  /** Takes what an event says of the output; other events are left out. */
+  /** Takes in an event of the output; other events are ignored. */
   addEvent(type: string, event: JsonObject): void {
     if (type === 'response.output_item.added' || type === 'response.output_item.done') {
       const item = asObject(event['item']);
@@ -82,7 +82,7 @@ export class ResponsesOutput {
     return streamed;
   }
 
-  /** A summary retells reasoning: where the reasoning itself was shown, it is not counted. */
+  /** A summary repeats reasoning: if the reasoning itself was shown, its summary is not counted. */
   texts(): string[] {
     const texts: string[] = [];
     for (const item of this.items.values()) {
@@ -91,8 +91,8 @@ export class ResponsesOutput {
       for (const key of keys) {
         if (isReasoningShown && key.startsWith('summary ')) continue;
         const { deltas, whole } = item.get(key) as StreamedText;
-        // A token can span deltas, so they are joined before they are counted. An item may begin with a part of what
-        // its deltas go on with.
+        // A token can span deltas, so they are joined before counting. An item may begin with a part of the text that
+        // its deltas continue.
         const streamed = deltas.join('');
         texts.push(streamed.length > whole.length ? streamed : whole);
       }
@@ -101,7 +101,7 @@ export class ResponsesOutput {
   }
 }
 
-/** The texts of one item that the model wrote, in a reply or handed back in a later request. */
+/** The texts of one item that the model wrote, in a reply or sent back in a later request. */
 export function textsOfItem(item: JsonObject): string[] {
   const output = new ResponsesOutput();
   output.addOutput([item]);
@@ -112,7 +112,7 @@ function placeOfItem(index: unknown, id: unknown): string {
   return typeof index === 'number' ? String(index) : typeof id === 'string' ? `id ${id}` : '0';
 }
 
-/** Results that came from elsewhere (`output`, `results`, the base64 of an image) are not the model's. */
+/** Results that came from elsewhere (`output`, `results`, the base64 of an image) were not written by the model. */
 function writtenTexts(item: JsonObject): WrittenText[] {
   const written: WrittenText[] = [];
   const add = (field: string, text: unknown, place = 0): void => {
@@ -128,7 +128,7 @@ function writtenTexts(item: JsonObject): WrittenText[] {
   addParts('content', item['content']);
   addParts('summary', item['summary']);
   for (const field of ['name', 'input', 'code']) add(field, item[field]);
-  // Tool searches have arguments that are no string.
+  // The arguments of tool searches are not a string.
   const callArguments = asObject(item['arguments']);
   add('arguments', callArguments === null ? item['arguments'] : JSON.stringify(callArguments));
   add('diff', asObject(item['operation'])?.['diff']);

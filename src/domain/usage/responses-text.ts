@@ -1,6 +1,6 @@
-// Which texts of a Responses request and reply make up its tokens, when the provider reported none and we must count
-// (DESIGN 4). What a request only refers to (an earlier response, a conversation, a stored prompt) is not in it and
-// cannot be counted here.
+// Finds the texts of a Responses request and reply that make up its tokens, for counting them when the provider
+// reported no usage. What a request only refers to (an earlier response, a conversation, a stored prompt) is not in it
+// and cannot be counted here.
 
 import {
   asObject,
@@ -21,7 +21,7 @@ import { ResponsesOutput, textsOfItem } from './responses-output.ts';
 
 export const responsesText: CountableDialect = { requestText, responseText, streamText };
 
-/** They repeat the request's instructions and tools before the first text. */
+/** These events repeat the request's instructions and tools before the first text. */
 const LEAD_EVENTS: readonly unknown[] = ['response.created', 'response.queued', 'response.in_progress'];
 
 function requestText(body: string): CountableText | null {
@@ -29,7 +29,7 @@ function requestText(body: string): CountableText | null {
   const input = request?.['input'];
   if (typeof input !== 'string' && !Array.isArray(input)) return null;
   const items = objectsOf(typeof input === 'string' ? [{ role: 'user', content: input }] : input);
-  // Instructions are a message that stands before the others, or a list of such.
+  // Instructions are one message before the others, or a list of messages.
   const instructions = request?.['instructions'];
   const leading = objectsOf(
     typeof instructions === 'string' ? [{ role: 'system', content: instructions }] : instructions,
@@ -49,13 +49,13 @@ function pushItem(texts: string[], item: JsonObject): void {
   pushResults(texts, item['outputs']);
   pushResults(texts, item['results']);
   if (item['type'] === 'program_output') pushText(texts, item['result']);
-  // Tools that were found or listed on the way.
+  // Tools that were found or listed during the response.
   pushJson(texts, item['tools']);
 }
 
 /**
- * What a tool gave back: a string, or a list of parts; those of shells and interpreters name their texts by where they
- * were printed.
+ * The result of a tool: a string or a list of parts; shells and interpreters name their texts by where they were
+ * printed.
  */
 function pushResults(texts: string[], results: unknown): void {
   for (const text of textsOfContent(results)) texts.push(text);

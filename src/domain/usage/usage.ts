@@ -1,5 +1,5 @@
-// Token usage of one execution in one shape for all dialects. A count that the provider did not give is null, never 0
-// (spec 2.1).
+// The token usage of one execution, in the same shape for all dialects. A count that the provider did not report is
+// null, never 0 (spec 2.1).
 
 export interface Usage {
   /** All input tokens, cached ones and cache writes included. */
@@ -9,8 +9,8 @@ export interface Usage {
   /** The part of `inputTokens` written to the provider's prompt cache. */
   readonly cacheWriteTokens: number | null;
   /**
-   * The part of `cacheWriteTokens` that is kept for an hour, which costs more. Absent where the provider does not tell
-   * it.
+   * The part of `cacheWriteTokens` that is kept for an hour, which costs more. Absent where the provider does not
+   * report it.
    */
   readonly hourCacheWriteTokens?: number | null;
   /** All output tokens, reasoning included. */
@@ -21,5 +21,5 @@ export interface Usage {
   readonly images: number | null;
 }
 
-/** Where the counts come from: the provider's report, or our own count of what was relayed (DESIGN 4). */
+/** Where the counts come from: the provider's report, or our own count of what was relayed. */
 export type UsageSource = 'reported' | 'counted';

@@ -1,5 +1,5 @@
-// How a webhook is signed, so that its receiver knows whose it is: Standard Webhooks, HMAC-SHA256 (`v1`), and the
-// secrets that takes.
+// Signs webhooks so that their receiver can tell who sent them: Standard Webhooks, HMAC-SHA256 (`v1`), and the secrets
+// it uses.
 
 import { createHmac, randomBytes } from 'node:crypto';
 
@@ -13,7 +13,7 @@ export function generateWebhookSecret(): string {
   return PREFIX + randomBytes(SECRET_BYTES).toString('base64');
 }
 
-/** null, or what a secret must be. */
+/** null, or a sentence that says what a secret must be. */
 export function webhookSecretFault(secret: string): string | null {
   const encoded = secret.slice(PREFIX.length);
   const bytes = secret.startsWith(PREFIX) && BASE64.test(encoded) ? Buffer.from(encoded, 'base64').length : 0;
@@ -23,7 +23,7 @@ export function webhookSecretFault(secret: string): string | null {
         `(\`echo ${PREFIX}$(openssl rand -base64 32)\` makes one)`;
 }
 
-/** The headers that a message is sent with. A message keeps its id however often it is sent. */
+/** The headers of a message. A message keeps its id however often it is sent. */
 export function signWebhook(
   secret: string,
   message: { id: string; timestampSeconds: number; body: string },

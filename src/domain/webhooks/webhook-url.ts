@@ -1,8 +1,9 @@
-// Which addresses a webhook may have at all; whether the host behind one may be called is known only when it is called.
+// Checks the address of a webhook. Whether its host may be called is decided at each delivery, when the name has been
+// resolved.
 
 const URL_LENGTH_MAX = 2_000;
 
-/** null, or what the address must be. */
+/** null, or a sentence that says what the address must be. */
 export function webhookUrlFault(text: string, { allowHttp }: { readonly allowHttp: boolean }): string | null {
   const protocols = allowHttp ? ['https:', 'http:'] : ['https:'];
   const mustBe = `must be an ${allowHttp ? 'http:// or https://' : 'https://'} address without credentials or fragment`;

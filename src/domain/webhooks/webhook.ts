@@ -1,10 +1,10 @@
-// What is shown of an organization's webhook, and what can be asked for.
+// An organization's webhook, as it is shown and as it is set.
 
 export interface Webhook {
   readonly url: string;
   readonly active: boolean;
   readonly createdAtMs: number;
-  /** Messages to be sent, and those given up. */
+  /** How many messages wait to be sent, and how many were given up. */
   readonly waiting: number;
   readonly dead: number;
   readonly lastSuccessAtMs: number | null;
@@ -13,7 +13,7 @@ export interface Webhook {
 }
 
 export interface WebhookWithSecret extends Webhook {
-  /** null: it is the one from before, and stays unseen. */
+  /** null: the secret is unchanged and is not shown again. */
   readonly secret: string | null;
 }
 
@@ -21,6 +21,6 @@ export interface WebhookOrder {
   readonly organizationId: string;
   readonly url: string;
   readonly active: boolean;
-  /** Left out: the present one stays, or one is made. */
+  /** Absent: the present secret stays; if there is none, one is made. */
   readonly secret?: string | undefined;
 }

@@ -1,5 +1,6 @@
-// Admission refusals (spec 7.4): flat by default; in a route's dialect when the operator says so. `billing`, `result`,
-// `retryable` and `retry_after_seconds` stand at the top level in both forms, and status and headers are the same.
+// The envelopes of admission refusals (spec 7.4): flat by default, in the route's own error format when the operator
+// says so. Status, headers and the top-level fields `billing`, `result`, `retryable` and `retry_after_seconds` are the
+// same in both.
 
 import { type RefusalDescription, retryAfterSeconds } from '../description.ts';
 import type { LimitResult } from '../refusal.ts';
@@ -24,7 +25,7 @@ interface TrafficFields {
   readonly result?: LimitResult;
 }
 
-/** Where a payer looks and pays (spec 4.8). */
+/** Where a payer sees the balance and adds credit (spec 4.8). */
 export interface BillingUrls {
   readonly balanceUrl: string;
   readonly topUpUrl: string;

@@ -7,7 +7,7 @@ export interface GatewayEnvelope {
 }
 
 /**
- * For the kinds of spec 7.6 the summary is the spec's own string; others reach this envelope on paths that have no
+ * For the kinds of spec 7.6 the summary is the spec's own string; other kinds get this envelope on paths without a
  * route.
  */
 export function gatewayEnvelope(refusal: RefusalDescription): GatewayEnvelope {

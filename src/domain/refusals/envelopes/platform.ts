@@ -1,5 +1,5 @@
-// The platform envelope (spec 7.1): `code` is an opaque call-site identifier that nobody may branch on, so it does not
-// read like a name. The exception is a code that the spec itself publishes (owner_floor, spec 7.8).
+// The platform envelope (spec 7.1). `code` is an opaque identifier, so that no client branches on it. The exception is
+// a code that the spec itself publishes (owner_floor, spec 7.8).
 
 import type { RefusalDescription } from '../description.ts';
 import { REFUSAL_RULES } from '../refusal-rules.ts';
@@ -25,8 +25,8 @@ export function platformEnvelope(refusal: RefusalDescription, requestId: string 
 }
 
 /**
- * FNV-1a of the kind: the same for a kind in every version, so that a report of it can be traced, and of no other
- * meaning.
+ * FNV-1a of the kind: the same in every version, so that a reported code can be traced, but without meaning to a
+ * client.
  */
 function opaqueCode(kind: string): string {
   let hash = 0x811c9dc5;

@@ -1,18 +1,18 @@
-// The session that a request's body names: a coding agent's `metadata.user_id` in its three forms, else a
-// `prompt_cache_key` (spec 4.11).
+// Finds the session that a request's body names: in a coding agent's `metadata.user_id`, which has three forms, or else
+// in `prompt_cache_key` (spec 4.11).
 
 import { asObject, type JsonObject, parseObject } from '../../usage/countable-text.ts';
 
-/** Agents' are below 200; APIs allow 256 and 64. What is longer is no name. */
+/** Agents' names are below 200 units; the APIs allow 256 and 64. Anything longer is not a session name. */
 const NAME_UNITS_MAX = 512;
-/** `user_<hash>_account_<uuid or nothing>_session_<uuid>`: Claude Code until 2.1. */
+/** Claude Code up to 2.1 wrote `user_<hash>_account_<uuid or nothing>_session_<uuid>`. */
 const SESSION_MARK = '_session_';
 
 export function bodySessionOf(request: JsonObject): string | null {
   return sessionOfUserId(nameOf(asObject(request['metadata'])?.['user_id'])) ?? nameOf(request['prompt_cache_key']);
 }
 
-/** Claude Code since 2.1 writes JSON with a `session_id`; anything else is a name by itself, such as a bare UUID. */
+/** Claude Code since 2.1 writes JSON with a `session_id`; any other text, such as a bare UUID, is the name itself. */
 function sessionOfUserId(userId: string | null): string | null {
   if (userId === null) return null;
   if (userId.startsWith('{')) return nameOf(parseObject(userId)?.['session_id']);

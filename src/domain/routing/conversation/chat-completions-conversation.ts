@@ -1,5 +1,5 @@
-// Reads the conversation of a chat-completions request: who wrote which message, and whether thoughts in it are bound
-// to a model.
+// Reads the conversation of a chat-completions request: who wrote which message, and whether it contains reasoning that
+// only one model can read.
 
 import { asObject, type JsonObject, objectsOf } from '../../usage/countable-text.ts';
 import type { ConversationReader } from './conversation-reader.ts';
@@ -14,7 +14,7 @@ export function readChatCompletions(request: JsonObject, reader: ConversationRea
 }
 
 /**
- * The dialect has no thoughts of its own. Routers hand them on as `reasoning_details` or `thinking_blocks`, Google
+ * The API itself has no field for reasoning. Routers pass it on as `reasoning_details` or `thinking_blocks`, Google
  * inside its tool calls.
  */
 function isSigned(message: JsonObject): boolean {

@@ -1,5 +1,4 @@
-// Gathers what a conversation says about itself while a dialect reads it message by message: the same notes for every
-// dialect.
+// Collects what auto routing needs of a conversation while a dialect's reader passes it message by message.
 
 import { hash } from 'node:crypto';
 import { humanTextOf, trimmedForClassifier } from './human-text.ts';
@@ -7,7 +6,7 @@ import type { PreparedConversation } from './prepared-conversation.ts';
 
 /** The latest message and up to two earlier ones (spec 4.11). */
 const HUMAN_TEXTS_MAX = 3;
-/** Shorter first messages ("hi", "continue") do not tell conversations apart. */
+/** Shorter first messages ("hi", "continue") do not distinguish conversations. */
 const OPENER_CHARACTERS_MIN = 24;
 
 export class ConversationReader {
@@ -19,7 +18,8 @@ export class ConversationReader {
   #isSigned = false;
 
   /**
-   * A message in the user's name; one without human text (a tool's result, an agent's context) is none of the user's.
+   * A message with the role `user`. One without human text (a tool's result, an agent's context) does not count as the
+   * user's.
    */
   userMessage(content: unknown): void {
     const text = humanTextOf(content);
@@ -31,12 +31,12 @@ export class ConversationReader {
     this.#isFollowUp = this.#hasModelSpoken;
   }
 
-  /** Before the first human message it is no answer: some clients open with a greeting. */
+  /** A model's message before the first human one answers nothing: some clients open with a greeting. */
   modelMessage(): void {
     if (this.#first !== null) this.#hasModelSpoken = true;
   }
 
-  /** A thought under a signature or encryption, which only the model (or provider) that had it accepts back. */
+  /** Reasoning that is signed or encrypted: only the model (or provider) that produced it accepts it back. */
   signedReasoning(): void {
     this.#isSigned = true;
   }
@@ -58,13 +58,14 @@ export class ConversationReader {
 }
 
 /**
- * Whole texts, not what was left after trimming. Their lengths keep one text's end apart from the next one's beginning.
+ * Hashes the whole texts, not the trimmed ones. Each text's length is hashed too, so that moving a character from one
+ * text to the next changes the hash.
  */
 function hashOf(texts: readonly string[]): string {
   return hash('sha256', texts.map((text) => `${text.length}:${text}`).join(''), 'base64url');
 }
 
-/** A character outside the basic plane is two units. */
+/** Counts characters: one outside the basic plane is two UTF-16 units. */
 function hasCharacters(text: string, min: number): boolean {
   return text.length >= min && (text.length >= 2 * min || Array.from(text).length >= min);
 }

@@ -1,25 +1,26 @@
-// What the user wrote in one message of whatever dialect, and how much of what they wrote in a conversation goes to the
-// classifier (spec 4.11).
+// Extracts what the user wrote in one message of any dialect, and trims a conversation's texts for the classifier (spec
+// 4.11).
 
 import { asObject } from '../../usage/countable-text.ts';
 import { isInsidePair } from '../../usage/long-runs.ts';
 import { answerWithResult, withoutAgentContext } from './context-blocks.ts';
 
-/** opencode: a part that says so is followed by one with what the tool read. */
+/** opencode: a part that begins with this is followed by a part with what the tool read. */
 const READ_CALL_OPENING = 'Called the Read tool with the following input:';
 /**
- * Cline and Roo Code without native tools: `[read_file for 'a.ts'] Result:`; what follows in the message is the result.
+ * Cline and Roo Code without native tools write `[read_file for 'a.ts'] Result:`; the rest of the message is the
+ * result.
  */
 const RESULT_MARK = '] Result:';
 const RESULT_MARK_WITHIN = 2000;
 
-/** All that is sent of a conversation, in UTF-16 units. */
+/** The most that is sent of a conversation, in UTF-16 units. */
 const TEXTS_UNITS_MAX = 4000;
-/** Of each message before the latest. */
+/** The most that is sent of each message before the latest. */
 const EARLIER_UNITS_MAX = 600;
 const CUT_MARK = '\n[...]\n';
 
-/** Empty when the message has no human text. Texts of images, files and tool results are no texts of the message. */
+/** Empty when the message has no human text. Images, files and tool results have none. */
 export function humanTextOf(content: unknown): string {
   if (typeof content === 'string')
     return isToolResult(content) ? answerWithResult(content) : withoutAgentContext(content);
@@ -45,7 +46,7 @@ function textOfPart(part: unknown): string | null {
   return typeof object['text'] === 'string' ? object['text'] : null;
 }
 
-/** The names of those agents' tools have an underscore; a user's own `[list] Result:` has hardly one. */
+/** The names of these agents' tools contain an underscore; a user's own `[list] Result:` hardly does. */
 function isToolResult(text: string): boolean {
   if (!text.startsWith('[')) return false;
   const head = text.slice(0, RESULT_MARK_WITHIN);
@@ -56,8 +57,8 @@ function isToolResult(text: string): boolean {
 }
 
 /**
- * Oldest first, as they came. The latest gets what the earlier ones leave; of a long one head and tail are kept, where
- * a request is usually said.
+ * Oldest first. The latest text gets the room that the earlier ones leave. Of a long text the beginning and the end are
+ * kept, where a request is usually stated.
  */
 export function trimmedForClassifier(texts: readonly string[]): string[] {
   const earlier = texts.slice(0, -1).map((text) => shortened(text, EARLIER_UNITS_MAX));
@@ -74,7 +75,7 @@ function shortened(text: string, unitsMax: number): string {
   return `${head}${CUT_MARK}${end}`.toWellFormed();
 }
 
-/** Leaves out a half character at either end. */
+/** Drops half of a surrogate pair at either end. */
 function cutAtCodePoint(text: string, start: number, end: number): string {
   const from = isInsidePair(text, start) ? start + 1 : start;
   return text.slice(from, isInsidePair(text, end) ? end - 1 : end);

@@ -1,5 +1,5 @@
-// Reads the conversation of a Messages request, or of a count of its tokens: blocks of text, tool results and thoughts
-// under two roles.
+// Reads the conversation of a Messages or count-tokens request: text, tool results and thinking in blocks under two
+// roles.
 
 import { type JsonObject, objectsOf } from '../../usage/countable-text.ts';
 import type { ConversationReader } from './conversation-reader.ts';

@@ -1,5 +1,6 @@
-// Reads a request's body into what auto routing may know of it. It runs off the event loop (a body is parsed as a
-// whole), and never throws: what it cannot read holds no human text, and the fallback tier serves.
+// Reads a request's body into what auto routing needs to know of it. It runs in a worker when the body is large, since
+// it parses the whole body. It never throws: a body that it cannot read has no human text, and the fallback tier
+// serves.
 
 import { type JsonObject, parseObject } from '../../usage/countable-text.ts';
 import { bodySessionOf } from './body-session.ts';

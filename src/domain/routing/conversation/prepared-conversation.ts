@@ -1,9 +1,9 @@
-// What auto routing knows of a conversation: the result of reading a request's body, and all that the rest of routing
-// ever sees of it.
+// What auto routing knows of a conversation: the result of reading a request's body, and the only part of it that
+// routing sees.
 
 export type RoutedApi = 'chat_completions' | 'responses' | 'messages' | 'count_tokens';
 
-/** What the worker task prepare-conversation is given. */
+/** The input of the worker task prepare-conversation. */
 export interface PrepareConversationInput {
   readonly api: RoutedApi;
   readonly body: Uint8Array;
@@ -11,24 +11,24 @@ export interface PrepareConversationInput {
 
 export interface PreparedConversation {
   /**
-   * What the user wrote: up to two earlier messages, then the latest, each trimmed; empty when no message holds human
+   * What the user wrote: up to two earlier messages, then the latest, each trimmed; empty when no message has human
    * text.
    */
   readonly humanTexts: readonly string[];
   /**
-   * Names the human turn: equal for all requests of one turn, another with the next human message or another first
-   * message.
+   * Identifies the human turn: equal for all requests of a turn, different after the next human message or for another
+   * first message.
    */
   readonly turn: string;
-  /** Hash of the first human message: side requests of an agent share its session, and differ in this. */
+  /** Hash of the first human message: an agent's side requests share its session but differ in this. */
   readonly firstMessage: string;
-  /** The same, when that message is long enough to tell conversations apart without a session. */
+  /** The same hash, if that message is long enough to identify a conversation without a session. */
   readonly opener: string | null;
   readonly humanMessages: number;
-  /** The session that the body names; never to be stored as it is. */
+  /** The session that the body names. It is never stored in clear. */
   readonly bodySession: string | null;
   readonly previousResponseId: string | null;
-  /** `signed`: the history holds thoughts that only the model (or provider) that had them can read. */
+  /** `signed`: the history contains reasoning that only the model (or provider) that produced it can read. */
   readonly reasoning: 'none' | 'signed';
   /** An earlier human message was answered. */
   readonly isFollowUp: boolean;

@@ -1,10 +1,10 @@
-// Reads the conversation of a Responses request: its input is a text or a list of items, and the earlier part may be
-// kept by the provider.
+// Reads the conversation of a Responses request: its input is a text or a list of items, and earlier turns may be
+// stored by the provider.
 
 import { type JsonObject, objectsOf } from '../../usage/countable-text.ts';
 import type { ConversationReader } from './conversation-reader.ts';
 
-/** Reasoning, and summaries of a compacted conversation: what is encrypted can be read by nobody but its provider. */
+/** Reasoning and summaries of compacted conversations: only their provider can read what is encrypted. */
 const ENCRYPTED_FIELD = 'encrypted_content';
 
 export function readResponses(request: JsonObject, reader: ConversationReader): void {
@@ -23,7 +23,7 @@ function isMessage(type: unknown): boolean {
   return type === undefined || type === 'message';
 }
 
-/** Its messages, thoughts and calls; what tools gave back ends in `_output`. */
+/** The model's messages, reasoning and calls; the types of tool results end in `_output`. */
 function isFromModel(type: unknown, role: unknown): boolean {
   if (isMessage(type)) return role === 'assistant';
   return typeof type === 'string' && !type.endsWith('_output');

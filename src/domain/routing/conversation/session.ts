@@ -1,5 +1,4 @@
-// Which conversation a request belongs to (spec 4.11): by the client's header, else by its body, else by its first
-// message.
+// Finds the session of a request (spec 4.11): in a header, else in the body, else from the first message.
 
 import { hash } from 'node:crypto';
 import type { PreparedConversation } from './prepared-conversation.ts';
@@ -10,7 +9,10 @@ export interface Session {
   readonly value: string;
 }
 
-/** In this order. `x-client-request-id` is none: Codex sends its session in it, others a name for each request. */
+/**
+ * Tried in this order. `x-client-request-id` is not among them: Codex sends its session in it, but others a new id for
+ * each request.
+ */
 const SESSION_HEADERS: readonly string[] = [
   'x-session-id',
   'x-claude-code-session-id',
@@ -33,7 +35,8 @@ export function sessionOf(
 }
 
 /**
- * The same name is another conversation in another organization, and the same one whether a header or the body says it.
+ * The organization is part of the hash: the same name in another organization is another session. Whether a header or
+ * the body names it makes no difference.
  */
 export function sessionHash(organizationId: string, session: Session): string {
   return hash('sha256', JSON.stringify([organizationId, session.value]), 'base64url');

@@ -35,12 +35,12 @@ export class RecordBatch {
   /** Where the frames end so far. */
   private end = 0;
 
-  /** The record of a start, or with `end` that of an end. */
+  /** The record of a start, or with `end` that of an end. Nothing of it is in the batch where this throws. */
   append(start: ExecutionStart, end: ExecutionEnd | null): void {
+    if (this.frame?.records === FRAME_RECORDS) this.endFrame();
     this.frame ??= new OpenFrame();
     this.frame.add(start, end);
     this.records += 1;
-    if (this.frame.records === FRAME_RECORDS) this.endFrame();
   }
 
   /** The next record begins a frame. */

@@ -116,6 +116,11 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     return this.connection?.sent ?? false;
   }
 
+  /** Its reply has ended, or failed, or nobody wants it any more. */
+  get isOver(): boolean {
+    return this.done;
+  }
+
   /** The client has left: a request that was not answered is not sent once more. */
   neverResend(): void {
     this.mayResend = false;

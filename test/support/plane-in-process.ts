@@ -34,12 +34,14 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { WorkerPool } from '../../src/platform/worker-pool.ts';
+import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { RecordBatch } from '../../src/records/record-batch.ts';
 import { generationRoutes } from '../../src/routes/generation-routes.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { findFreePort } from './free-port.ts';
 import { silentLog } from './silent-log.ts';
+import { recordsOf } from './spool-records.ts';
 
 /** A look-up that a test can make wait. */
 export class Gate {
@@ -166,6 +168,8 @@ export class PlaneInProcess {
   readonly refusals: string[] = [];
   /** Records in the spool, of starts and ends. */
   records = 0;
+  /** Those of ends. */
+  readonly ends: TerminalRecord[] = [];
   /** Those of refused requests. */
   refusedRecords = 0;
   savedResponse: SavedResponseAnswer = 'unknown';
@@ -231,15 +235,16 @@ export class PlaneInProcess {
       metrics: routingMetrics,
     });
     const catalog = prepareCatalog(catalogOf(options));
-    const journalOf = (written: (records: number) => void): RecordJournal => {
-      const sink = { takeBatch: () => new RecordBatch(), appendBatch: (batch: RecordBatch) => written(batch.records) };
-      return new RecordJournal(sink, (fault) => this.faults.push(fault));
-    };
-    const journal = journalOf((written) => {
-      this.records += written;
+    const journalOf = (written: (batch: RecordBatch) => void): RecordJournal =>
+      new RecordJournal({ takeBatch: () => new RecordBatch(), appendBatch: written }, (fault) =>
+        this.faults.push(fault),
+      );
+    const journal = journalOf((batch) => {
+      this.records += batch.records;
+      this.ends.push(...recordsOf(batch).filter((record) => record.type === 'terminal'));
     });
-    const refusals = journalOf((written) => {
-      this.refusedRecords += written;
+    const refusals = journalOf(({ records }) => {
+      this.refusedRecords += records;
     });
     const makeExecutionId = createExecutionIdSource(clock);
     const nextExecutionId = (): string => {

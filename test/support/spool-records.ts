@@ -2,6 +2,7 @@
 
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
 import { RecordBatch } from '../../src/records/record-batch.ts';
+import { decodeFrame } from '../../src/records/record-codec.ts';
 import type { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
 
 export function appendRecords(writer: SpoolWriter, ...records: readonly ExecutionRecord[]): void {
@@ -30,6 +31,11 @@ export function textsOf(batch: RecordBatch): string[] {
   return batch.ends.map((end, index) =>
     batch.bytes.toString('utf8', (batch.ends[index - 1] ?? batch.start) + FRAME_HEADER_BYTES, end),
   );
+}
+
+/** The records of a batch, which is ended. */
+export function recordsOf(batch: RecordBatch): ExecutionRecord[] {
+  return textsOf(batch).flatMap((text) => decodeFrame(JSON.parse(text)) ?? []);
 }
 
 const FRAME_HEADER_BYTES = 8;

@@ -11,6 +11,9 @@ class Counted implements OpenRelay {
   checkTime(): void {
     this.looks += 1;
   }
+  onOwnFault(fault: unknown): void {
+    assert.fail(String(fault));
+  }
 }
 
 test('whatever comes and goes, a look sees each open one once', () => {
@@ -46,6 +49,7 @@ test('a relay that ends while it is looked at does not hide another', () => {
         seen.push(number);
         list.remove(relay);
       },
+      onOwnFault: (fault) => assert.fail(String(fault)),
     };
     list.add(relay);
   }
@@ -55,4 +59,25 @@ test('a relay that ends while it is looked at does not hide another', () => {
     [0, 1, 2, 3, 4],
   );
   assert.equal(list.size, 0);
+});
+
+test('a relay whose look throws ends, and hides no other', () => {
+  const list = new OpenRelays();
+  const fault = new Error('of ours');
+  const heard: unknown[] = [];
+  const first = new Counted();
+  const faulty: OpenRelay = {
+    openIndex: -1,
+    checkTime: () => {
+      throw fault;
+    },
+    onOwnFault: (thrown) => {
+      heard.push(thrown);
+      list.remove(faulty);
+    },
+  };
+  list.add(first);
+  list.add(faulty);
+  list.checkTime(0);
+  assert.deepEqual([heard, first.looks, list.size], [[fault], 1, 1]);
 });

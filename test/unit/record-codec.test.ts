@@ -169,6 +169,21 @@ describe('records in frames', () => {
     assert.deepEqual(readBatch(batchOf(...records)), records);
   });
 
+  test('a record that a batch did not take is not in it: whoever wrote it is told so', (context) => {
+    const batch = new RecordBatch();
+    const long = executionStart({ requestedModel: 'x'.repeat(10_000) });
+    context.mock.method(Buffer, 'allocUnsafeSlow', () => {
+      throw new Error('no memory');
+    });
+    let taken = 0;
+    assert.throws(() => {
+      for (; ; taken++) putRecord(batch, admittedRecord(long));
+    });
+    context.mock.restoreAll();
+    assert.equal(batch.records, taken);
+    assert.equal(readBatch(batch).length, taken);
+  });
+
   test('the form as it is written: what is in a spool must be readable by the versions that follow', () => {
     const start = executionStart({
       id: 'id',

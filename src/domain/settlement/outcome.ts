@@ -27,5 +27,8 @@ export type Outcome =
   | 'cut_mid_stream'
   /** Usage had been reported, then the client left or the provider's reply was cut. */
   | 'usage_then_cut'
-  /** The gateway process died with the execution open; written by reconciliation, never by a gateway. */
+  /**
+   * The gateway process died with the execution open, which reconciliation records, or a fault of ours ended it, or its
+   * end could not be recorded.
+   */
   | 'process_killed';

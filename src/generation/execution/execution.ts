@@ -1,6 +1,6 @@
 // One admitted execution: what is recorded when it starts and, exactly once, when it ends.
 //
-//   created ── begin ──► admitting ── written ──► open ── end ──► ending ── written ──► settled
+//   created ── begin ──► admitting ── written ──► open ── end, give up ──► ending ── written ──► settled
 //                            └── not written ──► unrecorded ◄── not written ──┘
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
@@ -84,11 +84,23 @@ export interface ObservedEnd {
   readonly itemIds?: readonly string[];
 }
 
+const GIVEN_UP: ObservedEnd = {
+  outcome: 'process_killed',
+  status: null,
+  errorCode: 'internal_error',
+  measured: NO_USAGE,
+  responseBytes: 0,
+  responseId: null,
+};
+
 /** Who continues when a record of an execution, of its start or of its end, is written or cannot be. */
 export interface ExecutionOwner {
   onRecorded(): void;
   onUnrecorded(fault: unknown): void;
 }
+
+/** Whoever waited for the end has been told of the fault. */
+const NOBODY: ExecutionOwner = { onRecorded: () => undefined, onUnrecorded: () => undefined };
 
 type State =
   | { readonly name: 'created' }
@@ -149,7 +161,7 @@ export class Execution implements RecordOwner {
     this.deployment = deployment;
   }
 
-  /** Rates, records and releases. Once, whatever happens: post-or-void (ARCHITECTURE, invariants). */
+  /** Rates, records and releases. Once: post-or-void (ARCHITECTURE, invariants). Still open where it throws. */
   end(seen: ObservedEnd, owner: ExecutionOwner): void {
     assert(this.state.name === 'open', 'an execution ends once');
     const { metering, admission, baseline, deployment } = this;
@@ -162,8 +174,16 @@ export class Execution implements RecordOwner {
       latencyMs: this.sinceReceived(clock.monotonicMs()),
       ttftMs: this.firstByteAtMs === null ? null : this.sinceReceived(this.firstByteAtMs),
     });
-    this.state = { name: 'ending', owner, seen, rated };
     metering.journal.append(this.start(), rated.end, this);
+    this.state = { name: 'ending', owner, seen, rated };
+  }
+
+  /**
+   * A fault of ours has ended the request: unless its end is recorded already, it ends like that of a process that
+   * died, and nobody pays. Its usage is not known: to read it may be what failed. `status`: what the client got.
+   */
+  giveUp(status: number | null): void {
+    if (this.state.name === 'open') this.end({ ...GIVEN_UP, status }, NOBODY);
   }
 
   /** By the journal: the record of the start, or of the end, is in the spool. */
@@ -179,9 +199,13 @@ export class Execution implements RecordOwner {
   onUnwritten(fault: unknown): void {
     const { state } = this;
     assert(state.name !== 'created', 'a record that is not written was begun');
-    if (state.name === 'admitting' || state.name === 'open') this.admission.release('refused');
-    if (state.name === 'ending') this.loseEnd(state.rated);
-    if (state.name !== 'settled') this.state = { name: 'unrecorded', owner: state.owner };
+    if (state.name === 'open') {
+      this.giveUp(null);
+    } else if (state.name !== 'settled') {
+      if (state.name === 'admitting') this.admission.release('refused');
+      if (state.name === 'ending') this.loseEnd(state.rated);
+      this.state = { name: 'unrecorded', owner: state.owner };
+    }
     state.owner.onUnrecorded(fault);
   }
 

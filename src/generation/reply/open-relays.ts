@@ -6,6 +6,7 @@
 export interface OpenRelay {
   openIndex: number;
   checkTime(nowMs: number): void;
+  onOwnFault(fault: unknown): void;
 }
 
 export class OpenRelays {
@@ -28,8 +29,18 @@ export class OpenRelays {
     return this.relays.length;
   }
 
-  /** Ends what is out of time; a relay may end, and leave the list, while it is looked at. */
+  /**
+   * Ends what is out of time; a relay may end, and leave the list, while it is looked at. One that throws ends, and
+   * keeps no other from being looked at.
+   */
   checkTime(nowMs: number): void {
-    for (let index = this.relays.length - 1; index >= 0; index -= 1) this.relays[index]?.checkTime(nowMs);
+    for (let index = this.relays.length - 1; index >= 0; index -= 1) {
+      const relay = this.relays[index];
+      try {
+        relay?.checkTime(nowMs);
+      } catch (fault) {
+        relay?.onOwnFault(fault);
+      }
+    }
   }
 }

@@ -125,6 +125,10 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
   checkTime(nowMs: number): void {
     const { startedAtMs, drainUntilMs, reply, failover } = this;
     if (reply.state === 'closed') return;
+    const isOpen = reply.state === 'waiting' || reply.state === 'relaying';
+    // Nobody else would end the relay when a fault of ours kept the end of its call from it.
+    if (isOpen && failover.call?.isOver === true)
+      throw new Error('a call has ended, and its relay has not heard of it');
     const { exchange } = this.params;
     const timeouts = this.context.providers.timeoutsOf(failover.deployment.provider);
     const { blockedSinceMs } = this.writer;
@@ -149,9 +153,14 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
 
   /** A fault of ours (the spool takes no records, a bug): the client must not take what it has for complete. */
   onOwnFault(fault: unknown): void {
-    this.failover.call?.abort();
-    this.params.exchange.fail(fault);
-    this.close();
+    const { exchange, execution } = this.params;
+    try {
+      this.failover.call?.abort();
+      exchange.fail(fault);
+    } finally {
+      execution.giveUp(exchange.status === 0 ? null : exchange.status);
+      this.close();
+    }
   }
 
   private close(): void {

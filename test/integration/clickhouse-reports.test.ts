@@ -35,7 +35,7 @@ import {
   matching,
 } from '../support/report-oracle.ts';
 
-const FACTS = 20_000;
+const FACTS = howMany({ short: 13_000, long: 20_000 });
 const SEED = 20_261_120;
 const HOUR_MS = 3_600_000;
 
@@ -178,7 +178,7 @@ describe('the generated facts', () => {
 
 describe('the routing report', () => {
   test('is what the facts say, figure by figure', { timeout: 150_000 }, async () => {
-    await holds(howMany({ short: 20, long: 60 }), async (question) => {
+    await holds(howMany({ short: 10, long: 60 }), async (question) => {
       const asked = { ...question, recentCorrections: question.window.granularity === 'day' };
       assertFigures(await routingReport(clickhouse.client, asked), expectedReport(latest, asked), 'report');
     });
@@ -235,7 +235,7 @@ describe('the routing report', () => {
 
 describe('usage', () => {
   test('the summary and the days are what the facts say', { timeout: 120_000 }, async () => {
-    await holds(howMany({ short: 14, long: 40 }), async (question) => {
+    await holds(howMany({ short: 7, long: 40 }), async (question) => {
       assert.deepEqual(await usageSummary(clickhouse.client, question), expectedSummary(latest, question));
       assert.deepEqual(await usageDaily(clickhouse.client, question), expectedDays(latest, question));
     });
@@ -285,7 +285,7 @@ describe('listings', () => {
     timeout: 120_000,
   }, async () => {
     const expected = new Map(latest.map((fact) => [fact.id, fact]));
-    await holds(howMany({ short: 8, long: 20 }), async (question) => {
+    await holds(howMany({ short: 4, long: 20 }), async (question) => {
       const found = matching(latest, { ...question, showsRefused: true });
       const limit = Math.max(1, Math.ceil(found.length / 3.5));
       const entries = await listAll(question, limit);

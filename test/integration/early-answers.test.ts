@@ -123,8 +123,16 @@ describe('a client that is answered while it sends', () => {
   let front: IntakeFront;
   let lookingUp: NodeJS.Timeout;
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-bodies-'));
+  /** By length; the clients share them, because they are long to make. */
+  const bodies = new Map<number, { readonly path: string; readonly body: Buffer }>();
 
   before(async () => {
+    for (const { bytes } of REFUSALS) {
+      if (bodies.has(bytes)) continue;
+      const made = { path: join(directory, String(bytes)), body: bodyOf(bytes) };
+      writeFileSync(made.path, made.body);
+      bodies.set(bytes, made);
+    }
     front = await startIntakeFront({ lentBytesMax: 4_000_000 });
     lookingUp = setInterval(() => front.answerLookUps(false), 20);
   });
@@ -139,15 +147,13 @@ describe('a client that is answered while it sends', () => {
     test(`${client} reads every refusal`, async (context) => {
       if (probe !== undefined && !(await isThere(probe))) return context.skip(`${probe.join(' ')} does not run here`);
       for (const refusal of REFUSALS) {
-        const body = bodyOf(refusal.bytes);
-        const path = join(directory, String(refusal.bytes));
-        writeFileSync(path, body);
+        const made = bodies.get(refusal.bytes);
+        assert.ok(made !== undefined);
         const answer = await post({
           url: `${front.url}${refusal.path ?? INTAKE_PATH}`,
           key: refusal.key,
           type: refusal.type ?? JSON_TYPE,
-          path,
-          body,
+          ...made,
         });
         assert.equal(answer.status, refusal.status, `${refusal.name}: ${answer.text}`);
         assert.ok('error' in (JSON.parse(answer.text) as object), refusal.name);

@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { ReportFilters, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
+import { howMany } from '../support/at-length.ts';
 import { NOBODY, OWNER, PLATFORM } from '../support/billing-front.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { generateFacts } from '../support/fact-generator.ts';
@@ -286,10 +287,14 @@ describe('every identity on every report', () => {
   }
 });
 
+/** Of those who see anything at a place, so many ask with each filter. */
+const FILTERING_CALLERS = howMany({ short: 2, long: CALLERS.length });
+
 describe('a filter that names what is another’s', () => {
   for (const place of PLACES.filter(({ path }) => !path.includes('/teams/') || path.endsWith(ownTeam))) {
     test(`narrows to nothing, or is refused: ${place.path.replace(ownTeam, '{teamId}')}`, async () => {
-      for (const caller of CALLERS) {
+      const seeing = CALLERS.filter((caller) => typeof place.sees(caller) !== 'string');
+      for (const caller of seeing.slice(0, FILTERING_CALLERS)) {
         const sees = place.sees(caller);
         if (typeof sees === 'string') continue;
         for (const [parameter, value] of Object.entries(FOREIGN) as [keyof typeof FOREIGN, string][]) {

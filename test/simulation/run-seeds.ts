@@ -6,12 +6,13 @@ import { fileURLToPath } from 'node:url';
 const COMMAND = fileURLToPath(new URL('./run.ts', import.meta.url));
 
 /** So many seeds, from 1 on, are in every run of the tests. */
-export const FIRST_SEEDS = 200;
+export const FIRST_SEEDS = 100;
 
 export function runSeeds(args: readonly string[]): Promise<{ readonly code: number | null; readonly output: string }> {
   return new Promise((resolve, reject) => {
     // Faults are planted into the sources as they are written, not into those that the test run keeps without types.
-    const env = { ...process.env, NODE_OPTIONS: '' };
+    const isPlanted = args.some((argument) => argument.startsWith('--mutation'));
+    const env = { ...process.env, ...(isPlanted ? { NODE_OPTIONS: '' } : {}) };
     const child = spawn(process.execPath, [COMMAND, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     for (const stream of [child.stdout, child.stderr])

@@ -35,7 +35,7 @@ describe('simulation', () => {
 
   test('much happens in them', async () => {
     const missing = new Set(SIGHTS);
-    for (let seed = 1; seed <= LOGS_MAX && missing.size > 0; seed += 1) {
+    for (let seed = SIGHTS_FROM_SEED; seed < SIGHTS_FROM_SEED + LOGS_MAX && missing.size > 0; seed += 1) {
       const { log } = await outsideOfPromises(() => simulate(seed, true));
       const all = (log ?? []).join('\n');
       for (const sight of missing) if (all.includes(sight)) missing.delete(sight);
@@ -44,6 +44,8 @@ describe('simulation', () => {
   });
 });
 
+/** All sights occur within some forty seeds from here; where a change has moved them, more seeds are looked at. */
+const SIGHTS_FROM_SEED = 535;
 const LOGS_MAX = 2_000;
 const SIGHTS: readonly string[] = [
   'dies at fdatasync',

@@ -47,7 +47,8 @@ function splitAtRandom(bytes: Buffer, seed: number, bytesMax: number): Buffer[] 
   const pieces: Buffer[] = [];
   for (let offset = 0; offset < bytes.length; ) {
     // The cube of a uniform number: half of all pieces are shorter than an eighth of the longest.
-    const length = 1 + Math.floor(random() ** 3 * bytesMax);
+    const part = random();
+    const length = 1 + Math.floor(part * part * part * bytesMax);
     pieces.push(bytes.subarray(offset, offset + length));
     offset += length;
   }

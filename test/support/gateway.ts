@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { embeddedPostgresUrl } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import { httpCall } from './http-call.ts';
-import { silentLog, withDatabase } from './postgres.ts';
+import { copyOf, silentLog, withDatabase } from './postgres.ts';
 import { isRunning, listDescendants, type ProcessEntry } from './process-table.ts';
 import { removeInstallation } from './remove-installation.ts';
 import { pause, waitFor } from './waiting.ts';
@@ -234,7 +234,7 @@ async function createSharedDatabase(): Promise<SharedDatabase | null> {
     }
   };
   const template = process.env['TEST_POSTGRES_TEMPLATE'];
-  await run(`CREATE DATABASE ${name}${template === undefined ? '' : ` TEMPLATE ${template}`}`);
+  await run(`CREATE DATABASE ${name}${template === undefined ? '' : copyOf(template)}`);
   return { url: withDatabase(server, name), drop: () => run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
 }
 

@@ -5,8 +5,12 @@ import { CaptureBuffer } from '../../src/generation/reply/capture-buffer.ts';
 import { type SplitPlan, splitBytes } from './byte-splits.ts';
 
 export function keptReply(body: Buffer | string, split: SplitPlan = { kind: 'whole' }, cut = false): KeptReply {
+  return keptPieces(splitBytes(Buffer.from(body), split), cut);
+}
+
+export function keptPieces(pieces: readonly Buffer[], cut: boolean): KeptReply {
   const kept = new CaptureBuffer();
-  for (const chunk of splitBytes(Buffer.from(body), split)) kept.append(chunk);
+  for (const piece of pieces) kept.append(piece);
   return { beginning: kept.beginning(), end: kept.end(), cut };
 }
 

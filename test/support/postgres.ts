@@ -38,6 +38,11 @@ export async function startTestPostgres(): Promise<TestPostgres> {
   });
 }
 
+/** The end of a CREATE DATABASE: a small one copied as files costs a third of what it costs through the log. */
+export function copyOf(template: string): string {
+  return ` TEMPLATE ${template} STRATEGY FILE_COPY`;
+}
+
 /** The same server, another database. */
 export function withDatabase(url: string, database: string): string {
   return url.replace(/(@[^/]*\/)[^?]*/, `$1${database}`);
@@ -50,7 +55,7 @@ async function serveDatabases(url: string, stopServer: (() => Promise<void>) | n
   const create = async (from: string | null): Promise<string> => {
     const name = `${prefix}_${made.length}`;
     made.push(name);
-    await owner.query(`CREATE DATABASE ${name}${from === null ? '' : ` TEMPLATE ${from}`}`);
+    await owner.query(`CREATE DATABASE ${name}${from === null ? '' : copyOf(from)}`);
     return name;
   };
   // The schema is applied once; each test's database is a copy of that one.

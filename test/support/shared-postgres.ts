@@ -1,6 +1,5 @@
 // The one Postgres of a test run: each installation and each test has a database of its own in it, a copy of one that
-// is
-// migrated already.
+// is migrated already.
 
 import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { migratePostgres } from '../../src/storage/postgres/migrate.ts';
@@ -11,14 +10,18 @@ import { silentLog } from './silent-log.ts';
 
 const TEMPLATE = 'migrated';
 /**
- * It outlives no crash of the machine, and copying a database costs a quarter; who kills a Postgres has one of his
- * own.
+ * It outlives no crash of the machine; who kills a Postgres has one of his own. No database lives long enough to need
+ * a vacuum.
  */
-const ARGUMENTS = ['fsync=off', 'full_page_writes=off', 'wal_compression=off'].flatMap((setting) => ['-c', setting]);
+const SETTINGS = ['fsync=off', 'full_page_writes=off', 'wal_compression=off', 'autovacuum=off'];
 
 /** Test files find it in TEST_POSTGRES_URL and TEST_POSTGRES_TEMPLATE. */
 export async function startSharedPostgres(directory: string): Promise<{ stop(): Promise<void> }> {
-  const server = await startEmbeddedPostgres({ dataDir: directory, log: silentLog, furtherArguments: ARGUMENTS });
+  const server = await startEmbeddedPostgres({
+    dataDir: directory,
+    log: silentLog,
+    furtherArguments: SETTINGS.flatMap((setting) => ['-c', setting]),
+  });
   const owner = createPostgres({ url: server.url, log: silentLog, max: 1 });
   await owner.query(`CREATE DATABASE ${TEMPLATE}`);
   await owner.close();

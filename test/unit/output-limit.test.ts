@@ -8,7 +8,7 @@ import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
 import { type SplitPlan, splitBytes } from '../support/byte-splits.ts';
-import { keptReply } from '../support/kept-replies.ts';
+import { keptPieces } from '../support/kept-replies.ts';
 import { loadRecordedExchanges } from '../support/recorded-exchanges.ts';
 import { parseDocument } from '../support/recorded-usage.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
@@ -161,8 +161,9 @@ const CASES: readonly (readonly [name: string, dialect: Dialect, reply: string, 
 
 function isTruncated(dialect: Dialect, body: Buffer, split: SplitPlan, cut = false): boolean | undefined {
   const watch = dialect.watchStreamEnd();
-  for (const piece of splitBytes(body, split)) watch.feed(piece);
-  return dialect.isTruncated?.(keptReply(body, split, cut), watch.endedBy);
+  const pieces = splitBytes(body, split);
+  for (const piece of pieces) watch.feed(piece);
+  return dialect.isTruncated?.(keptPieces(pieces, cut), watch.endedBy);
 }
 
 function splitsOf(index: number): SplitPlan[] {

@@ -8,6 +8,7 @@ export default async function fail(how: 'throw' | 'exit' | 'memory' | 'uncaught'
       throw new Error('thrown by nobody');
     });
   const hoard: number[][] = [];
-  while (how === 'memory') hoard.push(Array.from({ length: 100_000 }, Math.random));
+  const piece = Array.from({ length: how === 'memory' ? 500_000 : 0 }, Math.random);
+  while (how === 'memory') hoard.push(piece.slice());
   await new Promise(() => {});
 }

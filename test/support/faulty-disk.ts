@@ -4,7 +4,7 @@
 
 import type { SpoolFileSystem } from '../../src/storage/spool/spool-file-system.ts';
 
-/** Of a byte: only in memory, on the platter, or dropped by a failed sync and never to be there. */
+/** Of a byte or a file's name: only in memory, on the platter, or dropped by a failed sync and never to be there. */
 const DIRTY = 0;
 const DURABLE = 1;
 const LOST = 2;
@@ -12,6 +12,8 @@ const LOST = 2;
 interface FaultyFile {
   readonly bytes: number[];
   readonly state: number[];
+  /** Of its name in its directory; a file without one is not found after a power cut. */
+  nameState: number;
 }
 
 interface RunningSync {
@@ -52,7 +54,7 @@ export class FaultyDisk implements SpoolFileSystem {
     this.#mayFail('EIO');
     if (this.room <= 0) throw diskError('ENOSPC');
     if (this.#files.has(path)) throw diskError('EEXIST');
-    const file: FaultyFile = { bytes: [], state: [] };
+    const file: FaultyFile = { bytes: [], state: [], nameState: DIRTY };
     this.#files.set(path, file);
     this.#nextFd += 1;
     this.#open.set(this.#nextFd, file);
@@ -114,7 +116,9 @@ export class FaultyDisk implements SpoolFileSystem {
   }
 
   syncDirectory(): void {
-    this.#mayFail('EIO');
+    const fails = this.#random() < this.trouble;
+    for (const file of this.#files.values()) if (file.nameState === DIRTY) file.nameState = fails ? LOST : DURABLE;
+    if (fails) throw diskError('EIO');
   }
 
   freeBytes(_path: string, done: (error: Error | null, bytes: number) => void): void {
@@ -161,10 +165,10 @@ export class FaultyDisk implements SpoolFileSystem {
   segments(view: { afterPowerCut: boolean }): Buffer[] {
     const paths = [...this.#files.keys()].sort();
     return paths.map((path) => {
-      const { bytes, state } = this.#files.get(path) as FaultyFile;
-      return Buffer.from(
-        view.afterPowerCut ? bytes.map((byte, index) => (state[index] === DURABLE ? byte : 0)) : bytes,
-      );
+      const { bytes, state, nameState } = this.#files.get(path) as FaultyFile;
+      if (!view.afterPowerCut) return Buffer.from(bytes);
+      if (nameState !== DURABLE) return Buffer.alloc(0);
+      return Buffer.from(bytes.map((byte, index) => (state[index] === DURABLE ? byte : 0)));
     });
   }
 

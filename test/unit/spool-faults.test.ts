@@ -9,6 +9,7 @@ import { SpoolFault } from '../../src/storage/spool/spool-fault.ts';
 import { findNextFrame } from '../../src/storage/spool/spool-format.ts';
 import { readSegment } from '../../src/storage/spool/spool-reader.ts';
 import { SpoolWriter } from '../../src/storage/spool/spool-writer.ts';
+import { howMany } from '../support/at-length.ts';
 import { admittedRecord, executionStart, terminalRecord } from '../support/execution-records.ts';
 import { FaultyDisk } from '../support/faulty-disk.ts';
 import { silentLog } from '../support/postgres.ts';
@@ -17,7 +18,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const SEEDS =
   process.env['SPOOL_SEED'] === undefined
-    ? Array.from({ length: 200 }, (_, index) => index + 1)
+    ? Array.from({ length: howMany({ short: 300, long: 3_000 }) }, (_, index) => index + 1)
     : [Number(process.env['SPOOL_SEED'])];
 const STEPS = 250;
 const ROUNDS_TO_RECOVER = 60;

@@ -12,6 +12,7 @@
 //   fdatasync failed  the kernel may have dropped what it could not write, and would report success next time. So the
 //                     descriptor is never believed again: all that no successful sync had covered is written anew to a
 //                     fresh segment, and admission waits for a sync of that one
+//   name not synced   the segment itself may be gone after a power cut, whatever its own syncs say: the same
 //   write failed      the torn bytes are cut off, and the records go to a fresh segment in the same way
 // Records can so be in the spool twice. That is harmless: they are posted by execution id, once.
 
@@ -67,7 +68,7 @@ export class SpoolWriter {
   #syncing = false;
   /** Nothing can be appended to the present segment: its end is not known. */
   #torn = false;
-  /** A sync of the present segment has failed. */
+  /** A sync of the present segment, or of its name, has failed. */
   #distrusted = false;
   /** No sync has succeeded since the last fault. */
   #unproven = false;
@@ -265,10 +266,12 @@ export class SpoolWriter {
     // An error of this file is told to one sync only: while another runs, what it would tell is not known.
     if (this.#syncing) this.#unsynced.joinSync();
     else this.#unsynced.clear();
+    const before = this.#fd;
     try {
       this.#openNextSegment();
     } catch (error) {
-      // A segment may be longer than it should.
+      // A segment may be longer than it should. A new one whose name may not be on the disk is left as soon as may be.
+      if (this.#fd !== before) this.#distrusted = true;
       this.#report('beginning a segment', error);
       this.#reserve.release();
     }
@@ -344,6 +347,8 @@ export class SpoolWriter {
   }
 
   #proved(fd: number): void {
+    // Where another segment began meanwhile, a sync of that one proves it, also when nothing is written to it.
+    if (fd !== this.#fd) this.#dirty ||= this.#unproven;
     if (fd !== this.#fd || this.#distrusted || this.#torn) return;
     if (this.#unproven) this.#options.log.info({ epoch: this.#options.epoch }, 'spool: can be written again');
     this.#unproven = false;

@@ -5,11 +5,11 @@
 //   node test/run.ts [suite or file ...] [--test-name-pattern=PATTERN ...]
 //
 // Without a name: all suites but for their long files (*.long.test.ts). The suite `long` is these, and every file that
-// does more at length (support/at-length.ts) once more, at length.
+// does more at length (it or a support file that it imports has support/at-length.ts) once more, at length.
 
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath } from 'node:url';
@@ -22,7 +22,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SUITES = ['house', 'e2e', 'isolation', 'integration', 'simulation', 'contract', 'unit'] as const;
 const LONG_SUITE = 'long';
 const LONG_FILE = /\.long\.test\.ts$/;
-const AT_LENGTH_IMPORT = "/support/at-length.ts';";
+const AT_LENGTH_IMPORT = "/at-length.ts';";
+const SUPPORT_IMPORT = /from '(\.\.\/support\/[^']+)'/g;
 /**
  * Suites whose tests want a database; they share one server, each installation and each test with a database of its
  * own.
@@ -97,7 +98,12 @@ function findTests(suiteOrFile: string): string[] {
 }
 
 function isLong(file: string): boolean {
-  return LONG_FILE.test(file) || readFileSync(file, 'utf8').includes(AT_LENGTH_IMPORT);
+  if (LONG_FILE.test(file)) return true;
+  const text = readFileSync(file, 'utf8');
+  const supports = [...text.matchAll(SUPPORT_IMPORT)].map(([, path = '']) => resolve(dirname(file), path));
+  return (
+    text.includes(AT_LENGTH_IMPORT) || supports.some((path) => readFileSync(path, 'utf8').includes(AT_LENGTH_IMPORT))
+  );
 }
 
 function glob(pattern: string): string[] {
@@ -110,9 +116,9 @@ function suiteOf(file: string): string {
   return relative(join(ROOT, 'test'), file).split('/')[0] ?? '';
 }
 
-/** Every process of the run inherits this: see keep-stripped-types.js, and Node's own cache of compiled code. */
+/** Every process of the run inherits this: see shorten-starts.js, and Node's own cache of compiled code. */
 function shareStartOfProcesses(directory: string): void {
-  const preload = new URL('support/keep-stripped-types.js', import.meta.url);
+  const preload = new URL('support/shorten-starts.js', import.meta.url);
   process.env.TOLLGATE_TEST_STRIPPED = join(directory, 'stripped');
   mkdirSync(process.env.TOLLGATE_TEST_STRIPPED);
   process.env.NODE_COMPILE_CACHE = join(directory, 'compiled');

@@ -2,10 +2,8 @@
 // gateway serves it; the operator's commands.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { ADMIN_TOKEN, ask } from '../support/identity-world.ts';
@@ -15,7 +13,6 @@ import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 import { startWebhookReceiver, verifySignature, type WebhookReceiver } from '../support/webhook-receiver.ts';
 
-const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
 const SECRET = `whsec_${Buffer.alloc(32, 6).toString('base64')}`;
 const MASTER_KEY = randomBytes(32).toString('base64');
 
@@ -33,7 +30,7 @@ describe('billing on a whole installation', () => {
       `  - slug: acme\n    webhook: { url: "${receiver.url}", secret: ${SECRET} }\n`,
     );
     const env = { ADMIN_TOKEN, MASTER_KEY, WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOW_PRIVATE: 'true' };
-    tollgate = await startTollgate({ ownPostgres: true, configurationYaml, env, gatewayProcesses: 2 });
+    tollgate = await startTollgate({ configurationYaml, env, gatewayProcesses: 2 });
     ledger = openLedgerView(tollgate.postgresUrl);
   });
   after(async () => {
@@ -48,15 +45,6 @@ describe('billing on a whole installation', () => {
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ model: 'sim/small', max_tokens: 20, messages: [{ role: 'user', content: 'hi' }] }),
     });
-
-  function tollgateCommand(...args: string[]): Promise<{ code: number | null; output: string }> {
-    const env = { ...process.env, DATA_DIR: tollgate.dataDir, MASTER_KEY };
-    const child = spawn(process.execPath, [COMMAND, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-    let output = '';
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-    return new Promise((resolve) => child.on('close', (code) => resolve({ code, output })));
-  }
 
   test('a charge is waited for, and told to the webhook of the configuration file with the same record', async () => {
     const answer = await complete(KEYS.acme);
@@ -81,8 +69,8 @@ describe('billing on a whole installation', () => {
     'a frozen wallet pays for nothing on any gateway; what it holds ' + 'comes back; unfrozen it pays again',
     async () => {
       for (let index = 0; index < 8; index++) assert.equal((await complete(KEYS.acme)).status, 200);
-      const frozen = await tollgateCommand('wallet', 'freeze', '--organization', 'acme');
-      assert.ok(frozen.code === 0 && frozen.output.startsWith('acme: frozen; '), frozen.output);
+      const frozen = await tollgate.run(['wallet', 'freeze', '--organization', 'acme']);
+      assert.ok(frozen.exitCode === 0 && frozen.output.startsWith('acme: frozen; '), frozen.output);
       await waitFor(
         'every gateway to refuse',
         () => Promise.all(Array.from({ length: 12 }, () => complete(KEYS.acme))),
@@ -94,7 +82,7 @@ describe('billing on a whole installation', () => {
         ({ leased }) => leased === 0n,
       );
       assert.equal((await complete(KEYS.other)).status, 200);
-      assert.equal((await tollgateCommand('wallet', 'unfreeze', '--organization', 'acme')).code, 0);
+      assert.equal((await tollgate.run(['wallet', 'unfreeze', '--organization', 'acme'])).exitCode, 0);
       await waitFor(
         'the wallet to pay again',
         async () => (await complete(KEYS.acme)).status,
@@ -121,11 +109,11 @@ describe('billing on a whole installation', () => {
   });
 
   test('tollgate reconcile finds nothing wrong, and tollgate status shows what ran; the metrics agree', async () => {
-    const reconciled = await tollgateCommand('reconcile');
-    assert.equal(reconciled.code, 0, reconciled.output);
+    const reconciled = await tollgate.run(['reconcile']);
+    assert.equal(reconciled.exitCode, 0, reconciled.output);
     for (const line of reconciled.output.trim().split('\n')) assert.match(line, /^[\w-]+: ok, \d+ ms, /);
-    const status = await tollgateCommand('status');
-    assert.equal(status.code, 0, status.output);
+    const status = await tollgate.run(['status']);
+    assert.equal(status.exitCode, 0, status.output);
     assert.match(status.output, /^job +last run \(UTC\) +result +took +next \(UTC\)$/m);
     assert.match(
       status.output,

@@ -48,8 +48,8 @@ export function createKillWorld(requests: number): KillWorld {
     { ...PLAIN, ...named('thin'), creditPico: affordable('thin') },
     { ...PLAIN, ...named('budgeted'), budgetPico: affordable('budgeted') },
     { ...PLAIN, ...named('unbilled'), creditPico: null, budgetPico: affordable('unbilled') },
-    { ...PLAIN, ...named('rated'), requestsPerMinute: 40 },
-    { ...PLAIN, ...named('wordy'), tokensPerMinute: 4_000 },
+    { ...PLAIN, ...named('rated'), requestsPerMinute: Math.min(40, requests / 100) },
+    { ...PLAIN, ...named('wordy'), tokensPerMinute: Math.min(4_000, requests) },
     { ...PLAIN, ...named('crowded'), openMax: 4, delayMsMax: 25 },
   ];
   const acme: KillOrganization = { ...PLAIN, ...named('acme'), key: KEYS.acme, creditPico: OPENING_CREDIT_PICO };

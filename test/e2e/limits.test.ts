@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { Agent, request as httpRequest } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
+import { howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import type { FakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
@@ -29,6 +30,8 @@ const TOKENS = { places: 2, rate: 3, budget: 50 } as const;
 /** What two requests that were admitted 60 seconds apart may come closer on their way to the provider. */
 const TRANSIT_MS = 500;
 const WINDOW_MS = 60_000 - TRANSIT_MS;
+/** Several times what uses all of the first minute, at length until the minute has gone by and its requests with it. */
+const RATE_LOAD_MS = howMany({ short: 15_000, long: 80_000 });
 
 /** A client with a connection of its own, which stays with one process. */
 class Client {
@@ -149,15 +152,18 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
   });
 
   test(
-    'requests_per_minute: never above in any minute, at least 95% used in the first and afterwards, ' +
+    'requests_per_minute: never above in any minute, at least 95% used in the first and, at length, afterwards, ' +
       'however unequal the processes',
     async () => {
       const random = seededRandom(1);
       const startedMs = performance.now();
+      // A machine may be too busy to use the minute up as soon as that.
+      const goesOn = (sinceMs: number): boolean =>
+        sinceMs < RATE_LOAD_MS || (sinceMs < 60_000 && ratedAtMs.length < 0.95 * REQUESTS_PER_MINUTE);
       await withClients('rate', 16, async (clients) => {
         await Promise.all(
           clients.map(async (client, index) => {
-            while (performance.now() - startedMs < 80_000) {
+            while (goesOn(performance.now() - startedMs)) {
               const status = await client.chat(TOKENS.rate);
               assert.ok(status === 200 || status === 429, `status ${status}`);
               await pause((index === 0 ? 20 : 500) * (0.5 + random()));
@@ -175,7 +181,8 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
       const inFirst = ratedAtMs.filter((atMs) => atMs - startedMs < 60_000).length;
       assert.ok(inFirst >= 0.95 * REQUESTS_PER_MINUTE, `${inFirst} in the first minute`);
       const later = ratedAtMs.length - inFirst;
-      assert.ok(later >= 0.95 * REQUESTS_PER_MINUTE, `${later} more once the first ones were a minute old`);
+      if (RATE_LOAD_MS > 60_000)
+        assert.ok(later >= 0.95 * REQUESTS_PER_MINUTE, `${later} more once the first ones were a minute old`);
     },
   );
 

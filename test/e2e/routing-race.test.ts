@@ -7,7 +7,7 @@ import { howMany } from '../support/at-length.ts';
 import { runRace } from './routing-race-run.ts';
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
-const CONVERSATIONS = howMany({ short: 80, long: 200 });
+const CONVERSATIONS = howMany({ short: 50, long: 200 });
 
 test(`${CONVERSATIONS} conversations over four processes have one model a turn (TEST_SEED=${SEED})`, async () => {
   const report = await runRace({ seed: SEED, conversations: CONVERSATIONS });

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
+import { howMany } from '../support/at-length.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
@@ -369,6 +370,13 @@ interface Cell {
 
 const table = routeTable();
 
+/** What is not one's own is tried on one route of so many, another one for each caller and object. */
+const ROUTES_APART = howMany({ short: 3, long: 1 });
+
+function isTried(route: number, caller: Caller, object: ObjectName): boolean {
+  return object === 'own' || (route + CALLERS.indexOf(caller) + OBJECTS.indexOf(object)) % ROUTES_APART === 0;
+}
+
 describe('identity: every caller on every route', () => {
   let upstream: FakeUpstream;
   let tollgate: Tollgate;
@@ -395,7 +403,7 @@ describe('identity: every caller on every route', () => {
     assert.deepEqual(Object.keys(EXPECTED).toSorted(), table.map(nameOf).toSorted());
   });
 
-  for (const route of table) {
+  for (const [index, route] of table.entries()) {
     test(nameOf(route), async () => {
       const expected = EXPECTED[nameOf(route)];
       assert.ok(expected !== undefined, 'the route has no expectations');
@@ -403,6 +411,7 @@ describe('identity: every caller on every route', () => {
       let nothing: string | null = null;
       for (const object of namesObject ? OBJECTS : (['own'] as const)) {
         for (const caller of CALLERS) {
+          if (!isTried(index, caller, object)) continue;
           const where = `${caller} on ${object}`;
           cells += 1;
           const refusal = refusalFor(caller, expected.gate, object);

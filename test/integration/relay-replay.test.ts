@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { type BodyWithHole, fillModel, findModelHole, oddBody } from '../support/body-splices.ts';
-import type { SplitPlan } from '../support/byte-splits.ts';
 import {
   type FakeUpstream,
   type ReceivedRequest,
@@ -18,7 +17,7 @@ import { settledGeneration } from '../support/generation-lookup.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { loadRecordedChatExchanges, type RecordedExchange } from '../support/recorded-exchanges.ts';
-import { agentExchanges } from '../support/replays.ts';
+import { agentExchanges, inParallel, SEED, splitOf } from '../support/replays.ts';
 import {
   decimalOfPico,
   expectedCostPico,
@@ -27,9 +26,6 @@ import {
   type TestModel,
   testConfiguration,
 } from '../support/test-configuration.ts';
-
-const SEED = Number(process.env.TEST_SEED ?? 20_261_120);
-const PARALLEL = 8;
 
 /** One replay: its own public model and provider model, so that a request at the provider names its exchange. */
 interface Replay {
@@ -74,11 +70,6 @@ function makeReplay(recorded: RecordedExchange, index: number): Replay {
 function framingOf(index: number, stream: boolean): 'length' | 'chunked' | 'close' {
   if (stream) return index % 7 === 0 ? 'close' : 'chunked';
   return (['length', 'chunked', 'length', 'close'] as const)[index % 4] ?? 'length';
-}
-
-function splitOf(index: number, bytes: number): SplitPlan {
-  if (bytes < 3000 && index % 2 === 0) return { kind: 'each_byte' };
-  return { kind: 'random', seed: SEED + index, bytesMax: [8, 64, 700, 5000][index % 4] ?? 64 };
 }
 
 const MODELS: readonly TestModel[] = [
@@ -277,22 +268,4 @@ function partOf(part: number | null, whole: number | null): number | null {
 
 function show(count: number | null): string | null {
   return count === null ? null : String(count);
-}
-
-async function inParallel<T>(items: readonly T[], run: (item: T) => Promise<void>): Promise<void> {
-  const failures: unknown[] = [];
-  const queue = [...items];
-  const worker = async (): Promise<void> => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) {
-      await run(item).catch((failure: unknown) => failures.push(failure));
-    }
-  };
-  await Promise.all(Array.from({ length: PARALLEL }, worker));
-  const [first] = failures;
-  if (first === undefined) return;
-  // All of them by name, the first one in full.
-  throw new Error(
-    `${failures.length} failed:\n${failures.map((failure) => String(failure).split('\n', 1)[0]).join('\n')}`,
-    { cause: first },
-  );
 }

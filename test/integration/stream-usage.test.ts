@@ -5,7 +5,6 @@ import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { type BodyWithHole, fillModel, oddBody } from '../support/body-splices.ts';
-import type { SplitPlan } from '../support/byte-splits.ts';
 import { type FakeUpstream, type Script, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
@@ -13,12 +12,12 @@ import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { type OfferedModel, providersConfiguration } from '../support/provider-configuration.ts';
 import { loadRecordedChatExchanges, type RecordedExchange } from '../support/recorded-exchanges.ts';
+import { SEED, splitOf } from '../support/replays.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { decimalOfPico, KEYS, PICO_PER_TOKEN } from '../support/test-configuration.ts';
 import { withoutUsageChunks } from '../support/usage-chunks.ts';
 import { waitFor } from '../support/waiting.ts';
 
-const SEED = Number(process.env.TEST_SEED ?? 20_261_120);
 const ASKED = '{"include_usage":true}';
 
 /** What the clients of the replays write, and what the provider gets for it; null: no such field. */
@@ -46,10 +45,6 @@ const replays = loadRecordedChatExchanges()
 function makeReplay(recorded: RecordedExchange, index: number): Replay {
   const hole = oddBody({ stream: true, padBytes: recorded.expectedUsage?.inputTokens ?? 0 });
   const [written, sent] = OPTIONS[index % OPTIONS.length] ?? [null, ASKED];
-  const split: SplitPlan =
-    recorded.responseBody.length < 3_000
-      ? { kind: 'each_byte' }
-      : { kind: 'random', seed: SEED + index, bytesMax: [8, 64, 700][index % 3] ?? 64 };
   return {
     publicModel: `replay/${index}`,
     providerModel: `replayed-${index}`,
@@ -62,7 +57,7 @@ function makeReplay(recorded: RecordedExchange, index: number): Replay {
       body: recorded.responseBody,
       // A length that would be wrong for what the client gets.
       framing: (['chunked', 'length', 'close'] as const)[index % 3] ?? 'chunked',
-      split,
+      split: splitOf(index, recorded.responseBody.length),
     },
   };
 }

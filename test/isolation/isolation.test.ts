@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { howMany } from '../support/at-length.ts';
+import { AT_LENGTH_ONLY, howMany } from '../support/at-length.ts';
 import { assertIsolated } from './assert-isolated.ts';
 import { startLoneGateway } from './installation.ts';
 import { Isolation, type IsolationOptions } from './isolate.ts';
@@ -15,11 +15,11 @@ import { PLANTED_FAULTS } from './planted-faults.ts';
 const SEED = 2;
 const OPTIONS: Omit<IsolationOptions, 'seed'> = {
   from: 1,
-  exchanges: howMany({ short: 400, long: 800 }),
+  exchanges: howMany({ short: 240, long: 800 }),
   atOnce: 16,
   isLight: false,
-  lookUpsEvery: 200,
-  rollEvery: howMany({ short: 250, long: 500 }),
+  lookUpsEvery: howMany({ short: 120, long: 200 }),
+  rollEvery: howMany({ short: 150, long: 500 }),
 };
 /** Of those with a planted fault at the most: they end at the first that is found. */
 const PLANTED_EXCHANGES = 6_000;
@@ -37,8 +37,8 @@ describe('isolation of tenants', () => {
 
   test(`seed ${SEED}: nobody sees a foreign mark`, () => assertIsolated(isolation, { ...OPTIONS, seed: SEED }));
 
-  for (const { name, found } of PLANTED_FAULTS) {
-    test(`found when planted: ${name}`, async () => {
+  for (const { name, found, isQuick } of PLANTED_FAULTS) {
+    test(`found when planted: ${name}`, isQuick === true ? {} : AT_LENGTH_ONLY, async () => {
       const gateway = await startLoneGateway(isolation.tollgate, name);
       try {
         const watch = await isolation.run({

@@ -8,6 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import type { ApiName } from '../../src/domain/models/apis.ts';
+import { howMany } from './at-length.ts';
 import { type BodyWithHole, fillModel, findModelHole, oddBody } from './body-splices.ts';
 import { type SplitPlan, splitBytes } from './byte-splits.ts';
 import { type FakeUpstream, type ReceivedRequest, type ScriptedReply, startFakeUpstream } from './fake-upstream.ts';
@@ -139,12 +140,19 @@ export function scriptReply(
   };
 }
 
+/** Bodies up to so long come a byte at a time, half of them. */
+const EACH_BYTE_MAX = howMany({ short: 1_000, long: 3_000 });
+/**
+ * Of a longer body. Four hundred at most: uWebSockets.js closes the connection of a body that comes at under 16 KB a
+ * second.
+ */
+const PIECES = howMany({ short: 100, long: 400 });
+
 export function splitOf(index: number, bytes: number): SplitPlan {
-  if (bytes < 3000 && index % 2 === 0) return { kind: 'each_byte' };
+  if (bytes < EACH_BYTE_MAX && index % 2 === 0) return { kind: 'each_byte' };
   const most = [8, 64, 700, 5000][index % 4] ?? 64;
-  // Some four hundred pieces at most: uWebSockets.js closes the connection of a body that comes at under 16 KB a
-  // second.
-  return { kind: 'random', seed: SEED + index, bytesMax: Math.max(most, Math.ceil(bytes / 100)) };
+  // A piece has a quarter of the most that it may have, on average.
+  return { kind: 'random', seed: SEED + index, bytesMax: Math.max(most, Math.ceil((bytes * 4) / PIECES)) };
 }
 
 interface BareBody {

@@ -1,5 +1,5 @@
 // What a process that starts with an environment of its own takes from the test run all the same: what makes its start
-// short (keep-stripped-types.js), nothing that its program reads.
+// short (shorten-starts.js), nothing that its program reads.
 
 const NAMES = ['NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'TOLLGATE_TEST_STRIPPED'];
 

@@ -115,8 +115,8 @@ export class BufferPool {
    */
   acquire(bodyBytes: number): PooledBuffer {
     assert(Number.isSafeInteger(bodyBytes) && bodyBytes >= 0, 'a pooled buffer is asked for with an impossible size');
-    this.#lent++;
     const pooled = this.#take(bodyBytes);
+    this.#lent++;
     this.#lentBytes += pooled.buffer.byteLength;
     return pooled;
   }

@@ -73,12 +73,14 @@ export class FairQueue {
     if (ones.size === 0) this.waiting.delete(source);
   }
 
-  private start<T>(work: () => Promise<T>): Promise<T> {
+  private async start<T>(work: () => Promise<T>): Promise<T> {
     this.underWay += 1;
-    return work().finally(() => {
+    try {
+      return await work();
+    } finally {
       this.underWay -= 1;
       this.beginNext();
-    });
+    }
   }
 
   private beginNext(): void {

@@ -89,10 +89,20 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     if (fault === 'stale_connection' && this.mayResend && this.isHeard) {
       this.mayResend = false;
       this.observer.onFault(fault);
-      this.send(true);
+      this.resend();
     } else if (this.settle() && this.isHeard) {
       this.observer.onFault(fault);
       this.handler.onReplyFault(fault);
+    }
+  }
+
+  /** Nobody hears of what is thrown here, but of the end of the call. */
+  private resend(): void {
+    try {
+      this.send(true);
+    } catch (fault) {
+      process.emitWarning(fault instanceof Error ? fault : String(fault));
+      this.fail('no_reply');
     }
   }
 

@@ -54,7 +54,13 @@ export class UpstreamOrigin implements ConnectionKeeper {
   /** Starts a call. The handler hears of its end exactly once, unless the call is aborted first. */
   call(request: UpstreamRequest, handler: ReplyHandler, observer?: CallObserver): UpstreamCall {
     const call = new UpstreamCall(this, request, handler, observer);
-    call.send(false);
+    try {
+      call.send(false);
+    } catch (fault) {
+      // A connection that was given the request would still hold its body.
+      call.abort();
+      throw fault;
+    }
     return call;
   }
 

@@ -3,11 +3,13 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { Scan } from '../../src/generation/request/scan/request-scanner.ts';
+import { ProviderCalls } from '../../src/upstream/providers.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { callRoute } from '../support/generation-routes.ts';
-import { PlaneInProcess, principalOf } from '../support/plane-in-process.ts';
+import { PlaneInProcess, principalOf, VIRTUAL_MODEL } from '../support/plane-in-process.ts';
 
-describe('a fault between admission and its record', () => {
+describe('a fault of ours before the relay', () => {
   let upstream: FakeUpstream;
   let plane: PlaneInProcess;
 
@@ -26,13 +28,13 @@ describe('a fault between admission and its record', () => {
     await upstream?.close();
   });
 
-  const ask = () =>
+  const ask = (model = 'sim/small') =>
     callRoute(`${plane.url}/v1/chat/completions`, {
       key: 'key-acme',
-      body: JSON.stringify({ model: 'sim/small', max_tokens: 10, messages: [{ role: 'user', content: 'hello' }] }),
+      body: JSON.stringify({ model, max_tokens: 10, messages: [{ role: 'user', content: 'hello' }] }),
     });
 
-  test('is 500 with nothing sent, and nothing stays held', async () => {
+  test('between admission and its record is 500 with nothing sent, and nothing stays held', async () => {
     assert.equal((await ask()).status, 200);
     const calls = upstream.requests.length;
     const fault = new Error('no id for it');
@@ -43,5 +45,28 @@ describe('a fault between admission and its record', () => {
     assert.equal(upstream.requests.length, calls);
     plane.idFault = null;
     assert.equal((await ask()).status, 200);
+  });
+
+  test('at the end of its body is 500, and neither the body nor its scan stays', async (context) => {
+    const fault = new Error('of ours');
+    const { mock } = context.mock.method(Scan.prototype, 'finish', () => {
+      throw fault;
+    });
+    assert.equal((await ask()).status, 500);
+    assert.deepEqual(plane.faults.splice(0), [fault]);
+    assert.deepEqual(plane.underWay, { inflight: 0, relays: 0, buffers: 0, held: 0 });
+    assert.equal(plane.scanner.active, 0);
+    mock.restore();
+    assert.equal((await ask()).status, 200);
+  });
+
+  test('while the classifier is asked: the turn is routed without its answer', async (context) => {
+    const { mock } = context.mock.method(ProviderCalls.prototype, 'call', () => {
+      mock.restore();
+      throw new Error('of ours');
+    });
+    const answer = await ask(VIRTUAL_MODEL);
+    assert.deepEqual([answer.status, answer.headers['x-service-routed-model']], [200, 'sim/large']);
+    assert.deepEqual(plane.underWay, { inflight: 0, relays: 0, buffers: 0, held: 0 });
   });
 });

@@ -11,8 +11,9 @@ import { OutgoingRequest } from '../../src/generation/request/edits.ts';
 import { Exchange } from '../../src/http/exchange.ts';
 import { WorkerPool } from '../../src/platform/worker-pool.ts';
 import { RecordBatch } from '../../src/records/record-batch.ts';
+import { ReplyReader } from '../../src/upstream/http1/reply-reader.ts';
 import { ProviderCalls } from '../../src/upstream/providers.ts';
-import { type FakeUpstream, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
+import { type FakeUpstream, type Script, type ScriptedReply, startFakeUpstream } from '../support/fake-upstream.ts';
 import { PlaneInProcess, principalOf } from '../support/plane-in-process.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -70,6 +71,12 @@ const FAULTS: readonly PlantedFault[] = [
     recorded: 500,
   },
   {
+    name: 'while the request is handed to a connection',
+    plant: throwing(ReplyReader.prototype, 'begin'),
+    answered: 500,
+    recorded: 500,
+  },
+  {
     name: 'while the provider is called',
     plant: throwing(ProviderCalls.prototype, 'call'),
     answered: 500,
@@ -113,7 +120,7 @@ const FAULTS: readonly PlantedFault[] = [
 describe('a fault of ours in a relay', () => {
   let upstream: FakeUpstream;
   let plane: PlaneInProcess;
-  let reply = WITH_USAGE;
+  let reply: Script = WITH_USAGE;
 
   before(async () => {
     upstream = await startFakeUpstream(() => reply);
@@ -172,12 +179,36 @@ describe('a fault of ours in a relay', () => {
       assert.deepEqual(await settled(), { inflight: 0, relays: 0, buffers: 0, held: 0 });
       const end = { outcome: 'process_killed', errorCode: 'internal_error', billingStatus: 'cancelled', charge: '0' };
       assert.deepEqual(takeEnds(), [{ ...end, status: recorded, usage: null }]);
+      assert.equal(plane.openCalls, 0);
       plane.faults.splice(0);
       reply = WITH_USAGE;
       assert.equal(await ask(), 200, 'the next request is served');
       assert.equal(takeEnds()[0]?.outcome, 'completed');
     });
   }
+
+  test('while a request is sent once more, its kept connection being dead: 502, and nothing stays', async (context) => {
+    reply = WITH_USAGE;
+    assert.equal(await ask(), 200);
+    takeEnds();
+    reply = { instead: 'close' };
+    // oxlint-disable-next-line typescript/unbound-method -- called with its reader below
+    const { begin } = ReplyReader.prototype;
+    let begun = 0;
+    context.mock.method(ReplyReader.prototype, 'begin', function (this: ReplyReader) {
+      begun += 1;
+      if (begun === 2) throw new Error('the second time');
+      begin.call(this);
+    });
+    assert.equal(await ask(), 502);
+    assert.equal(begun, 2);
+    assert.deepEqual(await settled(), { inflight: 0, relays: 0, buffers: 0, held: 0 });
+    assert.deepEqual(
+      takeEnds().map(({ outcome }) => outcome),
+      ['no_reply'],
+    );
+    assert.equal(plane.openCalls, 0);
+  });
 
   test('a call whose end its relay never heard of is found by the clock', async (context) => {
     reply = WITH_USAGE;

@@ -162,6 +162,7 @@ export class PlaneInProcess {
   readonly amounts: Map<string, bigint>;
   readonly leases: QuotaLeases;
   readonly buffers = new BufferPool();
+  readonly scanner = new RequestScanner();
   readonly relays = new OpenRelays();
   readonly faults: unknown[] = [];
   /** Kinds of refusals that were answered. */
@@ -177,6 +178,7 @@ export class PlaneInProcess {
   idFault: Error | null = null;
   url = '';
   port = 0;
+  private readonly metrics = new MetricsRegistry();
   private readonly server: Server;
   private readonly workers: WorkerPool;
   private readonly providers: ProviderCalls;
@@ -191,7 +193,7 @@ export class PlaneInProcess {
 
   private constructor(options: PlaneOptions) {
     const { gates } = this;
-    const metrics = new MetricsRegistry();
+    const { metrics } = this;
     const clock = systemClock;
     this.amounts = new Map(options.amounts);
     const time = {
@@ -259,7 +261,7 @@ export class PlaneInProcess {
     const plane: DataPlane = {
       authenticator: new Authenticator(find, clock),
       catalog: () => catalog,
-      intake: { buffers: this.buffers, scanner: new RequestScanner(), bodyLimitBytes: 1 << 25 },
+      intake: { buffers: this.buffers, scanner: this.scanner, bodyLimitBytes: 1 << 25 },
       admission: { leases: this.leases, workers, counts: new OrganizationQueues(COUNTS), clock },
       savedResponses,
       metering: { journal, clock, metrics: new GenerationMetrics(metrics), savedResponses },
@@ -308,6 +310,11 @@ export class PlaneInProcess {
       revoke: async () => undefined,
       probe: async () => undefined,
     };
+  }
+
+  /** Calls to providers whose reply has not ended. */
+  get openCalls(): number {
+    return Number(/^tollgate_upstream_open (\S+)$/m.exec(this.metrics.render())?.[1]);
   }
 
   /** Exchanges whose response is not complete. */

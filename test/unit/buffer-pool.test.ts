@@ -168,3 +168,12 @@ describe('buffer pool', () => {
     );
   });
 });
+
+test('a buffer for which there is no memory is not lent', (context) => {
+  const pool = new BufferPool({ lentBytesMax: 1 << 20 });
+  context.mock.method(Buffer, 'allocUnsafeSlow', () => {
+    throw new Error('no memory');
+  });
+  assert.throws(() => pool.tryAcquire(10_000, 'acme'), /no memory/);
+  assert.deepEqual([pool.lent, pool.lentBytes], [0, 0]);
+});

@@ -82,4 +82,13 @@ describe('fair queue', () => {
       assert.equal(await answers[id], id);
     }
   });
+
+  test('work that throws before it waits for anything gives its place back', async () => {
+    const queue = new FairQueue({ underWayMax: 1, waitingMax: 1, waitMsMax: 60_000 });
+    const faulty = (): Promise<number> => {
+      throw new Error('at once');
+    };
+    await assert.rejects(async () => queue.run(faulty, 'refused'), /at once/);
+    assert.equal(await queue.run(async () => 2, 'refused'), 2);
+  });
 });

@@ -185,9 +185,10 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   }
 
   private finishScan(body: Buffer): ScannedRequest {
-    const scan = this.scan ?? this.intake.scanner.begin();
+    this.scan ??= this.intake.scanner.begin();
+    const scanned = this.scan.finish(body);
     this.scan = null;
-    return scan.finish(body);
+    return scanned;
   }
 
   private refuse(refusal: Refusal): void {

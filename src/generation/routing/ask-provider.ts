@@ -33,7 +33,7 @@ export type ProviderReply = Buffer | 'timeout' | 'error' | 'refused';
 const REPLY_BYTES_MAX = 262_144;
 const HEADERS = ['content-type', 'application/json'];
 
-/** Never rejects. */
+/** Rejects, or throws, only by a fault of ours. */
 export function askProvider(params: ProviderCallParams, through: ProviderPath): Promise<ProviderReply> {
   const { promise, resolve } = Promise.withResolvers<ProviderReply>();
   const { deployment, path, body, timeoutMs } = params;

@@ -86,9 +86,13 @@ export class Classifier {
       return { result: unasked ?? 'uncallable', answer: null, call: null };
     }
     const startedAtMs = clock.monotonicMs();
-    const told = await (deployment.via === 'logprobs'
-      ? this.askByLogprobs(params, deployment)
-      : this.ask(params, deployment));
+    const asking =
+      deployment.via === 'logprobs' ? this.askByLogprobs(params, deployment) : this.ask(params, deployment);
+    // Also after a fault of ours the breaker hears of an end: while a probe is under way it lets nobody else ask.
+    const told = await asking.catch((fault: unknown) => {
+      process.emitWarning(fault instanceof Error ? fault : String(fault));
+      return 'error' as const;
+    });
     const latencyMs = Math.round(clock.monotonicMs() - startedAtMs);
     const answer = typeof told === 'string' ? null : told.answer;
     const result = typeof told === 'string' ? told : answer === null ? 'unusable' : 'answered';

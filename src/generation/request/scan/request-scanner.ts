@@ -128,8 +128,12 @@ export class RequestScanner {
   /** For a body that is already here whole. */
   scan(body: Buffer): ScannedRequest {
     const scan = this.begin();
-    scan.feed(body);
-    return scan.finish(body);
+    try {
+      scan.feed(body);
+      return scan.finish(body);
+    } finally {
+      scan.abandon();
+    }
   }
 
   /** Scans that hold a slot now. */
@@ -143,8 +147,8 @@ export class RequestScanner {
     let slot = this.#freeSlots.pop();
     if (slot === undefined) {
       slot = this.#nextSlot;
+      if (slot + SLOT_BYTES > this.#bytes.byteLength) this.#grow();
       this.#nextSlot += SLOT_BYTES;
-      if (this.#nextSlot > this.#bytes.byteLength) this.#grow();
     }
     this.#module.begin(slot);
     return slot;

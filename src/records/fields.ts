@@ -141,7 +141,7 @@ export const FIELDS = {
     listed: 'client_request_id',
   }),
   apiKeyId: caller(uuid, { postgres: 'api_key_id', clickhouse: 'api_key_id', listed: 'api_key_id' }),
-  /** Why this model serves a request that named none (spec 2.4). ClickHouse has columns of its own for it. */
+  /** Why this model serves a request that named none (spec 2.4). In ClickHouse: route-columns.ts. */
   route: optionalStart(nullable(route), { postgres: 'model_route', listed: 'model_route' }),
   /** What the same tokens cost at the route's baseline model. Postgres keeps it within `model_route`. */
   baselineCost: optionalEnd(nullable(amount), { clickhouse: 'route_baseline_cost' }),

@@ -1,29 +1,35 @@
 // The columns of a fact that say why an auto-routed request was served by its model
-// (deploy/clickhouse/0002-model-route.sql).
+// (deploy/clickhouse/0002-model-route.sql). A record has the whole route as one field; its members have a table of
+// their own here, of which the facts, listings and exports are made.
 
 import type { ModelRoute } from '../../domain/routing/model-route.ts';
 
-type RouteColumn = readonly [name: string, value: (route: ModelRoute) => unknown, otherwise: unknown];
+/** `otherwise`: what a request that named its model has. `listed`: the member of which listings and exports tell. */
+type RouteColumn = readonly [
+  name: string,
+  value: (route: ModelRoute) => unknown,
+  otherwise: unknown,
+  listed?: keyof ModelRoute,
+];
 
-/** `otherwise`: what a request that named its model has there. */
-const COLUMNS: readonly RouteColumn[] = [
+const COLUMNS = [
   ['routed', () => true, false],
-  ['route_tier', ({ tier }) => tier ?? '', ''],
+  ['route_tier', ({ tier }) => tier ?? '', '', 'tier'],
   ['route_tier_rank', ({ tier_rank }) => tier_rank ?? null, null],
-  ['route_classified_tier', ({ classified_tier }) => classified_tier ?? '', ''],
-  ['route_reason', ({ reason }) => reason, ''],
-  ['route_confidence', ({ confidence }) => confidence ?? null, null],
-  ['route_cached', ({ cached }) => cached, false],
-  ['route_task', ({ task }) => task ?? '', ''],
-  ['route_picked_by', ({ picked_by }) => picked_by ?? '', ''],
+  ['route_classified_tier', ({ classified_tier }) => classified_tier ?? '', '', 'classified_tier'],
+  ['route_reason', ({ reason }) => reason, '', 'reason'],
+  ['route_confidence', ({ confidence }) => confidence ?? null, null, 'confidence'],
+  ['route_cached', ({ cached }) => cached, false, 'cached'],
+  ['route_task', ({ task }) => task ?? '', '', 'task'],
+  ['route_picked_by', ({ picked_by }) => picked_by ?? '', '', 'picked_by'],
   ['route_escalated', ({ escalated }) => escalated, false],
-  ['route_correction', ({ correction }) => correction, false],
+  ['route_correction', ({ correction }) => correction, false, 'correction'],
   ['route_correction_probability', ({ correction_probability }) => correction_probability ?? null, null],
-  ['route_previous_model', ({ previous_model }) => previous_model ?? '', ''],
-  ['route_previous_tier', ({ previous_tier }) => previous_tier ?? '', ''],
-  ['route_sticky', ({ sticky }) => sticky, false],
+  ['route_previous_model', ({ previous_model }) => previous_model ?? '', '', 'previous_model'],
+  ['route_previous_tier', ({ previous_tier }) => previous_tier ?? '', '', 'previous_tier'],
+  ['route_sticky', ({ sticky }) => sticky, false, 'sticky'],
   ['route_safety', ({ safety }) => safety ?? '', ''],
-  ['route_baseline_model', ({ baseline_model }) => baseline_model ?? '', ''],
+  ['route_baseline_model', ({ baseline_model }) => baseline_model ?? '', '', 'baseline_model'],
   ['route_policy', ({ policy }) => policy, ''],
   ['route_policy_version', ({ policy_version }) => policy_version, 0],
   ['route_session', ({ session }) => session ?? '', ''],
@@ -36,7 +42,14 @@ const COLUMNS: readonly RouteColumn[] = [
   ['classifier_input_tokens', ({ classifier }) => classifier?.input_tokens ?? null, null],
   ['classifier_cost', ({ classifier }) => classifier?.cost_usd ?? null, null],
   ['classifier_latency_ms', ({ classifier }) => classifier?.latency_ms ?? null, null],
-];
+] as const satisfies readonly RouteColumn[];
+
+export type ListedMember = Extract<(typeof COLUMNS)[number], { readonly 3: unknown }>[3];
+
+/** The columns that listings tell of, and the members that they are. */
+export const LISTED_COLUMNS = COLUMNS.flatMap(([name, , , member]: RouteColumn) =>
+  member === undefined ? [] : [{ name, member: member as ListedMember }],
+);
 
 /** As the columns of facts.ts, of whatever has a route. */
 export const ROUTE_COLUMNS = COLUMNS.map(

@@ -1,5 +1,5 @@
 // Costs by day in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification), as CSV: one row per day (UTC),
-// payer, team, key, model and price.
+// payer, team, key, model and price. A new field of a record changes nothing here, since the standard has the columns.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type CsvValue, csvLine } from './csv.ts';

@@ -1,6 +1,7 @@
 // One recorded request as listings show it (DESIGN 6), with its routing decision (spec 2.4): made from the table of
 // fields.
 
+import type { ModelRoute } from '../../../domain/routing/model-route.ts';
 import {
   FIELD_ROWS,
   type FIELDS,
@@ -9,25 +10,11 @@ import {
   USAGE_ROWS,
   type ValueOf,
 } from '../../../records/fields.ts';
+import { LISTED_COLUMNS, type ListedMember } from '../route-columns.ts';
 import { SPEND } from './metrics.ts';
 
-/** Fields that do not apply are absent. */
-export interface EntryRoute {
-  readonly requested: string;
-  readonly tier?: string;
-  readonly classified_tier?: string;
-  readonly reason: string;
-  readonly confidence?: number;
-  readonly cached: boolean;
-  readonly task?: string;
-  readonly picked_by?: string;
-  readonly correction: boolean;
-  readonly previous_model?: string;
-  readonly previous_tier?: string;
-  readonly sticky: boolean;
-  readonly baseline_model?: string;
-  readonly baseline_cost_usd?: string;
-}
+/** Members that do not apply are absent. */
+export type EntryRoute = Pick<ModelRoute, 'requested' | ListedMember | 'baseline_cost_usd'>;
 
 type ListedField = {
   [Name in FieldName]: (typeof FIELDS)[Name]['places'] extends { readonly listed: string } ? Name : never;
@@ -67,7 +54,7 @@ export type RequestEntry = ListedFields &
     readonly currency: 'USD';
   };
 
-export type EntryRow = Readonly<Record<string, unknown>> & RouteRow;
+export type EntryRow = Readonly<Record<string, unknown>>;
 
 interface EntryValue {
   readonly name: string;
@@ -76,9 +63,7 @@ interface EntryValue {
   readonly value: (row: EntryRow) => unknown;
 }
 
-const ROUTE_SELECT = `routed, route_tier, route_classified_tier, route_reason, route_confidence, route_cached,
-  route_task,
-  route_picked_by, route_correction, route_previous_model, route_previous_tier, route_sticky, route_baseline_model,
+const ROUTE_SELECT = `routed, ${LISTED_COLUMNS.map(({ name }) => name).join(', ')},
   toString(route_baseline_cost) AS baseline_cost`;
 
 function entryValue(name: string, column: string, value = (stored: unknown): unknown => stored): EntryValue {
@@ -97,7 +82,7 @@ function entryValuesOf([field, { type, places }]: (typeof FIELD_ROWS)[number]): 
   }
   if (listed === undefined) return [];
   if (type.kind === 'route')
-    return [{ name: listed, select: ROUTE_SELECT, value: (row) => (row.routed ? entryRoute(row) : null) }];
+    return [{ name: listed, select: ROUTE_SELECT, value: (row) => (row['routed'] === true ? entryRoute(row) : null) }];
   if (type.kind === 'uuid') return [entryValue(listed, `toString(${clickhouse})`)];
   if (type.kind === 'instant')
     return [entryValue(listed, `toUnixTimestamp64Milli(${clickhouse})`, (ms) => new Date(ms as number).toISOString())];
@@ -113,48 +98,16 @@ export const ENTRY_NAMES = ENTRY_VALUES.map(({ name }) => name) as readonly (key
 /** Select list of an entry. */
 export const ENTRY_COLUMNS = ENTRY_VALUES.flatMap(({ select }) => (select === null ? [] : [select])).join(', ');
 
-interface RouteRow {
-  readonly entry_requested_model: string;
-  readonly routed: boolean;
-  readonly route_tier: string;
-  readonly route_classified_tier: string;
-  readonly route_reason: string;
-  readonly route_confidence: number | null;
-  readonly route_cached: boolean;
-  readonly route_task: string;
-  readonly route_picked_by: string;
-  readonly route_correction: boolean;
-  readonly route_previous_model: string;
-  readonly route_previous_tier: string;
-  readonly route_sticky: boolean;
-  readonly route_baseline_model: string;
-  readonly baseline_cost: string | null;
-}
-
 export function requestEntry(row: EntryRow): RequestEntry {
   return Object.fromEntries(ENTRY_VALUES.map(({ name, value }) => [name, value(row)])) as unknown as RequestEntry;
 }
 
-function entryRoute(row: RouteRow): EntryRoute {
-  return {
-    requested: row.entry_requested_model,
-    ...named('tier', row.route_tier),
-    ...named('classified_tier', row.route_classified_tier),
-    reason: row.route_reason,
-    ...(row.route_confidence === null ? {} : { confidence: row.route_confidence }),
-    cached: row.route_cached,
-    ...named('task', row.route_task),
-    ...named('picked_by', row.route_picked_by),
-    correction: row.route_correction,
-    ...named('previous_model', row.route_previous_model),
-    ...named('previous_tier', row.route_previous_tier),
-    sticky: row.route_sticky,
-    ...named('baseline_model', row.route_baseline_model),
-    ...(row.baseline_cost === null ? {} : { baseline_cost_usd: row.baseline_cost }),
-  };
-}
-
-/** In the facts, what does not apply is the empty string. */
-function named<Name extends string>(name: Name, value: string): { readonly [name in Name]?: string } {
-  return value === '' ? {} : ({ [name]: value } as { readonly [name in Name]: string });
+function entryRoute(row: EntryRow): EntryRoute {
+  const members = [
+    ['requested', row['entry_requested_model']],
+    ...LISTED_COLUMNS.map(({ name, member }) => [member, row[name]]),
+    ['baseline_cost_usd', row['baseline_cost']],
+  ];
+  // In the facts, what does not apply is an empty text, or null.
+  return Object.fromEntries(members.filter(([, value]) => value !== '' && value !== null)) as unknown as EntryRoute;
 }

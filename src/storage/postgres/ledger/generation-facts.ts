@@ -71,8 +71,8 @@ export async function readEndedExecutions(
 }
 
 /**
- * What reconciliation resolved of an epoch that began at `sinceMs`: these executions have no terminal record in any
- * spool.
+ * What reconciliation resolved of an epoch that began at `sinceMs`: most of these executions have no terminal record in
+ * any spool. Those that the process gave up itself have one; their facts are the same once more.
  */
 export async function readKilledExecutions(
   postgres: PostgresClient,

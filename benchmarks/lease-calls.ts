@@ -89,7 +89,7 @@ class Model {
 
   private storeOf(epoch: number): LeaseStore {
     return {
-      take: ({ kind }, wish) => this.call('take', () => this.take(epoch, kind, wish)),
+      take: ({ kind }, request) => this.call('take', () => this.take(epoch, kind, request)),
       giveBack: ({ kind }, grantId, amount) =>
         this.call('giveBack', () => {
           if (kind === 'credit') this.books.returnLease(epoch, KEY, amount);

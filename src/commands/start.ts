@@ -32,7 +32,7 @@ export const startCommand: Command = {
 };
 
 const MAIN_MODULE = fileURLToPath(new URL('../main.ts', import.meta.url));
-const POSTGRES_MODULE = fileURLToPath(new URL('../supervisor/postgres-keeper.ts', import.meta.url));
+const POSTGRES_MODULE = fileURLToPath(new URL('../supervisor/postgres-owner.ts', import.meta.url));
 const SIMULATED_PROVIDER_MODULE = fileURLToPath(new URL('../simulator/main.ts', import.meta.url));
 const DEMO_CONFIGURATION = fileURLToPath(new URL('../../deploy/demo.yaml', import.meta.url));
 const MIGRATIONS = fileURLToPath(new URL('../../deploy/postgres', import.meta.url));

@@ -39,7 +39,7 @@ export async function followChanges({ url, log, catalog, authenticator, leases, 
         else if ('id' in change) authenticator.forget(change.id);
         else reload();
       },
-      tollgate_lease_recall: (payload) => {
+      tollgate_lease_revocation: (payload) => {
         const { key, byEpoch } = readRevocation(payload);
         if (byEpoch !== epoch) leases.revoke(key);
       },

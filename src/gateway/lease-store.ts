@@ -1,5 +1,4 @@
-// The Postgres side of quota leases, of wallets and limits alike, bound to this process's epoch. The SQL functions, the
-// notification channel and the metric keep their older words: "recall" is a revocation, "give back" a return.
+// The Postgres side of quota leases, of wallets and limits alike, bound to this process's epoch.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LeaseStore, LeaseTime, NotDone } from '../generation/admission/lease-store.ts';
@@ -30,7 +29,7 @@ export function createLeaseStore(postgres: Postgres, epoch: number, metrics: Met
       return given.then(() => 'done' as const, notDone);
     },
     revoke({ kind, key }) {
-      calls.labels('recall', kind).increment();
+      calls.labels('revoke', kind).increment();
       return revokeLeases(postgres, `${key} ${epoch}`);
     },
     async probe() {

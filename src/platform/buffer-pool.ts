@@ -175,7 +175,7 @@ export class BufferPool {
     return this.#freeBytes;
   }
 
-  /** Slabs that somebody holds now: 0 when the process is idle. */
+  /** Buffers that somebody holds now: 0 when the process is idle. */
   get lent(): number {
     return this.#lent;
   }

@@ -65,8 +65,8 @@ export class WorkerPool<Task extends string = WorkerTask> {
   readonly #results: Counter<readonly ['task', 'result']>;
   readonly #seconds: Histogram<readonly ['task']>;
   readonly #threads: number;
-  /** Those whose turn has not come, longest first; called with whether it did. */
-  readonly #waiting: ((turn: boolean) => void)[] = [];
+  /** Tasks that wait for a thread, longest first; called with whether they got one. */
+  readonly #waiting: ((hasThread: boolean) => void)[] = [];
   #threadsTaken = 0;
   #bytes = 0;
   #tasks = 0;
@@ -122,7 +122,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), options.deadlineMs);
     try {
-      return this.#finish(task, await this.#runInTurn<T>(task, input, options, deadline.signal));
+      return this.#finish(task, await this.#runInThread<T>(task, input, options, deadline.signal));
     } finally {
       clearTimeout(timer);
       this.#hold(-options.bytes, -1);
@@ -130,7 +130,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
     }
   }
 
-  async #runInTurn<T>(
+  async #runInThread<T>(
     task: Task,
     input: unknown,
     options: WorkerTaskOptions,

@@ -22,7 +22,7 @@ interface Entry extends ProcessIdentity {
 }
 
 const POLL_MS = 50;
-/** Longer than the postgres keeper needs, which ends last. */
+/** Longer than the owner of Postgres needs, which ends last. */
 const PREDECESSORS_LIMIT_MS = 20_000;
 
 export class ProcessJournal {

@@ -243,23 +243,23 @@ describe('billing', () => {
   });
 
   test('freezing: seen in the list, told to gateways, audited; lends nothing until it ends', async () => {
-    const recalled: string[] = [];
-    const channels = { tollgate_lease_recall: (id: string) => void recalled.push(id) };
+    const revoked: string[] = [];
+    const channels = { tollgate_lease_revocation: (id: string) => void revoked.push(id) };
     const listener = createListener({ url, log: silentLog, channels, onReconnect: () => undefined });
     await listener.listening;
     const wallets = `/v1/admin/organizations/${acme.organizationId}/wallets`;
     const frozen = await front.call('platform', 'PATCH', `${wallets}/${acme.walletId}`, { frozen: true });
     assert.deepEqual([frozen.status, frozen.data['frozen']], [200, true], frozen.text);
     await waitFor(
-      'the recall',
-      () => recalled,
+      'the revocation',
+      () => revoked,
       (ids) => ids.includes(acme.walletId),
     );
-    recalled.length = 0;
+    revoked.length = 0;
     assert.equal(await revokeFrozen(postgres), 1, 'and again, as long as gateways have some of it');
     await waitFor(
-      'another recall',
-      () => recalled,
+      'another revocation',
+      () => revoked,
       (ids) => ids.includes(acme.walletId),
     );
     await listener.close();
@@ -276,8 +276,8 @@ describe('billing', () => {
       ],
     );
     const epoch = await registerEpoch(postgres, { machine: 'test', pid: 2, kind: 'gateway' });
-    const wish = { epoch, walletId: acme.walletId, amount: 1n, minimum: 1n };
-    assert.deepEqual(await takeLease(postgres, wish).then(({ granted, frozen: isFrozen }) => [granted, isFrozen]), [
+    const request = { epoch, walletId: acme.walletId, amount: 1n, minimum: 1n };
+    assert.deepEqual(await takeLease(postgres, request).then(({ granted, frozen: isFrozen }) => [granted, isFrozen]), [
       0n,
       true,
     ]);
@@ -285,7 +285,7 @@ describe('billing', () => {
       (await front.call('platform', 'PATCH', `${wallets}/${acme.walletId}`, { frozen: false })).data['frozen'],
       false,
     );
-    assert.equal((await takeLease(postgres, wish)).granted, 1n);
+    assert.equal((await takeLease(postgres, request)).granted, 1n);
     const entries = await listAudit(postgres, { organizationId: acme.organizationId });
     assert.ok(!isRefused(entries));
     assert.deepEqual(

@@ -1,5 +1,5 @@
 // Every refusal that a generation route can answer, through every real client, in both forms: what its user reads,
-// which error it is, and whether the client asks again. One table: what is not as one would wish stands in it, because
+// which error it is, and whether the client asks again. One table: what is not as it should be stands in it, because
 // it is the client's own doing and spec 7.4 and 7.6 fix the bodies.
 
 import assert from 'node:assert/strict';

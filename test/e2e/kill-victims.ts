@@ -51,11 +51,11 @@ export function findVictim(
     const pid = tollgate.jobsPid();
     return pid === 0 ? null : { pid, signal: 'SIGKILL', how: 'kill -9' };
   }
-  const { postmaster, keeper } = tollgate.postgresPids();
-  if (postmaster === 0 || keeper === 0) return null;
+  const { postmaster, owner } = tollgate.postgresPids();
+  if (postmaster === 0 || owner === 0) return null;
   // SIGQUIT is what `pg_ctl stop -m immediate` sends.
   if (choice < 0.6) return { pid: postmaster, signal: 'SIGQUIT', how: 'immediate stop' };
   return choice < 0.85
     ? { pid: postmaster, signal: 'SIGKILL', how: 'kill -9' }
-    : { pid: keeper, signal: 'SIGKILL', how: 'kill -9 of its owner' };
+    : { pid: owner, signal: 'SIGKILL', how: 'kill -9 of its owner' };
 }

@@ -48,7 +48,7 @@ interface Load {
   /** Requests per second of each taker. */
   readonly perSecond: readonly number[];
   readonly need: () => number;
-  /** Of what a request drew, the part that it turns out not to have used. */
+  /** Of what a request held, the part that it turns out not to have used. */
   readonly unused: (need: number) => number;
   readonly random: () => number;
   /** Now and then a process dies with what it has. */

@@ -220,11 +220,11 @@ describe('the period of a budget', () => {
       const [limitId] = await tenant.limitIds();
       const epoch = await tenant.newEpoch();
       for (const client of [postgres, elsewhere]) {
-        const wish = { epoch, limitId, amount: 1n, minimum: 1n, present: null };
-        assert.equal((await takeLimitLease(client, { ...wish, atMs: NOON })).validForMs, ENDS[window] - NOON);
-        assert.equal((await takeLimitLease(client, { ...wish, atMs: ENDS[window] - 1 })).validForMs, 1);
+        const request = { epoch, limitId, amount: 1n, minimum: 1n, present: null };
+        assert.equal((await takeLimitLease(client, { ...request, atMs: NOON })).validForMs, ENDS[window] - NOON);
+        assert.equal((await takeLimitLease(client, { ...request, atMs: ENDS[window] - 1 })).validForMs, 1);
         assert.equal(
-          (await takeLimitLease(client, { ...wish, atMs: ENDS[window] })).available,
+          (await takeLimitLease(client, { ...request, atMs: ENDS[window] })).available,
           client === postgres ? 99n : 98n,
         );
       }

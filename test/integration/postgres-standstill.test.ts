@@ -40,12 +40,12 @@ test(
     await locked.promise;
     try {
       // A borrowing gives up the lock early, and says that it was a lock.
-      const wish = { epoch, walletId, amount: 60n, minimum: 60n };
-      await assert.rejects(takeLease(gateway, wish), { code: '55P03' });
+      const request = { epoch, walletId, amount: 60n, minimum: 60n };
+      await assert.rejects(takeLease(gateway, request), { code: '55P03' });
       const granted = await waitFor(
         'the wallet to lend',
         () =>
-          takeLease(gateway, wish).then(
+          takeLease(gateway, request).then(
             (answer) => answer.granted,
             () => null,
           ),

@@ -1,5 +1,5 @@
-// The simulation's model of the database is no wish: the same random operations, through the real storage functions, on
-// a real Postgres and on the model, give the same answers, the same refusals and the same tables.
+// The simulation has a true model of the database: the same random operations, through the real storage functions, on a
+// real Postgres and on the model, give the same answers, the same refusals and the same tables.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

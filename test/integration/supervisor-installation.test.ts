@@ -171,7 +171,7 @@ describe('installation', () => {
     assert.equal(await ask(other, key), 401);
     assert.equal(await other.end('SIGINT'), 0);
 
-    for (const command of [/main\.ts gateway/, /main\.ts jobs/, /postgres-keeper\.ts/]) {
+    for (const command of [/main\.ts gateway/, /main\.ts jobs/, /postgres-owner\.ts/]) {
       const victim = first.processes().find((entry) => command.test(entry.command));
       assert.ok(victim);
       process.kill(victim.pid, 'SIGKILL');

@@ -50,7 +50,7 @@ describe('the embedded Postgres ends', { timeout: 180_000 }, () => {
     },
     {
       name: 'kill -9 of the process that owns it',
-      pidOf: () => tollgate.postgresPids().keeper,
+      pidOf: () => tollgate.postgresPids().owner,
       signal: 'SIGKILL',
       newCredential: KEYS.other,
     },

@@ -759,7 +759,7 @@ describe('TLS', () => {
 
   test('a provider that answers at once is called over a handful of connections', async () => {
     trust([certificate.cert]);
-    // In a thread of its own: the answer is there before this one has ended the turn that sent the request.
+    // In a thread of its own: the answer is there before this one has ended the tick that sent the request.
     const { port, worker } = await startInstantTlsProvider(certificate);
     const origin = originAt(`https://localhost:${port}`, clock);
     const loop = async (): Promise<void> => {

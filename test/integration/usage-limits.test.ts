@@ -30,9 +30,9 @@ after(async () => {
 });
 
 describe('changing limits', () => {
-  test('a limit keeps its id and what was used; a lower one lends nothing more and calls back', async () => {
+  test('a limit keeps its id and what was used; a lower one lends nothing more and revokes', async () => {
     const heard: string[] = [];
-    const channels = { tollgate_lease_recall: (payload: string) => void heard.push(payload) };
+    const channels = { tollgate_lease_revocation: (payload: string) => void heard.push(payload) };
     const listener = createListener({ url, log: silentLog, channels, onReconnect: () => {} });
     await listener.listening;
     try {
@@ -45,7 +45,7 @@ describe('changing limits', () => {
       assert.equal(heard.length, 0);
       await tenant.setLimits(scope, budget(500n));
       await waitFor(
-        'recalls',
+        'revocations',
         () => heard.length,
         (count) => count === 2,
       );
@@ -60,7 +60,7 @@ describe('changing limits', () => {
       );
       await tenant.setLimits(scope);
       await waitFor(
-        'recalls',
+        'revocations',
         () => heard.length,
         (count) => count === 3,
       );

@@ -65,7 +65,7 @@ async function runHere(): Promise<void> {
       `${seed - from} seeds from ${from} in ${seconds.toFixed(1)} s: ${failures} failed, ${events} events, ${requests} requests, ${complete} complete`,
     );
   };
-  // From a turn of its own: promises are drained between two events only where no promise is being run.
+  // From a tick of its own: promises are drained between two events only where no promise is being run.
   setImmediate(() =>
     values.seed === undefined
       ? runMany(Number(values.from), Number(values.seeds))

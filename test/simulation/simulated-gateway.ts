@@ -137,30 +137,30 @@ export class SimulatedGateway {
   }
 
   /** As serve-generation does it: admits, then records; `begun` may send, `refused` must not. */
-  admit(question: AdmissionParams, begun: (execution: Execution) => void, refused: (refusal: Refusal) => void): void {
+  admit(params: AdmissionParams, begun: (execution: Execution) => void, refused: (refusal: Refusal) => void): void {
     const { records, leases, process } = this;
     if (records === null || leases === null || !records.healthy) {
       refused({ kind: 'billing_unavailable' });
       return;
     }
     const parts = { leases, workers: undefined as never, counts: undefined as never, clock: process.clock };
-    const admitting = admit(question, parts);
+    const admitting = admit(params, parts);
     const goOn = (admission: Awaited<typeof admitting>): void => {
       if ('kind' in admission) refused(admission);
-      else this.record(question, admission, begun, refused);
+      else this.record(params, admission, begun, refused);
     };
     if (admitting instanceof Promise) admitting.then(goOn).catch((fault: unknown) => this.world.noteFault(fault));
     else goOn(admitting);
   }
 
   private record(
-    question: AdmissionParams,
+    params: AdmissionParams,
     admission: Execution['admission'],
     begun: (execution: Execution) => void,
     refused: (refusal: Refusal) => void,
   ): void {
     const { clock } = this.process;
-    const { principal, served, dialect, bounds, request } = question;
+    const { principal, served, dialect, bounds, request } = params;
     const [deployment] = served.deployments.get(dialect.api) ?? [];
     const admitted: AdmittedRequest = {
       id: this.nextId(),
@@ -177,7 +177,7 @@ export class SimulatedGateway {
       requestBytes: request.body.length,
     };
     const execution = new Execution(admitted, admission, clock.monotonicMs(), this.metering as Metering);
-    this.watch.admitted(this, execution, question);
+    this.watch.admitted(this, execution, params);
     execution.begin({
       onRecorded: () => begun(execution),
       onUnrecorded: () => {

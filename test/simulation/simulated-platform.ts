@@ -269,7 +269,7 @@ function installTimers(): void {
   };
   replace('setTimeout', (ring: () => void, delayMs: number) => new SimulatedTimer(ring, delayMs, false));
   replace('setInterval', (ring: () => void, delayMs: number) => new SimulatedTimer(ring, delayMs, true));
-  replace('setImmediate', (turn: () => void) => processHere().in(running().random.between(0.01, 0.3), 'turn', turn));
+  replace('setImmediate', (run: () => void) => processHere().in(running().random.between(0.01, 0.3), 'tick', run));
   for (const name of ['clearTimeout', 'clearInterval', 'clearImmediate'])
     replace(name, (timer: SimulatedTimer | undefined) => timer?.clear());
 }

@@ -120,13 +120,13 @@ export class SimulatedRequest {
     gateway.openRequests += 1;
     if (plan.leavesAfterMs !== null) gateway.process.in(plan.leavesAfterMs, 'client leaves', () => this.clientLeft());
     gateway.admit(
-      this.question(),
+      this.admissionParams(),
       (execution) => this.begin(execution),
       (refusal) => this.end(refusal),
     );
   }
 
-  private question(): AdmissionParams {
+  private admissionParams(): AdmissionParams {
     const { principal, bodyBytes, outputMax } = this.plan;
     const body = BODY.subarray(0, bodyBytes);
     return {

@@ -89,7 +89,7 @@ export class Watch {
     }
   }
 
-  admitted(gateway: SimulatedGateway, execution: Execution, question: AdmissionParams): void {
+  admitted(gateway: SimulatedGateway, execution: Execution, params: AdmissionParams): void {
     const { holds } = execution.admission as unknown as { holds: readonly Hold[] };
     const { world } = this;
     const truth: Truth = {
@@ -111,7 +111,7 @@ export class Watch {
     };
     if (this.truths.has(truth.id)) world.violate(`the id ${truth.id} was given twice`);
     this.truths.set(truth.id, truth);
-    // The rest of the turn in which a process dies has no effect.
+    // The rest of the tick in which a process dies has no effect.
     if (!gateway.process.alive) return;
     this.open.add(truth);
     world.note(
@@ -119,7 +119,7 @@ export class Watch {
     );
     for (const { lease, amount, grant } of holds)
       if (grant !== null) this.noteUse(truth, lease.quota.key, lease.quota.kind, amount);
-    if (question.principal.billed && holds.every(({ lease }) => lease.quota.kind !== 'credit'))
+    if (params.principal.billed && holds.every(({ lease }) => lease.quota.kind !== 'credit'))
       world.violate(`${truth.id} is billed and holds no credit`);
   }
 
@@ -286,7 +286,7 @@ export class Watch {
       const outstanding = lease?.outstanding ?? 0n;
       if (outstanding < amount)
         this.world.violate(
-          `${gateway.process.name} has and owes ${amount} of ${name}, and its lease is ${outstanding}`,
+          `${gateway.process.name} has and is to return ${amount} of ${name}, and its lease is ${outstanding}`,
         );
     }
   }

@@ -80,7 +80,7 @@ export async function startBillingFront(
     identity: createIdentityStore(postgres, { masterKey: MASTER_KEY }),
     webhookTargets: PUBLIC_TARGETS,
     lookup: {
-      findGeneration: (question: Parameters<typeof findGeneration>[1]) => findGeneration(postgres, question),
+      findGeneration: (params: Parameters<typeof findGeneration>[1]) => findGeneration(postgres, params),
       clock: systemClock,
       isDraining: () => false,
       ...lookup,

@@ -143,7 +143,7 @@ function chunk(piece: Buffer): Buffer {
 }
 
 async function fail(socket: Socket, fault: ReplyFault): Promise<false> {
-  // One turn for the system to send what was written.
+  // One tick for the system to send what was written.
   await new Promise((resolve) => setImmediate(resolve));
   if (fault.kind === 'reset') socket.resetAndDestroy();
   else if (fault.kind === 'cut') socket.destroy();

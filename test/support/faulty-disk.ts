@@ -32,7 +32,7 @@ export class FaultyDisk implements SpoolFileSystem {
    * A torn record may have stayed, or one that was refused: something could not be cut off or landed although its write
    * failed.
    */
-  isInDoubt = false;
+  isUncertain = false;
   readonly #random: () => number;
   /**
    * Dropped pages read as zeros at once, as some file systems have it; otherwise they are seen until the power goes.
@@ -66,7 +66,7 @@ export class FaultyDisk implements SpoolFileSystem {
     if (fails && this.#random() < 0.3) {
       // It says that it failed, and some of it is there all the same.
       this.#append(fd, buffer.subarray(offset, offset + Math.floor(length * this.#random())));
-      this.isInDoubt = true;
+      this.isUncertain = true;
       throw diskError('EIO');
     }
     if (fails && this.#random() < 0.5) throw diskError('EIO');
@@ -102,7 +102,7 @@ export class FaultyDisk implements SpoolFileSystem {
 
   ftruncate(fd: number, length: number): void {
     if (this.#random() < this.trouble) {
-      this.isInDoubt = true;
+      this.isUncertain = true;
       throw diskError('EIO');
     }
     const file = this.#file(fd);

@@ -42,7 +42,7 @@ export interface Tollgate {
   gatewayPids(): number[];
   jobsPid(): number;
   /** Of the embedded database: the server, and the process of ours that owns it; 0: it does not run. */
-  postgresPids(): { readonly postmaster: number; readonly keeper: number };
+  postgresPids(): { readonly postmaster: number; readonly owner: number };
   /** Runs another command of the same installation, and tells how it ended and what it printed. */
   run(args: readonly string[]): Promise<{ readonly exitCode: number | null; readonly output: string }>;
   /** Everything it printed so far. */
@@ -164,13 +164,13 @@ class Installation implements Tollgate {
     return this.#childPids('jobs')[0] ?? 0;
   }
 
-  postgresPids(): { postmaster: number; keeper: number } {
+  postgresPids(): { postmaster: number; owner: number } {
     const descendants = listDescendants(this.pid);
-    const keeper = descendants.find(({ command }) => command.includes('postgres-keeper.ts'))?.pid ?? 0;
+    const owner = descendants.find(({ command }) => command.includes('postgres-owner.ts'))?.pid ?? 0;
     const postmaster =
-      descendants.find(({ command, parentPid }) => parentPid === keeper && command.includes('bin/postgres -D'))?.pid ??
+      descendants.find(({ command, parentPid }) => parentPid === owner && command.includes('bin/postgres -D'))?.pid ??
       0;
-    return { postmaster, keeper };
+    return { postmaster, owner };
   }
 
   #childPids(command: string): number[] {

@@ -42,7 +42,7 @@ export class RateTaker {
     this.chunk = options.chunk;
   }
 
-  /** One request; false when it was refused. `latencyMs` passes between the question and the use. */
+  /** One request; false when it was refused. `latencyMs` passes between the call and the use. */
   async request(need: bigint, nowMs: number, latencyMs: number, revoke: () => Promise<void>): Promise<boolean> {
     await this.dropExpired(nowMs);
     if (this.hold(need, nowMs)) return true;

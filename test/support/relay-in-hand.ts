@@ -78,7 +78,7 @@ export class RelayInHand {
     const scanned = scanner.scan(body);
     const modelAt = scanned.valueOf('model');
     const read = { requestedModel: 'm', modelAt, bounds: { streamed: true, outputTokensMax: null, answers: 1 } };
-    const question = {
+    const params = {
       exchange,
       dialect,
       request: { pooled, body, scanned, form: null },
@@ -110,12 +110,12 @@ export class RelayInHand {
         asksForUsage,
       },
     ];
-    relay({ ...question, deployments } as unknown as RelayParams, context as unknown as RelayContext);
+    relay({ ...params, deployments } as unknown as RelayParams, context as unknown as RelayContext);
     this.provider = listeners[0] as ReplyHandler;
     if (!hasLeft) this.provider.onReplyStart(200, ['content-type', 'text/event-stream']);
   }
 
-  /** The provider has sent the last byte of its reply, in the turn after the one before. */
+  /** The provider has sent the last byte of its reply, in the tick after the one before. */
   async end(): Promise<void> {
     this.provider.onReplyEnd();
     await new Promise((resolve) => setImmediate(resolve));

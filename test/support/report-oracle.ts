@@ -184,8 +184,8 @@ function largestFirst<Item>(groups: [string, Item[]][]): [string, Item[]][] {
   return groups.sort(([nameA, a], [nameB, b]) => b.length - a.length || (nameA < nameB ? -1 : 1));
 }
 
-export function expectedReport(facts: readonly RequestFact[], question: RoutingParams): RoutingReport {
-  const all = matching(facts, question);
+export function expectedReport(facts: readonly RequestFact[], params: RoutingParams): RoutingReport {
+  const all = matching(facts, params);
   const routed = all.filter(({ route }) => route != null);
   const whole = routed.length;
   const models = largestFirst(grouped(routed, ({ model }) => model));
@@ -210,7 +210,7 @@ export function expectedReport(facts: readonly RequestFact[], question: RoutingP
       },
       sessions: conversations.sessions,
     },
-    series: seriesOf(routed, question),
+    series: seriesOf(routed, params),
     by_tier: grouped(routed, ({ route }) => route?.tier ?? '')
       .map(([tier, group]) => ({ tier, rank: latestRank(group), ...metricsOf(group, whole) }))
       .sort((a, b) => (a.rank ?? 999) - (b.rank ?? 999) || (a.tier < b.tier ? -1 : 1)),
@@ -256,7 +256,7 @@ export function expectedReport(facts: readonly RequestFact[], question: RoutingP
     policies: policiesOf(routed),
     by_previous_tier: conversations.by_previous_tier,
     by_previous_model: conversations.by_previous_model,
-    recent_corrections: question.recentCorrections ? recentCorrections(routed) : null,
+    recent_corrections: params.recentCorrections ? recentCorrections(routed) : null,
   };
 }
 
@@ -448,7 +448,7 @@ class ExpectedBuckets {
   readonly #format: Intl.DateTimeFormat;
   readonly #granularity: 'hour' | 'day';
 
-  /** One for each zone: what was found serves the next question, too. */
+  /** One for each zone: what was found serves the next report, too. */
   static of(timeZone: string, granularity: 'hour' | 'day'): ExpectedBuckets {
     const name = `${timeZone} ${granularity}`;
     const made = ExpectedBuckets.#made.get(name) ?? new ExpectedBuckets(timeZone, granularity);
@@ -505,8 +505,8 @@ function usageOf(facts: readonly RequestFact[]): Omit<UsageSummary, 'currency' |
   };
 }
 
-export function expectedSummary(facts: readonly RequestFact[], question: ReportParams): UsageSummary {
-  const found = matching(facts, question);
+export function expectedSummary(facts: readonly RequestFact[], params: ReportParams): UsageSummary {
+  const found = matching(facts, params);
   const models = largestFirst(grouped(found, ({ model }) => model));
   return {
     currency: 'USD',
@@ -515,9 +515,9 @@ export function expectedSummary(facts: readonly RequestFact[], question: ReportP
   };
 }
 
-export function expectedDays(facts: readonly RequestFact[], question: ReportParams): UsageDay[] {
-  const days = ExpectedBuckets.of(question.window.timeZone, 'day');
-  return grouped(matching(facts, question), ({ admittedAtMs }) => days.at(admittedAtMs).slice(0, 10))
+export function expectedDays(facts: readonly RequestFact[], params: ReportParams): UsageDay[] {
+  const days = ExpectedBuckets.of(params.window.timeZone, 'day');
+  return grouped(matching(facts, params), ({ admittedAtMs }) => days.at(admittedAtMs).slice(0, 10))
     .map(([date, group]) => ({ date, errors: countWhere(group, isError), ...usageOf(group) }))
     .sort((a, b) => compare(a.date, b.date));
 }
@@ -575,10 +575,10 @@ export function expectedEntry(fact: RequestFact): RequestEntry {
 /** Charged on each day, UTC, and what it was worth by the catalog. */
 export function expectedCharges(
   facts: readonly RequestFact[],
-  question: ReportParams,
+  params: ReportParams,
 ): Map<string, { readonly billed: bigint; readonly rated: bigint }> {
   return new Map(
-    grouped(matching(facts, question), ({ admittedAtMs }) => new Date(admittedAtMs).toISOString().slice(0, 10)).map(
+    grouped(matching(facts, params), ({ admittedAtMs }) => new Date(admittedAtMs).toISOString().slice(0, 10)).map(
       ([date, group]) => [
         date,
         {

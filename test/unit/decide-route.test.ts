@@ -194,7 +194,7 @@ describe('the route of a turn', () => {
       { tier: 'strong', reason: 'classified', correction: true },
     ],
     [
-      'doubt that leads as far as the correction is doubt',
+      'low confidence that leads as far as the correction is low confidence',
       { judgement: answer('light', { correctionProbability: 0.9, confidence: 0.2 }), previous: ['a', 'light'] },
       { tier: 'middle', reason: 'low_confidence_escalated', correction: true },
     ],

@@ -62,7 +62,7 @@ describe('name look-ups', () => {
     assert.equal(await again, '192.0.2.2');
   });
 
-  test('two names at once, however many hang; the others get their turn in order', async () => {
+  test('two names at once, however many hang; the others follow in order', async () => {
     const { names, questions, open } = heldResolver();
     const waiting = ['a', 'b', 'c', 'd', 'c'].map((host) => ask(names, `${host}.test`));
     assert.deepEqual([questions.map(({ host }) => host), open()], [['a.test', 'b.test'], 2]);

@@ -28,8 +28,8 @@ describe('a client leaves while the rest waits for it', () => {
   }
 
   for (const [name, before] of [
-    ['in the turn that brought the end of the reply: it was whole before', 'data: {"choices":[]}\n\n'],
-    ['in the turn that brought all of a reply, before a byte of it was written', ''],
+    ['in the tick that brought the end of the reply: it was whole before', 'data: {"choices":[]}\n\n'],
+    ['in the tick that brought all of a reply, before a byte of it was written', ''],
   ] as const) {
     test(name, async () => {
       const inHand = new RelayInHand(chatCompletions);

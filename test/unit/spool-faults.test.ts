@@ -62,12 +62,12 @@ class HandTimer {
 }
 
 /**
- * What a gateway does with a spool: admits while it is healthy, ends what it admitted, and offers again what was not
+ * What a gateway does with a spool: admits while it is healthy, ends what it admitted, and appends again what was not
  * taken.
  */
 class Driver {
   readonly acknowledged = new Set<string>();
-  readonly offered = new Set<string>();
+  readonly appended = new Set<string>();
   pending: ExecutionRecord[] = [];
   #open: ExecutionRecord[] = [];
   readonly #writer: SpoolWriter;
@@ -86,12 +86,12 @@ class Driver {
       else if (this.#writer.healthy)
         batch.push(admittedRecord(executionStart({ requestedModel: 'x'.repeat(Math.floor(this.#random() * 300)) })));
     }
-    this.offer(batch);
+    this.append(batch);
   }
 
-  offer(batch: readonly ExecutionRecord[]): void {
+  append(batch: readonly ExecutionRecord[]): void {
     if (batch.length === 0) return;
-    for (const record of batch) this.offered.add(textOf(record));
+    for (const record of batch) this.appended.add(textOf(record));
     let written = batch.length;
     try {
       appendRecords(this.#writer, ...batch);
@@ -110,10 +110,10 @@ class Driver {
     }
   }
 
-  offerPending(): void {
+  appendPending(): void {
     const { pending } = this;
     this.pending = [];
-    this.offer(pending);
+    this.append(pending);
   }
 }
 
@@ -154,7 +154,7 @@ function runSeed(seed: number, context: TestContext, timer: HandTimer): void {
     if (random() < 0.02)
       disk.room = disk.room === Number.POSITIVE_INFINITY ? Math.floor(random() * 6_000) : Number.POSITIVE_INFINITY;
     if (random() < 0.5) driver.step();
-    else if (random() < 0.2) driver.offerPending();
+    else if (random() < 0.2) driver.appendPending();
     if (random() < 0.4) timer.fire();
     if (random() < 0.3) disk.endBackgroundWork();
     nowMs += Math.floor(random() * 200);
@@ -167,7 +167,7 @@ function runSeed(seed: number, context: TestContext, timer: HandTimer): void {
     assert.ok(rounds < ROUNDS_TO_RECOVER, 'it does not become healthy by itself');
     nowMs += 1_000;
     writer.check();
-    driver.offerPending();
+    driver.appendPending();
     timer.fire();
     disk.endBackgroundWork();
   }
@@ -180,7 +180,7 @@ function runSeed(seed: number, context: TestContext, timer: HandTimer): void {
     [],
     'acknowledged, and not to be read',
   );
-  const strange = [...visible].filter((text) => !(disk.isInDoubt ? driver.offered : driver.acknowledged).has(text));
+  const strange = [...visible].filter((text) => !(disk.isUncertain ? driver.appended : driver.acknowledged).has(text));
   assert.deepEqual(strange, [], 'in the spool, and never taken');
 }
 

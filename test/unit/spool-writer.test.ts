@@ -260,14 +260,14 @@ describe('spool writer', () => {
     assert.equal(writer.healthy, true);
   });
 
-  test('turns lie behind each other in memory that is used again only when a sync covers all of it', async (context) => {
+  test('batches lie behind each other in memory that is used again only when a sync covers all of it', async (context) => {
     const directory = temporaryDirectory(context);
     let syncing = Promise.withResolvers<(fault: Error | null) => void>();
     const fileSystem: SpoolFileSystem = { ...nodeFileSystem, fdatasync: (_fd, done) => syncing.resolve(done) };
     const writer = openWriter(directory, { fileSystem, segmentBytesMax: 1 << 24 });
     const memories = new Set<Buffer>();
-    const appendTurns = (turns: number): ExecutionRecord[] =>
-      Array.from({ length: turns }, () => {
+    const appendBatches = (batches: number): ExecutionRecord[] =>
+      Array.from({ length: batches }, () => {
         const record = admittedRecord();
         const batch = writer.takeBatch();
         memories.add(batch.bytes);
@@ -275,15 +275,15 @@ describe('spool writer', () => {
         writer.appendBatch(batch);
         return record;
       });
-    let written = appendTurns(500);
+    let written = appendBatches(500);
     const memoriesOfOneSync = memories.size;
     for (let round = 0; round < 5; round++) {
       const done = await syncing.promise;
       syncing = Promise.withResolvers();
-      written = appendTurns(500);
+      written = appendBatches(500);
       done(null);
     }
-    assert.ok(memoriesOfOneSync <= 10, `500 turns took ${memoriesOfOneSync} pieces of memory`);
+    assert.ok(memoriesOfOneSync <= 10, `500 batches took ${memoriesOfOneSync} pieces of memory`);
     assert.ok(
       memories.size <= 2 * memoriesOfOneSync + 1,
       `${memories.size} pieces of memory, ${memoriesOfOneSync} in the first round`,
@@ -291,7 +291,7 @@ describe('spool writer', () => {
     // What the failed sync would have covered and what came since.
     const fail = await syncing.promise;
     syncing = Promise.withResolvers();
-    written = [...written, ...appendTurns(500)];
+    written = [...written, ...appendBatches(500)];
     fail(new Error('EIO: i/o error'));
     const prove = await syncing.promise;
     prove(null);

@@ -47,7 +47,7 @@ describe('burst coalescer', () => {
     assert.deepEqual(stream.done, ['write', 'pause']);
     await gathered(stream, 2);
     assert.deepEqual(stream.done, ['write', 'pause', 'resume', 'write']);
-    // What is read between the going on and the end of that turn went along.
+    // What is read between the going on and the end of that tick went along.
     await sleep(10);
     assert.equal(stream.done.length, 4);
   });

@@ -72,19 +72,19 @@ export interface CountParams {
 
 /** Counts the tokens of a request and of what was relayed of its reply. Never rejects. */
 export async function countUsage(
-  question: CountParams,
+  params: CountParams,
   workers: WorkerPool,
   report: MeasuredUsage,
 ): Promise<MeasuredUsage> {
-  const request = new Uint8Array(question.request);
-  const response = new Uint8Array(question.relayed.beginning());
+  const request = new Uint8Array(params.request);
+  const response = new Uint8Array(params.relayed.beginning());
   const input: CountTokensInput = {
-    api: question.api,
-    encoding: question.encoding,
+    api: params.api,
+    encoding: params.encoding,
     request,
     response,
-    responseIsStream: question.responseIsStream,
-    responseBytesTotal: question.relayed.totalBytes,
+    responseIsStream: params.responseIsStream,
+    responseBytesTotal: params.relayed.totalBytes,
     count: { input: report.inputReport === null, output: true },
   };
   const bytes = request.byteLength + response.byteLength;
@@ -96,13 +96,12 @@ export async function countUsage(
   });
   const usage: Usage = {
     inputTokens:
-      report.inputReport?.inputTokens ?? (counted.ok ? counted.value.inputTokens : null) ?? question.inputTokensMax,
+      report.inputReport?.inputTokens ?? (counted.ok ? counted.value.inputTokens : null) ?? params.inputTokensMax,
     cachedInputTokens: report.inputReport?.cachedInputTokens ?? null,
     cacheWriteTokens: report.inputReport?.cacheWriteTokens ?? null,
     hourCacheWriteTokens: report.inputReport?.hourCacheWriteTokens ?? null,
     outputTokens:
-      (counted.ok ? counted.value.outputTokens : null) ??
-      Math.min(question.outputTokensMax, question.relayed.totalBytes),
+      (counted.ok ? counted.value.outputTokens : null) ?? Math.min(params.outputTokensMax, params.relayed.totalBytes),
     reasoningTokens: null,
     images: null,
   };

@@ -17,7 +17,7 @@ export interface RecordSink {
   appendBatch(batch: RecordBatch): void;
 }
 
-/** How often the records that the spool has refused are offered to it again. */
+/** How often the records that the spool has refused are written to it again. */
 const RETRY_MS = 250;
 
 /** Whoever continues when a record is written. */

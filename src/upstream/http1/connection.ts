@@ -55,7 +55,7 @@ export interface ExchangeListener {
 }
 
 /** The origin that owns a connection. */
-export interface ConnectionKeeper {
+export interface ConnectionOwner {
   readonly peer: Peer;
   readonly clock: Clock;
   readonly timeouts: ConnectionTimeouts;
@@ -85,14 +85,14 @@ const NOTHING = Buffer.alloc(0);
 const READ_BUFFER = Buffer.allocUnsafeSlow(65_536);
 
 export class Connection {
-  /** Its place among its keeper's connections. */
+  /** Its place among its owner's connections. */
   index = -1;
   closed = false;
   /** While idle: until when it may be lent. */
   lendableUntilMs = 0;
   /** The present request has begun to go out. */
   sent = false;
-  private readonly keeper: ConnectionKeeper;
+  private readonly owner: ConnectionOwner;
   private readonly socket: Socket;
   private readonly reader = new ReplyReader();
   private listener: ExchangeListener | null = null;
@@ -120,11 +120,11 @@ export class Connection {
   /** When the exchange is over, whatever it waits for. */
   private endByMs = Number.POSITIVE_INFINITY;
 
-  constructor(keeper: ConnectionKeeper) {
-    this.keeper = keeper;
-    this.waitingSinceMs = keeper.clock.monotonicMs();
+  constructor(owner: ConnectionOwner) {
+    this.owner = owner;
+    this.waitingSinceMs = owner.clock.monotonicMs();
     const onread = { buffer: READ_BUFFER, callback: this.onRead };
-    this.socket = openSocket(keeper.peer, { onread, onConnected: this.onConnected, onSession: this.onSession });
+    this.socket = openSocket(owner.peer, { onread, onConnected: this.onConnected, onSession: this.onSession });
     this.socket.on('error', this.onError);
     this.socket.on('end', this.onEnd);
     this.socket.on('close', this.onError);
@@ -132,17 +132,17 @@ export class Connection {
 
   /** A session may come before the certificate is found good, and one that is resumed is not checked again. */
   private readonly onSession = (session: Buffer): void => {
-    if (this.connected) this.keeper.peer.session = session;
+    if (this.connected) this.owner.peer.session = session;
     else this.earlySession = session;
   };
 
   private readonly onConnected = (): void => {
     this.connected = true;
-    if (this.earlySession !== null) this.keeper.peer.session = this.earlySession;
+    if (this.earlySession !== null) this.owner.peer.session = this.earlySession;
     this.earlySession = null;
     this.socket.setNoDelay(true);
     this.socket.setKeepAlive(true, TCP_KEEP_ALIVE_DELAY_MS);
-    this.waitingSinceMs = this.keeper.clock.monotonicMs();
+    this.waitingSinceMs = this.owner.clock.monotonicMs();
     this.send();
   };
 
@@ -154,7 +154,7 @@ export class Connection {
     this.listener = listener;
     this.sent = false;
     this.answered = false;
-    this.endByMs = nowMs + this.keeper.timeouts.totalMs;
+    this.endByMs = nowMs + this.owner.timeouts.totalMs;
     assert(!this.writing && this.pooled === null, 'a connection sends one request at a time');
     const { body } = request;
     this.pooled = body === null || body instanceof Uint8Array ? null : body.pooled;
@@ -223,7 +223,7 @@ export class Connection {
     reader.read(READ_BUFFER, length);
     // A reply that has begun lives by each piece of it, one that has not by signs of life; the beginning of a head is
     // none.
-    this.readAtMs = this.keeper.clock.monotonicMs();
+    this.readAtMs = this.owner.clock.monotonicMs();
     if (reader.head !== null || reader.interimHeads > interimHeads) this.waitingSinceMs = this.readAtMs;
     this.reading = true;
     try {
@@ -270,7 +270,7 @@ export class Connection {
   private becomeFree(): void {
     this.freeSinceTick = tickCount();
     this.lendableUntilMs = this.readAtMs + this.keptMs();
-    this.keeper.onFree(this);
+    this.owner.onFree(this);
   }
 
   private keptMs(): number {
@@ -306,7 +306,7 @@ export class Connection {
 
   /** Ends what is out of time. */
   checkTime(nowMs: number): void {
-    const { timeouts } = this.keeper;
+    const { timeouts } = this.owner;
     if (this.listener === null) {
       if (nowMs >= this.lendableUntilMs) this.close();
       return;
@@ -329,7 +329,7 @@ export class Connection {
   endWithin(listener: ExchangeListener, withinMs: number): void {
     // The reply may have ended already, and the connection carry another one.
     if (this.listener !== null && this.listener !== listener) return;
-    this.endByMs = Math.min(this.endByMs, this.keeper.clock.monotonicMs() + withinMs);
+    this.endByMs = Math.min(this.endByMs, this.owner.clock.monotonicMs() + withinMs);
     // A write over TLS calls back within the tick at the earliest.
     if (this.writing) atTickEnd(() => this.cutUnwritten(listener));
   }
@@ -351,7 +351,7 @@ export class Connection {
   resume(): void {
     if (!this.paused) return;
     this.paused = false;
-    this.waitingSinceMs = this.keeper.clock.monotonicMs();
+    this.waitingSinceMs = this.owner.clock.monotonicMs();
     if (!this.stopped) return;
     this.stopped = false;
     this.socket.resume();
@@ -369,6 +369,6 @@ export class Connection {
     this.request = null;
     if (!this.writing) this.releaseBuffer();
     this.socket.destroy();
-    this.keeper.onClosed(this);
+    this.owner.onClosed(this);
   }
 }

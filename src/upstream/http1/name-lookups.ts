@@ -23,7 +23,7 @@ interface Name {
   readonly host: string;
   addresses: LookupAddress[];
   answeredAtMs: number;
-  /** Its question is queued or under way. */
+  /** Its look-up is queued or under way. */
   isAskedFor: boolean;
   /** It has been for too long. */
   isLate: boolean;

@@ -96,9 +96,9 @@ const LIMIT_MAX = 200;
 /** Newest first. */
 export async function listDeposits(
   postgres: PostgresClient,
-  question: PageParams & { walletId: string },
+  params: PageParams & { walletId: string },
 ): Promise<Page<Deposit> | Refused> {
-  const { walletId, limit = LIMIT_DEFAULT, cursor = null } = question;
+  const { walletId, limit = LIMIT_DEFAULT, cursor = null } = params;
   if (limit < 1 || limit > LIMIT_MAX) return invalid('limit', `must be from 1 to ${LIMIT_MAX}`);
   const before = cursor === null ? null : Buffer.from(cursor, 'base64url').toString('latin1');
   if (before !== null && !/^d[1-9]\d{0,17}$/.test(before))

@@ -35,14 +35,14 @@ export async function readWallet(postgres: PostgresClient, walletId: string): Pr
 /** Oldest first: the organization's own wallet, then those of its members. */
 export async function listWallets(
   postgres: PostgresClient,
-  question: PageParams & { organizationId: string },
+  params: PageParams & { organizationId: string },
 ): Promise<Page<PayerWallet> | Refused> {
-  const start = startPage(question);
+  const start = startPage(params);
   if (isRefused(start)) return start;
-  if (!areUuids(question.organizationId)) return NOT_FOUND;
+  if (!areUuids(params.organizationId)) return NOT_FOUND;
   const { rows } = await postgres.query<WalletRow>(
     `SELECT ${COLUMNS} FROM wallets t WHERE ${PAGE_CONDITION} AND t.organization_id = $4 ${PAGE_ORDER}`,
-    [...start.values, question.organizationId],
+    [...start.values, params.organizationId],
   );
   return endPage(rows, start.limit, toWallet);
 }

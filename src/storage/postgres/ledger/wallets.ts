@@ -4,7 +4,7 @@
 import type { PostgresClient } from '../pool.ts';
 
 /** The channel keeps its older word: processes of another version listen to it too. */
-const LEASE_REVOCATION_CHANNEL = 'tollgate_lease_recall';
+const LEASE_REVOCATION_CHANNEL = 'tollgate_lease_revocation';
 
 /** Gives a new process its epoch: the name under which it holds leases and writes its spool. */
 export async function registerEpoch(

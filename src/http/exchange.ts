@@ -5,8 +5,8 @@
 // - an `onData` chunk is emptied when the callback returns: a sink copies what it keeps.
 // - writes outside a uWS callback go through `cork`, or each costs a packet and a syscall.
 // - `write` returning false means: stop reading the source until `onWritable`; uWS buffers without limit otherwise.
-// - `pause` stops reading the socket, but not the packet that is being read; while it lasts, nobody notices that the
-// client leaves.
+// - `pause` stops reading the socket, but not what is being read: one packet, or all that lies in the socket where that
+// is half a megabyte or more. While it lasts, nobody notices that the client leaves.
 // - After `end` the response must not be touched, so an answer behind which the connection is still read is written
 // without it.
 
@@ -136,6 +136,8 @@ export class Exchange extends RequestHead {
     }
     if (isLast) this.settleBody();
     else this.awaitBody(this.isBodyHeld || this.bodySink === LEFT_ALONE);
+    // Nothing is left to be held back, and that the client leaves must show.
+    if (isLast) this.resume();
     try {
       this.bodySink.take(new Uint8Array(chunk), isLast);
     } catch (fault) {

@@ -177,6 +177,58 @@ describe('a body that comes in', () => {
       }));
   }
 
+  describe('read in whole before its connection stood still, as where more lies in the socket than one read takes', () => {
+    /** A cold request whose whole body was taken in though its credential is being looked up. */
+    async function sendAtOnce(front: IntakeFront): Promise<{ client: RawClient; body: Buffer }> {
+      const large = bodyOf(8 * MEGABYTE);
+      const body = bodyOf(MEGABYTE);
+      for (let round = 0; round < 20; round += 1) {
+        const client = await RawClient.open(front.port);
+        // The system gives a connection that is read fast a larger buffer.
+        for (let warm = 0; warm < 8; warm += 1) {
+          await serve(client, large);
+          client.received = '';
+        }
+        void client.write(Buffer.concat([Buffer.from(headOf(COLD_KEY, body.length)), body]));
+        await waitFor(
+          'the look-up',
+          () => front.waiting,
+          (waiting) => waiting === 1,
+        );
+        if (front.buffers.lentBytes >= body.length) return { client, body };
+        front.answerLookUps(true);
+        await client.until('the body to be received', ({ received }) => received.includes(digestOf(body)));
+        client.leave();
+      }
+      throw new Error('this system never keeps as much for a connection as one read takes');
+    }
+
+    async function serve(client: RawClient, body: Buffer): Promise<void> {
+      void client.write(Buffer.concat([Buffer.from(headOf(WARM_KEY, body.length)), body]));
+      await client.until('the body to be received', ({ received }) => received.includes(digestOf(body)));
+    }
+
+    test('its client leaves during the look-up: that shows at once', () =>
+      withFront(async (front) => {
+        const { client } = await sendAtOnce(front);
+        client.leave();
+        await untilOpen(front, 0);
+        const served = front.received.length;
+        front.answerLookUps(true);
+        await serveOther(front);
+        assert.equal(front.received.length, served + 3, 'only the others were received');
+      }));
+
+    test('its connection is read again for the next request', () =>
+      withFront(async (front) => {
+        const { client, body } = await sendAtOnce(front);
+        front.answerLookUps(true);
+        await client.until('the body to be received', ({ received }) => received.includes(digestOf(body)));
+        await serve(client, bodyOf(1000, 'next.'));
+        client.leave();
+      }));
+  });
+
   test(
     'with as much lent as may be a big body is refused with 503 and Retry-After, and a small one served ' +
       'until the last',

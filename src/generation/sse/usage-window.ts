@@ -7,7 +7,7 @@ import { DepthFromEnd, DepthFromStart, NO_DEPTH } from './json-depth.ts';
 
 const USAGE_KEY = Buffer.from('"usage"');
 /** Usage objects that list their parts (Anthropic's iterations) are the longest. */
-const OBJECT_BYTES_MAX = 65_536;
+export const OBJECT_BYTES_MAX = 65_536;
 const LINE_FEED = 0x0a;
 const NOT_FOUND = -1;
 

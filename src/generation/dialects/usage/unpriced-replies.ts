@@ -5,7 +5,7 @@
 import { Buffer } from 'node:buffer';
 import { holdsAt } from '../../../platform/holds-at.ts';
 import { DepthFromEnd, DepthFromStart } from '../../sse/json-depth.ts';
-import { isDocument, objectEnd, parseObject, skipSpace } from '../../sse/usage-window.ts';
+import { isDocument, OBJECT_BYTES_MAX, objectEnd, parseObject, skipSpace } from '../../sse/usage-window.ts';
 import type { KeptReply, ReportedUsage } from '../dialect.ts';
 import { objectOf, type UsageObject } from './reported-counts.ts';
 
@@ -38,11 +38,17 @@ export const LAST_CHUNKS_BYTES = 8_192;
  */
 export function unpricedTier(reply: KeptReply, eventDepth: number, bytesMax = Number.MAX_SAFE_INTEGER): string | null {
   const place = new ReplyPlace(reply, eventDepth, bytesMax);
+  const keys: number[] = [];
   for (let key = place.find(TIER_KEY, 0); key !== -1; key = place.find(TIER_KEY, key + 1)) {
-    const tier = textAfter(place.bytes, key + TIER_KEY.key.length);
-    if (tier !== null && !TIERS_PRICED.includes(tier) && place.isAtTop(key)) return `service_tier ${tier}`;
+    const tier = tierAt(place.bytes, key);
+    if (tier !== null && !TIERS_PRICED.includes(tier)) keys.push(key);
   }
-  return null;
+  const [own] = place.thoseAtTop(keys);
+  return own === undefined ? null : `service_tier ${tierAt(place.bytes, own)}`;
+}
+
+function tierAt(bytes: Buffer, key: number): string | null {
+  return textAfter(bytes, key + TIER_KEY.key.length);
 }
 
 /**
@@ -51,16 +57,27 @@ export function unpricedTier(reply: KeptReply, eventDepth: number, bytesMax = Nu
  */
 export function unpricedTools(reply: KeptReply, maySearch: boolean): string | null {
   const place = new ReplyPlace(reply, 2, Number.MAX_SAFE_INTEGER);
-  for (let key = place.find(TOOL_USAGE_KEY, 0); key !== -1; key = place.find(TOOL_USAGE_KEY, key + 1)) {
-    const start = valueAfter(place.bytes, key + TOOL_USAGE_KEY.key.length);
-    const end = start === -1 ? -1 : objectEnd(place.bytes, start);
-    if (end === -1 || !hasDigitAboveZero(place.bytes, start, end) || !place.isAtTop(key)) continue;
+  const keys: number[] = [];
+  for (let key = place.find(TOOL_USAGE_KEY, 0), from = 0; key !== -1; key = place.find(TOOL_USAGE_KEY, from)) {
+    const { start, end } = toolUsageAt(place.bytes, key);
+    // What lies within it is not the reply's own, and an object without an end is at least that long.
+    from = start === -1 ? key + 1 : end === -1 ? start + OBJECT_BYTES_MAX : end;
+    if (end !== -1 && hasDigitAboveZero(place.bytes, start, end)) keys.push(key);
+  }
+  for (const key of place.thoseAtTop(keys)) {
+    const { start, end } = toolUsageAt(place.bytes, key);
     const used = usedCounts(parseObject(place.bytes.toString('latin1', start, end)));
     if (used !== null) return `tool_usage ${used}`;
   }
   return maySearch && (reply.end.includes(SEARCH_CALL) || reply.beginning.includes(SEARCH_CALL))
     ? 'tool_usage web_search'
     : null;
+}
+
+/** Where the object behind this key lies; `end`: -1 where it is none, or has no end. */
+function toolUsageAt(bytes: Buffer, key: number): { readonly start: number; readonly end: number } {
+  const start = valueAfter(bytes, key + TOOL_USAGE_KEY.key.length);
+  return { start, end: start === -1 ? -1 : objectEnd(bytes, start) };
 }
 
 /**
@@ -123,19 +140,34 @@ class ReplyPlace {
     return -1;
   }
 
-  /** Whether the key at `key` is the reply's own: what callers and models write lies further inside. */
-  isAtTop(key: number): boolean {
+  /**
+   * Those of these keys, which are in ascending order, that are the reply's own: what callers and models write lies
+   * further inside. Each byte is passed once, however many keys there are: a caller may have written them all.
+   */
+  thoseAtTop(keys: readonly number[]): readonly number[] {
+    if (keys.length === 0) return keys;
+    const isWhole = this.#reply.end.length === this.#reply.beginning.length;
+    if (!this.#isDocument || !isWhole) return this.#seenFromEnd(keys);
+    const depths = new DepthFromStart(this.bytes, 0);
+    return keys.filter((key) => depths.at(key) === 1);
+  }
+
+  /** Of events, each line is a document of its own. Of what broke off, the last one has no end to count depths from. */
+  #seenFromEnd(keys: readonly number[]): readonly number[] {
     const { bytes } = this;
-    if (this.#isDocument) {
-      const isWhole = this.#reply.end.length === this.#reply.beginning.length;
-      if (!isWhole && this.#reply.cut) return false;
-      return (isWhole ? new DepthFromStart(bytes, 0) : new DepthFromEnd(bytes, bytes.length)).at(key) === 1;
+    const own: number[] = [];
+    let lineStart = bytes.length;
+    let depths: DepthFromEnd | null = null;
+    for (const key of keys.toReversed()) {
+      if (key < lineStart) {
+        const lineEnd = this.#isDocument ? -1 : bytes.indexOf(LINE_FEED, key);
+        lineStart = this.#isDocument ? 0 : bytes.lastIndexOf(LINE_FEED, key) + 1;
+        const isOver = lineEnd !== -1 || !this.#reply.cut;
+        depths = isOver ? new DepthFromEnd(bytes, lineEnd === -1 ? bytes.length : lineEnd) : null;
+      }
+      if (depths?.at(key) === (this.#isDocument ? 1 : this.#eventDepth)) own.push(key);
     }
-    const lineEnd = bytes.indexOf(LINE_FEED, key);
-    if (lineEnd === -1 && this.#reply.cut) return false;
-    const lineStart = bytes.lastIndexOf(LINE_FEED, key) + 1;
-    const line = bytes.subarray(lineStart, lineEnd === -1 ? bytes.length : lineEnd);
-    return new DepthFromEnd(line, line.length).at(key - lineStart) === this.#eventDepth;
+    return own.toReversed();
   }
 }
 
@@ -163,13 +195,18 @@ function hasDigitAboveZero(bytes: Buffer, start: number, end: number): boolean {
   return false;
 }
 
-/** The path of the first number above zero; null: nothing was used. */
-function usedCounts(value: unknown, path = ''): string | null {
-  if (typeof value === 'number') return value > 0 ? shorten(path) : null;
-  for (const [name, inner] of Object.entries(objectOf(value))) {
-    if (FREE_TOOL_COUNTS.includes(name)) continue;
-    const used = usedCounts(inner, path === '' ? name : `${path}.${name}`);
-    if (used !== null) return used;
+/**
+ * The path of the first number above zero; null: nothing was used. It does not call itself, since a report may be
+ * deeper than calls can be.
+ */
+function usedCounts(report: unknown): string | null {
+  const open: { readonly path: string; readonly value: unknown }[] = [{ path: '', value: report }];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { path, value } = next;
+    if (typeof value === 'number' && value > 0) return shorten(path);
+    for (const [name, inner] of Object.entries(objectOf(value)).toReversed()) {
+      if (!FREE_TOOL_COUNTS.includes(name)) open.push({ path: path === '' ? name : `${path}.${name}`, value: inner });
+    }
   }
   return null;
 }

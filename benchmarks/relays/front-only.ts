@@ -2,7 +2,8 @@
 // no splice, no metering. Run: node benchmarks/relays/front-only.ts <upstream origin> [port]. It prints the port it
 // listens on and ends when its parent does.
 
-import type { BodySink, ClientWatch, Exchange } from '../../src/http/exchange.ts';
+import type { ClientWatch, Exchange } from '../../src/http/exchange.ts';
+import type { BodySink } from '../../src/http/request-body.ts';
 import { Server } from '../../src/http/server.ts';
 import { BufferPool, type PooledBuffer } from '../../src/platform/buffer-pool.ts';
 import type { UpstreamCall } from '../../src/upstream/call.ts';
@@ -123,7 +124,7 @@ class PlainRelay implements ReplyHandler, BodySink, ClientWatch {
 }
 
 function handle(exchange: Exchange): void {
-  exchange.receiveBody(new PlainRelay(exchange, buffers.acquire(exchange.contentLength)));
+  exchange.body.receive(new PlainRelay(exchange, buffers.acquire(exchange.contentLength)));
 }
 
 const server = new Server({

@@ -65,11 +65,11 @@ export function operation<
     ...describe,
     async serve(exchange, authorize) {
       // A body that did not come with the head is not read before its sender is authorized.
-      exchange.holdBody();
+      exchange.body.hold();
       const arriving = body === null ? null : readJsonBody(exchange);
       const principal = await authorize();
       if ('kind' in principal) return exchange.refuse(principal);
-      if (body !== null) exchange.letBodyCome();
+      if (body !== null) exchange.body.letCome();
       const input = readInput(describe, exchange, principal, await arriving);
       if (input === null) return;
       const result = 'kind' in input ? input : await run(input as OperationInput<z.output<Query>, z.output<Body>>);

@@ -34,7 +34,7 @@ export function readJsonBody(exchange: Exchange): Promise<{ readonly object: Jso
       exchange.watchClient(null);
       resolve(parseObject(body.subarray(0, received)));
     };
-    exchange.receiveBody({ take });
+    exchange.body.receive({ take });
   });
 }
 

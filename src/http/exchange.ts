@@ -1,8 +1,8 @@
-// One HTTP request and its response. The only file that touches the uWebSockets.js response of a request, so its rules
-// are kept here once:
+// One HTTP request and its response. The only file that writes to the uWebSockets.js response of a request; what that
+// library asks of its callers is kept here once:
 // - `HttpRequest` dies when the route handler returns: everything is copied in the constructor.
 // - `onAborted` must be attached before the handler returns; after an abort the response must not be touched.
-// - an `onData` chunk is emptied when the callback returns: a sink copies what it keeps.
+// - an `onData` chunk is emptied when the callback returns: a sink of the body copies what it keeps.
 // - writes outside a uWS callback go through `cork`, or each costs a packet and a syscall.
 // - `write` returning false means: stop reading the source until `onWritable`; uWS buffers without limit otherwise.
 // - `pause` stops reading the socket, but not what is being read: one packet, or all that lies in the socket where that
@@ -16,14 +16,10 @@ import { statusLine } from '../domain/refusals/status-line.ts';
 import { StoreBusy } from '../platform/store-busy.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import type { HttpRequest, HttpResponse } from './native-server.ts';
+import { type BodyOwner, RequestBody } from './request-body.ts';
 import { RequestHead } from './request-head.ts';
 import { type Answer, answerText, mayStandInHeader, withHeader } from './response-headers.ts';
 import type { Route } from './route.ts';
-
-/** Receives a request body. `bytes` is a view on memory that dies when the call returns. */
-export interface BodySink {
-  take(bytes: Uint8Array, isLast: boolean): void;
-}
 
 /** Whoever is told that the client left before its response was complete. */
 export interface ClientWatch {
@@ -35,19 +31,14 @@ export type HeaderList = readonly string[];
 
 export const NO_HEADERS: HeaderList = [];
 
-export class Exchange extends RequestHead {
+export class Exchange extends RequestHead implements BodyOwner {
+  readonly body: RequestBody;
   /** The response is complete or the connection gone: nothing may be written any more. */
   closed = false;
   /** The client left before the response was complete. */
   aborted = false;
-  /**
-   * When a body that is coming, or being dropped, has taken too long; 0: not known yet. The server's to set and check.
-   */
-  bodyDueMs = 0;
   /** A good credential came with the request. */
   isKnown = false;
-  /** The client's leaving may have gone unnoticed for a while. */
-  wasPaused = false;
   /** Response bytes handed to the socket, body only. */
   responseBytes = 0;
   /** HTTP status written, 0 before. */
@@ -58,20 +49,8 @@ export class Exchange extends RequestHead {
   private clientWatch: ClientWatch | null = null;
   private writableListener: (() => void) | null = null;
   private watchingWritable = false;
-  private bodySink = LEFT_ALONE;
-  private isBodyWatched = false;
-  /** uWebSockets.js has handed on what came with the head, if only nothing. It always does, right after the handler. */
-  private isBodySeen = false;
-  /** The whole body is here, or there is none. */
-  private isBodyEnded = true;
-  /** More of the body is to come, and the server knows it. */
-  private isBodyArriving = false;
-  private isBodyHeld = false;
-  private isPaused = false;
-  /** To be given once it is known whether the body came with its head. */
-  private earlyAnswer: Answer | null = null;
-  /** Of the body, behind its answer; -1: nothing is dropped. */
-  private droppedBytes = -1;
+  /** An answer of ours is chosen; it goes out once it is known whether the body came with its head. */
+  private isEarlyAnswerChosen = false;
 
   constructor(response: HttpResponse, request: HttpRequest, route: Route, context: ExchangeContext) {
     super(request, route);
@@ -79,7 +58,8 @@ export class Exchange extends RequestHead {
     this.context = context;
     // What has a transfer-encoding is refused and not read: its end cannot be trusted, and uWebSockets.js must not be
     // closed between two chunks.
-    this.isBodyEnded = this.contentLength <= 0 || this.transferEncoded;
+    const isBodyDeclared = this.contentLength > 0 && !this.transferEncoded;
+    this.body = new RequestBody(isBodyDeclared, response, this, context);
     response.onAborted(() => this.abort());
     context.onOpen();
   }
@@ -92,95 +72,14 @@ export class Exchange extends RequestHead {
     return this.closed ? '' : this.context.sourceOf(this.response.getRemoteAddress(), this.header('x-forwarded-for'));
   }
 
-  /**
-   * Attaches the body reader; only valid before the route handler returns. The sink is not called after an abort or an
-   * answer.
-   */
-  receiveBody(sink: BodySink): void {
-    this.bodySink = sink;
-    this.isBodyWatched = true;
-    this.response.onData((chunk, isLast) => this.takeBody(chunk, isLast));
+  onBodyFault(fault: unknown): void {
+    this.tellWatch();
+    this.fail(fault);
   }
 
-  /** To be called before the route handler returns: a body that nobody receives is left where it is. */
-  watchBody(): void {
-    if (!this.isBodyWatched && !this.isBodyEnded && !this.closed) this.receiveBody(LEFT_ALONE);
-  }
-
-  /** Until `letBodyCome`, what did not come with the head stays with the client and in its socket. */
-  holdBody(): void {
-    this.isBodyHeld = true;
-  }
-
-  letBodyCome(): void {
-    this.isBodyHeld = false;
-    this.resume();
-  }
-
-  private resume(): void {
-    if (!this.isPaused || this.closed) return;
-    this.isPaused = false;
-    this.response.resume();
-  }
-
-  private takeBody(chunk: ArrayBuffer, isLast: boolean): void {
-    this.isBodySeen = true;
-    this.isBodyEnded = isLast;
-    if (this.droppedBytes >= 0) this.drop(chunk.byteLength);
-    if (this.closed) return;
-    const early = this.earlyAnswer;
-    if (early !== null) {
-      this.earlyAnswer = null;
-      this.answerNow(early, false);
-      return;
-    }
-    if (isLast) this.settleBody();
-    else this.awaitBody(this.isBodyHeld || this.bodySink === LEFT_ALONE);
-    // Nothing is left to be held back, and that the client leaves must show.
-    if (isLast) this.resume();
-    try {
-      this.bodySink.take(new Uint8Array(chunk), isLast);
-    } catch (fault) {
-      this.tellWatch();
-      this.fail(fault);
-    }
-  }
-
-  private awaitBody(isHeld: boolean): void {
-    if (!this.isBodyArriving) {
-      this.isBodyArriving = true;
-      this.context.onBodyArriving(this);
-    }
-    if (!isHeld || this.isPaused) return;
-    this.isPaused = true;
-    this.wasPaused = true;
-    this.response.pause();
-  }
-
-  private settleBody(): void {
-    if (!this.isBodyArriving) return;
-    this.isBodyArriving = false;
-    this.context.onBodySettled(this);
-  }
-
-  /** Of a body whose answer has gone out: read, so that the client comes to read its answer, and not kept. */
-  private drop(bytes: number): void {
-    this.droppedBytes += bytes;
-    // Not from within: the parser of uWebSockets.js does not look everywhere whether what it calls has closed the
-    // connection.
-    if (this.isBodyEnded || this.droppedBytes > this.context.droppedBytesMax) setImmediate(() => this.endDropping());
-  }
-
-  private endDropping(): void {
-    if (this.droppedBytes >= 0) this.response.close();
-  }
-
-  /** The body has taken as long as it may. Whoever waits for it is told the same as of a client that left. */
-  endLateBody(): void {
-    this.endDropping();
-    if (this.closed) return;
+  /** Whoever waits for the body is told the same as of a client that left. */
+  onBodyLate(): void {
     if (this.status !== 0) return this.cut();
-    this.bodySink = LEFT_ALONE;
     this.tellWatch();
     this.refuse({ kind: 'request_timeout' });
   }
@@ -293,7 +192,7 @@ export class Exchange extends RequestHead {
   end(body?: Uint8Array | string): void {
     // What follows a half-read body cannot be told from it. Behind chunks uWebSockets.js would write the header into
     // the body.
-    const closes = this.responseBytes === 0 && (this.context.closing(this.isKnown) || !this.isBodyEnded);
+    const closes = this.responseBytes === 0 && (this.context.closing(this.isKnown) || !this.body.isComplete);
     this.responseBytes += body?.length ?? 0;
     this.close(); // First: uWS may call back into us while it ends.
     this.response.end(body, closes);
@@ -308,25 +207,26 @@ export class Exchange extends RequestHead {
 
   /** Answers with a complete response of ours. The client can read it also while it still sends its body. */
   answer(status: number, headers: HeaderList, body: string, closeConnection = false): void {
-    if (this.closed || this.earlyAnswer !== null) return;
+    if (this.closed || this.isEarlyAnswerChosen) return;
     const answer: Answer = { status, headers, body };
     // Not from within the handler: once it is answered, uWebSockets.js would go on to read what follows in the same
     // packet as a next request. While the answer is pending, a "next request" makes it close the connection without
     // calling a handler.
     if (closeConnection) {
-      this.watchBody();
+      this.body.watch();
       setImmediate(() => this.answerNow(answer, true));
-    } else if (this.isBodyEnded || this.isBodySeen) {
-      this.answerNow(answer, false);
+    } else if (this.body.state === 'unseen') {
+      this.isEarlyAnswerChosen = true;
+      this.body.letCome();
+      this.body.receive({ take: () => this.answerNow(answer, false) });
     } else {
-      this.watchBody();
-      this.earlyAnswer = answer;
+      this.answerNow(answer, false);
     }
   }
 
   private answerNow(answer: Answer, closeConnection: boolean): void {
     if (this.closed) return;
-    if (!this.isBodyEnded && this.repeatedHeader === null) this.answerBeforeBody(answer);
+    if (!this.body.isComplete && this.repeatedHeader === null) this.answerBeforeBody(answer);
     else this.response.cork(() => this.answerWhole(answer, closeConnection));
   }
 
@@ -353,11 +253,9 @@ export class Exchange extends RequestHead {
    * connection and reaches no handler.
    */
   private answerBeforeBody(answer: Answer): void {
-    this.resume();
     this.close();
+    this.body.drop();
     this.status = answer.status;
-    this.droppedBytes = 0;
-    this.context.onBodyArriving(this);
     const { text, bodyBytes } = answerText(answer, this.method === 'head');
     this.responseBytes += bodyBytes;
     this.response.cork(() => this.response.writeStatus(statusLine(answer.status)).writeHeader('connection', text));
@@ -370,7 +268,7 @@ export class Exchange extends RequestHead {
 
   /** Renders a refusal in this route's envelope; the one way a refusal leaves the product. */
   refuse(refusal: Refusal, extraHeaders: HeaderList = []): void {
-    if (this.closed || this.earlyAnswer !== null) return;
+    if (this.closed || this.isEarlyAnswerChosen) return;
     const { envelope, admissionForm = 'flat' } = this.route;
     const rendered = renderRefusal(refusal, envelope, { ...this.context.renderContext, admissionForm });
     this.context.onRefusal(refusal.kind);
@@ -388,8 +286,7 @@ export class Exchange extends RequestHead {
   }
 
   private abort(): void {
-    if (this.droppedBytes >= 0) this.context.onBodySettled(this);
-    this.droppedBytes = -1;
+    this.body.close();
     if (this.closed) return;
     this.aborted = true;
     this.close();
@@ -409,11 +306,10 @@ export class Exchange extends RequestHead {
   private close(): void {
     if (this.closed) return;
     this.closed = true;
-    this.settleBody();
+    this.body.close();
     this.context.onClose();
   }
 }
 
 const NONE = (): boolean => false;
-const LEFT_ALONE: BodySink = { take: () => undefined };
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];

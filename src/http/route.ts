@@ -14,7 +14,7 @@ export interface Route {
   /** How admission refusals are; flat unless the operator switched the route (spec 7.4). */
   readonly admissionForm?: AdmissionForm;
   /**
-   * Called synchronously with the request's head; must attach a body reader (`exchange.receiveBody`) before it returns
+   * Called synchronously with the request's head; must attach a body reader (`exchange.body.receive`) before it returns
    * if it wants the body. May throw or reject: the exchange is then answered with `internal_error`.
    */
   readonly handle: (exchange: Exchange) => void | Promise<void>;

@@ -15,6 +15,7 @@ import {
   type ListenSocket,
   type TemplatedApp,
 } from './native-server.ts';
+import type { RequestBody } from './request-body.ts';
 import type { Route } from './route.ts';
 import { explainUnknownPath } from './unknown-path.ts';
 
@@ -57,8 +58,8 @@ export class Server {
   private readonly context: ExchangeContext;
   private readonly limits: HttpLimits;
   private readonly connections: Connections;
-  /** Exchanges whose body is not whole, oldest first. */
-  private readonly arriving = new Set<Exchange>();
+  /** Bodies that arrive, or are dropped after their answer, oldest first. */
+  private readonly arriving = new Set<RequestBody>();
   private listenSocket: ListenSocket | null = null;
   /** No new connection is accepted, and open exchanges should end. */
   draining = false;
@@ -79,11 +80,11 @@ export class Server {
         this.openExchanges -= 1;
         if (this.openExchanges === 0) this.onIdle?.();
       },
-      onBodyArriving: (exchange) => {
-        exchange.bodyDueMs = 0;
-        this.arriving.add(exchange);
+      onBodyArriving: (body) => {
+        body.dueMs = 0;
+        this.arriving.add(body);
       },
-      onBodySettled: (exchange) => this.arriving.delete(exchange),
+      onBodySettled: (body) => this.arriving.delete(body),
       sourceOf: (address, forwardedFor) => this.connections.sourceOf(new Uint8Array(address), forwardedFor),
       onRefusal: options.onRefusal,
       onFault: options.onFault,
@@ -115,10 +116,10 @@ export class Server {
   /** Ends what takes too long. To be called about every second. */
   tick(nowMs: number): void {
     this.connections.tick(nowMs);
-    for (const exchange of this.arriving) {
-      if (exchange.bodyDueMs === 0)
-        exchange.bodyDueMs = nowMs + (exchange.closed ? DROP_TIMEOUT_MS : this.limits.bodyTimeoutMs);
-      else if (nowMs >= exchange.bodyDueMs) exchange.endLateBody();
+    for (const body of this.arriving) {
+      if (body.dueMs === 0)
+        body.dueMs = nowMs + (body.state === 'dropping' ? DROP_TIMEOUT_MS : this.limits.bodyTimeoutMs);
+      else if (nowMs >= body.dueMs) body.endLate();
     }
   }
 
@@ -157,7 +158,7 @@ export class Server {
         return;
       }
       const done = route.handle(exchange);
-      exchange.watchBody();
+      exchange.body.watch();
       if (done instanceof Promise) done.catch((fault: unknown) => exchange.fail(fault));
     } catch (fault) {
       exchange.fail(fault);

@@ -118,6 +118,6 @@ function readModel(exchange: Exchange): Promise<string> {
       chunks.push(chunk);
       if (isLast) resolve((JSON.parse(Buffer.concat(chunks).toString('utf8')) as { model: string }).model);
     };
-    exchange.receiveBody({ take });
+    exchange.body.receive({ take });
   });
 }

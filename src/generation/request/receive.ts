@@ -3,7 +3,8 @@
 // known whose request it is.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { BodySink, ClientWatch, Exchange } from '../../http/exchange.ts';
+import type { ClientWatch, Exchange } from '../../http/exchange.ts';
+import type { BodySink } from '../../http/request-body.ts';
 import type { BufferPool, PooledBuffer } from '../../platform/buffer-pool.ts';
 import { refuseImageForm } from '../dialects/images.ts';
 import { scanMultipart } from './multipart-scan.ts';
@@ -98,13 +99,13 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   begin(identified: S | Promise<S | Refusal>): void {
     const { exchange } = this;
     if (identified instanceof Promise) {
-      exchange.holdBody();
+      exchange.body.hold();
       identified.then((found) => this.goOn(found)).catch((fault: unknown) => this.fail(fault));
     } else {
       this.sender = identified;
     }
     exchange.watchClient(this);
-    exchange.receiveBody(this);
+    exchange.body.receive(this);
   }
 
   take(bytes: Uint8Array, isLast: boolean): void {
@@ -155,13 +156,13 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
     if (pooled !== null) this.intake.buffers.giveTo(pooled, found.organizationId);
     if (pooled !== null) this.feed(pooled.buffer.subarray(0, this.bodyBytes));
     if (isWhole) this.finish();
-    else this.exchange.letBodyCome();
+    else this.exchange.body.letCome();
   }
 
   private finish(): void {
     // That the client left while its connection was paused shows when it is read again, behind the body: before the end
     // of the next tick.
-    if (this.exchange.wasPaused) setImmediate(() => setImmediate(() => this.tryHandOver()));
+    if (this.exchange.body.wasPaused) setImmediate(() => setImmediate(() => this.tryHandOver()));
     else this.tryHandOver();
   }
 

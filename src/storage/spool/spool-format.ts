@@ -1,6 +1,8 @@
 // How records lie in a spool segment, and how a reader tells them from damage.
 //
-//   | u32 length | u32 crc32 of the payload | payload: JSON, UTF-8 |     a frame; both numbers little-endian, length counts the payload alone
+//   | u32 length | u32 crc32 of the payload | payload: JSON, UTF-8 |     a frame; both numbers are little-endian
+//
+// The length counts the payload alone.
 //
 // The payload is one array of records (src/records/record-codec.ts). A length is below 2^24, so every header has a
 // zero byte, and JSON text never has one (control characters are escaped): the bytes of a payload can never be taken

@@ -2,21 +2,22 @@
 // control fields lie. request-scanner.ts owns the interface and writes the key tables; test/check/build-wasm.ts makes
 // the .wasm from this.
 //
-//   START -> KEY_OR_END -> COLON -> VALUE -> AFTER -> KEY -> ... -> DONE        any chunk may end in any state, also inside
-//              `{`         IN_KEY    IN_STRING IN_NUMBER IN_LITERAL              a token, an escape or four hex digits
+//   START -> KEY_OR_END -> COLON -> VALUE -> AFTER -> KEY -> ... -> DONE        any chunk may end in any state, also
+//              `{`         IN_KEY    IN_STRING IN_NUMBER IN_LITERAL              in a token, an escape, four hex digits
 //
 // All memory is laid out by hand below and nothing is ever allocated, so the module carries no runtime. Inside strings
 // 64 bytes are judged at a time; that is where nearly all bytes of a real request are. Everything else is a plain state
 // machine.
 
-// --- Memory -----------------------------------------------------------------------------------------------------------------
+// --- Memory ----------------------------------------------------------------------------------------------------------
 const CLASSES: usize = 1024; // 256 bytes: how a value begins with this byte (CLASS_*)
 const HEX: usize = 1280; // 256 bytes: value of a hex digit, 0xff for any other byte
 const ESCAPES: usize = 1536; // 256 bytes: what `\x` decodes to, 0 when it is no escape, 1 for `u`
 const MASKS: usize = 1792; // 32 bytes 0xff, 32 bytes 0: masks of every key length
 const DECODED: usize = 1856; // 64 bytes: a key after its escapes are resolved
 const TOP_KEYS: usize = 2048; // key table for the outermost object
-const NESTED_KEYS: usize = 4608; // key table for every other object, each byte of a key with the bit that tells letter case set
+// key table for every other object, each byte of a key with the bit that tells letter case set
+const NESTED_KEYS: usize = 4608;
 const SCRATCH: usize = 8192; // one piece of input
 const SCRATCH_BYTES: i32 = 65536;
 const SLOTS: usize = 74752; // SCRATCH + SCRATCH_BYTES + room for the sentinel and for reads past the end
@@ -44,7 +45,8 @@ const FAULT_KEY: usize = 52;
 const TOKEN: usize = 56; // where inside a token the chunk ended
 const LITERAL: usize = 60; // the bytes of the literal still to come, first one lowest
 const KEY_START: usize = 60; // of a key or a wanted string cut by a chunk end, which is never inside a literal
-const KEY_RAW_LENGTH: usize = 64; // bytes kept of a key or a wanted string cut by a chunk end, -1 when they are too many to match
+// bytes kept of a key or a wanted string cut by a chunk end, -1 when they are too many to match
+const KEY_RAW_LENGTH: usize = 64;
 const WANTED: usize = 68; // what the next value is read for (WANT_*)
 const LIST: usize = 72; // the list that is the value of the control key under way (LIST_*)
 const IN_ITEM: usize = 76; // 1 inside an object that is an item of such a list
@@ -64,7 +66,7 @@ const DEPTH_MAX: i32 = 256;
 const REFERENCES: usize = 1392; // items of `input` that only refer to another
 const ITEM_MARKS: usize = 1396; // ITEM_* of the item under way
 
-// --- Vocabulary, shared with request-scanner.ts -------------------------------------------------------------------------------
+// --- Vocabulary, shared with request-scanner.ts ----------------------------------------------------------------------
 const START: i32 = 0;
 const KEY_OR_END: i32 = 1;
 const KEY: i32 = 2;
@@ -225,7 +227,7 @@ export function feed(slot: usize, length: i32): i32 {
   return state;
 }
 
-// --- The state machine between tokens ---------------------------------------------------------------------------------------
+// --- The state machine between tokens --------------------------------------------------------------------------------
 // Each case falls into the next one when its successor byte is already here, which is nearly always; a chunk end or
 // white space goes round the loop instead. `closer` is the byte that ends the innermost container.
 function scan(slot: usize, entryState: i32, from: usize, limit: usize, origin: i32): i32 {
@@ -298,7 +300,9 @@ function scan(slot: usize, entryState: i32, from: usize, limit: usize, origin: i
             return leave(slot, IN_STRING, depth);
           }
           if (at == 0) return fail(slot, INVALID_JSON, <i32>faultAt + origin);
-          if (want != WANT_NOTHING) noteValue(slot, want, start + 1, <i32>(at - start - 1), tokenEscaped, <i32>start + origin);
+          if (want != WANT_NOTHING) {
+            noteValue(slot, want, start + 1, <i32>(at - start - 1), tokenEscaped, <i32>start + origin);
+          }
           at++;
         } else if (kind >= CLASS_OBJECT) {
           if (kind >= CLASS_ARRAY_END) {
@@ -359,7 +363,11 @@ function scan(slot: usize, entryState: i32, from: usize, limit: usize, origin: i
       case START:
         if (byte != 0x7b) {
           const other = load<u8>(CLASSES + byte);
-          return fail(slot, other == CLASS_NONE || other >= CLASS_ARRAY_END ? INVALID_JSON : NOT_AN_OBJECT, <i32>at + origin);
+          return fail(
+            slot,
+            other == CLASS_NONE || other >= CLASS_ARRAY_END ? INVALID_JSON : NOT_AN_OBJECT,
+            <i32>at + origin,
+          );
         }
         at++;
         depth = 1;
@@ -422,7 +430,7 @@ function resumeToken(slot: usize, state: i32, limit: usize, origin: i32): usize 
   return end;
 }
 
-// --- Tokens -----------------------------------------------------------------------------------------------------------------
+// --- Tokens ----------------------------------------------------------------------------------------------------------
 // Each returns the position after what it read, a position >= limit when the chunk ended first (tokenState then says
 // where inside), or 0 for a fault at faultAt.
 
@@ -475,7 +483,12 @@ function scanLongString(from: usize, limit: usize): usize {
     const c = v128.load(at, 32);
     const d = v128.load(at, 48);
     const quote = mask64(i8x16.eq(a, quotes), i8x16.eq(b, quotes), i8x16.eq(c, quotes), i8x16.eq(d, quotes));
-    const backslash = mask64(i8x16.eq(a, backslashes), i8x16.eq(b, backslashes), i8x16.eq(c, backslashes), i8x16.eq(d, backslashes));
+    const backslash = mask64(
+      i8x16.eq(a, backslashes),
+      i8x16.eq(b, backslashes),
+      i8x16.eq(c, backslashes),
+      i8x16.eq(d, backslashes),
+    );
 
     // simdjson's way: in a run of backslashes every second one is escaped; the subtraction carries through the run.
     let escaped = carry;
@@ -501,7 +514,10 @@ function scanLongString(from: usize, limit: usize): usize {
     if (v128.any_true(low)) {
       const high = mask64(a, b, c, d);
       if ((high & inside) != 0) nonAscii = 1;
-      control = mask64(i8x16.gt_s(spaces, a), i8x16.gt_s(spaces, b), i8x16.gt_s(spaces, c), i8x16.gt_s(spaces, d)) & ~high & inside;
+      control =
+        mask64(i8x16.gt_s(spaces, a), i8x16.gt_s(spaces, b), i8x16.gt_s(spaces, c), i8x16.gt_s(spaces, d)) &
+        ~high &
+        inside;
       if (control != 0) inside = (control & (0 - control)) - 1; // a bad escape before it is the first fault
     }
     const unsure = escaped & inside & ~known;
@@ -660,7 +676,7 @@ function failAt(at: usize): usize {
   return 0;
 }
 
-// --- Keys and the values of control keys --------------------------------------------------------------------------------------
+// --- Keys and the values of control keys -----------------------------------------------------------------------------
 
 function startTopLevelValue(slot: usize, offset: i32, kind: u8): void {
   store<i32>(slot, offset, VALUE_START);
@@ -767,7 +783,13 @@ function noteTopKey(slot: usize, from: usize, rawLength: i32, escaped: bool): i3
     const highDifference = v128.xor(high, v128.load(candidate, 16));
     const control: u32 = load<u8>(TOP_KEYS + TABLE_META + row * 2);
     if (v128.any_true(v128.or(lowDifference, highDifference))) {
-      if (control == 255 || !isLetterCase(lowDifference, candidate) || !isLetterCase(highDifference, candidate + 16)) continue;
+      if (
+        control == 255 ||
+        !isLetterCase(lowDifference, candidate) ||
+        !isLetterCase(highDifference, candidate + 16)
+      ) {
+        continue;
+      }
       decodedFolds = true;
     }
     if (control != 255) {
@@ -881,7 +903,10 @@ function noteValue(slot: usize, want: i32, from: usize, rawLength: i32, escaped:
     }
     return;
   }
-  if ((length == 8 && load<u64>(text) == 0x6e6f6974636e7566) || (length == 6 && load<u32>(text) == 0x74737563 && load<u16>(text, 4) == 0x6d6f)) {
+  if (
+    (length == 8 && load<u64>(text) == 0x6e6f6974636e7566) ||
+    (length == 6 && load<u32>(text) == 0x74737563 && load<u16>(text, 4) == 0x6d6f)
+  ) {
     return;
   }
   const count = load<i32>(slot, TYPE_COUNT);
@@ -912,7 +937,8 @@ function decodeKey(from: usize, rawLength: i32): i32 {
         for (const stop = at + 4; at < stop; at++) code = (code << 4) | <u32>load<u8>(HEX + <usize>load<u8>(at));
       }
     } else if (code >= 0xe0) {
-      code = at + 2 > end ? 0 : ((code & 0x0f) << 12) | ((<u32>load<u8>(at) & 0x3f) << 6) | (<u32>load<u8>(at, 1) & 0x3f);
+      code =
+        at + 2 > end ? 0 : ((code & 0x0f) << 12) | ((<u32>load<u8>(at) & 0x3f) << 6) | (<u32>load<u8>(at, 1) & 0x3f);
       at += 2;
       if (code < 0x80) return -1;
     } else if (code >= 0x80) {

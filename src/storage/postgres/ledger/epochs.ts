@@ -1,7 +1,7 @@
 // The end of a process's epoch: fenced, shipped, closed, and what it left open resolved by the written rule (DESIGN 4).
 //
 //   running ──fenceEpoch──► fenced ──(spool shipped)──► closeDeadEpoch ──► resolvePending
-//                           takes no lease               unheld money back   open executions cancelled, their holds back
+//                           takes no lease               unheld money back   executions cancelled, their holds back
 
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import type { PostgresClient } from '../pool.ts';

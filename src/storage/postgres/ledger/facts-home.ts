@@ -151,8 +151,8 @@ async function connectHolding(url: string, attempts: number): Promise<pg.Client>
     if (attempt === attempts) {
       await client.end().catch(() => undefined);
       throw new FactsElsewhere(
-        'another process has an embedded ClickHouse open for this database, perhaps on a copy of this data directory: ' +
-          'reports would show half. Stop that one, or give every machine the same CLICKHOUSE_URL',
+        'another process has an embedded ClickHouse open for this database, perhaps on a copy of this data ' +
+          'directory: reports would show half. Stop that one, or give every machine the same CLICKHOUSE_URL',
       );
     }
     await sleep(RETRY_MS);

@@ -1,0 +1,208 @@
+// The states of a request's body: what of it is read and when, who is told, and that a body is watched by the server
+// exactly while it arrives or is dropped.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type BodyContext, type BodyState, RequestBody } from '../../src/http/request-body.ts';
+
+/** A body whose pieces come when the test says so. */
+class BodyInHand {
+  readonly body: RequestBody;
+  /** What was done, in order. */
+  readonly events: string[] = [];
+  /** What the sink took, as text; `!` behind the last piece. */
+  taken = '';
+  /** A sink for the body. */
+  readonly sink = {
+    take: (bytes: Uint8Array, isLast: boolean): void => {
+      this.taken += Buffer.from(bytes).toString() + (isLast ? '!' : '');
+    },
+  };
+  private onData: (chunk: ArrayBuffer, isLast: boolean) => void = () => assert.fail('nobody receives the body');
+
+  constructor(isDeclared = true) {
+    const note = (event: string) => (): void => void this.events.push(event);
+    const source = {
+      onData: (handler: (chunk: ArrayBuffer, isLast: boolean) => void): void => {
+        this.events.push('receive');
+        this.onData = handler;
+      },
+      pause: note('pause'),
+      resume: note('resume'),
+      close: note('close'),
+    };
+    const owner = { onBodyFault: note('fault'), onBodyLate: note('late') };
+    const context: BodyContext = { droppedBytesMax: 5, onBodyArriving: note('watch'), onBodySettled: note('settled') };
+    this.body = new RequestBody(isDeclared, source as never, owner, context);
+  }
+
+  come(text: string, isLast: boolean): void {
+    this.onData(new TextEncoder().encode(text).buffer, isLast);
+  }
+
+  assertIs(state: BodyState, ...events: string[]): void {
+    assert.equal(this.body.state, state);
+    assert.deepEqual(this.events, events);
+  }
+}
+
+/** One whose beginning has come, and more is to come. */
+function arriving(): BodyInHand {
+  const inHand = new BodyInHand();
+  inHand.body.receive(inHand.sink);
+  inHand.come('be', false);
+  return inHand;
+}
+
+/** Behind what is left for the end of the tick. */
+const endOfTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('a request body', () => {
+  test('that comes with its head is whole at once, and not watched', () => {
+    const inHand = new BodyInHand();
+    inHand.body.receive(inHand.sink);
+    assert.equal(inHand.body.isComplete, false);
+    inHand.come('body', true);
+    inHand.body.close();
+    inHand.assertIs('closed', 'receive');
+    assert.equal(inHand.taken, 'body!');
+  });
+
+  test('that is not declared is complete, and its end is handed on all the same', () => {
+    const inHand = new BodyInHand(false);
+    assert.equal(inHand.body.isComplete, true);
+    inHand.body.watch();
+    inHand.assertIs('absent');
+    inHand.body.receive(inHand.sink);
+    inHand.come('', true);
+    inHand.assertIs('whole', 'receive');
+    assert.equal(inHand.taken, '!');
+  });
+
+  test('that comes in pieces is watched until it is whole', () => {
+    const inHand = arriving();
+    inHand.assertIs('arriving', 'receive', 'watch');
+    inHand.come('gun', false);
+    inHand.come(' end', true);
+    inHand.assertIs('whole', 'receive', 'watch', 'settled');
+    assert.equal(inHand.taken, 'begun end!');
+    assert.equal(inHand.body.wasPaused, false);
+  });
+
+  test('that is held waits with the client behind its first piece', () => {
+    const inHand = new BodyInHand();
+    inHand.body.hold();
+    inHand.body.receive(inHand.sink);
+    inHand.come('be', false);
+    // The rest of the packet that was being read.
+    inHand.come('gun', false);
+    inHand.assertIs('arriving', 'receive', 'watch', 'pause');
+    inHand.body.letCome();
+    inHand.body.letCome();
+    inHand.assertIs('arriving', 'receive', 'watch', 'pause', 'resume');
+    assert.equal(inHand.taken, 'begun');
+    assert.equal(inHand.body.wasPaused, true);
+  });
+
+  test('that is whole although it is held leaves its connection to be read', () => {
+    const inHand = new BodyInHand();
+    inHand.body.hold();
+    inHand.body.receive(inHand.sink);
+    inHand.come('be', false);
+    inHand.come('gun', true);
+    inHand.assertIs('whole', 'receive', 'watch', 'pause', 'settled', 'resume');
+  });
+
+  test('that nobody receives waits with the client', () => {
+    const inHand = new BodyInHand();
+    inHand.body.watch();
+    inHand.come('be', false);
+    inHand.assertIs('arriving', 'receive', 'watch', 'pause');
+  });
+
+  test('is received by the last who asked, and asked for once', () => {
+    const inHand = new BodyInHand();
+    inHand.body.receive({ take: () => assert.fail('another receives the body now') });
+    inHand.body.receive(inHand.sink);
+    inHand.body.watch();
+    inHand.come('body', true);
+    inHand.assertIs('whole', 'receive');
+    assert.equal(inHand.taken, 'body!');
+  });
+
+  test('whose receiver throws tells whose it is', () => {
+    const inHand = new BodyInHand();
+    inHand.body.receive({
+      take: () => {
+        throw new Error('a fault');
+      },
+    });
+    inHand.come('body', true);
+    inHand.assertIs('whole', 'receive', 'fault');
+  });
+
+  test('that is closed is neither watched nor handed on nor read on', () => {
+    const inHand = new BodyInHand();
+    inHand.body.hold();
+    inHand.body.receive(inHand.sink);
+    inHand.come('be', false);
+    inHand.body.close();
+    inHand.body.letCome();
+    inHand.come('gun', true);
+    inHand.assertIs('closed', 'receive', 'watch', 'pause', 'settled');
+    assert.equal(inHand.taken, 'be');
+  });
+});
+
+describe('a body that is dropped', () => {
+  test('is read to its end, and then the connection closes', async () => {
+    const inHand = new BodyInHand();
+    inHand.body.hold();
+    inHand.body.receive(inHand.sink);
+    inHand.come('be', false);
+    inHand.body.close();
+    inHand.body.drop();
+    inHand.come('gun', false);
+    inHand.come('', true);
+    const before = ['receive', 'watch', 'pause', 'settled', 'watch', 'resume'];
+    inHand.assertIs('dropping', ...before);
+    await endOfTick();
+    inHand.assertIs('dropping', ...before, 'close');
+    inHand.body.close();
+    inHand.assertIs('closed', ...before, 'close', 'settled');
+    assert.equal(inHand.taken, 'be');
+  });
+
+  test('is read for so many bytes and no more', async () => {
+    const inHand = arriving();
+    inHand.body.close();
+    inHand.body.drop();
+    inHand.come('12345', false);
+    await endOfTick();
+    const before = ['receive', 'watch', 'settled', 'watch'];
+    inHand.assertIs('dropping', ...before);
+    inHand.come('6', false);
+    await endOfTick();
+    inHand.assertIs('dropping', ...before, 'close');
+  });
+
+  test('whose client left meanwhile is not closed again', async () => {
+    const inHand = arriving();
+    inHand.body.close();
+    inHand.body.drop();
+    inHand.come('', true);
+    inHand.body.close();
+    await endOfTick();
+    inHand.assertIs('closed', 'receive', 'watch', 'settled', 'watch', 'settled');
+  });
+
+  test('closes its connection when it takes too long; one that arrives is said to be late', () => {
+    const late = arriving();
+    late.body.endLate();
+    late.assertIs('arriving', 'receive', 'watch', 'late');
+    late.body.close();
+    late.body.drop();
+    late.body.endLate();
+    late.assertIs('dropping', 'receive', 'watch', 'late', 'settled', 'watch', 'close');
+  });
+});

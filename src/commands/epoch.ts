@@ -22,7 +22,7 @@ export const epochCommand: Command = {
   usage: ['tollgate epoch list', 'tollgate epoch abandon EPOCH --machine NAME [--force]'],
   summary:
     'Lists the processes that hold money. abandon: the machine and its spool are gone for ever, so what ' +
-    'its process borrowed returns and what it left open is cancelled; charges that only its spool knew ' +
+    'its process leased returns and what it left open is cancelled; charges that only its spool knew ' +
     'of are lost.',
   run,
 };

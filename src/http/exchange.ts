@@ -97,7 +97,7 @@ export class Exchange extends RequestHead implements BodyOwner {
 
   /**
    * Writes status and headers; call inside `cork`. `read`: headers of a head that was read strictly
-   * (relay/http1/reply-head.ts) and so has no control character in it; those of them go along that `passes` lets.
+   * (upstream/http1/reply-head.ts) and so has no control character in it; those of them go along that `passes` lets.
    */
   begin(
     status: number,

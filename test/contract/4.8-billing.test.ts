@@ -76,7 +76,7 @@ describe('billing', () => {
     ...fields,
   });
 
-  test('GET /v1/billing/credits: what the payer has, exact, of it what gateways have borrowed', async () => {
+  test('GET /v1/billing/credits: what the payer has, exact, of it what gateways have leased', async () => {
     assert.deepEqual((await front.call('acme', 'GET', '/v1/billing/credits')).body, {
       data: { currency: 'USD', balance: '25.000000000001', held: '0', available: '25.000000000001' },
     });

@@ -50,7 +50,7 @@ export interface AwayReport {
 type Phase = 'warm' | 'away' | 'back';
 
 interface Asker extends SteadyAsker {
-  /** Has borrowed before Postgres goes away. */
+  /** Has leased before Postgres goes away. */
   readonly isWarm: boolean;
   /** The only refusals it may meet while Postgres is away; none: it is always served. */
   readonly refusedBy: string | null;
@@ -70,7 +70,7 @@ const PLAIN = {
   delayMsMax: 2,
 } as const;
 const ASKERS: readonly Asker[] = [
-  // What it has borrowed lasts for a minute or so of this.
+  // What it has leased lasts for a minute or so of this.
   {
     ...PLAIN,
     slug: 'acme',
@@ -164,7 +164,7 @@ function configuration(upstreamUrl: string): string {
 }
 
 /**
- * Each process knows every credential and has borrowed for whoever is warm: each call comes on a connection of its own,
+ * Each process knows every credential and has leased for whoever is warm: each call comes on a connection of its own,
  * to whichever of them.
  */
 async function meetEveryProcess(load: SteadyLoad<Phase>, url: string): Promise<void> {

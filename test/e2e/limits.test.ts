@@ -214,10 +214,10 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
     }
   });
 
-  test('money that other processes have borrowed is not refused', async () => {
+  test('money that other processes have leased is not refused', async () => {
     let left = 10_000;
     await withClients('thin', 12, async (clients) => {
-      // Every process borrows some.
+      // Every process leases some.
       for (const client of clients) assert.equal(await client.chat(1), 200);
       left -= clients.length;
       // Each takes half of what is left, wherever that lies, and the last one all of it.

@@ -15,7 +15,7 @@ import { waitFor } from '../support/waiting.ts';
 
 /** Of advisory locks that this test takes; nothing of the product does. */
 const GATE = 4_711;
-/** A posting changes a wallet's balance, a borrowing does not: this one stands at the gate with the wallet locked. */
+/** A posting changes a wallet's balance, a lease does not: this one stops with the wallet locked. */
 const POSTINGS_WAIT_AT_GATE = `
   CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM
     pg_advisory_xact_lock_shared(${GATE}); RETURN NULL; END $$;
@@ -94,7 +94,7 @@ describe('jobs stands still in the middle of a posting', { timeout: 240_000 }, (
     let sent = 4;
     try {
       await gatekeeper.query('SELECT pg_advisory_unlock_all()');
-      // What one of these holds is more than all that was borrowed for the small ones: each needs the wallet.
+      // What one of these holds is more than all that was leased for the small ones: each needs the wallet.
       const answers = await Promise.all(Array.from({ length: 20 }, () => complete(KEYS.acme, 16_000)));
       // Neighbours: one whose wallet nobody has locked, and one without a wallet.
       answers.push(...(await Promise.all([complete(KEYS.other, 100), complete(KEYS.free, 100)])));

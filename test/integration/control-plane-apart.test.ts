@@ -46,7 +46,7 @@ describe('control-plane requests that stand still', () => {
   }
 
   test(
-    'a key that this process has never seen, of a wallet it has borrowed ' + 'nothing of, generates meanwhile',
+    'a key that this process has never seen, of a wallet it has leased ' + 'nothing of, generates meanwhile',
     async () => {
       const tenant = await Tenant.create(tollgate.url, 'bystander', 'prepaid');
       const deposit = { organization_id: tenant.id, amount: '10', reference: 'first' };

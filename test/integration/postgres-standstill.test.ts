@@ -39,7 +39,7 @@ test(
     const ended = assert.rejects(standing);
     await locked.promise;
     try {
-      // A borrowing gives up the lock early, and says that it was a lock.
+      // A lease request gives up the lock early, and says that it was a lock.
       const request = { epoch, walletId, amount: 60n, minimum: 60n };
       await assert.rejects(takeLease(gateway, request), { code: '55P03' });
       const granted = await waitFor(

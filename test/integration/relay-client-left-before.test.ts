@@ -105,7 +105,7 @@ describe('a client that leaves while something is looked up', () => {
       Array.from({ length: ROUNDS }, (_, round) => [`wallet-of-near-the-edge-${round}`, 1_000_000n]),
     );
     plane = await PlaneInProcess.start({ providerUrl: upstream.url, principals, amounts });
-    // Known from here on, without a lease: nothing is borrowed for a saved response.
+    // Known from here on, without a lease: nothing is leased for a saved response.
     for (const key of [...principals.keys()].filter((name) => !name.includes('cold'))) {
       assert.equal((await callRoute(`${plane.url}${RESPONSES}/not-an-id!`, { method: 'GET', key })).status, 404);
     }

@@ -240,7 +240,7 @@ describe('a disk that takes no more of the spool', () => {
     assert.equal(provider.requests.length, callsBefore, 'nothing is sent that could not be recorded');
   }
 
-  /** Waits until nothing changes any more: leases are borrowed ahead in the background. */
+  /** Waits until nothing changes any more: leases are taken ahead in the background. */
   async function settledGauges() {
     let last = '';
     const read = async () => {

@@ -6,7 +6,7 @@ import { markOf } from './marks.ts';
 /** Two digits of a mark name a tenant. */
 export const TENANTS = 6;
 const COLD_KEYS = 48;
-/** Each has a wallet that nobody has borrowed from, for one look-up of a lease. */
+/** Each has a wallet that nobody has leased from, for one look-up of a lease. */
 export const COLD_TENANTS = 32;
 export const FIRST_COLD_TENANT = 40;
 
@@ -144,7 +144,7 @@ function organization(tenant: number): object {
       ? []
       : [warmKey(tenant, true), ...Array.from({ length: COLD_KEYS }, (_, index) => coldKey(tenant, index))]),
   ];
-  // The last tenant is not billed: it borrows nothing.
+  // The last tenant is not billed: it leases nothing.
   const billing = tenant === TENANTS ? { billing: 'none' } : { billing: 'prepaid', opening_credit: '1000000.00' };
   return {
     slug: `tenant-${tenant}`,

@@ -1,4 +1,4 @@
-// Chance that can be had again: every draw of a simulated world comes from its seed.
+// Repeatable chance: every random number of a simulated world comes from its seed.
 
 export class SeededRandom {
   private a: number;

@@ -136,7 +136,7 @@ export class SimulatedGateway {
     if (this.listens && byEpoch !== this.epoch) this.leases?.revoke(key);
   }
 
-  /** As serve-generation does it: admits, then records; `begun` may send, `refused` must not. */
+  /** As serve.ts does it: admits, then records; `begun` may send, `refused` must not. */
   admit(params: AdmissionParams, begun: (execution: Execution) => void, refused: (refusal: Refusal) => void): void {
     const { records, leases, process } = this;
     if (records === null || leases === null || !records.healthy) {

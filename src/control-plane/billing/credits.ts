@@ -16,7 +16,7 @@ const shown = z
       .meta({ description: 'Deposited and not yet charged; null for an organization that is not billed.' }),
     held: shownUsd.nullable().meta({
       description:
-        'The part that gateways have borrowed: for requests under way and the next ones, and charges not posted yet.',
+        'The part that gateways have leased: for requests under way and the next ones, and charges not posted yet.',
     }),
     available: shownUsd
       .nullable()

@@ -58,7 +58,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     this.context.open.add(this);
     try {
       exchange.watchClient(this);
-      // The client may have left while credit was borrowed or the start was recorded: then nothing is sent.
+      // The client may have left while credit was leased or the start was recorded: then nothing is sent.
       if (!exchange.closed) this.failover.attempt();
       else this.leave();
     } catch (fault) {

@@ -6,7 +6,6 @@ import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/cou
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { Dialect, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
-import type { CaptureBuffer } from '../reply/capture-buffer.ts';
 import { type MeasuredUsage, NO_USAGE } from './execution.ts';
 
 /**
@@ -15,10 +14,18 @@ import { type MeasuredUsage, NO_USAGE } from './execution.ts';
  */
 const COUNT_DEADLINE_MS = 10_000;
 
+/** What is kept of a reply's bytes. */
+export interface RelayedBytes {
+  /** All that were relayed, kept or not. */
+  readonly totalBytes: number;
+  beginning(): Buffer;
+  end(): Buffer;
+}
+
 /** What the relay kept and saw of a reply. */
 export interface MeasurableReply {
   readonly bounds: RequestBounds;
-  readonly relayed: CaptureBuffer;
+  readonly relayed: RelayedBytes;
   readonly watch: ReplyWatch | null;
   /** The reply broke off. */
   readonly cut: boolean;
@@ -63,7 +70,7 @@ export interface CountParams {
   readonly api: CountTokensInput['api'];
   readonly encoding: string;
   readonly request: Buffer;
-  readonly relayed: CaptureBuffer;
+  readonly relayed: RelayedBytes;
   readonly responseIsStream: boolean;
   /** Used where the count fails: never an under-count, and the charge stops at the hold anyway. */
   readonly inputTokensMax: number;

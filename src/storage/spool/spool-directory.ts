@@ -76,7 +76,7 @@ export function removeEpochSpool(spoolDirectory: string, epoch: number): void {
   rmSync(unnamed, { recursive: true, force: true });
 }
 
-/** What a process left that died while making or removing a spool; neither kind holds anything that is still needed. */
+/** Removes what a process left behind that died while it made or removed a spool: nothing in it is needed any more. */
 export function removeUnnamedSpools(spoolDirectory: string): void {
   for (const name of namesIn(spoolDirectory)) {
     if (!UNNAMED.test(name)) continue;

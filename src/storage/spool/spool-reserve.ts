@@ -17,7 +17,7 @@ export interface SpoolReserveOptions {
   readonly log: Log;
 }
 
-/** A disk at the threshold would otherwise be full and not full by turns. */
+/** Admission goes on once an eighth more than the threshold is free: else it would stop and go on all the time. */
 const RESUME_PART = 8;
 
 export class SpoolReserve {

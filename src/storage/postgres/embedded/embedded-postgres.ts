@@ -20,7 +20,7 @@ export { embeddedPostgresUrl } from './home.ts';
 export interface EmbeddedPostgres {
   readonly url: string;
   readonly pid: number;
-  /** Settles when the server is gone, with how it went. One that went by itself is started again by starting anew. */
+  /** Settles when the server has ended, with how. Whoever wants it back calls `startEmbeddedPostgres` again. */
   readonly exited: Promise<string>;
   stop(): Promise<void>;
 }

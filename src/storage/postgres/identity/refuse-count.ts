@@ -7,7 +7,7 @@ import type { PostgresClient } from '../pool.ts';
 
 interface Count {
   readonly max: number;
-  /** `$1` is whose they are, `$2` of whom in it, `$3` how many are counted at most. */
+  /** `$1`: the organization, or the person. `$2`: the person within it, or null. `$3`: where counting stops. */
   readonly statement: string;
   readonly words: string;
 }

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { embeddedPostgresUrl, startEmbeddedPostgres } from '../../src/storage/postgres/embedded/embedded-postgres.ts';
 import { createPostgres } from '../../src/storage/postgres/pool.ts';
@@ -15,9 +15,9 @@ import { removeInstallation } from '../support/remove-installation.ts';
 
 const roots: string[] = [];
 const installations: string[] = [];
-afterEach(() => {
-  for (const directory of installations.splice(0)) removeInstallation(directory);
-  for (const directory of roots.splice(0)) rmSync(directory, { recursive: true, force: true });
+after(() => {
+  for (const directory of installations) removeInstallation(directory);
+  for (const directory of roots) rmSync(directory, { recursive: true, force: true });
 });
 
 function newDataDir(...below: string[]): string {
@@ -64,53 +64,58 @@ test('data is found again by a second start, in a path with spaces, and after ki
   assert.equal(existsSync(path.join(homeOf(dataDir), 'data', 'postmaster.pid')), false);
 });
 
-test('a server whose supervisor was killed is stopped by the next start, which finds the data', async () => {
-  const dataDir = newDataDir('data');
-  const script = path.join(roots[0] ?? '', 'hold.ts');
-  const source = (file: string): string => JSON.stringify(fileURLToPath(new URL(`../../src/${file}`, import.meta.url)));
-  writeFileSync(
-    script,
-    `import { startEmbeddedPostgres } from ${source('storage/postgres/embedded/embedded-postgres.ts')};
+// One data directory for all of them, because a new one is long to make.
+describe('a data directory that has been used', () => {
+  let dataDir: string;
+  before(async () => {
+    dataDir = newDataDir('data');
+    await (await startEmbeddedPostgres({ dataDir, log: silentLog })).stop();
+  });
+
+  test('a server whose supervisor was killed is stopped by the next start, which finds the data', async () => {
+    const script = path.join(path.dirname(dataDir), 'hold.ts');
+    const source = (file: string): string =>
+      JSON.stringify(fileURLToPath(new URL(`../../src/${file}`, import.meta.url)));
+    writeFileSync(
+      script,
+      `import { startEmbeddedPostgres } from ${source('storage/postgres/embedded/embedded-postgres.ts')};
      import { createLog } from ${source('platform/log.ts')};
      const server = await startEmbeddedPostgres({ dataDir: ${JSON.stringify(dataDir)}, log: createLog({ level: 'silent', process: 'hold' }) });
      console.log(server.pid);
      setInterval(() => {}, 1000);`,
-  );
-  const supervisor = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const orphan = Number(
-    await new Promise<string>((resolve) =>
-      supervisor.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString())),
-    ),
-  );
-  const gone = new Promise((resolve) => supervisor.once('exit', resolve));
-  supervisor.kill('SIGKILL');
-  await gone;
-  assert.doesNotThrow(() => process.kill(orphan, 0));
+    );
+    const supervisor = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const orphan = Number(
+      await new Promise<string>((resolve) =>
+        supervisor.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString())),
+      ),
+    );
+    const gone = new Promise((resolve) => supervisor.once('exit', resolve));
+    supervisor.kill('SIGKILL');
+    await gone;
+    assert.doesNotThrow(() => process.kill(orphan, 0));
 
-  const server = await startEmbeddedPostgres({ dataDir, log: silentLog });
-  assert.notEqual(server.pid, orphan);
-  assert.deepEqual(await queryOnce(server.url, 'SELECT 1 AS one'), [{ one: 1 }]);
-  await server.stop();
-});
+    const server = await startEmbeddedPostgres({ dataDir, log: silentLog });
+    assert.notEqual(server.pid, orphan);
+    assert.deepEqual(await queryOnce(server.url, 'SELECT 1 AS one'), [{ one: 1 }]);
+    await server.stop();
+  });
 
-test('a lock file that names some other living process does not prevent a start', async () => {
-  const dataDir = newDataDir('data');
-  await (await startEmbeddedPostgres({ dataDir, log: silentLog })).stop();
-  writeFileSync(
-    path.join(homeOf(dataDir), 'data', 'postmaster.pid'),
-    `${process.pid}\n${homeOf(dataDir)}/data\n1\n5432\n\n\n\n\n`,
-  );
-  await (await startEmbeddedPostgres({ dataDir, log: silentLog })).stop();
-});
+  test('a lock file that names some other living process does not prevent a start', async () => {
+    writeFileSync(
+      path.join(homeOf(dataDir), 'data', 'postmaster.pid'),
+      `${process.pid}\n${homeOf(dataDir)}/data\n1\n5432\n\n\n\n\n`,
+    );
+    await (await startEmbeddedPostgres({ dataDir, log: silentLog })).stop();
+  });
 
-test('an initdb that was cut half way is done again', async () => {
-  const dataDir = newDataDir('data');
-  await (await startEmbeddedPostgres({ dataDir, log: silentLog })).stop();
-  const home = homeOf(dataDir);
-  rmSync(path.join(home, 'data'), { recursive: true });
-  mkdirSync(path.join(home, 'data.new-0badc0de', 'base'), { recursive: true });
-  await (await startEmbeddedPostgres({ dataDir, log: silentLog })).stop();
-  assert.equal(existsSync(path.join(home, 'data.new-0badc0de')), false);
+  test('an initdb that was cut half way is done again', async () => {
+    const home = homeOf(dataDir);
+    rmSync(path.join(home, 'data'), { recursive: true });
+    mkdirSync(path.join(home, 'data.new-0badc0de', 'base'), { recursive: true });
+    await (await startEmbeddedPostgres({ dataDir, log: silentLog })).stop();
+    assert.equal(existsSync(path.join(home, 'data.new-0badc0de')), false);
+  });
 });
 
 test('a data directory with a very long path, and two installations at once', async () => {

@@ -18,7 +18,7 @@ import {
   type ReplayInstallation,
   SEED,
   scriptReply,
-  splitOf,
+  splitRequest,
   startReplayInstallation,
 } from '../support/replays.ts';
 import { sharedAssets } from '../support/shared-assets.ts';
@@ -147,7 +147,7 @@ function makeReplay(
     ...modelsOf('images', index),
     bodyOf,
     contentType,
-    requestSplit: splitOf(index, bodyOf('m').length),
+    requestSplit: splitRequest(index, bodyOf('m').length),
     key: KEYS.acme,
     reply: scriptReply(reply.body, reply.status, 'application/json', false, index),
     replyContentType: 'application/json',

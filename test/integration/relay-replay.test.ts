@@ -17,7 +17,7 @@ import { settledGeneration } from '../support/generation-lookup.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { loadRecordedChatExchanges, type RecordedExchange } from '../support/recorded-exchanges.ts';
-import { agentExchanges, inParallel, SEED, splitOf } from '../support/replays.ts';
+import { agentExchanges, inParallel, SEED, splitReply } from '../support/replays.ts';
 import {
   decimalOfPico,
   expectedCostPico,
@@ -61,7 +61,7 @@ function makeReplay(recorded: RecordedExchange, index: number): Replay {
       ],
       body: recorded.responseBody,
       framing: framingOf(index, recorded.stream),
-      split: splitOf(index, recorded.responseBody.length),
+      split: splitReply(index, recorded.responseBody.length),
     },
     recorded,
   };

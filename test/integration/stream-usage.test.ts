@@ -12,7 +12,7 @@ import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { type OfferedModel, providersConfiguration } from '../support/provider-configuration.ts';
 import { loadRecordedChatExchanges, type RecordedExchange } from '../support/recorded-exchanges.ts';
-import { SEED, splitOf } from '../support/replays.ts';
+import { SEED, splitReply } from '../support/replays.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { decimalOfPico, KEYS, PICO_PER_TOKEN } from '../support/test-configuration.ts';
 import { withoutUsageChunks } from '../support/usage-chunks.ts';
@@ -57,7 +57,7 @@ function makeReplay(recorded: RecordedExchange, index: number): Replay {
       body: recorded.responseBody,
       // A length that would be wrong for what the client gets.
       framing: (['chunked', 'length', 'close'] as const)[index % 3] ?? 'chunked',
-      split: splitOf(index, recorded.responseBody.length),
+      split: splitReply(index, recorded.responseBody.length),
     },
   };
 }

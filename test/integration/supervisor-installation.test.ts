@@ -39,7 +39,7 @@ async function start(
 ): Promise<Installation> {
   const child = spawn(process.execPath, [COMMAND, 'start', ...args], {
     cwd: directory,
-    env: { ...ENVIRONMENT, GATEWAY_PROCESSES: '2', LOG_LEVEL: 'warn', ...env },
+    env: { ...ENVIRONMENT, GATEWAY_PROCESSES: '1', LOG_LEVEL: 'warn', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let printed = '';
@@ -145,7 +145,7 @@ describe('installation', () => {
     timeout: 300_000,
   }, async (context) => {
     const directory = installationDirectory(context);
-    const first = await start(context, directory);
+    const first = await start(context, directory, { env: { GATEWAY_PROCESSES: '2' } });
     const key = keyOf(first);
     const streamed = await runInShell(`${first.curl.replace('curl -N', 'curl -sSN -D -')}`);
     assert.match(streamed, /^data: \{.*"delta"/m);

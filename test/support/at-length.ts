@@ -4,7 +4,7 @@
 const IS_LONG = process.env['TOLLGATE_TEST_AT_LENGTH'] !== undefined;
 
 /** How many: enough to find what is plainly broken, and at length what is broken once in a while. */
-export function howMany({ short, long }: { readonly short: number; readonly long: number }): number {
+export function howMany<Amount>({ short, long }: { readonly short: Amount; readonly long: Amount }): Amount {
   return IS_LONG ? long : short;
 }
 

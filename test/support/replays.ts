@@ -67,7 +67,7 @@ function makeReplay(recorded: RecordedExchange, api: 'responses' | 'messages' | 
     ...modelsOf(api, index),
     bodyOf: (model) => Buffer.from(fillModel(hole, model)),
     contentType: 'application/json',
-    requestSplit: splitOf(index + 1, recorded.requestBody?.length ?? 1000),
+    requestSplit: splitRequest(index + 1, recorded.requestBody?.length ?? 1000),
     key: isInBackground(recorded.requestBody) || hasNoPrice(recorded) ? KEYS.free : KEYS.acme,
     reply: scriptReply(recorded.responseBody, recorded.status, recorded.contentType, recorded.stream, index),
     replyContentType: recorded.contentType,
@@ -136,23 +136,37 @@ export function scriptReply(
         ? 'close'
         : 'chunked'
       : ((['length', 'chunked', 'length', 'close'] as const)[index % 4] ?? 'length'),
-    split: splitOf(index, body.length),
+    split: splitReply(index, body.length),
   };
 }
 
-/** Bodies up to so long come a byte at a time, half of them. */
-const EACH_BYTE_MAX = howMany({ short: 1_000, long: 3_000 });
-/**
- * Of a longer body. Four hundred at most: uWebSockets.js closes the connection of a body that comes at under 16 KB a
- * second.
- */
-const PIECES = howMany({ short: 100, long: 400 });
+interface Pieces {
+  /** Half of the bodies up to so long come a byte at a time. */
+  readonly eachByteMax: number;
+  /** Of a longer body, about. */
+  readonly most: number;
+}
 
-export function splitOf(index: number, bytes: number): SplitPlan {
-  if (bytes < EACH_BYTE_MAX && index % 2 === 0) return { kind: 'each_byte' };
-  const most = [8, 64, 700, 5000][index % 4] ?? 64;
+const REPLY_PIECES: Pieces = howMany({
+  short: { eachByteMax: 1_000, most: 100 },
+  long: { eachByteMax: 3_000, most: 400 },
+});
+/** uWebSockets.js waits ten seconds for each 16 KB of a body; a busy machine may take milliseconds for each piece. */
+const REQUEST_PIECES: Pieces = { eachByteMax: 400, most: 100 };
+
+export function splitReply(index: number, bytes: number): SplitPlan {
+  return splitInto(REPLY_PIECES, index, bytes);
+}
+
+export function splitRequest(index: number, bytes: number): SplitPlan {
+  return splitInto(REQUEST_PIECES, index, bytes);
+}
+
+function splitInto({ eachByteMax, most }: Pieces, index: number, bytes: number): SplitPlan {
+  if (bytes < eachByteMax && index % 2 === 0) return { kind: 'each_byte' };
+  const pieceBytesMax = [8, 64, 700, 5000][index % 4] ?? 64;
   // A piece has a quarter of the most that it may have, on average.
-  return { kind: 'random', seed: SEED + index, bytesMax: Math.max(most, Math.ceil((bytes * 4) / PIECES)) };
+  return { kind: 'random', seed: SEED + index, bytesMax: Math.max(pieceBytesMax, Math.ceil((bytes * 4) / most)) };
 }
 
 interface BareBody {

@@ -14,8 +14,16 @@ export interface ProcessEntry {
 
 /** `pid`'s descendants, children before grandchildren. */
 export function listDescendants(pid: number): ProcessEntry[] {
-  const all = existsSync('/proc/self/stat') ? readProcFolder() : readPs();
-  const found: ProcessEntry[] = [];
+  if (!existsSync('/proc/self/stat')) return descendantsAmong(readPs(), pid);
+  const all = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? (readStat(Number(name)) ?? []) : []));
+  return descendantsAmong(all, pid).flatMap((entry) => withCommand(entry) ?? []);
+}
+
+function descendantsAmong<Entry extends { readonly pid: number; readonly parentPid: number }>(
+  all: readonly Entry[],
+  pid: number,
+): Entry[] {
+  const found: Entry[] = [];
   let parents = new Set([pid]);
   while (parents.size > 0) {
     const children = all.filter((entry) => parents.has(entry.parentPid));
@@ -29,7 +37,7 @@ export function listDescendants(pid: number): ProcessEntry[] {
 export function isRunning(entry: ProcessEntry): boolean {
   if (!existsSync('/proc/self/stat'))
     return readPs().some((other) => other.pid === entry.pid && other.command === entry.command);
-  return readProc(entry.pid)?.startedAt === entry.startedAt;
+  return readStat(entry.pid)?.startedAt === entry.startedAt;
 }
 
 /** Of a process; null when it has ended. */
@@ -44,21 +52,27 @@ export function residentBytes(pid: number): number | null {
   }
 }
 
-function readProcFolder(): ProcessEntry[] {
-  const names = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return names.map((name) => readProc(Number(name))).filter((entry): entry is ProcessEntry => entry !== null);
-}
+type ProcessStat = Omit<ProcessEntry, 'command'>;
 
-function readProc(pid: number): ProcessEntry | null {
+/** null: it ended while we looked, or is a zombie. */
+function readStat(pid: number): ProcessStat | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     // The second field is the name in parentheses and may hold anything, so fields are counted from its end.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    if (fields[0] === 'Z') return null;
-    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-    return { pid, parentPid: Number(fields[1]), command, startedAt: fields[19] ?? '' };
+    return fields[0] === 'Z' ? null : { pid, parentPid: Number(fields[1]), startedAt: fields[19] ?? '' };
   } catch {
-    return null; // It ended while we looked.
+    return null;
+  }
+}
+
+/** Read of descendants alone: tests poll, and the machine has many other processes. */
+function withCommand(stat: ProcessStat): ProcessEntry | null {
+  try {
+    const command = readFileSync(`/proc/${stat.pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+    return { ...stat, command };
+  } catch {
+    return null;
   }
 }
 

@@ -8,7 +8,7 @@ import { pause } from './waiting.ts';
 export interface RawExchange {
   /** Everything the server had sent when it closed or had been quiet for a while. */
   readonly received: string;
-  /** The server had ended the connection, by FIN or RST. */
+  /** The server has ended the connection, by FIN or RST. */
   readonly closedByServer: boolean;
 }
 
@@ -18,15 +18,23 @@ export interface OpenRawExchange extends RawExchange {
   destroy(): void;
 }
 
-/** How long a connection may be silent before the test takes it that nothing more comes. */
-const QUIET_MS = 400;
+/** After so many moments in which nothing came the test takes it that nothing more comes. */
+const QUIET_MOMENTS = 3;
+const MOMENT_MS = 130;
 
-/** As `exchangeRaw`, but the connection stays open for the test to watch. */
-export async function openRaw(port: number, bytes: Buffer, split: SplitPlan): Promise<OpenRawExchange> {
+/**
+ * As `exchangeRaw`, but the connection stays open for the test to watch. `passMoment`: better than a pause is something
+ * that the server does behind what it has to do on this connection.
+ */
+export async function openRaw(
+  port: number,
+  bytes: Buffer,
+  split: SplitPlan,
+  passMoment: () => Promise<unknown> = () => pause(MOMENT_MS),
+): Promise<OpenRawExchange> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   let received = '';
   let closedByServer = false;
-  let lastByteMs = performance.now();
   const closed = new Promise<void>((resolve) => {
     const onEnd = (): void => {
       closedByServer = true;
@@ -35,26 +43,39 @@ export async function openRaw(port: number, bytes: Buffer, split: SplitPlan): Pr
     socket.on('end', onEnd).on('error', onEnd).on('close', onEnd);
   });
   socket.setEncoding('latin1');
-  socket.on('data', (text: string) => {
-    received += text;
-    lastByteMs = performance.now();
-  });
+  socket.on('data', (text: string) => (received += text));
   await Promise.race([new Promise((resolve) => socket.once('connect', resolve)), closed]);
   for (const piece of splitBytes(bytes, split)) {
     if (closedByServer) break;
     socket.write(piece);
     await new Promise((resolve) => setImmediate(resolve));
   }
-  lastByteMs = performance.now();
-  while (!closedByServer && performance.now() - lastByteMs < QUIET_MS) await pause(10);
-  return { received, closedByServer, closed, destroy: () => socket.destroy() };
+  for (let moments = 0; !closedByServer && moments < QUIET_MOMENTS; ) {
+    const before = received.length;
+    await passMoment();
+    moments = received.length === before ? moments + 1 : 0;
+  }
+  return {
+    received,
+    closed,
+    get closedByServer() {
+      return closedByServer;
+    },
+    destroy: () => socket.destroy(),
+  };
 }
 
 /** Writes `bytes`, each piece as a packet of its own, then reads until the server closes or has been quiet. */
-export async function exchangeRaw(port: number, bytes: Buffer, split: SplitPlan): Promise<RawExchange> {
-  const exchange = await openRaw(port, bytes, split);
+export async function exchangeRaw(
+  port: number,
+  bytes: Buffer,
+  split: SplitPlan,
+  passMoment?: () => Promise<unknown>,
+): Promise<RawExchange> {
+  const exchange = await openRaw(port, bytes, split, passMoment);
+  const { received, closedByServer } = exchange;
   exchange.destroy();
-  return { received: exchange.received, closedByServer: exchange.closedByServer };
+  return { received, closedByServer };
 }
 
 /** Status codes of the final responses in what a server sent; interim (1xx) ones are not counted. */

@@ -253,7 +253,8 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
   }
 
   for (const form of FORMS) {
-    describe(form.name, () => {
+    // At once, because each waits to be posted.
+    describe(form.name, { concurrency: 8 }, () => {
       const send = (counts: Counts): Promise<Posted> =>
         post(form.path, (label) => form.body(label), form.reply(counts));
       let counted: Posted;
@@ -353,7 +354,7 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
 
   test('images are charged by the image, whatever is said of tokens', async () => {
     const body = (label: string): string => JSON.stringify({ model: IMAGE, user: label, prompt: 'a cat' });
-    for (const value of [...HOSTILE, HUGE, 'null', ABSENT]) {
+    const checkImages = async (value: string): Promise<void> => {
       const reported = usage({ input: value, output: value }, PLAIN);
       const posted = await post(
         '/v1/images/generations',
@@ -374,7 +375,8 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
         ['final', IMAGE_PICO, 0n],
         `${value}, streamed`,
       );
-    }
+    };
+    await Promise.all([...HOSTILE, HUGE, 'null', ABSENT].map(checkImages));
   });
 
   test('typed questions: nothing to count instead, so nothing is charged; never a credit', async () => {
@@ -384,14 +386,15 @@ describe('a provider that reports nonsense', { timeout: 300_000 }, () => {
         state: label,
         questions: { q: { type: 'choice', instructions: 'Is it?', criteria: { yes: null, no: null } } },
       });
-    for (const value of HOSTILE) {
+    const checkQuestions = async (value: string): Promise<void> => {
       const posted = await post(
         '/v1/systemone',
         body,
         json(`{"answers":{},"usage":{"input_tokens":${value},"output_tokens":1}}`),
       );
       assert.deepEqual([posted.status, posted.charge, posted.suspense], ['final', 0n, 0n], value);
-    }
+    };
+    await Promise.all(HOSTILE.map(checkQuestions));
     const huge = await post(
       '/v1/systemone',
       body,

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { after, afterEach, before, describe, test } from 'node:test';
+import { howMany } from '../support/at-length.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { connectionsAt, readGauges, waitForQuiet } from '../support/gateway-gauges.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
@@ -62,6 +63,8 @@ function assertOpenaiError(body: unknown, code: string): void {
   const { error } = body as { error: { type: string; code: string } };
   assert.deepEqual([error.type, error.code], ['server_error', code]);
 }
+
+const SLOW_READERS = howMany({ short: 30, long: 100 });
 
 describe('a call that would not end', () => {
   let provider: SimulatedProvider;
@@ -231,13 +234,13 @@ describe('a call that would not end', () => {
     },
   );
 
-  test('100 slow readers get everything', async () => {
+  test(`${SLOW_READERS} slow readers get everything`, async () => {
     const content = 'tokens=3 bytes=400000';
     const whole = await Promise.all(
       ROUTES.map(async (route) => (await ask(route, 'patient', content, true)).body.length),
     );
     await Promise.all(
-      Array.from({ length: 100 }, async (_, index) => {
+      Array.from({ length: SLOW_READERS }, async (_, index) => {
         const route = ROUTES[index % ROUTES.length] as Route;
         const socket = await open(requestOf(route, 'patient', content));
         const received = await readSlowly(socket);

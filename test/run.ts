@@ -29,8 +29,8 @@ const SUPPORT_IMPORT = /from '(\.\.\/support\/[^']+)'/g;
  * own.
  */
 const SUITES_WITH_DATABASE = new Set<string>(['contract', 'isolation', 'integration', 'e2e']);
-/** For two cores: most files wait for something half of the time. */
-const CONCURRENCY = 4;
+/** For two cores: most files wait for something more than half of the time. */
+const CONCURRENCY = 5;
 /** The runner counts a file as a test, so this is the backstop for a whole file. */
 const TIMEOUT_MS = 900_000;
 

@@ -12,6 +12,7 @@ import {
   takeLimitLease,
 } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import { fundOrganization } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -30,6 +31,7 @@ after(async () => {
   await server.stop();
 });
 
+const ROUNDS = howMany({ short: 3, long: 6 });
 const START_MS = 1_790_000_000_250;
 const newEpoch = (): Promise<number> => registerEpoch(postgres, { machine: 'm', pid: 1, kind: 'gateway' });
 
@@ -87,7 +89,7 @@ async function runLoad(load: Load): Promise<{ used: bigint; most: bigint }> {
 
 describe('a sliding minute', () => {
   test('is never above the limit, whatever the takers do, and however they die', async (context) => {
-    for (let round = 0; round < 6; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       const seed = randomInt(2 ** 31);
       context.diagnostic(`seed ${seed}`);
       const random = seededRandom(seed);
@@ -113,7 +115,7 @@ describe('a sliding minute', () => {
     const seed = randomInt(2 ** 31);
     context.diagnostic(`seed ${seed}`);
     const random = seededRandom(seed);
-    const minutes = 15;
+    const minutes = howMany({ short: 6, long: 15 });
     const { used, most } = await runLoad({
       limit: 300,
       seconds: minutes * 60,

@@ -9,6 +9,7 @@
 // goes back.
 
 import type { Exchange } from '../http/exchange.ts';
+import { withSocketsRead } from '../platform/tick.ts';
 import { admit } from './admission/admit.ts';
 import { admitProvisionally } from './admission/admit-provisionally.ts';
 import { continueFrom } from './catalog/continuation.ts';
@@ -71,7 +72,7 @@ async function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): Pr
     if (!plane.canRecord()) return request.refuse({ kind: 'billing_unavailable' });
     request.releaseAdmission();
     const admitting = admit(request.admissionOf(served, continued.carriedTokens), plane.admission);
-    const admission = request.keep(admitting instanceof Promise ? await admitting : admitting);
+    const admission = request.keep(admitting instanceof Promise ? await withSocketsRead(admitting) : admitting);
     if (request.ends(admission)) return;
 
     startRelay(plane, request, { read, served, deployments, routed, admission });

@@ -42,8 +42,6 @@ export class RequestBody {
   state: BodyState;
   /** When a body that arrives or is dropped has taken too long; 0: not known yet. The server's to set and check. */
   dueMs = 0;
-  /** The socket was not read for a while, so the client's leaving may have gone unnoticed. */
-  wasPaused = false;
   private readonly source: BodySource;
   private readonly owner: BodyOwner;
   private readonly context: BodyContext;
@@ -113,7 +111,6 @@ export class RequestBody {
     if (this.state !== 'arriving') this.become('arriving');
     if (!leavesRest || this.isPaused) return;
     this.isPaused = true;
-    this.wasPaused = true;
     this.source.pause();
   }
 

@@ -31,6 +31,21 @@ function runAll(): void {
   }
 }
 
+/** Resolves once every socket that is ready by now has been read: at the end of the next tick at the latest. */
+export function socketsRead(): Promise<void> {
+  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+}
+
+/**
+ * What was looked up for a client, once it is known, too, whether the client left meanwhile: its end may lie unread in
+ * its socket when the look-up comes back.
+ */
+export async function withSocketsRead<T>(lookUp: Promise<T>): Promise<T> {
+  const found = await lookUp;
+  await socketsRead();
+  return found;
+}
+
 /** Whether what calls this was called at the end of a tick. */
 export function isTickEnd(): boolean {
   return running;

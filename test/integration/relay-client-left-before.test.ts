@@ -3,6 +3,8 @@
 // it lets them.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
@@ -20,6 +22,7 @@ import { pause, waitFor } from '../support/waiting.ts';
 const CHAT = '/v1/chat/completions';
 const RESPONSES = '/v1/responses';
 const ROUNDS = 10;
+const CLASSIFIED: readonly string[] = Array(ROUNDS).fill('/v1/systemone');
 
 const chatBody = (model: string, words = 'hello there, how are you today?'): string =>
   JSON.stringify({ model, max_tokens: 10, messages: [{ role: 'user', content: words }] });
@@ -34,6 +37,8 @@ interface Case {
   readonly key?: (round: number) => string;
   /** How many look-ups that makes; else one each round. */
   readonly lookUps?: number;
+  /** The classifier has been asked before. */
+  readonly isClassified?: true;
 }
 
 const CASES: readonly Case[] = [
@@ -42,7 +47,8 @@ const CASES: readonly Case[] = [
     gate: 'credential',
     path: CHAT,
     body: () => chatBody('sim/small'),
-    key: () => 'key-cold',
+    // One for all clients of a test.
+    key: (round) => `key-cold-${Math.floor(round / ROUNDS)}`,
     lookUps: 1,
   },
   {
@@ -73,6 +79,27 @@ const CASES: readonly Case[] = [
     body: (round) => chatBody(VIRTUAL_MODEL, `a turn of its own, number ${round}, all new`),
   },
   {
+    name: 'what became of the route of its turn',
+    gate: 'decidedRoute',
+    path: CHAT,
+    body: (round) => chatBody(VIRTUAL_MODEL, `a turn to be written down, number ${round}, all new`),
+    isClassified: true,
+  },
+  {
+    name: 'its lease, before it is routed',
+    gate: 'lease',
+    path: CHAT,
+    body: (round) => chatBody(VIRTUAL_MODEL, `a turn to be paid for, number ${round}, all new`),
+    key: (round) => `key-lease-of-a-turn-${round}`,
+  },
+  {
+    name: 'its lease, before it is classified alone',
+    gate: 'lease',
+    path: CHAT,
+    body: (round) => chatBody(VIRTUAL_MODEL, `hi ${round}`),
+    key: (round) => `key-lease-of-a-word-${round}`,
+  },
+  {
     name: 'its exact count',
     gate: 'counting',
     path: CHAT,
@@ -81,17 +108,31 @@ const CASES: readonly Case[] = [
   },
 ];
 
+/** Resolves within the tick that finds a socket ready. */
+async function socketReady(): Promise<void> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const socket = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' });
+  const connected = Promise.withResolvers<void>();
+  socket.on('connect', () => connected.resolve());
+  await connected.promise;
+  socket.destroy();
+  server.close();
+}
+
 describe('a client that leaves while something is looked up', () => {
   let upstream: FakeUpstream;
   let plane: PlaneInProcess;
   const classifier = new Gate();
   const principals = new Map<string, Principal>([
     ['key-warm', principalOf('warm')],
-    ['key-cold', principalOf('cold')],
+    ['key-cold-0', principalOf('warm')],
+    ['key-cold-1', principalOf('warm')],
     ['key-colder', principalOf('colder')],
   ]);
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (const name of [`lease-${round}`, `near-the-edge-${round}`]) principals.set(`key-${name}`, principalOf(name));
+  for (let round = 0; round < 2 * ROUNDS; round += 1) {
+    const names = ['lease', 'lease-of-a-turn', 'lease-of-a-word', 'near-the-edge'].map((name) => `${name}-${round}`);
+    for (const name of names) principals.set(`key-${name}`, principalOf(name));
   }
 
   before(async () => {
@@ -102,9 +143,10 @@ describe('a client that leaves while something is looked up', () => {
     });
     // Enough for the text's tokens, not for a token for each of its bytes.
     const amounts = new Map(
-      Array.from({ length: ROUNDS }, (_, round) => [`wallet-of-near-the-edge-${round}`, 1_000_000n]),
+      Array.from({ length: 2 * ROUNDS }, (_, round) => [`wallet-of-near-the-edge-${round}`, 1_000_000n]),
     );
     plane = await PlaneInProcess.start({ providerUrl: upstream.url, principals, amounts });
+    plane.savedResponse = { provider: 'upstream', model: 'sim/small', inputTokens: 1, outputTokens: 1 };
     // Known from here on, without a lease: nothing is leased for a saved response.
     for (const key of [...principals.keys()].filter((name) => !name.includes('cold'))) {
       assert.equal((await callRoute(`${plane.url}${RESPONSES}/not-an-id!`, { method: 'GET', key })).status, 404);
@@ -139,29 +181,51 @@ describe('a client that leaves while something is looked up', () => {
     assert.equal(plane.records - recordsBefore, 2, 'the start and the end of the one that stayed');
   }
 
-  for (const { name, gate: gateName, path, body, key = () => 'key-warm', lookUps = ROUNDS } of CASES) {
-    test(`${name}: nothing is sent, recorded or held, in ${ROUNDS} of ${ROUNDS}`, async () => {
+  /** Clients whose requests all wait at the gate of their case. */
+  async function waitAtGate(one: Case, firstRound: number): Promise<ReturnType<typeof sendAndHold>[]> {
+    const { gate: gateName, path, body, key = () => 'key-warm', lookUps = ROUNDS } = one;
+    const gate = plane.gates[gateName];
+    const { arrived } = gate;
+    gate.shut();
+    const rounds = Array.from({ length: ROUNDS }, (_, index) => firstRound + index);
+    const clients = rounds.map((round) => sendAndHold(plane.port, path, key(round), body(round)));
+    await waitFor(
+      'all to wait for it',
+      () => [gate.arrived - arrived, plane.openExchanges],
+      ([waiting = 0, open]) => waiting >= lookUps && open === ROUNDS,
+    );
+    return clients;
+  }
+
+  for (const one of CASES) {
+    test(`${one.name}: nothing is sent, recorded or held, in ${ROUNDS} of ${ROUNDS}`, async () => {
       await callRoute(plane.url + CHAT, { key: 'key-warm', body: chatBody('sim/small') });
       await untilNothingIsUnderWay();
-      const gate = plane.gates[gateName];
-      const [calls, records, arrived] = [upstream.requests.length, plane.records, gate.arrived];
-      gate.shut();
-      const clients = Array.from({ length: ROUNDS }, (_, round) =>
-        sendAndHold(plane.port, path, key(round), body(round)),
-      );
-      await waitFor(
-        'all to wait for it',
-        () => [plane.gates[gateName].arrived - arrived, plane.openExchanges],
-        ([waiting = 0, open]) => waiting >= lookUps && open === ROUNDS,
-      );
+      const [calls, records] = [upstream.requests.length, plane.records];
+      const clients = await waitAtGate(one, 0);
       for (const client of clients) client.leave();
       await waitFor(
         'the gateway to see that they left',
         () => plane.openExchanges,
         (open) => open === 0,
       );
-      gate.open();
-      await assertUnserved(calls, records);
+      plane.gates[one.gate].open();
+      await assertUnserved(calls, records, one.isClassified ? CLASSIFIED : []);
+    });
+
+    test(`${one.name}: nor where their ends lie unread when it comes, and a provider’s connection is free`, async () => {
+      await callRoute(plane.url + CHAT, { key: 'key-warm', body: chatBody('sim/small') });
+      await untilNothingIsUnderWay();
+      const [calls, records] = [upstream.requests.length, plane.records];
+      const clients = await waitAtGate(one, ROUNDS);
+      // Here the sockets that are ready were gathered: what comes now is read in the tick behind this one.
+      await socketReady();
+      for (const [index, client] of clients.entries()) {
+        if (index % 2 === 0) client.leave();
+        else client.end();
+      }
+      plane.gates[one.gate].open();
+      await assertUnserved(calls, records, one.isClassified ? CLASSIFIED : []);
     });
   }
 
@@ -183,12 +247,11 @@ describe('a client that leaves while something is looked up', () => {
       (open) => open === 0,
     );
     classifier.open();
-    await assertUnserved(calls, records, Array(ROUNDS).fill('/v1/systemone'));
+    await assertUnserved(calls, records, CLASSIFIED);
   });
 
   test('a saved response: its provider is not asked for it', async () => {
     const calls = upstream.requests.length;
-    plane.savedResponse = { provider: 'upstream', model: 'sim/small', inputTokens: 1, outputTokens: 1 };
     for (const [gateName, key] of [
       ['credential', 'key-colder'],
       ['continuation', 'key-warm'],
@@ -216,6 +279,5 @@ describe('a client that leaves while something is looked up', () => {
     }
     await untilNothingIsUnderWay();
     assert.deepEqual(callsSince(calls), []);
-    plane.savedResponse = 'unknown';
   });
 });

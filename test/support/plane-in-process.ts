@@ -157,6 +157,7 @@ export class PlaneInProcess {
     lease: new Gate(),
     continuation: new Gate(),
     route: new Gate(),
+    decidedRoute: new Gate(),
     counting: new Gate(),
   };
   readonly amounts: Map<string, bigint>;
@@ -228,7 +229,7 @@ export class PlaneInProcess {
       virtualModel: VIRTUAL_MODEL,
       workers,
       turns: new SharedTurns({
-        store: gated(options.turns ?? new RememberedTurns(), gates.route),
+        store: gated(options.turns ?? new RememberedTurns(), { claim: gates.route, decide: gates.decidedRoute }),
         clock,
         onStoreFault: (fault) => this.faults.push(fault),
       }),
@@ -374,12 +375,12 @@ class RememberedTurns implements TurnStore {
   }
 }
 
-function gated(store: TurnStore, gate: Gate): TurnStore {
+function gated(store: TurnStore, gates: { readonly [Call in keyof TurnStore]?: Gate }): TurnStore {
   return new Proxy(store, {
     get: (target, name: keyof TurnStore) => {
       const call = target[name].bind(target) as (...args: unknown[]) => Promise<unknown>;
       return async (...args: unknown[]) => {
-        if (name === 'claim') await gate.pass();
+        await gates[name]?.pass();
         return call(...args);
       };
     },
@@ -415,8 +416,13 @@ export function classifierAnswer(tier: string): string {
   });
 }
 
-/** A client on a socket of its own that sends one request and can leave. */
-export function sendAndHold(port: number, path: string, key: string, body: string | null): { leave(): void } {
+/** A client on a socket of its own that sends one request and can leave, by a reset or by an end. */
+export function sendAndHold(
+  port: number,
+  path: string,
+  key: string,
+  body: string | null,
+): { leave(): void; end(): void } {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   socket.on('error', () => undefined);
   const head =
@@ -424,5 +430,5 @@ export function sendAndHold(port: number, path: string, key: string, body: strin
       ? `GET ${path} HTTP/1.1\r\n`
       : `POST ${path} HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n`;
   socket.write(`${head}host: gate.test\r\nauthorization: Bearer ${key}\r\n\r\n${body ?? ''}`);
-  return { leave: () => socket.resetAndDestroy() };
+  return { leave: () => socket.resetAndDestroy(), end: () => socket.destroy() };
 }

@@ -86,7 +86,6 @@ describe('a request body', () => {
     inHand.come(' end', true);
     inHand.assertIs('whole', 'receive', 'watch', 'settled');
     assert.equal(inHand.taken, 'begun end!');
-    assert.equal(inHand.body.wasPaused, false);
   });
 
   test('that is held waits with the client behind its first piece', () => {
@@ -101,7 +100,6 @@ describe('a request body', () => {
     inHand.body.letCome();
     inHand.assertIs('arriving', 'receive', 'watch', 'pause', 'resume');
     assert.equal(inHand.taken, 'begun');
-    assert.equal(inHand.body.wasPaused, true);
   });
 
   test('that is whole although it is held leaves its connection to be read', () => {

@@ -4,6 +4,7 @@
 import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { withDeadline } from '../../platform/deadline.ts';
+import { socketsRead } from '../../platform/tick.ts';
 import { OrganizationQueues } from '../admission/organization-queues.ts';
 
 export interface SavedResponse {
@@ -131,7 +132,11 @@ export class SavedResponses {
       const found = known();
       if (found !== undefined) return found;
       const answer = await withDeadline(ask(), STORE_DEADLINE_MS);
-      if (answer !== 'unknown' || this.clock.monotonicMs() - startedAtMs >= WAIT_MAX_MS) return answer;
+      if (answer !== 'unknown' || this.clock.monotonicMs() - startedAtMs >= WAIT_MAX_MS) {
+        // Whoever left meanwhile is known to have left before anybody is called for them.
+        await socketsRead();
+        return answer;
+      }
       await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
     }
   }

@@ -6,6 +6,7 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ClientWatch, Exchange } from '../../http/exchange.ts';
 import type { BodySink } from '../../http/request-body.ts';
 import type { BufferPool, PooledBuffer } from '../../platform/buffer-pool.ts';
+import { socketsRead } from '../../platform/tick.ts';
 import { refuseImageForm } from '../dialects/images.ts';
 import { scanMultipart } from './multipart-scan.ts';
 import { refuseScan, type ScannedBody } from './read-request.ts';
@@ -80,6 +81,8 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
    * rest stays with the client.
    */
   private sender: S | null = null;
+  /** The client may have left unnoticed while that was looked up. */
+  private isLookedUp = false;
   /** null: nothing has come yet, or it has gone on to the caller. */
   private pooled: PooledBuffer | null = null;
   private scan: Scan | null = null;
@@ -99,6 +102,7 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   begin(identified: S | Promise<S | Refusal>): void {
     const { exchange } = this;
     if (identified instanceof Promise) {
+      this.isLookedUp = true;
       exchange.body.hold();
       identified.then((found) => this.goOn(found)).catch((fault: unknown) => this.fail(fault));
     } else {
@@ -160,9 +164,9 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   }
 
   private finish(): void {
-    // That the client left while its connection was paused shows when it is read again, behind the body: before the end
-    // of the next tick.
-    if (this.exchange.body.wasPaused) setImmediate(() => setImmediate(() => this.tryHandOver()));
+    // The client's end may lie unread: behind the body, where the connection was paused, or in a socket that is not yet
+    // read in this tick.
+    if (this.isLookedUp) void socketsRead().then(() => this.tryHandOver());
     else this.tryHandOver();
   }
 

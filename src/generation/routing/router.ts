@@ -14,6 +14,7 @@ import {
 } from '../../domain/routing/model-route.ts';
 import { RouteCandidates } from '../../domain/routing/route-candidates.ts';
 import type { RoutingPolicy } from '../../domain/routing/routing-policy.ts';
+import { socketsRead, withSocketsRead } from '../../platform/tick.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Classification, Classifier } from './classifier.ts';
 import { type ConversationWorkers, prepareBody } from './prepare-body.ts';
@@ -26,7 +27,7 @@ import {
   nameTurn,
   type RoutingRequest,
 } from './routing-request.ts';
-import type { SharedTurns, TurnDecider } from './shared-turns.ts';
+import type { SharedTurns, TurnDecider, TurnRoute } from './shared-turns.ts';
 import type { TurnKey } from './turn-memory.ts';
 import type { PreviousTurn } from './turn-store.ts';
 
@@ -156,10 +157,7 @@ export class Router {
         return decide(classification.answer ?? 'classifier_failed', previous);
       },
     };
-    const route =
-      turn === null
-        ? { decision: await decider.decide(null), cached: false }
-        : await this.parts.turns.routeOf(turn, decider);
+    const route = turn === null ? await decideAlone(decider) : await this.parts.turns.routeOf(turn, decider);
     if (route === null) return null;
     const classifier = (classification as Classification | null)?.call ?? null;
     return { decision: route.decision, cached: route.cached, classifier };
@@ -186,4 +184,12 @@ export class Router {
     });
     return { model: decision.model, route, baseline: baselineOf(decision, api, catalog) };
   }
+}
+
+/** A turn that no other request can belong to. null: the client has disconnected. */
+async function decideAlone(decider: TurnDecider): Promise<TurnRoute | null> {
+  // The classifier is not asked for whoever left while credit was leased.
+  await socketsRead();
+  if (decider.hasLeft()) return null;
+  return { decision: await withSocketsRead(decider.decide(null)), cached: false };
 }

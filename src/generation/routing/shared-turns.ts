@@ -5,6 +5,7 @@
 import type { RouteDecision } from '../../domain/routing/decide-route.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { withDeadline } from '../../platform/deadline.ts';
+import { socketsRead, withSocketsRead } from '../../platform/tick.ts';
 import { type TurnKey, TurnMemory } from './turn-memory.ts';
 import type { PreviousTurn, TurnStore } from './turn-store.ts';
 
@@ -83,7 +84,7 @@ export class SharedTurns {
     } else {
       deciding.deciders.push(decider);
     }
-    const decided = await deciding.decided;
+    const decided = await withSocketsRead(deciding.decided);
     return decided === null ? null : { decision: decided.decision, cached: decided.by !== decider };
   }
 
@@ -126,6 +127,8 @@ export class SharedTurns {
     if (found === null) return this.decideAlone(turn, deciders);
     if (found.decision !== null) return { decision: found.decision, by: null };
     if (!found.claimed) return this.waitFor(turn, deciders, found.claimedAgoMs ?? 0);
+    // The classifier is not asked for whoever left while the turn was claimed.
+    await socketsRead();
     const decider = firstOf(deciders);
     if (decider !== null) return this.write(turn, await decider.decide(found.previous), decider);
     await this.ask((store) => store.release(turn).then(() => true));

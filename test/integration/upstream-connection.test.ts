@@ -2,6 +2,7 @@
 // each fault told once, backpressure, and TLS (DESIGN 3; failures ST4, ST5, S12).
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { after, describe, test } from 'node:test';
@@ -317,6 +318,21 @@ describe('a fault is told once, and which it is', () => {
       );
     });
   }
+
+  test('cut: a reset that comes together with the last bytes, where only the end of the connection ends the reply', async () => {
+    const { raw, origin } = await provider((socket) => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
+    const told = callTo(origin);
+    await told.started;
+    told.call.pause();
+    const [socket] = raw.sockets;
+    const closed = once(socket as Socket, 'close');
+    socket?.write('hello');
+    socket?.resetAndDestroy();
+    await closed;
+    told.call.resume();
+    const reply = await told.ended;
+    assert.deepEqual([reply.end, reply.body], ['cut', 'hello']);
+  });
 
   test('the end of the connection is the end of a reply that declares none', async () => {
     const { origin } = await provider((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\nhello'));

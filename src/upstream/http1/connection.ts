@@ -282,9 +282,14 @@ export class Connection {
     if (this.closed) return;
     const { reader } = this;
     reader.endOfConnection();
-    if (this.listener !== null && reader.ended) this.finish();
+    if (this.listener !== null && reader.ended && !this.isReset()) this.finish();
     else this.fail(this.faultOfLoss());
   };
+
+  /** libuv tells a reset that comes together with bytes as an end. The system knows no peer of such a connection. */
+  private isReset(): boolean {
+    return this.socket.remoteAddress === undefined;
+  }
 
   /** A reset is no end: a reply that only the end of its connection would have ended is cut. */
   private readonly onError = (): void => {

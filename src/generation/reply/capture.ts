@@ -7,7 +7,7 @@ import type { UpstreamFault } from '../../upstream/http1/connection.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import { isStored, type ReplyWatch, type StoredReplyWatch } from '../dialects/dialect.ts';
-import type { StreamProgress } from '../sse/stream-end.ts';
+import { endsWithWholeEvent, type StreamProgress } from '../sse/stream-end.ts';
 import { CaptureBuffer } from './capture-buffer.ts';
 import type { RelayParams } from './relay-params.ts';
 
@@ -81,7 +81,8 @@ export class Capture extends ReplyStage {
 
   private isUnfinishedStream(): boolean {
     const { isStream, watch, progress, bytes } = this.reply;
-    if (!isStream || watch === null || progress !== 'open') return false;
-    return this.params.dialect.isWholeWithoutEnd?.(bytes.end()) !== true;
+    if (!isStream || watch === null || progress === 'ended') return false;
+    if (progress === 'open' && this.params.dialect.isWholeWithoutEnd?.(bytes.end()) !== true) return true;
+    return !endsWithWholeEvent(bytes.end());
   }
 }

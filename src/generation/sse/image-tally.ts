@@ -118,10 +118,13 @@ const LINE_BYTES_KEPT = 128;
 
 /** The images of an event stream, and its end: one `completed` event an image, `partial_image` events before it. */
 export class ImageStreamTally implements ImageTally, StreamEnd {
-  finished = 0;
   endedBy: string | null = null;
   readonly #answers: number;
   #progress: StreamProgress = 'open';
+  /** Images whose event has come whole. */
+  #whole = 0;
+  /** The event of a finished image has begun, and its data has not come to its end. */
+  #completing = false;
   /** Partial images have come since the last finished one. */
   #partial = false;
   /** The event under way has been told by its name or its type. */
@@ -129,6 +132,7 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
   /** The beginning of the line under way. */
   #line = '';
   #lineIsLong = false;
+  #lastByte = 0;
 
   /** `answers`: how many images were asked for; the stream is over with the last of them. */
   constructor(answers: number) {
@@ -136,7 +140,16 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
   }
 
   get begun(): number {
-    return this.finished + (this.#partial ? 1 : 0);
+    return this.#whole + (this.#partial || this.#completing ? 1 : 0);
+  }
+
+  /** Data without a line end is whole where it ends with its brace: a provider may leave out what follows. */
+  get finished(): number {
+    return this.#whole + (this.#completing && this.#isData && this.#lastByte === CLOSE_BRACE ? 1 : 0);
+  }
+
+  get #isData(): boolean {
+    return this.#line.startsWith('data:');
   }
 
   feed(chunk: Buffer): StreamProgress {
@@ -144,7 +157,9 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
       const lineEnd = chunk.indexOf(LINE_FEED, at);
       const end = lineEnd === -1 ? chunk.length : lineEnd;
       if (!this.#lineIsLong) this.#readLine(chunk, at, end, lineEnd !== -1);
+      if (end > at) this.#lastByte = chunk[end - 1] as number;
       if (lineEnd !== -1) {
+        if (this.#completing && this.#isData) this.#complete();
         this.#line = '';
         this.#lineIsLong = false;
       }
@@ -159,6 +174,7 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
     const line = this.#line;
     if (isWhole && (line === '' || line === '\r')) {
       this.#known = false;
+      this.#completing = false;
       if (this.#progress === 'ending') this.#progress = 'ended';
       return;
     }
@@ -173,9 +189,14 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
     if (name.endsWith('.partial_image')) this.#partial = true;
     if (name === 'error') this.#end(name, 'ending');
     if (!name.endsWith('.completed')) return;
-    this.finished += 1;
+    this.#completing = true;
+    if (this.#whole + 1 >= this.#answers) this.#end(name, 'ending');
+  }
+
+  #complete(): void {
+    this.#whole += 1;
+    this.#completing = false;
     this.#partial = false;
-    if (this.finished >= this.#answers) this.#end(name, 'ending');
   }
 
   #end(name: string, progress: StreamProgress): void {

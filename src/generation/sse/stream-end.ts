@@ -4,6 +4,7 @@
 //   open --terminal line begins--> ending --blank line--> ended          open --data: [DONE]--> ended
 
 import { Buffer } from 'node:buffer';
+import { holdsAt } from '../../platform/holds-at.ts';
 import {
   CARRIAGE_RETURN,
   DONE_LINE,
@@ -14,6 +15,7 @@ import {
   type TerminalEvents,
   UNDECIDED,
 } from './terminal-events.ts';
+import { parseObject } from './usage-window.ts';
 
 /**
  * `ending`: the terminal event has begun and may not be shown to the client before the execution's end is recorded.
@@ -34,6 +36,26 @@ export interface StreamEnd {
 
 /** Of an endpoint without streams; should a provider answer with one, it is over when the provider ends it. */
 export const NO_STREAM: StreamEnd = { feed: () => 'open', endedBy: null };
+
+const EVENT = Buffer.from('event:');
+const DATA = Buffer.from('data:');
+const CLOSE_BRACE = 0x7d;
+
+/**
+ * Whether a stream is not broken off within its last event, by its last bytes. That event's data may lack its line end:
+ * then it is whole where it can be read; of data that is not kept from its beginning, the last brace has to do.
+ */
+export function endsWithWholeEvent(end: Buffer): boolean {
+  let to = end.length;
+  while (to > 0 && (end[to - 1] === LINE_FEED || end[to - 1] === CARRIAGE_RETURN)) to -= 1;
+  if (to === 0) return true;
+  const line = end.subarray(end.lastIndexOf(LINE_FEED, to - 1) + 1, to);
+  if (holdsAt(line, 0, EVENT)) return false;
+  if (to < end.length) return true;
+  if (!holdsAt(line, 0, DATA)) return line.at(-1) === CLOSE_BRACE;
+  const text = line.toString('utf8', DATA.length);
+  return text.trim() === DONE_NAME || parseObject(text) !== null;
+}
 
 /**
  * What decides a line lies within this many bytes of its beginning; a line padded further is taken for an ordinary one.

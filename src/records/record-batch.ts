@@ -38,7 +38,7 @@ export class RecordBatch {
   /** The record of a start, or with `end` that of an end. Nothing of it is in the batch where this throws. */
   append(start: ExecutionStart, end: ExecutionEnd | null): void {
     if (this.frame?.records === FRAME_RECORDS) this.endFrame();
-    this.frame ??= new OpenFrame();
+    this.frame ??= new OpenFrame(start.admittedAtMs);
     this.frame.add(start, end);
     this.records += 1;
   }

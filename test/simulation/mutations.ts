@@ -103,14 +103,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a frame refers to what only an earlier one has',
     file: 'src/records/record-codec.ts',
-    find: 'private readonly dictionary = new FrameDictionary();',
-    replace: 'private readonly dictionary = (globalThis.sharedDictionary ??= new FrameDictionary());',
+    find: 'private readonly entries: Readonly<Record<DictionaryPart, { values: Values; number: number }[]>> = {',
+    replace: 'private readonly entries = globalThis.sharedDictionary ??= {',
   },
   {
     name: 'the second record that shares something refers to something else',
     file: 'src/records/record-codec.ts',
-    find: 'haveSame(entry.values, values, names)) return entry.number;',
-    replace: 'haveSame(entry.values, values, names)) return 0;',
+    find: 'isSame(entry.values, values)) return entry.number;',
+    replace: 'isSame(entry.values, values)) return 0;',
   },
   {
     name: 'a spool gets its name without the directory being synced',

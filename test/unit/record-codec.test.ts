@@ -27,14 +27,14 @@ const route = fc.record({
 });
 
 const VALUES: Readonly<Record<Kind, fc.Arbitrary<unknown>>> = {
-  uuid: fc.oneof(fc.uuid(), anyText),
+  uuid: fc.uuid(),
   uuids: fc.array(fc.uuid()),
   text: anyText,
   texts: fc.array(anyText),
   flag: fc.boolean(),
   status: fc.integer({ min: 100, max: 599 }),
   bytes: fc.maxSafeInteger(),
-  instant: number,
+  instant: fc.integer({ min: 0, max: 8_640_000_000_000_000 }),
   duration: number,
   amount: fc.bigInt({ min: 0n, max: 2n ** 120n }).map(String),
   usage: fc.record(Object.fromEntries(USAGE_ROWS.map(([name]) => [name, count]))),
@@ -194,11 +194,12 @@ describe('records in frames', () => {
       authorizedAmount: '147500000',
     });
     const end = terminalRecord(start, { responseId: 'resp_1', truncated: true });
-    const values = ['id', 1_795_183_858_776, '147500000', 512, [], null];
+    const values = ['id', 0, '147500000', 512, [], null];
     assert.deepEqual(
       frameTexts(admittedRecord(start), end).map((text) => JSON.parse(text) as unknown),
       [
         [
+          1_795_183_858_776,
           ['caller', 'o', null, null, 'w', 'k'],
           ['deployment', 'openai/gpt-x', 'gpt-x', 'openai', 'gpt-x-2026-05-01', '1', 'chat_completions', false],
           [0, 1, ...values],
@@ -208,7 +209,7 @@ describe('records in frames', () => {
             1,
             ...values,
             2,
-            1_795_183_859_026,
+            250,
             [120, 30, 20, null, null, null],
             '427500000',
             '427500000',
@@ -225,9 +226,9 @@ describe('records in frames', () => {
 
   test('what is no frame that this version knows', () => {
     const [text = ''] = frameTexts(terminalRecord(), admittedRecord());
-    const [caller, deployment, ending, terminal, admitted] = JSON.parse(text) as unknown[][];
+    const [origin, caller, deployment, ending, terminal, admitted] = JSON.parse(text) as [number, ...unknown[][]];
     assert.ok(caller && deployment && ending && terminal && admitted);
-    const dictionary = [caller, deployment, ending];
+    const dictionary = [origin, caller, deployment, ending];
     assert.equal(decodeFrame([...dictionary, terminal, admitted])?.length, 2);
     const badRecords = [
       null,
@@ -258,7 +259,10 @@ describe('records in frames', () => {
       {},
       [],
       dictionary,
-      [admitted, ...dictionary],
+      [origin, admitted, caller, deployment, ending],
+      [caller, deployment, ending, terminal, admitted],
+      [String(origin), ...dictionary.slice(1), admitted],
+      [origin],
       { type: 'admitted' },
       ['a', []],
       ...badRecords.map((record) => [...dictionary, record]),

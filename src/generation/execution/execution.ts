@@ -118,6 +118,8 @@ export class Execution implements RecordOwner {
   private state: State = { name: 'created' };
   private readonly request: AdmittedRequest;
   private deployment: Deployment;
+  /** null: not yet made for the present deployment. */
+  private startRecord: ExecutionStart | null = null;
   private readonly metering: Metering;
   private readonly baseline: Baseline;
 
@@ -159,6 +161,7 @@ export class Execution implements RecordOwner {
   /** Another deployment serves after the first could not be reached. */
   moveTo(deployment: Deployment): void {
     this.deployment = deployment;
+    this.startRecord = null;
   }
 
   /** Rates, records and releases. Once: post-or-void (ARCHITECTURE, invariants). Still open where it throws. */
@@ -231,6 +234,11 @@ export class Execution implements RecordOwner {
 
   /** What the record of the start says, and the record of the end again. */
   private start(): ExecutionStart {
+    this.startRecord ??= this.makeStart();
+    return this.startRecord;
+  }
+
+  private makeStart(): ExecutionStart {
     const { request, admission, deployment } = this;
     const { principal } = request;
     return {

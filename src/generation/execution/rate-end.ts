@@ -44,6 +44,7 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
   });
   const budgetUse = admission.budgetUse(settlement.charge ?? settlement.ratedCost);
   const baselined = baseline === null ? null : baselineCost(baseline, { usage, settlement, isBilled: hold !== null });
+  const charge = textOf(settlement.charge);
   const end: ExecutionEnd = {
     outcome: seen.outcome,
     status: seen.status,
@@ -52,9 +53,9 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
     billingStatus: settlement.billingStatus,
     endedAtMs: params.endedAtMs,
     usage,
-    charge: textOf(settlement.charge),
-    ratedCost: textOf(settlement.ratedCost),
-    suspense: settlement.suspense.toString(),
+    charge,
+    ratedCost: settlement.ratedCost === settlement.charge ? charge : textOf(settlement.ratedCost),
+    suspense: settlement.suspense === 0n ? '0' : settlement.suspense.toString(),
     latencyMs: params.latencyMs,
     ttftMs: params.ttftMs,
     responseBytes: seen.responseBytes,

@@ -45,6 +45,7 @@ const TERMINAL_LENGTH = END_AT + END_NAMES.length;
  * takes twice as long (2.2 against 1.0 µs a request, `benchmarks/micro/records.bench.ts`).
  */
 function compile<Compiled>(expression: string): Compiled {
+  // oxlint-disable-next-line typescript/no-implied-eval -- only names of the table above are in it
   const made = new Function('json', 'isAbsent', `return (one, other) => ${expression};`) as (
     json: (value: unknown) => string,
     isAbsent: (value: unknown) => boolean,

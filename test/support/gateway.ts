@@ -19,6 +19,8 @@ import { pause, waitFor } from './waiting.ts';
 
 const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 60_000;
+/** The beginning of the banner, which an installation prints when it serves. */
+const ANNOUNCED = 'Tollgate serves ';
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
 
 export interface TollgateOptions {
@@ -148,6 +150,8 @@ class Installation implements Tollgate {
       'the installation to be ready',
       async () => {
         if (this.#ended()) throw new Error(`the installation ended before it was ready:\n${this.#printed}`);
+        // Asked only then, so that it is not asked all through its start.
+        if (!this.#printed.includes(ANNOUNCED)) return this.#printed;
         const answer = await httpCall(`${this.adminUrl}/readyz`).catch(() => null);
         return answer?.status ?? this.#printed;
       },

@@ -5,7 +5,7 @@ import { lookup as lookupHost } from 'node:dns';
 import { request as httpRequest, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
-import { webhookUrlFault } from '../../src/domain/webhooks/webhook-url.ts';
+import { webhookUrlProblem } from '../../src/domain/webhooks/webhook-url.ts';
 import { isPublicAddress } from '../../src/platform/public-address.ts';
 
 export interface WebhookTargets {
@@ -24,8 +24,8 @@ const ERROR_LENGTH_MAX = 300;
 
 /** null: the receiver answered 2xx; otherwise the error. Redirects are not followed. */
 export async function sendWebhook(message: WebhookMessage, targets: WebhookTargets): Promise<string | null> {
-  const fault = webhookUrlFault(message.url, targets);
-  if (fault !== null) return `the address ${fault}`;
+  const problem = webhookUrlProblem(message.url, targets);
+  if (problem !== null) return `the address ${problem}`;
   try {
     const status = await post(message, targets);
     return status >= 200 && status < 300 ? null : `answered ${status}`;

@@ -1,6 +1,6 @@
 // `tollgate key`: makes, lists, changes, rotates and revokes inference keys of a running installation.
 
-import type { ModelAccessOrder } from '../domain/identity/model-access.ts';
+import type { SetModelAccessParams } from '../domain/identity/model-access.ts';
 import { createKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys.ts';
 import { rotateKey } from '../storage/postgres/identity/rotate-key.ts';
 import { parseModels } from './access.ts';
@@ -85,7 +85,7 @@ async function create(
     const tenant = await findOrganization(postgres, organization);
     const team = values.team === undefined ? null : await findTeam(postgres, tenant, values.team);
     const user = values.user === undefined ? null : await findMember(postgres, tenant, values.user);
-    const order = {
+    const params = {
       organizationId: tenant.id,
       name,
       teamId: team?.id ?? null,
@@ -95,7 +95,7 @@ async function create(
       expiresAtMs,
     } as const;
     return expectDone(
-      await createKey(postgres, config, commandActor(environment), order),
+      await createKey(postgres, config, commandActor(environment), params),
       `key "${name}" of "${organization}"`,
     );
   });
@@ -140,13 +140,13 @@ async function rotate(
   const rotated = await withDatabase(environment, async (postgres, config) => {
     const tenant = await findOrganization(postgres, organization);
     const { id: keyId } = await findKey(postgres, tenant, name);
-    const order = { overlapSeconds: Number(overlap) };
+    const params = { overlapSeconds: Number(overlap) };
     const result = await rotateKey(
       postgres,
       config,
       commandActor(environment),
       { organizationId: tenant.id, keyId },
-      order,
+      params,
     );
     return expectDone(result, `key "${name}" of "${organization}"`);
   });
@@ -186,7 +186,7 @@ async function list(values: Values, organization: string, { environment, print }
 }
 
 /** The command line speaks for the platform: what it allows, the organization cannot widen. */
-function readModels(text: string | undefined): ModelAccessOrder | undefined {
+function readModels(text: string | undefined): SetModelAccessParams | undefined {
   return text === undefined ? undefined : { setBy: 'platform', models: parseModels(text) };
 }
 

@@ -92,12 +92,12 @@ async function printMembers(postgres: Postgres, scope: MemberScope, { print }: C
     print(`${email}\t${role}`);
 }
 
-async function add(postgres: Postgres, scope: MemberScope, order: Order, context: CommandContext): Promise<void> {
-  const known = await findMemberByEmail(postgres, scope, order.email);
-  if (!('refused' in known)) return setRole(postgres, scope, order, context);
+async function add(postgres: Postgres, scope: MemberScope, params: Order, context: CommandContext): Promise<void> {
+  const known = await findMemberByEmail(postgres, scope, params.email);
+  if (!('refused' in known)) return setRole(postgres, scope, params, context);
   const what =
-    scope.teamId === null ? `"${order.email}" in the organization` : `member "${order.email}" of the organization`;
-  const added = expectDone(await addMember(postgres, commandActor(context.environment), scope, order), what);
+    scope.teamId === null ? `"${params.email}" in the organization` : `member "${params.email}" of the organization`;
+  const added = expectDone(await addMember(postgres, commandActor(context.environment), scope, params), what);
   context.print(`${added.email} is ${added.role}`);
 }
 

@@ -56,14 +56,14 @@ async function run(args: readonly string[], context: CommandContext): Promise<nu
 
 async function create(values: Values, { environment, print }: CommandContext): Promise<number> {
   const slug = requireOption(values.slug, 'slug');
-  const order = {
+  const params = {
     slug,
     displayName: values.name,
     billing: readBilling(values.billing) ?? 'prepaid',
     ownerEmail: values.owner,
   } as const;
   const made = await withDatabase(environment, async (postgres) =>
-    expectDone(await createOrganization(postgres, commandActor(environment), order), `organization "${slug}"`),
+    expectDone(await createOrganization(postgres, commandActor(environment), params), `organization "${slug}"`),
   );
   print(made.id);
   return 0;

@@ -63,9 +63,9 @@ async function create(
   const slug = requireOption(given, 'slug');
   const made = await withDatabase(environment, async (postgres) => {
     const { id: organizationId } = await findOrganization(postgres, organization);
-    const order = { organizationId, slug, displayName: name };
+    const params = { organizationId, slug, displayName: name };
     return expectDone(
-      await createTeam(postgres, commandActor(environment), order),
+      await createTeam(postgres, commandActor(environment), params),
       `team "${slug}" of "${organization}"`,
     );
   });

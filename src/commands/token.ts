@@ -56,9 +56,9 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     const { userId } = expectDone(await findUserByEmail(postgres, email), `user "${email}"`);
     const organizationId =
       values.organization === undefined ? null : (await findOrganization(postgres, values.organization)).id;
-    const order = { userId, name, lifetimeSeconds: Number(days) * SECONDS_PER_DAY, organizationId };
+    const params = { userId, name, lifetimeSeconds: Number(days) * SECONDS_PER_DAY, organizationId };
     return expectDone(
-      await createToken(postgres, config, actor, order),
+      await createToken(postgres, config, actor, params),
       `organization "${values.organization}" for "${email}"`,
     );
   });

@@ -51,8 +51,8 @@ async function run(args: readonly string[], { environment, print }: CommandConte
       email === undefined ? userId === null : emails.get(userId ?? '')?.toLowerCase() === email,
     );
     if (wallet === undefined) throw new StartFault(`"${values.user}" has no wallet in "${slug}"`);
-    const order = { organizationId, walletId: wallet.id, frozen: action === 'freeze' };
-    const changed = expectDone(await freezeWallet(postgres, commandActor(environment), order), 'wallet');
+    const params = { organizationId, walletId: wallet.id, frozen: action === 'freeze' };
+    const changed = expectDone(await freezeWallet(postgres, commandActor(environment), params), 'wallet');
     print(`${ownerOf(wallet)}: ${describe(changed)}`);
   });
   return 0;

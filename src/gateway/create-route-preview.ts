@@ -1,7 +1,7 @@
 // Provides the dry run of auto routing to the control plane: looks up the organization and the policy. The data plane
 // does the rest.
 
-import type { PreviewOrder, PreviewRoute } from '../control-plane/routing/preview.ts';
+import type { PreviewParams, PreviewRoute } from '../control-plane/routing/preview.ts';
 import type { Refused } from '../domain/refusals/refused.ts';
 import { policyOf } from '../domain/routing/policy-definition.ts';
 import type { RoutingPolicy } from '../domain/routing/routing-policy.ts';
@@ -22,13 +22,13 @@ interface PreviewParts {
 }
 
 export function createRoutePreview({ postgres, previewer, catalog: present }: PreviewParts): PreviewRoute {
-  return async (order) => {
-    const caller = await findOrganizationCaller(postgres, order.organizationId);
+  return async (params) => {
+    const caller = await findOrganizationCaller(postgres, params.organizationId);
     if (caller === null) return NOT_FOUND;
     const catalog = present();
-    const policy = await findPolicy(postgres, catalog, order);
+    const policy = await findPolicy(postgres, catalog, params);
     if ('refused' in policy) return policy;
-    const { api, body, headers } = order;
+    const { api, body, headers } = params;
     return previewer.preview({ caller, api, body, header: (name) => headers.get(name) ?? null, policy, catalog });
   };
 }
@@ -36,7 +36,7 @@ export function createRoutePreview({ postgres, previewer, catalog: present }: Pr
 async function findPolicy(
   postgres: Postgres,
   { routing }: ServingCatalog,
-  { organizationId, policy }: PreviewOrder,
+  { organizationId, policy }: PreviewParams,
 ): Promise<RoutingPolicy | Refused> {
   if (policy !== null && typeof policy !== 'string')
     return (await refuseDraft(postgres, policy, organizationId)) ?? policyOf(DRAFT, 0, policy);

@@ -1,5 +1,5 @@
-// A newer version has brought a database to a schema that this one does not know: what it would read and write there is
-// not defined.
+// The error for a database that a newer version has migrated to a schema unknown to this one, which must not read or
+// write it.
 
 export class SchemaTooNew extends Error {
   constructor(

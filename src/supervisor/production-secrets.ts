@@ -15,9 +15,9 @@ const PLACEHOLDER = /change.?me|default|example|placeholder|password|insecure|yo
 export function refuseWeakSecrets(environment: Environment, config: Config): void {
   const lines: string[] = [];
   for (const [name, fault] of [
-    ['MASTER_KEY', masterKeyFault(config.masterKey)],
-    ['ADMIN_TOKEN', textFault(config.adminToken)],
-    ['DELEGATION_KEY', textFault(config.delegationKey?.toString('utf8') ?? null)],
+    ['MASTER_KEY', masterKeyProblem(config.masterKey)],
+    ['ADMIN_TOKEN', textProblem(config.adminToken)],
+    ['DELEGATION_KEY', textProblem(config.delegationKey?.toString('utf8') ?? null)],
   ] as const) {
     if (environment[name] === '') lines.push(`${name}: is set and empty: give it a random value, or do not set it`);
     else if (fault !== null) lines.push(`${name}: ${fault} in production (a configuration file with DATABASE_URL)`);
@@ -25,7 +25,7 @@ export function refuseWeakSecrets(environment: Environment, config: Config): voi
   if (lines.length > 0) throw new ConfigFault(lines);
 }
 
-function masterKeyFault(key: Buffer | null): string | null {
+function masterKeyProblem(key: Buffer | null): string | null {
   if (key === null) return null;
   // 32 random bytes have about 30 different values, and are printable text with a probability of 10^-14.
   const isText = key.every((byte) => byte >= 0x20 && byte < 0x7f);
@@ -34,7 +34,7 @@ function masterKeyFault(key: Buffer | null): string | null {
     : null;
 }
 
-function textFault(text: string | null): string | null {
+function textProblem(text: string | null): string | null {
   if (text === null) return null;
   if (text.length < TEXT_LENGTH_MIN) return `must have at least ${TEXT_LENGTH_MIN} characters`;
   if (PLACEHOLDER.test(text) || new Set(text).size < DISTINCT_CHARACTERS_MIN)

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { ChangeMeter } from '../../src/control-plane/change-meter.ts';
 import type { IdentityStore } from '../../src/control-plane/identity/identity-store.ts';
 import type { DescribedRoute } from '../../src/control-plane/openapi/described-route.ts';
-import type { PreviewOrder } from '../../src/control-plane/routing/preview.ts';
+import type { PreviewParams } from '../../src/control-plane/routing/preview.ts';
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
@@ -73,7 +73,7 @@ const parts = {
   identity,
   billing: identity,
   routing: identity,
-  previewRoute: async ({ body, ...order }: PreviewOrder) => {
+  previewRoute: async ({ body, ...order }: PreviewParams) => {
     asked.push({ operation: 'previewRoute', values: [order, body.toString()] });
     return answer;
   },

@@ -8,8 +8,8 @@ import { RETRY_AFTER_SECONDS, WebhookDeliverer } from '../../jobs/webhooks/deliv
 import { sendWebhook } from '../../jobs/webhooks/send-webhook.ts';
 import type { Actor } from '../../src/domain/identity/actor.ts';
 import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
-import { signWebhook, webhookSecretFault } from '../../src/domain/webhooks/webhook-signature.ts';
-import { webhookUrlFault } from '../../src/domain/webhooks/webhook-url.ts';
+import { signWebhook, webhookSecretProblem } from '../../src/domain/webhooks/webhook-signature.ts';
+import { webhookUrlProblem } from '../../src/domain/webhooks/webhook-url.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { ExecutionRecord } from '../../src/records/execution-record.ts';
@@ -132,7 +132,7 @@ describe('webhooks', () => {
     'one message for each final charge, with the generation record, ' + 'signed as Standard Webhooks has it',
     async () => {
       const { secret } = await set();
-      assert.equal(webhookSecretFault(secret ?? ''), null);
+      assert.equal(webhookSecretProblem(secret ?? ''), null);
       const record = billed({ responseBytes: 9 });
       await post(record);
       deliver();
@@ -400,9 +400,9 @@ describe('where webhooks may go', () => {
       'https://',
       `https://a.test/${'x'.repeat(2_000)}`,
     ]) {
-      assert.notEqual(webhookUrlFault(url, { allowHttp: true }), null, url);
+      assert.notEqual(webhookUrlProblem(url, { allowHttp: true }), null, url);
     }
-    assert.equal(webhookUrlFault('https://hooks.example.com:8443/a?b=c', { allowHttp: false }), null);
+    assert.equal(webhookUrlProblem('https://hooks.example.com:8443/a?b=c', { allowHttp: false }), null);
   });
 
   test('the signature is HMAC-SHA256 of id, time and body under the decoded secret', () => {
@@ -426,7 +426,7 @@ describe('where webhooks may go', () => {
       `whsec_${Buffer.alloc(65).toString('base64')}`,
       Buffer.alloc(32).toString('base64'),
     ]) {
-      assert.notEqual(webhookSecretFault(secret), null, secret);
+      assert.notEqual(webhookSecretProblem(secret), null, secret);
     }
   });
 });

@@ -5,16 +5,19 @@ import type { Actor } from '../../domain/identity/actor.ts';
 import type { CurrentLimit } from '../../domain/identity/current-limit.ts';
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Page, PageParams } from '../../domain/lists/page.ts';
-import type { Deposit, DepositOrder } from '../../domain/money/deposit.ts';
+import type { Deposit, PostDepositParams } from '../../domain/money/deposit.ts';
 import type { PayerWallet } from '../../domain/money/payer-wallet.ts';
-import type { Webhook, WebhookOrder, WebhookWithSecret } from '../../domain/webhooks/webhook.ts';
+import type { SetWebhookParams, Webhook, WebhookWithSecret } from '../../domain/webhooks/webhook.ts';
 import type { Answer } from '../identity/identity-store.ts';
 
 export interface BillingStore {
   readWallet(walletId: string): Answer<PayerWallet>;
   listWallets(params: PageParams & { organizationId: string }): Answer<Page<PayerWallet>>;
-  freezeWallet(actor: Actor, order: { organizationId: string; walletId: string; frozen: boolean }): Answer<PayerWallet>;
-  postDeposit(actor: Actor, order: DepositOrder): Answer<Deposit>;
+  freezeWallet(
+    actor: Actor,
+    params: { organizationId: string; walletId: string; frozen: boolean },
+  ): Answer<PayerWallet>;
+  postDeposit(actor: Actor, params: PostDepositParams): Answer<Deposit>;
   listDeposits(params: PageParams & { walletId: string }): Answer<Page<Deposit>>;
   /** For a key: the limits that it was loaded with. For a person: the organization's and their own. */
   readCurrentLimits(
@@ -22,7 +25,7 @@ export interface BillingStore {
   ): Promise<readonly CurrentLimit[]>;
 
   getWebhook(organizationId: string): Answer<Webhook>;
-  setWebhook(actor: Actor, order: WebhookOrder): Answer<WebhookWithSecret>;
+  setWebhook(actor: Actor, params: SetWebhookParams): Answer<WebhookWithSecret>;
   rotateWebhookSecret(actor: Actor, organizationId: string): Answer<WebhookWithSecret>;
   removeWebhook(actor: Actor, organizationId: string): Answer<{ readonly removed: true }>;
   redeliverWebhooks(actor: Actor, organizationId: string): Answer<{ readonly requeued: number }>;

@@ -55,8 +55,8 @@ export function postDeposit(store: BillingStore): Operation {
     run: async ({ principal, body: { amount, reference, organization_id, user_id } }) => {
       const organizationId = organization_id ?? principal.organizationId;
       if (organizationId === null) return { kind: 'scope_required' };
-      const order = { organizationId, userId: user_id ?? null, amount: amountOf(amount), reference };
-      return shownOrRefused(await store.postDeposit(actorOf(principal), order), show);
+      const params = { organizationId, userId: user_id ?? null, amount: amountOf(amount), reference };
+      return shownOrRefused(await store.postDeposit(actorOf(principal), params), show);
     },
   });
 }

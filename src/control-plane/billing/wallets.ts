@@ -68,8 +68,8 @@ export function freezeWallet(store: BillingStore): Operation {
     body: z.strictObject({ frozen: z.boolean('must be true or false') }),
     answer: answerOf(shown),
     run: async ({ principal, ids, body: { frozen } }) => {
-      const order = { organizationId: idOf(ids, 'organizationId'), walletId: idOf(ids, 'walletId'), frozen };
-      return shownOrRefused(await store.freezeWallet(actorOf(principal), order), show);
+      const params = { organizationId: idOf(ids, 'organizationId'), walletId: idOf(ids, 'walletId'), frozen };
+      return shownOrRefused(await store.freezeWallet(actorOf(principal), params), show);
     },
   });
 }

@@ -4,8 +4,8 @@
 import { z } from 'zod';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Webhook, WebhookWithSecret } from '../../domain/webhooks/webhook.ts';
-import { webhookSecretFault } from '../../domain/webhooks/webhook-signature.ts';
-import { webhookUrlFault } from '../../domain/webhooks/webhook-url.ts';
+import { webhookSecretProblem } from '../../domain/webhooks/webhook-signature.ts';
+import { webhookUrlProblem } from '../../domain/webhooks/webhook-url.ts';
 import { isPublicAddress } from '../../platform/public-address.ts';
 import { showMoment, showMomentOrNull, shownMoment } from '../identity/fields.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
@@ -52,7 +52,7 @@ function showWithSecret(webhook: WebhookWithSecret): z.output<typeof shownWithSe
   return { ...show(webhook), secret: webhook.secret };
 }
 
-const order = z.strictObject({
+const params = z.strictObject({
   url: z.string(),
   active: z.boolean('must be true or false').default(true),
   secret: z
@@ -74,11 +74,11 @@ export function setWebhook(store: BillingStore, targets: WebhookTargets, tenancy
   return operation({
     id: `setWebhook${tenancy.suffix}`,
     summary: 'Sets the webhook that is told when a charge is final.',
-    body: order,
+    body: params,
     answer: answerOf(shownWithSecret),
     run: async (input) => {
       const { url, active, secret } = input.body;
-      const refusal = refuseOrder(input.body, targets);
+      const refusal = refuseWebhook(input.body, targets);
       if (refusal !== null) return refusal;
       const wanted = { organizationId: tenancy.organizationId(input), url, active, secret };
       return shownOrRefused(await store.setWebhook(actorOf(input.principal), wanted), showWithSecret);
@@ -87,19 +87,19 @@ export function setWebhook(store: BillingStore, targets: WebhookTargets, tenancy
 }
 
 /** Checks the address but not what a host name stands for. That is checked at each call, because it can change. */
-function refuseOrder(
-  { url, secret }: z.output<typeof order>,
+function refuseWebhook(
+  { url, secret }: z.output<typeof params>,
   { allowHttp, allowPrivate }: WebhookTargets,
 ): Refusal | null {
-  const urlFault = webhookUrlFault(url, { allowHttp });
-  if (urlFault !== null) return { kind: 'invalid_field', field: 'url', reason: `it ${urlFault}` };
+  const urlProblem = webhookUrlProblem(url, { allowHttp });
+  if (urlProblem !== null) return { kind: 'invalid_field', field: 'url', reason: `it ${urlProblem}` };
   const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
   const isAddress = /^[\d.]+$/.test(host) || host.includes(':');
   if (!allowPrivate && (host === 'localhost' || host.endsWith('.localhost') || (isAddress && !isPublicAddress(host)))) {
     return { kind: 'invalid_field', field: 'url', reason: 'it must not be a loopback, private or reserved address' };
   }
-  const secretFault = secret === undefined ? null : webhookSecretFault(secret);
-  return secretFault === null ? null : { kind: 'invalid_field', field: 'secret', reason: `it ${secretFault}` };
+  const secretProblem = secret === undefined ? null : webhookSecretProblem(secret);
+  return secretProblem === null ? null : { kind: 'invalid_field', field: 'secret', reason: `it ${secretProblem}` };
 }
 
 export function rotateWebhookSecret(store: BillingStore, tenancy: Tenancy): Operation {

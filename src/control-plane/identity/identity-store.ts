@@ -1,18 +1,18 @@
 // What identity operations need of storage; the composition root provides it. Expected refusals are returned as values,
 // never thrown.
 
-import type { Token, TokenName, TokenOrder, TokenWithSecret } from '../../domain/identity/access-token.ts';
+import type { CreateTokenParams, Token, TokenReference, TokenWithSecret } from '../../domain/identity/access-token.ts';
 import type { Actor } from '../../domain/identity/actor.ts';
-import type { Key, KeyChange, KeyName, KeyOrder, KeyWithSecret } from '../../domain/identity/api-key.ts';
+import type { CreateKeyParams, Key, KeyChange, KeyReference, KeyWithSecret } from '../../domain/identity/api-key.ts';
 import type { AuditEntry } from '../../domain/identity/audit-entry.ts';
 import type { LimitScope } from '../../domain/identity/limit-scope.ts';
-import type { Limits, LimitsOrder } from '../../domain/identity/limits.ts';
+import type { Limits, ReplaceLimitsParams } from '../../domain/identity/limits.ts';
 import type { Member, MemberScope } from '../../domain/identity/member.ts';
-import type { ModelAccess, ModelAccessOrder, ModelAccessScope } from '../../domain/identity/model-access.ts';
+import type { ModelAccess, ModelAccessScope, SetModelAccessParams } from '../../domain/identity/model-access.ts';
 import type { Organization, OrganizationChange, OwnOrganization } from '../../domain/identity/organization.ts';
 import type { PlatformAdministrator } from '../../domain/identity/platform-administrator.ts';
 import type { Role } from '../../domain/identity/roles.ts';
-import type { Team, TeamName } from '../../domain/identity/team.ts';
+import type { Team, TeamReference } from '../../domain/identity/team.ts';
 import type { Page, PageParams } from '../../domain/lists/page.ts';
 import type { Refused } from '../../domain/refusals/refused.ts';
 
@@ -23,7 +23,7 @@ export interface IdentityStore {
   listOrganizationsOfUser(params: PageParams & { userId: string }): Answer<Page<OwnOrganization>>;
   createOrganization(
     actor: Actor,
-    order: {
+    params: {
       slug: string;
       displayName?: string | undefined;
       billing: 'prepaid' | 'none';
@@ -36,19 +36,19 @@ export interface IdentityStore {
   listTeams(params: PageParams & { organizationId: string }): Answer<Page<Team>>;
   createTeam(
     actor: Actor,
-    order: { organizationId: string; slug: string; displayName?: string | undefined },
+    params: { organizationId: string; slug: string; displayName?: string | undefined },
   ): Answer<Team>;
-  getTeam(name: TeamName): Answer<Team>;
+  getTeam(team: TeamReference): Answer<Team>;
   updateTeam(
     actor: Actor,
-    name: TeamName,
+    team: TeamReference,
     change: { slug?: string | undefined; displayName?: string | undefined },
   ): Answer<Team>;
-  deleteTeam(actor: Actor, name: TeamName): Answer<{ readonly deleted: true }>;
+  deleteTeam(actor: Actor, team: TeamReference): Answer<{ readonly deleted: true }>;
 
   listMembers(params: PageParams & MemberScope): Answer<Page<Member>>;
-  addMember(actor: Actor, scope: MemberScope, order: { email: string; role: Role }): Answer<Member>;
-  setMemberRole(actor: Actor, scope: MemberScope, order: { userId: string; role: Role }): Answer<Member>;
+  addMember(actor: Actor, scope: MemberScope, params: { email: string; role: Role }): Answer<Member>;
+  setMemberRole(actor: Actor, scope: MemberScope, params: { userId: string; role: Role }): Answer<Member>;
   removeMember(
     actor: Actor,
     scope: MemberScope,
@@ -58,21 +58,21 @@ export interface IdentityStore {
   listKeys(
     params: PageParams & { organizationId: string; teamId?: string | undefined; userId?: string | undefined },
   ): Answer<Page<Key>>;
-  createKey(actor: Actor, order: KeyOrder): Answer<KeyWithSecret>;
-  getKey(name: KeyName): Answer<Key>;
-  updateKey(actor: Actor, name: KeyName, change: KeyChange): Answer<Key>;
-  revokeKey(actor: Actor, name: KeyName): Answer<Key>;
-  rotateKey(actor: Actor, name: KeyName, order: { overlapSeconds: number }): Answer<KeyWithSecret>;
+  createKey(actor: Actor, params: CreateKeyParams): Answer<KeyWithSecret>;
+  getKey(key: KeyReference): Answer<Key>;
+  updateKey(actor: Actor, key: KeyReference, change: KeyChange): Answer<Key>;
+  revokeKey(actor: Actor, key: KeyReference): Answer<Key>;
+  rotateKey(actor: Actor, key: KeyReference, params: { overlapSeconds: number }): Answer<KeyWithSecret>;
 
   listTokens(params: PageParams & { userId: string }): Answer<Page<Token>>;
-  createToken(actor: Actor, order: TokenOrder): Answer<TokenWithSecret>;
-  revokeToken(actor: Actor, name: TokenName): Answer<Token>;
-  setActiveOrganization(actor: Actor, name: TokenName, organizationId: string | null): Answer<Token>;
+  createToken(actor: Actor, params: CreateTokenParams): Answer<TokenWithSecret>;
+  revokeToken(actor: Actor, token: TokenReference): Answer<Token>;
+  setActiveOrganization(actor: Actor, token: TokenReference, organizationId: string | null): Answer<Token>;
 
   listLimits(scope: LimitScope): Answer<Limits>;
-  replaceLimits(actor: Actor, scope: LimitScope, order: LimitsOrder): Answer<Limits>;
+  replaceLimits(actor: Actor, scope: LimitScope, params: ReplaceLimitsParams): Answer<Limits>;
   getModelAccess(scope: ModelAccessScope): Answer<ModelAccess>;
-  setModelAccess(actor: Actor, scope: ModelAccessScope, order: ModelAccessOrder): Answer<ModelAccess>;
+  setModelAccess(actor: Actor, scope: ModelAccessScope, params: SetModelAccessParams): Answer<ModelAccess>;
   listAudit(params: PageParams & { organizationId: string | null }): Answer<Page<AuditEntry>>;
 
   listPlatformAdministrators(params: PageParams): Answer<Page<PlatformAdministrator>>;

@@ -2,8 +2,8 @@
 // key contains its secret.
 
 import { z } from 'zod';
-import type { Key, KeyName, KeyWithSecret } from '../../domain/identity/api-key.ts';
-import type { AllowedModels, ModelAccessOrder } from '../../domain/identity/model-access.ts';
+import type { Key, KeyReference, KeyWithSecret } from '../../domain/identity/api-key.ts';
+import type { AllowedModels, SetModelAccessParams } from '../../domain/identity/model-access.ts';
 import { type Operation, type OperationSubject, operation } from '../operation.ts';
 import {
   idField,
@@ -69,7 +69,7 @@ function readExpiry(text: string | null | undefined): number | null | undefined 
 }
 
 /** These routes set the organization's list, never the platform's. undefined: the request leaves the list as it is. */
-function readModels(models: AllowedModels | undefined): ModelAccessOrder | undefined {
+function readModels(models: AllowedModels | undefined): SetModelAccessParams | undefined {
   return models === undefined ? undefined : { setBy: ACTIVE.setBy, models };
 }
 
@@ -87,7 +87,7 @@ export const MY_KEYS: KeySet = {
   userId: ({ principal }) => personOf(principal),
 };
 
-function nameOf(input: OperationSubject, keySet: KeySet): KeyName {
+function referenceOf(input: OperationSubject, keySet: KeySet): KeyReference {
   return {
     organizationId: ACTIVE.organizationId(input),
     keyId: idOf(input.ids, 'keyId'),
@@ -147,7 +147,7 @@ export function createKey(store: IdentityStore): Operation {
     status: 201,
     run: async (input) => {
       const { name, team_id, user_id, payer, allowed_models, expires_at } = input.body;
-      const order = {
+      const params = {
         organizationId: ACTIVE.organizationId(input),
         name,
         teamId: team_id,
@@ -156,7 +156,7 @@ export function createKey(store: IdentityStore): Operation {
         allowedModels: readModels(allowed_models),
         expiresAtMs: readExpiry(expires_at),
       };
-      return shownOrRefused(await store.createKey(actorOf(input.principal), order), showWithSecret);
+      return shownOrRefused(await store.createKey(actorOf(input.principal), params), showWithSecret);
     },
   });
 }
@@ -177,8 +177,8 @@ export function createMyKey(store: IdentityStore): Operation {
         userId: personOf(input.principal),
         payer: 'user',
       } as const;
-      const order = { ...whose, name, allowedModels: readModels(allowed_models), expiresAtMs: readExpiry(expires_at) };
-      return shownOrRefused(await store.createKey(actorOf(input.principal), order), showWithSecret);
+      const params = { ...whose, name, allowedModels: readModels(allowed_models), expiresAtMs: readExpiry(expires_at) };
+      return shownOrRefused(await store.createKey(actorOf(input.principal), params), showWithSecret);
     },
   });
 }
@@ -188,7 +188,7 @@ export function getKey(store: IdentityStore, keySet: KeySet): Operation {
     id: `get${keySet.name}`,
     summary: `Shows ${keySet.words}, without its secret.`,
     answer: answerOf(shown),
-    run: async (input) => shownOrRefused(await store.getKey(nameOf(input, keySet)), show),
+    run: async (input) => shownOrRefused(await store.getKey(referenceOf(input, keySet)), show),
   });
 }
 
@@ -205,7 +205,7 @@ export function updateKey(store: IdentityStore, keySet: KeySet): Operation {
     run: async (input) => {
       const { name, allowed_models, expires_at } = input.body;
       const change = { name, allowedModels: readModels(allowed_models), expiresAtMs: readExpiry(expires_at) };
-      return shownOrRefused(await store.updateKey(actorOf(input.principal), nameOf(input, keySet), change), show);
+      return shownOrRefused(await store.updateKey(actorOf(input.principal), referenceOf(input, keySet), change), show);
     },
   });
 }
@@ -215,7 +215,8 @@ export function revokeKey(store: IdentityStore, keySet: KeySet): Operation {
     id: `revoke${keySet.name}`,
     summary: `Revokes ${keySet.words}, whoever pays for it; every gateway refuses it within a second.`,
     answer: answerOf(shown),
-    run: async (input) => shownOrRefused(await store.revokeKey(actorOf(input.principal), nameOf(input, keySet)), show),
+    run: async (input) =>
+      shownOrRefused(await store.revokeKey(actorOf(input.principal), referenceOf(input, keySet)), show),
   });
 }
 
@@ -231,9 +232,9 @@ export function rotateKey(store: IdentityStore, keySet: KeySet): Operation {
     }),
     answer: answerOf(shownWithSecret),
     run: async (input) => {
-      const order = { overlapSeconds: input.body.overlap_seconds };
+      const params = { overlapSeconds: input.body.overlap_seconds };
       return shownOrRefused(
-        await store.rotateKey(actorOf(input.principal), nameOf(input, keySet), order),
+        await store.rotateKey(actorOf(input.principal), referenceOf(input, keySet), params),
         showWithSecret,
       );
     },

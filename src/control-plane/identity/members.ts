@@ -64,9 +64,9 @@ export function setMemberRole(store: IdentityStore, tenancy: Tenancy, group: Gro
     body: z.strictObject({ role: roleField }),
     answer: answerOf(shown),
     run: async (input) => {
-      const order = { userId: idOf(input.ids, 'userId'), role: input.body.role };
+      const params = { userId: idOf(input.ids, 'userId'), role: input.body.role };
       return shownOrRefused(
-        await store.setMemberRole(actorOf(input.principal), scopeOf(tenancy, group, input), order),
+        await store.setMemberRole(actorOf(input.principal), scopeOf(tenancy, group, input), params),
         show,
       );
     },

@@ -42,7 +42,7 @@ function showWithSecret(token: TokenWithSecret): z.output<typeof shownWithSecret
   return { ...show(token), secret: token.secret };
 }
 
-const order = {
+const params = {
   name: labelField,
   lifetime_seconds: z
     .int('must be a whole number')
@@ -66,7 +66,7 @@ export function createMyToken(store: IdentityStore): Operation {
   return operation({
     id: 'createMyToken',
     summary: 'Makes another access token for the caller; its secret is in this answer and nowhere else.',
-    body: z.strictObject({ ...order, organization_id: idField.nullable().optional() }),
+    body: z.strictObject({ ...params, organization_id: idField.nullable().optional() }),
     answer: answerOf(shownWithSecret),
     status: 201,
     run: async ({ principal, body: { name, lifetime_seconds, organization_id } }) => {
@@ -114,7 +114,7 @@ export function issueMemberToken(store: IdentityStore): Operation {
   return operation({
     id: 'issueMemberToken',
     summary: 'Makes an access token for a member of the organization, working in it.',
-    body: z.strictObject(order),
+    body: z.strictObject(params),
     answer: answerOf(shownWithSecret),
     status: 201,
     run: async ({ principal, ids, body: { name, lifetime_seconds } }) => {

@@ -12,7 +12,7 @@ import { idField } from '../identity/fields.ts';
 import { answerOf, shownOrRefused } from '../identity/outcome.ts';
 import { type Operation, operation } from '../operation.ts';
 
-export interface PreviewOrder {
+export interface PreviewParams {
   readonly organizationId: string;
   readonly api: RoutedApi;
   /** The body of the request. */
@@ -24,7 +24,7 @@ export interface PreviewOrder {
 }
 
 /** Calls the classifier. Nothing else is called, charged or remembered. */
-export type PreviewRoute = (order: PreviewOrder) => Promise<RoutePreview | Refused | Refusal>;
+export type PreviewRoute = (params: PreviewParams) => Promise<RoutePreview | Refused | Refusal>;
 
 const previewBody = z.strictObject({
   organization_id: idField.meta({ description: 'For whose models, prices and conversations.' }),

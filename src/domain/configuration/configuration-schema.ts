@@ -8,8 +8,8 @@ import type { PicoUsd } from '../money/pico-usd.ts';
 import { ZERO_PICO_USD } from '../money/pico-usd.ts';
 import { policyDefinition } from '../routing/policy-definition.ts';
 import { DEFAULT_POLICY } from '../routing/routing-policy.ts';
-import { webhookSecretFault } from '../webhooks/webhook-signature.ts';
-import { webhookUrlFault } from '../webhooks/webhook-url.ts';
+import { webhookSecretProblem } from '../webhooks/webhook-signature.ts';
+import { webhookUrlProblem } from '../webhooks/webhook-url.ts';
 import type {
   Configuration,
   ConfiguredModel,
@@ -215,12 +215,12 @@ const limit = z.discriminatedUnion('kind', [
  */
 const webhook = z.strictObject({
   url: z.string().superRefine((text, context) => {
-    const fault = webhookUrlFault(text, { allowHttp: true });
-    if (fault !== null) context.addIssue({ code: 'custom', message: fault });
+    const problem = webhookUrlProblem(text, { allowHttp: true });
+    if (problem !== null) context.addIssue({ code: 'custom', message: problem });
   }),
   secret: z.string().superRefine((text, context) => {
-    const fault = webhookSecretFault(text);
-    if (fault !== null) context.addIssue({ code: 'custom', message: fault });
+    const problem = webhookSecretProblem(text);
+    if (problem !== null) context.addIssue({ code: 'custom', message: problem });
   }),
   active: z.boolean().default(true),
 });

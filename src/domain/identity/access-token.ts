@@ -16,7 +16,7 @@ export interface TokenWithSecret extends Token {
   readonly secret: string;
 }
 
-export interface TokenOrder {
+export interface CreateTokenParams {
   readonly userId: string;
   readonly name: string;
   /** 60 to 31,536,000 (a year). */
@@ -25,7 +25,7 @@ export interface TokenOrder {
 }
 
 /** `userId` null means that the token's owner does not matter: for platform administrators and the command line. */
-export interface TokenName {
+export interface TokenReference {
   readonly tokenId: string;
   readonly userId: string | null;
 }

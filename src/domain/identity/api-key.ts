@@ -1,6 +1,6 @@
 // An inference key: what is shown of it, how it is referred to, and what one is made from or changed to.
 
-import type { ModelAccess, ModelAccessOrder } from './model-access.ts';
+import type { ModelAccess, SetModelAccessParams } from './model-access.ts';
 
 export interface Key extends ModelAccess {
   readonly id: string;
@@ -23,7 +23,7 @@ export interface KeyWithSecret extends Key {
 }
 
 /** Identifies a key within its organization. */
-export interface KeyName {
+export interface KeyReference {
   readonly organizationId: string;
   readonly keyId: string;
   /** When set, the key must belong to this user: members may revoke their own keys, and change those they pay for. */
@@ -33,17 +33,17 @@ export interface KeyName {
 /** A field that is absent is left unchanged. */
 export interface KeyChange {
   readonly name?: string | undefined;
-  readonly allowedModels?: ModelAccessOrder | undefined;
+  readonly allowedModels?: SetModelAccessParams | undefined;
   readonly expiresAtMs?: number | null | undefined;
 }
 
-export interface KeyOrder {
+export interface CreateKeyParams {
   readonly organizationId: string;
   readonly name: string;
   readonly teamId?: string | null | undefined;
   readonly userId?: string | null | undefined;
   /** `user` requires `userId`: that user's own wallet in this organization pays. */
   readonly payer?: 'organization' | 'user' | undefined;
-  readonly allowedModels?: ModelAccessOrder | undefined;
+  readonly allowedModels?: SetModelAccessParams | undefined;
   readonly expiresAtMs?: number | null | undefined;
 }

@@ -11,7 +11,7 @@ export interface Limits {
 }
 
 /** Replaces all limits that this party set on the scope; the other party's stay. */
-export interface LimitsOrder {
+export interface ReplaceLimitsParams {
   readonly setBy: SetBy;
   readonly limits: readonly UsageLimit[];
 }

@@ -18,11 +18,11 @@ export interface ModelAccess {
 }
 
 /** Replaces the list that this party set. */
-export interface ModelAccessOrder {
+export interface SetModelAccessParams {
   readonly setBy: SetBy;
   readonly models: AllowedModels;
 }
 
-export function replaceModels(lists: ModelLists, { setBy, models }: ModelAccessOrder): ModelLists {
+export function replaceModels(lists: ModelLists, { setBy, models }: SetModelAccessParams): ModelLists {
   return { ...lists, [setBy]: models };
 }

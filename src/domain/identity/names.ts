@@ -9,17 +9,17 @@ const EMAIL_LENGTH_MAX = 254;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Each returns null, or what the text must be. */
-export function slugFault(text: string): string | null {
+export function slugProblem(text: string): string | null {
   return SLUG.test(text)
     ? null
     : 'must be 1 to 63 lower-case letters, digits, hyphens or underscores, beginning with a letter or digit';
 }
 
-export function labelFault(text: string): string | null {
+export function labelProblem(text: string): string | null {
   return LABEL.test(text) ? null : 'must be 1 to 200 characters without control characters';
 }
 
-export function emailFault(text: string): string | null {
+export function emailProblem(text: string): string | null {
   return text.length <= EMAIL_LENGTH_MAX && EMAIL.test(text) ? null : 'must be an e-mail address';
 }
 

@@ -8,7 +8,7 @@ export interface Team {
 }
 
 /** Identifies a team within its organization. */
-export interface TeamName {
+export interface TeamReference {
   readonly organizationId: string;
   readonly teamId: string;
 }

@@ -9,7 +9,7 @@ export interface Deposit {
   readonly createdAtMs: number;
 }
 
-export interface DepositOrder {
+export interface PostDepositParams {
   readonly organizationId: string;
   /** null: the organization's wallet; otherwise this member's own. */
   readonly userId: string | null;

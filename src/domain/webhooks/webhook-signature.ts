@@ -14,7 +14,7 @@ export function generateWebhookSecret(): string {
 }
 
 /** null, or a sentence that says what a secret must be. */
-export function webhookSecretFault(secret: string): string | null {
+export function webhookSecretProblem(secret: string): string | null {
   const encoded = secret.slice(PREFIX.length);
   const bytes = secret.startsWith(PREFIX) && BASE64.test(encoded) ? Buffer.from(encoded, 'base64').length : 0;
   return bytes >= SECRET_BYTES_MIN && bytes <= SECRET_BYTES_MAX

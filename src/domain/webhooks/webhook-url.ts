@@ -4,7 +4,7 @@
 const URL_LENGTH_MAX = 2_000;
 
 /** null, or a sentence that says what the address must be. */
-export function webhookUrlFault(text: string, { allowHttp }: { readonly allowHttp: boolean }): string | null {
+export function webhookUrlProblem(text: string, { allowHttp }: { readonly allowHttp: boolean }): string | null {
   const protocols = allowHttp ? ['https:', 'http:'] : ['https:'];
   const mustBe = `must be an ${allowHttp ? 'http:// or https://' : 'https://'} address without credentials or fragment`;
   if (text.length > URL_LENGTH_MAX || !/^[\x21-\x7e]+$/.test(text) || !URL.canParse(text)) return mustBe;

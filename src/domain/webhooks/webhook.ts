@@ -17,7 +17,7 @@ export interface WebhookWithSecret extends Webhook {
   readonly secret: string | null;
 }
 
-export interface WebhookOrder {
+export interface SetWebhookParams {
   readonly organizationId: string;
   readonly url: string;
   readonly active: boolean;

@@ -1,12 +1,12 @@
-// The one way to a ClickHouse: a server by its URL, or the embedded engine by its directory. Everything after is the
-// same client and the same SQL.
+// Opens a ClickHouse client: for a server by its URL, or for the embedded engine by its data directory. Everything else
+// uses the same client and the same SQL for both.
 
 import { type ClickHouseClient, ClickHouseLogLevel, type ClickHouseSettings, createClient } from '@clickhouse/client';
 import type { Clock } from '../../platform/clock.ts';
 
 export type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client';
 
-/** What reads, and does nothing else. */
+/** The part of a client that only reads. */
 export type ClickHouseReader = Pick<ClickHouseClient, 'query'>;
 
 export type ClickHouseLocation = { readonly url: string } | { readonly directory: string };
@@ -15,31 +15,35 @@ const REQUEST_TIMEOUT_MS = 30_000;
 
 export async function createClickHouse(location: ClickHouseLocation, clock: Clock): Promise<ClickHouseClient> {
   if ('directory' in location) {
-    // The engine is a library of several hundred megabytes, loaded only where it is used.
+    // The engine is a library of several hundred megabytes, so it is loaded only when it is used.
     const { openEmbeddedClickHouse } = await import('./embedded-clickhouse.ts');
     return openEmbeddedClickHouse({ directory: location.directory, clock });
   }
   return createClient({
     url: location.url,
     application: 'tollgate',
-    // Its failures are thrown and logged by us; left to itself the library prints them as well, headers included.
+    // We log its failures ourselves when they are thrown. The library would print them as well, headers included.
     log: { level: ClickHouseLogLevel.OFF },
     request_timeout: REQUEST_TIMEOUT_MS,
     compression: { request: true, response: true },
-    // A server closes idle connections after some seconds; ours must go first, or an insert meets a dead socket.
+    // A server closes idle connections after some seconds. Ours must be closed earlier, or an insert would meet a dead
+    // socket.
     keep_alive: { enabled: true, idle_socket_ttl: 2_500 },
   });
 }
 
-/** With these a server ends a statement whose client has left; it does that only for statements that may not write. */
+/**
+ * With these settings a server cancels a statement when its client disconnects, which it does only for read-only
+ * statements.
+ */
 export const SERVER_READ_SETTINGS: ClickHouseSettings = {
   readonly: '2',
   cancel_http_readonly_queries_on_client_close: 1,
 };
 
 /**
- * The same client for one reader. Once the signal aborts, no statement begins, nobody waits for the one that runs, and
- * a server is left, which ends it there. The embedded engine has no way to end a statement.
+ * A client that stops with a signal. After the abort no further statement is started, nobody waits for the running one,
+ * and the connection to a server is closed, so the server cancels it. The embedded engine cannot cancel a statement.
  */
 export function readingFor(
   client: ClickHouseReader,
@@ -55,7 +59,7 @@ export function readingFor(
 }
 
 /**
- * Rows of a query, whose values in JSON are as the server writes them: 64-bit integers and decimals are asked for as
+ * The rows of a query, their values as the server writes them in JSON. 64-bit integers and decimals must be selected as
  * text.
  */
 export async function selectRows<Row>(

@@ -1,5 +1,5 @@
-// Dollars as ClickHouse writes and reads decimals, and the pico-dollars that they are: digits and a point, no float in
-// between.
+// Converts between decimals of dollars as ClickHouse writes and reads them and pico-dollars, by moving digits and never
+// through a float.
 
 const PICO_DIGITS = 12;
 
@@ -9,7 +9,7 @@ export function picoOf(dollarText: string): bigint {
   return BigInt(whole + fraction.padEnd(PICO_DIGITS, '0'));
 }
 
-/** Pico-dollars as text become dollars as text by placing the point. */
+/** Converts pico-dollars to dollars, both as text, by placing the point. */
 export function dollars(pico: string): string {
   const digits = pico.padStart(PICO_DIGITS + 1, '0');
   return `${digits.slice(0, -PICO_DIGITS)}.${digits.slice(-PICO_DIGITS)}`;

@@ -1,5 +1,5 @@
-// ClickHouse inside this process (chdb), behind the same client as a server. A data directory belongs to one process:
-// only jobs opens it.
+// ClickHouse inside this process (chdb), behind the same client as a server. A data directory can be open in one
+// process only, which is the jobs process.
 
 import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -9,13 +9,15 @@ import { type ChdbConnection, createChdbConnection } from 'chdb/connection';
 import type { Clock } from '../../platform/clock.ts';
 import { haveThreadsGiveWay } from '../../platform/thread-priority.ts';
 
-/** A killed predecessor holds the kernel's lock on the directory until all its memory is gone, which takes a moment. */
+/**
+ * A killed predecessor keeps the kernel's lock on the directory until all its memory is released, which takes a moment.
+ */
 const LOCK_WAIT_MS = 10_000;
 const LOCK_RETRY_MS = 100;
 
 /**
- * The engine sizes itself for a machine of its own; here it shares one with gateways, so a query may use little, and
- * spill rather than fail.
+ * By default the engine takes a whole machine. Here it shares one with gateways, so a query is limited, and spills to
+ * disk rather than fail.
  */
 const SESSION_SETTINGS: Readonly<Record<string, number>> = {
   max_threads: 2,
@@ -26,13 +28,13 @@ const SESSION_SETTINGS: Readonly<Record<string, number>> = {
 };
 
 /**
- * A report keeps two threads busy for seconds. Gateways, and the postings of this process, come first: measured, the
- * relay's latency is then as without reports (R3 in benchmarks/README.md, which says what is left where they have one
- * core alone), and a saturated gateway leaves room for twice the postings.
+ * A report keeps two threads busy for seconds, and gateways and the postings of this process must come first. Measured:
+ * at this niceness the relay's latency is as without reports (R3 in benchmarks/README.md, which also says what remains
+ * on one core), and a saturated gateway leaves room for twice the postings.
  */
 const NICENESS = 10;
 
-/** The same interface by two copies of its types, which differ under exactOptionalPropertyTypes. */
+/** chdb and the client declare this interface each in its own types, which differ under exactOptionalPropertyTypes. */
 type ClientConnection = NonNullable<ClickHouseClientConfigOptions['connection']>;
 
 export async function openEmbeddedClickHouse(options: { directory: string; clock: Clock }): Promise<ClickHouseClient> {
@@ -42,14 +44,14 @@ export async function openEmbeddedClickHouse(options: { directory: string; clock
   const client = createClient({ connection: connection as unknown as ClientConnection });
   for (const [name, value] of Object.entries(SESSION_SETTINGS))
     await client.command({ query: `SET ${name} = ${value}` });
-  // The first statements have started the threads that run all others.
+  // The statements above have started the threads that will run all others.
   haveThreadsGiveWay(NICENESS);
   return client;
 }
 
 /**
- * The engine locks its directory itself and reports a taken lock only on stderr; any failed opening is therefore tried
- * again for a while.
+ * The engine locks its directory itself and reports a taken lock only on stderr, so every failure to open is retried
+ * for a while.
  */
 async function openLocked(path: string, clock: Clock): Promise<ChdbConnection> {
   const deadlineMs = clock.monotonicMs() + LOCK_WAIT_MS;

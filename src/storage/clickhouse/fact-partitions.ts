@@ -1,15 +1,15 @@
-// The months that facts are kept in: a month that is over for long enough goes as a whole, which costs nothing and
-// leaves no half of a day.
+// Deletes old facts by whole months, each of which is a partition: dropping one costs nothing and leaves no part of a
+// day behind.
 
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 
-/** Drops the partitions whose last day ended before; returns their months, first to last. */
+/** Drops the partitions that ended before an instant; returns their months, first to last. */
 export async function dropFactMonthsBefore(client: ClickHouseClient, beforeMs: number): Promise<string[]> {
   const [table] = await selectRows<{ engine: string }>(
     client,
     `SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'request_facts'`,
   );
-  // Its parts are the shards' (deploy/clickhouse/cluster).
+  // The parts of a distributed table are on its shards (deploy/clickhouse/cluster).
   if (table?.engine === 'Distributed')
     throw new Error('the facts are on a cluster, which keeps their time itself: give request_facts_local a TTL');
   const rows = await selectRows<{ month: string }>(
@@ -28,7 +28,7 @@ function monthEndMs(month: string): number {
   return year === undefined ? Number.POSITIVE_INFINITY : Date.UTC(Number(year), Number(number), 1);
 }
 
-/** A partition takes no parameter. */
+/** A partition id cannot be a parameter of a statement. */
 function quoteMonth(month: string): string {
   if (!/^[0-9]{6}$/.test(month)) throw new Error(`not a month of facts: ${month}`);
   return `'${month}'`;

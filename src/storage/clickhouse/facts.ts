@@ -1,4 +1,4 @@
-// Request facts: how they are written (idempotent by execution id) and how many there are per hour.
+// Writes request facts, idempotently by execution id, and counts them by hour.
 
 import type { TerminalRecord } from '../../records/execution-record.ts';
 import type { Kind } from '../../records/field-types.ts';
@@ -8,15 +8,17 @@ import { dollars, picoOf } from './decimal-text.ts';
 import { ROUTE_COLUMNS } from './route-columns.ts';
 
 /**
- * A terminal record's facts. A corrected execution is inserted again with a higher version, and then only that one
- * counts.
+ * A terminal record as a fact. A corrected execution is inserted again with a higher version, and only the highest
+ * version counts.
  */
 export interface RequestFact extends Omit<TerminalRecord, 'type' | 'latencyMs'> {
   readonly version: number;
   readonly latencyMs: number | null;
 }
 
-/** Versions of a fact that comes straight from the spool: a later correction (pending, then final) is above either. */
+/**
+ * The versions of facts that come from the spool; a later correction of a pending one has a higher version than either.
+ */
 const PENDING_FACT_VERSION = 1;
 export const SETTLED_FACT_VERSION = 2;
 
@@ -26,14 +28,14 @@ export function factOf(record: TerminalRecord): RequestFact {
 
 type Column = readonly [name: string, value: (fact: RequestFact) => unknown];
 
-/** The value of a field as its column has it. */
+/** How a field's value is written to its column, by kind. */
 const VALUES: Readonly<Record<Kind, (value: unknown) => unknown>> = {
   ...ofKinds(['uuid', 'text', 'status', 'bytes', 'instant'], (value) => value ?? null),
   ...ofKinds(['uuids', 'texts'], (value) => ((value ?? []) as string[]).map((text) => text.toWellFormed())),
   flag: (value) => value ?? false,
   duration: (value) => (value == null ? null : Math.round(value as number)),
   amount: (value) => (value == null ? null : dollars(value as string)),
-  // They have columns of their own.
+  // Usage and route have columns of their own below.
   usage: () => null,
   route: () => null,
 };
@@ -60,9 +62,9 @@ const COLUMNS: readonly Column[] = [
 const COLUMN_NAMES = COLUMNS.map(([name]) => name).join(', ');
 
 /**
- * Inserts facts; inserting them again changes nothing. `batch` names exactly these facts and is the insert's
- * deduplication token. Arrays of values instead of objects, in one statement with the rows behind it: measured at two
- * thirds of JSONEachRow's cost.
+ * Inserts facts; inserting them again changes nothing. `batch` identifies exactly these facts and is the insert's
+ * deduplication token. Rows are arrays of values and part of the statement's text, which measured at two thirds of the
+ * cost of JSONEachRow.
  */
 export async function insertFacts(
   client: ClickHouseClient,
@@ -80,16 +82,15 @@ export async function insertFacts(
 }
 
 /**
- * One half of a surrogate pair in any column would refuse its whole batch, for ever; and what a client names may be in
- * more than one of them.
+ * Half of a surrogate pair in any column would make ClickHouse refuse the whole batch, every time; and a client's text
+ * can reach several columns.
  */
 function wellFormed(value: unknown): unknown {
   return typeof value === 'string' ? value.toWellFormed() : value;
 }
 
 /**
- * A stretch of time by admission, and only what had ended before an instant: what ended just now may still be on its
- * way.
+ * Facts admitted in a stretch of time that ended before an instant: one that ended just now may not have arrived yet.
  */
 export interface FactWindow {
   readonly fromMs: number;
@@ -97,9 +98,9 @@ export interface FactWindow {
   readonly endedBeforeMs: number;
 }
 
-/** What one store says of the executions admitted in an hour. Money in pico-dollars. */
+/** Totals of the executions admitted in an hour, as one store has them. Money in pico-dollars. */
 export interface ExecutionHour {
-  /** Beginning of the hour, epoch milliseconds. */
+  /** Start of the hour in epoch milliseconds. */
   readonly hourMs: number;
   readonly executions: number;
   readonly pending: number;
@@ -114,7 +115,7 @@ function windowParameters(window: FactWindow): Record<string, number> {
   return { from_ms: window.fromMs, until_ms: window.untilMs, ended_before_ms: window.endedBeforeMs };
 }
 
-/** Hours with facts, first to last. Each execution counts once, as its last version has it. */
+/** The hours that have facts, first to last. Each execution counts once, in its last version. */
 export async function countFactsPerHour(client: ClickHouseClient, window: FactWindow): Promise<ExecutionHour[]> {
   const rows = await selectRows<{ hour_ms: string; executions: string; pending: string; charged: string }>(
     client,
@@ -135,7 +136,7 @@ export async function countFactsPerHour(client: ClickHouseClient, window: FactWi
   }));
 }
 
-/** What must be equal in the ledger and in the facts of one execution. */
+/** What the ledger and the facts must agree on for each execution. */
 export interface ExecutionState {
   readonly billingStatus: string;
   readonly charge: bigint | null;
@@ -159,7 +160,7 @@ export async function readFactStates(
   );
 }
 
-/** Tokens are made of numbers and names of ours and stand in the statement's text. */
+/** The token is part of the statement's text, so only harmless characters are allowed. */
 function checkedToken(batch: string): string {
   if (!/^[A-Za-z0-9:,._-]+$/.test(batch)) throw new Error(`not a batch name: ${batch}`);
   return batch;

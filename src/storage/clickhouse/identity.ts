@@ -1,13 +1,16 @@
-// The id of a ClickHouse, which lies in it: whatever its hosts are called and whichever replica answers, it is the same
-// one.
+// The id of a ClickHouse installation. It is stored in the database itself, so it does not depend on host names or on
+// which replica answers.
 
 import { randomUUID } from 'node:crypto';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 
-/** A row of applied_migrations, which a cluster keeps in common; migrations begin with 1. */
+/** The id is row 0 of applied_migrations, a table that all hosts of a cluster share; migrations begin with 1. */
 const IDENTITY_NUMBER = 0;
 
-/** Makes the id where there is none. To be called by one process at a time, once the table is there. */
+/**
+ * Returns the id, and creates it if there is none. Only one process at a time may call this, after the table was
+ * created.
+ */
 export async function identifyClickHouse(client: ClickHouseClient): Promise<string> {
   const [row] = await selectRows<{ checksum: string }>(
     client,

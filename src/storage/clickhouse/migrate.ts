@@ -1,8 +1,8 @@
-// Brings a ClickHouse to the schema of this version: numbered SQL files, checksummed and recorded, like those of
+// Migrates a ClickHouse to the schema of this version: numbered SQL files, checksummed and recorded like those of
 // Postgres.
 //
-// ClickHouse has no transactions and no lock to hold: statements are written so that they can run twice (IF NOT
-// EXISTS), a file counts as applied when its last statement has run, and the caller sees to it that one process
+// ClickHouse has no transactions and no locks. Statements are therefore written so that they can run twice (IF NOT
+// EXISTS), a file counts as applied once its last statement has run, and the caller ensures that only one process
 // migrates at a time.
 
 import { createHash } from 'node:crypto';
@@ -13,7 +13,7 @@ import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
 
-/** Applies what is missing; returns the names of what was applied. */
+/** Applies the missing migrations; returns their names. */
 export async function migrateClickHouse(client: ClickHouseClient, directory: string): Promise<string[]> {
   await client.command({
     query: `
@@ -76,7 +76,7 @@ function readMigrations(directory: string): Migration[] {
   });
 }
 
-/** The engine takes one statement at a time. A statement ends with a semicolon at the end of a line. */
+/** ClickHouse takes one statement at a time. A statement ends with a semicolon at the end of a line. */
 export function splitStatements(sql: string): string[] {
   const withoutComments = sql.replace(/^\s*--.*$/gm, '');
   return withoutComments

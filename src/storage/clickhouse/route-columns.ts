@@ -1,10 +1,13 @@
-// The columns of a fact that say why an auto-routed request was served by its model
-// (deploy/clickhouse/0002-model-route.sql). A record has the whole route as one field; its members have a table of
-// their own here, of which the facts, listings and exports are made.
+// The columns of a fact that describe the route of an auto-routed request (deploy/clickhouse/0002-model-route.sql). A
+// record has its route as one field; this table has the route's members, and facts, listings and exports are made of
+// it.
 
 import type { ModelRoute } from '../../domain/routing/model-route.ts';
 
-/** `otherwise`: what a request that named its model has. `listed`: the member of which listings and exports tell. */
+/**
+ * `otherwise` is the value for a request that was not routed; `listed` the member under which listings and exports show
+ * it.
+ */
 type RouteColumn = readonly [
   name: string,
   value: (route: ModelRoute) => unknown,
@@ -46,12 +49,12 @@ const COLUMNS = [
 
 export type ListedMember = Extract<(typeof COLUMNS)[number], { readonly 3: unknown }>[3];
 
-/** The columns that listings tell of, and the members that they are. */
+/** The columns that listings show, and the members they stand for. */
 export const LISTED_COLUMNS = COLUMNS.flatMap(([name, , , member]: RouteColumn) =>
   member === undefined ? [] : [{ name, member: member as ListedMember }],
 );
 
-/** As the columns of facts.ts, of whatever has a route. */
+/** In the form of the columns of facts.ts. */
 export const ROUTE_COLUMNS = COLUMNS.map(
   ([name, value, otherwise]) =>
     [name, ({ route }: { readonly route?: ModelRoute | null }) => (route == null ? otherwise : value(route))] as const,

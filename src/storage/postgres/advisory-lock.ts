@@ -1,12 +1,12 @@
-// Work that one process in the cluster may do at a time, for what has no lock of its own.
+// Runs work that only one process of the cluster may do at a time and that has no lock of its own.
 
 import type { Postgres } from './pool.ts';
 
-/** Less than what Postgres waits for a transaction that stands still; a process whose loop is busy may miss some. */
+/** Well below the idle limit, since a busy process may miss some ticks. */
 const SIGN_OF_LIFE_MS = 1_000;
 const IDLE_LIMIT = '20s';
 
-/** Waits for whoever is at it; the lock goes with the connection, and with a process that stands still. */
+/** Waits for the current holder. The lock is released when its connection ends or its process stands still. */
 export async function holdingAdvisoryLock<T>(postgres: Postgres, lock: number, work: () => Promise<T>): Promise<T> {
   return postgres.transaction(async (client) => {
     await client.query(`SET LOCAL lock_timeout = '10min'`);

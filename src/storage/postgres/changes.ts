@@ -1,4 +1,5 @@
-// What is told to every process when identity or catalog change; delivered when the transaction commits.
+// The notifications that every process gets when identities or the catalog change; Postgres delivers them when the
+// transaction commits.
 
 import type { PostgresClient } from './pool.ts';
 
@@ -8,8 +9,8 @@ const CATALOG = 'catalog';
 const PRINCIPALS = 'principals:';
 
 /**
- * `catalog`: it has a new version. `id`: whose credentials are different. null: something that this version does not
- * know.
+ * `catalog`: the catalog has a new version. `id`: credentials under this id must be looked up again. null: a
+ * notification that this version does not know.
  */
 export type Change = { readonly catalog: true } | { readonly id: string } | null;
 
@@ -18,15 +19,15 @@ export function readChange(payload: string): Change {
   return payload.startsWith(PRINCIPALS) ? { id: payload.slice(PRINCIPALS.length) } : null;
 }
 
-/** The catalog has a new version. No credential stands for anything else because of it. */
+/** Notifies of a new version of the catalog. It does not affect credentials. */
 export async function notifyCatalogChanged(client: PostgresClient): Promise<void> {
   await client.query('SELECT pg_notify($1, $2)', [CHANGES_CHANNEL, CATALOG]);
 }
 
 /**
- * What is remembered of these credentials no longer holds: each id is that of a credential (an inference key or an
- * access token), or of a user, a team or an organization, all of whose credentials are meant. A credential that is new
- * needs no word: nobody has been asked about it.
+ * Notifies that credentials must be looked up again. Each id is that of a credential (an inference key or an access
+ * token), or of a user, a team or an organization with all its credentials. New credentials need no notification, since
+ * nobody has looked them up yet.
  */
 export async function notifyPrincipalsChanged(client: PostgresClient, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;

@@ -1,9 +1,9 @@
-// Runs of jobs: the row is both the claim, which only one process in the cluster gets, and the record of what came of
-// it. A run that an operator asked for is a row of no machine, until one takes it.
+// Runs of jobs. A row is both the claim of a run, which only one process of the cluster gets, and the record of its
+// result. A run that an operator requested is a row without a machine until a jobs process takes it.
 
 import type { PostgresClient } from './pool.ts';
 
-/** The run's id for whoever inserts first; null for everybody else. */
+/** Returns the run's id to the process that inserts first, null to all others. */
 export async function claimJobRun(
   postgres: PostgresClient,
   run: { name: string; dueAtMs: number; machine: string },
@@ -16,7 +16,7 @@ export async function claimJobRun(
   return rows[0]?.id ?? null;
 }
 
-/** Asks whichever jobs process is there to run a job now; returns the run's id. */
+/** Requests that any jobs process runs a job now; returns the run's id. */
 export async function requestJobRun(postgres: PostgresClient, name: string): Promise<string> {
   const { rows } = await postgres.query<{ id: string }>(
     `INSERT INTO job_runs (name, due_at, machine) VALUES ($1, clock_timestamp(), '') RETURNING id::text`,
@@ -25,7 +25,7 @@ export async function requestJobRun(postgres: PostgresClient, name: string): Pro
   return rows[0]?.id ?? '';
 }
 
-/** The oldest run that was asked for and nobody has; null when there is none. */
+/** Claims the oldest requested run that nobody has; null when there is none. */
 export async function claimRequestedRun(
   postgres: PostgresClient,
   machine: string,
@@ -42,13 +42,16 @@ export async function claimRequestedRun(
   return rows[0] ?? null;
 }
 
-/** Nobody took it: it is not to be run when nobody waits for it any more. False when somebody has it. */
+/**
+ * Withdraws a requested run that nobody took, so that it does not run after nobody waits for it any more. False when a
+ * process has it.
+ */
 export async function withdrawJobRun(postgres: PostgresClient, id: string): Promise<boolean> {
   const { rowCount } = await postgres.query(`DELETE FROM job_runs WHERE id = $1 AND machine = ''`, [id]);
   return rowCount > 0;
 }
 
-/** A run that never gets here died with its process; its row says so by having no end. */
+/** Records the end of a run. The row of a run whose process died never gets an end. */
 export async function finishJobRun(
   postgres: PostgresClient,
   run: { id: string; error: string | null; details: object | null },
@@ -62,10 +65,10 @@ export async function finishJobRun(
 
 export interface JobRun {
   readonly name: string;
-  /** Empty while no machine has it. */
+  /** Empty until a machine takes it. */
   readonly machine: string;
   readonly startedAtMs: number;
-  /** null: it runs, or its process died. */
+  /** null: it is running, or its process died. */
   readonly finishedAtMs: number | null;
   readonly error: string | null;
   readonly details: Readonly<Record<string, unknown>> | null;
@@ -88,7 +91,7 @@ export async function readJobRun(postgres: PostgresClient, id: string): Promise<
   return rows[0] === undefined ? null : toRun(rows[0]);
 }
 
-/** The latest run of each job that has one, on whichever machine; `succeeded`: the latest that did. */
+/** The latest run of each job on any machine; `succeeded`: the latest that succeeded. */
 export async function listLastRuns(
   postgres: PostgresClient,
   names: readonly string[],

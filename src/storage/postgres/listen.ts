@@ -1,12 +1,12 @@
-// One connection that listens: notifications go to the channel's handler, and a broken connection is replaced with
-// growing patience.
+// A connection that listens for notifications and passes them to handlers by channel. When it breaks it is replaced,
+// with growing delays.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Log } from '../../platform/log.ts';
 
 export interface Listener {
-  /** Settles once the first connection listens, or the listener was closed. */
+  /** Resolves when the first connection listens, or when the listener was closed. */
   readonly listening: Promise<void>;
   close(): Promise<void>;
 }
@@ -17,15 +17,15 @@ export interface ListenerOptions {
   /** Handlers by channel. A handler must not throw. */
   readonly channels: Readonly<Record<string, (payload: string) => void>>;
   /**
-   * Called after each connection but the first: notifications may have been missed, so whatever they keep fresh is to
-   * be reloaded.
+   * Called after each connection but the first. Notifications may have been missed, so whatever depends on them must be
+   * reloaded.
    */
   readonly onReconnect: () => void;
 }
 
 const BACKOFF_MIN_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
-/** A connection whose other end vanished in silence says nothing at all: it is asked something now and then. */
+/** A connection whose other end vanished silently reports nothing, so it is tested now and then. */
 const HEARTBEAT_MS = 15_000;
 const ANSWER_TIMEOUT_MS = 10_000;
 

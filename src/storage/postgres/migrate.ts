@@ -1,5 +1,5 @@
-// Brings a database to the schema of this version: numbered SQL files, each applied once, in order, in a transaction of
-// its own.
+// Migrates a database to the schema of this version: numbered SQL files, each applied once, in order, in its own
+// transaction.
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -15,17 +15,16 @@ export interface Migration {
   readonly sql: string;
 }
 
-/** Any number that no one else's lock uses. */
+/** The number of the advisory lock; no other lock uses it. */
 const ADVISORY_LOCK = 7_060_155_441;
 const LOCK_POLL_MS = 100;
 const LOCK_WAIT_MS = 600_000;
-/** Of this version. */
+/** The migrations of this version. */
 const DIRECTORY = path.join(import.meta.dirname, '../../../deploy/postgres');
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 
 /**
- * Applies what is missing; returns the names of what was applied. Processes that start together wait for one another at
- * the lock.
+ * Applies the missing migrations; returns their names. Processes that start together wait for one another at the lock.
  */
 export async function migratePostgres(postgres: Postgres, directory: string): Promise<string[]> {
   const migrations = readMigrations(directory);
@@ -46,7 +45,7 @@ export async function migratePostgres(postgres: Postgres, directory: string): Pr
   return applied;
 }
 
-/** Throws SchemaTooNew where a newer version has been at work: for whatever uses the database without migrating it. */
+/** Throws SchemaTooNew when a newer version has migrated the database: for commands that use it without migrating. */
 export async function refuseNewerSchema(postgres: PostgresClient): Promise<void> {
   const { rows } = await postgres.query<{ is_there: boolean }>(
     `SELECT to_regclass('applied_migrations') IS NOT NULL AS is_there`,
@@ -86,8 +85,8 @@ async function applyMigration(client: PostgresClient, migration: Migration): Pro
 }
 
 /**
- * Runs `work` in a transaction that holds the migrations' lock. Waiting is ours, not Postgres': its statements have a
- * time limit.
+ * Runs `work` in a transaction that holds the migration lock. It polls for the lock, because a statement that waited in
+ * Postgres would hit its time limit.
  */
 async function underLock<T>(postgres: Postgres, work: (client: PostgresClient) => Promise<T>): Promise<T> {
   for (let waitedMs = 0; waitedMs < LOCK_WAIT_MS; waitedMs += LOCK_POLL_MS) {

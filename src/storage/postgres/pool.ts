@@ -5,12 +5,10 @@ import pg from 'pg';
 import type { Log } from '../../platform/log.ts';
 import { StoreBusy } from '../../platform/store-busy.ts';
 
-/**
- * A statement as text, or with a name under which each connection prepares it once: for the few that run all the time.
- */
+/** A statement as text; with a name, each connection prepares it once, which pays for the few that run all the time. */
 export type Statement = string | { readonly name: string; readonly text: string };
 
-/** What runs statements: the pool, or one connection inside a transaction. */
+/** Runs statements: the pool, or one connection inside a transaction. */
 export interface PostgresClient {
   query<Row extends object = Record<string, unknown>>(
     statement: Statement,
@@ -20,8 +18,8 @@ export interface PostgresClient {
 
 export interface Postgres extends PostgresClient {
   /**
-   * Runs `work` in one transaction. It may run more than once (serialization failure, deadlock): no effects outside the
-   * database.
+   * Runs `work` in one transaction. It may run more than once (serialization failure, deadlock), so it must have no
+   * effects outside the database.
    */
   transaction<T>(work: (client: PostgresClient) => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -30,18 +28,18 @@ export interface Postgres extends PostgresClient {
 const CONNECTIONS_MAX = 10;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
-/** Of the statement's time, so that who waits for a lock hears that it was a lock. */
+/** A part of the statement's time limit, so that a statement that waits for a lock fails as a lock timeout. */
 const LOCK_TIMEOUT_PART = 0.6;
 const LOCK_TIMEOUT_MS_MAX = 10_000;
 /**
- * Of a process that stopped in the middle of a transaction, with rows locked that others wait for: no work of ours
+ * Ends the transaction of a process that stands still with rows locked that others wait for. No transaction of ours
  * thinks that long.
  */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 2_000;
 const IDLE_CONNECTION_TIMEOUT_MS = 60_000;
 const TRANSACTION_ATTEMPTS_MAX = 5;
 const RETRIED_SQLSTATES = new Set(['40001', '40P01']);
-/** A lock that did not come free, a statement that took too long: Postgres ended it. */
+/** A lock was not released in time, or a statement took too long: Postgres cancelled it. */
 const BUSY_SQLSTATES = new Set(['55P03', '57014']);
 
 export function createPostgres(options: {
@@ -60,14 +58,13 @@ export function createPostgres(options: {
     statement_timeout: statementTimeoutMs,
     lock_timeout: Math.min(LOCK_TIMEOUT_MS_MAX, statementTimeoutMs * LOCK_TIMEOUT_PART),
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    // Detects a server that vanished without closing the socket; statement_timeout is the server's own and dies with
-    // it.
+    // Detects a server that vanished without closing the socket; statement_timeout is enforced by the server itself.
     query_timeout: statementTimeoutMs + 5_000,
     keepAlive: true,
   });
-  // An idle connection that breaks is an event of the pool; without a listener it would end the process.
+  // The pool emits an event when an idle connection breaks; without a listener it would end the process.
   pool.on('error', (error) => log.warn({ err: error }, 'an idle Postgres connection broke'));
-  // A connection in use reports through its query; the event is only kept from being unhandled.
+  // A connection in use reports errors through its query; this only keeps the event from being unhandled.
   pool.on('connect', (client) => client.on('error', () => {}));
   let closing: Promise<void> | null = null;
   return {

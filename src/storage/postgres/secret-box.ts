@@ -1,15 +1,14 @@
-// Encryption of what must be read again but never lie in clear in the database (provider keys): AES-256-GCM under a key
-// from MASTER_KEY.
+// Encrypts secrets that must be read again but never be stored in clear (provider keys, webhook secrets): AES-256-GCM
+// under a key derived from MASTER_KEY.
 
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 
 export interface SecretBox {
   /**
-   * `bindTo` says whose secret it is; the box opens only for the same words, so a sealed secret cannot be moved to
-   * another row.
+   * `bindTo` names the owner. The box opens only for the same name, so a sealed secret cannot be moved to another row.
    */
   seal(secret: string, bindTo: string): Buffer;
-  /** Throws when the box was sealed with another master key, for somebody else, or was changed. */
+  /** Throws when it was sealed with another master key or for another owner, or was changed. */
   open(sealed: Buffer, bindTo: string): string;
 }
 

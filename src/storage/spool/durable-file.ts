@@ -1,11 +1,11 @@
-// Files and directories that are on disk before the call returns: the ground that spool ownership, seals and quarantine
-// stand on.
+// Writes files and directories that are on disk before the call returns. Spool ownership, the closing mark and
+// quarantine depend on it.
 
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Makes the directory's entries durable: a created, renamed or removed file is only certain after its directory was
+ * Makes the directory's entries durable: a created, renamed or removed file is durable only after its directory was
  * synced.
  */
 export function syncDirectory(path: string): void {
@@ -18,8 +18,8 @@ export function syncDirectory(path: string): void {
 }
 
 /**
- * Level by level, each certain before the one below it. Of the levels that are there the lowest may be uncertain:
- * whoever made it may have died then.
+ * Creates the missing levels one by one, each durable before the next. The lowest existing level is synced too: whoever
+ * created it may have died before doing so.
  */
 export function makeDirectoryDurably(path: string): void {
   const above = dirname(path);
@@ -29,7 +29,7 @@ export function makeDirectoryDurably(path: string): void {
   syncDirectory(above);
 }
 
-/** Where we may not even read, no process of ours has made anything. */
+/** A directory that we may not even read cannot have been created by a process of ours, so it needs no sync. */
 function syncForeignDirectory(path: string): void {
   try {
     syncDirectory(path);
@@ -39,7 +39,7 @@ function syncForeignDirectory(path: string): void {
   }
 }
 
-/** The file appears whole or not at all, under its final name, also after a power cut. */
+/** The file appears under its name complete or not at all, also after a power cut. */
 export function writeFileDurably(path: string, content: string | Uint8Array): void {
   const partial = `${path}.partial`;
   const fd = openSync(partial, 'w', 0o600);

@@ -1,16 +1,16 @@
-// Keeps batches for the ticks to come: memory with room left is filled on, and full memory is filled again once no sync
-// has to cover it any more. Fresh memory for each tick cost 7 % of a request, and counts as garbage: some ten kilobytes
-// a request made a slow process collect its whole heap twice a second.
+// A pool of record batches. A batch with room left is continued, and a full one is reused once no sync has to cover it
+// any more. Allocating for each tick cost 7 % of a request's CPU, and the garbage (some ten kilobytes a request) made a
+// slow process collect its whole heap twice a second.
 
 import { RecordBatch } from '../../records/record-batch.ts';
 
-/** More than twenty milliseconds of full load take; and none that is longer than this. */
+/** More batches than twenty milliseconds of full load need; larger ones are not kept. */
 const BATCHES_MAX = 32;
 const BATCH_BYTES_MAX = 262_144;
 
 export class FreeBatches {
   readonly #free: RecordBatch[] = [];
-  /** Has room behind what it had before. */
+  /** A batch that has room after the records that it already wrote. */
   #begun: RecordBatch | null = null;
 
   take(): RecordBatch {
@@ -20,13 +20,13 @@ export class FreeBatches {
     return begun;
   }
 
-  /** What it has is written and stays as it lies; the next batch lies behind it. */
+  /** The batch's records are written and stay in its memory; the next batch continues after them. */
   continueBehind(batch: RecordBatch): void {
     batch.continueBehind();
     this.#begun = batch;
   }
 
-  /** Nobody reads or writes it any more, nor what it had before. */
+  /** To be called when nobody reads or writes any of the batch's memory any more. */
   release(batch: RecordBatch): void {
     if (this.#free.length >= BATCHES_MAX || batch.bytes.length > BATCH_BYTES_MAX) return;
     batch.clear();

@@ -1,19 +1,19 @@
-// Which process owns a spool, and whether it still lives: a local fact (pid, start time, boot), never a timeout (DESIGN
-// 4, epochs).
+// Identifies the process that owns a spool, and tells whether it is alive, from local facts (pid, start time, boot) and
+// never from a timeout.
 //
-// The fact is only as good as the view of /proc: whoever reads spools must share the writers' pid namespace
-// (in Kubernetes: one pod with shareProcessNamespace).
+// This depends on the view of /proc: whoever reads spools must share the writers' pid namespace (in Kubernetes: one pod
+// with shareProcessNamespace).
 
 import { readFileSync } from 'node:fs';
 
 export interface ProcessIdentity {
   readonly pid: number;
   /**
-   * Clock ticks from boot to the process's start, which tells a process from a later one with its pid; null where the
-   * system does not say.
+   * Clock ticks from boot to the start of the process, which distinguish it from a later process with the same pid;
+   * null if the system does not provide them.
    */
   readonly processStart: string | null;
-  /** Changes at every boot; null where the system does not say. */
+  /** Changes at every boot; null if the system does not provide it. */
   readonly bootId: string | null;
 }
 
@@ -26,7 +26,7 @@ export function isAlive(owner: ProcessIdentity): boolean {
   if (bootId !== null && owner.bootId !== null && bootId !== owner.bootId) return false;
   if (owner.processStart === null || bootId === null) return answersSignals(owner.pid);
   const stat = readProcessStat(owner.pid);
-  // A killed process stays as a zombie until its parent asks for it; it will not write again.
+  // A killed process remains as a zombie until its parent waits for it; it will not write again.
   if (stat === null || stat.state === 'Z' || stat.state === 'X') return false;
   return stat.start === owner.processStart;
 }
@@ -36,7 +36,7 @@ function answersSignals(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: it exists and belongs to someone else.
+    // EPERM: the process exists and belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
@@ -44,8 +44,8 @@ function answersSignals(pid: number): boolean {
 function readProcessStat(pid: number): { state: string; start: string } | null {
   const text = readText(`/proc/${pid}/stat`);
   if (text === null) return null;
-  // The second field is the command in parentheses and may itself hold spaces and parentheses. proc(5): 3 is the state,
-  // 22 the start.
+  // The second field is the command in parentheses, which may itself contain spaces and parentheses. proc(5): field 3
+  // is the state, 22 the start time.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const state = fields[0];
   const start = fields[19];

@@ -1,5 +1,5 @@
 // The spools on this machine as a reader finds them: epochs with their owners, segments in order, quarantine, and
-// removal when all is shipped.
+// removal after everything was shipped.
 
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,14 +11,14 @@ export interface SpoolOwner extends ProcessIdentity {
   readonly openedAtMs: number;
 }
 
-/** One process's spool. `ended` means that nothing will be appended to it any more. */
+/** The spool of one process. `ended`: nothing will be appended to it any more. */
 export interface EpochSpool {
   readonly epoch: number;
   readonly directory: string;
   /** When its owner began to write. */
   readonly openedAtMs: number;
   readonly ended: boolean;
-  /** Ascending; each but the last is complete. */
+  /** In ascending order; all but the last are complete. */
   readonly segments: readonly number[];
 }
 
@@ -33,7 +33,7 @@ export function segmentFileName(segment: number): string {
   return `${String(segment).padStart(8, '0')}.spool`;
 }
 
-/** Epochs with a spool here, oldest first. */
+/** The epochs that have a spool here, oldest first. */
 export function listEpochs(spoolDirectory: string): number[] {
   return namesIn(spoolDirectory)
     .filter((name) => EPOCH_NAME.test(name))
@@ -41,7 +41,9 @@ export function listEpochs(spoolDirectory: string): number[] {
     .sort((a, b) => a - b);
 }
 
-/** Whether the owner is done is read before the segments are: what it wrote last is then among them. */
+/**
+ * Whether the owner has finished is read before the segments are listed, so that the list includes what it wrote last.
+ */
 export function readEpochSpool(spoolDirectory: string, epoch: number): EpochSpool {
   const directory = join(spoolDirectory, String(epoch));
   const owner = readOwner(directory);
@@ -57,8 +59,8 @@ export function listSegments(directory: string): number[] {
 }
 
 function readOwner(directory: string): SpoolOwner {
-  // The directory got its name together with its owner file, so a spool without a readable owner is damage, to be
-  // reported and not guessed at.
+  // The directory got its name when its owner file existed already, so a spool without a readable owner is damaged.
+  // That is reported, not guessed at.
   return JSON.parse(readFileSync(join(directory, OWNER_FILE), 'utf8')) as SpoolOwner;
 }
 
@@ -67,9 +69,10 @@ export function removeSegment(directory: string, segment: number): void {
   syncDirectory(directory);
 }
 
-/** Only for an ended spool whose every record is posted and whose epoch is closed. */
+/** To be called only for an ended spool whose records are all posted and whose epoch is closed. */
 export function removeEpochSpool(spoolDirectory: string, epoch: number): void {
-  // It loses its name first: an interrupted removal leaves a directory that nobody takes for a spool without an owner.
+  // The directory is renamed first, so that an interrupted removal leaves nothing that looks like a spool without an
+  // owner.
   const unnamed = join(spoolDirectory, `${epoch}.partial-${process.pid}`);
   renameSync(join(spoolDirectory, String(epoch)), unnamed);
   syncDirectory(spoolDirectory);
@@ -87,7 +90,7 @@ export function removeUnnamedSpools(spoolDirectory: string): void {
 }
 
 /**
- * Sets bytes aside that could not be read as records; they are never thrown away. Running twice writes the same file
+ * Stores bytes that could not be read as records; they are never thrown away. Doing it twice writes the same file
  * again.
  */
 export function quarantine(

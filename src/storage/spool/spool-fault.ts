@@ -1,11 +1,11 @@
-// What the spool throws when it did not take all that it was given.
+// The error that the spool throws when it could not write a whole batch.
 
-/** The spool did not take all of a group. */
+/** The spool could not write all frames of a batch. */
 export class SpoolFault extends Error {
   override readonly name = 'SpoolFault';
-  /** Its first frames, which are in the spool all the same. */
+  /** How many of the first frames were written. */
   readonly framesWritten: number;
-  /** The records in these. */
+  /** How many records those frames contain. */
   recordsWritten = 0;
   constructor(message: string, framesWritten: number, options?: ErrorOptions) {
     super(message, options);

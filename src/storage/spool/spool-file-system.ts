@@ -1,5 +1,5 @@
-// The few system calls that the spool writer makes, as an interface, so that tests can fail any of them (disk full, I/O
-// error, short write).
+// The system calls of the spool writer as an interface, so that tests can make any of them fail (disk full, I/O error,
+// short write).
 
 import { randomFillSync } from 'node:crypto';
 import { closeSync, fdatasync, fdatasyncSync, ftruncateSync, openSync, rmSync, statfs, writeSync } from 'node:fs';
@@ -16,11 +16,11 @@ export interface SpoolFileSystem {
   ftruncate(fd: number, length: number): void;
   close(fd: number): void;
   syncDirectory(path: string): void;
-  /** What a user who is not root may still write on the disk of this directory. */
+  /** The free bytes of the directory's disk that a user other than root may still use. */
   freeBytes(path: string, done: (error: Error | null, bytes: number) => void): void;
-  /** Makes a file that really takes up so many bytes of the disk; replaces one that is there. */
+  /** Creates a file that really occupies this many bytes of the disk; replaces an existing one. */
   preallocate(path: string, bytes: number, done: (error: Error | null) => void): void;
-  /** Whether it was there or not. */
+  /** Does nothing if the file does not exist. */
   remove(path: string): void;
 }
 
@@ -46,7 +46,7 @@ export const nodeFileSystem: SpoolFileSystem = {
 
 const CHUNK_BYTES = 1 << 20;
 
-/** Random bytes: a file system that compresses would keep nothing for zeros. */
+/** Random bytes, since a compressing file system would store nothing for zeros. */
 async function fill(path: string, bytes: number): Promise<void> {
   const chunk = randomFillSync(Buffer.allocUnsafe(Math.min(CHUNK_BYTES, bytes)));
   const file = await open(path, 'w', 0o600);

@@ -1,12 +1,10 @@
-// How records lie in a spool segment, and how a reader tells them from damage.
+// The format of a spool segment: how frames are written, and how a reader tells them from damage.
 //
-//   | u32 length | u32 crc32 of the payload | payload: JSON, UTF-8 |     a frame; both numbers are little-endian
+//   | u32 length of the payload | u32 crc32 of the payload | payload: JSON, UTF-8 |     (numbers are little-endian)
 //
-// The length counts the payload alone.
-//
-// The payload is one array of records (src/records/record-codec.ts). A length is below 2^24, so every header has a
-// zero byte, and JSON text never has one (control characters are escaped): the bytes of a payload can never be taken
-// for a header. That is why a reader can find the next frame after damaged bytes.
+// The payload is one array of records (src/records/record-codec.ts). A length is below 2^24, so every header contains a
+// zero byte, which JSON text never does (control characters are escaped). The bytes of a payload can therefore never be
+// mistaken for a header, which is how a reader finds the next frame after damaged bytes.
 
 import { crc32 } from 'node:zlib';
 import { assert } from '../../platform/assert.ts';
@@ -23,7 +21,7 @@ export function writeHeader(bytes: Buffer, offset: number, end: number): void {
   bytes.writeUInt32LE(crc32(bytes.subarray(payloadStart, end)), offset + 4);
 }
 
-/** The headers of all of its frames. */
+/** Writes the headers of all frames of a batch. */
 export function writeHeaders(batch: RecordBatch): void {
   const { bytes, ends } = batch;
   let { start } = batch;
@@ -36,8 +34,8 @@ export function writeHeaders(batch: RecordBatch): void {
 }
 
 /**
- * What stands at an offset: a whole frame that matches its checksum, the beginning of one that the buffer ends in, or
- * damage.
+ * What is found at an offset: a whole frame that matches its checksum, the beginning of a frame that the buffer cuts
+ * off, or damage.
  */
 export type Frame =
   | { readonly kind: 'whole'; readonly payloadStart: number; readonly end: number }
@@ -67,14 +65,14 @@ export function findNextFrame(buffer: Buffer, offset: number): number {
 
 /**
  * Whether the bytes from `offset` to the end are what an interrupted write or a power cut leaves: part of one frame, or
- * zeros. Anything else is damage to bytes that had been written, and must not pass for a torn tail.
+ * zeros. Anything else is damage to bytes that had been written, and must not be mistaken for a torn tail.
  */
 export function isTornTail(buffer: Buffer, offset: number): boolean {
   if (isZero(buffer, offset)) return true;
   if (readFrame(buffer, offset).kind !== 'torn') return false;
   if (offset + HEADER_BYTES > buffer.length) return true;
-  // A damaged length can reach past the end as a torn frame does; then the payload is all there and matches, or whole
-  // frames follow.
+  // A damaged length can reach past the end as that of a torn frame does. In that case the whole payload is there and
+  // matches, or whole frames follow.
   if (crc32(buffer.subarray(offset + HEADER_BYTES)) === buffer.readUInt32LE(offset + 4)) return false;
   return findNextFrame(buffer, offset) === -1;
 }

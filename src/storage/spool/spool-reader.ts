@@ -1,5 +1,5 @@
-// Reads segments back: the longest valid prefix, in bounded batches, with what stopped it. It never decides what
-// becomes of damage.
+// Reads segments in bounded batches: the longest valid prefix, and what stopped it. Callers decide what to do about
+// damage.
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { findNextFrame, HEADER_BYTES, isTornTail, PAYLOAD_BYTES_MAX, readFrame }
 
 export interface SegmentPrefix {
   readonly records: ExecutionRecord[];
-  /** Where reading stopped: the end of the last frame that was read. */
+  /** Where reading stopped: the end of the last frame read. */
   readonly nextOffset: number;
   /** The buffer ends inside a frame. */
   readonly torn: boolean;
@@ -18,7 +18,7 @@ export interface SegmentPrefix {
   readonly corrupt: boolean;
 }
 
-/** Whole frames, until there are `recordsMax` records or more. */
+/** Reads whole frames until there are `recordsMax` records or more. */
 export function readSegment(
   buffer: Buffer,
   offset: number,
@@ -46,7 +46,7 @@ function parseFrame(buffer: Buffer, start: number, end: number): ExecutionRecord
   }
 }
 
-/** A bounded run of one segment's frames, from one offset. */
+/** A bounded run of frames of one segment. */
 export interface SegmentBatch {
   readonly records: ExecutionRecord[];
   readonly fromOffset: number;
@@ -58,16 +58,16 @@ export interface SegmentBatch {
 }
 
 export interface BatchLimits {
-  /** A batch ends with the frame that reaches it. */
+  /** A batch ends with the frame that reaches this number. */
   readonly recordsMax: number;
   readonly bytesMax: number;
 }
 
-/** What stands where no frame could be read. */
+/** What is found where no frame could be read. */
 export interface SegmentDamage {
   readonly bytes: Buffer;
   readonly nextOffset: number;
-  /** By now it is a frame: its write was under way when it was looked at before. */
+  /** It is a frame by now: its write was still under way when it was read before. */
   readonly isFrame: boolean;
   readonly frameFollows: boolean;
   readonly tornTail: boolean;
@@ -84,7 +84,7 @@ export class SpoolReader {
       let window = this.#read(fd, fromOffset, Math.min(limits.bytesMax, segmentBytes - fromOffset));
       let prefix = readSegment(window, 0, limits.recordsMax);
       if (prefix.torn && prefix.records.length === 0 && fromOffset + window.length < segmentBytes) {
-        // One frame larger than the window.
+        // The frame is larger than the window.
         window = this.#read(fd, fromOffset, Math.min(FRAME_ROOM, segmentBytes - fromOffset));
         prefix = readSegment(window, 0, 1);
       }
@@ -112,7 +112,7 @@ export class SpoolReader {
     });
   }
 
-  /** The bytes of a segment's range, as they lie. */
+  /** The raw bytes of a range of a segment. */
   readBytes(directory: string, segment: number, fromOffset: number, toOffset: number): Buffer {
     return this.#withFile(directory, segment, (fd) => Buffer.from(this.#read(fd, fromOffset, toOffset - fromOffset)));
   }
@@ -143,7 +143,7 @@ export class SpoolReader {
   }
 }
 
-/** A frame that is whole by its checksum and also parses; anything less is still damage. */
+/** The next frame that matches its checksum and also parses; anything less is still damage. */
 function findNextReadable(buffer: Buffer): number {
   for (let next = findNextFrame(buffer, 0); next !== -1; next = findNextFrame(buffer, next)) {
     if (isReadable(buffer, next)) return next;

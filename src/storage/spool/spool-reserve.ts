@@ -1,12 +1,11 @@
-// Room on the disk for the ends of executions that were admitted before it filled up: a threshold of free space below
-// which nothing more is admitted, and a file of our own that is given back to the disk when another program took the
-// rest (DESIGN 4).
+// Reserves disk space for the terminal records of executions that were admitted before the disk filled up: a threshold
+// of free space below which nothing is admitted, and a file that is deleted when other programs have used the rest.
 
 import type { Log } from '../../platform/log.ts';
 import type { SpoolFileSystem } from './spool-file-system.ts';
 
 export interface SpoolReserveOptions {
-  /** On the disk that is watched. */
+  /** A directory on the watched disk. */
   readonly directory: string;
   readonly path: string;
   /** Size of the file; 0 for none. */
@@ -25,7 +24,7 @@ export class SpoolReserve {
   #intact = true;
   #low = false;
   #filling = false;
-  /** What is being made was given back already: it is no reserve. */
+  /** The reserve was released while it was still being created, so the file is removed when it is finished. */
   #releasedInFilling = false;
   #closed = false;
 
@@ -34,13 +33,14 @@ export class SpoolReserve {
     if (options.fileBytes > 0) this.#fill();
   }
 
-  /** There is room for more executions. */
+  /** Whether there is room for more executions. */
   get hasRoom(): boolean {
     return this.#intact && !this.#low;
   }
 
   /**
-   * The disk is full: what is under way is to be recorded in the room of this file. False: it was given back before.
+   * Called when the disk is full: deletes the file, so that open executions can be recorded in its room. False: it was
+   * deleted before.
    */
   release(): boolean {
     if (!this.#intact) return false;
@@ -59,7 +59,7 @@ export class SpoolReserve {
     return true;
   }
 
-  /** Looks at the disk; to be called now and then. */
+  /** Reads the free space; must be called regularly. */
   check(): void {
     const { files, directory, freeBytesMin, fileBytes, log } = this.#options;
     files.freeBytes(directory, (error, bytes) => {
@@ -104,7 +104,7 @@ export class SpoolReserve {
       }
       if (error !== null) {
         log.warn({ err: error, path }, 'spool: the reserve could not be made');
-        // What of it was written takes room that records need.
+        // The part that was written takes space that records need.
         if (this.#intact) this.release();
         else files.remove(path);
         return;

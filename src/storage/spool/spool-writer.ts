@@ -1,20 +1,20 @@
-// A gateway process's append-only spool: one synchronous write per append, fdatasync in the background, a new segment
-// when one is full.
+// Writes a gateway process's append-only spool: one synchronous write per append, fdatasync in the background, a new
+// segment when one is full.
 //
-//   <directory>/<epoch>/owner.json       written first: who may still write here
-//   <directory>/<epoch>/00000001.spool   complete as soon as 00000002.spool exists, or the owner is gone
-//   <directory>/<epoch>/reserve          room for the ends of what is under way when the disk is full
-//   <directory>/<epoch>/closed           the owner said that it is done
+//   <directory>/<epoch>/owner.json       written first: the process that may write here
+//   <directory>/<epoch>/00000001.spool   complete when 00000002.spool exists, or the owner has ended
+//   <directory>/<epoch>/reserve          disk space for the terminal records of open executions
+//   <directory>/<epoch>/closed           written last: the owner has finished
 //
-// Trouble stops admission (`healthy`), not the recording of what is under way, and passes by itself:
-//   disk full         the reserve goes back to the disk and the write goes on; once there is room again and the reserve
-//                     is made again, admission goes on
-//   fdatasync failed  the kernel may have dropped what it could not write, and would report success next time. So the
-//                     descriptor is never believed again: all that no successful sync had covered is written anew to a
-//                     fresh segment, and admission waits for a sync of that one
-//   name not synced   the segment itself may be gone after a power cut, whatever its own syncs say: the same
+// A fault stops admission (`healthy`) but not the recording of open executions, and the writer recovers by itself:
+//   disk full         the reserve is deleted and the write continues; admission resumes when there is room again and
+//                     the reserve was created again
+//   fdatasync failed  the kernel may have dropped what it could not write, and would report success next time. The
+//                     descriptor is therefore never trusted again: everything that no successful sync has covered is
+//                     written again to a fresh segment, and admission waits for a sync of that one
+//   name not synced   a power cut may remove the segment itself, whatever its own syncs reported: handled the same way
 //   write failed      the torn bytes are cut off, and the records go to a fresh segment in the same way
-// Records can so be in the spool twice. That is harmless: they are posted by execution id, once.
+// A record can therefore be in the spool twice. That is harmless, since an execution is posted once, by its id.
 
 import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,23 +33,23 @@ import { SpoolReserve } from './spool-reserve.ts';
 import { UnsyncedRuns, type WrittenRun } from './unsynced-runs.ts';
 
 export interface SpoolWriterOptions {
-  /** The directory of all spools; this one lies in a directory named by the epoch. */
+  /** The directory of all spools; this spool has a subdirectory named after its epoch. */
   readonly directory: string;
   readonly epoch: number;
   readonly segmentBytesMax: number;
   readonly fsyncIntervalMs: number;
   readonly log: Log;
   readonly clock: Clock;
-  /** Below this much free space nothing is admitted; none when not given. */
+  /** Below this much free space nothing is admitted; absent: no threshold. */
   readonly freeBytesMin?: number;
-  /** Size of the reserve; none when not given. */
+  /** Size of the reserve; absent: no reserve. */
   readonly reserveFileBytes?: number;
   readonly fileSystem?: SpoolFileSystem;
 }
 
-/** A sync that does not come back stops admission too: until it does, all of this is kept in memory. */
+/** A sync that does not finish stops admission too, since everything unsynced is kept in memory until it does. */
 const UNSYNCED_BYTES_MAX = 64 * 1024 * 1024;
-/** A fresh segment is tried at once after a fault, then ever less often. */
+/** After a fault a fresh segment is tried at once, then at growing intervals. */
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 const FULL_CODES: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT']);
@@ -66,7 +66,7 @@ export class SpoolWriter {
   #closed = false;
   #dirty = false;
   #syncing = false;
-  /** Nothing can be appended to the present segment: its end is not known. */
+  /** The end of the present segment is unknown, so nothing can be appended to it. */
   #torn = false;
   /** A sync of the present segment, or of its name, has failed. */
   #distrusted = false;
@@ -79,7 +79,7 @@ export class SpoolWriter {
   readonly #retired: number[] = [];
   readonly #timer: NodeJS.Timeout;
   #onSyncEnd: (() => void) | null = null;
-  /** Since opening; for metrics. */
+  /** Totals since opening, for metrics. */
   recordsAppended = 0;
   bytesAppended = 0;
 
@@ -102,11 +102,11 @@ export class SpoolWriter {
       files: this.#files,
       log,
     });
-    // One timer for the writer's life, armed only while something is unsynced: an idle process is not woken.
+    // One timer for the writer's life, armed only while something is unsynced, so that an idle process is not woken.
     this.#timer = setTimeout(() => this.#syncInBackground(), options.fsyncIntervalMs);
   }
 
-  /** False stops admission. What was admitted is to be appended all the same. */
+  /** False stops admission. Records of admitted executions must still be appended. */
   get healthy(): boolean {
     return (
       !this.#torn &&
@@ -117,21 +117,21 @@ export class SpoolWriter {
     );
   }
 
-  /** Looks whether there is room on the disk, and tries again after a fault; to be called once a second or so. */
+  /** Checks the free space, and retries after a fault; must be called about once a second. */
   check(): void {
     if (this.#closed) return;
     this.#reserve.check();
     if ((this.#torn || this.#distrusted) && this.#mayRetry()) this.#tryAfresh();
   }
 
-  /** An empty one, to be filled and given to `appendBatch`. */
+  /** Returns an empty batch to fill and pass to `appendBatch`. */
   takeBatch(): RecordBatch {
     return this.#freeBatches.take();
   }
 
   /**
-   * The records of a batch in one write. When this returns they survive the death of the process; a power cut can still
-   * take what the last sync interval wrote. The batch is the spool's from here on, whatever comes of it.
+   * Writes the records of a batch at once. After this they survive the death of the process; a power cut can still lose
+   * what was written since the last sync. The batch belongs to the spool from here on, even when this throws.
    */
   appendBatch(batch: RecordBatch): void {
     assert(!this.#closed, 'spool: append after close');
@@ -156,7 +156,7 @@ export class SpoolWriter {
   }
 
   /**
-   * Syncs, then marks the spool as finished, so that jobs may ship its end and close the epoch. Faults do not stop the
+   * Syncs, then marks the spool as finished, so that jobs can ship its end and close the epoch. Faults do not prevent
    * closing.
    */
   async close(): Promise<void> {
@@ -164,7 +164,7 @@ export class SpoolWriter {
     this.#closed = true;
     clearTimeout(this.#timer);
     if (this.#syncing) await new Promise<void>((resolve) => (this.#onSyncEnd = resolve));
-    // Its room may be what the end needs.
+    // The last records may need the reserve's room.
     this.#reserve.close();
     try {
       if (this.#torn || this.#distrusted) this.#beginAfresh();
@@ -176,7 +176,7 @@ export class SpoolWriter {
     writeFileDurably(join(this.directory, CLOSED_FILE), '');
   }
 
-  /** In one piece: frames, by where they end. `batch`: in whose memory nothing comes behind them. */
+  /** Writes frames, which end at `ends`. `batch` is set if nothing will follow them in the batch's memory. */
   #write(bytes: Buffer, start: number, ends: readonly number[], batch: RecordBatch | null): void {
     const end = ends.at(-1) ?? start;
     if (this.#segmentBytes > 0 && this.#segmentBytes + end - start > this.#options.segmentBytesMax) this.#rotate();
@@ -192,7 +192,7 @@ export class SpoolWriter {
     this.#report('write', fault.cause);
     this.#distrusted = true;
     if (!this.#mayRetry()) throw new SpoolFault('the spool cannot be written', whole, { cause: fault.cause });
-    // Whatever ails the descriptor, a fresh one may be sound.
+    // Whatever is wrong with the descriptor, a fresh one may work.
     try {
       this.#beginAfresh();
       this.#write(bytes, wholeEnd, ends.slice(whole), null);
@@ -206,7 +206,7 @@ export class SpoolWriter {
   }
 
   /**
-   * null: all of it is written. A disk that is full gets the reserve back and is tried once more, from where it
+   * null: everything was written. When the disk is full the reserve is released and the write continues where it
    * stopped.
    */
   #writeBytes(bytes: Buffer, start: number, end: number): { written: number; full: boolean; cause: unknown } | null {
@@ -227,7 +227,7 @@ export class SpoolWriter {
     }
   }
 
-  /** Whole frames stay, since jobs may have read them already; a torn one goes. Returns how many are whole. */
+  /** Cuts off a torn frame; whole ones stay, since jobs may have read them already. Returns their number. */
   #cutBack(start: number, written: number, ends: readonly number[]): number {
     const whole = ends.filter((end) => end - start <= written).length;
     const wholeBytes = (ends[whole - 1] ?? start) - start;
@@ -240,7 +240,7 @@ export class SpoolWriter {
     return whole;
   }
 
-  /** They are in the segment, and no sync has covered them. */
+  /** Keeps a run that is in the segment but not covered by a sync yet. */
   #keep(run: WrittenRun): void {
     const bytes = run.end - run.start;
     this.#segmentBytes += bytes;
@@ -251,10 +251,7 @@ export class SpoolWriter {
     if (!this.#syncing && !this.#closed) this.#timer.refresh();
   }
 
-  /**
-   * The old segment is durable before the new one exists, so only the last segment can have lost its end in a power
-   * cut.
-   */
+  /** The old segment is durable before the new one exists, so only the last segment can lose its end in a power cut. */
   #rotate(): void {
     if (this.#distrusted) return this.#beginAfresh();
     try {
@@ -263,14 +260,15 @@ export class SpoolWriter {
       this.#distrust(error);
       return this.#beginAfresh();
     }
-    // An error of this file is told to one sync only: while another runs, what it would tell is not known.
+    // The kernel reports an error of a file to one sync only; while another sync runs, its result is unknown.
     if (this.#syncing) this.#unsynced.joinSync();
     else this.#unsynced.clear();
     const before = this.#fd;
     try {
       this.#openNextSegment();
     } catch (error) {
-      // A segment may be longer than it should. A new one whose name may not be on the disk is left as soon as may be.
+      // The present segment grows beyond its size, which is harmless. A new one whose name may not be on the disk is
+      // left as soon as possible.
       if (this.#fd !== before) this.#distrusted = true;
       this.#report('beginning a segment', error);
       this.#reserve.release();
@@ -278,8 +276,8 @@ export class SpoolWriter {
   }
 
   /**
-   * Leaves a segment that cannot be trusted: what it may lose is written anew. Throws when that cannot be done; nothing
-   * is forgotten then.
+   * Leaves a segment that cannot be trusted and rewrites what it may lose to a fresh one. Throws when that fails, and
+   * then keeps everything.
    */
   #beginAfresh(): void {
     const { clock } = this.#options;
@@ -302,7 +300,7 @@ export class SpoolWriter {
       this.#torn = true;
       throw new SpoolFault('the spool cannot be written', 0, { cause: fault });
     }
-    // Only a sync proves it, also when there was nothing to write.
+    // Only a sync proves that the segment works, even if there was nothing to write.
     this.#dirty = true;
     if (!this.#syncing && !this.#closed) this.#timer.refresh();
   }
@@ -314,7 +312,7 @@ export class SpoolWriter {
     return fault === null ? null : fault.cause;
   }
 
-  /** The new one is there before the old one is let go. */
+  /** The new segment exists before the old one is closed. */
   #openNextSegment(): void {
     const fd = this.#files.open(join(this.directory, segmentFileName(this.#segment + 1)));
     this.#segment++;
@@ -328,7 +326,7 @@ export class SpoolWriter {
   }
 
   #syncInBackground(): void {
-    // A sync of a segment that failed one would report success over what the first one dropped.
+    // Another sync of a segment whose sync failed would report success although the first one dropped data.
     if (!this.#dirty || this.#syncing || this.#closed || this.#distrusted || this.#torn) return;
     this.#dirty = false;
     this.#syncing = true;
@@ -355,7 +353,7 @@ export class SpoolWriter {
     this.#retryWaitMs = RETRY_FIRST_MS;
   }
 
-  /** What was synced and failed is written again, before what came after it. */
+  /** What the failed sync should have covered is written again, before what came after it. */
   #distrust(cause: unknown): void {
     this.#report('fdatasync', cause);
     this.#unsynced.failSync();
@@ -386,7 +384,7 @@ function isFull(error: unknown): boolean {
   return FULL_CODES.has((error as { code?: unknown }).code);
 }
 
-/** Under its final name only together with its owner, so that no reader meets a spool whose owner is not known. */
+/** The directory gets its name only with its owner file, so that no reader meets a spool with an unknown owner. */
 function createOwnedDirectory(options: SpoolWriterOptions, directory: string): void {
   assert(!existsSync(directory), `spool: epoch ${options.epoch} has a spool already`);
   const unnamed = `${directory}.partial-${process.pid}`;

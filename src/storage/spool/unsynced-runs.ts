@@ -1,27 +1,28 @@
-// What a spool has written and no successful sync covers yet, kept in memory to be written again if a sync fails.
+// Keeps in memory what a spool has written but no successful sync covers yet, so that it can be written again if a sync
+// fails.
 
 import type { RecordBatch } from '../../records/record-batch.ts';
 import type { FreeBatches } from './free-batches.ts';
 
-/** A run of frames. */
+/** A run of frames in a batch's memory. */
 export interface WrittenRun {
   readonly bytes: Buffer;
   readonly start: number;
   readonly end: number;
   /**
-   * The batch in whose memory it is the last run: once no sync is wanting for this one, none is for those before it,
-   * and the memory may be used again.
+   * Set if this is the last run in the batch's memory: once it is synced, so are those before it, and the memory can be
+   * reused.
    */
   readonly batch: RecordBatch | null;
 }
 
 export class UnsyncedRuns {
   readonly #freeBatches: FreeBatches;
-  /** What the sync under way covers if it succeeds. */
+  /** What the running sync covers if it succeeds. */
   #syncing: WrittenRun[] = [];
-  /** What came since it began. */
+  /** What was written since it began. */
   #written: WrittenRun[] = [];
-  /** Of both. */
+  /** The number of bytes in both lists. */
   bytes = 0;
 
   constructor(freeBatches: FreeBatches) {
@@ -33,31 +34,34 @@ export class UnsyncedRuns {
     this.bytes += run.end - run.start;
   }
 
-  /** A sync begins that covers all that is written, or the one under way is followed by one of another segment. */
+  /**
+   * To be called when a sync begins that covers everything written, or when the running sync is followed by one of
+   * another segment.
+   */
   joinSync(): void {
     this.#syncing.push(...this.#written);
     this.#written = [];
   }
 
-  /** The sync is over: what it covered is durable, or `failSync` has put it back. */
+  /** The sync has ended: what it covered is durable, or `failSync` has put it back. */
   endSync(): void {
     this.bytes -= this.#letGo(this.#syncing);
     this.#syncing = [];
   }
 
-  /** What the sync would have covered is written again, before what came after it. */
+  /** Puts back what the sync would have covered, before what came after it. */
   failSync(): void {
     this.#written = [...this.#syncing, ...this.#written];
     this.#syncing = [];
   }
 
-  /** All that is written is durable, and no sync is under way. */
+  /** Everything written is durable, and no sync is running. */
   clear(): void {
     this.bytes -= this.#letGo(this.#written);
     this.#written = [];
   }
 
-  /** What is to be written again; it counts as kept once it is added again. */
+  /** Takes out what must be written again; it counts as kept once it is added again. */
   takeWritten(): WrittenRun[] {
     const taken = this.#written;
     this.#written = [];

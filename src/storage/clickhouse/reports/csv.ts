@@ -1,4 +1,4 @@
-// Lines of comma-separated values (RFC 4180) that a spreadsheet does not take for formulas.
+// Writes lines of comma-separated values (RFC 4180) that a spreadsheet does not evaluate as formulas.
 
 export type CsvValue = string | number | boolean | null;
 
@@ -6,7 +6,7 @@ export function csvLine(values: readonly CsvValue[]): string {
   return `${values.map(csvField).join(',')}\r\n`;
 }
 
-/** Text that begins as a formula does gets an apostrophe: labels of requests are their senders'. */
+/** Text that looks like a formula gets an apostrophe in front: clients choose the labels of their requests. */
 function csvField(value: CsvValue): string {
   if (value === null) return '';
   if (typeof value !== 'string') return String(value);

@@ -1,5 +1,6 @@
-// Costs by day in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification), as CSV: one row per day (UTC),
-// payer, team, key, model and price. A new field of a record changes nothing here, since the standard has the columns.
+// Exports costs by day in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification) as CSV: one row per day
+// (UTC), payer, team, key, model and price. The standard defines the columns, so a new field of records is not among
+// them.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type CsvValue, csvLine } from './csv.ts';
@@ -9,7 +10,7 @@ import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 const DAY_MS = 86_400_000;
 
 export interface FocusParams extends ReportParams {
-  /** Who provides the service and asks for the money: the installation's brand. */
+  /** Who provides the service and issues the invoice: the installation's brand. */
   readonly issuer: string;
 }
 
@@ -36,9 +37,9 @@ interface Charge extends ChargeRow {
 }
 
 /**
- * Every mandatory column, then those of ours that apply. What was billed is what a payer was charged; list and
- * contracted cost are the catalog's price of what was used, so an organization that is not billed has those alone. A
- * price is per kind of token, so a row has no one unit price.
+ * All mandatory columns, then the optional ones that apply. The billed cost is what a payer was charged; list and
+ * contracted cost are the catalog price of the usage, so an organization that is not billed has only those. Prices
+ * differ by kind of token, so a row has no unit price.
  */
 const COLUMNS: Readonly<Record<string, (charge: Charge) => CsvValue>> = {
   BilledCost: (charge) => charge.billed,
@@ -80,7 +81,7 @@ const COLUMNS: Readonly<Record<string, (charge: Charge) => CsvValue>> = {
   x_TokensCompletion: (charge) => charge.completion,
 };
 
-/** A day at a time, first to last. */
+/** One day at a time, first to last. */
 export async function* exportFocus(client: ClickHouseReader, params: FocusParams): AsyncGenerator<string> {
   const { window, issuer } = params;
   const values = Object.values(COLUMNS);

@@ -1,4 +1,4 @@
-// Every request of a listing as CSV, the latest first, a page at a time: an export holds no more in memory than a page.
+// Exports every request of a listing as CSV, latest first, one page at a time, so that only a page is in memory.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { LISTED_COLUMNS } from '../route-columns.ts';
@@ -13,7 +13,7 @@ const ROUTE_MEMBERS = [...LISTED_COLUMNS.map(({ member }) => member), 'baseline_
 
 type Column = readonly [name: string, value: (entry: RequestEntry) => CsvValue];
 
-/** As an entry has its names, with the members of its route behind them. */
+/** The names of an entry in its order, followed by the members of its route. */
 const COLUMNS: readonly Column[] = [
   ...ENTRY_NAMES.filter((name) => name !== 'model_route').map(
     (name): Column => [name, (entry) => csvValue(entry[name])],
@@ -22,7 +22,7 @@ const COLUMNS: readonly Column[] = [
   ...ROUTE_MEMBERS.map((member): Column => [`route_${member}`, ({ model_route }) => model_route?.[member] ?? null]),
 ];
 
-/** No tag holds a space (spec 8). */
+/** Tags cannot contain spaces (spec 8), so a list is joined with them. */
 function csvValue(value: unknown): CsvValue {
   return Array.isArray(value) ? value.join(' ') : (value as CsvValue);
 }

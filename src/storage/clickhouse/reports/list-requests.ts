@@ -1,5 +1,5 @@
-// Recorded requests, the latest first, page by page (DESIGN 6). A page's place is its last entry, so what is recorded
-// meanwhile moves nothing.
+// Lists recorded requests, latest first, by pages. A cursor names the last entry of its page, so requests recorded
+// meanwhile do not shift the next page.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
@@ -14,7 +14,7 @@ export interface RequestCursor {
 
 export interface RequestsParams extends ReportParams {
   readonly limit: number;
-  /** null: from the latest. */
+  /** null: begin with the latest. */
   readonly cursor: RequestCursor | null;
 }
 
@@ -26,7 +26,7 @@ export interface RequestPage {
 
 const CURSOR = /^(\d{1,15})\.([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/;
 
-/** null: not a cursor of ours. */
+/** null: the text is not a valid cursor. */
 export function readRequestCursor(text: string): RequestCursor | null {
   const [, admittedAt, id] = CURSOR.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? [];
   return admittedAt === undefined || id === undefined ? null : { admittedAtMs: Number(admittedAt), id };
@@ -56,12 +56,12 @@ interface EntryKey {
 
 const HOUR_MS = 3_600_000;
 /**
- * How far back is looked, hours before the page's beginning: mostly the first stretch holds a page, and the window is
- * long.
+ * How far before the page's start to search, step by step: usually the first step already has a page, and the window
+ * can be long.
  */
 const STRETCHES_MS = [2 * HOUR_MS, 24 * HOUR_MS, 240 * HOUR_MS, Number.POSITIVE_INFINITY];
 
-/** The entries of a page and one more, by narrow columns alone. */
+/** Finds the entries of a page and one more, reading only narrow columns. */
 async function selectKeys(client: ClickHouseReader, params: RequestsParams): Promise<EntryKey[]> {
   const { window, cursor, limit } = params;
   const untilMs = cursor === null ? window.untilMs : Math.min(window.untilMs, cursor.admittedAtMs + 1);
@@ -78,7 +78,7 @@ async function selectKeys(client: ClickHouseReader, params: RequestsParams): Pro
   return keys;
 }
 
-/** Entries of one instant are in the server's order of UUIDs, which is some order. */
+/** Entries of the same instant come in the server's order of UUIDs, which is arbitrary but fixed. */
 async function selectStretch(client: ClickHouseReader, params: RequestsParams, limit: number): Promise<EntryKey[]> {
   const { cursor } = params;
   return selectReport<EntryKey>(
@@ -97,8 +97,7 @@ async function selectStretch(client: ClickHouseReader, params: RequestsParams, l
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 
 /**
- * A parameter stands in the URL, where a server takes 128 KiB of each (http_max_field_value_size): so many ids are 90
- * KB.
+ * A parameter is part of the URL, where a server accepts 128 KiB (http_max_field_value_size); this many ids take 90 KB.
  */
 const ENTRIES_AT_ONCE = 2_000;
 
@@ -114,7 +113,10 @@ async function selectEntries(
   return entries;
 }
 
-/** The wide rows of exactly these entries: organizations and instants lead to the few granules that hold them. */
+/**
+ * Reads the wide rows of exactly these entries; organizations and instants narrow the read to the few granules that
+ * contain them.
+ */
 async function selectSome(
   client: ClickHouseReader,
   params: RequestsParams,

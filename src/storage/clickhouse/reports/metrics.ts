@@ -1,16 +1,13 @@
-// The metrics of spec 2.5, each defined once: as a state over facts, as that state merged over cells, and as the field
-// that is shown.
+// The metrics of spec 2.5, each defined once: as an aggregate state over facts, as that state merged over groups, and
+// as the field that is shown.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
 import { picoOf } from '../decimal-text.ts';
 
-/**
- * What a request cost: the payer's charge where somebody is billed, else what its tokens are worth by the catalog.
- * null: not known.
- */
+/** What a request cost: the payer's charge if someone is billed, else the catalog price of its usage. null: unknown. */
 export const SPEND = 'if(isNull(wallet_id), rated_cost, total_cost)';
 
-/** The client did not get the answer that it was owed. A client that left is no error of the service. */
+/** The client did not get the answer that it should have. A client that disconnected is not an error of the service. */
 export const IS_ERROR =
   "ifNull(status >= 400, false) OR outcome IN ('connect_failed', 'provider_refused', " +
   "'provider_failed', 'no_reply', 'cut_mid_stream', 'process_killed')";
@@ -21,24 +18,26 @@ const HAS_BASELINE = `isNotNull(route_baseline_cost) AND isNotNull(${SPEND})`;
 /** Spec 3.2: the reasons for which the fallback tier serves. */
 const IS_FALLBACK = "route_reason IN ('classifier_failed', 'no_request_text', 'classifier_skipped')";
 
-/** Ten of equal width; 1 belongs to the last. Without a confidence: outside. */
+/**
+ * The index of the confidence bucket, ten of equal width; 1 belongs to the last. 255, without a confidence, is in none.
+ */
 const CONFIDENCE_BUCKET =
   'if(isNull(route_confidence), 255, least(9, toUInt8(floor(assumeNotNull(route_confidence) * 10))))';
 
 /**
- * What a quantile's state is made of. Both are exact, nearest rank, and give the same figures. Every value is quicker
- * and, of ten million requests, a third of the memory; different values, each with how often it came, do not grow with
- * the requests.
+ * Two ways to keep the state of a quantile. Both are exact (nearest rank) and give the same figures. Keeping every
+ * value is faster and takes a third of the memory for ten million requests; keeping the different values with their
+ * counts does not grow with the number of requests.
  */
 export type QuantileStates = 'every value' | 'different values';
 
 /**
- * That aggregate's rank is the next one where a level meets a value exactly: below the level by less than one value of
- * a billion can make, it is the nearest.
+ * This aggregate takes the next rank where a level meets a rank exactly. A level lower by less than one value in a
+ * billion makes it the nearest rank.
  */
 const EVERY_VALUE = 'quantilesExactIf';
 const LEVELS_OF_EVERY_VALUE = '(0.4999999999, 0.9499999999)';
-/** Weighted by 1. */
+/** Every value gets the weight 1. */
 const DIFFERENT_VALUES = 'quantilesExactWeightedIf';
 const LEVELS = '(0.5, 0.95)';
 
@@ -59,7 +58,7 @@ function quantiles(name: string, column: string, states: QuantileStates): Metric
 
 interface MetricSql {
   readonly name: string;
-  /** Over facts. */
+  /** The aggregate over facts. */
   readonly state: string;
   /** The aggregate that merges states. */
   readonly merge: string;
@@ -67,7 +66,7 @@ interface MetricSql {
 
 const total = (name: string, state: string): MetricSql => ({ name, state, merge: 'sum' });
 
-/** Of requests that compare: what the series shows, too. */
+/** The metrics that the series show as well. */
 const SERIES_METRICS: readonly MetricSql[] = [
   total('requests', 'count()'),
   total('spend', `sum(ifNull(${SPEND}, 0))`),
@@ -84,7 +83,7 @@ const metricsWith = (states: QuantileStates): readonly MetricSql[] => [
   total('cached', 'countIf(route_cached)'),
   total('escalated', 'countIf(route_escalated)'),
   total('fallbacks', `countIf(${IS_FALLBACK})`),
-  // The kind of work decided which model: a strength at it put the model ahead.
+  // Requests whose kind of work decided the model: the model had a strength in it.
   total('task_applied', "countIf(route_picked_by = 'strength')"),
   quantiles('latency', 'latency_ms', states),
   total('latency_known', 'count(latency_ms)'),
@@ -94,7 +93,7 @@ const metricsWith = (states: QuantileStates): readonly MetricSql[] => [
   total('confidence_known', 'count(route_confidence)'),
 ];
 
-/** What is counted by how a route was found: reasons, policies, classifiers. */
+/** Counts by how a route was found: by reason, policy and classifier. */
 const FACETS: readonly MetricSql[] = [
   total('requests', 'count()'),
   { name: 'confidence_buckets', state: `countResample(0, 10, 1)(${CONFIDENCE_BUCKET})`, merge: 'sumForEach' },
@@ -104,7 +103,7 @@ const FACETS: readonly MetricSql[] = [
   total('classifier_tokens', 'sum(ifNull(classifier_input_tokens, 0))'),
   total('classifier_cost', 'sum(ifNull(classifier_cost, 0))'),
   total('classifier_priced', 'count(classifier_cost)'),
-  // Tokens that were reported and have no price: the sum of the others would pass for all of it.
+  // Calls whose tokens have no price; without this count the sum of the others would look complete.
   total('classifier_unpriced', 'countIf(isNotNull(classifier_input_tokens) AND isNull(classifier_cost))'),
   quantiles('classifier_latency', 'classifier_latency_ms', 'different values'),
   total('classifier_latency_known', 'count(classifier_latency_ms)'),
@@ -113,11 +112,11 @@ const FACETS: readonly MetricSql[] = [
 const MONEY: ReadonlySet<string> = new Set(['spend', 'baseline_spend', 'baseline_cost', 'classifier_cost']);
 const INSTANTS: ReadonlySet<string> = new Set(['first_at', 'last_at']);
 
-/** Select lists over facts, of every metric's state; and over rows that have those states. */
+/** Select lists: every metric's state over facts, and the metrics over rows with those states. */
 export const FACET_STATES = statesOf(FACETS);
 export const MERGED_FACETS = mergedOf(FACETS);
 
-/** Likewise of the metrics, made of constants alone. */
+/** The same for the metrics. Like those, they consist of constants only. */
 export function checkedMetricStates(quantileStates: QuantileStates): string {
   return statesOf(metricsWith(quantileStates));
 }
@@ -126,7 +125,7 @@ export function checkedMergedMetrics(quantileStates: QuantileStates): string {
   return mergedOf(metricsWith(quantileStates));
 }
 
-/** Select list over facts of what a series shows. */
+/** Select list over facts for the series. */
 export const SERIES_COLUMNS = SERIES_METRICS.map(({ name, state }) => shown(name, state)).join(',\n  ');
 
 function statesOf(metrics: readonly MetricSql[]): string {
@@ -137,13 +136,13 @@ function mergedOf(metrics: readonly MetricSql[]): string {
   return metrics.map(({ name, merge }) => shown(name, `${merge}(state_${name})`)).join(',\n  ');
 }
 
-/** Decimals are text: no float touches them. */
+/** Decimals are selected as text, so that no float touches them. */
 function shown(name: string, value: string): string {
   if (MONEY.has(name)) return `toString(${value}) AS m_${name}`;
   return INSTANTS.has(name) ? `toUnixTimestamp64Milli(${value}) AS m_${name}` : `${value} AS m_${name}`;
 }
 
-/** A row of the select lists above, as JSON. */
+/** A row of the select lists above, parsed from JSON. */
 export interface SeriesRow {
   readonly m_requests: number;
   readonly m_spend: string;
@@ -182,7 +181,7 @@ export interface FacetRow {
   readonly m_classifier_latency_known: number;
 }
 
-/** Of no requests. */
+/** The metrics when there are no requests. */
 export const NO_METRICS: MetricsRow = {
   m_requests: 0,
   m_spend: '0',
@@ -204,7 +203,7 @@ export const NO_METRICS: MetricsRow = {
   m_confidence_known: 0,
 };
 
-/** Of no requests. */
+/** The facets when there are no requests. */
 export const NO_FACETS: FacetRow = {
   m_requests: 0,
   m_confidence_buckets: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -219,7 +218,7 @@ export const NO_FACETS: FacetRow = {
   m_classifier_latency_known: 0,
 };
 
-/** The metrics object of spec 2.5. Money is decimal strings of dollars; what divides by nothing is null. */
+/** The metrics object of spec 2.5. Money is decimal strings of dollars; a ratio with nothing to divide by is null. */
 export interface Metrics {
   readonly requests: number;
   readonly tokens: number;
@@ -237,7 +236,7 @@ export interface Metrics {
   readonly p95_latency_ms: number | null;
   readonly p50_ttft_ms: number | null;
   readonly avg_confidence: number | null;
-  /** Of all routed requests, or where it is said, of the kind's. */
+  /** Share of all routed requests, or of the requests of a kind where it says so. */
   readonly share: number | null;
   readonly cost_per_request: string | null;
   readonly savings_usd: string;
@@ -247,7 +246,7 @@ export interface Metrics {
   readonly truncation_rate: number | null;
 }
 
-/** `whole`: the requests that `share` is a share of. */
+/** `whole` is the number of requests that `share` is a share of. */
 export function metricsOf(row: MetricsRow, whole: number): Metrics {
   const baselineCost = picoOf(row.m_baseline_cost);
   const savings = baselineCost - picoOf(row.m_baseline_spend);
@@ -278,7 +277,7 @@ export function metricsOf(row: MetricsRow, whole: number): Metrics {
   };
 }
 
-/** To six places; null of nothing. */
+/** Rounded to six places; null when `whole` is 0. */
 export function ratio(part: number, whole: number): number | null {
   return whole === 0 ? null : Math.round((part / whole) * 1e6) / 1e6;
 }
@@ -287,7 +286,7 @@ export function quantileOf(values: readonly number[], index: number, known: numb
   return known === 0 ? null : (values[index] ?? null);
 }
 
-/** To the nearest, halves away from zero. */
+/** Rounds to the nearest whole number, halves away from zero. */
 function divideRounded(dividend: bigint, divisor: bigint): bigint {
   const [size, by] = [dividend < 0n ? -dividend : dividend, divisor < 0n ? -divisor : divisor];
   const rounded = (2n * size + by) / (2n * by);

@@ -1,19 +1,19 @@
-// What every report and listing is asked about: whose requests, which of them, in which stretch of time; as SQL
-// conditions with parameters.
+// The parameters of every report and listing (whose requests, which of them, in which stretch of time) and the SQL
+// conditions that they become.
 
 import { STATUS_FILTER } from '../../../domain/reports/status-filter.ts';
 import { IS_ERROR } from './metrics.ts';
 
-/** Whose requests. The caller has checked that they may be read. */
+/** Whose requests the report is about. The caller has checked that they may be read. */
 export interface ReportScope {
-  /** null: the platform's, of all organizations. */
+  /** null: the requests of all organizations. */
   readonly organizationId: string | null;
   readonly teamId?: string;
   readonly userId?: string;
   readonly apiKeyId?: string;
 }
 
-/** What of them; an absent filter lets everything pass. Ids are UUIDs, which the caller has checked. */
+/** Which of those requests; an absent filter lets all pass. The caller has checked that ids are UUIDs. */
 export interface ReportFilters {
   /** Public id of the model that served. */
   readonly model?: string;
@@ -23,20 +23,20 @@ export interface ReportFilters {
   readonly teamId?: string;
   readonly organizationId?: string;
   readonly tag?: string;
-  /** As `STATUS_FILTER`. */
+  /** A text that matches `STATUS_FILTER`. */
   readonly status?: string;
   readonly routed?: boolean;
   readonly routeTier?: string;
   readonly routeReason?: string;
 }
 
-/** By the instant of admission. */
+/** The window that contains the instant of admission. */
 export interface ReportWindow {
   readonly fromMs: number;
   /** Exclusive. */
   readonly untilMs: number;
   readonly granularity: 'hour' | 'day';
-  /** IANA name. */
+  /** An IANA name. */
   readonly timeZone: string;
 }
 
@@ -45,8 +45,8 @@ export interface ReportParams {
   readonly filters: ReportFilters;
   readonly window: ReportWindow;
   /**
-   * Requests that we refused are shown one by one. They used nothing, and only so many of them are recorded, so no
-   * total counts them.
+   * Listings show refused requests too. Totals do not count them: they used nothing, and only a limited number of them
+   * is recorded.
    */
   readonly showsRefused?: true;
 }
@@ -61,7 +61,7 @@ const IN_WINDOW =
   "admitted_at >= fromUnixTimestamp64Milli({from_ms:Int64}, 'UTC') AND admitted_at < " +
   "fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')";
 
-/** SQL text of the conditions: made of the constants in this file alone, values are parameters. */
+/** The SQL text of the conditions. It consists of constants from this file; values are parameters. */
 export function checkedConditions(params: ReportParams): string {
   return conditionsOf(params)
     .map(({ sql }) => `(${sql})`)

@@ -1,4 +1,4 @@
-// One recorded request as listings show it (DESIGN 6), with its routing decision (spec 2.4): made from the table of
+// A recorded request as listings show it, with its routing decision (spec 2.4): generated from the table of record
 // fields.
 
 import type { ModelRoute } from '../../../domain/routing/model-route.ts';
@@ -37,19 +37,19 @@ type ListedCounts = {
     : never]: number | null;
 };
 
-/** What a listing says otherwise than the record. */
+/** Fields whose type in a listing differs from the record's. */
 interface OtherValues {
   readonly admittedAtMs: string;
-  /** null: the request was refused before anybody was to serve it. */
+  /** null: the request was refused before a provider was chosen. */
   readonly provider: string | null;
   readonly latencyMs: number | null;
-  /** null: the client named its model. */
+  /** null: the client named a model itself. */
   readonly route: EntryRoute | null;
 }
 
 export type RequestEntry = ListedFields &
   ListedCounts & {
-    /** Dollars; null: not known. */
+    /** Dollars; null: unknown. */
     readonly cost: string | null;
     readonly currency: 'USD';
   };
@@ -58,7 +58,7 @@ export type EntryRow = Readonly<Record<string, unknown>>;
 
 interface EntryValue {
   readonly name: string;
-  /** Its columns under names that hide none which a condition may use; null: it has none. */
+  /** Its columns under names that do not hide a column which a condition may use; null: it has none. */
   readonly select: string | null;
   readonly value: (row: EntryRow) => unknown;
 }
@@ -92,10 +92,10 @@ function entryValuesOf([field, { type, places }]: (typeof FIELD_ROWS)[number]): 
 
 const ENTRY_VALUES = FIELD_ROWS.flatMap(entryValuesOf);
 
-/** Names of an entry, in its order. */
+/** The names of an entry in their order. */
 export const ENTRY_NAMES = ENTRY_VALUES.map(({ name }) => name) as readonly (keyof RequestEntry)[];
 
-/** Select list of an entry. */
+/** The select list of an entry. */
 export const ENTRY_COLUMNS = ENTRY_VALUES.flatMap(({ select }) => (select === null ? [] : [select])).join(', ');
 
 export function requestEntry(row: EntryRow): RequestEntry {
@@ -108,6 +108,6 @@ function entryRoute(row: EntryRow): EntryRoute {
     ...LISTED_COLUMNS.map(({ name, member }) => [member, row[name]]),
     ['baseline_cost_usd', row['baseline_cost']],
   ];
-  // In the facts, what does not apply is an empty text, or null.
+  // Facts have an empty string or null where a member does not apply.
   return Object.fromEntries(members.filter(([, value]) => value !== '' && value !== null)) as unknown as EntryRoute;
 }

@@ -1,5 +1,5 @@
-// What the routing report says of conversations (spec 2.5): follow-ups, corrections and escalations, each turn once,
-// and the latest corrections.
+// The conversation part of the routing report (spec 2.5): follow-ups, corrections and escalations, counted once per
+// turn, and the latest corrections.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { ratio } from './metrics.ts';
@@ -7,15 +7,15 @@ import { checkedConditions, conditionParameters, type ReportParams } from './rep
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 /**
- * A human turn can be many requests (tool calls). A hash of 64 bits stands for its name: among ten million turns, one
- * in 400,000 reports would take two for one. A request of no known conversation is a turn.
+ * A human turn can consist of many requests (tool calls). A 64-bit hash stands for it: with ten million turns, one
+ * report in 400,000 would count two turns as one. A request without a known conversation is a turn of its own.
  */
 const TURN = "if(route_turn = '', cityHash64(id), cityHash64(route_session, route_turn))";
 
-/** The classifier was asked whether the turn corrects the answer before it. */
+/** The classifier was asked whether the turn corrects the previous answer. */
 const IS_FOLLOW_UP = 'isNotNull(route_correction_probability)';
 const IS_REMEMBERED = "route_previous_model != ''";
-/** Among corrections; low confidence escalates first turns as well. */
+/** Escalations because of a correction; low confidence also escalates first turns. */
 const IS_ESCALATED = "route_reason = 'correction_escalated'";
 
 /** Spec 8. */
@@ -32,7 +32,7 @@ export interface Sessions extends AfterAnswer {
   readonly remembered: number;
   readonly escalated: number;
   readonly sticky: number;
-  /** Of the remembered. */
+  /** Share of the remembered requests. */
   readonly sticky_share: number | null;
 }
 
@@ -54,15 +54,15 @@ interface ConversationRow {
   readonly sticky: number;
 }
 
-/** Bits of `grouped_by`: a key that a row is not grouped by. */
+/** The bits of `grouped_by`, each set for a key by which the row is not grouped. */
 const OF_ALL = 0b111;
 const OF_TIER = 0b001;
 const OF_MODEL = 0b010;
 
 /**
- * Every turn keeps two names while requests are read. Kept as their places among all names, in order, they take a third
- * of the statement's CPU and two fifths of its memory away, measured over ten million requests. The names are those of
- * every version of a fact, so none is missing.
+ * Every turn needs two names while requests are read. Keeping each as its position in the sorted list of all names
+ * saves a third of the statement's CPU and two fifths of its memory, measured over ten million requests. The list has
+ * the names of every version of a fact, so none is missing.
  */
 const NAMES = [
   { column: 'route_previous_model', all: 'names.1', shown: 'previous_model' },
@@ -150,7 +150,7 @@ interface CorrectionRow
   readonly escalated: number;
 }
 
-/** The latest corrected follow-ups, each by its turn's first request. */
+/** The latest corrected follow-ups, each shown by its turn's first request. */
 export async function selectRecentCorrections(
   client: ClickHouseReader,
   params: ReportParams,

@@ -1,19 +1,22 @@
-// How routes were found (spec 2.5): counts by reason and by what picked the model, confidence, classifiers, policy
-// versions. One pass over the facts.
+// Counts how routes were found (spec 2.5): by reason, by what picked the model, by confidence, classifier and policy
+// version. One pass over the facts.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { FACET_STATES, type FacetRow, MERGED_FACETS } from './metrics.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
 import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
-/** Bits of `grouping(reason, picked, policy, policy_version, classifier)`: a key that a row is not grouped by. */
+/**
+ * The bits of `grouping(reason, picked, policy, policy_version, classifier)`, each set for a key by which the row is
+ * not grouped.
+ */
 const OF_ALL = 0b11111;
 const OF_REASON = 0b01111;
 const OF_PICKED = 0b10111;
 const OF_POLICY = 0b11001;
 const OF_CLASSIFIER = 0b11110;
 
-/** Of its group's keys only. */
+/** Only the keys of its own group have a meaning in a row. */
 interface FacetGroupRow extends FacetRow {
   readonly reason: string;
   readonly picked: string;
@@ -29,7 +32,7 @@ export interface RoutingFacets {
   readonly reasons: readonly FacetGroupRow[];
   readonly pickedBy: readonly FacetGroupRow[];
   readonly policies: readonly FacetGroupRow[];
-  /** '' made no call. */
+  /** '' stands for requests without a call. */
   readonly classifiers: readonly FacetGroupRow[];
 }
 

@@ -1,7 +1,7 @@
-// The groups of the routing report (spec 2.5) that have metrics: totals, tiers, models, kinds of work.
+// The groups of the routing report that have metrics (spec 2.5): totals, tiers, models, kinds of work.
 //
-// One pass over the facts makes cells, one for each combination of what is grouped by; the groups are merged from the
-// cells. A quantile's state is large, so the cells are few: what needs counts alone is grouped in routing-facets.ts.
+// One pass over the facts makes cells, one for each combination of the keys; the groups are merged from the cells. The
+// state of a quantile is large, so cells must be few: what only needs counts is grouped in routing-facets.ts.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { checkedMergedMetrics, checkedMetricStates, type MetricsRow, type QuantileStates } from './metrics.ts';
@@ -10,27 +10,27 @@ import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 
 /** Spec 8. */
 const MODELS_MAX = 25;
-/** Stands for a rank that is not known. */
+/** Stands for an unknown rank. */
 const NO_RANK = 255;
 
-/** Bits of `grouping(tier, ranked_model, task, served)`: a key that a row is not grouped by. */
+/** The bits of `grouping(tier, ranked_model, task, served)`, each set for a key by which the row is not grouped. */
 const OF_ALL = 0b1111;
 const OF_TIER = 0b0111;
 const OF_MODEL = 0b1011;
 const OF_TASK = 0b1101;
 const OF_TASK_MODEL = 0b1100;
 
-/** Of its group's keys only; the others have no meaning in it. */
+/** Only the keys of its own group have a meaning in a row. */
 export interface GroupRow extends MetricsRow {
   readonly tier: string;
-  /** '' beyond the first by requests. */
+  /** '' for models that are not among the first by requests. */
   readonly ranked_model: string;
   readonly task: string;
   readonly served: string;
   readonly grouped_by: number;
-  /** As of the latest request that had one. */
+  /** The rank at the latest request that had one. */
   readonly tier_rank: number;
-  /** 0: none had a rank. */
+  /** How many cells had a rank; 0: none. */
   readonly tier_ranks: number;
 }
 

@@ -1,4 +1,4 @@
-// The routing report's candidates that were passed over (spec 2.5), by model, tier and reason.
+// Counts the candidates that routing passed over (spec 2.5), by model, tier and reason.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';

@@ -1,5 +1,5 @@
-// The routing report (spec 2.5): five passes over the facts, each over other columns, and a sixth for the recent
-// corrections where the audience sees them.
+// Assembles the routing report (spec 2.5): five passes over the facts, each over other columns, and a sixth for the
+// recent corrections if the audience may see them.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { type FacetRow, type Metrics, metricsOf, NO_FACETS, NO_METRICS, quantileOf, ratio } from './metrics.ts';
@@ -22,15 +22,15 @@ export interface ClassifierTotals {
   readonly input_tokens: number;
   readonly p50_ms: number | null;
   readonly p95_ms: number | null;
-  /** null where a call's tokens have no catalog price. */
+  /** null when some call's tokens have no catalog price. */
   readonly cost_usd: string | null;
 }
 
 export interface RoutingTotals extends Metrics {
-  /** Routed or not. */
+  /** All requests, routed or not. */
   readonly all_requests: number;
   readonly routed_share: number | null;
-  /** Rates and shares are of the routed requests. */
+  /** Rates and shares refer to the routed requests. */
   readonly classifier: ClassifierTotals & {
     readonly fallback_rate: number | null;
     readonly cached_share: number | null;
@@ -44,13 +44,13 @@ export interface RoutingReport extends Pick<RoutingConversations, 'by_previous_t
   readonly series: readonly SeriesPoint[];
   readonly by_tier: readonly (Metrics & { readonly tier: string; readonly rank: number | null })[];
   readonly by_model: readonly (Metrics & { readonly model: string })[];
-  /** null where all models are listed. */
+  /** null when all models are listed. */
   readonly model_remainder: Metrics | null;
   readonly by_task: readonly (Metrics & { readonly task: string })[];
   readonly task_models: readonly (Metrics & { readonly task: string; readonly model: string })[];
   readonly picked_by: readonly { readonly picked_by: string; readonly requests: number }[];
   readonly reasons: readonly { readonly reason: string; readonly requests: number }[];
-  /** From `from` up to but not including `to`; the last one includes 1. */
+  /** From `from` (inclusive) to `to` (exclusive); the last bucket includes 1. */
   readonly confidence: readonly { readonly from: number; readonly to: number; readonly requests: number }[];
   readonly rejections: readonly RejectionCount[];
   readonly classifiers: readonly (ClassifierTotals & { readonly model: string })[];
@@ -68,10 +68,10 @@ export interface RoutingParams extends ReportParams {
   readonly recentCorrections: boolean;
 }
 
-/** Requests whose latencies are all held at once: 36 bytes each, measured. */
+/** Up to this many requests all latencies are kept in memory: 36 bytes each, measured. */
 const EVERY_VALUE_MAX = 12_000_000;
 
-/** One statement after the other: each may use the whole memory that a report is given. */
+/** The statements run one after the other, since each may use all the memory that a report is given. */
 export async function routingReport(client: ClickHouseReader, params: RoutingParams): Promise<RoutingReport> {
   const { allRequests, routedRequests, series } = await selectRoutingSeries(client, params);
   const groups = await selectRoutingGroups(
@@ -141,7 +141,7 @@ function facetsOf(facets: RoutingFacets): Faceted {
       reason: row.reason,
       requests: row.m_requests,
     })),
-    // Of no requests there is no list of counts.
+    // Without requests there is no list of counts.
     confidence: Array.from({ length: 10 }, (_, index) => ({
       from: index / 10,
       to: (index + 1) / 10,

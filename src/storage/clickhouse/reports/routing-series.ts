@@ -1,4 +1,4 @@
-// The routing report's series (spec 2.5): per bucket and tier; and how many requests there were in all, routed or not.
+// The series of the routing report (spec 2.5) by bucket and tier, and the number of all requests, routed or not.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
@@ -10,7 +10,7 @@ import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 import { slotSeconds, TimeBuckets } from './time-buckets.ts';
 
 export interface SeriesPoint {
-  /** Beginning of the hour or day, RFC 3339 in the window's time zone. */
+  /** Start of the hour or day, RFC 3339 in the window's time zone. */
   readonly bucket: string;
   readonly tier: string;
   readonly requests: number;
@@ -61,7 +61,7 @@ interface Point {
   baselineSpend: bigint;
 }
 
-/** Slots put together to buckets; those without requests are left out. */
+/** Adds slots up to buckets; buckets without requests are left out. */
 function pointsOf(rows: readonly SlotRow[], { window }: ReportParams): SeriesPoint[] {
   const buckets = new TimeBuckets(window);
   const slotMs = slotSeconds(window) * 1000;

@@ -1,9 +1,9 @@
-// Runs the statements of reports: bounded in time, numbers as numbers, and one fault for a ClickHouse that is away or
-// too slow.
+// Runs the statements of reports: with a time limit, with numbers as JSON numbers, and with one error for a ClickHouse
+// that is away or too slow.
 
 import { type ClickHouseReader, selectRows } from '../clickhouse.ts';
 
-/** The store of facts is away, too busy or too slow: the report may be asked for again. */
+/** ClickHouse is away, too busy or too slow; the report can be asked for again. */
 export class ReportStoreAway extends Error {
   constructor(cause: unknown) {
     super('the store of request facts does not answer', { cause });
@@ -12,7 +12,7 @@ export class ReportStoreAway extends Error {
 }
 
 /**
- * Codes of the server that are about its state, not about the statement: timeouts, too much at once, no memory, no
+ * Server error codes that concern the server's state and not the statement: timeouts, too many queries, no memory, no
  * connection, no replica.
  */
 const AWAY_CODES: ReadonlySet<string> = new Set([
@@ -33,9 +33,9 @@ const AWAY_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * At the end of every statement. An id has one admitted_at for ever, so its versions lie in one partition and FINAL
- * need not merge across them. Compiled expressions gained nothing over 400,000 rows, and their compilation cost half a
- * second of CPU.
+ * The end of every statement. All versions of an id have the same admitted_at and so lie in one partition, so FINAL
+ * need not merge across partitions. Compiled expressions gained nothing over 400,000 rows and cost half a second of
+ * CPU.
  */
 export const REPORT_SETTINGS = `SETTINGS max_execution_time = 60, do_not_merge_across_partitions_select_final = 1,
   compile_expressions = 0, compile_aggregate_expressions = 0,
@@ -55,7 +55,10 @@ export async function selectReport<Row>(
   }
 }
 
-/** By its form: the embedded engine and the client each bring their own copy of the class. null: no server answered. */
+/**
+ * The error's code, by its shape: the embedded engine and the client each have their own copy of the class. null: no
+ * server answered.
+ */
 function serverCode(error: unknown): string | null {
   const code = error instanceof Error && 'code' in error ? error.code : null;
   return typeof code === 'string' && /^[0-9]+$/.test(code) ? code : null;

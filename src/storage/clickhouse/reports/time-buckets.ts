@@ -1,6 +1,6 @@
-// Hours and days as a clock on the wall of a time zone shows them. Facts are counted per quarter of an hour in UTC,
-// which no zone's offset divides, and put together here: the boundaries, also where clocks are changed, are this
-// runtime's alone, whichever server holds the facts.
+// Computes hours and days in a time zone. ClickHouse counts facts by quarters of an hour in UTC, which no zone's offset
+// divides, and they are added up here: so this runtime alone decides the boundaries, daylight saving included,
+// whichever server has the facts.
 
 import type { ReportWindow } from './report-params.ts';
 
@@ -12,11 +12,11 @@ export interface TimeBucket {
   readonly startMs: number;
   /** RFC 3339 in the window's zone, with its offset: `2026-11-01T01:00:00-05:00`. */
   readonly start: string;
-  /** The date on the wall. */
+  /** The local date. */
   readonly date: string;
 }
 
-/** Width of what facts are counted by: as wide as can be without crossing a boundary. */
+/** The width of the slots by which facts are counted: as wide as possible without crossing a bucket's boundary. */
 export function slotSeconds({ timeZone, granularity }: Pick<ReportWindow, 'timeZone' | 'granularity'>): number {
   if (timeZone !== 'UTC') return QUARTER_MS / 1000;
   return (granularity === 'hour' ? HOUR_MS : DAY_MS) / 1000;
@@ -27,7 +27,7 @@ export class TimeBuckets {
   readonly #wall: Intl.DateTimeFormat;
   readonly #unitMs: number;
   readonly #byName = new Map<string, TimeBucket>();
-  /** Of zones' offsets from UTC, at the beginnings of days in UTC. */
+  /** Offsets from UTC at the start of each UTC day. */
   readonly #offsets = new Map<number, number>();
 
   constructor({ timeZone, granularity }: Pick<ReportWindow, 'timeZone' | 'granularity'>) {
@@ -60,8 +60,8 @@ export class TimeBuckets {
   }
 
   /**
-   * The first quarter before which the wall shows another hour or day: where the clock says it should be, unless it was
-   * changed in between.
+   * The first quarter of an hour in the bucket: where the local clock says it is, unless the clock was changed in
+   * between.
    */
   #startOf(name: string, instantMs: number): number {
     const quarterMs = Math.floor(instantMs / QUARTER_MS) * QUARTER_MS;
@@ -72,7 +72,7 @@ export class TimeBuckets {
     return startMs;
   }
 
-  /** Of an hour also by its offset: one that comes twice is two. */
+  /** Hours include the offset in their name: an hour that occurs twice is two buckets. */
   #nameAt(instantMs: number): string {
     const wallMs = this.#wallMs(instantMs);
     const unit = Math.floor(wallMs / this.#unitMs);
@@ -80,8 +80,8 @@ export class TimeBuckets {
   }
 
   /**
-   * What the wall shows, as if it were UTC. Asking the runtime is slow: where a day begins and ends with one offset, it
-   * has it throughout.
+   * The local time as if it were UTC. Asking the runtime is slow, so a day that begins and ends with the same offset is
+   * assumed to have it throughout.
    */
   #wallMs(instantMs: number): number {
     const day = Math.floor(instantMs / DAY_MS);

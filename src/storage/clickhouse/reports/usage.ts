@@ -1,4 +1,4 @@
-// What was used in a stretch of time (DESIGN 6): in all and by model, and by day.
+// Usage in a stretch of time: in total and by model, and by day.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
@@ -23,12 +23,12 @@ export interface UsageSummary extends Usage {
 }
 
 export interface UsageDay extends Usage {
-  /** In the window's time zone. */
+  /** The date in the window's time zone. */
   readonly date: string;
   readonly errors: number;
 }
 
-/** Counts that are not known add nothing. */
+/** Unknown counts add nothing. */
 const USAGE_COLUMNS = `count() AS requests, countIf(${IS_ERROR}) AS errors, sum(ifNull(tokens_prompt, 0)) AS prompt,
   sum(ifNull(tokens_completion, 0)) AS completion,
   toString(sum(ifNull(${SPEND}, 0))) AS cost`;
@@ -68,7 +68,7 @@ export async function usageSummary(client: ClickHouseReader, params: ReportParam
   };
 }
 
-/** Days with requests, first to last; whatever the window's granularity. */
+/** Days with requests, first to last, whatever the window's granularity. */
 export async function usageDaily(client: ClickHouseReader, params: ReportParams): Promise<UsageDay[]> {
   const days = { timeZone: params.window.timeZone, granularity: 'day' } as const;
   const rows = await selectReport<UsageRow & { readonly slot: number }>(

@@ -1,4 +1,4 @@
-// One application of a configuration file: its transaction, and what the parts of it find out on the way.
+// The state of applying one configuration file: its transaction, and what its parts report along the way.
 
 import type { PostgresClient } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
@@ -6,7 +6,7 @@ import type { SecretBox } from '../secret-box.ts';
 export interface GeneratedKey {
   readonly organization: string;
   readonly name: string;
-  /** Known here and nowhere else: to be shown once. */
+  /** Returned once; only its hash is stored. */
   readonly secret: string;
 }
 
@@ -14,14 +14,14 @@ export interface Application {
   readonly client: PostgresClient;
   readonly box: SecretBox;
   readonly pepper: Buffer;
-  /** Something that gateways hold in memory is different. */
+  /** Whether something changed that gateways hold in memory. */
   catalogChanged: boolean;
-  /** Keys, users and organizations whose credentials stand for something else than before (changes.ts). */
+  /** Keys, users and organizations whose credentials gateways must look up again (changes.ts). */
   readonly changedIds: string[];
   readonly generatedKeys: GeneratedKey[];
 }
 
-/** The file contradicts what the database holds from before; nothing was applied. One line a contradiction. */
+/** The file contradicts what is in the database; nothing was applied. One line for each contradiction. */
 export class ConfigurationConflict extends Error {
   override readonly name = 'ConfigurationConflict';
 }

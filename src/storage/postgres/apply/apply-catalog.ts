@@ -1,5 +1,5 @@
-// Upserts providers, models, their deployments with prices, and routing policies. A price that is different becomes a
-// new version.
+// Upserts providers, models, their deployments with prices, and routing policies. A changed price becomes a new
+// version.
 
 import type {
   ConfiguredDeployment,
@@ -18,7 +18,7 @@ export async function applyProvider(application: Application, provider: Provider
     [provider.id],
   );
   const stored = rows[0]?.api_key_sealed;
-  // Sealing the same key again gives other bytes, so an unchanged one is left as it lies.
+  // Sealing the same key again gives other bytes, so an unchanged key keeps its sealed form.
   const sealed =
     stored !== undefined && opensTo(application, stored, provider)
       ? stored
@@ -47,7 +47,7 @@ export async function applyProvider(application: Application, provider: Provider
   if (rowCount > 0) application.catalogChanged = true;
 }
 
-/** A key sealed under another master key cannot be opened: it is sealed anew. */
+/** A key that was sealed under another master key cannot be opened and is sealed again. */
 function opensTo({ box }: Application, sealed: Buffer, provider: Provider): boolean {
   try {
     return box.open(sealed, providerSecretName(provider.id)) === provider.apiKey;
@@ -94,7 +94,9 @@ async function applyModel(application: Application, model: ConfiguredModel): Pro
   if (rowCount > 0) application.catalogChanged = true;
 }
 
-/** All of the file's models give up their aliases before any takes its own: an alias may move from one to another. */
+/**
+ * All models of the file give up their aliases before any takes its own, since an alias may move from one to another.
+ */
 async function applyAliases(application: Application, models: readonly ConfiguredModel[]): Promise<void> {
   const { client } = application;
   const ids = models.map(({ id }) => id);
@@ -223,7 +225,7 @@ async function insertPrice(
   return rows[0]?.version ?? null;
 }
 
-/** A definition that is different from the newest version becomes the next one. */
+/** A definition that differs from the newest version becomes the next version. */
 export async function applyRoutingPolicy(
   application: Application,
   { name, definition }: ConfiguredRoutingPolicy,

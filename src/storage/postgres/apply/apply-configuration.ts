@@ -1,5 +1,5 @@
-// Applies a configuration file to the database: one transaction, upserting what the file has and leaving what it has
-// not (DESIGN 2). Applying it again changes nothing and tells nobody.
+// Applies a configuration file to the database in one transaction: it upserts what the file has and leaves everything
+// else alone. Applying a file again changes nothing and notifies nobody.
 
 import type { Configuration } from '../../../domain/configuration/configuration.ts';
 import { derivePepper } from '../../../domain/identity/key-hash.ts';
@@ -13,15 +13,15 @@ import { applyOrganization } from './apply-organization.ts';
 import { auditApplication, readOrganizationStates } from './audit-application.ts';
 
 export interface AppliedConfiguration {
-  /** Keys that the file names without a secret and that did not exist: shown here once and never again. */
+  /** New keys that the file names without a secret; they are shown now and never again. */
   readonly generatedKeys: readonly GeneratedKey[];
   readonly catalogVersion: number;
   readonly catalogChanged: boolean;
 }
 
 /**
- * Throws a ConfigurationConflict (apply/application.ts), having changed nothing, where the file contradicts what was
- * applied before.
+ * Throws a ConfigurationConflict (application.ts) and changes nothing when the file contradicts what was applied
+ * before.
  */
 export async function applyConfiguration(
   postgres: Postgres,
@@ -31,7 +31,7 @@ export async function applyConfiguration(
   const box = createSecretBox(secrets.masterKey);
   const pepper = derivePepper(secrets.masterKey);
   return postgres.transaction(async (client) => {
-    // Two applications at once take turns here; gateways read on.
+    // Applications take this lock one after the other; readers are not blocked.
     await client.query('SELECT version FROM catalog_version FOR UPDATE');
     const application: Application = {
       client,
@@ -43,7 +43,8 @@ export async function applyConfiguration(
     };
     const slugs = configuration.organizations.map(({ slug }) => slug);
     const before = await readOrganizationStates(client, slugs);
-    // A file may name the next owner after the last one.
+    // The constraint "an organization has an owner" is checked at the end, since the file may name the next owner after
+    // the last one.
     await client.query('SET CONSTRAINTS ALL DEFERRED');
     for (const provider of configuration.providers) await applyProvider(application, provider);
     await applyModels(application, configuration.models);

@@ -1,6 +1,6 @@
-// Upserts the inference keys that an organization pays for. A key is known by its name; a different secret under the
-// same name is a different key, which replaces the old one, under the same limits and models. A key that was revoked
-// stays revoked, whatever the file says of it.
+// Upserts the inference keys that an organization pays for. A key is identified by its name; another secret under the
+// same name makes another key, which replaces the old one with the same limits and models. A revoked key stays revoked,
+// whatever the file says.
 
 import type { ConfiguredKey } from '../../../domain/configuration/configuration.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
@@ -38,7 +38,7 @@ async function findBindings({ client }: Application, organization: Owner, key: C
   return { teamId: rows[0]?.team_id ?? null, userId: rows[0]?.user_id ?? null };
 }
 
-/** The database cannot show the key again, so one that was ever made for this name is left alone. */
+/** The secret cannot be shown again, so a key that was ever generated for this name is left alone. */
 async function generateOnce(
   application: Application,
   organization: Owner,
@@ -82,7 +82,7 @@ async function upsertKey(
         `another key ("${known.name}")`,
     );
   }
-  // Whoever is its user next would spend the wallet of who is now.
+  // If the file gave the key another user, that user would spend the present user's wallet.
   if (known.user_pays)
     throw new ConfigurationConflict(
       `key "${key.name}" of organization "${organization.slug}" is paid for by its user: it is not the file's`,
@@ -93,7 +93,7 @@ async function upsertKey(
   if (await bind(application, known.id, bindings)) changedIds.push(known.id);
 }
 
-/** A secret that a rotation replaced stays replaced, whatever the file says of it. */
+/** A secret that a rotation replaced stays replaced, whatever the file says. */
 async function wasRotated({ client }: Application, hash: Buffer): Promise<boolean> {
   const { rowCount } = await client.query('SELECT FROM api_key_previous_secrets WHERE key_hash = $1', [hash]);
   return rowCount > 0;

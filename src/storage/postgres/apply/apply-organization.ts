@@ -1,4 +1,5 @@
-// Upserts an organization with its wallet, opening credit, limits, teams and users. Its keys are apply-keys.ts'.
+// Upserts an organization with its wallet, opening credit, limits, teams, users and webhook; apply-keys.ts does its
+// keys.
 
 import type { ConfiguredOrganization, ConfiguredUser } from '../../../domain/configuration/configuration.ts';
 import { storeLimits } from '../identity/limits.ts';
@@ -8,7 +9,7 @@ import type { Application } from './application.ts';
 import { applyKeys } from './apply-keys.ts';
 
 /**
- * An opening credit counts once in the life of an organization, whatever the file says later; more credit is a deposit.
+ * An opening credit is posted once in an organization's life, whatever the file says later; more credit is a deposit.
  */
 const OPENING_CREDIT_REFERENCE = 'opening credit';
 
@@ -16,18 +17,18 @@ export async function applyOrganization(application: Application, organization: 
   const id = await upsertOrganization(application, organization);
   const walletId = await ensureWallet(application, id);
   if (organization.openingCredit !== null && organization.openingCredit > 0n) {
-    // A conflict means that it was posted once with another amount.
+    // A conflict means that it was posted before with another amount.
     await deposit(application.client, {
       walletId,
       amount: organization.openingCredit,
       reference: OPENING_CREDIT_REFERENCE,
     });
   }
-  // What the platform sets on the organization is as the file has it, where the file has it; those of teams, users and
-  // keys are not the file's.
+  // If the file has limits, they replace those that the platform set on the organization. A file has none for teams,
+  // users and keys.
   if (organization.limits !== null) {
-    const order = { setBy: 'platform', limits: organization.limits } as const;
-    if (await storeLimits(application.client, { kind: 'organization', organizationId: id }, order))
+    const params = { setBy: 'platform', limits: organization.limits } as const;
+    if (await storeLimits(application.client, { kind: 'organization', organizationId: id }, params))
       application.changedIds.push(id);
   }
   for (const slug of organization.teams) {
@@ -58,14 +59,14 @@ async function upsertOrganization(application: Application, organization: Config
   );
   const id = rows[0]?.id;
   if (id === undefined) throw new Error(`the organization ${slug} was not stored`);
-  // Who routes by which policy is part of what gateways load with the catalog.
+  // Gateways load the organizations' policies with the catalog.
   if ((before.rows[0]?.policy ?? null) !== autoRoutingPolicy) application.catalogChanged = true;
-  // Who pays is part of what gateways remember of every key.
+  // Gateways remember with every key who pays.
   if (before.rows[0] !== undefined && before.rows[0].billing !== billing) changedIds.push(id);
   return id;
 }
 
-/** Every organization has one, billed or not, so that its billing can be switched on. */
+/** Every organization has a wallet, billed or not, so that its billing can be switched on. */
 async function ensureWallet({ client }: Application, organizationId: string): Promise<string> {
   await client.query(
     'INSERT INTO wallets (organization_id) VALUES ($1) ON CONFLICT (organization_id) WHERE user_id IS NULL DO NOTHING',

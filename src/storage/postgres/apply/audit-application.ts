@@ -1,5 +1,5 @@
-// What the audit log says of an applied configuration file: each organization it changed, as it was and as it is. Never
-// a secret.
+// Writes the audit entries of an applied configuration file: each organization that it changed, before and after,
+// without secrets.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { recordAudit } from '../identity/audit.ts';
@@ -12,7 +12,9 @@ interface Snapshot {
   readonly state: string;
 }
 
-/** An organization with what a configuration file can say of it. Text, so that two of them can be compared. */
+/**
+ * An organization with everything that a configuration file can set, as text, so that two snapshots can be compared.
+ */
 const SNAPSHOT = `
   SELECT organization.id, jsonb_build_object(
            'slug', slug, 'display_name', display_name, 'billing', billing, 'auto_routing_policy', auto_routing_policy,
@@ -38,7 +40,7 @@ const SNAPSHOT = `
          )::text AS state
     FROM organizations organization WHERE slug = ANY($1)`;
 
-/** To be called before and after the changes, in their transaction. */
+/** Must be called before and after the changes, in their transaction. */
 export async function readOrganizationStates(
   client: PostgresClient,
   slugs: readonly string[],
@@ -47,7 +49,7 @@ export async function readOrganizationStates(
   return new Map(rows.map(({ id, state }) => [id, state]));
 }
 
-/** One entry for each organization that is not as it was. */
+/** Writes an entry for each organization that changed. */
 export async function auditApplication(
   client: PostgresClient,
   before: ReadonlyMap<string, string>,

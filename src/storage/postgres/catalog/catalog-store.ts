@@ -54,7 +54,7 @@ interface ModelRow {
   readonly served_by: DeploymentRow[];
 }
 
-// Amounts travel as text: JSON numbers are not exact in JavaScript.
+// Amounts are selected as text, since JSON numbers are not exact in JavaScript.
 const MODELS = `
   SELECT m.id, m.display_name, m.kind, m.context_length, m.max_output_tokens, m.max_completion_tokens_cap,
     m.attachment_tokens_max, m.tokenizer, m.active,
@@ -71,7 +71,7 @@ const MODELS = `
              '[]') AS served_by
     FROM models m ORDER BY m.position`;
 
-/** Provider keys come out in clear: the result stays in memory and is never logged. */
+/** The result contains provider keys in clear; it must stay in memory and never be logged. */
 export async function loadCatalog(postgres: Postgres, masterKey: Buffer): Promise<Catalog> {
   const box = createSecretBox(masterKey);
   return postgres.transaction(async (client) => {
@@ -111,7 +111,7 @@ function toProvider(row: ProviderRow, box: SecretBox): Provider {
   };
 }
 
-/** What a provider's sealed key is bound to. */
+/** The name to which a provider's sealed key is bound. */
 export function providerSecretName(providerId: string): string {
   return `provider ${providerId}`;
 }

@@ -1,4 +1,5 @@
-// Finds who a credential stands for: an inference key, also by the secret that a rotation replaced, or an access token.
+// Finds the principal of a credential: of an inference key (also by the secret that a rotation replaced) or of an
+// access token.
 
 import type { Principal, PrincipalLimit } from '../../../domain/identity/principal.ts';
 import { KEY_PERMISSIONS, PLATFORM_PERMISSIONS, ROLE_PERMISSIONS, type Role } from '../../../domain/identity/roles.ts';
@@ -54,7 +55,7 @@ const FIND_KEY = {
      WHERE k.revoked_at IS NULL`,
 };
 
-/** The active organization counts while its user is a member of it, or administers the platform. */
+/** The active organization counts only while the token's user is a member of it or a platform administrator. */
 const FIND_TOKEN = {
   name: 'find_principal_by_token_hash',
   text: `
@@ -74,8 +75,8 @@ const FIND_TOKEN = {
 };
 
 /**
- * The principal of a live credential, by the HMAC of the whole of it; null when it is unknown or revoked. Expiry is the
- * caller's to check.
+ * The principal of a live credential, found by the HMAC of the whole credential; null when it is unknown or revoked.
+ * The caller checks expiry.
  */
 export async function findPrincipalByCredentialHash(postgres: PostgresClient, hash: Buffer): Promise<Principal | null> {
   const keys = await postgres.query<KeyRow>(FIND_KEY, [hash]);

@@ -1,4 +1,4 @@
-// The embedded Postgres' data directory: made once by initdb, and the settings the server is started with.
+// Creates the embedded Postgres' data directory with initdb, and lists the settings that the server is started with.
 
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -22,12 +22,12 @@ import { spawnAs } from './server-user.ts';
 
 const run = promisify(execFile);
 
-/** Nothing of our environment reaches the server: PGDATA, PGPORT, LC_ALL and the like would change what it does. */
+/** Our own environment is not passed on: PGDATA, PGPORT, LC_ALL and the like would change what the server does. */
 export const SERVER_ENVIRONMENT = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * Makes the data directory if there is none. initdb works on a draft, so one that was interrupted leaves nothing that
- * looks finished.
+ * Creates the data directory if there is none. initdb works on a draft, so an interrupted run leaves nothing that looks
+ * finished.
  */
 export async function ensureCluster(home: PostgresHome, runtime: PostgresRuntime): Promise<void> {
   if (existsSync(home.dataDirectory)) return checkMajorVersion(home, runtime);
@@ -90,8 +90,8 @@ function syncDirectory(directory: string): void {
 }
 
 /**
- * Durable first (fsync, synchronous_commit, checksums), small second. It listens on its private socket only.
- * Errors are logged without DETAIL, which would quote rows.
+ * The settings favour durability (fsync, synchronous_commit, checksums), then a small footprint. The server listens on
+ * its private socket only. Errors are logged without DETAIL, which would quote rows.
  */
 export function serverArguments(home: PostgresHome): string[] {
   const settings: Record<string, string> = {
@@ -121,7 +121,7 @@ export function serverArguments(home: PostgresHome): string[] {
   return ['-D', home.dataDirectory, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
 }
 
-/** unix_socket_directories is a comma-separated list; in double quotes an item may hold spaces and commas. */
+/** unix_socket_directories is a comma-separated list; an item in double quotes may contain spaces and commas. */
 function quoteListItem(item: string): string {
   return `"${item.replaceAll('"', '""')}"`;
 }

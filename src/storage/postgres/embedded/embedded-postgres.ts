@@ -1,4 +1,4 @@
-// A real Postgres of our own: installed from its npm package, started and stopped by one process (DESIGN 1).
+// The embedded Postgres: a real server from its npm package, started and stopped by one process.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -26,13 +26,13 @@ export interface EmbeddedPostgres {
 }
 
 /**
- * Backends of a killed server hold its shared memory until they notice; each start that meets them fails at once and is
- * tried again.
+ * Backends of a killed server keep its shared memory until they notice; a start that meets them fails at once and is
+ * retried.
  */
 const START_ATTEMPTS_MAX = 8;
 const START_RETRY_MS = 250;
 const READY_POLL_MS = 20;
-/** Recovery after a crash replays at most max_wal_size; minutes only on a very slow disk. */
+/** Recovery after a crash replays at most max_wal_size, which takes minutes only on a very slow disk. */
 const READY_WAIT_MS = 300_000;
 
 const SQLSTATE_STARTING_UP = '57P03';
@@ -43,11 +43,11 @@ const NOT_LISTENING = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 
 export interface EmbeddedPostgresOptions {
   readonly dataDir: string;
   readonly log: Log;
-  /** They stand after the server's own and win over them. */
+  /** Appended to the server's own arguments, which they override. */
   readonly furtherArguments?: readonly string[];
 }
 
-/** Starts the data directory's Postgres, making everything it needs on the first run. */
+/** Starts the data directory's Postgres, creating everything that it needs on the first run. */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, furtherArguments = [] } = options;
   const home = openPostgresHome(dataDir);
@@ -84,7 +84,7 @@ async function startUntilReady(home: PostgresHome, spawn: () => Postmaster): Pro
   }
 }
 
-/** null once the database answers; otherwise why it does not. */
+/** null once the database answers, otherwise why it does not. */
 async function waitUntilReady(home: PostgresHome, postmaster: Postmaster): Promise<string | null> {
   let ended: string | null = null;
   void postmaster.exited.then((how) => {
@@ -105,7 +105,7 @@ async function waitUntilReady(home: PostgresHome, postmaster: Postmaster): Promi
 
 type ConnectProblem = Error & { code?: string };
 
-/** Connects to our database, which the first start has to create. */
+/** Connects to the database; the first start has to create it. */
 async function tryToConnect(home: PostgresHome): Promise<ConnectProblem | null> {
   const problem = await connectOnce(postgresUrl(home), null);
   if (problem?.code !== SQLSTATE_NO_SUCH_DATABASE) return problem;

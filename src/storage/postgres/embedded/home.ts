@@ -1,5 +1,5 @@
-// Where an installation's embedded Postgres lives, and the record in the data directory by which other commands find
-// and enter it.
+// Decides where an installation's embedded Postgres lives, and keeps the record in DATA_DIR by which other commands
+// find it and log in.
 
 import { createHash, randomBytes } from 'node:crypto';
 import {
@@ -21,12 +21,13 @@ import path from 'node:path';
 import { chooseServerUser, type ServerUser } from './server-user.ts';
 
 /**
- * When we are root the database must be where the user it drops to can reach it, whatever directory the checkout is in.
+ * When we run as root, the server runs as another user, who must be able to reach its files whatever directory the
+ * checkout is in.
  */
 const ROOT_HOMES_DIRECTORY = '/var/lib/tollgate';
 const RECORD_FILE = 'postgres.json';
 const SOCKET_FILE = '.s.PGSQL.5432';
-/** sun_path is 104 bytes on macOS and 108 on Linux, with the closing NUL. */
+/** sun_path has 104 bytes on macOS and 108 on Linux, including the final NUL. */
 const SOCKET_PATH_BYTES_MAX = 103;
 const DATABASE = 'tollgate';
 export const DATABASE_USER = 'tollgate';
@@ -39,22 +40,19 @@ export interface PostgresHome {
   readonly user: ServerUser;
 }
 
-/** The contents of `<dataDir>/postgres.json`, readable by its owner only: it holds the password. */
+/** The contents of `<dataDir>/postgres.json`, which only its owner can read, since it has the password. */
 interface HomeRecord {
   readonly home: string;
   readonly socketDirectory: string;
   readonly password: string;
 }
 
-/**
- * Finds the home recorded in the data directory, or chooses and records one; makes its directories with the owners they
- * need.
- */
+/** Reads the recorded home, or chooses and records one; creates its directories with the right owners. */
 export function openPostgresHome(dataDir: string): PostgresHome {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const record = readRecord(dataDir) ?? createRecord(dataDir);
   const directory = path.resolve(dataDir, record.home);
-  // initdb runs the server through a shell, in double quotes.
+  // initdb runs the server through a shell, with the path in double quotes.
   if (/["$`\\\n]/.test(directory))
     throw new Error(
       `the embedded Postgres cannot live in ${directory}: choose a DATA_DIR without quotes, $, ` +
@@ -68,7 +66,7 @@ export function openPostgresHome(dataDir: string): PostgresHome {
   return { directory, dataDirectory, socketDirectory, password: record.password, user };
 }
 
-/** The address of the data directory's embedded Postgres, for commands that run beside the server. */
+/** The URL of the data directory's embedded Postgres, for commands that run beside the server. */
 export function embeddedPostgresUrl(dataDir: string): string {
   const record = readRecord(dataDir);
   if (record === null)
@@ -79,7 +77,7 @@ export function embeddedPostgresUrl(dataDir: string): string {
   return postgresUrl(record, DATABASE);
 }
 
-/** Every setting that the environment (PGPORT, PGSSLMODE, ...) could otherwise change stands in the address. */
+/** The URL has every setting that the environment (PGPORT, PGSSLMODE, ...) could otherwise change. */
 export function postgresUrl(home: { socketDirectory: string; password: string }, database: string = DATABASE): string {
   const host = encodeURIComponent(home.socketDirectory);
   return `postgres://${DATABASE_USER}:${home.password}@/${database}?host=${host}&port=5432&sslmode=disable`;
@@ -100,7 +98,7 @@ function readRecord(dataDir: string): HomeRecord | null {
   return { home, socketDirectory, password };
 }
 
-/** Of two starts that race here one wins and both use the winner's record. */
+/** If two starts race here, one wins and both use the winner's record. */
 function createRecord(dataDir: string): HomeRecord {
   const home = process.getuid?.() === 0 ? chooseRootHome(dataDir) : 'postgres';
   if (existsSync(path.resolve(dataDir, home, 'data'))) {
@@ -134,8 +132,8 @@ function writeDraft(dataDir: string, record: HomeRecord): string {
 }
 
 /**
- * A data directory that was deleted and made again is a new installation: it never takes over the database of the old
- * one.
+ * A data directory that was deleted and created again is a new installation and never takes over the old one's
+ * database.
  */
 function chooseRootHome(dataDir: string): string {
   const name = createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 12);
@@ -151,7 +149,7 @@ function makeHomeDirectory(directory: string, user: ServerUser): void {
     chmodSync(ROOT_HOMES_DIRECTORY, 0o755); // mkdir's mode is cut by the umask
   }
   mkdirSync(directory, { recursive: true });
-  // As root we write here ourselves (log, binaries), so the server's user may pass through but not plant anything.
+  // As root we write here ourselves (log, binaries), so the server's user may pass through but not create files.
   chmodSync(directory, user.dropsPrivileges ? 0o711 : 0o700);
 }
 
@@ -174,7 +172,7 @@ function chooseSocketDirectory(directory: string, user: ServerUser): string {
   return far;
 }
 
-/** A socket directory outside the home goes with the server; the next start makes it again. */
+/** Removes a socket directory outside the home when the server stops; the next start creates it again. */
 export function removeSharedSocketDirectory(home: PostgresHome): void {
   if (path.dirname(home.socketDirectory) === home.directory) return;
   try {
@@ -188,10 +186,7 @@ function fitsSocketPath(directory: string): boolean {
   return Buffer.byteLength(path.join(directory, SOCKET_FILE)) <= SOCKET_PATH_BYTES_MAX;
 }
 
-/**
- * Below a directory where anyone may write, somebody else could have made ours first: then it is not ours and we refuse
- * it.
- */
+/** In a directory where anyone may write, somebody else may have created ours first; such a directory is refused. */
 function makeSharedParentDirectory(directory: string, user: ServerUser): void {
   try {
     mkdirSync(directory, { mode: 0o700 });

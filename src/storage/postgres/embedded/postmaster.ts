@@ -1,5 +1,4 @@
-// The embedded server's process: start, readiness, stop, and what to do with one that an earlier supervisor left
-// behind.
+// The process of the embedded server: starts it, stops it, and deals with one that an earlier supervisor left behind.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import {
@@ -23,8 +22,8 @@ import { spawnAs } from './server-user.ts';
 
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 /**
- * Fast shutdown first; immediate (crash recovery at the next start, nothing lost) when clients or disks make it slow;
- * then the hammer.
+ * First a fast shutdown; if clients or disks make it slow, an immediate one (crash recovery at the next start, nothing
+ * is lost); finally SIGKILL.
  */
 const STOP_STAGES = [
   { signal: 'SIGINT', waitMs: 10_000 },
@@ -36,12 +35,12 @@ const OWNER_WAIT_MS = 15_000;
 
 export interface Postmaster {
   readonly pid: number;
-  /** Settles when the process is gone, however it went. */
+  /** Resolves when the process has ended, with how it ended. */
   readonly exited: Promise<string>;
   readonly hasExited: () => boolean;
 }
 
-/** Starts the server in a session of its own, so that a terminal's Ctrl-C reaches us first and not the database. */
+/** Starts the server in a session of its own, so that Ctrl-C in a terminal reaches us first and not the database. */
 export function spawnPostmaster(
   home: PostgresHome,
   runtime: PostgresRuntime,
@@ -76,13 +75,13 @@ export function spawnPostmaster(
   return { pid: child.pid ?? -1, exited, hasExited: () => over };
 }
 
-/** The last lines of the server's log: the reason when it does not start. */
+/** The last lines of the server's log, which say why it did not start. */
 export function readLogTail(home: PostgresHome): string {
   const logFile = path.join(home.directory, 'postgres.log');
   return existsSync(logFile) ? readFileSync(logFile, 'utf8').slice(-2000).trim().split('\n').slice(-8).join('\n') : '';
 }
 
-/** Ends a server, harder by the stage; resolves when the process is gone. */
+/** Stops a server, stage by stage; resolves when the process has ended. */
 export async function stopPostmaster(pid: number, isAlive: () => boolean, log: Log): Promise<void> {
   for (const { signal, waitMs } of STOP_STAGES) {
     if (!isAlive()) return;
@@ -102,11 +101,10 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
 }
 
 /**
- * Clears the way for a start. A server of our data directory whose supervisor is gone (`kill -9`) is stopped: its
- * settings and its version may be old. One whose supervisor lives belongs to another running installation, and we do
- * not touch it. A lock file that names a process which is no Postgres of ours is removed: process ids are used again,
- * in containers soon. Postgres itself still refuses the data directory while a backend of the dead server holds its
- * shared memory.
+ * Prepares a start. A server of this data directory whose supervisor is gone (`kill -9`) is stopped, since its settings
+ * and its version may be old. A server whose supervisor is alive belongs to another running installation and is left
+ * alone. A lock file that names some other process is removed: process ids are reused, quickly in containers. Postgres
+ * itself still refuses the data directory while a backend of the dead server has its shared memory.
  */
 export async function clearStalePostmaster(home: PostgresHome, log: Log): Promise<void> {
   const lockFile = path.join(home.dataDirectory, 'postmaster.pid');
@@ -122,7 +120,7 @@ export async function clearStalePostmaster(home: PostgresHome, log: Log): Promis
 }
 
 /**
- * An owner whose own supervisor was killed is about to stop the server; one that keeps it is another running
+ * An owner whose own supervisor was killed will stop the server soon; one that keeps it running is another
  * installation.
  */
 async function waitForOwner(pid: number, home: PostgresHome, log: Log): Promise<void> {
@@ -139,7 +137,7 @@ async function waitForOwner(pid: number, home: PostgresHome, log: Log): Promise<
   }
 }
 
-/** Lies beside the data directory, where only the supervisor and the server's user can write. */
+/** It lies beside the data directory, where only the supervisor and the server's user can write. */
 function supervisorFile(home: PostgresHome): string {
   return path.join(home.directory, 'supervisor.pid');
 }
@@ -149,7 +147,9 @@ function readSupervisorPid(home: PostgresHome): number | null {
   return existsSync(file) ? Number.parseInt(readFileSync(file, 'utf8'), 10) : null;
 }
 
-/** True while `pid` is a Postgres started on this data directory. A zombie has no arguments left and is none. */
+/**
+ * Whether `pid` is a Postgres that was started on this data directory. A zombie has no arguments and does not count.
+ */
 function isPostmasterOf(pid: number, dataDirectory: string): boolean {
   if (!Number.isInteger(pid) || pid <= 1) return false;
   return readProcess(`/proc/${pid}/cmdline`, pid, 'command').replaceAll('\0', ' ').includes(` -D ${dataDirectory} `);
@@ -157,7 +157,7 @@ function isPostmasterOf(pid: number, dataDirectory: string): boolean {
 
 function readParentPid(pid: number): number {
   const text = readProcess(`/proc/${pid}/stat`, pid, 'ppid');
-  // The name in /proc's line may hold spaces and brackets; what follows its last bracket is state and parent.
+  // The process name in /proc's line may contain spaces and brackets; state and parent follow its last bracket.
   return Number.parseInt(
     process.platform === 'linux'
       ? (text

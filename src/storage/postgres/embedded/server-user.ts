@@ -1,4 +1,5 @@
-// Which user the embedded Postgres runs as. Postgres refuses root, and initdb needs an entry in the user database.
+// Chooses the user that the embedded Postgres runs as. Postgres refuses root, and initdb needs an entry in the user
+// database.
 
 import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
@@ -6,11 +7,11 @@ import { statSync } from 'node:fs';
 export interface ServerUser {
   readonly uid: number;
   readonly gid: number;
-  /** True when we are root and the server is started as somebody else. */
+  /** True when we run as root and the server is started as another user. */
   readonly dropsPrivileges: boolean;
 }
 
-/** Accounts that may own the server when we are root, in order of preference. */
+/** Accounts that can own the server when we run as root, in order of preference. */
 const UNPRIVILEGED_NAMES = ['postgres', 'nobody'] as const;
 
 /** The user that an existing data directory belongs to, or the one a new directory will belong to. */

@@ -1,4 +1,4 @@
-// The audit log: who changed what, from what to what. Append-only, and never with a secret.
+// The audit log: who changed what, with the state before and after. It is append-only and never contains a secret.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { AuditAction, AuditEntry, AuditTarget } from '../../../domain/identity/audit-entry.ts';
@@ -9,7 +9,7 @@ import type { PostgresClient } from '../pool.ts';
 import { NOT_FOUND } from './change.ts';
 import { endPage, PAGE_COLUMNS, startPage } from './page.ts';
 
-/** Plain data of the target before and after; absent where there was or is none. Amounts are strings. */
+/** Plain data of the target before and after; absent where it did not exist. Amounts are strings. */
 export interface AuditedChange {
   readonly organizationId: string | null;
   readonly action: AuditAction;
@@ -18,7 +18,7 @@ export interface AuditedChange {
   readonly after?: unknown;
 }
 
-/** Writes the entry in the transaction of the change itself: neither is without the other. */
+/** Must run in the transaction of the change itself, so that neither exists without the other. */
 export async function recordAudit(
   client: PostgresClient,
   actor: Actor,
@@ -71,7 +71,9 @@ const LIST_AUDIT = {
           ORDER BY t.created_at DESC, t.id DESC LIMIT $3`,
 };
 
-/** Newest first. `organizationId` null: every organization's, and the platform's own (platform administrators). */
+/**
+ * Newest first. `organizationId` null: entries of every organization and of the platform (for platform administrators).
+ */
 export async function listAudit(
   postgres: PostgresClient,
   params: PageParams & { organizationId: string | null },

@@ -1,4 +1,5 @@
-// One change to identity: a transaction whose expected noes, also those that the database says, come back as values.
+// Runs a change of identity data in a transaction. Expected failures, including violated constraints, are returned as
+// values.
 
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
@@ -13,20 +14,22 @@ export function conflict(field: string, reason: string): Refused {
   return { refused: 'conflict', field, reason };
 }
 
-/** The first field with a fault, as a refusal; null when there is none. */
-export function refuseFaults(faults: Readonly<Record<string, string | null>>): Refused | null {
-  for (const [field, fault] of Object.entries(faults)) if (fault !== null) return invalid(field, fault);
+/** The first field with a problem, as a refusal; null when there is none. */
+export function refuseProblems(problems: Readonly<Record<string, string | null>>): Refused | null {
+  for (const [field, problem] of Object.entries(problems)) if (problem !== null) return invalid(field, problem);
   return null;
 }
 
-/** Raised by the trigger that keeps the last owner of an organization or team (deploy/postgres/0008-identity.sql). */
+/**
+ * Raised by the trigger that protects the last owner of an organization or team (deploy/postgres/0008-identity.sql).
+ */
 export const OWNER_FLOOR_SQLSTATE = 'TG409';
 const UNIQUE_VIOLATION = '23505';
 const FOREIGN_KEY_VIOLATION = '23503';
 
 /**
- * Runs `work` in one transaction. A refusal returned by it must come before its first write: returning commits.
- * `taken`: what a unique constraint that says no is about.
+ * Runs `work` in one transaction. A refusal that it returns must come before its first write, since returning commits.
+ * `taken` is the field to name when a unique constraint is violated.
  */
 export async function change<T>(
   postgres: Postgres,

@@ -1,6 +1,6 @@
-// Rows of api_keys as operations on keys share them: what is shown of a key, and finding one in its tenant.
+// Rows of api_keys, for all operations on keys: how a row becomes a key, and how a key is found in its organization.
 
-import type { Key, KeyName } from '../../../domain/identity/api-key.ts';
+import type { Key, KeyReference } from '../../../domain/identity/api-key.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../pool.ts';
@@ -34,16 +34,16 @@ export const KEY_SOURCE = 'api_keys t LEFT JOIN wallets w ON w.id = t.wallet_id'
 
 const FIND_KEY = `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_id = $1 AND t.id = $2
   AND ($3::uuid IS NULL OR t.user_id = $3)`;
-const HOLD_KEY = `${FIND_KEY} FOR UPDATE OF t`;
+const LOCK_KEY = `${FIND_KEY} FOR UPDATE OF t`;
 
-/** `hold`: until the end of the transaction nobody else changes it. */
+/** With `lock` nobody else can change the key until the end of the transaction. */
 export async function findKey(
   client: PostgresClient,
-  { organizationId, keyId, userId }: KeyName,
-  hold?: 'hold',
+  { organizationId, keyId, userId }: KeyReference,
+  lock?: 'lock',
 ): Promise<{ readonly key: Key; readonly hash: Buffer; readonly fromConfiguration: boolean } | Refused> {
   if (!areUuids(organizationId, keyId, ...(userId === undefined ? [] : [userId]))) return NOT_FOUND;
-  const { rows } = await client.query<KeyRow>(hold === undefined ? FIND_KEY : HOLD_KEY, [
+  const { rows } = await client.query<KeyRow>(lock === undefined ? FIND_KEY : LOCK_KEY, [
     organizationId,
     keyId,
     userId ?? null,

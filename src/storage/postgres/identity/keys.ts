@@ -1,20 +1,20 @@
-// Inference keys of an organization: made, listed, looked up, changed, revoked. A key is shown once, when it is made or
-// rotated.
+// Creates, lists, finds, changes and revokes the inference keys of an organization. A secret is shown once, when the
+// key is made or rotated.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
-import type { Key, KeyChange, KeyName, KeyOrder, KeyWithSecret } from '../../../domain/identity/api-key.ts';
+import type { CreateKeyParams, Key, KeyChange, KeyReference, KeyWithSecret } from '../../../domain/identity/api-key.ts';
 import type { AuditAction } from '../../../domain/identity/audit-entry.ts';
 import { generateKey } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
 import { type ModelLists, replaceModels } from '../../../domain/identity/model-access.ts';
-import { areUuids, labelFault } from '../../../domain/identity/names.ts';
+import { areUuids, labelProblem } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import { ensureWallet } from '../ledger/payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, conflict, invalid, NOT_FOUND, refuseFaults } from './change.ts';
+import { change, conflict, invalid, NOT_FOUND, refuseProblems } from './change.ts';
 import { refuseCharging, refuseKeyChange } from './key-payer.ts';
 import { findKey, KEY_COLUMNS, KEY_SOURCE, type KeyRow, toKey } from './key-rows.ts';
 import { refuseUnknownModels } from './model-access.ts';
@@ -28,14 +28,15 @@ export interface KeySecrets {
 }
 
 /**
- * `not_found`: the organization, or the team or user in it; `field` says which. `permission_denied`: not the actor's to
- * charge (key-payer.ts). `conflict`: the name is taken, or there are too many (refuse-count.ts).
+ * `not_found`: the organization does not exist, or the team or user in it; `field` says which. `permission_denied`: the
+ * actor may not charge the payer (key-payer.ts). `conflict`: the name is taken, or there are too many keys
+ * (refuse-count.ts).
  */
 export async function createKey(
   postgres: Postgres,
   { masterKey }: KeySecrets,
   actor: Actor,
-  order: KeyOrder,
+  params: CreateKeyParams,
 ): Promise<KeyWithSecret | Refused> {
   const {
     organizationId,
@@ -45,9 +46,9 @@ export async function createKey(
     payer = 'organization',
     allowedModels,
     expiresAtMs = null,
-  } = order;
-  const fault = refuseFaults({ name: labelFault(name), expiresAtMs: expiryFault(expiresAtMs) });
-  if (fault !== null) return fault;
+  } = params;
+  const problem = refuseProblems({ name: labelProblem(name), expiresAtMs: expiryProblem(expiresAtMs) });
+  if (problem !== null) return problem;
   if (payer === 'user' && userId === null) return invalid('payer', 'a key of no user cannot be paid by its user');
   if (!areUuids(organizationId, ...[teamId, userId].filter((id) => id !== null))) return NOT_FOUND;
   const secret = generateKey();
@@ -55,7 +56,7 @@ export async function createKey(
   return change(postgres, 'name', async (client) => {
     const refused = await refuseCharging(client, actor, { payer, userId });
     if (refused !== null) return refused;
-    const missing = await holdBindings(client, { organizationId, teamId, userId });
+    const missing = await lockBindings(client, { organizationId, teamId, userId });
     if (missing !== null) return missing;
     const unknown = await refuseUnknownModels(client, allowedModels?.models ?? null);
     if (unknown !== null) return unknown;
@@ -88,7 +89,7 @@ export async function createKey(
   });
 }
 
-/** Revoked ones too. */
+/** Includes revoked keys. */
 export async function listKeys(
   postgres: PostgresClient,
   params: PageParams & { organizationId: string; teamId?: string | undefined; userId?: string | undefined },
@@ -106,17 +107,19 @@ export async function listKeys(
   return endPage(rows, start.limit, toKey);
 }
 
-export async function getKey(postgres: PostgresClient, name: KeyName): Promise<Key | Refused> {
-  const found = await findKey(postgres, name);
+export async function getKey(postgres: PostgresClient, reference: KeyReference): Promise<Key | Refused> {
+  const found = await findKey(postgres, reference);
   return isRefused(found) ? found : found.key;
 }
 
-/** For commands: by name the one that is not revoked among those that the organization pays for, or by id any. */
+/**
+ * For commands: by name, the key that is not revoked among those that the organization pays for; or any key by its id.
+ */
 export async function findKeyByNameOrId(
   postgres: PostgresClient,
   { organizationId, key }: { organizationId: string; key: string },
 ): Promise<Key | Refused> {
-  if (labelFault(key) !== null) return NOT_FOUND;
+  if (labelProblem(key) !== null) return NOT_FOUND;
   const { rows } = await postgres.query<KeyRow>(
     `SELECT ${KEY_COLUMNS} FROM ${KEY_SOURCE} WHERE t.organization_id = $1 AND t.name = $2 AND t.revoked_at IS NULL
       AND t.wallet_id IS NULL`,
@@ -125,25 +128,22 @@ export async function findKeyByNameOrId(
   return rows[0] === undefined ? getKey(postgres, { organizationId, keyId: key }) : toKey(rows[0]);
 }
 
-/**
- * `conflict`: the key is revoked, or the new name is taken, or a configuration file finds the key by the old one and
- * could not be applied again.
- */
+/** `conflict`: the key is revoked, the new name is taken, or a configuration file refers to the key by its old name. */
 export async function updateKey(
   postgres: Postgres,
   actor: Actor,
-  name: KeyName,
+  reference: KeyReference,
   { name: newName, allowedModels, expiresAtMs }: KeyChange,
 ): Promise<Key | Refused> {
-  const fault = refuseFaults({
-    name: newName === undefined ? null : labelFault(newName),
-    expiresAtMs: expiryFault(expiresAtMs ?? null),
+  const problem = refuseProblems({
+    name: newName === undefined ? null : labelProblem(newName),
+    expiresAtMs: expiryProblem(expiresAtMs ?? null),
   });
-  if (fault !== null) return fault;
+  if (problem !== null) return problem;
   return change(postgres, 'name', async (client) => {
-    const before = await findKey(client, name, 'hold');
+    const before = await findKey(client, reference, 'lock');
     if (isRefused(before)) return before;
-    const refused = await refuseKeyChange(client, actor, name, before.key);
+    const refused = await refuseKeyChange(client, actor, reference, before.key);
     if (refused !== null) return refused;
     if (before.key.revokedAtMs !== null) return conflict('key', 'is revoked');
     const isRenamed = newName !== undefined && newName !== before.key.name;
@@ -159,32 +159,35 @@ export async function updateKey(
         expires_at = to_timestamp($6::double precision / 1000)
         WHERE organization_id = $1 AND id = $2`,
       [
-        name.organizationId,
-        name.keyId,
+        reference.organizationId,
+        reference.keyId,
         newName ?? key.name,
         lists.platform,
         lists.organization,
         expiresAtMs === undefined ? key.expiresAtMs : expiresAtMs,
       ],
     );
-    return tellOf(client, actor, 'key.update', name, before.key);
+    return recordKeyChange(client, actor, 'key.update', reference, before.key);
   });
 }
 
-/** Idempotent: revoking a revoked key changes nothing. Every gateway hears of it at once. */
-export async function revokeKey(postgres: Postgres, actor: Actor, name: KeyName): Promise<Key | Refused> {
+/** Idempotent: revoking a revoked key changes nothing. Every gateway is notified at once. */
+export async function revokeKey(postgres: Postgres, actor: Actor, reference: KeyReference): Promise<Key | Refused> {
   return change(postgres, 'name', async (client) => {
-    const before = await findKey(client, name, 'hold');
+    const before = await findKey(client, reference, 'lock');
     if (isRefused(before) || before.key.revokedAtMs !== null) return isRefused(before) ? before : before.key;
     await client.query('UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND id = $2', [
-      name.organizationId,
-      name.keyId,
+      reference.organizationId,
+      reference.keyId,
     ]);
-    return tellOf(client, actor, 'key.revoke', name, before.key);
+    return recordKeyChange(client, actor, 'key.revoke', reference, before.key);
   });
 }
 
-/** All keys of a user in an organization, or in one of its teams; in the transaction that removes the user there. */
+/**
+ * Revokes all keys of a user in an organization, or in one of its teams; runs in the transaction that removes the user
+ * there.
+ */
 export async function revokeKeysOfUser(
   client: PostgresClient,
   actor: Actor,
@@ -208,18 +211,18 @@ export async function revokeKeysOfUser(
   return rows.length;
 }
 
-/** What every change of a key ends with: the log, and the word to every gateway. */
-async function tellOf(
+/** The end of every change of a key: writes the audit entry and notifies the gateways. */
+async function recordKeyChange(
   client: PostgresClient,
   actor: Actor,
   action: AuditAction,
-  name: KeyName,
+  reference: KeyReference,
   before: Key,
 ): Promise<Key | Refused> {
-  const after = await findKey(client, name);
+  const after = await findKey(client, reference);
   if (isRefused(after)) return after;
-  await auditKey(client, actor, action, name.organizationId, before, after.key);
-  await notifyPrincipalsChanged(client, [name.keyId]);
+  await auditKey(client, actor, action, reference.organizationId, before, after.key);
+  await notifyPrincipalsChanged(client, [reference.keyId]);
   return after.key;
 }
 
@@ -243,8 +246,8 @@ async function refuseKeyCount(
   return full !== null || userId === null ? full : refuseCount(client, actor, 'keysOfMember', organizationId, userId);
 }
 
-/** null when all of them are there; they stay until the end of the transaction. */
-async function holdBindings(
+/** null when all of them exist; they are locked until the end of the transaction. */
+async function lockBindings(
   client: PostgresClient,
   { organizationId, teamId, userId }: { organizationId: string; teamId: string | null; userId: string | null },
 ): Promise<Refused | null> {
@@ -265,8 +268,8 @@ async function holdBindings(
   return member.rowCount === 0 ? { ...NOT_FOUND, field: 'userId' } : null;
 }
 
-/** What a Date can show, which is also what Postgres takes. */
-function expiryFault(expiresAtMs: number | null): string | null {
+/** The range of a JavaScript Date, which Postgres accepts as well. */
+function expiryProblem(expiresAtMs: number | null): string | null {
   return expiresAtMs === null ||
     (Number.isSafeInteger(expiresAtMs) && expiresAtMs > 0 && expiresAtMs <= 8_640_000_000_000_000)
     ? null

@@ -1,10 +1,10 @@
-// Ceilings on use of an organization, or of a team, user or key in it: those of the platform and of the organization
-// itself are listed together, and each replaces its own as a whole.
+// Usage limits of an organization, or of a team, user or key in it. Those that the platform set and those that the
+// organization set are listed together, and each party replaces its own as a whole.
 
 import type { UsageLimit } from '../../../domain/configuration/configuration.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { LimitScope } from '../../../domain/identity/limit-scope.ts';
-import type { Limits, LimitsOrder, SetLimit } from '../../../domain/identity/limits.ts';
+import type { Limits, ReplaceLimitsParams, SetLimit } from '../../../domain/identity/limits.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import type { SetBy } from '../../../domain/identity/set-by.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
@@ -16,7 +16,7 @@ import { recordAudit } from './audit.ts';
 import { change, invalid, NOT_FOUND } from './change.ts';
 import { refuseUnknownModels } from './model-access.ts';
 
-/** By scope: `$1` is the organization, `$2` the scope's own id. */
+/** Finds a scope: `$1` is the organization, `$2` the scope's own id. */
 const FIND_SCOPE = {
   organization: 'SELECT FROM organizations WHERE id = $1 AND id = $2',
   team: 'SELECT FROM teams WHERE organization_id = $1 AND id = $2',
@@ -37,14 +37,15 @@ export async function replaceLimits(
   postgres: Postgres,
   actor: Actor,
   scope: LimitScope,
-  { setBy, limits }: LimitsOrder,
+  { setBy, limits }: ReplaceLimitsParams,
 ): Promise<Limits | Refused> {
   return changeLimits(postgres, actor, scope, { setBy, next: () => limits });
 }
 
 /**
- * The next ones that `setBy` sets, by those that it had set, which nobody else changes meanwhile. Two of one kind,
- * window and model are `invalid`; one above the other's is not: it holds as soon as the other's is higher, or gone.
+ * Replaces the limits that `setBy` set by what `next` makes of the previous ones, which are locked meanwhile. Two
+ * limits of one kind, window and model are `invalid`. A limit above the other party's is valid: it takes effect when
+ * the other's is raised or removed.
  */
 export async function changeLimits(
   postgres: Postgres,
@@ -61,8 +62,8 @@ export async function changeLimits(
     const own = before.filter((limit) => limit.setBy === setBy);
     const limits = next(own);
     if (isRefused(limits)) return limits;
-    const fault = limitsFault(limits);
-    if (fault !== null) return invalid('limits', fault);
+    const problem = limitsProblem(limits);
+    if (problem !== null) return invalid('limits', problem);
     const known = new Set(own.map(({ model }) => model));
     const named = limits.flatMap(({ model }) => (model === undefined || known.has(model) ? [] : [model]));
     const unknown = await refuseUnknownModels(client, named, 'limits');
@@ -84,14 +85,14 @@ export async function changeLimits(
 }
 
 /**
- * Makes what `setBy` sets on a scope these limits and no others; true when something changed. A limit that stays keeps
- * its id, and with it what was used under it. Leases of a limit that is lower now, or gone, are revoked. To be called
- * with the scope's row locked.
+ * Stores exactly these limits for `setBy` on a scope; returns whether something changed. A limit that stays keeps its
+ * id, and with it its recorded use. Leases of a lowered or removed limit are revoked. The caller must have locked the
+ * scope's row.
  */
 export async function storeLimits(
   client: PostgresClient,
   scope: LimitScope,
-  { setBy, limits }: LimitsOrder,
+  { setBy, limits }: ReplaceLimitsParams,
 ): Promise<boolean> {
   const { rows: stored } = await client.query<LimitRow>(`${SELECT_LIMITS} AND set_by = $5`, [
     ...columnsOf(scope),
@@ -125,7 +126,7 @@ export async function storeLimits(
   return changed;
 }
 
-function limitsFault(limits: readonly UsageLimit[]): string | null {
+function limitsProblem(limits: readonly UsageLimit[]): string | null {
   if (new Set(limits.map(nameOf)).size !== limits.length) return 'must have at most one of each kind, window and model';
   return limits.some(({ limit }) => limit < 0n || limit > AMOUNT_MAX) ? 'must not be negative' : null;
 }
@@ -162,7 +163,7 @@ function toLimit({ kind, time_window, amount, model }: LimitRow): UsageLimit {
   return { kind, limit: BigInt(amount), ...ofModel };
 }
 
-/** Each of the two has one limit of this name on a scope. */
+/** Each party can have only one limit of this name on a scope. */
 function nameOf(limit: UsageLimit): string {
   return JSON.stringify([limit.kind, windowOf(limit), limit.model]);
 }
@@ -175,7 +176,7 @@ function toPlain(limit: UsageLimit): object {
   return { ...limit, limit: limit.limit.toString() };
 }
 
-/** organization, team, user, key. */
+/** The columns organization, team, user and key. */
 function columnsOf(scope: LimitScope): readonly (string | null)[] {
   return [
     scope.organizationId,

@@ -1,15 +1,15 @@
-// The people of an organization and of its teams, and their roles. `teamId` null: the organization itself.
+// The members of an organization or of one of its teams, and their roles. `teamId` null means the organization itself.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { Member, MemberScope } from '../../../domain/identity/member.ts';
-import { areUuids, emailFault } from '../../../domain/identity/names.ts';
+import { areUuids, emailProblem } from '../../../domain/identity/names.ts';
 import type { Role } from '../../../domain/identity/roles.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, NOT_FOUND, refuseFaults } from './change.ts';
+import { change, NOT_FOUND, refuseProblems } from './change.ts';
 import { revokeKeysOfUser } from './keys.ts';
 import {
   addMembership,
@@ -43,13 +43,13 @@ export async function listMembers(
   return endPage(rows, start.limit, toMember);
 }
 
-/** For commands, which name people by email. */
+/** For commands, which refer to people by email. */
 export async function findMemberByEmail(
   postgres: PostgresClient,
   { organizationId, teamId }: MemberScope,
   email: string,
 ): Promise<Member | Refused> {
-  if (emailFault(email) !== null) return NOT_FOUND;
+  if (emailProblem(email) !== null) return NOT_FOUND;
   const { rows } = await postgres.query<MembershipRow>(
     `SELECT ${MEMBER_COLUMNS} FROM ${MEMBER_SOURCE}
       WHERE t.organization_id = $1 AND t.team_id IS NOT DISTINCT FROM $2::uuid AND lower(u.email) = lower($3)`,
@@ -59,31 +59,31 @@ export async function findMemberByEmail(
 }
 
 /**
- * Adds by email: to an organization anybody, who becomes a user; to a team only members of its organization.
- * `conflict`: is a member already.
+ * Adds a member by email. An organization can add anybody, who becomes a user if new; a team only members of its
+ * organization. `conflict`: is a member already.
  */
 export async function addMember(
   postgres: Postgres,
   actor: Actor,
   scope: MemberScope,
-  order: { email: string; role: Role },
+  params: { email: string; role: Role },
 ): Promise<Member | Refused> {
-  const fault = refuseFaults({ email: emailFault(order.email) });
-  if (fault !== null) return fault;
+  const problem = refuseProblems({ email: emailProblem(params.email) });
+  if (problem !== null) return problem;
   if (!isNameable(scope)) return NOT_FOUND;
   return change(postgres, 'email', async (client) => {
     if (!(await scopeExists(client, scope))) return NOT_FOUND;
-    if (order.role === 'owner' && !(await mayChangeOwners(client, actor, scope))) return PERMISSION_DENIED;
+    if (params.role === 'owner' && !(await mayChangeOwners(client, actor, scope))) return PERMISSION_DENIED;
     const full =
       scope.teamId === null ? await refuseCount(client, actor, 'membersOfOrganization', scope.organizationId) : null;
     if (full !== null) return full;
-    const added = await addMembership(client, actor, scope, order);
+    const added = await addMembership(client, actor, scope, params);
     if (!isRefused(added)) await notifyPrincipalsChanged(client, [added.userId]);
     return added;
   });
 }
 
-/** `permission_denied`: only an owner, or who stands above the scope, makes or unmakes an owner. */
+/** `permission_denied`: only an owner, or someone above the scope, makes or unmakes an owner. */
 export async function setMemberRole(
   postgres: Postgres,
   actor: Actor,
@@ -118,8 +118,8 @@ export async function setMemberRole(
 }
 
 /**
- * Out of an organization: also out of its teams, and the keys that are the user's there are revoked. Out of a team: the
- * user's keys of that team.
+ * Removing a user from an organization also removes them from its teams and revokes their keys there. Removing a user
+ * from a team revokes their keys of that team.
  */
 export async function removeMember(
   postgres: Postgres,
@@ -137,7 +137,7 @@ export async function removeMember(
       'DELETE FROM memberships WHERE organization_id = $1 AND user_id = $3 AND ($2::uuid IS NULL OR team_id = $2)',
       [organizationId, teamId, userId],
     );
-    // What the platform set is there again when the member is.
+    // Limits that the platform set on the member are kept, and apply again if the member returns.
     if (teamId === null) {
       await client.query(
         `DELETE FROM usage_limits WHERE organization_id = $1 AND user_id = $2 AND set_by = 'organization'`,

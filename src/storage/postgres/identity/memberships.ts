@@ -1,5 +1,5 @@
-// Rows of memberships as operations on members share them: who is in a scope, who may make owners, and adding somebody
-// by email.
+// Rows of memberships, for all operations on members: who is in a scope, who may make owners, and adding somebody by
+// email.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { Member, MemberScope } from '../../../domain/identity/member.ts';
@@ -22,8 +22,8 @@ export const MEMBER_COLUMNS = `${PAGE_COLUMNS}, t.user_id, u.email, t.role`;
 export const MEMBER_SOURCE = 'memberships t JOIN users u ON u.id = t.user_id';
 
 /**
- * False for a scope that does not exist, or is somebody else's. A writer holds it until its end: a team is not deleted
- * meanwhile.
+ * False when the scope does not exist or belongs to another organization. In a transaction it locks the scope, so that
+ * a team cannot be deleted meanwhile.
  */
 export async function scopeExists(client: PostgresClient, { organizationId, teamId }: MemberScope): Promise<boolean> {
   const { rowCount } =
@@ -59,8 +59,8 @@ export function toMember(row: MembershipRow): Member {
 }
 
 /**
- * Owners of the scope make and unmake owners, and who stands above it: of a team, owners and admins of the
- * organization; of all, the platform.
+ * Owners of a scope may make and unmake owners, and so may those above it: for a team the owners and admins of the
+ * organization, for everything the platform administrators.
  */
 export async function mayChangeOwners(
   client: PostgresClient,
@@ -77,7 +77,7 @@ export async function mayChangeOwners(
   return rowCount > 0;
 }
 
-/** Inside the caller's transaction; the scope must exist. */
+/** Runs in the caller's transaction; the scope must exist. */
 export async function addMembership(
   client: PostgresClient,
   actor: Actor,
@@ -103,7 +103,7 @@ export async function addMembership(
   return added;
 }
 
-/** Into a team come only members of its organization, who are held there meanwhile. */
+/** A team takes only members of its organization, whose membership is locked meanwhile. */
 async function findOrAddUser(
   client: PostgresClient,
   { organizationId, teamId }: MemberScope,

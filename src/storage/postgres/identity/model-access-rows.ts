@@ -1,9 +1,9 @@
-// The lists of models of organizations, teams and keys as their rows have them: the platform's, the organization's, and
-// what both allow.
+// The columns of model lists of organizations, teams and keys: the platform's list, the organization's, and what both
+// allow.
 
 import type { AllowedModels, ModelAccess } from '../../../domain/identity/model-access.ts';
 
-/** allowed_models is what both lists allow: the database makes it from them. */
+/** allowed_models is a generated column: what both lists allow. */
 export const MODEL_ACCESS_COLUMNS = 't.allowed_models, t.platform_allowed_models, t.organization_allowed_models';
 
 export interface ModelAccessRow {

@@ -1,12 +1,12 @@
-// Which models an organization, a team or a key may use: allow-lists of public ids. Each of the three has a list of the
-// platform's and one of the organization's own; a request needs all of them to agree.
+// Reads and sets which models an organization, a team or a key may use, as lists of public ids. Each has a list set by
+// the platform and one set by the organization; a request needs all of them to allow its model.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import {
   type ModelAccess,
-  type ModelAccessOrder,
   type ModelAccessScope,
   replaceModels,
+  type SetModelAccessParams,
 } from '../../../domain/identity/model-access.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
@@ -20,7 +20,7 @@ import { MODEL_ACCESS_COLUMNS, type ModelAccessRow, toModelAccess } from './mode
 
 const MODELS_MAX = 1_000;
 
-/** By scope: `$1` is the organization, `$2` the scope's own id. */
+/** Finds a scope: `$1` is the organization, `$2` the scope's own id. */
 const FIND = {
   organization: `SELECT ${MODEL_ACCESS_COLUMNS} FROM organizations t WHERE t.id = $1 AND t.id = $2`,
   team: `SELECT ${MODEL_ACCESS_COLUMNS} FROM teams t WHERE t.organization_id = $1 AND t.id = $2`,
@@ -42,22 +42,22 @@ export async function getModelAccess(
   return readAccess(postgres, scope, FIND[scope.kind]);
 }
 
-/** Ids that the catalog does not have are `invalid`: a mistyped allow-list would shut everybody out. */
+/** Ids that are not in the catalog are `invalid`: a mistyped list would lock everybody out. */
 export async function setModelAccess(
   postgres: Postgres,
   actor: Actor,
   scope: ModelAccessScope,
-  order: ModelAccessOrder,
+  params: SetModelAccessParams,
 ): Promise<ModelAccess | Refused> {
   return change(postgres, 'allowedModels', async (client) => {
     const before = await readAccess(client, scope, `${FIND[scope.kind]} FOR NO KEY UPDATE`);
     if ('refused' in before) return before;
     const refused = scope.kind === 'key' ? await refuseOfKey(client, actor, scope) : null;
     if (refused !== null) return refused;
-    const unknown = await refuseUnknownModels(client, order.models);
+    const unknown = await refuseUnknownModels(client, params.models);
     if (unknown !== null) return unknown;
     const id = idOf(scope);
-    const lists = replaceModels(before.allowedModelsSetBy, order);
+    const lists = replaceModels(before.allowedModelsSetBy, params);
     await client.query(SET[scope.kind], [scope.organizationId, id, lists.platform, lists.organization]);
     const after = await getModelAccess(client, scope);
     if ('refused' in after) return after;
@@ -83,7 +83,7 @@ async function refuseOfKey(
   return isRefused(found) ? found : refuseKeyChange(client, actor, {}, found.key);
 }
 
-/** null when the catalog has every one of them. */
+/** null when the catalog has all of them. */
 export async function refuseUnknownModels(
   client: PostgresClient,
   models: readonly string[] | null,

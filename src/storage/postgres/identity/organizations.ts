@@ -1,7 +1,7 @@
-// Organizations: made, listed, looked up, changed. Platform administration: the caller is nobody's tenant.
+// Creates, lists, finds and changes organizations. These are operations of the platform's administrators.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
-import { areUuids, emailFault, labelFault, slugFault } from '../../../domain/identity/names.ts';
+import { areUuids, emailProblem, labelProblem, slugProblem } from '../../../domain/identity/names.ts';
 import type { Organization, OrganizationChange, OwnOrganization } from '../../../domain/identity/organization.ts';
 import type { Role } from '../../../domain/identity/roles.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
@@ -10,15 +10,15 @@ import { notifyPrincipalsChanged } from '../changes.ts';
 import { setFrozen } from '../ledger/payer-wallets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, NOT_FOUND, refuseFaults } from './change.ts';
+import { change, NOT_FOUND, refuseProblems } from './change.ts';
 import { addMembership } from './memberships.ts';
 import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
 
-export interface OrganizationOrder {
+export interface CreateOrganizationParams {
   readonly slug: string;
   readonly displayName?: string | undefined;
   readonly billing: 'prepaid' | 'none';
-  /** Email of its first owner; the user is made when there is none. */
+  /** Email of the first owner; a new user is created if nobody has it. */
   readonly ownerEmail?: string | undefined;
 }
 
@@ -37,15 +37,15 @@ const SOURCE = 'organizations t LEFT JOIN wallets w ON w.organization_id = t.id 
 export async function createOrganization(
   postgres: Postgres,
   actor: Actor,
-  order: OrganizationOrder,
+  params: CreateOrganizationParams,
 ): Promise<Organization | Refused> {
-  const { slug, displayName = slug, billing, ownerEmail } = order;
-  const fault = refuseFaults({
-    slug: slugFault(slug),
-    displayName: labelFault(displayName),
-    ownerEmail: ownerEmail === undefined ? null : emailFault(ownerEmail),
+  const { slug, displayName = slug, billing, ownerEmail } = params;
+  const problem = refuseProblems({
+    slug: slugProblem(slug),
+    displayName: labelProblem(displayName),
+    ownerEmail: ownerEmail === undefined ? null : emailProblem(ownerEmail),
   });
-  if (fault !== null) return fault;
+  if (problem !== null) return problem;
   return change(postgres, 'slug', async (client) => {
     const { rows } = await client.query<{ id: string }>(
       'INSERT INTO organizations (slug, display_name, billing) VALUES ($1, $2, $3) RETURNING id',
@@ -79,7 +79,7 @@ export async function listOrganizations(
   return endPage(rows, start.limit, toOrganization);
 }
 
-/** Those that a user is a member of: what their tokens can work in. */
+/** The organizations of which a user is a member, and in which their tokens can work. */
 export async function listOrganizationsOfUser(
   postgres: PostgresClient,
   params: PageParams & { userId: string },
@@ -112,9 +112,9 @@ export async function getOrganization(
   return rows[0] === undefined ? NOT_FOUND : toOrganization(rows[0]);
 }
 
-/** For commands, which name organizations by slug. */
+/** For commands, which refer to organizations by slug. */
 export async function findOrganizationBySlug(postgres: PostgresClient, slug: string): Promise<Organization | Refused> {
-  if (slugFault(slug) !== null) return NOT_FOUND;
+  if (slugProblem(slug) !== null) return NOT_FOUND;
   const { rows } = await postgres.query<OrganizationRow>(`SELECT ${COLUMNS} FROM ${SOURCE} WHERE t.slug = $1`, [slug]);
   return rows[0] === undefined ? NOT_FOUND : toOrganization(rows[0]);
 }
@@ -126,8 +126,8 @@ export async function updateOrganization(
   { displayName, billing, frozen }: OrganizationChange,
 ): Promise<Organization | Refused> {
   if (!areUuids(organizationId)) return NOT_FOUND;
-  const fault = refuseFaults({ displayName: displayName === undefined ? null : labelFault(displayName) });
-  if (fault !== null) return fault;
+  const problem = refuseProblems({ displayName: displayName === undefined ? null : labelProblem(displayName) });
+  if (problem !== null) return problem;
   return change(postgres, 'slug', async (client) => {
     await client.query('SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE', [organizationId]);
     const before = await getOrganization(client, organizationId);

@@ -1,13 +1,13 @@
-// Lists a page at a time: in order of creation, each page continuing behind the last item of the one before, whatever
-// was added meanwhile.
+// Pages of lists in order of creation. Each page continues after the last item of the previous one, whatever was added
+// meanwhile.
 
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import { invalid } from './change.ts';
 
-/** Columns that every listed row must have, for a table named `t`. */
+/** The columns that every listed row must have, for a table named `t`. */
 export const PAGE_COLUMNS = `t.id, (extract(epoch FROM t.created_at) * 1000000)::bigint AS created_us`;
-/** Condition, order and bound for `$1` (microseconds), `$2` (id), `$3` (one more than the page holds). */
+/** Condition, order and limit, with `$1` (microseconds), `$2` (id) and `$3` (one more than the page size). */
 export const PAGE_CONDITION = `($1::bigint IS NULL OR (t.created_at,
   t.id) > (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::uuid))`;
 export const PAGE_ORDER = 'ORDER BY t.created_at, t.id LIMIT $3';

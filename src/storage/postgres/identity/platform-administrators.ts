@@ -1,14 +1,14 @@
-// The people who administer the whole installation, beside the holder of ADMIN_TOKEN.
+// Lists, adds and removes the people who administer the whole installation beside the holder of ADMIN_TOKEN.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
-import { areUuids, emailFault } from '../../../domain/identity/names.ts';
+import { areUuids, emailProblem } from '../../../domain/identity/names.ts';
 import type { PlatformAdministrator } from '../../../domain/identity/platform-administrator.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, conflict, NOT_FOUND, refuseFaults } from './change.ts';
+import { change, conflict, NOT_FOUND, refuseProblems } from './change.ts';
 import { endPage, startPage } from './page.ts';
 
 interface AdministratorRow {
@@ -36,14 +36,14 @@ export async function listPlatformAdministrators(
   return endPage(rows, start.limit, toAdministrator);
 }
 
-/** `conflict`: is one already. */
+/** `conflict`: is an administrator already. */
 export async function addPlatformAdministrator(
   postgres: Postgres,
   actor: Actor,
   email: string,
 ): Promise<PlatformAdministrator | Refused> {
-  const fault = refuseFaults({ email: emailFault(email) });
-  if (fault !== null) return fault;
+  const problem = refuseProblems({ email: emailProblem(email) });
+  if (problem !== null) return problem;
   return change(postgres, 'email', async (client) => {
     await client.query('INSERT INTO users (email) VALUES ($1) ON CONFLICT (lower(email)) DO NOTHING', [email]);
     const inserted = await client.query<{ user_id: string }>(

@@ -1,5 +1,5 @@
-// How many keys, tokens, teams and members there may be: what one tenant makes without end, everybody's lists, look-ups
-// and backups carry. The operator, by command or ADMIN_TOKEN, may go beyond.
+// Limits how many keys, tokens, teams and members there may be: whatever one tenant makes without end burdens
+// everybody's lists, look-ups and backups. The operator, by command or ADMIN_TOKEN, may exceed the limits.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
@@ -12,7 +12,7 @@ interface Count {
   readonly words: string;
 }
 
-/** A key that has expired counts until it is revoked: it can be given more time. */
+/** An expired key counts until it is revoked, since its expiry can be changed. */
 const COUNTS = {
   keysOfOrganization: {
     max: 5_000,
@@ -47,8 +47,8 @@ const COUNTS = {
 } as const satisfies Record<string, Count>;
 
 /**
- * null: there is room for one more, and until the end of the transaction nobody else makes one there: of two who would
- * be the last, one is refused. To be called before the first write.
+ * null: there is room for one more. Until the end of the transaction nobody else can add one, so that of two who would
+ * be the last, one is refused. Must be called before the first write.
  */
 export async function refuseCount(
   client: PostgresClient,

@@ -1,14 +1,14 @@
-// Teams of an organization: made, listed, looked up, renamed, deleted.
+// Creates, lists, finds, renames and deletes the teams of an organization.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
-import { areUuids, labelFault, slugFault } from '../../../domain/identity/names.ts';
-import type { Team, TeamName } from '../../../domain/identity/team.ts';
+import { areUuids, labelProblem, slugProblem } from '../../../domain/identity/names.ts';
+import type { Team, TeamReference } from '../../../domain/identity/team.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, conflict, NOT_FOUND, refuseFaults } from './change.ts';
+import { change, conflict, NOT_FOUND, refuseProblems } from './change.ts';
 import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
 import { refuseCount } from './refuse-count.ts';
 
@@ -30,8 +30,8 @@ export async function createTeam(
     displayName = slug,
   }: { organizationId: string; slug: string; displayName?: string | undefined },
 ): Promise<Team | Refused> {
-  const fault = refuseFaults({ slug: slugFault(slug), displayName: labelFault(displayName) });
-  if (fault !== null) return fault;
+  const problem = refuseProblems({ slug: slugProblem(slug), displayName: labelProblem(displayName) });
+  if (problem !== null) return problem;
   if (!areUuids(organizationId)) return NOT_FOUND;
   return change(postgres, 'slug', async (client) => {
     const full = await refuseCount(client, actor, 'teamsOfOrganization', organizationId);
@@ -65,7 +65,10 @@ export async function listTeams(
   return endPage(rows, start.limit, toTeam);
 }
 
-export async function getTeam(postgres: PostgresClient, { organizationId, teamId }: TeamName): Promise<Team | Refused> {
+export async function getTeam(
+  postgres: PostgresClient,
+  { organizationId, teamId }: TeamReference,
+): Promise<Team | Refused> {
   if (!areUuids(organizationId, teamId)) return NOT_FOUND;
   const { rows } = await postgres.query<TeamRow>(
     `SELECT ${COLUMNS} FROM teams t WHERE t.organization_id = $1 AND t.id = $2`,
@@ -74,12 +77,12 @@ export async function getTeam(postgres: PostgresClient, { organizationId, teamId
   return rows[0] === undefined ? NOT_FOUND : toTeam(rows[0]);
 }
 
-/** For commands, which name teams by slug. */
+/** For commands, which refer to teams by slug. */
 export async function findTeamBySlug(
   postgres: PostgresClient,
   { organizationId, slug }: { organizationId: string; slug: string },
 ): Promise<Team | Refused> {
-  if (slugFault(slug) !== null) return NOT_FOUND;
+  if (slugProblem(slug) !== null) return NOT_FOUND;
   const { rows } = await postgres.query<TeamRow>(
     `SELECT ${COLUMNS} FROM teams t WHERE t.organization_id = $1 AND t.slug = $2`,
     [organizationId, slug],
@@ -90,28 +93,29 @@ export async function findTeamBySlug(
 export async function updateTeam(
   postgres: Postgres,
   actor: Actor,
-  name: TeamName,
+  reference: TeamReference,
   { slug, displayName }: { slug?: string | undefined; displayName?: string | undefined },
 ): Promise<Team | Refused> {
-  const fault = refuseFaults({
-    slug: slug === undefined ? null : slugFault(slug),
-    displayName: displayName === undefined ? null : labelFault(displayName),
+  const problem = refuseProblems({
+    slug: slug === undefined ? null : slugProblem(slug),
+    displayName: displayName === undefined ? null : labelProblem(displayName),
   });
-  if (fault !== null) return fault;
+  if (problem !== null) return problem;
   return change(postgres, 'slug', async (client) => {
-    const before = await holdTeam(client, name);
+    const before = await lockTeam(client, reference);
     if (isRefused(before)) return before;
-    const bound = slug === undefined || slug === before.slug ? null : await refusePlatformCeilings(client, actor, name);
+    const bound =
+      slug === undefined || slug === before.slug ? null : await refusePlatformCeilings(client, actor, reference);
     if (bound !== null) return bound;
     await client.query(
       'UPDATE teams SET slug = coalesce($2, slug), display_name = coalesce($3, display_name) WHERE id = $1',
-      [name.teamId, slug ?? null, displayName ?? null],
+      [reference.teamId, slug ?? null, displayName ?? null],
     );
-    const after = await getTeam(client, name);
+    const after = await getTeam(client, reference);
     await recordAudit(client, actor, {
-      organizationId: name.organizationId,
+      organizationId: reference.organizationId,
       action: 'team.update',
-      target: { kind: 'team', id: name.teamId },
+      target: { kind: 'team', id: reference.teamId },
       before,
       after,
     });
@@ -120,25 +124,25 @@ export async function updateTeam(
 }
 
 /**
- * A conflict while the team has live keys, which would be ended or moved without being asked to, or ceilings of the
- * platform's, which would go.
+ * `conflict`: the team has live keys, which would be revoked or moved without anybody asking for it, or limits or
+ * models that the platform set, which would be lost.
  */
 export async function deleteTeam(
   postgres: Postgres,
   actor: Actor,
-  name: TeamName,
+  reference: TeamReference,
 ): Promise<{ readonly deleted: true } | Refused> {
   return change(postgres, 'slug', async (client) => {
-    const before = await holdTeam(client, name);
+    const before = await lockTeam(client, reference);
     if (isRefused(before)) return before;
-    const { organizationId, teamId } = name;
+    const { organizationId, teamId } = reference;
     const keys = await client.query(
       `SELECT FROM api_keys WHERE organization_id = $1 AND team_id = $2 AND revoked_at IS NULL
         AND (expires_at IS NULL OR expires_at > now()) LIMIT 1`,
       [organizationId, teamId],
     );
     if (keys.rowCount > 0) return conflict('team', 'has keys that are not revoked');
-    const bound = await refusePlatformCeilings(client, actor, name);
+    const bound = await refusePlatformCeilings(client, actor, reference);
     if (bound !== null) return bound;
     const { rows: ended } = await client.query<{ id: string }>(
       `UPDATE api_keys SET team_id = NULL, revoked_at = coalesce(revoked_at, now())
@@ -162,15 +166,15 @@ export async function deleteTeam(
 }
 
 /**
- * A team that the platform has set ceilings on keeps them and its slug: a configuration file finds teams by it, and
- * would make one without ceilings in its place. Whoever sets ceilings waits for who holds the team.
+ * A team on which the platform has set limits or models keeps them and its slug: a configuration file refers to teams
+ * by slug, and would create one without limits in its place. Setting limits waits for the lock on the team.
  */
 async function refusePlatformCeilings(
   client: PostgresClient,
   actor: Actor,
-  { organizationId, teamId }: TeamName,
+  { organizationId, teamId }: TeamReference,
 ): Promise<Refused | null> {
-  // The command line speaks for the operator.
+  // The command line acts for the operator.
   if (actor.kind !== 'token') return null;
   const { rowCount } = await client.query(
     `SELECT FROM usage_limits WHERE organization_id = $1 AND team_id = $2 AND set_by = 'platform'
@@ -180,8 +184,8 @@ async function refusePlatformCeilings(
   return rowCount === 0 ? null : conflict('team', 'has limits or models that the platform set');
 }
 
-/** Whoever adds to the team at the same time waits, and then finds it as this change left it. */
-async function holdTeam(client: PostgresClient, { organizationId, teamId }: TeamName): Promise<Team | Refused> {
+/** Locks the team: whoever adds something to it at the same time waits, and then finds it as this change left it. */
+async function lockTeam(client: PostgresClient, { organizationId, teamId }: TeamReference): Promise<Team | Refused> {
   if (!areUuids(organizationId, teamId)) return NOT_FOUND;
   await client.query('SELECT FROM teams WHERE organization_id = $1 AND id = $2 FOR UPDATE', [organizationId, teamId]);
   return getTeam(client, { organizationId, teamId });

@@ -1,17 +1,23 @@
-// Access tokens of people: made, listed, revoked, and which organization they are working in. A token is shown once.
+// Creates, lists and revokes people's access tokens, and sets the organization that a token works in. A token is shown
+// once.
 
-import type { Token, TokenName, TokenOrder, TokenWithSecret } from '../../../domain/identity/access-token.ts';
+import type {
+  CreateTokenParams,
+  Token,
+  TokenReference,
+  TokenWithSecret,
+} from '../../../domain/identity/access-token.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { AuditAction } from '../../../domain/identity/audit-entry.ts';
 import { generateToken } from '../../../domain/identity/generate-credential.ts';
 import { derivePepper, hashCredential, keyPrefix } from '../../../domain/identity/key-hash.ts';
-import { areUuids, emailFault, labelFault } from '../../../domain/identity/names.ts';
+import { areUuids, emailProblem, labelProblem } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
-import { change, invalid, NOT_FOUND, refuseFaults } from './change.ts';
+import { change, invalid, NOT_FOUND, refuseProblems } from './change.ts';
 import { endPage, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, startPage } from './page.ts';
 import { refuseCount } from './refuse-count.ts';
 
@@ -32,15 +38,15 @@ const COLUMNS = `${PAGE_COLUMNS}, t.user_id, t.name, t.token_prefix, t.active_or
   floor(extract(epoch FROM t.expires_at) * 1000)::double precision AS expires_at_ms,
   floor(extract(epoch FROM t.revoked_at) * 1000)::double precision AS revoked_at_ms`;
 
-/** `not_found`: no such user, or the organization is none of theirs. */
+/** `not_found`: there is no such user, or the user may not work in the organization. */
 export async function createToken(
   postgres: Postgres,
   { masterKey }: { readonly masterKey: Buffer },
   actor: Actor,
-  { userId, name, lifetimeSeconds, organizationId = null }: TokenOrder,
+  { userId, name, lifetimeSeconds, organizationId = null }: CreateTokenParams,
 ): Promise<TokenWithSecret | Refused> {
-  const fault = refuseFaults({ name: labelFault(name) });
-  if (fault !== null) return fault;
+  const problem = refuseProblems({ name: labelProblem(name) });
+  if (problem !== null) return problem;
   if (
     !Number.isInteger(lifetimeSeconds) ||
     lifetimeSeconds < LIFETIME_SECONDS_MIN ||
@@ -69,7 +75,7 @@ export async function createToken(
   });
 }
 
-/** A user's own, revoked and expired ones too. */
+/** A user's tokens, including revoked and expired ones. */
 export async function listTokens(
   postgres: PostgresClient,
   params: PageParams & { userId: string },
@@ -84,48 +90,52 @@ export async function listTokens(
   return endPage(rows, start.limit, toToken);
 }
 
-/** Idempotent. Every gateway hears of it at once. */
-export async function revokeToken(postgres: Postgres, actor: Actor, name: TokenName): Promise<Token | Refused> {
+/** Idempotent. Every gateway is notified at once. */
+export async function revokeToken(
+  postgres: Postgres,
+  actor: Actor,
+  reference: TokenReference,
+): Promise<Token | Refused> {
   return change(postgres, 'name', async (client) => {
-    const before = await holdToken(client, name);
+    const before = await lockToken(client, reference);
     if (before === null) return NOT_FOUND;
     if (before.revoked_at_ms !== null) return toToken(before);
-    await client.query('UPDATE access_tokens SET revoked_at = now() WHERE id = $1', [name.tokenId]);
-    return tellOf(client, actor, 'token.revoke', name, before);
+    await client.query('UPDATE access_tokens SET revoked_at = now() WHERE id = $1', [reference.tokenId]);
+    return recordTokenChange(client, actor, 'token.revoke', reference, before);
   });
 }
 
 /**
- * `not_found`: the user is no member of that organization (platform administrators may work in any). null leaves the
- * organization.
+ * `not_found`: the user is not a member of the organization (platform administrators may work in any). null leaves the
+ * active organization.
  */
 export async function setActiveOrganization(
   postgres: Postgres,
   actor: Actor,
-  name: TokenName,
+  reference: TokenReference,
   organizationId: string | null,
 ): Promise<Token | Refused> {
   if (organizationId !== null && !areUuids(organizationId)) return NOT_FOUND;
   return change(postgres, 'name', async (client) => {
-    const before = await holdToken(client, name);
+    const before = await lockToken(client, reference);
     if (before === null || before.revoked_at_ms !== null) return NOT_FOUND;
     if (before.active_organization_id === organizationId) return toToken(before);
     if (organizationId !== null && !(await mayWorkIn(client, before.user_id, organizationId)))
       return { ...NOT_FOUND, field: 'organizationId' };
     await client.query('UPDATE access_tokens SET active_organization_id = $2 WHERE id = $1', [
-      name.tokenId,
+      reference.tokenId,
       organizationId,
     ]);
-    return tellOf(client, actor, 'token.active_organization', name, before);
+    return recordTokenChange(client, actor, 'token.active_organization', reference, before);
   });
 }
 
-/** For commands, which name people by email. */
+/** For commands, which refer to people by email. */
 export async function findUserByEmail(
   postgres: PostgresClient,
   email: string,
 ): Promise<{ readonly userId: string } | Refused> {
-  if (emailFault(email) !== null) return NOT_FOUND;
+  if (emailProblem(email) !== null) return NOT_FOUND;
   const { rows } = await postgres.query<{ id: string }>('SELECT id FROM users WHERE lower(email) = lower($1)', [email]);
   return rows[0] === undefined ? NOT_FOUND : { userId: rows[0].id };
 }
@@ -140,7 +150,7 @@ async function mayWorkIn(client: PostgresClient, userId: string, organizationId:
   return rowCount > 0;
 }
 
-async function holdToken(client: PostgresClient, { tokenId, userId }: TokenName): Promise<TokenRow | null> {
+async function lockToken(client: PostgresClient, { tokenId, userId }: TokenReference): Promise<TokenRow | null> {
   if (!areUuids(tokenId, ...(userId === null ? [] : [userId]))) return null;
   const { rows } = await client.query<TokenRow>(
     `SELECT ${COLUMNS} FROM access_tokens t WHERE t.id = $1 AND ($2::uuid IS NULL OR t.user_id = $2) FOR UPDATE`,
@@ -149,21 +159,21 @@ async function holdToken(client: PostgresClient, { tokenId, userId }: TokenName)
   return rows[0] ?? null;
 }
 
-async function tellOf(
+async function recordTokenChange(
   client: PostgresClient,
   actor: Actor,
   action: AuditAction,
-  name: TokenName,
+  reference: TokenReference,
   before: TokenRow,
 ): Promise<Token | Refused> {
-  const after = await holdToken(client, name);
+  const after = await lockToken(client, reference);
   if (after === null) return NOT_FOUND;
   await auditToken(client, actor, action, toToken(before), toToken(after));
-  await notifyPrincipalsChanged(client, [name.tokenId]);
+  await notifyPrincipalsChanged(client, [reference.tokenId]);
   return toToken(after);
 }
 
-/** In the log of no organization: a token is a person's, and works in one organization after another. */
+/** Written without an organization: a token belongs to a person, and works in one organization after another. */
 async function auditToken(
   client: PostgresClient,
   actor: Actor,

@@ -1,18 +1,18 @@
-// Credit that comes into wallets, each deposit once by its reference, and the deposits that came.
+// Posts deposits into wallets, once per reference, and lists them.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
-import { labelFault } from '../../../domain/identity/names.ts';
+import { labelProblem } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
-import type { Deposit, DepositOrder } from '../../../domain/money/deposit.ts';
+import type { Deposit, PostDepositParams } from '../../../domain/money/deposit.ts';
 import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { recordAudit } from '../identity/audit.ts';
-import { change, conflict, invalid, refuseFaults } from '../identity/change.ts';
+import { change, conflict, invalid, refuseProblems } from '../identity/change.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { ensureWallet } from './payer-wallets.ts';
 
 export type DepositResult =
-  /** `repeated`: this reference had been posted before with this amount, and nothing changed. */
+  /** `repeated`: the same deposit had been posted before under this reference, so nothing changed. */
   | { readonly ok: true; readonly repeated: boolean; readonly balance: bigint }
   /** The reference was used before for another amount. */
   | { readonly ok: false; readonly reason: 'reference_conflict' };
@@ -20,11 +20,11 @@ export type DepositResult =
 /** Posts a deposit; the reference makes it idempotent within its wallet. */
 export async function deposit(
   postgres: PostgresClient,
-  order: { walletId: string; amount: PicoUsd; reference: string },
+  params: { walletId: string; amount: PicoUsd; reference: string },
 ): Promise<DepositResult> {
   const { rows } = await postgres.query<{ posted: boolean; conflict: boolean; balance: string }>(
     'SELECT posted, conflict, balance FROM post_deposit($1, $2, $3)',
-    [order.walletId, order.amount.toString(), order.reference],
+    [params.walletId, params.amount.toString(), params.reference],
   );
   const row = rows[0];
   if (row === undefined) throw new Error('post_deposit returned no row');
@@ -33,22 +33,22 @@ export async function deposit(
 }
 
 export interface PostedDeposit extends Deposit {
-  /** This reference had been posted before with this amount, and nothing changed. */
+  /** The same deposit had been posted before under this reference, so nothing changed. */
   readonly repeated: boolean;
-  /** Of the wallet, after it. */
+  /** The wallet's balance after the deposit. */
   readonly balance: bigint;
 }
 
-/** Posts a deposit in somebody's name. A reference that was used before for another amount is a `conflict`. */
+/** Posts a deposit on behalf of an actor. A reference that was used for another amount is a `conflict`. */
 export async function postDeposit(
   postgres: Postgres,
   actor: Actor,
-  order: DepositOrder,
+  params: PostDepositParams,
 ): Promise<PostedDeposit | Refused> {
-  const { organizationId, userId, amount, reference } = order;
+  const { organizationId, userId, amount, reference } = params;
   if (amount <= 0n) return invalid('amount', 'must be above 0');
-  const fault = refuseFaults({ reference: labelFault(reference) });
-  if (fault !== null) return fault;
+  const problem = refuseProblems({ reference: labelProblem(reference) });
+  if (problem !== null) return problem;
   return change(postgres, 'reference', async (client) => {
     const walletId = await ensureWallet(client, { organizationId, userId });
     if (isRefused(walletId)) return walletId as Refused;
@@ -77,7 +77,7 @@ interface DepositRow {
 }
 
 /**
- * A reference is 'deposit:', the wallet's 36 characters, ':' and what the depositor wrote; migration 0012 has the
+ * A stored reference is 'deposit:', the wallet's 36 characters, ':' and the depositor's text; migration 0012 has its
  * index.
  */
 const DEPOSITS = `

@@ -1,19 +1,21 @@
-// The end of a process's epoch: fenced, shipped, closed, and what it left open resolved by the written rule (DESIGN 4).
+// The end of a process's epoch: it is fenced, its spool is shipped, it is closed, and its open executions are resolved
+// by a fixed rule.
 //
 //   running ──fenceEpoch──► fenced ──(spool shipped)──► closeDeadEpoch ──► resolvePending
-//                           takes no lease               unheld money back   executions cancelled, their holds back
+//                           gets no lease               leases return      open executions are cancelled,
+//                                                       except for holds   their holds return
 
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import type { PostgresClient } from '../pool.ts';
 import { ANNOUNCE_RESOLVED } from '../webhooks/webhook-deliveries.ts';
 import { AS_RECORD } from './generation-columns.ts';
 
-/** From here on the epoch gets no lease. Waits for one that is being taken. */
+/** After this the epoch gets no lease. Waits for a lease that is being taken. */
 export async function fenceEpoch(client: PostgresClient, epoch: number): Promise<void> {
   await client.query('UPDATE process_epochs SET fenced_at = coalesce(fenced_at, now()) WHERE epoch = $1', [epoch]);
 }
 
-/** Epochs of a machine that still have leases or may have something to ship. */
+/** The epochs of a machine that still have leases or may have something to ship. */
 export async function listOpenEpochs(
   postgres: PostgresClient,
   machine: string,
@@ -25,10 +27,7 @@ export async function listOpenEpochs(
   return rows.map((row) => ({ epoch: Number(row.epoch), kind: row.kind, pid: row.pid }));
 }
 
-/**
- * Fences and closes an epoch under which nothing was ever leased or posted; false: something was, or it is closed
- * already.
- */
+/** Fences and closes an epoch that never had a lease or a posting; false when it had one, or is closed already. */
 export async function closeUnusedEpoch(postgres: PostgresClient, epoch: number): Promise<boolean> {
   const { rowCount } = await postgres.query(
     `UPDATE process_epochs SET fenced_at = coalesce(fenced_at, now()), shipped_at = now(), returned_at = now()
@@ -43,10 +42,10 @@ export async function closeUnusedEpoch(postgres: PostgresClient, epoch: number):
 }
 
 /**
- * Returns a dead epoch's leases of limits, and of wallets except for the holds of executions that are still pending. To
- * be called in a transaction, once all of the epoch's spool is posted; a second call changes nothing. The result is
- * what the wallets got back. A lease may be smaller than those holds, when a power cut has lost the end of an execution
- * whose unused part was returned already.
+ * Returns a dead epoch's leases of limits, and those of wallets except for the holds of pending executions. Must be
+ * called in a transaction, after the whole spool of the epoch was posted; a second call changes nothing. The result is
+ * the amount returned to wallets. A lease can be smaller than those holds: after a power cut that lost the end of an
+ * execution whose unused part had been returned already.
  */
 export async function closeDeadEpoch(client: PostgresClient, epoch: number): Promise<{ returned: bigint }> {
   await fenceEpoch(client, epoch);
@@ -56,7 +55,7 @@ export async function closeDeadEpoch(client: PostgresClient, epoch: number): Pro
     [epoch],
   );
   await client.query('DELETE FROM rate_holdings WHERE epoch = $1', [epoch]);
-  // Wallets and pools come last: others wait for them.
+  // Wallets and pools are locked last, since others wait for them.
   const { rows } = await client.query<{ returned: string }>(
     `WITH locked AS MATERIALIZED (
        SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM leases WHERE epoch = $1) ORDER BY id FOR UPDATE
@@ -86,8 +85,8 @@ export async function closeDeadEpoch(client: PostgresClient, epoch: number): Pro
 }
 
 /**
- * Returns all leases of limits: no request of a dead process is open, and by the rule below one whose end is not known
- * has used nothing.
+ * Returns all leases of limits: a dead process has no open request, and by the rule below an execution with an unknown
+ * end has used nothing.
  */
 async function returnLimitLeases(client: PostgresClient, epoch: number): Promise<void> {
   await client.query(
@@ -108,10 +107,10 @@ interface ResolvedRow {
 }
 
 /**
- * The written rule for an execution whose process died with it open: no terminal record means that no client saw its
- * end, so it is `cancelled` (`not_billed` where the organization is not billed), nothing is charged and its hold
- * returns (outcome `process_killed`). Applies to closed epochs only. To be called in a transaction. Returns the records
- * for the facts.
+ * The rule for executions that were open when their process died: without a terminal record no client saw the end, so
+ * they are `cancelled` (`not_billed` in an organization that is not billed), nothing is charged and the holds return
+ * (outcome `process_killed`). It applies only to closed epochs. Must be called in a transaction. Returns the records to
+ * make facts of.
  */
 export async function resolvePending(
   client: PostgresClient,

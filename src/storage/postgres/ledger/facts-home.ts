@@ -1,9 +1,9 @@
-// Where the facts of requests are kept, of all machines that share this Postgres: one ClickHouse. Reports read one, so
-// a second one would show half.
+// Ensures that all machines that share this Postgres keep their request facts in one ClickHouse: a report reads only
+// one, so with a second it would show half.
 //
-// The first jobs process registers its ClickHouse by the id that lies in it (clickhouse/identity.ts), whatever hosts
-// are called; another ClickHouse is refused. An embedded one belongs to one process: while that runs it holds a lock,
-// so that a copied data directory is refused as well.
+// The first jobs process registers its ClickHouse by the id stored inside it (clickhouse/identity.ts), whatever its
+// hosts are called; any other ClickHouse is refused. An embedded ClickHouse belongs to one process, which holds a lock
+// while it runs, so that a copied data directory is refused as well.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -11,14 +11,14 @@ import type { Log } from '../../../platform/log.ts';
 import type { PostgresClient } from '../pool.ts';
 
 export interface FactsHome {
-  /** Of the ClickHouse. */
+  /** The id of the ClickHouse. */
   readonly id: string;
   readonly kind: 'embedded' | 'server';
-  /** Whose jobs process registered it; for people, nothing is decided by it. */
+  /** The machine whose jobs process registered it, for messages only. */
   readonly machine: string;
 }
 
-/** The facts are kept elsewhere: this process must not begin another place. */
+/** The facts are kept in another ClickHouse; this process must not start a second place. */
 export class FactsElsewhere extends Error {
   constructor(message: string) {
     super(message);
@@ -26,7 +26,7 @@ export class FactsElsewhere extends Error {
   }
 }
 
-/** Any number that no one else's lock uses. */
+/** The number of the advisory lock; no other lock uses it. */
 const EMBEDDED_LOCK = 7_060_155_443;
 
 export async function readFactsHome(
@@ -42,8 +42,8 @@ export async function readFactsHome(
 }
 
 /**
- * Registers the ClickHouse where none is, or where an embedded one gave way to a server: that is how an installation
- * outgrows its machine. Throws FactsElsewhere. To be called by one process at a time.
+ * Registers the ClickHouse when none is registered, or when a server replaces an embedded one, which is how an
+ * installation outgrows its machine. Throws FactsElsewhere. Only one process at a time may call this.
  */
 export async function claimFactsHome(
   postgres: PostgresClient,
@@ -64,12 +64,12 @@ export async function claimFactsHome(
   return present === null ? 'registered' : 'moved';
 }
 
-/** The next jobs process that starts registers its own. */
+/** Removes the registration; the next jobs process that starts registers its own. */
 export async function releaseFactsHome(postgres: PostgresClient): Promise<void> {
   await postgres.query('DELETE FROM facts_home');
 }
 
-/** Whether the process that has the registered embedded ClickHouse open runs, as far as Postgres knows. */
+/** Whether a running process has the registered embedded ClickHouse open, as far as Postgres knows. */
 export async function isEmbeddedInUse(postgres: PostgresClient): Promise<boolean> {
   const { rowCount } = await postgres.query(
     `SELECT FROM pg_locks
@@ -103,8 +103,8 @@ const RETRY_MS = 500;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * Says that the embedded ClickHouse is open, for as long as this process lives: a lock on a connection of its own. The
- * connection of a predecessor that was killed takes a moment to go. Throws FactsElsewhere when another process has it.
+ * Holds the lock of the embedded ClickHouse for the life of this process, on a connection of its own. The connection of
+ * a killed predecessor takes a moment to end. Throws FactsElsewhere when another process has the lock.
  */
 export async function holdEmbedded({ url, log }: { readonly url: string; readonly log: Log }): Promise<EmbeddedHold> {
   let closed = false;

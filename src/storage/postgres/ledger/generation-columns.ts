@@ -1,21 +1,21 @@
-// The fields of a record as columns of `generations`, made from the table of fields: how posting writes them, and how a
-// row is read back as a record.
+// The columns of `generations`, generated from the table of record fields: how posting writes them, and how a row is
+// read back as a record.
 
 import type { Kind } from '../../../records/field-types.ts';
 import { FIELD_ROWS, type FieldName, USAGE_ROWS } from '../../../records/fields.ts';
 
 interface ColumnSql {
-  /** Of the value in the JSON that posting is given. */
+  /** The SQL type of the value in the JSON that posting receives. */
   readonly type: string;
-  /** From that value to the column. */
+  /** The expression that makes the column of that value. */
   readonly write: (value: string) => string;
-  /** From the column to the value in a record's JSON. */
+  /** The expression that makes the value in a record's JSON of the column. */
   readonly read: (column: string) => string;
 }
 
 const SAME = (sql: string): string => sql;
 
-/** `usage` is several columns: see USAGE_ROWS. */
+/** `usage` has several columns: see USAGE_ROWS. */
 const SQL: Readonly<Record<Exclude<Kind, 'usage'>, ColumnSql>> = {
   uuid: { type: 'uuid', write: SAME, read: SAME },
   uuids: { type: 'uuid[]', write: SAME, read: SAME },
@@ -24,7 +24,7 @@ const SQL: Readonly<Record<Exclude<Kind, 'usage'>, ColumnSql>> = {
   flag: { type: 'boolean', write: SAME, read: SAME },
   status: { type: 'integer', write: SAME, read: SAME },
   bytes: { type: 'bigint', write: SAME, read: (column) => `coalesce(${column}, 0)` },
-  // Milliseconds come back whole: rounding half a microsecond of binary fraction must not move a fact.
+  // Milliseconds are rounded to whole ones, or a fact could move by half a microsecond of binary fraction.
   instant: {
     type: 'double precision',
     write: (value) => `to_timestamp(${value} / 1000)`,
@@ -32,7 +32,8 @@ const SQL: Readonly<Record<Exclude<Kind, 'usage'>, ColumnSql>> = {
   },
   duration: { type: 'double precision', write: SAME, read: SAME },
   amount: { type: 'numeric', write: SAME, read: (column) => `${column}::text` },
-  // With the cost at the baseline model. Multiplied, not divided: a product keeps every digit.
+  // The route is stored with the cost at the baseline model. Multiplied, not divided, since a product keeps every
+  // digit.
   route: {
     type: 'jsonb',
     write: (value) => `${value} || CASE WHEN "baselineCost" IS NULL THEN '{}'
@@ -46,7 +47,7 @@ const READ_BASELINE_COST = `((model_route ->> 'baseline_cost_usd')::numeric * 10
 interface Column {
   readonly field: FieldName;
   readonly name: string;
-  /** Over the columns of RECORD_COLUMNS. */
+  /** An expression over the columns of RECORD_COLUMNS. */
   readonly value: string;
   readonly isOfStart: boolean;
 }
@@ -66,7 +67,7 @@ const COLUMNS = FIELD_ROWS.flatMap(([field, { type, part, places }]): Column[] =
 });
 const START = COLUMNS.filter(({ isOfStart }) => isOfStart);
 
-/** A record's JSON as columns, which have the names of its fields. */
+/** The columns of a record's JSON, named like its fields. */
 export const RECORD_COLUMNS = [
   '"type" text',
   ...FIELD_ROWS.flatMap(([field, { type, places }]) => {
@@ -75,13 +76,13 @@ export const RECORD_COLUMNS = [
   }),
 ].join(', ');
 
-/** What an admitted record, and then what a terminal one says; the epoch is the statement's first parameter. */
+/** The columns of an admitted record, then those of a terminal one; the epoch is the statement's first parameter. */
 export const START_COLUMNS = ['epoch', ...START.map(({ name }) => name)].join(', ');
 export const START_VALUES = ['$1::bigint', ...START.map(({ value }) => value)].join(', ');
 export const ALL_COLUMNS = ['epoch', ...COLUMNS.map(({ name }) => name)].join(', ');
 export const ALL_VALUES = ['$1::bigint', ...COLUMNS.map(({ value }) => value)].join(', ');
 
-/** The terminal record knows all better than the admitted one: who served may have changed on the way. */
+/** The terminal record replaces everything of the admitted one: for example, another provider may have served. */
 export const CHANGES = COLUMNS.filter(({ name }) => name !== 'id')
   .map(({ name }) => `${name} = excluded.${name}`)
   .join(', ');
@@ -100,8 +101,8 @@ function readsOf(isOptional: boolean): string {
 }
 
 /**
- * A row as a terminal record, which has only those optional fields that are known. What lies within a route stays as it
- * is, its nulls as well.
+ * A row as a terminal record with only those optional fields that are known. A route is kept as it is, its nulls
+ * included.
  */
 export const AS_RECORD = `jsonb_build_object('type', 'terminal', ${readsOf(false)})
   || (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(jsonb_build_object(${readsOf(true)}))

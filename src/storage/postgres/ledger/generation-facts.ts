@@ -1,11 +1,11 @@
-// Ended executions as the ledger has them, in the shape of the records that facts are made from: what facts are
-// compared with and repaired from.
+// Reads ended executions from the ledger in the shape of the records that facts are made of, to compare and repair
+// facts with.
 
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import type { PostgresClient } from '../pool.ts';
 import { AS_RECORD } from './generation-columns.ts';
 
-/** A stretch of time by admission, and only what had ended before an instant. */
+/** Executions admitted in a stretch of time that ended before an instant. */
 export interface GenerationWindow {
   readonly fromMs: number;
   readonly untilMs: number;
@@ -13,8 +13,8 @@ export interface GenerationWindow {
 }
 
 /**
- * Ids carry their millisecond and are the primary key, so a range of ids is the index of a range of time. An id is made
- * with the admission; the margin covers a clock that was set back, during which ids run ahead (RFC 9562, 6.2).
+ * Ids contain their millisecond and are the primary key, so a range of ids serves as the index of a range of time. An
+ * id is made at admission; the margin covers a clock that was set back, while ids run ahead of it (RFC 9562, 6.2).
  */
 const ID_MARGIN_MS = 300_000;
 
@@ -38,7 +38,7 @@ export interface GenerationHour {
   readonly charged: bigint;
 }
 
-/** Hours (UTC) with ended executions, first to last. Money in pico-dollars. */
+/** The hours (UTC) that have ended executions, first to last. Money in pico-dollars. */
 export async function countGenerationsPerHour(
   postgres: PostgresClient,
   window: GenerationWindow,
@@ -58,7 +58,7 @@ export async function countGenerationsPerHour(
   }));
 }
 
-/** The window must be short enough for its executions to be held in memory. */
+/** The window must be short enough for its executions to fit in memory. */
 export async function readEndedExecutions(
   postgres: PostgresClient,
   window: GenerationWindow,
@@ -71,8 +71,8 @@ export async function readEndedExecutions(
 }
 
 /**
- * What reconciliation resolved of an epoch that began at `sinceMs`: most of these executions have no terminal record in
- * any spool. Those that the process gave up itself have one; their facts are the same once more.
+ * The executions of an epoch (begun at `sinceMs`) that reconciliation resolved; they have no terminal record in any
+ * spool.
  */
 export async function readKilledExecutions(
   postgres: PostgresClient,

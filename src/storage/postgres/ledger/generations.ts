@@ -1,19 +1,19 @@
-// Look-ups of generation records (spec 4.5). Another organization's or payer's execution is not found.
+// Looks up generation records (spec 4.5). An execution of another organization or payer is not found.
 
 import { type Generation, SHOWN } from '../../../records/generation.ts';
 import type { PostgresClient } from '../pool.ts';
 
-/** By column; counts and amounts are texts. */
+/** A row by column; counts and amounts are texts. */
 export interface GenerationRow {
   readonly id: string;
   readonly [column: string]: unknown;
 }
 
-/** Of a table named `g`. */
+/** The columns of a table named `g`. */
 export const GENERATION_COLUMNS = SHOWN.map(({ column }) => `g.${column}`).join(', ');
 const LISTED_MAX = 100;
 
-/** `id` must be a UUID: Postgres refuses anything else as a fault. */
+/** `id` must be a UUID: Postgres throws for any other text. */
 export async function findGeneration(
   postgres: PostgresClient,
   wanted: { id: string; organizationId: string; walletId: string | null },
@@ -29,12 +29,12 @@ export async function findGeneration(
   return rows[0] === undefined ? null : toGeneration(rows[0]);
 }
 
-/** Newest first. A value can match several executions; it is the client's own and need not be unique. */
+/** Newest first. Several executions can match, since clients choose this id and need not make it unique. */
 export async function listGenerationsByClientRequestId(
   postgres: PostgresClient,
   wanted: { clientRequestId: string; organizationId: string; walletId: string | null },
 ): Promise<Generation[]> {
-  // No value with a NUL was ever recorded, and Postgres takes none as text.
+  // Postgres has no NUL in texts, so no such value was ever recorded.
   if (wanted.clientRequestId.includes('\0')) return [];
   const { rows } = await postgres.query<GenerationRow>(
     {
@@ -48,7 +48,7 @@ export async function listGenerationsByClientRequestId(
   return rows.map(toGeneration);
 }
 
-/** The records of requests that were refused before an instant; their facts stay for as long as the others'. */
+/** Deletes the records of requests that were refused before an instant; their facts stay as long as others. */
 export async function forgetRefusedRequests(postgres: PostgresClient, before: Date): Promise<number> {
   const { rowCount } = await postgres.query("DELETE FROM generations WHERE outcome = 'refused' AND admitted_at < $1", [
     before,

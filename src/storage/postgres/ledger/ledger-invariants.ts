@@ -1,5 +1,4 @@
-// The books' invariants (DESIGN 4), as one query that names every one that does not hold; run by reconciliation and
-// after tests.
+// The ledger's invariants as one query that names each one that does not hold; run by reconciliation and after tests.
 
 import type { PostgresClient } from '../pool.ts';
 
@@ -60,7 +59,7 @@ const BROKEN_INVARIANTS = `
          'pool ' || id || ' has used ' || used || ' and leased ' || leased || ' of ' || highest_limit
     FROM limit_pools WHERE used + leased > highest_limit`;
 
-/** Empty when the books are right. */
+/** Empty when all invariants hold. */
 export async function findBrokenInvariants(postgres: PostgresClient): Promise<{ invariant: string; found: string }[]> {
   const { rows } = await postgres.query<{ invariant: string; found: string }>(BROKEN_INVARIANTS);
   return rows;

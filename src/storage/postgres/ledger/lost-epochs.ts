@@ -1,5 +1,5 @@
-// Epochs that have not ended as far as the database knows, and the operator's command for one that never will because
-// its machine and its spool are gone. No lease returns only because time has passed (DESIGN 4).
+// Lists open epochs, and abandons one whose machine and spool are gone, by an operator's command. A lease never returns
+// only because time has passed.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { TerminalRecord } from '../../../records/execution-record.ts';
@@ -13,9 +13,9 @@ export interface OpenEpoch {
   readonly kind: string;
   readonly pid: number;
   readonly startedAtMs: number;
-  /** When something of its spool was last posted; null: never. */
+  /** When something of its spool was posted last; null: never. */
   readonly lastPostedAtMs: number | null;
-  /** What it has leased of wallets, in pico-dollars. */
+  /** The credit that it has leased, in pico-dollars. */
   readonly leased: bigint;
   readonly pending: number;
 }
@@ -40,7 +40,7 @@ const LIST = `
            WHERE g.epoch = e.epoch AND g.billing_status = 'pending')::integer AS pending
     FROM process_epochs e WHERE e.returned_at IS NULL ORDER BY e.epoch`;
 
-/** Oldest first, of every machine. */
+/** The open epochs of every machine, oldest first. */
 export async function listEveryOpenEpoch(postgres: PostgresClient): Promise<OpenEpoch[]> {
   const { rows } = await postgres.query<EpochRow>(LIST);
   return rows.map((row) => ({
@@ -58,8 +58,8 @@ export async function listEveryOpenEpoch(postgres: PostgresClient): Promise<Open
 const RESOLVED_MAX = 1_000;
 
 /**
- * Fences the epoch, returns its leases and resolves what it left open: charges that only its spool knows of are lost to
- * the operator, and if the spool comes back after all it is not posted (its process holds no lease any more).
+ * Fences the epoch, returns its leases and resolves its open executions. Charges that are recorded only in its spool
+ * are lost to the operator; if the spool reappears it is not posted, since its epoch holds no lease any more.
  */
 export async function abandonEpoch(
   postgres: Postgres,

@@ -1,5 +1,5 @@
-// Wallets as their owners and the platform see them: balance, owner, and whether they are frozen. Leases of them are in
-// wallets.ts.
+// Wallets as their owners and the platform see them: balance, owner, and whether they are frozen. wallets.ts has their
+// leases.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
@@ -32,7 +32,7 @@ export async function readWallet(postgres: PostgresClient, walletId: string): Pr
   return rows[0] === undefined ? NOT_FOUND : toWallet(rows[0]);
 }
 
-/** Oldest first: the organization's own wallet, then those of its members. */
+/** Oldest first: the organization's wallet, then those of its members. */
 export async function listWallets(
   postgres: PostgresClient,
   params: PageParams & { organizationId: string },
@@ -47,9 +47,7 @@ export async function listWallets(
   return endPage(rows, start.limit, toWallet);
 }
 
-/**
- * The wallet of an existing payer: the organization's, or a member's own, which is made when it is first needed.
- */
+/** The id of an existing payer's wallet: the organization's, or a member's own, which is created on first use. */
 export async function ensureWallet(
   client: PostgresClient,
   payer: { organizationId: string; userId: string | null },
@@ -72,7 +70,7 @@ export async function ensureWallet(
 }
 
 /**
- * A frozen wallet grants no leases: its requests are refused with billing_frozen (spec 7.4). Requests under way still
+ * A frozen wallet grants no leases: its requests are refused with billing_frozen (spec 7.4). Open requests still
  * settle.
  */
 export async function freezeWallet(
@@ -99,15 +97,18 @@ export async function freezeWallet(
   });
 }
 
-/** Revokes the credit that gateways have leased, so that freezing takes effect now and not when they have spent it. */
+/**
+ * Also revokes the credit that gateways have leased, so that freezing takes effect at once and not when they have spent
+ * it.
+ */
 export async function setFrozen(client: PostgresClient, walletId: string, frozen: boolean): Promise<void> {
   await client.query('UPDATE wallets SET frozen = $2 WHERE id = $1', [walletId, frozen]);
   await revokeLeases(client, walletId);
 }
 
 /**
- * Revokes again: what a request under way had held is released when it ends. Returns how many frozen wallets are still
- * leased from.
+ * Revokes the leases of frozen wallets again, since a request that was open at the first time releases its hold only
+ * when it ends. Returns how many frozen wallets still have leases.
  */
 export async function revokeFrozen(postgres: PostgresClient): Promise<number> {
   const { rows } = await postgres.query<{ id: string }>('SELECT id FROM wallets WHERE frozen AND leased > 0');

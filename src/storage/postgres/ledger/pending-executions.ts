@@ -1,10 +1,10 @@
-// Executions whose charge is not known yet, and those of them that should be: the rule for when a pending one is late.
+// Counts pending executions, whose charge is not known yet, and decides which of them are late.
 
 import type { PostgresClient } from '../pool.ts';
 
 export interface PendingExecutions {
   readonly count: number;
-  /** Age of the oldest; 0 when there is none. */
+  /** Age of the oldest in seconds; 0 without any. */
   readonly oldestSeconds: number;
   readonly late: readonly LateEpoch[];
 }
@@ -14,17 +14,19 @@ export interface LateEpoch {
   readonly machine: string;
   readonly count: number;
   readonly oldestSeconds: number;
-  /** Its process is known to be dead and its spool shipped: reconciliation should have resolved them. */
+  /**
+   * The process is known to be dead and its spool was shipped, so reconciliation should have resolved its executions.
+   */
   readonly closed: boolean;
 }
 
 /**
- * An open execution ends with its provider's time limit (an hour where none is given, upstream.ts), and is posted soon
+ * An open execution ends at the latest after its provider's total timeout (an hour by default), and is posted soon
  * after.
  */
 const LATE_OPEN_SECONDS = 3_600;
 const GRACE_SECONDS = 900;
-/** Reconciliation runs every minute. */
+/** Reconciliation runs every minute, so executions of closed epochs should not stay pending for longer than this. */
 const LATE_CLOSED_SECONDS = 300;
 
 const PENDING = `

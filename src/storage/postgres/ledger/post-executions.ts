@@ -1,6 +1,6 @@
-// Posts a batch of spool records: generation rows, ledger, wallets, leases, saved responses and the spool's cursor, in
-// one statement (DESIGN 4). Each execution is posted exactly once, however often a batch comes: the cursor admits a
-// batch once, and a row is settled only while it is open.
+// Posts a batch of spool records in one statement: generation rows, ledger, wallets, leases, saved responses and the
+// spool's cursor. Each execution is posted exactly once, however often a batch comes: the cursor admits a batch once,
+// and a row is settled only while it is open.
 
 import type { ExecutionRecord, TerminalRecord } from '../../../records/execution-record.ts';
 import type { PostgresClient } from '../pool.ts';
@@ -10,7 +10,7 @@ import { SAVE_RESPONSES, savedAsJson } from '../saved/saved-responses.ts';
 import { ANNOUNCE_SETTLED } from '../webhooks/webhook-deliveries.ts';
 import { ALL_COLUMNS, ALL_VALUES, CHANGES, RECORD_COLUMNS, START_COLUMNS, START_VALUES } from './generation-columns.ts';
 
-/** The records of one stretch of a segment, in the order they were written; offsets in bytes. */
+/** The records of a stretch of a segment, in the order in which they were written; offsets in bytes. */
 export interface SpoolBatch {
   readonly epoch: number;
   readonly segment: number;
@@ -20,17 +20,17 @@ export interface SpoolBatch {
 }
 
 export type PostResult =
-  /** The terminal records that were posted by this call: facts are made from these. */
+  /** The terminal records that this call posted; facts are made of them. */
   | { readonly status: 'posted'; readonly terminals: readonly TerminalRecord[] }
-  /** The cursor is not at the batch's start. Nothing was changed; read on from where it is. */
+  /** The cursor is not at the batch's start. Nothing was changed; the caller reads on from the cursor. */
   | { readonly status: 'already_posted'; readonly postedOffset: number };
 
 const READ_CURSOR = 'SELECT posted_offset FROM spool_cursors WHERE epoch = $1 AND segment = $2';
 
 /**
- * The whole batch in one statement, whatever its size: our own process only writes the records as JSON once. The
- * statement is its own transaction, which Postgres ends whatever becomes of us, and wallets are locked when all else is
- * written: gateways wait for them as briefly as can be.
+ * One statement posts the whole batch, whatever its size, so this process only writes the records as JSON once. The
+ * statement is its own transaction, which Postgres finishes even if this process dies, and it locks wallets after
+ * everything else was written, so that gateways wait for them as briefly as possible.
  *
  *   cursor moves ─► input ─► terminals ─► settled (row absent or open) ─► owed ─► transfers, entries ─► written
  *     (or nothing)       └─► opened (admitted,                         ├─► charges per wallet, locked in id order
@@ -38,10 +38,9 @@ const READ_CURSOR = 'SELECT posted_offset FROM spool_cursors WHERE epoch = $1 AN
  *                                                                      └─► spendings per budget pool, locked likewise
  *                                                                            ─► used, leases
  *
- * A budget that an execution used up above its lease is a fault (check-ledger finds it), but money is never kept from
- * the books by a limit. What goes to suspense is usage that was not billed; where more was charged than a price
- * accounts for (settle.ts), it is that part of the revenue. Nothing here joins two lists of the batch: Postgres cannot
- * know how long they are and would compare each with each.
+ * Use of a budget above its lease is a fault, which check-ledger finds; it does not prevent the posting. Suspense
+ * receives usage that was not billed or, where more was charged than a price accounts for (settle.ts), that part of the
+ * revenue. No step joins two lists of the batch: Postgres cannot know their lengths and would compare every pair.
  */
 const POST = {
   name: 'post_executions',
@@ -138,7 +137,7 @@ const POST = {
 };
 
 interface PostRow {
-  /** The cursor was at the batch's start. */
+  /** Whether the cursor was at the batch's start. */
   readonly moved: boolean;
   readonly settled: number;
   readonly skipped: string[];
@@ -148,10 +147,10 @@ interface PostRow {
 export async function postExecutions(client: PostgresClient, batch: SpoolBatch): Promise<PostResult> {
   const { epoch, segment, fromOffset, toOffset, records } = batch;
   const terminals = records.filter((record) => record.type === 'terminal');
-  // An admission whose end is in the same batch says nothing that the end does not repeat.
+  // An admitted record whose terminal record is in the same batch adds nothing to it.
   const ended = new Set(terminals.map(({ id }) => id));
-  const told = records.filter((record) => record.type === 'terminal' || !ended.has(record.id));
-  const values = [epoch, asJson(told), segment, fromOffset, toOffset, savedAsJson(terminals), sizesAsJson(terminals)];
+  const needed = records.filter((record) => record.type === 'terminal' || !ended.has(record.id));
+  const values = [epoch, asJson(needed), segment, fromOffset, toOffset, savedAsJson(terminals), sizesAsJson(terminals)];
   const { rows } = await client.query<PostRow>(POST, values);
   const row = rows[0];
   if (row === undefined) throw new Error('posting returned no row');
@@ -170,9 +169,9 @@ async function readCursor(client: PostgresClient, epoch: number, segment: number
 }
 
 /**
- * Postgres' text holds neither NUL nor half of a surrogate pair, and one such character in a client's label would
- * refuse its whole batch for ever. JSON.stringify writes both as escapes, so one search over the text finds them; they
- * are rare, and become U+FFFD.
+ * Postgres accepts neither NUL nor half of a surrogate pair in texts, and one such character in a client's label would
+ * make it refuse the whole batch for ever. JSON.stringify writes both as escapes, so one search finds them; they are
+ * rare, and become U+FFFD.
  */
 function asJson(records: readonly ExecutionRecord[]): string {
   const text = JSON.stringify(records);

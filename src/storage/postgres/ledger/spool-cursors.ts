@@ -1,5 +1,5 @@
-// How far the segments of a spool have come, read and moved from jobs. The posted offset moves only inside the
-// posting's own transaction.
+// The cursors of spool segments: how far each was posted and made facts of. The jobs process reads and moves them; the
+// posted offset moves only inside the posting's own transaction.
 
 import type { PostgresClient } from '../pool.ts';
 
@@ -27,7 +27,7 @@ export interface FactsProgress {
   readonly toOffset: number;
 }
 
-/** Never moves a cursor back: a late answer of an earlier attempt must not undo a later one. */
+/** Never moves a cursor back: the late answer of an earlier attempt must not undo a later one. */
 export async function advanceFactsOffsets(postgres: PostgresClient, progress: readonly FactsProgress[]): Promise<void> {
   await postgres.query(
     {
@@ -45,7 +45,7 @@ export async function advanceFactsOffsets(postgres: PostgresClient, progress: re
   );
 }
 
-/** After the spool itself is gone: its cursors mean nothing any more. */
+/** To be called after the spool itself was removed, when its cursors have no meaning any more. */
 export async function deleteSpoolCursors(postgres: PostgresClient, epoch: number): Promise<void> {
   await postgres.query('DELETE FROM spool_cursors WHERE epoch = $1', [epoch]);
 }

@@ -1,12 +1,12 @@
-// Leases of credit: what a process takes from a wallet and returns (DESIGN 4). The rules are SQL functions of migration
+// Leases of credit: how a process takes them from a wallet and returns them. The rules are SQL functions of migration
 // 0003.
 
 import type { PostgresClient } from '../pool.ts';
 
-/** The channel keeps its older word: processes of another version listen to it too. */
+/** The channel keeps its old name, because processes of other versions listen to it too. */
 const LEASE_REVOCATION_CHANNEL = 'tollgate_lease_revocation';
 
-/** Gives a new process its epoch: the name under which it holds leases and writes its spool. */
+/** Registers a process and returns its epoch, the number under which it holds leases and writes its spool. */
 export async function registerEpoch(
   postgres: PostgresClient,
   process: { machine: string; pid: number; kind: string },
@@ -22,12 +22,12 @@ export interface WalletLeaseAnswer {
   readonly granted: bigint;
   /** What the wallet can still grant after this. */
   readonly available: bigint;
-  /** What other processes have leased of it. */
+  /** The amount that other processes have leased from it. */
   readonly leasedElsewhere: bigint;
   readonly frozen: boolean;
 }
 
-/** Leases `amount`, or what is left if that is at least `minimum`, or nothing. */
+/** Leases `amount`, or the rest if that is at least `minimum`, or nothing. */
 export async function takeLease(
   postgres: PostgresClient,
   request: { epoch: number; walletId: string; amount: bigint; minimum: bigint },
@@ -52,8 +52,8 @@ export async function takeLease(
 }
 
 /**
- * The caller forgets the money first and does not repeat the call when its answer is lost: what was not returned comes
- * back when the epoch is closed.
+ * The caller must give the money up first, and must not repeat the call if its answer is lost: what was not returned
+ * comes back when the epoch is closed.
  */
 export async function returnLease(
   postgres: PostgresClient,
@@ -67,8 +67,8 @@ export async function returnLease(
 }
 
 /**
- * Asks every process that listens to return what it has available of a wallet or limit. `quota`: its id, followed by a
- * blank and the epoch of the process that asks, if it is one (readRevocation in gateway/lease-store.ts).
+ * Asks every listening process to return the available part of its lease of a wallet or limit. `quota` is its id,
+ * followed by a space and the epoch of the asking process if there is one (readRevocation in gateway/lease-store.ts).
  */
 export async function revokeLeases(postgres: PostgresClient, quota: string): Promise<void> {
   await postgres.query('SELECT pg_notify($1, $2)', [LEASE_REVOCATION_CHANNEL, quota]);

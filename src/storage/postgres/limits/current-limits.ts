@@ -1,4 +1,4 @@
-// How the ceilings that hold for a principal stand now (spec 4.4, GET /v1/usage/limits/current).
+// Reads how much of a principal's usage limits is used (spec 4.4, GET /v1/usage/limits/current).
 
 import type { CurrentLimit } from '../../../domain/identity/current-limit.ts';
 import type { PrincipalLimit } from '../../../domain/identity/principal.ts';
@@ -10,7 +10,7 @@ interface StandingRow {
   readonly resets_at_ms: number | null;
 }
 
-/** Counts as take_limit_lease does; a budget's pool or a rate's window that has not been used yet stands at zero. */
+/** Counts like take_limit_lease; a budget pool or rate window that was never used counts as zero. */
 const STANDINGS = `
   WITH period AS (
     SELECT wanted.id, wanted.kind, date_trunc(wanted.time_window, clock_timestamp(), 'UTC') AS starts,

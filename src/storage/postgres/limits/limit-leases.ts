@@ -1,33 +1,36 @@
-// Leases under a usage limit (budgets, open requests, rates): what a process takes and returns (DESIGN 4). The rules
-// are SQL functions of migration 0010. revokeLeases of wallets.ts revokes them, by the limit's id.
+// Leases under a usage limit (budgets, open requests, rates): how a process takes and returns them. The rules are SQL
+// functions of migration 0010; revokeLeases of wallets.ts revokes leases by the limit's id.
 
 import type { PostgresClient } from '../pool.ts';
 
 export interface LimitLeaseAnswer {
-  /** New, beside what moved over from the present grant. */
+  /** The newly granted amount, not counting what moved over from the present grant. */
   readonly granted: bigint;
   /**
-   * The pool of a budget's period, the limit itself for open requests, `limit@second` for rates: usable to the end of
+   * A budget: the pool of its period. Open requests: the limit itself. Rates: `limit@second`, usable until the end of
    * that second.
    */
   readonly grantId: string;
-  /** Counted from when the request was sent, which is the safe side; null: until it is returned. */
+  /** Counted from when the request was sent, which is the safe side; null: valid until it is returned. */
   readonly validForMs: number | null;
-  /** The available part of the present grant now belongs to `grantId`. */
+  /** Whether the available part of the present grant now belongs to `grantId`. */
   readonly presentMoved: boolean;
   /** What can still be granted after this. */
   readonly available: bigint;
-  /** At other processes: of a rate what they were granted and may still use, else all that they have leased. */
+  /**
+   * What other processes have: for a rate, what they were granted and may still use; otherwise all that they have
+   * leased.
+   */
   readonly leasedElsewhere: bigint;
   readonly frozen: false;
-  /** The limit itself, which no minimum can pass; null when it is gone. */
+  /** The limit itself, which no minimum can exceed; null when it was removed. */
   readonly ceiling: bigint | null;
   /**
-   * When nothing was granted: until enough of a rate has aged, or a budget's period ends. null: nobody can tell, or
+   * When nothing was granted: how long until enough of a rate has aged, or a budget's period ends. null: unknown, or
    * never.
    */
   readonly retryAfterMs: number | null;
-  /** There is no such limit any more. */
+  /** The limit does not exist any more. */
   readonly gone: boolean;
 }
 
@@ -37,7 +40,7 @@ export interface LimitLeaseRequest {
   readonly amount: bigint;
   readonly minimum: bigint;
   readonly present: { readonly grantId: string; readonly available: bigint } | null;
-  /** Epoch milliseconds instead of the database's clock: for tests, which replay hours. */
+  /** Epoch milliseconds that replace the database's clock, for tests that replay hours. */
   readonly atMs?: number;
 }
 
@@ -62,7 +65,7 @@ const TAKE = {
 const GIVE_BACK = { name: 'give_back_limit_lease', text: 'SELECT give_back_limit_lease($1, $2, $3, $4)' };
 
 /**
- * Leases `amount`, or what is left if that is at least `minimum`, or nothing. A fenced epoch is refused with SQLSTATE
+ * Leases `amount`, or the rest if that is at least `minimum`, or nothing. A fenced epoch is refused with SQLSTATE
  * TG001.
  */
 export async function takeLimitLease(postgres: PostgresClient, request: LimitLeaseRequest): Promise<LimitLeaseAnswer> {
@@ -93,9 +96,9 @@ export async function takeLimitLease(postgres: PostgresClient, request: LimitLea
 }
 
 /**
- * The caller forgets the amount first and does not repeat the call when its answer is lost: what was not returned comes
- * back when the epoch is closed, or ages out. The grant is the one that the amount was taken under: of a rate, what was
- * taken under an earlier label is not available under the present one.
+ * The caller must give the amount up first, and must not repeat the call if its answer is lost: what was not returned
+ * comes back when the epoch is closed, or ages out. The grant is the one under which the amount was taken: for a rate,
+ * an amount taken under an earlier label is not available under the present one.
  */
 export async function giveBackLimitLease(
   postgres: PostgresClient,
@@ -105,8 +108,8 @@ export async function giveBackLimitLease(
 }
 
 /**
- * Deletes the pools of past periods and of limits that are gone, once nothing of them is leased, and likewise the
- * windows of rates. Returns how many pools were deleted.
+ * Deletes pools of past periods and removed limits once none of them is leased, and windows of removed rates. Returns
+ * the number of pools deleted.
  */
 export async function forgetLimitPools(postgres: PostgresClient, endedBefore: Date): Promise<number> {
   const { rows } = await postgres.query<{ forgotten: number }>(FORGET, [endedBefore]);

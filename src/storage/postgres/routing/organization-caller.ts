@@ -1,4 +1,4 @@
-// An organization as a caller of its own: what its wallet pays for and what it may use, whatever its teams and keys
+// An organization as a caller: what its wallet pays for and which models it may use, without what its teams and keys
 // narrow further.
 
 import type { ScopedPrincipal } from '../../../domain/identity/principal.ts';
@@ -27,7 +27,7 @@ export async function findOrganizationCaller(
   };
 }
 
-/** Models of the organizations that may not use all of them, by organization. */
+/** The allowed models, by organization, of those that may not use every model. */
 export async function listAllowedModels(postgres: PostgresClient): Promise<Map<string, ReadonlySet<string>>> {
   const { rows } = await postgres.query<{ id: string; allowed_models: string[] }>(
     'SELECT id, allowed_models FROM organizations WHERE allowed_models IS NOT NULL',

@@ -1,4 +1,4 @@
-// Routing policies, version by version, and which organization routes by which.
+// Stores routing policies in versions, and which organization routes by which policy.
 
 import { entryOf } from '../../../domain/configuration/file-entries.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
@@ -29,10 +29,10 @@ interface VersionRow {
 const VERSION_COLUMNS =
   'name, version, definition, floor(extract(epoch FROM created_at) * 1000)::double precision AS created_at_ms';
 const PRESENT = `SELECT DISTINCT ON (name) ${VERSION_COLUMNS} FROM routing_policies ORDER BY name, version DESC`;
-/** Old versions stay for the records that name them; nobody reads through more of them than these. */
+/** Old versions are kept for the records that name them; at most this many are shown. */
 const VERSIONS_SHOWN_MAX = 100;
 
-/** For the catalog's snapshot, in its transaction. */
+/** Part of the catalog's snapshot; runs in its transaction. */
 export async function loadRoutingTable(client: PostgresClient): Promise<RoutingTable> {
   const policies = await client.query<VersionRow>(PRESENT);
   const organizations = await client.query<{ id: string; policy: string }>(
@@ -46,7 +46,7 @@ export async function loadRoutingTable(client: PostgresClient): Promise<RoutingT
   };
 }
 
-/** A definition that is different from the newest version becomes the next one. False: it is the same. */
+/** A definition that differs from the newest version becomes the next version. False: it is the same. */
 export async function putPolicyVersion(
   client: PostgresClient,
   name: string,
@@ -90,7 +90,8 @@ function toVersion({ version, definition, created_at_ms }: VersionRow): PolicyVe
 }
 
 /**
- * The same definition again changes nothing and tells nobody. What is wrong with it is `invalid`, by the first mistake.
+ * Putting the same definition again changes nothing and notifies nobody. The first mistake in a definition is returned
+ * as `invalid`.
  */
 export async function putPolicy(
   postgres: Postgres,
@@ -158,8 +159,8 @@ export async function setOrganizationRouting(
 }
 
 /**
- * What is decided by the catalog and the organizations as they are is not to change meanwhile; configuration files take
- * the same turn.
+ * Decisions that depend on the catalog and the organizations take this lock, so that neither changes meanwhile.
+ * Applying a configuration file takes it too.
  */
 async function lockCatalog(client: PostgresClient): Promise<void> {
   await client.query('SELECT version FROM catalog_version FOR UPDATE');
@@ -170,7 +171,7 @@ async function publish(client: PostgresClient): Promise<void> {
   await notifyCatalogChanged(client);
 }
 
-/** Whether a definition that is not published could serve an organization (null: any); null: it could. */
+/** Whether an unpublished definition could serve an organization (null: any); null: it could. */
 export async function refuseDraft(
   client: PostgresClient,
   definition: PolicyDefinition,
@@ -218,7 +219,7 @@ async function refuseDefinition(
   return invalid(first.place.join('.'), `is not possible: ${first.message}`);
 }
 
-/** Active models by each of their names. */
+/** The active models under each of their names. */
 async function policyModels(client: PostgresClient): Promise<Map<string, PolicyModel>> {
   const { rows } = await client.query<{
     name: string;

@@ -1,4 +1,4 @@
-// Requests that were routed, in the order of their admission: what a draft policy is tried on.
+// Reads routed requests in the order of their admission, for trying a draft policy on them.
 
 import { parseUsd } from '../../../domain/money/parse-usd.ts';
 import { type PicoUsd, picoUsd } from '../../../domain/money/pico-usd.ts';
@@ -25,14 +25,14 @@ interface Row {
   readonly model_route: ModelRoute | null;
 }
 
-/** By the primary key, routed or not: no statement takes long, however few are routed. */
+/** Pages through all executions by the primary key, so no statement takes long however few were routed. */
 const PAGE = `
   SELECT id, ended_at IS NOT NULL AS ended, organization_id, wallet_id, api, model, request_bytes, input_tokens,
     cached_input_tokens, cache_write_tokens,
          output_tokens, reasoning_tokens, rated_cost, model_route
     FROM generations WHERE id > $1 ORDER BY id LIMIT 2000`;
 
-/** Those that have ended. `organizationId` null: of everybody. */
+/** Routed requests that have ended. `organizationId` null: of all organizations. */
 export async function* readRoutedRequests(
   postgres: PostgresClient,
   { sinceMs, organizationId }: { readonly sinceMs: number; readonly organizationId: string | null },

@@ -1,5 +1,5 @@
-// The routes of human turns: claimed by whoever comes first, decided once in the cluster, remembered for the turn's
-// other requests and the next turn.
+// Stores the routes of human turns: the first process claims a turn, its route is decided once in the cluster, and
+// remembered for the turn's other requests and the next turn.
 
 import type { RouteDecision } from '../../../domain/routing/decide-route.ts';
 import type { TerminalRecord } from '../../../records/execution-record.ts';
@@ -17,17 +17,17 @@ export interface TurnClaim extends TurnName {
 
 /** What is remembered of a conversation at one of its turns. */
 export interface RememberedTurn {
-  /** null: the turn is not decided. */
+  /** null: the turn is not decided yet. */
   readonly decision: RouteDecision | null;
-  /** How long ago somebody claimed it, in milliseconds; null: nobody has. */
+  /** How long ago the turn was claimed, in milliseconds; null: it is not claimed. */
   readonly claimedAgoMs: number | null;
-  /** The nearest earlier turn that was decided. */
+  /** The latest earlier turn that was decided. */
   readonly previous: PreviousTurn | null;
 }
 
 export interface PreviousTurn {
   readonly decision: RouteDecision;
-  /** Of its largest request; null: not known yet. */
+  /** Input tokens of its largest request; null: not known yet. */
   readonly inputTokens: number | null;
   readonly requestBytes: number | null;
 }
@@ -42,8 +42,8 @@ interface TurnRow {
 }
 
 /**
- * A row that another transaction inserts at this moment keeps ours from being inserted and is not seen yet: then
- * neither `claimed` nor a decision.
+ * A row that another transaction inserts at the same moment prevents our insert but is not visible yet: then the result
+ * has neither `claimed` nor a decision.
  */
 const TURN = `
   SELECT EXISTS (SELECT FROM claim) AS claimed, own.decision,
@@ -58,23 +58,23 @@ const TURN = `
     ) previous ON true`;
 
 /**
- * A request waits for each of these writes, and nobody's money hangs on them: the transaction does not wait for the
- * disk. A Postgres that crashes may forget the turns of its last moments, which are then decided again.
+ * A request waits for each of these writes and no money depends on them, so the transaction does not wait for the disk.
+ * A Postgres that crashes may forget the turns of its last moments, which are then decided again.
  */
-const UNHURRIED = `(SELECT set_config('synchronous_commit', 'off', true)) AS unhurried`;
+const ASYNCHRONOUS_COMMIT = `(SELECT set_config('synchronous_commit', 'off', true)) AS asynchronous_commit`;
 
 const CLAIM = {
   name: 'claim_routing_turn',
   text: `
     WITH claim AS (
       INSERT INTO routing_turns (conversation, turn, human_messages, organization_id)
-        SELECT $1, $2, $3::integer, $4::uuid FROM ${UNHURRIED}
+        SELECT $1, $2, $3::integer, $4::uuid FROM ${ASYNCHRONOUS_COMMIT}
       ON CONFLICT (conversation, turn) DO NOTHING RETURNING 1
     ) ${TURN}`,
 };
 const FIND = { name: 'find_routing_turn', text: `WITH claim AS (SELECT 1 WHERE false) ${TURN}` };
 
-/** `claimed`: the turn is the caller's to decide. */
+/** `claimed`: the caller must decide the turn. */
 export async function claimTurn(
   postgres: PostgresClient,
   { conversation, turn, humanMessages, organizationId }: TurnClaim,
@@ -116,7 +116,7 @@ function toNumber(count: string | null): number | null {
 
 const DECIDE = {
   name: 'decide_routing_turn',
-  text: `UPDATE routing_turns SET decision = $3::jsonb FROM ${UNHURRIED}
+  text: `UPDATE routing_turns SET decision = $3::jsonb FROM ${ASYNCHRONOUS_COMMIT}
     WHERE conversation = $1 AND turn = $2 AND decision IS NULL`,
 };
 const READ = {
@@ -124,7 +124,7 @@ const READ = {
   text: 'SELECT decision FROM routing_turns WHERE conversation = $1 AND turn = $2',
 };
 
-/** null: the decision holds from now on. Otherwise somebody wrote one before, and that holds. */
+/** null: this decision was stored. Otherwise the result is the decision that was stored before, which counts. */
 export async function decideTurn(
   postgres: PostgresClient,
   { conversation, turn }: TurnName,
@@ -138,16 +138,17 @@ export async function decideTurn(
 
 const RELEASE = {
   name: 'release_routing_turn',
-  text: `DELETE FROM routing_turns USING ${UNHURRIED} WHERE conversation = $1 AND turn = $2 AND decision IS NULL`,
+  text: `DELETE FROM routing_turns USING ${ASYNCHRONOUS_COMMIT}
+    WHERE conversation = $1 AND turn = $2 AND decision IS NULL`,
 };
 
-/** The turn is claimed by nobody again, unless it is decided. */
+/** Gives up the claim on a turn, unless the turn is decided. */
 export async function releaseTurn(postgres: PostgresClient, { conversation, turn }: TurnName): Promise<void> {
   await postgres.query(RELEASE, [conversation, turn]);
 }
 
 /**
- * How large the conversations of executions were: part of the statement that posts them (post-executions.ts), whose
+ * Remembers how large conversations were. It is part of the statement that posts executions (post-executions.ts), whose
  * seventh parameter is sizesAsJson.
  */
 export const REMEMBER_SIZES = `
@@ -157,12 +158,12 @@ export const REMEMBER_SIZES = `
      WHERE EXISTS (SELECT FROM moved) AND stored.conversation = record."conversation" AND stored.turn = record."turn"
        AND (stored.request_bytes IS NULL OR stored.request_bytes < record."requestBytes")`;
 
-/** What the parameter of REMEMBER_SIZES is for these executions: most batches have no routed one. */
+/** The parameter of REMEMBER_SIZES for these executions. Most batches have no routed one. */
 export function sizesAsJson(terminals: readonly TerminalRecord[]): string {
   const largest = new Map<string, { conversation: string; turn: string; inputTokens: number; requestBytes: number }>();
   for (const { route, usage, usageSource, api, requestBytes } of terminals) {
     const inputTokens = usage?.inputTokens ?? null;
-    // A token count reports no use of its own, and what we counted ourselves lacks attachments.
+    // A token count has no usage of its own, and our own counts lack attachments.
     if (
       route?.conversation === undefined ||
       route.turn === undefined ||
@@ -178,7 +179,7 @@ export function sizesAsJson(terminals: readonly TerminalRecord[]): string {
   return JSON.stringify([...largest.values()]);
 }
 
-/** How many were forgotten: those that were claimed before the instant. */
+/** Deletes turns that were claimed before an instant; returns how many. */
 export async function forgetTurns(postgres: PostgresClient, before: Date): Promise<number> {
   const { rowCount } = await postgres.query('DELETE FROM routing_turns WHERE claimed_at < $1', [before]);
   return rowCount;

@@ -1,12 +1,12 @@
-// Items of saved responses (spec 4.2): whose they are, and which provider keeps them. Another organization's or payer's
-// is not found.
+// Items of saved responses (spec 4.2): who owns them, and which provider stores them. Another organization's or payer's
+// item is not found.
 
 import type { PostgresClient } from '../pool.ts';
 
 export interface SavedItem {
   readonly provider: string;
   readonly responseId: string;
-  /** Of the whole response; null where it is not known. */
+  /** Output tokens of the whole response; null where they are unknown. */
   readonly outputTokens: number | null;
 }
 
@@ -17,11 +17,11 @@ interface SavedItemRow {
   readonly output_tokens: string | null;
 }
 
-/** What is kept as an id, which is the provider's word (saved-responses.ts). */
+/** Ids that are stored; providers choose them (saved-responses.ts). */
 export const ITEM_ID = /^[\x21-\x7e]{1,128}$/;
 export const ITEMS_MAX = 64;
 
-/** Part of the statement that posts executions, beside SAVE_RESPONSES and from the same parameter. */
+/** Part of the statement that posts executions; it uses the same parameter as SAVE_RESPONSES. */
 export const SAVE_ITEMS = `
     INSERT INTO saved_items AS stored (organization_id, item_id, wallet_id, provider, response_id, execution_id,
       output_tokens, created_at)
@@ -41,8 +41,7 @@ export const SAVE_ITEMS = `
       WHERE stored.execution_id < excluded.execution_id`;
 
 /**
- * `walletId` is the payer's, null where the organization is not billed. An id is known here once its execution is
- * posted.
+ * `walletId` is the payer's, null in an organization that is not billed. An id is found once its execution was posted.
  */
 export async function findSavedItems(
   postgres: PostgresClient,

@@ -1,4 +1,4 @@
-// Saved responses (spec 4.2): which provider keeps which response, and whose it is. Another organization's or payer's
+// Saved responses (spec 4.2): who owns them, and which provider stores them. Another organization's or payer's response
 // is not found.
 
 import type { TerminalRecord } from '../../../records/execution-record.ts';
@@ -7,10 +7,10 @@ import { ITEM_ID, ITEMS_MAX } from './saved-items.ts';
 
 export interface SavedResponse {
   readonly provider: string;
-  /** The public id that served. */
+  /** The public id of the model that served. */
   readonly model: string;
   readonly providerModel: string;
-  /** What a continuation would carry into its own input; null where it is not known. */
+  /** The tokens that a continuation would add to its own input; null where they are unknown. */
   readonly inputTokens: number | null;
   readonly outputTokens: number | null;
 }
@@ -24,14 +24,14 @@ interface SavedResponseRow {
 }
 
 /**
- * What is kept as an id. It is the provider's word: one that Postgres can neither hold as text nor put into an index
- * would refuse the posting of an execution, which is money, for the sake of a look-up.
+ * Ids that are stored. Providers choose them: one that Postgres can neither hold as text nor index would prevent the
+ * posting of an execution, and with it of money, for the sake of a look-up.
  */
 const RESPONSE_ID = /^[\x21-\x7e]{1,256}$/;
 
 /**
- * Part of the statement that posts executions (post-executions.ts), whose sixth parameter is savedAsJson. An id comes
- * twice only if a provider gives it twice: the newest execution has it. Ids are UUIDv7, so the greater is the newer.
+ * Part of the statement that posts executions (post-executions.ts), whose sixth parameter is savedAsJson. If a provider
+ * gives an id twice, the newest execution keeps it; execution ids are UUIDv7, so a greater id is newer.
  */
 export const SAVE_RESPONSES = `
     INSERT INTO saved_responses AS stored
@@ -57,7 +57,7 @@ export const SAVE_RESPONSES = `
       created_at = excluded.created_at
       WHERE stored.execution_id < excluded.execution_id`;
 
-/** What the parameter of SAVE_RESPONSES and SAVE_ITEMS is for these executions: most batches have no saved response. */
+/** The parameter of SAVE_RESPONSES and SAVE_ITEMS for these executions. Most batches have no saved response. */
 export function savedAsJson(terminals: readonly TerminalRecord[]): string {
   const saved = terminals.filter(
     ({ responseId, status }) => status === 200 && typeof responseId === 'string' && RESPONSE_ID.test(responseId),
@@ -66,8 +66,8 @@ export function savedAsJson(terminals: readonly TerminalRecord[]): string {
 }
 
 /**
- * Only what the statement reads: a record holds labels of clients, in which there may be characters that Postgres does
- * not take.
+ * Only the fields that the statement reads: a record has labels of clients, which may contain characters that Postgres
+ * refuses.
  */
 function toColumns(record: TerminalRecord): Record<string, unknown> {
   const { organizationId, responseId, walletId, provider, model, providerModel, id, usage, endedAtMs } = record;
@@ -90,8 +90,7 @@ function toColumns(record: TerminalRecord): Record<string, unknown> {
 }
 
 /**
- * `walletId` is the payer's, null where the organization is not billed. An id is known here once its execution is
- * posted.
+ * `walletId` is the payer's, null in an organization that is not billed. An id is found once its execution was posted.
  */
 export async function findSavedResponse(
   postgres: PostgresClient,
@@ -127,7 +126,7 @@ export async function isSavedResponse(postgres: PostgresClient, responseId: stri
   return rowCount > 0;
 }
 
-/** How many responses were forgotten, and their items with them: those whose execution ended before the instant. */
+/** Deletes responses and items whose execution ended before an instant; returns the number of responses. */
 export async function forgetSavedResponses(postgres: PostgresClient, before: Date): Promise<number> {
   await postgres.query('DELETE FROM saved_items WHERE created_at < $1', [before]);
   const { rowCount } = await postgres.query('DELETE FROM saved_responses WHERE created_at < $1', [before]);

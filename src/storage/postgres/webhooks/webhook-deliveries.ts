@@ -1,14 +1,14 @@
-// What organizations are still to be told: claimed for an attempt, delivered, tried again later, or given up. Rows are
-// made by posting (post-executions.ts, epochs.ts) in the transaction that makes the charge final; at least one attempt
-// follows, however often a process dies.
+// The queue of webhook messages: claimed for an attempt, delivered, retried later, or given up. Posting
+// (post-executions.ts, epochs.ts) inserts rows in the transaction that makes the charge final, so at least one attempt
+// follows however often a process dies.
 
 import type { Generation } from '../../../records/generation.ts';
 import { GENERATION_COLUMNS, type GenerationRow, toGeneration } from '../ledger/generations.ts';
 import type { PostgresClient } from '../pool.ts';
 
 /**
- * Part of the statement that settles executions: costs nothing where no organization has a webhook. Who pays for
- * themselves is nobody else's news, and what was refused is no news at all.
+ * Part of the statement that settles executions; it costs nothing without webhooks. Executions paid by a member's own
+ * wallet are not sent to the organization, and refused requests are not sent at all.
  */
 const ANNOUNCE = `
       INSERT INTO webhook_deliveries (execution_id, organization_id)
@@ -24,7 +24,7 @@ export interface ClaimedDelivery {
   readonly executionId: string;
   readonly organizationId: string;
   readonly settledAtMs: number;
-  /** Counting this one. */
+  /** The number of this attempt, from 1. */
   readonly attempt: number;
   readonly url: string;
   readonly secretSealed: Buffer;
@@ -40,7 +40,8 @@ interface ClaimedRow extends GenerationRow {
 }
 
 /**
- * The oldest of each webhook that may be called, up to so many each and in all; whoever claims one has it for a while.
+ * Claims the oldest messages of each webhook that may be called, up to a number per webhook and in total, for a limited
+ * time.
  */
 const CLAIM = {
   name: 'claim_webhook_deliveries',
@@ -66,18 +67,18 @@ const CLAIM = {
         ON g.id = claimed.execution_id`,
 };
 
-export interface ClaimOrder {
+export interface ClaimParams {
   readonly perWebhook: number;
   readonly max: number;
-  /** After this a claim is anybody's again: its process has died. */
+  /** After this time the claim ends, because its process must have died. */
   readonly forSeconds: number;
-  /** Organizations that have enough under way. */
+  /** Organizations that have enough deliveries under way. */
   readonly except: readonly string[];
 }
 
 export async function claimDeliveries(
   postgres: PostgresClient,
-  { perWebhook, max, forSeconds, except }: ClaimOrder,
+  { perWebhook, max, forSeconds, except }: ClaimParams,
 ): Promise<ClaimedDelivery[]> {
   const { rows } = await postgres.query<ClaimedRow>(CLAIM, [perWebhook, max, forSeconds, except]);
   return rows.map((row) => ({
@@ -105,13 +106,13 @@ export async function deliverySucceeded(
 
 export interface FailedDelivery {
   readonly error: string;
-  /** null: it is given up. */
+  /** null: the message is given up. */
   readonly retryAfterSeconds: number | null;
 }
 
 /**
- * From the fifth failure in a row on a webhook rests between attempts, up to a minute, so that one that is away is not
- * called for each message.
+ * From the fifth failure in a row on the webhook is paused between attempts, up to a minute, so that one that is down
+ * is not called for each message.
  */
 export async function deliveryFailed(
   postgres: PostgresClient,
@@ -132,7 +133,7 @@ export async function deliveryFailed(
   );
 }
 
-/** Messages that were given up long ago, and those of webhooks that are gone. */
+/** Deletes messages that were given up long ago, and those of removed webhooks. */
 export async function forgetDeliveries(postgres: PostgresClient, olderThanDays: number): Promise<number> {
   const { rowCount } = await postgres.query(
     `DELETE FROM webhook_deliveries d

@@ -1,10 +1,10 @@
-// Webhooks of organizations: where each is told that a charge is final, and under which secret. What is still to be
-// told is webhook-deliveries.ts'.
+// The webhooks of organizations: the address that is notified when a charge is final, and its secret.
+// webhook-deliveries.ts has the messages.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
-import type { Webhook, WebhookOrder, WebhookWithSecret } from '../../../domain/webhooks/webhook.ts';
+import type { SetWebhookParams, Webhook, WebhookWithSecret } from '../../../domain/webhooks/webhook.ts';
 import { generateWebhookSecret } from '../../../domain/webhooks/webhook-signature.ts';
 import { recordAudit } from '../identity/audit.ts';
 import { change, NOT_FOUND } from '../identity/change.ts';
@@ -53,9 +53,9 @@ export async function setWebhook(
   postgres: Postgres,
   box: SecretBox,
   actor: Actor,
-  order: WebhookOrder,
+  params: SetWebhookParams,
 ): Promise<WebhookWithSecret | Refused> {
-  const { organizationId, url, active } = order;
+  const { organizationId, url, active } = params;
   if (!areUuids(organizationId)) return NOT_FOUND;
   return change(postgres, 'webhook', async (client) => {
     const organization = await client.query('SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE', [
@@ -63,7 +63,7 @@ export async function setWebhook(
     ]);
     if (organization.rowCount === 0) return NOT_FOUND;
     const before = await getWebhook(client, organizationId);
-    const secret = order.secret ?? (isRefused(before) ? generateWebhookSecret() : null);
+    const secret = params.secret ?? (isRefused(before) ? generateWebhookSecret() : null);
     await storeWebhook(client, box, { organizationId, url, active, secret });
     const after = await getWebhook(client, organizationId);
     if (isRefused(after)) return after;
@@ -72,7 +72,7 @@ export async function setWebhook(
   });
 }
 
-/** `secret` null: the present one stays. A webhook that was set anew is tried at once. */
+/** `secret` null keeps the present secret. A webhook that was set again is tried at once. */
 async function storeWebhook(
   client: PostgresClient,
   box: SecretBox,
@@ -92,7 +92,7 @@ async function storeWebhook(
   );
 }
 
-/** As a configuration file has it; what is so already stays untouched. */
+/** Sets the webhook that a configuration file has, unless it is already so. */
 export async function applyWebhook(
   client: PostgresClient,
   box: SecretBox,
@@ -144,7 +144,7 @@ export async function removeWebhook(
   });
 }
 
-/** What was given up is tried again, from the first attempt. */
+/** Messages that were given up are tried again, from the first attempt. */
 export async function redeliverWebhooks(
   postgres: Postgres,
   actor: Actor,
@@ -167,12 +167,12 @@ export async function redeliverWebhooks(
   });
 }
 
-/** Whose a sealed secret is (secret-box.ts). */
+/** The name to which a webhook's sealed secret is bound (secret-box.ts). */
 export function sealedFor(organizationId: string): string {
   return `webhook of ${organizationId}`;
 }
 
-/** null: it was sealed under another MASTER_KEY, and what the file has replaces it. */
+/** null: it was sealed under another MASTER_KEY; the file's secret replaces it. */
 function opens(box: SecretBox, organizationId: string, sealed: Buffer): string | null {
   try {
     return box.open(sealed, sealedFor(organizationId));

@@ -108,7 +108,7 @@ export class QuotaLeases {
     const resume = (shortage: Shortage | null): void => {
       for (const { lease: earlier, one } of found) earlier.reserved -= one.amount;
       if (shortage !== null) {
-        for (const { lease: earlier } of found) this.returnIfRevoked(earlier);
+        for (const { lease: earlier } of found) this.returnIfRevoked(earlier, this.time.monotonicMs());
         answered(shortage);
         return;
       }
@@ -135,13 +135,14 @@ export class QuotaLeases {
   /** Ends a hold, of which `used` is gone for good. */
   release(hold: Hold, used: bigint): void {
     const { lease } = hold;
-    lease.release(hold, used, this.time.monotonicMs());
+    const nowMs = this.time.monotonicMs();
+    lease.release(hold, used, nowMs);
     if (lease.waiters.length > 0) this.serve(lease);
-    this.returnIfRevoked(lease);
+    this.returnIfRevoked(lease, nowMs);
   }
 
-  private returnIfRevoked(lease: QuotaLease): void {
-    if (!lease.isRevoked(this.time.monotonicMs())) return;
+  private returnIfRevoked(lease: QuotaLease, nowMs: number): void {
+    if (!lease.isRevoked(nowMs)) return;
     lease.returnUnreserved();
     this.work(lease);
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Starts the command with the Node that the project pins: any Node from 18 on can read this file, and when it is not
-// the pinned line it runs itself again with the binary that npm installed for this platform, handing signals and the
-// exit code through.
+// Starts the command with the Node that the project pins. Any Node from 18 on can read this file; if it is not the
+// pinned version, it runs itself again with the binary that npm installed for this platform, and forwards signals and
+// the exit code.
 
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
@@ -17,7 +17,7 @@ const PACKAGES = {
 };
 const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
 
-/** Type stripping is on by default only from 22.18: an older 22 cannot run the source either. */
+/** Type stripping is on by default only from 22.18 on, so an older 22 cannot run the source either. */
 function isPinned() {
   return Number.parseInt(process.versions.node, 10) === PINNED_MAJOR && Boolean(process.features.typescript);
 }
@@ -33,14 +33,13 @@ function pinnedNode() {
 }
 
 function runAgain(node) {
-  // The channel is the child's sign of life from this process: should this one be killed outright, the child drains and
-  // ends too.
+  // The channel tells the child that this process is alive: if this one is killed, the child drains and ends too.
   const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     env: { ...process.env, TOLLGATE_RUN_AGAIN: '1' },
   });
   for (const signal of FORWARDED_SIGNALS) process.on(signal, () => child.kill(signal));
-  // Run by npm, it ends with npm: some shells that npm runs scripts with die of a signal without handing it on.
+  // When npm runs it, it ends with npm: some shells that npm runs scripts with die of a signal without forwarding it.
   const parentPid = process.ppid;
   if (process.env.npm_lifecycle_event !== undefined)
     setInterval(() => process.ppid !== parentPid && child.kill('SIGTERM'), 500);
@@ -50,7 +49,7 @@ function runAgain(node) {
   });
   child.on('exit', (code, signal) => {
     if (signal === null) process.exit(code ?? 1);
-    // Die of the same signal, so that whoever waits for this process sees the truth.
+    // Dies of the same signal, so that a waiting process sees how the child ended.
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
   });

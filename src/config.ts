@@ -1,4 +1,4 @@
-// The settings: read once from the environment, checked, frozen. No other file reads the environment.
+// The settings: read once from the environment, checked and frozen. No other file reads the environment.
 
 import { isIPv4, isIPv6 } from 'node:net';
 import { availableParallelism } from 'node:os';
@@ -8,15 +8,15 @@ import { API_NAMES, APIS, type ApiName } from './domain/models/apis.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The environment as it was at the start; also what `${NAME}` in a configuration file reads. */
+/** The environment at the start of the process; `${NAME}` in a configuration file reads it too. */
 export const processEnvironment: Environment = Object.freeze({ ...process.env });
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export const MASTER_KEY_BYTES = 32;
-/** Routes whose admission refusals can be written in their own dialect instead of flat (spec 7.4). */
+/** The APIs whose admission refusals can be written in their own error format instead of the flat one (spec 7.4). */
 export const DIALECT_ROUTES: readonly ApiName[] = API_NAMES.filter((api) => APIS[api].hasOwnRefusalForm);
 
-/** Where reports are served, and asked for. */
+/** An address where reports are served and requested. */
 export type ReportsAddress = { readonly socketPath: string } | { readonly host: string; readonly port: number };
 
 export interface Config {
@@ -24,55 +24,55 @@ export interface Config {
   readonly port: number;
   readonly adminPort: number;
   readonly gatewayProcesses: number;
-  /** Worker threads of one process; they start when there is work. */
+  /** The number of worker threads of a process; they start when there is work. */
   readonly workerThreads: number;
-  /** Absolute. */
+  /** An absolute path. */
   readonly dataDirectory: string;
   /** null: the embedded Postgres of `dataDirectory`. */
   readonly databaseUrl: string | null;
   /** null: the embedded ClickHouse of `dataDirectory`. */
   readonly clickhouseUrl: string | null;
-  /** Header brand; its lower case is the prefix of virtual models. */
+  /** The brand in header names; in lower case, the prefix of virtual models. */
   readonly brand: string;
-  /** Where clients reach the gateway, without a trailing slash. */
+  /** The URL at which clients reach the gateway, without a trailing slash. */
   readonly publicUrl: string;
   readonly masterKey: Buffer | null;
   readonly adminToken: string | null;
   readonly delegationKey: Buffer | null;
   readonly bodyLimitBytes: number;
-  /** Of buffers that request bodies lie in, in one gateway process. */
+  /** The most bytes that request bodies may occupy in a gateway process. */
   readonly bodyMemoryBytes: number;
   readonly bodyTimeoutSeconds: number;
-  /** Of clients, to one gateway process. */
+  /** The most client connections to a gateway process. */
   readonly connectionsMax: number;
-  /** What one address may open in 15 seconds, to one gateway process. */
+  /** How many connections one address may open to a gateway process within 15 seconds. */
   readonly connectionsPerAddress: number;
-  /** Addresses and networks that `connectionsPerAddress` does not hold for. */
+  /** Addresses and networks to which `connectionsPerAddress` does not apply. */
   readonly trustedAddresses: readonly string[];
   readonly drainSeconds: number;
-  /** Free space on the disk of `dataDirectory` below which nothing is admitted. */
+  /** Below this much free space on the disk of `dataDirectory` nothing is admitted. */
   readonly spoolReserveBytes: number;
-  /** What one person may make or change over the API of one gateway process; an organization five times as much. */
+  /** How many changes a person may make over the API of a gateway process; an organization five times as many. */
   readonly changesPerMinute: number;
-  /** Webhooks may be sent to plain http:// addresses. */
+  /** Whether webhooks may be sent to plain http:// addresses. */
   readonly webhookAllowHttp: boolean;
-  /** Webhooks may be sent to loopback, private and link-local addresses. */
+  /** Whether webhooks may be sent to loopback, private and link-local addresses. */
   readonly webhookAllowPrivate: boolean;
-  /** Where jobs serves reports; null: on a socket of this installation. */
+  /** Where the jobs process serves reports; null: on a socket of this installation. */
   readonly reportsListen: ReportsAddress | null;
-  /** Where gateways ask for them; null: where jobs of this installation serves them. */
+  /** Where gateways request them; null: where the jobs process of this installation serves them. */
   readonly reportsUrl: ReportsAddress | null;
-  /** Whole months of facts that ended longer ago are dropped; null: none are. */
+  /** Whole months of facts are dropped when they ended this long ago; null: never. */
   readonly factsRetentionDays: number | null;
   readonly dialectRefusals: ReadonlySet<ApiName>;
   readonly logLevel: (typeof LOG_LEVELS)[number];
-  /** Absolute path of the configuration file; null: none named. */
+  /** The absolute path of the configuration file; null: none was named. */
   readonly configurationFile: string | null;
-  /** Names of the settings that were given, not defaulted. */
+  /** The names of the settings that were set, as opposed to defaulted. */
   readonly given: ReadonlySet<string>;
 }
 
-/** A Config whose secrets and database are known: what a process that serves is started with. */
+/** A Config with known secrets and addresses: what a serving process starts with. */
 export interface CompleteConfig extends Config {
   readonly databaseUrl: string;
   readonly masterKey: Buffer;
@@ -81,7 +81,7 @@ export interface CompleteConfig extends Config {
   readonly reportsUrl: ReportsAddress;
 }
 
-/** Wrong settings, all of them: one line each. The command prints the lines and nothing else. */
+/** All wrong settings, one line each. The command prints the lines and nothing else. */
 export class ConfigFault extends Error {
   override readonly name = 'ConfigFault';
   readonly lines: readonly string[];
@@ -91,7 +91,7 @@ export class ConfigFault extends Error {
   }
 }
 
-/** A setting that must be a whole number; `mustBe` is what the operator is told. */
+/** A setting that must be a whole number; `mustBe` tells the operator so. */
 function wholeNumber(min: number, max: number) {
   const mustBe = `must be an integer from ${min} to ${max}`;
   return z
@@ -132,7 +132,7 @@ function listOf<T extends string>(names: readonly T[], mustBe: string) {
     .optional();
 }
 
-/** `unix:/path`, or a host and port: `prefix` says how the latter is written. */
+/** `unix:/path`, or a host and port behind `prefix`. */
 function reportsAddress(prefix: '' | 'http://', mustBe: string) {
   return z
     .string()
@@ -151,7 +151,7 @@ function parseReportsAddress(value: string, prefix: '' | 'http://'): ReportsAddr
   return host === undefined || Number(port) > 65_535 ? null : { host, port: Number(port) };
 }
 
-/** As the setting that `readConfig` would read it from. */
+/** The text from which `readConfig` would read this address. */
 export function reportsAddressText(address: ReportsAddress, prefix: '' | 'http://'): string {
   if ('socketPath' in address) return `unix:${address.socketPath}`;
   return `${prefix}${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
@@ -166,7 +166,7 @@ function isNetwork(entry: string): boolean {
   );
 }
 
-/** While a body grows its old and its new buffer are both there, and the last eighth is for small ones. */
+/** While a body grows, its old and its new buffer both exist; and the last eighth is reserved for small bodies. */
 function bodyMemoryMin(bodyLimitBytes = BODY_LIMIT_BYTES): number {
   return bodyLimitBytes * 2;
 }
@@ -182,10 +182,10 @@ const SETTINGS = z.object({
   GATEWAY_PROCESSES: wholeNumber(1, 256),
   WORKER_THREADS: wholeNumber(1, 256),
   DATA_DIR: text(/^[^\0]+$/, 'must be a directory path'),
-  // Not checked as a URL: an address that names a socket directory has no host, which the URL standard does not allow.
+  // Not checked as a URL: an address with a socket directory has no host, which the URL standard does not allow.
   DATABASE_URL: text(/^postgres(ql)?:\/\/\S+$/, 'must be a URL starting with postgres:// or postgresql://'),
   CLICKHOUSE_URL: address(['http:', 'https:']),
-  // It becomes part of header names and, in lower case, of model ids.
+  // The brand becomes part of header names and, in lower case, of model ids.
   BRAND: text(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, 'must be 1 to 32 letters, digits or hyphens, the first a letter'),
   PUBLIC_URL: address(['http:', 'https:']),
   MASTER_KEY: z
@@ -225,7 +225,7 @@ const SETTINGS = z.object({
 
 const SETTING_NAMES: readonly string[] = Object.keys(SETTINGS.shape);
 
-/** Values of these are never repeated, not even to the operator who mistyped them. */
+/** The values of these settings are never repeated, not even to the operator who mistyped them. */
 const SECRET_SETTINGS: ReadonlySet<string> = new Set([
   'DATABASE_URL',
   'CLICKHOUSE_URL',
@@ -234,7 +234,7 @@ const SECRET_SETTINGS: ReadonlySet<string> = new Set([
   'DELEGATION_KEY',
 ]);
 
-/** Reads the settings; throws one ConfigFault that names every wrong one. An empty value counts as not given. */
+/** Reads the settings; throws one ConfigFault that names every wrong one. An empty value counts as not set. */
 export function readConfig(environment: Environment, workingDirectory: string = process.cwd()): Config {
   const given = Object.fromEntries(
     SETTING_NAMES.map((name) => [name, environment[name]]).filter(([, value]) => value !== undefined && value !== ''),
@@ -314,7 +314,7 @@ function crossChecks(settings: z.infer<typeof SETTINGS>): string[] {
   return lines;
 }
 
-/** The address to show for a listening host and port; a wildcard host is reached through loopback. */
+/** The URL to show for a listening host and port; a wildcard host is reached through loopback. */
 export function localUrl(host: string, port: number): string {
   if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
   if (host === '::') return `http://[::1]:${port}`;

@@ -1,4 +1,4 @@
-// Boot: finds the command, runs it, and turns what it says or throws into output and an exit code.
+// The entry point: finds the command, runs it, and turns its result or error into output and an exit code.
 
 import { readFileSync } from 'node:fs';
 import type { Command } from './commands/command.ts';
@@ -7,7 +7,7 @@ import { ConfigFault, processEnvironment } from './config.ts';
 import { SchemaTooNew } from './storage/schema-too-new.ts';
 import { StartFault } from './supervisor/start-fault.ts';
 
-/** Each command is loaded only when it is run: a gateway never loads what starts databases. */
+/** A command is loaded only when it is run, so that a gateway never loads what starts databases. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   start: async () => (await import('./commands/start.ts')).startCommand,
   apply: async () => (await import('./commands/apply.ts')).applyCommand,

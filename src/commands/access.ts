@@ -1,5 +1,5 @@
-// `tollgate access`: which models the platform lets an organization, a team or a key use; a request needs all three to
-// agree, and the organization's own lists with them.
+// `tollgate access`: sets and shows which models the platform lets an organization, a team or a key use. A request must
+// be allowed by all three lists, and by the organization's own lists.
 
 import type { AllowedModels, ModelAccess } from '../domain/identity/model-access.ts';
 import { getModelAccess, setModelAccess } from '../storage/postgres/identity/model-access.ts';
@@ -49,7 +49,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return 0;
 }
 
-/** Also how `tollgate key` takes them. */
+/** `tollgate key` parses its models with this too. */
 export function parseModels(text: string): readonly string[] {
   const models = text.split(',').map((id) => id.trim());
   if (models.includes(''))

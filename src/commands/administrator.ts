@@ -1,4 +1,5 @@
-// `tollgate administrator`: who administers the whole installation, beside the holder of ADMIN_TOKEN.
+// `tollgate administrator`: adds, removes and lists those who administer the whole installation beside the holder of
+// ADMIN_TOKEN.
 
 import {
   addPlatformAdministrator,

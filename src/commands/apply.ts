@@ -1,4 +1,4 @@
-// `tollgate apply`: puts a configuration file into a running installation; every gateway follows within a second.
+// `tollgate apply`: applies a configuration file to a running installation; every gateway follows within a second.
 
 import { resolve } from 'node:path';
 import { type Command, type CommandContext, expectPositionals, parseArguments } from './command.ts';

@@ -1,4 +1,4 @@
-// What a command of the command line is: how it is called, what it says about itself, and how it runs.
+// The interface of a command: its usage, its summary and its work; and the reading of its arguments.
 
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { Environment } from '../config.ts';
@@ -16,12 +16,12 @@ export interface Command {
   run(args: readonly string[], context: CommandContext): Promise<number>;
 }
 
-/** The command was called wrongly: answered with its usage. */
+/** The command was called wrongly; the answer is its usage. */
 export class UsageFault extends Error {
   override readonly name = 'UsageFault';
 }
 
-/** parseArgs, its complaints as a UsageFault; every argument must be known. */
+/** Like parseArgs, but throws a UsageFault; unknown options are refused. */
 export function parseArguments<const T extends NonNullable<ParseArgsConfig['options']>>(
   args: readonly string[],
   options: T,
@@ -33,7 +33,7 @@ export function parseArguments<const T extends NonNullable<ParseArgsConfig['opti
   }
 }
 
-/** The positional arguments, exactly as many as named. */
+/** Checks that there are exactly as many positional arguments as names. */
 export function expectPositionals(positionals: readonly string[], names: readonly string[]): readonly string[] {
   if (positionals.length > names.length) throw new UsageFault(`unexpected argument "${positionals[names.length]}"`);
   if (positionals.length < names.length) throw new UsageFault(`${names[positionals.length]} is missing`);

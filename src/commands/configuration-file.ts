@@ -1,5 +1,5 @@
-// A configuration file as commands use it: read by its path with every mistake named at once, applied, the keys it made
-// shown.
+// Reads a configuration file for commands, with every mistake reported at once; applies it, and shows the keys that
+// were made.
 
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -11,7 +11,7 @@ import { type AppliedConfiguration, applyConfiguration } from '../storage/postgr
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 
-/** Throws one StartFault with a line for every mistake in the file. */
+/** Throws one StartFault that has a line for every mistake in the file. */
 export function readConfigurationFile(path: string, environment: Environment): Configuration {
   let text: string;
   try {
@@ -27,7 +27,7 @@ export function readConfigurationFile(path: string, environment: Environment): C
   return parsed.configuration;
 }
 
-/** What contradicts an earlier application is the operator's to resolve: told without a stack. */
+/** A contradiction with an earlier application is for the operator to resolve, so it is reported without a stack. */
 export async function applyOrExplain(
   postgres: Postgres,
   configuration: Configuration,
@@ -42,7 +42,7 @@ export async function applyOrExplain(
   }
 }
 
-/** Printed as soon as they exist: nothing can show them a second time. */
+/** Keys are printed as soon as they exist, since they cannot be shown a second time. */
 export function renderGeneratedKeys(keys: readonly GeneratedKey[]): string {
   return keys.map((key) => `key "${key.name}" of "${key.organization}", shown only now: ${key.secret}`).join('\n');
 }

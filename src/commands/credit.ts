@@ -1,4 +1,4 @@
-// `tollgate credit`: puts credit into an organization's wallet, or into a member's own.
+// `tollgate credit`: posts a deposit into an organization's wallet, or into a member's own.
 
 import { formatUsdString } from '../domain/money/format.ts';
 import { parseUsd } from '../domain/money/parse-usd.ts';

@@ -1,4 +1,4 @@
-// A command's own connection to the installation's database, opened for one piece of work and closed after it.
+// Opens a connection to the installation's database for one command, and closes it afterwards.
 
 import { type CompleteConfig, type Environment, readConfig } from '../config.ts';
 import { createLog } from '../platform/log.ts';

@@ -1,5 +1,5 @@
-// `tollgate epoch`: the processes that still hold money, and the operator's word that one of them, machine and spool,
-// is gone for ever.
+// `tollgate epoch`: lists the processes that still hold money, and abandons one whose machine and spool are gone for
+// ever.
 
 import { join } from 'node:path';
 import { formatUsdString } from '../domain/money/format.ts';
@@ -27,7 +27,7 @@ export const epochCommand: Command = {
   run,
 };
 
-/** Whatever posted a moment ago is not gone. */
+/** An epoch of which something was posted this recently is not gone. */
 const SILENT_MS = 600_000;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {

@@ -1,5 +1,4 @@
-// `tollgate facts`: in which ClickHouse the facts of all machines are, and the operator's word that it is gone for
-// good.
+// `tollgate facts`: shows which ClickHouse has the facts of all machines, and releases it when it is gone for good.
 
 import { isEmbeddedInUse, readFactsHome, releaseFactsHome } from '../storage/postgres/ledger/facts-home.ts';
 import { StartFault } from '../supervisor/start-fault.ts';

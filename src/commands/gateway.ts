@@ -10,7 +10,7 @@ export const gatewayCommand: Command = {
   run: (args, context) => serveProcess({ name: 'gateway', outlastsGateways: false, start }, args, context),
 };
 
-/** Loaded here, not above: --help and the other commands have no use for what it brings. */
+/** Imported here and not at the top, so that --help and other commands do not load it. */
 async function start(parts: ProcessParts): Promise<Serving> {
   const { runGateway } = await import('../gateway/run-gateway.ts');
   return runGateway(parts);

@@ -1,5 +1,5 @@
-// What commands on identity share: who acts, which organization, team, member or key is meant, and how a refusal is
-// told to an operator.
+// Shared by the commands on identities: the actor, the look-up of an organization, team, member or key, and the message
+// for a refusal.
 
 import type { Environment } from '../config.ts';
 import type { Actor } from '../domain/identity/actor.ts';
@@ -16,7 +16,7 @@ import { findTeamBySlug } from '../storage/postgres/identity/teams.ts';
 import type { PostgresClient } from '../storage/postgres/pool.ts';
 import { StartFault } from '../supervisor/start-fault.ts';
 
-/** The login of whoever runs the command, as far as it says. */
+/** The login of the user who runs the command, as far as the environment names it. */
 export function commandActor(environment: Environment): Actor {
   const login = (environment['SUDO_USER'] ?? environment['USER'] ?? environment['LOGNAME'] ?? '').replace(
     /\P{L}/gu,
@@ -25,7 +25,7 @@ export function commandActor(environment: Environment): Actor {
   return { kind: 'cli', userId: null, label: login === '' ? 'command line' : `command line: ${login.slice(0, 64)}` };
 }
 
-/** The result; a refusal is told as a StartFault about `what`. */
+/** Returns the result, or throws a StartFault that names `what`. */
 export function expectDone<T>(result: T | Refused, what: string): T {
   if (!isRefused(result)) return result as T;
   throw new StartFault(explain(result, what));
@@ -46,7 +46,7 @@ export async function findMember(postgres: PostgresClient, { id, slug }: Organiz
   );
 }
 
-/** By name, or by id, which is how a key is called that its user pays for. */
+/** Finds a key by its name; a key that its user pays for has only its id. */
 export async function findKey(postgres: PostgresClient, { id, slug }: Organization, key: string): Promise<Key> {
   return expectDone(await findKeyByNameOrId(postgres, { organizationId: id, key }), `key "${key}" of "${slug}"`);
 }

@@ -10,7 +10,7 @@ export const jobsCommand: Command = {
   run: (args, context) => serveProcess({ name: 'jobs', outlastsGateways: true, start }, args, context),
 };
 
-/** Loaded here, not above: --help and the other commands have no use for what it brings. */
+/** Imported here and not at the top, so that --help and other commands do not load it. */
 async function start(parts: ProcessParts): Promise<Serving> {
   const { runJobs } = await import('../../jobs/run-jobs.ts');
   return runJobs(parts);

@@ -1,4 +1,4 @@
-// `tollgate key`: makes, lists, changes, rotates and revokes inference keys of a running installation.
+// `tollgate key`: creates, lists, changes, rotates and revokes inference keys of a running installation.
 
 import type { SetModelAccessParams } from '../domain/identity/model-access.ts';
 import { createKey, listKeys, revokeKey, updateKey } from '../storage/postgres/identity/keys.ts';
@@ -185,12 +185,12 @@ async function list(values: Values, organization: string, { environment, print }
   return 0;
 }
 
-/** The command line speaks for the platform: what it allows, the organization cannot widen. */
+/** The command line acts for the platform, so an organization cannot widen the list that it sets. */
 function readModels(text: string | undefined): SetModelAccessParams | undefined {
   return text === undefined ? undefined : { setBy: 'platform', models: parseModels(text) };
 }
 
-/** A date is the end of that day in UTC; an instant is itself. */
+/** A date means the end of that day in UTC, a date and time exactly that instant. */
 function parseExpiry(text: string): number {
   const instant = Date.parse(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T23:59:59.999Z` : text);
   if (!/^\d{4}-\d{2}-\d{2}/.test(text) || Number.isNaN(instant))

@@ -1,5 +1,5 @@
-// `tollgate limit`: the platform's ceilings on the use of an organization, or of a team, member or key in it; listed
-// with the organization's own.
+// `tollgate limit`: sets, removes and lists the limits that the platform sets on an organization, or on a team, member
+// or key in it.
 
 import type { UsageLimit } from '../domain/configuration/configuration.ts';
 import type { SetLimit } from '../domain/identity/limits.ts';
@@ -49,7 +49,7 @@ type Values = { readonly [option in keyof typeof OPTIONS]?: string | undefined }
 const COUNTED = ['requests_per_minute', 'tokens_per_minute', 'concurrent_requests'] as const;
 const WINDOWS = ['hour', 'day', 'week', 'month'] as const;
 
-/** Which ceiling: a scope has one of each. */
+/** Identifies a limit: a scope has at most one of each. */
 type Name = (
   | { readonly kind: (typeof COUNTED)[number] }
   | { readonly kind: 'budget'; readonly window: (typeof WINDOWS)[number] }

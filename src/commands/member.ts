@@ -1,4 +1,5 @@
-// `tollgate member`: who belongs to an organization or one of its teams, and in which role.
+// `tollgate member`: adds, removes and lists the members of an organization or of one of its teams, and sets their
+// roles.
 
 import type { MemberScope } from '../domain/identity/member.ts';
 import { ROLES, type Role } from '../domain/identity/roles.ts';
@@ -51,7 +52,7 @@ interface Order {
   readonly role: Role;
 }
 
-/** Also what `tollgate team member` does. */
+/** `tollgate team member` uses this too. */
 export async function runMember(
   values: Values,
   positionals: readonly string[],

@@ -1,4 +1,4 @@
-// `tollgate org`: makes, changes and lists organizations.
+// `tollgate org`: creates, changes and lists organizations.
 
 import type { Organization } from '../domain/identity/organization.ts';
 import {

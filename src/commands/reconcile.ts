@@ -1,4 +1,4 @@
-// `tollgate reconcile`: has the jobs process run one job now, or all of them, and tells what came of it.
+// `tollgate reconcile`: lets the jobs process run one job now, or all of them, and prints the results.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../platform/clock.ts';
@@ -16,7 +16,9 @@ export const reconcileCommand: Command = {
 };
 
 const POLL_MS = 200;
-/** jobs looks for requests every second. */
+/**
+ * The jobs process looks for requested runs every second, so one that is not taken by then has no process to take it.
+ */
 const TAKEN_LIMIT_MS = 15_000;
 const ENDED_LIMIT_MS = 300_000;
 
@@ -44,7 +46,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   });
 }
 
-/** All are asked for at once, and each is told when it has ended. null: no jobs process took it. */
+/** Requests all runs at once, and yields each when it has ended. null: no jobs process took it. */
 async function* runNow(
   postgres: Postgres,
   names: readonly string[],

@@ -1,4 +1,4 @@
-// `tollgate routing replay`: a draft of a routing policy run over what was routed, before it is published.
+// `tollgate routing replay`: replays past requests under a draft of a routing policy, before it is published.
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -106,7 +106,7 @@ function withShare(count: number, of: number): string {
   return `${count} (${of === 0 ? '0.0' : ((100 * count) / of).toFixed(1)} %)`;
 }
 
-/** Savings are told of the requests that have a baseline, and of no others. */
+/** Savings are shown only for the requests that have a baseline. */
 function describeCosts({ cost, baselined, baselinedCost, baselineCost }: ReplayCosts): string {
   return [
     formatUsdString(cost),

@@ -1,4 +1,4 @@
-// Whose limits or models a command is about: an organization, or one team, member or key in it.
+// Finds the scope that a command concerns: an organization, or a team, member or key in it.
 
 import type { LimitScope } from '../domain/identity/limit-scope.ts';
 import type { ModelAccessScope } from '../domain/identity/model-access.ts';
@@ -16,7 +16,7 @@ type Values = { readonly [option in keyof typeof SCOPE_OPTIONS]?: string | undef
 
 interface Found<Scope> {
   readonly scope: Scope;
-  /** For messages. */
+  /** How messages name the scope. */
   readonly words: string;
 }
 

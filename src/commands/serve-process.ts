@@ -1,4 +1,4 @@
-// Runs one serving process, gateway or jobs: under the supervisor, which speaks to it over its channel, or alone, with
+// Runs one serving process, a gateway or jobs: under a supervisor, with which it talks over its channel, or alone with
 // an admin server of its own.
 
 import { type CompleteConfig, readConfig } from '../config.ts';
@@ -27,7 +27,7 @@ export interface ServingProcess {
   readonly start: (parts: ProcessParts) => Promise<Serving>;
 }
 
-/** Never resolves: the process ends by its lifecycle. */
+/** Never resolves, since the lifecycle ends the process. */
 export async function serveProcess(
   { name, outlastsGateways, start }: ServingProcess,
   args: readonly string[],
@@ -37,7 +37,7 @@ export async function serveProcess(
   expectPositionals(positionals, []);
   const { supervised } = values;
   const settings = readConfig(context.environment);
-  // Under a supervisor it is the supervisor who judged them: what is here may be made by it.
+  // Under a supervisor the secrets were checked by it, and may have been made by it.
   if (!supervised && settings.databaseUrl !== null) refuseWeakSecrets(context.environment, settings);
   const config = completeConfig(settings);
   makeSocketDirectories(config.dataDirectory, config);

@@ -1,4 +1,4 @@
-// `tollgate start`: one installation on this machine, from a bare checkout to a key that works.
+// `tollgate start`: starts an installation on this machine, from a bare checkout to a working key.
 
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -53,7 +53,8 @@ async function start(args: readonly string[], context: CommandContext): Promise<
   const config = readConfig(context.environment);
   const configurationFile = values.config === undefined ? config.configurationFile : resolve(values.config);
   if (configurationFile !== null && config.databaseUrl !== null) refuseWeakSecrets(context.environment, config);
-  // Told before anything is started. Whatever the demo needs is known only later, and the demo's file is ours.
+  // Mistakes in the operator's file are reported before anything starts. The demo's file is ours, and its variables are
+  // known only later.
   if (configurationFile !== null) readConfigurationFile(configurationFile, context.environment);
 
   const isDemo = configurationFile === null;
@@ -66,7 +67,7 @@ async function start(args: readonly string[], context: CommandContext): Promise<
     forgetAddresses(config.dataDirectory);
     const secrets = loadSecrets(config, { create: true });
     if (secrets === null) throw new StartFault('MASTER_KEY: must be given when DATABASE_URL is');
-    // Gateways of a killed supervisor hold the port for a moment more.
+    // The gateways of a killed supervisor keep the port for a moment.
     await new ProcessJournal(config.dataDirectory).waitForPredecessors(log);
     claim = await claimServingPort(config, isDemo);
     const installation = {
@@ -150,8 +151,8 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
 }
 
 /**
- * Everything that was defaulted or made here is handed on as the setting it stands for: a process reads nothing but its
- * environment.
+ * The environment of a child process. Every default and every secret made here is passed on as its setting, since a
+ * process reads nothing but its environment.
  */
 function childEnvironment(
   { config, secrets, environment, port }: Installation,
@@ -176,7 +177,7 @@ function childEnvironment(
 }
 
 interface Applied {
-  /** One to try it with. */
+  /** A key to try the service with. */
   readonly key: ShownKey | null;
   /** A model to try, when there is one. */
   readonly model: string | null;
@@ -206,7 +207,7 @@ async function prepareDatabase(
   }
 }
 
-/** The key that the file leaves open is this installation's own, the same at every start. */
+/** The demo's file names a key without a secret; it gets this installation's own, which is the same at every start. */
 async function applyDemo(
   postgres: Postgres,
   { config, secrets, environment }: Installation,
@@ -229,7 +230,7 @@ async function applyDemo(
   };
 }
 
-/** The line to paste sets no output limit. */
+/** Finds a model for the banner's request, which sets no output limit. */
 function findTriable({ models }: Configuration): string | null {
   const model = models.find(
     ({ active, maxCompletionTokensCap, servedBy }) =>

@@ -1,4 +1,4 @@
-// `tollgate status`: whether this installation runs, whether all of it is ready, and how its jobs went.
+// `tollgate status`: shows whether this installation runs and is ready, and how its jobs went.
 
 import { get } from 'node:http';
 import { type Environment, readConfig } from '../config.ts';
@@ -60,7 +60,7 @@ async function printJobs(environment: Environment, print: (text: string) => void
     );
 }
 
-/** When, with what result, and how long it took. */
+/** The start, the result and the duration of a run. */
 function describeRun(run: JobRun | undefined): [string, string, string] {
   if (run === undefined) return ['-', 'not yet', '-'];
   const { startedAtMs, finishedAtMs, error, details } = run;

@@ -1,4 +1,4 @@
-// `tollgate team`: makes, renames, deletes and lists teams of an organization, and says who belongs to them.
+// `tollgate team`: creates, renames, deletes and lists the teams of an organization, and manages their members.
 
 import { createTeam, deleteTeam, listTeams, updateTeam } from '../storage/postgres/identity/teams.ts';
 import {

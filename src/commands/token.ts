@@ -1,4 +1,4 @@
-// `tollgate token`: makes, revokes and lists access tokens of people.
+// `tollgate token`: creates, revokes and lists people's access tokens.
 
 import { createToken, findUserByEmail, listTokens, revokeToken } from '../storage/postgres/identity/tokens.ts';
 import {

@@ -1,4 +1,4 @@
-// `tollgate wallet`: shows what the wallets of an organization hold, and freezes one or ends that.
+// `tollgate wallet`: shows the wallets of an organization, and freezes or unfreezes one.
 
 import { formatUsdString } from '../domain/money/format.ts';
 import type { PayerWallet } from '../domain/money/payer-wallet.ts';

@@ -1,4 +1,4 @@
-// Asserts for what cannot be: a failed one is a bug of ours, thrown as a fault and never shown to a client (STYLE 3.6).
+// Assertions of what must always hold. A failed one is a bug of ours, thrown as a fault and never shown to a client.
 
 class AssertionFault extends Error {
   override readonly name = 'AssertionFault';

@@ -1,4 +1,4 @@
-// A map with a limited number of entries: the entry that was set longest ago gives way to a new one.
+// A map with a limited number of entries: a new entry evicts the one that was set longest ago.
 
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   private readonly sizeMax: number;
@@ -8,7 +8,7 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
     this.sizeMax = sizeMax;
   }
 
-  /** A key that is set again becomes the newest. */
+  /** Setting a key again makes it the newest. */
   override set(key: Key, value: Value): this {
     this.delete(key);
     if (this.size >= this.sizeMax) this.delete(this.keys().next().value as Key);

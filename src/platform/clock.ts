@@ -1,12 +1,12 @@
-// The only place that reads the machine's time; everything else is handed a Clock, so that tests and simulations can
-// hold time still.
+// The only place that reads the machine's time. Everything else receives a Clock, so that tests and simulations can
+// control time.
 
 export interface Clock {
   /**
-   * Wall time in epoch milliseconds; may step back when the machine's clock is set. For records, never for durations.
+   * Wall-clock time in epoch milliseconds, which may step back when the clock is set. For records, never for durations.
    */
   nowMs(): number;
-  /** Milliseconds since an arbitrary start, never going back, with a fraction. For durations and deadlines. */
+  /** Milliseconds, with a fraction, since an arbitrary start; never steps back. For durations and deadlines. */
   monotonicMs(): number;
 }
 

@@ -1,9 +1,10 @@
-// The value of a Content-Length, read strictly (RFC 9110 8.6): of a client's request and of a provider's reply alike.
+// Parses the value of a Content-Length strictly (RFC 9110, 8.6), for requests of clients and replies of providers
+// alike.
 
 const DIGITS_MAX = 15;
 const ZERO = 0x30;
 
-/** Bytes; -1: it is no length, or one beyond all measure. */
+/** The number of bytes; -1: not a length, or one that is absurdly large. */
 export function readContentLength(value: string): number {
   if (value.length === 0 || value.length > DIGITS_MAX) return -1;
   let length = 0;

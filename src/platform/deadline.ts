@@ -1,6 +1,6 @@
-// Bounds how long somebody waits for work that cannot be cancelled.
+// Limits how long a caller waits for work that cannot be cancelled.
 
-/** The work's result; rejects when it takes longer than the deadline. What comes of the work later is ignored. */
+/** Resolves with the work's result, or rejects after the deadline; the work's later result is ignored. */
 export async function withDeadline<Result>(work: Promise<Result>, deadlineMs: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -11,10 +11,7 @@ import { randomFillSync } from 'node:crypto';
 import { assert } from './assert.ts';
 import type { Clock } from './clock.ts';
 
-/**
- * One call to the system's random source costs about as much as fifty ids; drawing for 512 ids at a time makes it
- * vanish.
- */
+/** A call to the system's random source costs about as much as fifty ids, so each call draws for 512 ids. */
 const DRAWS_PER_ID = 6;
 const POOL_DRAWS = 512 * DRAWS_PER_ID;
 const COUNTER_MAX = 0xfff;
@@ -23,22 +20,19 @@ const TIMESTAMP_MAX = 2 ** 48 - 1;
 
 const DIGITS = Buffer.from('0123456789abcdef');
 const VARIANT_AT = 19;
-/** Where the 60 random bits go, three digits for each draw. */
+/** The places of the 60 random bits, three digits for each draw. */
 const TRIPLES_AT = [20, 24, 27, 30, 33] as const;
 const COUNTER_AT = 15;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
-/** Makes the process's id source. `fillRandom` must fill the whole array; tests pass their own. */
+/** Creates the process's source of ids. `fillRandom` must fill the whole array; tests pass their own. */
 export function createExecutionIdSource(
   clock: Clock,
   fillRandom: (bytes: Uint8Array) => void = (bytes) => void randomFillSync(bytes),
 ): () => string {
   const pool = new Uint16Array(POOL_DRAWS);
   const poolBytes = new Uint8Array(pool.buffer);
-  /**
-   * The next id's text. In one piece from the start, since joined strings are walked each time they are written
-   * somewhere.
-   */
+  /** The buffer of the next id. One flat string, because joined strings are flattened each time they are written. */
   const text = Buffer.from('00000000-0000-7000-8000-000000000000');
   let position = POOL_DRAWS;
   let timestampMs = -1;
@@ -71,7 +65,7 @@ export function createExecutionIdSource(
     else counter++;
 
     writeTriple(COUNTER_AT, counter);
-    // The seed takes the low bits of the first draw; the variant's two random bits are its highest.
+    // The seed uses the low bits of the first draw; its two highest bits go into the variant.
     text[VARIANT_AT] = DIGITS[8 + (seed >> 14)] as number;
     for (let triple = 0; triple < TRIPLES_AT.length; triple++)
       writeTriple(TRIPLES_AT[triple] as number, pool[at + 1 + triple] as number);
@@ -79,22 +73,19 @@ export function createExecutionIdSource(
   };
 }
 
-/**
- * The millisecond an execution id was made in; null when the text is not a UUIDv7 and so cannot be an execution of
- * ours.
- */
+/** The millisecond in which an execution id was made; null when the text is not a UUIDv7 and so not an id of ours. */
 export function executionIdTimeMs(id: string): number | null {
   if (id.length !== 36 || !UUID_V7.test(id)) return null;
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-/** What the ids of that millisecond begin with, the second hyphen included; of a whole number. */
+/** The beginning of all ids of that millisecond, including the second hyphen. `timeMs` must be whole. */
 function executionIdTimeText(timeMs: number): string {
   const hex = timeMs.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-`;
 }
 
-/** Not above any id that is made in that millisecond or later. */
+/** A lower bound of all ids made in that millisecond or later. */
 export function firstExecutionIdAt(timeMs: number): string {
   return `${executionIdTimeText(Math.max(0, Math.floor(timeMs)))}7000-8000-000000000000`;
 }

@@ -1,6 +1,6 @@
-// A bounded queue before something scarce, such as database connections or worker threads. It bounds how much work runs
-// at once, how much waits and for how long, and refuses the rest. Sources take turns, and a full queue is shared out
-// between them, so that a flood from one source does not delay the others.
+// A bounded queue for a scarce resource such as database connections or worker threads. It limits how much work runs at
+// once, how much waits and for how long, and refuses the rest. Sources take turns, and a full queue is shared between
+// them, so that a flood from one source does not delay the others.
 
 interface Waiting {
   readonly begin: () => void;
@@ -13,7 +13,7 @@ export class FairQueue {
   private readonly waitMsMax: number;
   private underWay = 0;
   private waitingCount = 0;
-  /** By source, the next one's first; of each in the order they came. */
+  /** The waiting work by source, the source whose turn is next first; within a source in order of arrival. */
   private readonly waiting = new Map<string, Set<Waiting>>();
 
   constructor(limits: { readonly underWayMax: number; readonly waitingMax: number; readonly waitMsMax: number }) {
@@ -22,7 +22,10 @@ export class FairQueue {
     this.waitMsMax = limits.waitMsMax;
   }
 
-  /** What `work` resolves to; `refused` when the queue is full or the wait took too long. `source`: who takes turns. */
+  /**
+   * Resolves with the result of `work`, or with `refused` when the queue is full or the wait took too long. `source`
+   * takes turns with the other sources.
+   */
   run<T, R>(work: () => Promise<T>, refused: R, source = ''): Promise<T | R> {
     if (this.underWay < this.underWayMax) return this.start(work);
     if (this.waitingCount >= this.waitingMax && !this.makeRoom(source)) return Promise.resolve(refused);
@@ -47,7 +50,8 @@ export class FairQueue {
   }
 
   /**
-   * Refuses the newest of the source with the most, where that has more than this one would have. False: it has not.
+   * Refuses the newest work of the source with the most, if that has more than this source would have. False: it does
+   * not.
    */
   private makeRoom(source: string): boolean {
     const own = this.waiting.get(source)?.size ?? 0;
@@ -90,7 +94,7 @@ export class FairQueue {
     const [one] = ones;
     if (one === undefined) return;
     this.remove(source, one);
-    // The others of this source come after those of all others.
+    // The source's other work comes after that of all other sources.
     if (ones.size > 0) {
       this.waiting.delete(source);
       this.waiting.set(source, ones);

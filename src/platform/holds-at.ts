@@ -1,4 +1,4 @@
-// Whether bytes hold others at a place: for short ones, where a native comparison costs more than the bytes.
+// Compares a few bytes at a position, for which a native comparison would cost more than the bytes themselves.
 
 export function holdsAt(bytes: Uint8Array, at: number, expected: Uint8Array): boolean {
   const { length } = expected;

@@ -1,13 +1,11 @@
-// Structured logs: JSON lines on stdout, each naming the process that wrote it. Secrets and prompt text never reach a
-// log call; the redaction here is the net under that rule, not the rule.
+// Structured logs: JSON lines that name the process. Callers must never log secrets or prompt text; the redaction here
+// is only a safety net.
 
 import { type DestinationStream, type Logger, pino } from 'pino';
 
 export type Log = Logger;
 
-/**
- * Keys whose value is a credential wherever it stands; covered to the depth that a log call's object has in practice.
- */
+/** Keys whose value is always a credential, redacted to the depth that logged objects have in practice. */
 const SECRET_KEYS = [
   'authorization',
   'Authorization',
@@ -34,8 +32,8 @@ const REDACTED_PATHS = SECRET_KEYS.flatMap((key) => {
 });
 
 /**
- * Fields of an error that say what failed and where. Others are dropped: drivers put rows, headers and bodies into
- * theirs.
+ * The fields of an error that say what failed and where. Others are dropped, because drivers put rows, headers and
+ * bodies into them.
  */
 const ERROR_FIELDS = [
   'code',
@@ -61,7 +59,7 @@ interface SerializedError {
   [field: string]: unknown;
 }
 
-/** An error as plain data, with its causes. Anything may be thrown, so anything is accepted. */
+/** Converts an error and its causes to plain data. Any value may have been thrown. */
 export function serializeError(thrown: unknown, depth = 0): SerializedError {
   if (!(thrown instanceof Error)) return { type: typeof thrown, message: String(thrown) };
   const serialized: SerializedError = { type: thrown.name, message: thrown.message };
@@ -81,8 +79,8 @@ export function serializeError(thrown: unknown, depth = 0): SerializedError {
 }
 
 /**
- * Makes the process's log. Errors go under the key `err`. The stdout write is synchronous, so that the last lines
- * before a crash are there.
+ * Creates the process's log. Errors go under the key `err`. Writes are synchronous, so that the last lines before a
+ * crash are not lost.
  */
 export function createLog(options: { level: string; process: string; destination?: DestinationStream }): Log {
   return pino(

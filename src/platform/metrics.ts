@@ -9,12 +9,14 @@ import { assert } from './assert.ts';
 
 export type MetricType = 'counter' | 'gauge' | 'histogram';
 
-/** How the values of several processes become one: most gauges add up, an age or a lag is the worst of them. */
+/**
+ * How the values of several processes are combined: most gauges are added up; for an age or a lag the maximum counts.
+ */
 export type GaugeMerge = 'sum' | 'max';
 
 /**
- * One series as plain data. For a histogram `values` are the bucket counts (not cumulative), then the count over all,
- * then the sum.
+ * One series as plain data. For a histogram `values` has the bucket counts (not cumulative), then the total count, then
+ * the sum.
  */
 export interface SeriesSnapshot {
   readonly labelValues: readonly string[];
@@ -31,7 +33,7 @@ export interface FamilySnapshot {
   readonly series: readonly SeriesSnapshot[];
 }
 
-/** Plain data, fit for process.send. */
+/** Plain data that process.send can transfer. */
 export type MetricsSnapshot = readonly FamilySnapshot[];
 
 export class CounterCell {
@@ -53,14 +55,14 @@ export class GaugeCell {
 
 export class HistogramCell {
   readonly #buckets: readonly number[];
-  /** Observations per bucket, the last one being above every bound. */
+  /** The number of observations per bucket; the last bucket is above every bound. */
   readonly counts: Float64Array;
   sum = 0;
   constructor(buckets: readonly number[]) {
     this.#buckets = buckets;
     this.counts = new Float64Array(buckets.length + 1);
   }
-  /** Buckets are few and small values common, so a walk beats a binary search. */
+  /** There are few buckets and small values are common, so a linear search beats a binary one. */
   observe(value: number): void {
     const buckets = this.#buckets;
     let index = 0;
@@ -70,12 +72,15 @@ export class HistogramCell {
   }
 }
 
-/** A label set that grows past this was not closed after all; further combinations are counted together as `other`. */
+/**
+ * If a label has more values than this, its set was not closed after all; further combinations are counted together as
+ * `other`.
+ */
 const SERIES_MAX = 2000;
 
 type LabelValues<L extends readonly string[]> = { readonly [K in keyof L]: string };
 
-/** All series of one metric. A family without labels has its one cell from the start, so that it is shown as 0. */
+/** All series of one metric. A family without labels has its only cell from the start, so that it is exported as 0. */
 class Family<Cell, L extends readonly string[]> {
   readonly name: string;
   readonly help: string;
@@ -98,7 +103,7 @@ class Family<Cell, L extends readonly string[]> {
     if (labelNames.length === 0) this.#cellOf([]);
   }
 
-  /** The cell of these label values; resolve it once and keep it. */
+  /** The cell of these label values, to be resolved once and kept. */
   labels(...values: LabelValues<L>): Cell {
     assert(
       values.length === this.labelNames.length,
@@ -131,7 +136,7 @@ export class Counter<L extends readonly string[] = readonly []> extends Family<C
 
 export class Gauge<L extends readonly string[] = readonly []> extends Family<GaugeCell, L> {
   readonly merge: GaugeMerge;
-  /** Read when a snapshot is taken, for values that are cheaper to ask for than to keep up. */
+  /** Called when a snapshot is taken, for values that are cheaper to compute than to maintain. */
   readonly read: (() => number) | null;
   constructor(name: string, help: string, labelNames: L, merge: GaugeMerge, read: (() => number) | null) {
     super(name, help, labelNames, () => new GaugeCell());
@@ -211,7 +216,7 @@ export class MetricsRegistry {
   }
 
   /**
-   * One snapshot out of those of several processes. Families are matched by name; a process that lacks one (an older
+   * Merges the snapshots of several processes. Families are matched by name; a process that lacks one (an older
    * version) adds nothing to it.
    */
   static merge(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
@@ -225,8 +230,8 @@ export class MetricsRegistry {
         target = { family, series: new Map() };
         merged.set(family.name, target);
       }
-      // During a rolling restart two versions may disagree about a metric's shape; adding unlike things would lie, so
-      // the first seen wins.
+      // During a rolling restart two versions may disagree about a metric's shape. Adding unlike values would be wrong,
+      // so the first shape wins.
       if (!sameShape(target.family, family)) continue;
       for (const { labelValues, values } of family.series) {
         const key = labelValues.join('\u0000');

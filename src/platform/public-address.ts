@@ -1,13 +1,12 @@
-// Which IP addresses are anybody's on the internet, and which are ours, our neighbours' or nobody's: for calls to
-// addresses that customers name. Every metadata service of a cloud has an address that is not public here, and none of
-// them is ever let through.
+// Decides which IP addresses are public on the internet, for calls to addresses that customers name. The metadata
+// services of all clouds are among the addresses that are not, and are never let through.
 
 import { BlockList, isIP } from 'node:net';
 
 /**
  * IANA's special-purpose registries, whatever they say of reachability: private and link-local addresses (metadata
- * services among them), what only wraps an address of the other kind, and what any network may answer itself (AS112,
- * AMT). Azure's host answers at an address that looks public.
+ * services among them), prefixes that only wrap an address of the other kind, and those that any network may answer
+ * itself (AS112, AMT). Azure's host answers at 168.63.129.16, which looks public.
  */
 const NOT_PUBLIC: readonly (readonly [address: string, prefix: number, family: 'ipv4' | 'ipv6'])[] = [
   ['0.0.0.0', 8, 'ipv4'],
@@ -31,8 +30,8 @@ const NOT_PUBLIC: readonly (readonly [address: string, prefix: number, family: '
   ['240.0.0.0', 4, 'ipv4'],
 ];
 /**
- * The one block that is given out. Outside it are loopback, private, link-local and mapped addresses, and both NAT64
- * prefixes of 64:ff9b.
+ * The only block that is allocated. Loopback, private, link-local and mapped addresses and both NAT64 prefixes of
+ * 64:ff9b are outside it.
  */
 const IPV6_GLOBAL = ['2000::', 3] as const;
 /** Teredo, AMT and AS112 are inside 2001::/23; 2002::/16 is 6to4. */
@@ -50,7 +49,7 @@ for (const [address, prefix] of IPV6_NOT_PUBLIC) blocked.addSubnet(address, pref
 const global6 = new BlockList();
 global6.addSubnet(...IPV6_GLOBAL, 'ipv6');
 
-/** False also for what is no IP address. */
+/** False for texts that are not IP addresses, too. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !blocked.check(address, 'ipv4');

@@ -1,24 +1,24 @@
-// Counts events of many keys against one rate. Each key may have a whole minute's events at once, and then gets them
-// back at an even pace.
+// Limits the rate of events by key. A key may have a whole minute's events at once, and then gets them back at an even
+// pace.
 
 import { BoundedMap } from './bounded-map.ts';
 
 const MINUTE_MS = 60_000;
-/** Beyond it the key that was counted longest ago is forgotten, and has a whole minute's events again. */
+/** Beyond this many keys the one counted longest ago is forgotten, and starts with a whole minute's events again. */
 const KEYS_MAX = 10_000;
-/** Sums of fractions are off by less than this: without it a key's last event would be refused now and then. */
+/** Rounding errors of added fractions stay below this; without it a key's last event would be refused now and then. */
 const ROUNDING_MS = 1;
 
 export class RateMeter {
   private readonly intervalMs: number;
-  /** By key: when a whole minute's events are available again (the theoretical arrival time of a GCRA). */
+  /** By key: when a whole minute's events will be available again (the theoretical arrival time of a GCRA). */
   private readonly fullAtMs = new BoundedMap<string, number>(KEYS_MAX);
 
   constructor(perMinute: number) {
     this.intervalMs = MINUTE_MS / perMinute;
   }
 
-  /** How long the key's next event must wait; 0: it need not. */
+  /** How long the key's next event must wait; 0: not at all. */
   waitMs(key: string, nowMs: number): number {
     const waitMs = this.fullAtAfter(key, nowMs) - nowMs - MINUTE_MS;
     return waitMs < ROUNDING_MS ? 0 : waitMs;

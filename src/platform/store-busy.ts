@@ -1,8 +1,8 @@
-// A database gave up a call because somebody else held what it needed. Nothing was done, and asking again later is
-// safe.
+// The error for a database call that gave up because something was locked or took too long. Nothing was done, and the
+// call can be repeated later.
 
 export class StoreBusy extends Error {
-  /** The database's own code of what happened. */
+  /** The database's own error code. */
   readonly code: string;
 
   constructor(code: string, cause: unknown) {

@@ -1,4 +1,4 @@
-// Has this process's threads give way to others that want the same core, all but the main one, which runs JavaScript.
+// Lowers the priority of all threads of this process but the main one, which runs JavaScript.
 
 import { readdirSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
@@ -6,8 +6,8 @@ import { getPriority, setPriority } from 'node:os';
 const THREADS = '/proc/self/task';
 
 /**
- * Threads that they start later inherit it. Where threads have no priority of their own (only Linux gives them one),
- * nothing changes.
+ * Threads that they start later inherit the priority. Only Linux has priorities per thread; elsewhere this does
+ * nothing.
  */
 export function haveThreadsGiveWay(niceness: number): void {
   if (process.platform !== 'linux') return;
@@ -16,7 +16,7 @@ export function haveThreadsGiveWay(niceness: number): void {
     try {
       if (getPriority(thread) < niceness) setPriority(thread, niceness);
     } catch {
-      // It ended meanwhile.
+      // The thread has ended meanwhile.
     }
   }
 }

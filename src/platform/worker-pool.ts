@@ -15,7 +15,7 @@ import { type Clock, systemClock } from './clock.ts';
 import type { Log } from './log.ts';
 import type { Counter, Gauge, Histogram, MetricsRegistry } from './metrics.ts';
 
-/** The tasks of the product: a file of this name in workers/ each. */
+/** The worker tasks of the product, each a file of this name in workers/. */
 export type WorkerTask = 'count-tokens' | 'find-stored-objects' | 'prepare-conversation' | 'validate-questions';
 
 export type WorkerResult<T> =
@@ -24,10 +24,10 @@ export type WorkerResult<T> =
 export type WorkerFailure = 'queue_full' | 'deadline' | 'crashed';
 
 export interface WorkerTaskOptions {
-  /** What the task holds in memory, for the queue's cap. */
+  /** The memory that the task occupies, which counts towards the queue's limit. */
   readonly bytes: number;
   readonly deadlineMs: number;
-  /** Buffers given away to the thread; the caller must not touch them again. */
+  /** Buffers whose ownership moves to the thread; the caller must not touch them again. */
   readonly transfer?: readonly ArrayBuffer[];
 }
 
@@ -37,20 +37,20 @@ export interface WorkerPoolOptions {
   readonly log: Log;
   readonly metrics: MetricsRegistry;
   readonly clock?: Clock;
-  /** Where the task files are; tests bring their own. */
+  /** The directory of the task files; tests have their own. */
   readonly directory?: URL;
   readonly idleTimeoutMs?: number;
 }
 
 const WORKERS_DIRECTORY = new URL('../../workers/', import.meta.url);
 /**
- * An encoding's tables take seconds of traffic to pay for themselves; half a minute keeps them through pauses and frees
- * them at night.
+ * Loading an encoding's tables takes so long that it pays only after seconds of traffic; half a minute keeps them
+ * through pauses and frees them at night.
  */
 const IDLE_TIMEOUT_MS = 30_000;
-/** Small tasks must not pile up either: each holds a promise, a timer and a place in the queue. */
+/** The number of tasks is limited too, because each has a promise, a timer and a place in the queue. */
 const TASKS_MAX = 4096;
-/** One encoding is about 110 MB; a body and its text come on top. */
+/** One encoding takes about 110 MB; a body and its text come on top. */
 const THREAD_MEMORY = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 };
 const DURATION_BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -65,7 +65,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
   readonly #results: Counter<readonly ['task', 'result']>;
   readonly #seconds: Histogram<readonly ['task']>;
   readonly #threads: number;
-  /** Tasks that wait for a thread, longest first; called with whether they got one. */
+  /** Tasks that wait for a thread, in order of arrival; each is called with whether it got one. */
   readonly #waiting: ((hasThread: boolean) => void)[] = [];
   #threadsTaken = 0;
   #bytes = 0;
@@ -101,14 +101,14 @@ export class WorkerPool<Task extends string = WorkerTask> {
       idleTimeout: options.idleTimeoutMs ?? IDLE_TIMEOUT_MS,
       maxQueue: TASKS_MAX,
       resourceLimits: THREAD_MEMORY,
-      // A task is a pure function of its input; the process's settings hold secrets.
+      // A task is a pure function of its input, and the process's environment has secrets.
       env: {},
       recordTiming: false,
     });
     options.metrics.gauge('tollgate_worker_threads', 'Worker threads alive.', {
       read: () => this.#piscina.threads.length,
     });
-    // A thread that dies while idle is reported here and not to a task; unheard, the event would end the process.
+    // The death of an idle thread is reported here and not to a task; an unhandled event would end the process.
     this.#piscina.on('error', (error: unknown) => this.#log.error({ err: error }, 'a worker thread failed'));
   }
 
@@ -138,7 +138,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
   ): Promise<WorkerResult<T>> {
     if (!(await this.#takeThread(deadline))) return { ok: false, reason: this.#closed ? 'crashed' : 'deadline' };
     try {
-      // piscina starts threads again after its end, so nothing may reach it then.
+      // piscina would start threads again after its end, so nothing may reach it then.
       if (this.#closed) return { ok: false, reason: 'crashed' };
       const filename = fileURLToPath(new URL(`${task}.ts`, this.#directory));
       const value: T = await this.#piscina.run(input, {
@@ -183,7 +183,9 @@ export class WorkerPool<Task extends string = WorkerTask> {
     else next(true);
   }
 
-  /** Ends the threads. Tasks that wait or run end as `crashed`; whoever needs their results awaits them first. */
+  /**
+   * Ends the threads. Waiting and running tasks end as `crashed`, so callers that need results must await them first.
+   */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;

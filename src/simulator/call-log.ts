@@ -1,12 +1,12 @@
-// The simulated provider's own account of what it served: one JSON line when a call starts and one when it ends, each
-// in one write, so that tests can compare what was charged with what was done even when either side was killed.
+// The simulated provider's own record of what it served: one JSON line when a call starts and one when it ends, each in
+// one write. Tests compare it with what was charged, even when either side was killed.
 
 import { closeSync, openSync, writeSync } from 'node:fs';
 import type { ReceivedPart } from './apis/api.ts';
 
 export interface CallStart {
   readonly type: 'start';
-  /** The id in the provider's response body; unique over restarts. */
+  /** The id in the provider's response body; unique across restarts. */
   readonly id: string;
   readonly at: string;
   readonly api: string;
@@ -14,7 +14,7 @@ export interface CallStart {
   readonly stream: boolean;
   readonly requestSha256: string;
   readonly requestBytes: number;
-  /** The stored response that the call is about. */
+  /** The stored response that the call refers to. */
   readonly responseId?: string;
 }
 
@@ -30,15 +30,15 @@ export interface CallEnd {
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly cacheWriteTokens: number;
-  /** Tokens that were handed to the socket, and when `completed` all that the reply reports. */
+  /** Tokens handed to the socket; when `completed`, all tokens that the reply reports. */
   readonly completionTokens: number;
-  /** Images that were handed to the socket. */
+  /** Images handed to the socket. */
   readonly images: number;
-  /** The files and fields of a form, as they arrived. */
+  /** The files and fields of a form, as received. */
   readonly parts?: readonly ReceivedPart[];
   /** Whether a usage object was sent. */
   readonly usageSent: boolean;
-  /** The whole reply was handed to the operating system and no fault was asked for. */
+  /** The whole reply was handed to the operating system, and no fault was requested. */
   readonly completed: boolean;
   /** Body bytes handed to the socket. */
   readonly bytesSent: number;
@@ -52,7 +52,7 @@ export interface CallLog {
   close(): void;
 }
 
-/** Opens `path` for appending; null keeps no log. */
+/** Opens `path` for appending; null means no log. */
 export function openCallLog(path: string | null): CallLog {
   if (path === null) return { write: () => undefined, close: () => undefined };
   const descriptor = openSync(path, 'a', 0o600);

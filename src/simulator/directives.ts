@@ -1,10 +1,10 @@
-// What a caller may ask of the simulated provider from inside its own text: `[[sim: name=value flag ...]]`, or
-// `[[sim/SCOPE: ...]]` for some APIs only. Headers do not pass the gateway and a model name is rewritten by it, so the
-// text is the only channel a black-box user has.
+// Directives by which a caller controls the simulated provider from inside its own text: `[[sim: name=value flag
+// ...]]`, or `[[sim/SCOPE: ...]]` for some APIs only. The text is the only channel through a gateway, which drops
+// unknown headers and rewrites the model's name.
 
 /**
- * Every name a directive may set; README.md explains each. Numbers are whole and bounded, so no request can ask for
- * endless work.
+ * Every name that a directive can set; src/simulator/README.md explains each. Numbers are whole and limited, so no
+ * request can cause endless work.
  */
 export interface Directives {
   readonly tokens: number | null;
@@ -14,11 +14,11 @@ export interface Directives {
   readonly cached: number;
   readonly cacheWrite: number;
   readonly reasoning: number | null;
-  /** A tool's name; empty: the first tool that the request offers. */
+  /** A tool's name; empty: the first tool of the request. */
   readonly toolCall: string | null;
   readonly toolCalls: number;
   readonly toolRounds: number;
-  /** The call's arguments as they are, percent-decoded. */
+  /** The arguments of the call, percent-decoded. */
   readonly toolArguments: string | null;
   readonly status: number | null;
   readonly retryAfter: string | null;
@@ -37,7 +37,7 @@ export interface Directives {
   readonly splitUtf8: boolean;
   readonly invalidUtf8: boolean;
   readonly noDone: boolean;
-  /** Everything that was set, for what an API reads by names of its own. */
+  /** All settings, for an API that reads names of its own. */
   readonly settings: ReadonlyMap<string, string>;
 }
 
@@ -45,7 +45,7 @@ export type UsageFault = 'none' | 'negative' | 'huge' | 'string' | 'float' | 'nu
 
 const USAGE_FAULTS: readonly UsageFault[] = ['none', 'negative', 'huge', 'string', 'float', 'null_counts'];
 
-/** The most a number may ask for; a larger one is held to this. */
+/** The largest allowed numbers; a larger one is reduced to this. */
 const NUMBER_MAX: Readonly<Record<string, number>> = {
   tokens: 1_000_000,
   bytes: 64 * 1024 * 1024,
@@ -73,8 +73,8 @@ const DIRECTIVE = /\[\[sim(?:\/([a-z_]+))?:([^\]]*)\]\]/g;
 export const UNSCOPED = '';
 
 /**
- * Reads every directive in `text` whose scope is among `scopes`; a later setting of the same name wins, an unknown name
- * or value is ignored.
+ * Reads every directive in `text` whose scope is in `scopes`. A later setting of the same name replaces an earlier one;
+ * unknown names and values are ignored.
  */
 export function readDirectives(text: string, scopes: readonly string[]): Directives {
   const settings = readSettings(text, scopes);
@@ -115,12 +115,12 @@ export function readDirectives(text: string, scopes: readonly string[]): Directi
   };
 }
 
-/** The directives of one scope as they stand in `text`, to be read again later. */
+/** The directives of one scope as text, to be read again later. */
 export function directivesOf(scope: string, text: string): string {
   return Array.from(text.matchAll(DIRECTIVE), ([whole, found]) => (found === scope ? whole : '')).join('');
 }
 
-/** What is left when `times=` has run out: the shape of the answer, none of its faults. */
+/** The directives without their faults, for when `times=` has run out. */
 export function withoutFaults(directives: Directives): Directives {
   const { tokens, bytes, delayMs, cached, cacheWrite, reasoning, splitUtf8, settings } = directives;
   const { toolCall, toolCalls, toolRounds, toolArguments } = directives;
@@ -141,7 +141,7 @@ export function withoutFaults(directives: Directives): Directives {
   return { ...readDirectives('', []), ...shape };
 }
 
-/** The text behind `%20` and the like; as it stands when that makes no sense. */
+/** Decodes `%20` and the like; returns the text unchanged when that fails. */
 export function percentDecoded(text: string): string;
 export function percentDecoded(text: string | undefined): string | null;
 export function percentDecoded(text: string | undefined): string | null {
@@ -167,7 +167,7 @@ function readSettings(text: string, scopes: readonly string[]): Map<string, stri
 }
 
 const SYNONYMS: Readonly<Record<string, string>> = { headers_bytes: 'header_bytes', error_event: 'error_after' };
-/** `error_event` alone: after the first token. */
+/** `error_event` without a value means after the first token. */
 const BARE_VALUES: Readonly<Record<string, string>> = { error_event: '1' };
 
 function retryAfterOn200(settings: ReadonlyMap<string, string>): string | null {

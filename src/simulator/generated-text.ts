@@ -1,11 +1,10 @@
-// Text that looks random and is not: the tokens a simulated model "says" follow from a seed, so the same input gets the
-// same answer.
+// Generates text that looks random but follows from a seed, so the same input gets the same answer.
 
 import { createHash } from 'node:crypto';
 
-// Each entry is exactly one token of both o200k_base and cl100k_base wherever it stands, so that a reply's token count
-// is also what a tokenizer counts in its text. A fifth of them are not ASCII: two-, three- and four-byte characters for
-// relays to split.
+// Each entry is exactly one token of both o200k_base and cl100k_base in any position, so a tokenizer counts in a
+// reply's text exactly its tokens. A fifth of the entries are not ASCII, so that relays have two-, three- and four-byte
+// characters to split.
 const VOCABULARY: readonly string[] = [
   ' the',
   ' a',
@@ -57,15 +56,18 @@ const VOCABULARY: readonly string[] = [
   ' 🙂',
 ];
 
-/** A reply's first token has no space before it. */
+/** The first token of a reply has no leading space. */
 const OPENINGS: readonly string[] = ['The', 'A', 'Every', 'Where', 'After', 'Before', 'Number', 'Paper'];
 
-/** A seed for `generateTokens` from any bytes. */
+/** Derives a seed for `generateTokens` from any bytes. */
 export function seedFrom(bytes: Uint8Array): number {
   return createHash('sha256').update(bytes).digest().readUInt32LE(0);
 }
 
-/** An endless row of tokens fixed by its seed (mulberry32: 32 bits of state are plenty for word choice). */
+/**
+ * An endless sequence of tokens that depends only on the seed (mulberry32; 32 bits of state are enough for choosing
+ * words).
+ */
 export function* generateTokens(seed: number): Generator<string, never> {
   let state = seed >>> 0;
   let words = OPENINGS;

@@ -1,11 +1,11 @@
-// Image files small enough to look at: makes PNGs, and tells whether an image that arrived is whole.
+// Makes small PNGs, and checks whether a received image is intact.
 
 import { crc32, deflateSync } from 'node:zlib';
 
 const PNG_SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const SIDE_PIXELS = 16;
 
-/** A PNG of one colour, which follows from `seed`; `padding` bytes of comment make it as large as wished. */
+/** A PNG of one colour that depends on `seed`; `padding` bytes of comment set its size. */
 export function makePng(seed: number, padding: number): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(SIDE_PIXELS, 0);
@@ -26,8 +26,7 @@ export function makePng(seed: number, padding: number): Buffer {
 }
 
 /**
- * What kind of image it is when it arrived whole; null when it is none, or was changed on the way as far as its format
- * can tell.
+ * The kind of a received image; null when it is not an image, or was changed on the way as far as its format can tell.
  */
 export function wholeImageKind(file: Buffer): 'png' | 'jpeg' | 'webp' | null {
   if (file.subarray(0, 8).equals(PNG_SIGNATURE)) return pngIsWhole(file) ? 'png' : null;
@@ -38,7 +37,7 @@ export function wholeImageKind(file: Buffer): 'png' | 'jpeg' | 'webp' | null {
   return riff && file.readUInt32LE(4) === file.length - 8 ? 'webp' : null;
 }
 
-/** Every chunk carries a checksum of itself. */
+/** Every chunk has a checksum of itself. */
 function pngIsWhole(file: Buffer): boolean {
   let position = PNG_SIGNATURE.length;
   for (;;) {

@@ -1,5 +1,4 @@
-// Reading what a request says out of parsed JSON whose shape nobody has checked yet, and the rule by which its text is
-// counted.
+// Reads fields of parsed JSON of unknown shape, and counts the tokens of texts by a fixed rule.
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -23,14 +22,14 @@ export function contentTexts(content: unknown): string[] {
   return objectsIn(content).flatMap((part) => (typeof part.text === 'string' ? [part.text] : []));
 }
 
-/** Every string anywhere inside `value`, names of members left out. */
+/** Every string anywhere inside `value`, except the names of members. */
 export function allStrings(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (Array.isArray(value)) return value.flatMap(allStrings);
   return isObject(value) ? Object.values(value).flatMap(allStrings) : [];
 }
 
-/** The written rule: one token for every four begun bytes of all the text, at least one. */
+/** The fixed rule: one token for every four started bytes of all the text, at least one. */
 export function countTokens(texts: readonly string[]): number {
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   return Math.max(1, Math.ceil(bytes / 4));

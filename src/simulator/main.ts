@@ -1,4 +1,4 @@
-// The simulated provider as a process of its own: `node src/simulator/main.ts --port N --log FILE`. It knows nothing of
+// Runs the simulated provider as its own process: `node src/simulator/main.ts --port N --log FILE`. It does not know
 // the gateway.
 
 import { parseArgs } from 'node:util';
@@ -22,7 +22,7 @@ const simulator = await startSimulator({
   log,
 });
 
-// Log lines are written as they arise, so leaving at once loses nothing.
+// Log lines are written immediately, so exiting at once loses nothing.
 function leave(): void {
   log.close();
   process.exit(0);
@@ -32,8 +32,8 @@ if (process.send === undefined) {
   process.on('SIGINT', leave);
   process.stdout.write(`${JSON.stringify({ type: 'listening', url: simulator.url })}\n`);
 } else {
-  // A terminal's Ctrl-C reaches every process of the group; the parent says when it is time to go, so that it can drain
-  // first.
+  // Ctrl-C in a terminal reaches every process of the group; the parent decides when this one exits, so that it can
+  // drain first.
   process.on('SIGINT', () => undefined);
   process.on('disconnect', leave);
   process.send({ type: 'listening', url: simulator.url });

@@ -1,5 +1,5 @@
-// Reads a multipart/form-data body into its parts, byte for byte, and refuses one that is not whole: what arrives here
-// went through a gateway.
+// Parses a multipart/form-data body into its parts, byte for byte, and refuses an incomplete one, since it came through
+// a gateway.
 
 export interface FormPart {
   readonly name: string;
@@ -10,14 +10,14 @@ export interface FormPart {
 
 const LINE_END = '\r\n';
 
-/** The parts in their order; null when `body` is not one whole form of this content type. */
+/** The parts in their order; null when `body` is not a complete form of this content type. */
 export function readMultipart(body: Buffer, contentType: string): FormPart[] | null {
   const boundary = /;\s*boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(contentType);
   const delimiter = `--${boundary?.[1] ?? boundary?.[2] ?? ''}`;
   if (delimiter === '--' || !body.subarray(0, delimiter.length).equals(Buffer.from(delimiter))) return null;
   const parts: FormPart[] = [];
   let position = delimiter.length;
-  // After a delimiter comes either a line end and a part, or two hyphens and the end.
+  // A delimiter is followed by a line end and a part, or by two hyphens and the end.
   while (body.toString('latin1', position, position + 2) === LINE_END) {
     const end = body.indexOf(`${LINE_END}${delimiter}`, position);
     const part = end === -1 ? null : readPart(body.subarray(position + LINE_END.length, end));

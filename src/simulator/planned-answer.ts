@@ -1,5 +1,5 @@
-// What the simulated model says, before any dialect writes it down: thoughts, text and tool calls in that order, held
-// to the output limit.
+// Plans what the simulated model says, independent of the dialect: reasoning, text and tool calls in that order, within
+// the output limit.
 
 import type { Directives } from './directives.ts';
 import { generateTokens } from './generated-text.ts';
@@ -7,9 +7,9 @@ import { INVALID_UTF8 } from './reply-script.ts';
 import type { ToolCall } from './tool-calls.ts';
 
 const TOKENS_DEFAULT = 24;
-/** A tool call's arguments come in pieces of this many characters, and each counts as a token. */
+/** The arguments of a tool call come in pieces of this many characters; each counts as a token. */
 const ARGUMENT_PIECE_CHARACTERS = 8;
-/** Thoughts are other words than the text. */
+/** Gives reasoning other words than the text. */
 const THOUGHT_SEED = 0x7407;
 
 export type AnswerPart =
@@ -19,44 +19,44 @@ export type AnswerPart =
 
 export interface PlannedAnswer {
   readonly parts: readonly AnswerPart[];
-  /** Over all parts. */
+  /** The total of all parts. */
   readonly tokens: number;
   readonly finish: 'stop' | 'length' | 'tool_calls';
 }
 
-export interface AnswerWish {
+export interface AnswerParams {
   readonly directives: Directives;
-  /** The request's output limit; thoughts count. */
+  /** The request's output limit, which includes reasoning. */
   readonly limit: number | null;
   readonly thinkingTokens: number;
   readonly toolCalls: readonly ToolCall[];
 }
 
-export function planAnswer({ directives, limit, thinkingTokens, toolCalls }: AnswerWish): PlannedAnswer {
+export function planAnswer({ directives, limit, thinkingTokens, toolCalls }: AnswerParams): PlannedAnswer {
   const textTokens = directives.tokens ?? (toolCalls.length === 0 ? TOKENS_DEFAULT : 0);
-  const wished: AnswerPart[] = [];
-  if (thinkingTokens > 0) wished.push({ kind: 'thinking', tokens: thinkingTokens });
-  if (textTokens > 0 || toolCalls.length === 0) wished.push({ kind: 'text', tokens: textTokens });
-  for (const call of toolCalls) wished.push({ kind: 'tool_call', tokens: argumentPieces(call.input).length, call });
+  const wanted: AnswerPart[] = [];
+  if (thinkingTokens > 0) wanted.push({ kind: 'thinking', tokens: thinkingTokens });
+  if (textTokens > 0 || toolCalls.length === 0) wanted.push({ kind: 'text', tokens: textTokens });
+  for (const call of toolCalls) wanted.push({ kind: 'tool_call', tokens: argumentPieces(call.input).length, call });
   let room = limit ?? Number.POSITIVE_INFINITY;
   const parts: AnswerPart[] = [];
-  for (const part of wished) {
+  for (const part of wanted) {
     if (room === 0 && part.tokens > 0) break;
     parts.push({ ...part, tokens: Math.min(part.tokens, room) });
     room -= Math.min(part.tokens, room);
   }
   const tokens = sumTokens(parts);
-  const finish = tokens < sumTokens(wished) ? 'length' : toolCalls.length > 0 ? 'tool_calls' : 'stop';
+  const finish = tokens < sumTokens(wanted) ? 'length' : toolCalls.length > 0 ? 'tool_calls' : 'stop';
   return { parts, tokens, finish };
 }
 
 export interface AnswerPiece {
   readonly text: string;
-  /** False for what `bytes=` and `invalid_utf8` add: not a token. */
+  /** False for what `bytes=` and `invalid_utf8` add, which is not a token. */
   readonly counted: boolean;
 }
 
-/** A part's tokens one by one, and what the directives add to a text. */
+/** Yields the tokens of a part, then what directives add to a text. */
 export function* answerPieces(part: AnswerPart, seed: number, directives: Directives): Generator<AnswerPiece> {
   if (part.kind === 'tool_call') {
     for (const text of argumentPieces(part.call.input).slice(0, part.tokens)) yield { text, counted: true };

@@ -1,5 +1,5 @@
-// What each family of providers sends along with every reply; the cookie and the `x-internal` field must never reach a
-// gateway's client.
+// The response headers of each family of providers. The cookie and the `x-internal` field must never reach a gateway's
+// client.
 
 import type { Api, ReplyHeaders } from './apis/api.ts';
 

@@ -1,44 +1,44 @@
-// Carries out one planned reply, whole or streamed, with every fault that may be asked of it. An API says what the
-// pieces are; which of them arrive, when, and how the reply ends is the same for all of them and lies here.
+// Sends a planned reply, whole or streamed, with every fault that can be requested. An API defines the pieces; which of
+// them are sent, when, and how the reply ends is the same for all and decided here.
 
 import type { CallPlan, CallRequest, CallTally, ReplyHeaders } from './apis/api.ts';
 import type { ReplySocket } from './reply-socket.ts';
 
-/** Stands in a reply's text for bytes that are not UTF-8. */
+/** A placeholder in a reply's text for bytes that are not UTF-8. */
 export const INVALID_UTF8 = '\u{f8ff}invalid\u{f8ff}';
 const INVALID_BYTES = Buffer.from([0xff, 0xc3, 0x28]);
 
-/** What is sent between two looks at the faults. */
+/** What is sent between two checks for faults. */
 export interface Round {
   readonly pieces: readonly string[];
   /**
-   * Each piece is one generated token (or image): it is waited for and counted, and faults are due between two such
+   * Each piece is one generated token (or image): it is delayed and counted, and faults can occur between two such
    * rounds.
    */
   readonly counted: boolean;
-  /** It tells the usage. */
+  /** Whether the round reports the usage. */
   readonly usage?: boolean;
 }
 
 export interface ReplyScript {
   readonly tally: CallTally;
-  /** What the log says was generated once the whole reply is out. */
+  /** The counts of generated tokens or images that are logged once the whole reply was sent. */
   readonly generated: Partial<Pick<CallTally, 'completionTokens' | 'images'>>;
   readonly reportsUsage: boolean;
-  /** Generated rounds: a whole reply waits for all of them at once. */
+  /** The number of counted rounds; a reply that is not streamed waits for all of them at once. */
   readonly pauses: number;
-  /** The whole body; asked for when its time has come. */
+  /** The whole body; called when it is due. */
   whole(): string;
-  /** null: the reply is sent whole. */
+  /** null: the reply is not streamed. */
   readonly stream: StreamScript | null;
 }
 
 export interface StreamScript {
   opening(): Iterable<string>;
   rounds(): Iterable<Round>;
-  /** What follows the last token. Sets `tally.usageSent` just before it yields the usage. */
+  /** What follows the last token. It sets `tally.usageSent` just before it yields the usage. */
   closing(): Iterable<string>;
-  /** The dialect's way to say in the middle of a stream that it failed. */
+  /** How the dialect reports an error in the middle of a stream. */
   error(): Iterable<string>;
 }
 
@@ -89,7 +89,7 @@ async function sendStream(sending: Sending, stream: StreamScript): Promise<boole
   return reply.end();
 }
 
-/** False when the caller left or a fault ended the stream. */
+/** False when the caller disconnected or a fault ended the stream. */
 async function sendRounds({ request, script, reply }: Sending, stream: StreamScript): Promise<boolean> {
   const delayMs = request.directives.delayMs ?? request.defaultDelayMs;
   let count = 0;
@@ -120,7 +120,7 @@ function tallyPiece({ tally, generated }: ReplyScript): void {
   else tally.images += 1;
 }
 
-/** Carries out a fault that is due after `count` rounds. */
+/** Executes a fault that is due after `count` rounds. */
 async function breaksAt(
   count: number,
   { request, reply }: Pick<Sending, 'request' | 'reply'>,

@@ -1,9 +1,9 @@
-// One reply of the simulated provider on its way to the caller: paced writes, splits inside characters, stalls, cuts
-// and resets, and what of it was really handed over. The APIs say what to send, this file how.
+// Writes one reply to the caller: paced writes, splits inside characters, stalls, cuts and resets; and counts what was
+// really handed over.
 
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
-/** What a caller gets to read what has arrived before a reset. */
+/** How long a caller may read what has arrived before a reset. */
 const READING_MS = 50;
 
 export class ReplySocket {
@@ -12,7 +12,7 @@ export class ReplySocket {
   readonly #left: Promise<void>;
   bytesSent = 0;
   status: number | null = null;
-  /** The caller left, or we cut it off: nothing more can be sent. */
+  /** The caller disconnected, or the reply was cut: nothing more can be sent. */
   closed = false;
 
   constructor(response: ServerResponse, options: { splitEachByte: boolean }) {
@@ -34,7 +34,7 @@ export class ReplySocket {
     this.#response.flushHeaders();
   }
 
-  /** Resolves when the bytes are handed over or the caller has left. */
+  /** Resolves when the bytes were handed over or the caller has disconnected. */
   async write(text: string | Uint8Array): Promise<void> {
     const bytes = typeof text === 'string' ? Buffer.from(text) : text;
     if (!this.#splitEachByte) return this.#writeWhole(bytes);
@@ -58,7 +58,7 @@ export class ReplySocket {
     return Promise.race([finished, this.#left.then(() => this.#response.writableFinished)]);
   }
 
-  /** Waits, or less when the caller leaves first. */
+  /** Waits, but not longer than the caller stays. */
   async pause(ms: number): Promise<void> {
     if (ms <= 0 || this.closed) return;
     let timer: NodeJS.Timeout | undefined;
@@ -69,15 +69,15 @@ export class ReplySocket {
     clearTimeout(timer);
   }
 
-  /** Sends nothing more until the caller leaves. */
+  /** Sends nothing more until the caller disconnects. */
   async stall(): Promise<void> {
     if (!this.closed) await this.#left;
   }
 
-  /** Closes the connection in mid-reply: with FIN, or with RST when `reset`. */
+  /** Closes the connection in the middle of a reply: with FIN, or with RST if `reset`. */
   async cut(options: { reset: boolean }): Promise<void> {
-    // What was written before the cut should arrive, so the socket gets one turn to send it; a reset also throws away
-    // what the caller has not read yet.
+    // What was written before the cut should arrive, so the socket gets one tick to send it. A reset also discards what
+    // the caller has not read yet.
     await new Promise((resolve) => setImmediate(resolve));
     if (options.reset && this.status !== null) await this.pause(READING_MS);
     if (options.reset) this.#response.socket?.resetAndDestroy();

@@ -1,4 +1,4 @@
-// Which API answers which request: the simulated provider's one table of paths.
+// The table of routes of the simulated provider.
 
 import type { Api } from './apis/api.ts';
 import { chatCompletions } from './apis/chat-completions.ts';
@@ -13,12 +13,12 @@ import { systemone } from './apis/systemone.ts';
 
 interface Route {
   readonly method: string;
-  /** Its first group is what the path leaves open. */
+  /** Its first group is the parameter of the path. */
   readonly path: RegExp;
   readonly api: Api;
 }
 
-/** Routes with a memory of their own for what is stored. */
+/** Creates the routes with their own store of responses. */
 export function createRoutes(): readonly Route[] {
   const store = new ResponseStore();
   const { retrieve, delete: remove, cancel, inputItems } = SAVED_RESPONSE_OPERATIONS;

@@ -1,5 +1,5 @@
-// The simulated provider's HTTP side: reads a call, lets the API plan it, applies the faults that no API needs to know
-// of, and logs it.
+// The HTTP server of the simulated provider: reads a call, lets the API plan it, applies the faults that are
+// independent of the API, and logs it.
 
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -23,14 +23,14 @@ import { createRoutes, findRoute } from './routes.ts';
 
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
 const CONNECTIONS_MAX = 20_000;
-/** How many distinct requests `times=` remembers; the oldest is forgotten first. */
+/** How many different requests are counted for `times=`; the oldest is forgotten first. */
 const REMEMBERED_REQUESTS_MAX = 10_000;
 
 export interface SimulatorOptions {
   readonly host: string;
   readonly port: number;
   readonly log: CallLog;
-  /** Pause between tokens when the request does not say. */
+  /** The pause between tokens if the request does not set one. */
   readonly delayMs: number;
 }
 
@@ -61,7 +61,7 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
 class SimulatedProvider {
   readonly #options: SimulatorOptions;
   readonly #routes = createRoutes();
-  // Ids stay unique when the simulator is restarted on the same log.
+  // Ids stay unique when the simulator is restarted with the same log.
   readonly #run = randomBytes(4).toString('hex');
   readonly #timesSeen = new Map<string, number>();
   #calls = 0;
@@ -139,7 +139,7 @@ class SimulatedProvider {
     }
   }
 
-  /** `times=N`: the faults asked for happen on the first N calls with this body. */
+  /** `times=N`: the requested faults happen for the first N calls with this body. */
   #faultsAreOver(call: string, directives: Directives): boolean {
     if (directives.times === null) return false;
     const seen = (this.#timesSeen.get(call) ?? 0) + 1;
@@ -238,7 +238,7 @@ function answer(response: ServerResponse, status: number, headers: ReplyHeaders,
   response.end(body);
 }
 
-/** null: larger than the limit. */
+/** null: the body is larger than the limit. */
 async function readBody(request: IncomingMessage): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;

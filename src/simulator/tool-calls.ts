@@ -1,10 +1,10 @@
-// When the simulated model calls a tool, which one, and with what: asked by a directive, by the request's
-// `tool_choice`, or in plain words.
+// Decides when the simulated model calls a tool, which one and with what: by a directive, by the request's
+// `tool_choice`, or by plain words.
 
 import type { Directives } from './directives.ts';
 import { isObject, type Json } from './json-fields.ts';
 
-/** One step of a conversation, whatever the dialect calls it. */
+/** One message of a conversation, in any dialect. */
 export interface Turn {
   readonly role: 'user' | 'tool_result' | 'other';
   readonly text: string;
@@ -12,7 +12,7 @@ export interface Turn {
 
 export interface OfferedTool {
   readonly name: string;
-  /** `custom`: takes free text instead of JSON. */
+  /** A `custom` tool takes free text instead of JSON. */
   readonly kind: 'function' | 'custom';
   readonly schema: unknown;
 }
@@ -36,7 +36,7 @@ interface Situation {
   readonly directives: Directives;
 }
 
-/** The calls of this answer; none: it is text. */
+/** The tool calls of this answer; empty: it is text. */
 export function chooseToolCalls(situation: Situation): readonly ToolCall[] {
   const { tools, choice, directives } = situation;
   if (choice === 'none') return [];
@@ -53,8 +53,8 @@ export function chooseToolCalls(situation: Situation): readonly ToolCall[] {
 }
 
 /**
- * The directive stays in the conversation for good, so it is done with once enough results follow it: no loop without
- * end.
+ * The directive stays in the conversation, so it stops applying once enough results follow it; otherwise the loop would
+ * never end.
  */
 function askedByDirective({ turns, directives }: Situation): string | null {
   if (directives.toolCall === null) return null;
@@ -65,7 +65,7 @@ function askedByDirective({ turns, directives }: Situation): string | null {
   return results < directives.toolRounds * Math.max(1, directives.toolCalls) ? directives.toolCall : null;
 }
 
-/** "Use the multiply tool." in the latest message of the user, unless a result is there already. */
+/** "Use the multiply tool." in the user's latest message, unless a result follows it already. */
 function askedInWords({ turns, tools }: Situation): string | null {
   const latest = turns.findLastIndex(({ role }) => role === 'user');
   if (latest === -1 || turns.slice(latest + 1).some(({ role }) => role === 'tool_result')) return null;
@@ -82,7 +82,7 @@ function askedByChoice(choice: ToolChoice): string | null {
   return choice === 'required' ? '' : null;
 }
 
-/** A value that fits a JSON schema, the same every time: only what is required, the first of each choice. */
+/** A value that matches a JSON schema, always the same one: only required members, the first of each choice. */
 function sampleOf(schema: unknown, depth: number): unknown {
   if (!isObject(schema) || depth > SCHEMA_DEPTH_MAX) return depth === 0 ? {} : null;
   if ('const' in schema) return schema.const;

@@ -1,8 +1,8 @@
-// Token counts as a broken or hostile provider writes them, under the names of any API's usage object.
+// Makes token counts of a broken or hostile provider, under the names of any API's usage object.
 
 import type { UsageFault } from './directives.ts';
 
-/** `names`: the counts of one usage object, its total last when it has one. */
+/** `names` has the counts of a usage object, and its total if it has one. */
 export function wrongCounts(
   fault: UsageFault,
   names: { readonly counts: readonly string[]; readonly total?: string },

@@ -59,8 +59,8 @@ export class ProcessLifecycle {
     }
     if (process.send !== undefined) {
       const orphanLimitMs = options.orphanLimitMs ?? ORPHAN_LIMIT_MS;
-      process.on('disconnect', () => void this.#end(orphanLimitMs, 'the parent process is gone'));
-      if (!process.connected) void this.#end(orphanLimitMs, 'the parent process is gone');
+      process.on('disconnect', () => void this.#end(orphanLimitMs, 'parent_exited'));
+      if (!process.connected) void this.#end(orphanLimitMs, 'parent_exited');
     }
   }
 
@@ -85,17 +85,17 @@ export class ProcessLifecycle {
   }
 
   #hear(message: SupervisorMessage): void {
-    if (message.type === 'drain') void this.#end(message.limitMs, 'the supervisor said so');
+    if (message.type === 'drain') void this.#end(message.limitMs, 'supervisor_requested');
     else if (message.type === 'readiness') this.#tell({ type: 'readiness', id: message.id, ...this.readiness() });
     else this.#tell({ type: 'metrics', id: message.id, snapshot: this.#options.metrics.snapshot() });
   }
 
   /** A process that does not serve yet has nothing to finish, so it ends at once. */
-  async #end(limitMs: number, why: string): Promise<void> {
+  async #end(limitMs: number, reason: string): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
     const { log, metrics, supervised } = this.#options;
-    log.info({ why, limitMs }, 'draining');
+    log.info({ reason, limitMs }, 'draining');
     let exitCode = 0;
     try {
       if (this.#serving !== null) await withLimit(this.#serving.drain(limitMs), limitMs + CUT_LIMIT_MS);

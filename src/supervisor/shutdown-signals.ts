@@ -4,7 +4,7 @@ import { closeSync, openSync } from 'node:fs';
 import type { Clock } from '../platform/clock.ts';
 
 export interface SignalHandlers {
-  readonly onStop: (why: string) => void;
+  readonly onStop: (reason: string) => void;
   /** A second request to stop: requests in flight are abandoned. */
   readonly onForce: () => void;
   readonly onRoll: () => void;
@@ -32,11 +32,11 @@ export function listenForSignals(
 ): () => void {
   const hadTerminal = hasTerminal();
   let firstStopMs: number | null = null;
-  const stop = (why: string) => {
+  const stop = (reason: string) => {
     const nowMs = clock.monotonicMs();
     if (firstStopMs === null) {
       firstStopMs = nowMs;
-      handlers.onStop(why);
+      handlers.onStop(reason);
     } else if (nowMs - firstStopMs > SAME_PRESS_MS) handlers.onForce();
   };
   const listeners: [NodeJS.Signals | 'disconnect', () => void][] = [
@@ -45,15 +45,15 @@ export function listenForSignals(
     // A closed terminal sends the signal that otherwise requests a rolling restart.
     [
       'SIGHUP',
-      () => (hadTerminal && !hasTerminal() ? firstStopMs === null && stop('the terminal is gone') : handlers.onRoll()),
+      () => (hadTerminal && !hasTerminal() ? firstStopMs === null && stop('terminal_closed') : handlers.onRoll()),
     ],
-    ['disconnect', () => firstStopMs === null && stop('the parent process is gone')],
+    ['disconnect', () => firstStopMs === null && stop('parent_exited')],
   ];
   for (const [event, listener] of listeners) process.on(event as 'SIGINT', listener);
-  if (process.send !== undefined && !process.connected) stop('the parent process is gone');
+  if (process.send !== undefined && !process.connected) stop('parent_exited');
   const parentPid = process.ppid;
   const parentWatch = setInterval(() => {
-    if (endsWithParent && firstStopMs === null && process.ppid !== parentPid) stop('the parent process is gone');
+    if (endsWithParent && firstStopMs === null && process.ppid !== parentPid) stop('parent_exited');
   }, PARENT_POLL_MS);
   return () => {
     clearInterval(parentWatch);

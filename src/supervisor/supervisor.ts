@@ -103,8 +103,8 @@ export class Supervisor {
   async run(): Promise<void> {
     const stopListening = listenForSignals(
       {
-        onStop: (why) => {
-          this.#log.info({ why }, 'stopping');
+        onStop: (reason) => {
+          this.#log.info({ reason }, 'stopping');
           this.#wantStop();
         },
         onForce: () => this.#force(),

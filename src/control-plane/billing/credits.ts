@@ -1,5 +1,5 @@
 // GET /v1/billing/credits: the credit of the principal's payer, which is the organization's wallet or the user's own
-// (spec 4.8; DESIGN 6).
+// (spec 4.8).
 
 import { z } from 'zod';
 import { formatUsdString } from '../../domain/money/format.ts';

@@ -1,4 +1,4 @@
-// GET /v1/usage/limits/current: the present state of the limits that hold for the principal (spec 4.4; DESIGN 6).
+// GET /v1/usage/limits/current: the present state of the limits that hold for the principal (spec 4.4).
 
 import { z } from 'zod';
 import type { CurrentLimit } from '../../domain/identity/current-limit.ts';

@@ -1,5 +1,5 @@
 // /v1/billing/deposits: lists the deposits of the principal's payer, and takes deposits that a platform administrator
-// posts (spec 4.8; DESIGN 6).
+// posts (spec 4.8).
 
 import { z } from 'zod';
 import type { Deposit } from '../../domain/money/deposit.ts';

@@ -21,7 +21,7 @@ export interface GenerationLookup {
   readonly isDraining: () => boolean;
 }
 
-/** A record this young may still be in the spool, so the look-up waits for it instead of answering 404 (DESIGN 4). */
+/** A record this young may still be in the spool, so the look-up waits for it instead of answering 404. */
 const ON_ITS_WAY_MS = 15_000;
 const WAIT_ABSENT_MAX_MS = 3_000;
 /** A pending execution may run for long. Without `wait` its end is awaited only as long as posting a record takes. */

@@ -1,5 +1,4 @@
-// Forwards a report request to jobs and streams the answer (DESIGN 5). The gateway neither computes nor parses any of
-// it.
+// Forwards a report request to the jobs process and streams its answer, which the gateway neither computes nor parses.
 
 import { type IncomingMessage, request } from 'node:http';
 import { mintDelegationToken } from '../../domain/identity/delegation-token.ts';
@@ -109,8 +108,8 @@ export class ReportForwarder {
     };
     // Every report uses a new connection: reports are few, and a kept connection may be dead.
     const call = request({ ...address, method: 'GET', path: target, headers, agent: false });
-    const fail = (why: unknown): void => {
-      if (!exchange.closed) log.warn({ err: why }, 'jobs did not answer a report');
+    const fail = (error: unknown): void => {
+      if (!exchange.closed) log.warn({ err: error }, 'jobs did not answer a report');
       if (exchange.status === 0) exchange.refuse({ kind: 'reports_unavailable' });
       else exchange.cut();
     };

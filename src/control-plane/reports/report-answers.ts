@@ -1,4 +1,4 @@
-// The answers of reports (spec 2.4, 2.5; DESIGN 6) for the OpenAPI document. Money is a decimal string of dollars;
+// The answers of reports (spec 2.4, 2.5) for the OpenAPI document. Money is a decimal string of dollars;
 // null: not known.
 
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-// The reports and listings of usage and routing (spec 4.4, 4.10; DESIGN 6) as operations. Access is decided here,
+// The reports and listings of usage and routing (spec 4.4, 4.10) as operations. Access is decided here,
 // everything else in jobs.
 
 import type { z } from 'zod';

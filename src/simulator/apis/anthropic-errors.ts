@@ -1,4 +1,4 @@
-// The errors of Anthropic's APIs, and the checks that its message endpoints share: version header, model, messages.
+// The errors of Anthropic's APIs, and the checks that its message endpoints share: version header, model and messages.
 
 import { isObject, objectsIn } from '../json-fields.ts';
 import type { CallRequest, ProviderError } from './api.ts';
@@ -34,8 +34,8 @@ export function renderAnthropicError(error: ProviderError, requestId: string): s
 }
 
 /**
- * What Anthropic would refuse in any request about messages; `required` names the fields it must have, in the order of
- * complaint.
+ * What Anthropic would refuse in any request with messages. `required` lists the required fields in the order in which
+ * they are reported.
  */
 export function refusalOf({ json, headers }: CallRequest, required: readonly string[]): ProviderError | null {
   const version = headers['anthropic-version'];
@@ -52,7 +52,7 @@ export function refusalOf({ json, headers }: CallRequest, required: readonly str
   return toolUseRefusal(json.messages);
 }
 
-/** Every tool_result answers a tool_use that came before it. */
+/** Every tool_result must answer an earlier tool_use. */
 function toolUseRefusal(messages: readonly unknown[]): ProviderError | null {
   const used = new Set<unknown>();
   for (const [index, message] of messages.entries()) {

@@ -1,4 +1,4 @@
-// The seam between the simulated provider's server and the APIs it speaks: an API turns a request into a plan, the
+// The interface between the simulated provider's server and its APIs: an API turns a request into a plan, and the
 // server carries it out.
 
 import type { IncomingHttpHeaders } from 'node:http';
@@ -8,26 +8,26 @@ import type { ReplySocket } from '../reply-socket.ts';
 
 export type ReplyHeaders = Readonly<Record<string, string>>;
 
-/** What came with a call, before it is known what to make of it. */
+/** A call as received, before it is interpreted. */
 export interface CallBody {
   readonly body: Buffer;
-  /** Parsed body; null when it is not a JSON object (or not the form that the API reads instead). */
+  /** The parsed body; null when it is not a JSON object, or not the form that the API reads instead. */
   readonly json: Json | null;
-  /** What a form was made of, for the log. */
+  /** The parts of a form, for the log. */
   readonly parts: readonly ReceivedPart[] | null;
   readonly headers: IncomingHttpHeaders;
-  /** The part of the path that the route leaves open. */
+  /** The part of the path that is a parameter of the route. */
   readonly pathId: string;
   readonly query: URLSearchParams;
-  /** Whose call it is, as a hash of the credential. */
+  /** A hash of the caller's credential. */
   readonly caller: string;
 }
 
 export interface CallRequest extends CallBody {
-  /** The id this call's reply must carry. */
+  /** The id that the reply must have. */
   readonly id: string;
   readonly directives: Directives;
-  /** Pause between tokens when the request does not say. */
+  /** The pause between tokens if the request does not set one. */
   readonly defaultDelayMs: number;
 }
 
@@ -41,7 +41,7 @@ export interface ReceivedPart {
 }
 
 /**
- * What a call amounted to so far; the API keeps it up to date while it sends, since the caller may leave at any time.
+ * What a call has used so far. The API keeps it up to date while it sends, since the caller may disconnect at any time.
  */
 export interface CallTally {
   promptTokens: number;
@@ -62,16 +62,16 @@ export interface ProviderError {
   readonly type: string;
   readonly param: string | null;
   readonly code: string | null;
-  /** Which of the forms that the dialect has for an error was asked for, if it has several. */
+  /** The form of the error that was requested, if the dialect has several. */
   readonly form?: string | undefined;
-  /** Instead of what the dialect makes of the fields above. */
+  /** Replaces the body that the dialect would make of the fields above. */
   readonly body?: Json;
 }
 
 /** One planned reply. */
 export interface CallPlan {
   readonly tally: CallTally;
-  /** Sends the reply; true when it was sent whole and without a fault. */
+  /** Sends the reply; true when all of it was sent without a fault. */
   send(reply: ReplySocket, headers: ReplyHeaders): Promise<boolean>;
 }
 
@@ -81,17 +81,17 @@ export type Planned =
 
 export interface Api {
   readonly name: string;
-  /** Whose habits the reply's headers follow. */
+  /** The provider family whose response headers the reply has. */
   readonly family: 'openai' | 'anthropic' | 'typesafe';
   readonly idPrefix: string;
-  /** Which directives concern it (directives.ts). */
+  /** The scopes of the directives that apply to it (directives.ts). */
   readonly scopes: readonly string[];
-  /** Instead of these, for calls that are another's than their API says. */
+  /** Replaces `scopes` for calls that serve another purpose than their API suggests. */
   scopesOf?(call: CallBody): readonly string[];
   readonly unauthenticated: ProviderError;
-  /** Reads a body that is not JSON; null when it makes no sense, undefined when it is to be read as JSON. */
+  /** Reads a body that is not JSON; null when it is malformed, undefined when it should be read as JSON. */
   readForm?(body: Buffer, contentType: string): { json: Json; parts: readonly ReceivedPart[] } | null | undefined;
-  /** The text in which directives are looked for. */
+  /** The text that is searched for directives. */
   readText(call: CallBody): string;
   plan(request: CallRequest): Planned;
   renderError(error: ProviderError, requestId: string): string;

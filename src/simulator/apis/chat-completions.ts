@@ -1,5 +1,5 @@
-// Chat Completions as a provider speaks it: a whole JSON body or one chunk a token, with OpenAI's order of chunks and
-// its usage rules.
+// The Chat Completions API: a whole JSON body or one chunk per token, with OpenAI's order of chunks and its rules for
+// usage.
 
 import { seedFrom } from '../generated-text.ts';
 import { contentTexts, countTokens, firstWhole, isObject, type Json, objectsIn } from '../json-fields.ts';
@@ -29,7 +29,7 @@ export const chatCompletions: Api = {
   family: 'openai',
   idPrefix: 'chatcmpl-',
   scopes: CHAT_SCOPES,
-  // A router's question to a judge is no conversation: what steers the model that answers does not concern it.
+  // A router's question to a judge is not a conversation, so directives for the answering model do not apply to it.
   scopesOf: ({ json }) => (isJudgesQuestion(json) ? [LOGPROBS_SCOPE] : CHAT_SCOPES),
   unauthenticated: OPENAI_UNAUTHENTICATED,
   readText: ({ json }) => messageTexts(json).join('\n'),
@@ -46,7 +46,7 @@ function plan(request: CallRequest): Planned {
   return { ok: true, plan: scriptedCall(request, new Completion(request, json)) };
 }
 
-/** One planned completion: all that the reply will say is known before its first byte. */
+/** A planned completion: everything that the reply will contain is known before its first byte. */
 class Completion implements ReplyScript, StreamScript {
   readonly tally: CallTally;
   readonly generated: { readonly completionTokens: number };
@@ -59,7 +59,7 @@ class Completion implements ReplyScript, StreamScript {
   readonly #choices: readonly number[];
   readonly #answer: PlannedAnswer;
   readonly #seed: number;
-  /** null: nobody asks for an answer in one token. */
+  /** null: the request does not ask for an answer in one token. */
   readonly #oneToken: LogprobReply | null;
 
   constructor(request: CallRequest, json: Json) {
@@ -70,8 +70,8 @@ class Completion implements ReplyScript, StreamScript {
     this.#seed = seedFrom(request.body);
     this.#choices = Array.from({ length: Math.min(firstWhole(json.n) ?? 1, CHOICES_MAX) }, (_, index) => index);
     this.#oneToken = asksForLogprobs(json) ? answerInOneToken(json, directives.settings) : null;
-    // Hidden reasoning is reported on top, beyond the limit: a provider that keeps to no limit is one of the faults
-    // worth having.
+    // Hidden reasoning is reported on top and may exceed the limit: a provider that ignores limits is a fault worth
+    // simulating.
     this.#answer = planAnswer({
       directives,
       limit: this.#oneToken === null ? firstWhole(json.max_completion_tokens, json.max_tokens) : 1,
@@ -159,7 +159,7 @@ class Completion implements ReplyScript, StreamScript {
     for (;;) {
       const pieces = sources.map((source) => source.next());
       const counted = pieces.some(({ done, value }) => done !== true && value.counted);
-      // What the directives add to a text is added to the first choice only.
+      // The text that directives add goes to the first choice only.
       const said = counted ? pieces : pieces.slice(0, 1);
       if (said.some(({ done }) => done === true)) return;
       yield {
@@ -197,8 +197,7 @@ class Completion implements ReplyScript, StreamScript {
   }
 
   #chunk(choices: readonly object[], usage: object | null = null): string {
-    // OpenAI writes `usage: null` on the other chunks of a stream that was asked for usage, and nothing on those of one
-    // that was not.
+    // When a stream asks for usage, OpenAI writes `usage: null` on its other chunks; otherwise it writes nothing.
     const shown = this.#includeUsage ? { usage } : {};
     return `data: ${JSON.stringify({ ...this.#frame('chat.completion.chunk'), ...TAIL, choices, ...shown })}\n\n`;
   }

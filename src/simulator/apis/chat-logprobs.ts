@@ -1,19 +1,19 @@
-// A chat completion's log-probabilities: of a question that is to be answered in one token (a letter, yes or no) they
-// are what the simulated judge thinks of the options, made as its typed answers are; of any other text each token is
-// likely.
+// The log-probabilities of a chat completion. For a question to be answered in one token (a letter, yes or no) they are
+// the simulated judge's probabilities of the options, computed like its typed answers; for any other text every token
+// is likely.
 
 import { seedFrom } from '../generated-text.ts';
 import { contentTexts, firstWhole, type Json, objectsIn } from '../json-fields.ts';
 import { answerQuestions, type Question, renderWithDecimals } from './systemone-answers.ts';
 
-/** Directives for such a call alone: `[[sim/logprobs: ...]]`. */
+/** The scope of directives for such calls only: `[[sim/logprobs: ...]]`. */
 export const LOGPROBS_SCOPE = 'logprobs';
 
 export function asksForLogprobs(json: Json | null): boolean {
   return json?.logprobs === true;
 }
 
-/** A question that is to be answered in one token. */
+/** Whether the request asks a question to be answered in one token. */
 export function isJudgesQuestion(json: Json | null): boolean {
   return json !== null && asksForLogprobs(json) && questionOf(json) !== null;
 }
@@ -32,10 +32,10 @@ interface Alternative {
 const QUESTION = /^Question \((\w+)\): /m;
 const OPTION = /^([A-Z])\. (\S+?)(?:: (.*))?$/gm;
 const YES_OR_NO = /^Reply with yes or no/m;
-/** What all that is not listed has. */
+/** The log-probability of everything that is not listed. */
 const NEVER = -9999;
 
-/** null: the messages ask no such question. */
+/** null: the messages do not ask such a question. */
 export function answerInOneToken(json: Json, settings: ReadonlyMap<string, string>): LogprobReply | null {
   const question = questionOf(json);
   if (question === null) return null;
@@ -50,7 +50,7 @@ export function answerInOneToken(json: Json, settings: ReadonlyMap<string, strin
   };
 }
 
-/** Of a text that answers no question. */
+/** The log-probabilities of a text that does not answer a question. */
 export function plainLogprobs(text: string): Json {
   const tokens = text.match(/\s*\S+/g) ?? [];
   return { content: tokens.map((token) => told(token, [{ token, probability: 0.9 }])), refusal: null };
@@ -72,13 +72,13 @@ function letters(
     probabilities?: Readonly<Record<string, number>>;
   };
   const shares = options.map(({ letter, name }) => ({ token: letter, probability: answer.probabilities?.[name] ?? 0 }));
-  // Asked for an option that there is not, it says something else.
+  // If a directive asks for an option that does not exist, the judge answers with another token.
   return Object.hasOwn(criteria, String(answer.choice)) ? shares : [{ token: String(answer.choice), probability: 0.9 }];
 }
 
 function yesOrNo(id: string, state: string, settings: ReadonlyMap<string, string>): Alternative[] {
   const { noul = 0 } = judge(id, { type: 'noul' }, state, settings) as { noul?: number };
-  // As models write it: mostly with a capital.
+  // Models write it mostly with a capital letter.
   return [
     { token: 'Yes', probability: noul * 0.9 },
     { token: 'yes', probability: noul * 0.1 },

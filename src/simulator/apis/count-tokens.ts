@@ -1,4 +1,4 @@
-// POST /v1/messages/count_tokens: the same request as for a message, answered with its input tokens alone.
+// POST /v1/messages/count_tokens: takes the same request as for a message, and answers with its input tokens only.
 
 import { UNSCOPED } from '../directives.ts';
 import { countTokens } from '../json-fields.ts';

@@ -1,4 +1,4 @@
-// POST /v1/embeddings: vectors of length one that follow from their input, as numbers or as base64 of 32-bit floats.
+// POST /v1/embeddings: vectors of length one, derived from their input, as numbers or as base64 of 32-bit floats.
 
 import { UNSCOPED } from '../directives.ts';
 import { seedFrom } from '../generated-text.ts';
@@ -68,7 +68,7 @@ function plan(request: CallRequest): Planned {
 
 type Input = string | readonly number[];
 
-/** A text, a list of texts, the tokens of one text, or a list of such tokens; null: none of these. */
+/** `input` is a text, a list of texts, the tokens of one text, or a list of such lists; null: it is none of these. */
 function inputsOf(input: unknown): readonly Input[] | null {
   if (typeof input === 'string') return input === '' ? null : [input];
   if (!Array.isArray(input)) return null;

@@ -1,4 +1,4 @@
-// One planned call of the Images API: its body, and the events of a stream with partial images.
+// A planned call of the Images API: its body, and the events of a stream with partial images.
 
 import type { Directives } from '../directives.ts';
 import { makePng } from '../image-files.ts';
@@ -9,7 +9,7 @@ import type { CallTally } from './api.ts';
 
 const CREATED = 1_700_000_000; // Fixed: a reply depends on its request alone.
 const PARTIAL_IMAGES_MAX = 3;
-/** Of one image, as OpenAI counts them for 1024 x 1024. */
+/** The tokens of one image, as OpenAI counts them for 1024 x 1024. */
 const OUTPUT_TOKENS: Readonly<Record<string, number>> = { low: 272, medium: 1056, high: 4160 };
 
 export interface ImagePlan {
@@ -19,7 +19,7 @@ export interface ImagePlan {
   readonly images: number;
   readonly textTokens: number;
   readonly imageTokens: number;
-  /** A model before the gpt-image type: addresses on request, no usage. */
+  /** A model from before the gpt-image family: it can return addresses, and reports no usage. */
   readonly old: boolean;
   readonly edit: boolean;
   readonly seed: number;
@@ -70,7 +70,7 @@ export class ImageScript implements ReplyScript, StreamScript {
 
   *opening(): Generator<string> {}
 
-  /** Each image: its partial ones, then itself. */
+  /** For each image its partial images, then the image itself. */
   *rounds(): Generator<Round> {
     const { images, json } = this.#plan;
     const partials =
@@ -84,7 +84,7 @@ export class ImageScript implements ReplyScript, StreamScript {
           counted: false,
         };
       }
-      // The usage of all of them is on the last.
+      // The last image has the usage of all of them.
       const usage = image === images - 1 ? this.#usageField() : {};
       yield {
         pieces: [this.#event('completed', { b64_json: this.#image(image), ...usage })],

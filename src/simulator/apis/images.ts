@@ -1,5 +1,4 @@
-// The Images API: generations from JSON, edits from a form or from JSON, both answered with small PNGs and the usage
-// that goes with them.
+// The Images API: generations from JSON, edits from a form or from JSON; both return small PNGs and their usage.
 
 import { createHash } from 'node:crypto';
 import { UNSCOPED } from '../directives.ts';
@@ -14,9 +13,9 @@ import { invalid, modelError, NOT_JSON, OPENAI_UNAUTHENTICATED, renderOpenaiErro
 
 const IMAGES_MAX = 10;
 const INPUT_IMAGES_MAX = 16;
-/** Fields of older models; those of the gpt-image type answer with base64 data and nothing else. */
+/** Fields that only older models accept; those of the gpt-image family always answer with base64 data. */
 const REFUSED_FIELDS = ['response_format', 'input_fidelity'];
-/** Members of a form whose text is a number or a flag in the JSON form. */
+/** Fields of a form whose text is a number in the JSON form. */
 const FORM_NUMBERS: readonly string[] = ['n', 'partial_images', 'output_compression'];
 
 const COMMON = {
@@ -102,7 +101,7 @@ function invalidImage(param: string): Planned {
   return { ok: false, error };
 }
 
-/** Either form becomes the JSON one; a file becomes its bytes under `file`. */
+/** Converts a form to the JSON form; the bytes of a file go under `file`. */
 function readForm(
   body: Buffer,
   contentType: string,
@@ -120,7 +119,7 @@ function readForm(
   return { json: { ...fields, images }, parts: parts.map(receivedPart) };
 }
 
-/** undefined: not a JSON form, which the server then says. */
+/** undefined: it is not a JSON object, which the server then reports. */
 function readJsonForm(body: Buffer): { json: Json; parts: readonly ReceivedPart[] } | undefined {
   let json: unknown;
   try {
@@ -157,8 +156,8 @@ function fieldValue(name: string, text: string): unknown {
 }
 
 /**
- * A file that is referred to, by address or id, is not fetched: it counts as there, but for the one kind that real
- * clients send wrongly.
+ * A file that is given by address or id is not fetched and counts as present, except for the one kind that real clients
+ * send wrongly.
  */
 function isUsable(image: Json): boolean {
   if (fileOf(image) !== null) return imageKindOf(image) !== null;
@@ -180,7 +179,7 @@ function fileOf(image: Json): Buffer | null {
   return encoded === undefined ? null : Buffer.from(encoded, 'base64');
 }
 
-/** The written rule: one token for every 256 begun bytes of the file, 64 when it is only referred to. */
+/** The fixed rule: one token for every 256 started bytes of the file, 64 when only an address or id is given. */
 function tokensOfImage(image: Json): number {
   const file = fileOf(image);
   return file === null ? 64 : Math.max(1, Math.ceil(file.length / 256));

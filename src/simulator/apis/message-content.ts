@@ -1,9 +1,9 @@
-// What a request of the Messages API says: its texts for counting, its turns and tools for the choice of an answer.
+// Reads a request of the Messages API: its texts for counting, and its turns and tools for choosing an answer.
 
 import { contentTexts, isObject, type Json, objectsIn } from '../json-fields.ts';
 import type { OfferedTool, ToolChoice, Turn } from '../tool-calls.ts';
 
-/** All text of `system` and the messages, tool results included. */
+/** All texts of `system` and the messages, including tool results. */
 export function messageTexts(json: Json | null): string[] {
   if (json === null) return [];
   return [...contentTexts(json.system), ...objectsIn(json.messages).flatMap(({ content }) => blockTexts(content))];
@@ -29,7 +29,7 @@ export function readToolChoice(choice: unknown): ToolChoice {
   return choice.type === 'tool' && typeof choice.name === 'string' ? { name: choice.name } : 'auto';
 }
 
-/** Results stand before the words of the user in the same message. */
+/** In a message, tool results come before the user's own words. */
 function turnsOf({ role, content }: Json): Turn[] {
   const results = objectsIn(content).filter(({ type }) => type === 'tool_result');
   const text = contentTexts(content).join('\n');

@@ -1,5 +1,5 @@
-// The Messages API as Anthropic speaks it: a whole JSON body or its stream of blocks, thoughts with signatures, counts
-// that leave out the cached ones.
+// The Messages API: a whole JSON body or its stream of blocks, thinking with signatures, and input counts that exclude
+// cached tokens.
 
 import { seedFrom } from '../generated-text.ts';
 import { countTokens, firstWhole, isObject, type Json, objectsIn } from '../json-fields.ts';
@@ -13,7 +13,7 @@ import { type Api, type CallRequest, type CallTally, emptyTally, type Planned } 
 import { messageTexts, readToolChoice, readTools, readTurns } from './message-content.ts';
 import { TEXT_SCOPES } from './scopes.ts';
 
-/** When the request asks for thinking and no directive says how much. */
+/** How much thinking there is if the request asks for it and no directive sets the amount. */
 const THINKING_TOKENS_DEFAULT = 8;
 const STOP_REASONS = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use' } as const;
 
@@ -40,7 +40,7 @@ function plan(request: CallRequest): Planned {
   return { ok: true, plan: scriptedCall(request, new Message(request, json)) };
 }
 
-/** Where a thinking block came back with another signature than it was given. */
+/** The place of a thinking block that came back with a changed signature. */
 function brokenSignature(json: Json): string | null {
   for (const [index, { content }] of objectsIn(json.messages).entries()) {
     const blocks = Array.isArray(content) ? content : [];
@@ -126,7 +126,7 @@ class Message implements ReplyScript, StreamScript {
         counted: false,
       };
       if (index === 0) yield { pieces: ['event: ping\ndata: {"type": "ping"}\n\n'], counted: false };
-      // Anthropic begins a tool's input with an empty piece.
+      // Anthropic starts a tool's input with an empty delta.
       if (part.kind === 'tool_call')
         yield { pieces: [this.#delta(index, { type: 'input_json_delta', partial_json: '' })], counted: false };
       yield* this.#pieces(part, index);
@@ -165,7 +165,7 @@ class Message implements ReplyScript, StreamScript {
     }
   }
 
-  /** A content block that holds `text`; at the start of a stream it is empty. */
+  /** A content block with `text`; at the start of a stream it is empty. */
   #block(part: AnswerPart, index: number, text: string): Json {
     switch (part.kind) {
       case 'thinking':
@@ -197,7 +197,7 @@ class Message implements ReplyScript, StreamScript {
     return { stop_reason: STOP_REASONS[this.#answer.finish], stop_sequence: null, stop_details: null };
   }
 
-  /** Unlike OpenAI's, these three add up to the prompt. */
+  /** Unlike OpenAI's counts, these three add up to the prompt. */
   #inputCounts(): Json {
     const { promptTokens, cachedTokens, cacheWriteTokens } = this.tally;
     return {
@@ -220,7 +220,7 @@ class Message implements ReplyScript, StreamScript {
     return this.#event('content_block_delta', { index, delta });
   }
 
-  /** Anthropic pads its events with spaces inside the object, as recorded. */
+  /** Anthropic pads its events with spaces inside the object, as recordings show. */
   #event(type: string, fields: Json): string {
     const event = JSON.stringify({ type, ...fields });
     this.#events += 1;

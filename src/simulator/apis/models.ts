@@ -1,11 +1,8 @@
-// The simulated provider's models: what GET /v1/models lists, and which names a call may use.
+// The simulated provider's models: those that GET /v1/models lists, and the names that a call may use.
 
 const MODEL_IDS: readonly string[] = ['small-2026-05-01', 'large-2026-05-01', 'sim-small', 'sim-large'];
 
-/**
- * Any name is served, so that a configuration may invent as many models as it needs; only those that begin with
- * `unknown` are not.
- */
+/** Any name is served unless it begins with `unknown`, so that a configuration can have as many models as it needs. */
 export function isKnownModel(model: string): boolean {
   return !model.startsWith('unknown');
 }

@@ -1,4 +1,4 @@
-// The errors of OpenAI's APIs: one object under `error`, pretty-printed, and the sentences its servers use.
+// The errors of OpenAI's APIs: one pretty-printed object under `error`, with the sentences of its servers.
 
 import type { Json } from '../json-fields.ts';
 import type { Planned, ProviderError } from './api.ts';
@@ -25,7 +25,7 @@ export function invalid(
   return { ok: false, error: { status: 400, message, type: 'invalid_request_error', param, code } };
 }
 
-/** What is wrong with the model that the request names, if anything. */
+/** The error for the model that the request names; null when it is fine. */
 export function modelError(json: Json): ProviderError | null {
   if (typeof json.model !== 'string') return invalid('you must provide a model parameter').error;
   if (isKnownModel(json.model)) return null;

@@ -1,5 +1,4 @@
-// One planned response: its body, and the events by which a stream builds it up, in OpenAI's order and numbered as
-// there.
+// A planned response: its body, and the events by which a stream builds it, in OpenAI's order and numbering.
 
 import { directivesOf } from '../directives.ts';
 import { type Json, objectsIn } from '../json-fields.ts';
@@ -41,7 +40,7 @@ export class ResponseScript implements ReplyScript, StreamScript {
     this.stream = json.stream === true ? this : null;
     this.tally = plan.tally;
     this.generated = { completionTokens: answer.tokens };
-    // A background response is answered before there is anything to report.
+    // A background response is returned before there is any usage to report.
     this.reportsUsage = plan.request.directives.usage !== 'none' && (this.stream !== null || !this.#background);
     this.pauses = this.#background ? 0 : answer.tokens;
     this.#obfuscates = objectsIn([json.stream_options])[0]?.include_obfuscation !== false;
@@ -85,7 +84,7 @@ export class ResponseScript implements ReplyScript, StreamScript {
     });
   }
 
-  /** Reasoning is not told token by token: what may be told is its summary. */
+  /** Reasoning is not streamed token by token; only its summary can be. */
   *#reasoningRounds(part: AnswerPart, index: number): Generator<Round> {
     const { request, seed } = this.#plan;
     const item = this.#item(part, index, 'completed');
@@ -160,7 +159,7 @@ export class ResponseScript implements ReplyScript, StreamScript {
     return `event: ${type}\ndata: ${JSON.stringify(event)}\n\n`;
   }
 
-  /** OpenAI pads its deltas, so that an observer of sizes cannot guess words. */
+  /** OpenAI pads its deltas so that an observer of sizes cannot guess words. */
   #delta(delta: string): Json {
     return this.#obfuscates
       ? { delta, obfuscation: OBFUSCATION.slice(Math.min(delta.length, OBFUSCATION.length - 1)) }

@@ -1,4 +1,4 @@
-// The response object of the Responses API in each of its states, with the request's fields echoed as OpenAI does.
+// Renders the response object of the Responses API in each of its states, echoing the request's fields as OpenAI does.
 
 import { isObject, type Json } from '../json-fields.ts';
 import type { PlannedAnswer } from '../planned-answer.ts';

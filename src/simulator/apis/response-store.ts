@@ -1,5 +1,5 @@
-// The responses that the simulated provider keeps: in memory, the oldest forgotten first, each seen only by the
-// credential that made it. A background response is finished when its time has passed, whoever looks.
+// Keeps stored responses in memory, evicting the oldest; each is visible only to the credential that made it. A
+// background response counts as finished once its time has passed.
 
 import type { Json } from '../json-fields.ts';
 
@@ -12,12 +12,12 @@ export interface StoredResponse {
   /** The response object in a given state. */
   render(status: 'in_progress' | 'cancelled' | 'final'): Json;
   readonly inputItems: readonly Json[];
-  /** What the next response of the conversation starts from. */
+  /** The tokens with which the next response of the conversation starts. */
   readonly contextTokens: number;
   readonly background: boolean;
-  /** By `performance.now()`. */
+  /** The time at which it is finished, by `performance.now()`. */
   readonly finishedAtMs: number;
-  /** The `[[sim/saved: ...]]` of its input: what is asked of the operations on it. */
+  /** The `[[sim/saved: ...]]` directives of its input, which apply to operations on it. */
   readonly directives: string;
   readonly bytes: number;
 }
@@ -41,13 +41,13 @@ export class ResponseStore {
     return stored?.caller === caller ? stored : null;
   }
 
-  /** The response object as it is now. */
+  /** The response object in its present state. */
   renderNow(stored: StoredResponse): Json {
     if (this.#responses.get(stored.id)?.cancelled === true) return stored.render('cancelled');
     return stored.render(performance.now() < stored.finishedAtMs ? 'in_progress' : 'final');
   }
 
-  /** One that is finished stays as it is, as with OpenAI. */
+  /** A finished response stays as it is, as with OpenAI. */
   cancel(stored: StoredResponse): void {
     const entry = this.#responses.get(stored.id);
     if (entry !== undefined && performance.now() < stored.finishedAtMs) entry.cancelled = true;

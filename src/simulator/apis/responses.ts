@@ -1,5 +1,5 @@
-// POST /v1/responses: reads the request, refuses what OpenAI refuses, and plans the answer. Its events are in
-// response-events.ts, what is kept of it in response-store.ts.
+// POST /v1/responses: reads the request, refuses what OpenAI refuses, and plans the answer. response-events.ts has its
+// events, response-store.ts keeps it.
 
 import { seedFrom } from '../generated-text.ts';
 import { contentTexts, countTokens, firstWhole, isObject, type Json, objectsIn } from '../json-fields.ts';
@@ -13,7 +13,7 @@ import { ResponseScript } from './response-events.ts';
 import type { ResponseStore } from './response-store.ts';
 import { TEXT_SCOPES } from './scopes.ts';
 
-/** When the request asks for reasoning and no directive says how much. */
+/** How much reasoning there is if the request asks for it and no directive sets the amount. */
 const REASONING_TOKENS_DEFAULT = 8;
 const TOOL_RESULTS: readonly unknown[] = [
   'function_call_output',
@@ -84,10 +84,7 @@ function plan(request: CallRequest, store: ResponseStore): Planned {
   return { ok: true, plan: scriptedCall(request, script) };
 }
 
-/**
- * What OpenAI takes for a wish to see the reasoning again: effort that is not off, and its sealed content or a summary
- * asked for.
- */
+/** OpenAI returns reasoning when its effort is not off and its encrypted content or a summary is requested. */
 function asksForReasoning(json: Json): boolean {
   if (!isObject(json.reasoning) || json.reasoning.effort === 'none') return false;
   const included = Array.isArray(json.include) && json.include.includes('reasoning.encrypted_content');
@@ -125,7 +122,7 @@ function readToolChoice(choice: unknown): ToolChoice {
   return isObject(choice) && typeof choice.name === 'string' ? { name: choice.name } : 'auto';
 }
 
-/** The input as `GET /v1/responses/{id}/input_items` lists it. */
+/** The input items as `GET /v1/responses/{id}/input_items` lists them. */
 function inputItems(json: Json, id: string): Json[] {
   const items = typeof json.input === 'string' ? [{ role: 'user', content: json.input }] : objectsIn(json.input);
   return items.map((item: Json, index) => {

@@ -1,10 +1,10 @@
-// What the simulated judge makes of a router's questions when nobody steers it: a tier by how hard the latest message
-// sounds, a kind of work by the words it shares with each, a correction by how users complain. Crude, but a
-// demonstration's choices can be followed, and the same text gets the same answer.
+// How the simulated judge answers a router's questions without directives: a tier by how hard the latest message
+// sounds, a kind of work by the words that it shares with each description, a correction by words of complaint. It is
+// crude, but its choices in the demo make sense, and the same text gets the same answer.
 
 import { allStrings, isObject } from '../json-fields.ts';
 
-/** Beginnings of words will do. */
+/** A text has one of these when it contains its letters, so beginnings of words suffice. */
 const HARD_WORDS = phrases(
   'prove, proof, derive, theorem, integral, algorithm, complexity, optimi, refactor, architect, ' +
     'design, debug, deadlock, race condition, concurren',
@@ -20,7 +20,7 @@ const COMPLAINTS = phrases(
 );
 const CODE_FENCE = '```';
 const LONG_TEXT_CHARACTERS = 2000;
-/** How much more than the others the judged option weighs, before the noise of the real service. */
+/** The weight of the chosen option relative to the others, before noise like the real service's is added. */
 const JUDGED_WEIGHT = 8;
 
 /** The weight of each option of a question called `tier` or `kind`; null for any other question. */
@@ -43,19 +43,19 @@ export function judgedWeights(id: string, criteria: unknown, state: unknown): nu
   );
 }
 
-/** The probability that the latest message corrects the answer before it; null for any question but `correction`. */
+/** The probability that the latest message corrects the previous answer; null for any question but `correction`. */
 export function judgedProbability(id: string, state: unknown): number | null {
   if (id !== 'correction') return null;
   const text = judgedText(state);
   return COMPLAINTS.some((complaint) => text.includes(complaint)) ? 0.93 : 0.04;
 }
 
-/** The latest text of a state, in lower case and without what steers the simulation. */
+/** The latest text of a state, in lower case and without directives. */
 function judgedText(state: unknown): string {
   return (allStrings(state).at(-1) ?? '').replaceAll(/\[\[sim[^\]]*\]\]/g, '').toLowerCase();
 }
 
-/** 0 for small talk; from 0.5 on somebody thinks before answering. */
+/** 0 for small talk, 0.5 and more for questions that take thought. */
 function difficultyOf(text: string): number {
   const count = (words: readonly string[]): number => words.filter((word) => text.includes(word)).length;
   const length = Math.min(0.4, (0.4 * text.length) / LONG_TEXT_CHARACTERS);
@@ -64,7 +64,7 @@ function difficultyOf(text: string): number {
   return Math.min(0.99, Math.max(0, difficulty));
 }
 
-/** Those long enough to mean something. */
+/** The words that are long enough to have a meaning, cut to six letters. */
 function wordsOf(text: string): string[] {
   return (text.toLowerCase().match(/[a-z]{4,}/g) ?? []).map((word) => word.slice(0, 6));
 }

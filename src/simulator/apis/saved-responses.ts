@@ -1,5 +1,5 @@
 // The operations on a stored response: retrieve, delete, cancel, list its input items. `[[sim/saved: ...]]` in its
-// input asks for their faults.
+// input requests faults of these operations.
 
 import { firstWhole, type Json } from '../json-fields.ts';
 import { type ReplyScript, scriptedCall } from '../reply-script.ts';
@@ -12,9 +12,9 @@ const ITEMS_MAX = 100;
 
 interface Operation {
   readonly name: string;
-  /** What is wrong with the request, if anything. */
+  /** The error for the request; null when it is fine. */
   refuse?(stored: StoredResponse, call: CallBody): (Planned & { ok: false }) | null;
-  /** Does it, and says what the reply's body is. */
+  /** Carries the operation out and returns the reply's body. */
   carryOut(stored: StoredResponse, store: ResponseStore, call: CallBody): Json;
 }
 

@@ -1,5 +1,4 @@
-// The scopes of directives that more than one API shares: none at all, and `[[sim/text: ...]]` for whatever generates
-// text.
+// The scopes of directives that several APIs share: no scope, and `[[sim/text: ...]]` for all that generate text.
 
 import { UNSCOPED } from '../directives.ts';
 

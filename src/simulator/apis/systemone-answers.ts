@@ -1,6 +1,6 @@
-// The answers to typed questions: they follow from the request (a router's questions from how its text sounds), or from
-// what `[[sim: <question>=...]]` says, and look like the real service's: two decimals, sums that may fall short by one
-// hundredth, maps in an order of their own.
+// Makes the answers to typed questions. They follow from the request (a router's questions from how the text sounds) or
+// from `[[sim: <question>=...]]`, and look like the real service's: two decimals, sums that may be one hundredth short,
+// maps in their own order.
 
 import { percentDecoded } from '../directives.ts';
 import { seedFrom } from '../generated-text.ts';
@@ -18,9 +18,9 @@ export interface Steering {
   readonly seed: number;
 }
 
-/** What an asked-for option gets when no probability is given. */
+/** The probability of an option that a directive asks for without giving one. */
 const STEERED_PROBABILITY = 0.9;
-/** Marks a number that is to be written as 0.9 or 1.0, never as 1: the real service is written in Python. */
+/** Marks a number that must be written as 0.9 or 1.0 and never as 1, since the real service is written in Python. */
 const DECIMAL = '\u{f8ff}';
 
 export function answerQuestions(questions: Readonly<Record<string, Question>>, steering: Steering): Json {
@@ -38,7 +38,7 @@ export function countOutcomes({ type, criteria }: Question): number {
   return type === 'noul' ? 1 : outcomesOf(criteria).length;
 }
 
-/** JSON in which every decimal keeps its point. */
+/** JSON in which every decimal keeps its decimal point. */
 export function renderWithDecimals(body: Json): string {
   return JSON.stringify(body).replaceAll(new RegExp(`"${DECIMAL}([\\d.]+)${DECIMAL}"`, 'gu'), '$1');
 }
@@ -65,8 +65,8 @@ function answer(id: string, question: Question, steering: Steering): Json {
 }
 
 /**
- * `ID.truth=OPTION accuracy=0.8`: that option on so many texts of a hundred, another one on the rest. Which texts those
- * are follows from the state alone, so that a router's own words do not change it.
+ * `ID.truth=OPTION accuracy=0.8` answers that option for 80 % of the texts and another for the rest. Which texts
+ * depends on the state alone, so that a router's own words do not change it.
  */
 function askedByTruth(
   id: string,
@@ -104,7 +104,7 @@ function answerChoice(id: string, { criteria }: Question, { asked, confidence }:
     index === -1
       ? spread(weights, 100, steering.seed)
       : steered(weights, index, fractionOf(asked?.[1]) ?? STEERED_PROBABILITY);
-  // An option that is not among the criteria is answered all the same: a gateway must not trust it.
+  // An option that is not among the criteria is returned all the same, since a gateway must not rely on it.
   const choice = wanted ?? options[hundredths.indexOf(Math.max(...hundredths))] ?? null;
   const probabilities = options.map((option, place): [string, string] => [
     option,
@@ -144,7 +144,7 @@ function answerScore(
   };
 }
 
-/** 1.5 is half of level 1 and half of level 2. */
+/** A score of 1.5 is half of level 1 and half of level 2. */
 function betweenLevels(score: number, levels: number): number[] {
   const below = Math.floor(score);
   const above = Math.round((score - below) * 100);
@@ -153,7 +153,7 @@ function betweenLevels(score: number, levels: number): number[] {
   );
 }
 
-/** The asked-for option gets exactly what was asked, the others share the rest. */
+/** The requested option gets exactly its probability, the others share the rest. */
 function steered(weights: readonly number[], index: number, probability: number): number[] {
   if (weights.length === 1) return [100];
   const own = Math.round(probability * 100);
@@ -166,8 +166,8 @@ function steered(weights: readonly number[], index: number, probability: number)
 }
 
 /**
- * `whole` hundredths in proportion to the weights, rounded down; every third seed leaves one hundredth out, as the real
- * service does.
+ * Distributes `whole` hundredths in proportion to the weights, rounded down. One seed in three leaves one hundredth
+ * out, as the real service does.
  */
 function spread(weights: readonly number[], whole: number, seed: number): number[] {
   const sum = weights.reduce((total, weight) => total + weight, 0);
@@ -182,7 +182,10 @@ function spread(weights: readonly number[], whole: number, seed: number): number
   return shares;
 }
 
-/** Confidence says how far the distribution is from even, not how likely the choice is: 0.85, 0.15, 0 gives 0.78. */
+/**
+ * Confidence is the distance of the distribution from an even one, not the probability of the choice: 0.85, 0.15, 0
+ * gives 0.78.
+ */
 function shapeOf(hundredths: readonly number[]): number {
   const even = 1 / hundredths.length;
   if (hundredths.length < 2) return 1;
@@ -208,13 +211,13 @@ function outcomesOf(criteria: unknown): string[] {
   return isObject(criteria) ? Object.keys(criteria) : [];
 }
 
-/** In an order that has nothing to do with the request's. */
+/** Puts the entries in an order that does not depend on the request's. */
 function shuffled(entries: readonly (readonly [string, unknown])[], seed: number): Json {
   const ranked = entries.map((entry) => ({ entry, rank: seedFrom(Buffer.from(`${seed} order ${entry[0]}`)) }));
   return Object.fromEntries(ranked.sort((one, other) => one.rank - other.rank).map(({ entry }) => entry));
 }
 
-/** Between 0 and 1, fixed by the seed. */
+/** A number between 0 and 1 that depends only on the seed. */
 function uniform(seed: number): number {
   return seedFrom(Buffer.from(`uniform ${seed}`)) / 2 ** 32;
 }

@@ -1,5 +1,5 @@
-// POST /v1/systemone: typed questions about a state, checked and refused as the real service does; the answers are made
-// in systemone-answers.ts.
+// POST /v1/systemone: typed questions about a state, checked and refused like the real service does;
+// systemone-answers.ts makes the answers.
 
 import { UNSCOPED } from '../directives.ts';
 import { seedFrom } from '../generated-text.ts';
@@ -13,10 +13,10 @@ import { answerQuestions, countOutcomes, type Question, renderWithDecimals } fro
 const OPTIONS_MAX = 255;
 const LEVELS_MIN = 2;
 const LEVELS_MAX = 10;
-/** Context budgets of jev-1.13, in its tokens: state and all questions, state and the longest question. */
+/** The context limits of jev-1.13 in its tokens: for the state with all questions, and with the longest question. */
 const CONTEXT_TOKENS_MAX = 64_000;
 const QUESTION_CONTEXT_TOKENS_MAX = 32_000;
-/** On top of the content's tokens, as measured. */
+/** Measured overhead on top of the content's tokens. */
 const OVERHEAD_TOKENS = 270;
 const ALIAS_VERSION = '1.13.0';
 const ERROR_TYPES: Readonly<Record<number, string>> = {
@@ -164,7 +164,7 @@ function checkQuestion(id: string, question: unknown): ProviderError | null {
   return wrong({ type: word === 'at least' ? 'too_short' : 'too_long', loc, msg, input: criteria });
 }
 
-/** 422 as a FastAPI service writes it: `detail` is an array of what is wrong where. */
+/** A 422 as a FastAPI service writes it: `detail` is a list of mistakes with their places. */
 function unprocessable(found: Json): Planned & { ok: false } {
   return { ok: false, error: { ...problem(422, String(found.msg)), body: { detail: [found] } } };
 }
@@ -187,7 +187,7 @@ function renderError(error: ProviderError): string {
   return JSON.stringify({ detail: { error_type: problem(status, message).type, message } });
 }
 
-/** The written rule: one token for every two begun bytes, about twice what a GPT tokenizer counts. */
+/** The fixed rule: one token for every two started bytes, about twice what a GPT tokenizer counts. */
 function tokensOf(value: unknown): number {
   return Math.ceil(Buffer.byteLength(typeof value === 'string' ? value : JSON.stringify(value)) / 2);
 }

@@ -93,10 +93,6 @@ export class ClientConnection {
     return !this.isClosed && !this.closesAfter;
   }
 
-  get localPort(): number {
-    return this.socket.localPort ?? 0;
-  }
-
   close(): void {
     this.socket.destroy();
   }

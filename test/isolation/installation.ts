@@ -18,7 +18,7 @@ const NODE_OPTIONS = `--disable-warning=ExperimentalWarning --import=${SLOW_LINE
 const INSTALLATION_NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} ${NODE_OPTIONS}`;
 const STOP_TIMEOUT_MS = 20_000;
 /** Of the installation and of the gateways beside it. */
-const MASTER_KEY = randomBytes(32).toString('base64');
+export const MASTER_KEY = randomBytes(32).toString('base64');
 
 export function startInstallation(configurationYaml: string, gatewayProcesses: number): Promise<Tollgate> {
   return startTollgate({

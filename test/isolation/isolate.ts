@@ -3,10 +3,11 @@
 // gateway process in which a fault is planted.
 
 import type { Tollgate } from '../support/gateway.ts';
+import { ColdSupply } from './cold-supply.ts';
 import { checkLookUps, checkQuiet } from './final-checks.ts';
-import { startInstallation } from './installation.ts';
+import { MASTER_KEY, startInstallation } from './installation.ts';
 import { Load } from './load.ts';
-import { LookUps } from './look-ups.ts';
+import { LOOK_UPS, type LookUp, LookUps } from './look-ups.ts';
 import type { Exchange } from './plan.ts';
 import { Providers } from './providers.ts';
 import { Watch } from './watch.ts';
@@ -19,8 +20,10 @@ export interface IsolationOptions {
   readonly atOnce: number;
   /** Large bodies and faults are rare: for speed in a long run. */
   readonly isLight: boolean;
-  /** Exchanges between two rounds of look-ups that wait. */
+  /** Exchanges between two rounds of look-ups that wait, of every kind one. */
   readonly lookUpsEvery: number;
+  /** Instead: rounds without a break, until so many clients have left in look-ups of each of these kinds. */
+  readonly densely?: { readonly lookUps: readonly LookUp[]; readonly leavers: number };
   /** Exchanges between two rolling restarts of the gateways; 0: none. */
   readonly rollEvery: number;
   /** The address of one gateway that is attacked instead of the installation's own. */
@@ -30,8 +33,12 @@ export interface IsolationOptions {
   readonly onProgress?: { readonly everyMs: number; readonly tell: (watch: Watch) => void };
 }
 
+/** Of a round beside a load, and of one of many. */
+const CLIENTS = { beside: 6, densely: 60 } as const;
+
 export class Isolation {
   readonly tollgate: Tollgate;
+  private readonly supply = new ColdSupply(MASTER_KEY);
   private readonly providers: Providers;
   /** Of the run that is under way. */
   private readonly present: { watch: Watch; open: Map<number, Exchange>; lookUps: LookUps | null };
@@ -72,6 +79,7 @@ export class Isolation {
       open: load.open,
       watch,
       seed: options.seed,
+      supply: this.supply,
     });
     Object.assign(present, { watch, open: load.open, lookUps });
     const { onProgress } = options;
@@ -79,8 +87,10 @@ export class Isolation {
     const isOver = (): boolean => options.endsAtFirst === true && watch.violationCount > 0;
     const end = { reached: false };
     try {
-      const beside = this.workBeside(options, lookUps, watch, () => end.reached || isOver());
-      await load.run({ ...options, port, stopEarly: isOver });
+      const beside = this.workBeside(options, lookUps, watch, () => end.reached || isOver()).finally(() => {
+        if (options.densely !== undefined) end.reached = true;
+      });
+      await load.run({ ...options, port, stopEarly: () => isOver() || (options.densely !== undefined && end.reached) });
       end.reached = true;
       await beside;
       await checkQuiet({ adminUrl, watch });
@@ -94,7 +104,7 @@ export class Isolation {
 
   /** Look-ups that wait and rolling restarts, beside the load. */
   private async workBeside(
-    { lookUpsEvery, rollEvery, instead }: IsolationOptions,
+    { lookUpsEvery, densely, rollEvery, instead }: IsolationOptions,
     lookUps: LookUps,
     watch: Watch,
     isOver: () => boolean,
@@ -102,13 +112,19 @@ export class Isolation {
     let nextLookUps = 0;
     let nextRoll = rollEvery;
     while (!isOver()) {
-      if (watch.exchanges >= nextLookUps) {
+      if (densely === undefined && watch.exchanges >= nextLookUps) {
         nextLookUps = watch.exchanges + lookUpsEvery;
-        await lookUps.runAll(isOver);
+        for (const lookUp of LOOK_UPS)
+          if (!isOver() && lookUps.canRun(lookUp)) await lookUps.run(lookUp, CLIENTS.beside);
       } else if (instead === undefined && rollEvery > 0 && watch.exchanges >= nextRoll) {
         nextRoll = watch.exchanges + rollEvery;
         watch.count(watch.faults, 'gateways roll');
         process.kill(this.tollgate.pid, 'SIGHUP');
+      } else if (densely !== undefined) {
+        const due = densely.lookUps.find((one) => lookUps.canRun(one) && lookUps.knownLeavers(one) < densely.leavers);
+        if (due === undefined) return;
+        await lookUps.run(due, CLIENTS.densely);
+        continue;
       }
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

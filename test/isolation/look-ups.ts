@@ -1,53 +1,91 @@
-// Look-ups that wait: a table is locked, or the classifier does not answer, while clients of a cold key, a cold wallet,
-// an unknown response or an unrouted turn wait. Half of them leave before the look-up comes back: for those no provider
-// may be called.
+// Look-ups that wait: a table is locked, or the classifier does not answer, while clients wait that no gateway has seen
+// before. Most of them leave before the look-up comes back: for those no provider may be called.
+//
+// Who has left counts as known from the moment at which the system on the gateway's side has the end of the connection
+// (connection-ends.ts), provided the look-up cannot have come back by then: it is held, and the gateway has not waited
+// for as long as it waits for a store. From there on every call for it is a violation, whether the gateway has read the
+// end or not, and however soon the look-up comes back. Where the end has not come by the time the look-up does, because
+// more of the request lies before it than a gateway takes of somebody unknown, nobody could know: such clients are
+// counted apart, and so are those of them that a provider is called for.
 
-import { readFileSync } from 'node:fs';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 import { ClientConnection } from './client.ts';
+import type { ColdSupply } from './cold-supply.ts';
+import { readConnectionEnds } from './connection-ends.ts';
+import { Leaver } from './leaver.ts';
 import { markOf } from './marks.ts';
 import { buildExchange, type Exchange, type ExchangeKind } from './plan.ts';
 import type { Watch } from './watch.ts';
-import { COLD_TENANTS, coldKey, FIRST_COLD_TENANT, TENANTS, warmKey } from './world.ts';
+import { TENANTS, warmKey } from './world.ts';
 
-const LOOK_UPS = ['credential', 'lease', 'continuation', 'route'] as const;
-type LookUp = (typeof LOOK_UPS)[number];
+/** `turn`: whether the route of the turn is decided; `route`: the classifier's answer. */
+export const LOOK_UPS = ['credential', 'lease', 'continuation', 'turn', 'route'] as const;
+export type LookUp = (typeof LOOK_UPS)[number];
 
-const TABLES = { credential: 'api_keys', lease: 'leases', continuation: 'saved_responses' } as const;
-const KINDS: Readonly<Record<LookUp, ExchangeKind>> = {
-  credential: 'chat',
-  lease: 'messages',
-  continuation: 'continued',
-  route: 'auto',
+const TABLES = {
+  credential: 'api_keys',
+  lease: 'leases',
+  continuation: 'saved_responses',
+  turn: 'routing_turns',
+} as const;
+const KINDS: Readonly<Record<LookUp, readonly ExchangeKind[]>> = {
+  credential: ['chat', 'responses', 'messages', 'count', 'image', 'edit', 'systemone', 'auto'],
+  lease: ['messages', 'chat', 'auto'],
+  continuation: ['continued'],
+  turn: ['auto'],
+  route: ['auto'],
 };
-const CLIENTS = 6;
-/** Numbers of these exchanges begin here. */
-const FIRST_INDEX = 50_000_000_000;
-const ARRIVAL_MS = 25;
+/** Of a body. */
+const SIZES = [300, 300, 5_000, 20_000, 65_536] as const;
+/** More than the system takes of a connection that is not read; few, since their rounds wait for them. */
+const LARGE_BYTES = 200_000;
+const LARGE_SHARE = 0.02;
+const STAYS_EVERY = 3;
+/** How long clients wait before they leave: some gateways have not read a request by then. */
+const ARRIVAL_MS = [5, 25, 25, 60] as const;
+/** How much longer the look-up is held once all ends are there: with 0 most of them are not read by then. */
+const HELD_ON_MS = [0, 0, 10, 200] as const;
+const ENDS_MS_MAX = 400;
+const ENDS_POLL_MS = 2;
+const ASKED_MS_MAX = 1_500;
+/** What a gateway waits at least before it goes on without an answer: of a store, or of the classifier (world.ts). */
+const DEADLINE_MS = { credential: 2_000, lease: 2_000, continuation: 2_000, turn: 3_000, route: 5_000 } as const;
+/** Where the system does not tell of the ends: they are there by then. */
 const HEARD_MS = 200;
-/** With the pause below what a gateway waits for a store, after which it lets in whom it remembers. */
-const SEEN_MS_MAX = 1_500;
+/** So long a call for somebody who has left is looked for. */
+const KEPT_MS = 20_000;
+
+export interface LookUpParts {
+  readonly postgresUrl: string;
+  readonly port: number;
+  readonly open: Map<number, Exchange>;
+  readonly watch: Watch;
+  readonly seed: number;
+  readonly supply: ColdSupply;
+}
+
+/** What keeps the look-ups of one round from coming back. */
+interface Hold {
+  isHeld: boolean;
+  release(): Promise<void>;
+}
 
 export class LookUps {
+  private readonly parts: LookUpParts;
   private readonly postgres: Postgres;
-  private readonly port: number;
-  private readonly open: Map<number, Exchange>;
-  private readonly watch: Watch;
   private readonly random: SeededRandom;
-  private next = FIRST_INDEX;
-  private coldKeys = 0;
-  private coldTenants = 0;
+  /** Who left in time and was known to have. */
+  private readonly known = new Map<LookUp, number>();
   /** What an exchange's classifier call waits for. */
   private readonly held = new Map<number, { readonly released: Promise<void>; hasCome: boolean }>();
+  private readonly over: { readonly exchange: Exchange; readonly atMs: number }[] = [];
 
-  constructor(parts: { postgresUrl: string; port: number; open: Map<number, Exchange>; watch: Watch; seed: number }) {
+  constructor(parts: LookUpParts) {
+    this.parts = parts;
     this.postgres = createPostgres({ url: parts.postgresUrl, log: silentLog, max: 2 });
-    this.port = parts.port;
-    this.open = parts.open;
-    this.watch = parts.watch;
     this.random = new SeededRandom(parts.seed);
   }
 
@@ -58,114 +96,177 @@ export class LookUps {
     return held.released;
   }
 
-  /** One of each, unless the run is over before. */
-  async runAll(isOver: () => boolean): Promise<void> {
-    for (const lookUp of LOOK_UPS) {
-      if (isOver()) return;
-      if (lookUp !== 'lease' || this.coldTenants < COLD_TENANTS) await this.run(lookUp);
-    }
+  knownLeavers(lookUp: LookUp): number {
+    return this.known.get(lookUp) ?? 0;
   }
 
-  private async run(lookUp: LookUp): Promise<void> {
-    const { watch } = this;
-    const released = Promise.withResolvers<void>();
-    const exchanges = Array.from({ length: CLIENTS }, () => this.plan(lookUp));
-    if (lookUp === 'lease') this.coldTenants += 1;
-    const lock =
-      lookUp === 'route'
-        ? this.holdClassifier(exchanges, released.promise)
-        : await this.lock(TABLES[lookUp], released.promise);
-    const waiting = exchanges.map((exchange) => {
-      const connection = new ClientConnection(this.port, watch, () => undefined);
-      const one = { exchange, connection, hasEnded: false, ended: connection.run([exchange]) };
-      void one.ended.then(() => {
-        one.hasEnded = true;
-      });
-      return one;
-    });
-    // A gateway that is being replaced closes connections that it has not looked at.
-    const isAsked = (): boolean =>
-      waiting.every(({ exchange, hasEnded }) => hasEnded || this.held.get(exchange.index)?.hasCome === true);
-    try {
-      if (lookUp === 'route') await waitFor('the classifier to be asked', isAsked, Boolean, SEEN_MS_MAX);
-      await pause(ARRIVAL_MS);
-      const leavers = waiting.filter((_, place) => place % 2 === 0);
-      const ports = leavers.map(({ connection }) => connection.localPort);
-      for (const { connection } of leavers) {
-        watch.count(watch.faults, `client leaves while its ${lookUp} is looked up`);
-        connection.leave('left');
+  /** False: nothing is left of what such a look-up needs. */
+  canRun(lookUp: LookUp): boolean {
+    return lookUp !== 'lease' || this.parts.supply.hasWallet;
+  }
+
+  /** One round of clients. */
+  async run(lookUp: LookUp, clients: number): Promise<void> {
+    const { watch, port } = this.parts;
+    this.forget();
+    const exchanges = await this.planAll(lookUp, clients);
+    const hold = await this.hold(lookUp, exchanges);
+    if (hold === null) return watch.count(watch.lookUps, `${lookUp}: no lock`);
+    const leavers: Leaver[] = [];
+    const stayers: { readonly exchange: Exchange; readonly ended: Promise<unknown> }[] = [];
+    for (const [place, exchange] of exchanges.entries()) {
+      if (place % STAYS_EVERY === STAYS_EVERY - 1) {
+        const connection = new ClientConnection(port, watch, () => undefined);
+        stayers.push({ exchange, ended: connection.run([exchange]).finally(() => connection.close()) });
+      } else {
+        leavers.push(new Leaver(port, exchange, lookUp === 'route', this.random, watch));
       }
-      await waitFor(
-        'word of it to come to the gateway',
-        () => connectionsWithoutEnd(this.port, ports),
-        (count) => count === 0,
-        SEEN_MS_MAX,
-      );
-      // The system knows of it at once; a gateway that reads the connection hears of it when it runs next.
-      await pause(HEARD_MS);
-      // Only now: had the gateway given the look-up up before, it could not know that they left.
-      for (const { exchange } of leavers) exchange.forbidden = `its client left while its ${lookUp} was looked up`;
-    } catch {
-      this.giveUp(waiting);
+    }
+    try {
+      await this.leave(lookUp, leavers, hold);
+      await pause(this.random.pick(HELD_ON_MS));
     } finally {
-      released.resolve();
-      await lock.isFree.catch(() => this.giveUp(waiting));
-      this.held.clear();
+      await hold.release();
     }
-    for (const { ended, connection } of waiting) {
-      watch.exchanges += 1;
-      watch.count(watch.answers, await ended);
-      connection.close();
+    for (const { exchange, ended } of stayers) {
+      await ended;
+      watch.count(watch.lookUps, `${lookUp}: stayed${exchange.replies.length === 0 ? ', not served' : ''}`);
     }
+    watch.exchanges += exchanges.length;
+    for (const exchange of exchanges) this.over.push({ exchange, atMs: performance.now() });
+    this.held.clear();
   }
 
-  /** The machine was too slow: the look-up may have come back before they had left. */
-  private giveUp(waiting: readonly { readonly exchange: Exchange }[]): void {
-    this.watch.count(this.watch.faults, 'look-ups given up');
-    for (const { exchange } of waiting) exchange.forbidden = null;
+  private async leave(lookUp: LookUp, leavers: readonly Leaver[], hold: Hold): Promise<void> {
+    await Promise.all(leavers.map(({ connected }) => connected));
+    if (lookUp === 'route') await this.waitForClassifier(leavers);
+    await pause(this.random.pick(ARRIVAL_MS));
+    const ports = new Map(leavers.map((leaver) => [leaver, leaver.port]));
+    for (const leaver of leavers) leaver.leave();
+    const untilMs = performance.now() + ENDS_MS_MAX;
+    let unseen = leavers;
+    while (unseen.length > 0 && performance.now() < untilMs) {
+      const hasEnded = readConnectionEnds(this.parts.port);
+      if (hasEnded === null) await pause(HEARD_MS);
+      const isSeen = (leaver: Leaver): boolean => hasEnded?.(ports.get(leaver) ?? 0) ?? true;
+      for (const leaver of unseen) if (isSeen(leaver)) this.noteEnd(lookUp, leaver, hold);
+      unseen = unseen.filter((leaver) => !isSeen(leaver));
+      if (unseen.length > 0) await pause(ENDS_POLL_MS);
+    }
+    for (const leaver of unseen) this.noteUnknowable(lookUp, leaver, 'its end had not come');
   }
 
-  private plan(lookUp: LookUp): Exchange {
+  /** The end has come to the gateway's system. */
+  private noteEnd(lookUp: LookUp, leaver: Leaver, hold: Hold): void {
+    const { watch } = this.parts;
+    const { exchange, sentAtMs } = leaver;
+    if (sentAtMs === 0) return watch.count(watch.lookUps, `${lookUp}: not connected`);
+    if (!hold.isHeld || performance.now() - sentAtMs >= DEADLINE_MS[lookUp])
+      return this.noteUnknowable(lookUp, leaver, 'the look-up may have come back');
+    if (lookUp === 'route' && this.held.get(exchange.index)?.hasCome !== true)
+      return this.noteUnknowable(lookUp, leaver, 'the classifier was not asked');
+    const why = `its client left (${leaver.manner}) while its ${lookUp} was looked up`;
+    if (lookUp !== 'route') exchange.unclassifiable = why;
+    // Where the store is away the turn is decided without it.
+    if (lookUp === 'turn') exchange.countedAs = 'turn: left, and served without a look-up';
+    else exchange.forbidden = why;
+    this.known.set(lookUp, this.knownLeavers(lookUp) + 1);
+    watch.count(watch.lookUps, `${lookUp}: left`);
+  }
+
+  private noteUnknowable(lookUp: LookUp, { exchange }: Leaver, why: string): void {
+    const { watch } = this.parts;
+    watch.count(watch.lookUps, `${lookUp}: left, but ${why}`);
+    exchange.countedAs = `${lookUp}: left, but ${why}, and a provider was called`;
+  }
+
+  /** A gateway that is being replaced closes connections that it has not looked at. */
+  private async waitForClassifier(leavers: readonly Leaver[]): Promise<void> {
+    const isAsked = (): boolean => leavers.every(({ exchange }) => this.held.get(exchange.index)?.hasCome === true);
+    await waitFor('the classifier to be asked', isAsked, Boolean, ASKED_MS_MAX).catch(() => undefined);
+  }
+
+  private forget(): void {
+    const beforeMs = performance.now() - KEPT_MS;
+    while ((this.over[0]?.atMs ?? Number.POSITIVE_INFINITY) < beforeMs)
+      this.parts.open.delete(this.over.shift()?.exchange.index ?? 0);
+  }
+
+  private async planAll(lookUp: LookUp, clients: number): Promise<Exchange[]> {
+    const { random, postgres } = this;
+    const { supply, open } = this.parts;
+    const wallet = lookUp === 'lease' ? supply.takeWallet() : null;
+    const tenants = Array.from({ length: clients }, () => wallet ?? random.whole(1, TENANTS));
+    const keys =
+      lookUp === 'credential'
+        ? await supply.makeKeys(postgres, tenants)
+        : tenants.map((tenant) => warmKey(tenant, false));
+    const exchanges = tenants.map((tenant, place) => this.plan(lookUp, tenant, keys[place] ?? ''));
+    for (const exchange of exchanges) open.set(exchange.index, exchange);
+    if (lookUp === 'continuation') {
+      const saved = exchanges.map(({ tenant, index, models }) => ({
+        tenant,
+        responseId: savedIdOf(tenant, index),
+        model: models[0] ?? '',
+      }));
+      await supply.saveResponses(postgres, saved);
+    }
+    return exchanges;
+  }
+
+  private plan(lookUp: LookUp, tenant: number, key: string): Exchange {
     const { random } = this;
-    const index = this.next++;
-    const tenant = lookUp === 'lease' ? FIRST_COLD_TENANT + this.coldTenants : random.whole(1, TENANTS);
-    const exchange = buildExchange(
+    const index = this.parts.supply.nextIndex();
+    return buildExchange(
       {
         index,
         tenant,
-        kind: KINDS[lookUp],
-        key: lookUp === 'credential' ? coldKey(tenant, this.coldKeys++) : warmKey(tenant, false),
-        bytes: random.pick([300, 5_000, 65_536]),
+        kind: random.pick(KINDS[lookUp]),
+        key,
+        bytes: random.chance(LARGE_SHARE) ? LARGE_BYTES : random.pick(SIZES),
         providerSteps: [],
         client: 'stays',
         isStream: random.chance(0.5),
-        savedId: `resp_${markOf(tenant, 'p', index)}`,
+        savedId: savedIdOf(tenant, index),
         reply: { bytes: 400, framing: 'length', pieces: 1 },
       },
       random,
     );
-    this.open.set(index, exchange);
-    return exchange;
   }
 
-  private holdClassifier(exchanges: readonly Exchange[], released: Promise<void>): { readonly isFree: Promise<void> } {
-    for (const { index } of exchanges) this.held.set(index, { released, hasCome: false });
-    return { isFree: released };
-  }
-
-  /** Resolves once the table is locked. */
-  private async lock(table: string, released: Promise<void>): Promise<{ readonly isFree: Promise<void> }> {
+  /** null: the table could not be locked in time. */
+  private async hold(lookUp: LookUp, exchanges: readonly Exchange[]): Promise<Hold | null> {
+    const released = Promise.withResolvers<void>();
+    if (lookUp === 'route') {
+      for (const { index } of exchanges) this.held.set(index, { released: released.promise, hasCome: false });
+      return { isHeld: true, release: async () => released.resolve() };
+    }
     const locked = Promise.withResolvers<void>();
-    const isFree = this.postgres.transaction(async (client) => {
+    const isFree = this.lock(TABLES[lookUp], locked.resolve, released.promise).catch(() => {
+      hold.isHeld = false;
+      // The look-ups may have come back at any time.
+      for (const exchange of exchanges) Object.assign(exchange, { forbidden: null, unclassifiable: null });
+    });
+    const hold: Hold = {
+      isHeld: true,
+      release: async () => {
+        released.resolve();
+        await isFree;
+      },
+    };
+    await Promise.race([locked.promise, isFree]);
+    return hold.isHeld ? hold : null;
+  }
+
+  private async lock(table: string, onLocked: () => void, released: Promise<void>): Promise<void> {
+    await this.postgres.transaction(async (client) => {
       // The product's own transactions may not idle for long; the server would end this one, and with it the lock,
       // while clients still leave.
       await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
       await client.query(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
-      locked.resolve();
+      onLocked();
       await released;
     });
-    await Promise.race([locked.promise, isFree]);
-    return { isFree };
   }
 
   close(): Promise<void> {
@@ -173,25 +274,6 @@ export class LookUps {
   }
 }
 
-/** The states of /proc/net/tcp in which all that the other side sent, and its end behind it, has come. */
-const ENDED_STATES = new Set(['06' /* TIME_WAIT */, '08' /* CLOSE_WAIT */, '09' /* LAST_ACK */]);
-
-/**
- * Of how many of these clients the end has not come to the gateway's system; none where the system does not tell. A
- * connection that the gateway has paused, because more of its body was to come than it may keep of somebody unknown,
- * stays in CLOSE_WAIT until it is read again.
- */
-function connectionsWithoutEnd(port: number, clientPorts: readonly number[]): number {
-  const hex = (number: number): string => `:${number.toString(16).toUpperCase().padStart(4, '0')}`;
-  const remotes = new Set(clientPorts.map(hex));
-  let table: string;
-  try {
-    table = readFileSync('/proc/net/tcp', 'latin1');
-  } catch {
-    return 0;
-  }
-  return table.split('\n').filter((line) => {
-    const [, local = '', remote = '', state = ''] = line.trim().split(/\s+/);
-    return local.endsWith(hex(port)) && remotes.has(remote.slice(remote.indexOf(':'))) && !ENDED_STATES.has(state);
-  }).length;
+function savedIdOf(tenant: number, index: number): string {
+  return `resp_${markOf(tenant, 'p', index)}`;
 }

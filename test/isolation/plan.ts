@@ -89,6 +89,10 @@ export interface Exchange {
   retries: number;
   /** Why no provider may ever see it; null: one may be called. */
   forbidden: string | null;
+  /** Why the classifier may not be asked about it. */
+  unclassifiable: string | null;
+  /** What a provider's call for it is counted as, which may be; null: as nothing. */
+  countedAs: string | null;
   /** As its reply named it; empty before. */
   executionId: string;
 }
@@ -237,6 +241,8 @@ export function buildExchange(parts: ExchangeParts, random: SeededRandom): Excha
     calledProviders: [],
     retries: 0,
     forbidden: null,
+    unclassifiable: null,
+    countedAs: null,
     executionId: '',
   };
 }

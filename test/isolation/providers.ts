@@ -164,6 +164,7 @@ class ProviderConnection {
     const { watch, id } = this;
     watch.calls += 1;
     this.checkHead(exchange, head);
+    if (exchange.countedAs !== null) watch.count(watch.lookUps, exchange.countedAs);
     const earlier = exchange.calledProviders.filter((provider) => provider === id).length;
     exchange.calledProviders.push(id);
     if (exchange.forbidden !== null)
@@ -440,6 +441,8 @@ class ProviderConnection {
     if (exchange === undefined) {
       watch.violation('stray call', `judge: a request of no exchange that is open: ${body.slice(0, 200)}`);
     } else {
+      if (exchange.unclassifiable !== null)
+        watch.violation('stray call', `judge: exchange ${exchange.index}: ${exchange.unclassifiable}`);
       if (findMarks(head).length > 0 || !head.includes(providerKeyOf('judge')))
         watch.violation('wrong credential', `judge: ${head}`);
       for (const { tenant, exchange: of, kind } of findMarks(body)) {

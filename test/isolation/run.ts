@@ -3,19 +3,26 @@
 //
 //   node test/isolation/run.ts --exchanges 1000000 --seed 1 --light [--from N] [--at-once 24]
 //     [--gateways 2] [--look-ups-every 2000] [--progress 10]
+//   node test/isolation/run.ts --leavers 10000 [--look-ups credential,lease,continuation,turn,route] [--at-once 6]
+//
+// `--leavers`: rounds of look-ups that wait, 60 clients each, until so many have left in each of these kinds; the load
+// goes on beside them for as long. Leases end sooner: each round of theirs needs a wallet of its own, and 32 are there.
 //
 // `--light`: few large bodies and half of the faults, for long runs. `--from`: the number of the first exchange, where
 // a run is repeated in part.
 
 import { parseArgs } from 'node:util';
 import { Isolation } from './isolate.ts';
+import { LOOK_UPS, type LookUp } from './look-ups.ts';
 
 const { values } = parseArgs({
   options: {
     exchanges: { type: 'string', default: '10000' },
+    leavers: { type: 'string' },
+    'look-ups': { type: 'string', default: LOOK_UPS.join() },
     seed: { type: 'string', default: '1' },
     from: { type: 'string', default: '1' },
-    'at-once': { type: 'string', default: '24' },
+    'at-once': { type: 'string' },
     gateways: { type: 'string', default: '2' },
     'roll-every': { type: 'string', default: '50000' },
     'look-ups-every': { type: 'string', default: '2000' },
@@ -23,6 +30,13 @@ const { values } = parseArgs({
     light: { type: 'boolean', default: false },
   },
 });
+
+const lookUps = values['look-ups'].split(',').map((name): LookUp => {
+  const lookUp = LOOK_UPS.find((one) => one === name);
+  if (lookUp === undefined) throw new Error(`--look-ups: ${name} is none of ${LOOK_UPS.join(', ')}`);
+  return lookUp;
+});
+const { leavers } = values;
 
 /** Violations that were printed while the run went on. */
 let told = 0;
@@ -32,10 +46,11 @@ const servingMs = performance.now();
 const watch = await isolation.run({
   seed: Number(values.seed),
   from: Number(values.from),
-  exchanges: Number(values.exchanges),
-  atOnce: Number(values['at-once']),
+  exchanges: leavers === undefined ? Number(values.exchanges) : Number.POSITIVE_INFINITY,
+  atOnce: Number(values['at-once'] ?? (leavers === undefined ? 24 : 6)),
   isLight: values.light,
   lookUpsEvery: Number(values['look-ups-every']),
+  ...(leavers === undefined ? {} : { densely: { lookUps, leavers: Number(leavers) } }),
   rollEvery: Number(values['roll-every']),
   onProgress: {
     everyMs: Number(values.progress) * 1_000,

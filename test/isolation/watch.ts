@@ -29,6 +29,8 @@ export class Watch {
   foreignBytes = 0;
   readonly faults = new Map<string, number>();
   readonly answers = new Map<string, number>();
+  /** What became of those whose look-ups waited. */
+  readonly lookUps = new Map<string, number>();
 
   count(counts: Map<string, number>, name: string): void {
     counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -72,6 +74,7 @@ export class Watch {
       `exchanges: ${this.exchanges}; calls of providers: ${this.calls}; bytes checked: ${this.checkedBytes}`,
       `faults: ${list(this.faults)}`,
       `answers: ${list(this.answers)}`,
+      `look-ups: ${list(this.lookUps)}`,
       `violations: ${this.violationCount === 0 ? 'none' : list(this.violations)}; foreign ` +
         `marks: ${this.countOf('foreign mark')} (${this.foreignBytes} bytes)`,
       ...this.details.map((detail) => `  ${detail}`),

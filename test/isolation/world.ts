@@ -5,7 +5,6 @@ import { markOf } from './marks.ts';
 
 /** Two digits of a mark name a tenant. */
 export const TENANTS = 6;
-const COLD_KEYS = 48;
 /** Each has a wallet that nobody has leased from, for one look-up of a lease. */
 export const COLD_TENANTS = 32;
 export const FIRST_COLD_TENANT = 40;
@@ -76,9 +75,13 @@ export function warmKey(tenant: number, second: boolean): string {
   return `tg-iso-${markOf(tenant, 'c', 0)}-${second ? 'second' : 'first'}-${'k'.repeat(20)}`;
 }
 
-/** Keys that no gateway knows, or has forgotten since they were used last. */
+/** For one request each, before which no gateway knows it. */
 export function coldKey(tenant: number, index: number): string {
-  return `tg-iso-${markOf(tenant, 'c', 0)}-cold-${index % COLD_KEYS}-${'k'.repeat(20)}`;
+  return `tg-iso-${markOf(tenant, 'c', 0)}-cold-${index}-${'k'.repeat(20)}`;
+}
+
+export function slugOf(tenant: number): string {
+  return `tenant-${tenant}`;
 }
 
 /** `urlOf`: where a provider listens. YAML reads JSON. */
@@ -138,16 +141,11 @@ export function isolationConfiguration(urlOf: (provider: ProviderId) => string):
 function organization(tenant: number): object {
   const email = `owner@tenant-${tenant}.test`;
   const isCold = tenant >= FIRST_COLD_TENANT;
-  const secrets = [
-    warmKey(tenant, false),
-    ...(isCold
-      ? []
-      : [warmKey(tenant, true), ...Array.from({ length: COLD_KEYS }, (_, index) => coldKey(tenant, index))]),
-  ];
+  const secrets = [warmKey(tenant, false), ...(isCold ? [] : [warmKey(tenant, true)])];
   // The last tenant is not billed: it leases nothing.
   const billing = tenant === TENANTS ? { billing: 'none' } : { billing: 'prepaid', opening_credit: '1000000.00' };
   return {
-    slug: `tenant-${tenant}`,
+    slug: slugOf(tenant),
     ...billing,
     auto_routing: { policy: 'default' },
     users: [{ email, role: 'owner' }],

@@ -13,6 +13,8 @@ const REQUEST_NAMES_REFUSED = new Set(['openai-organization', 'openai-project'])
 
 const REPLY_NAMES = new Set([
   'content-type',
+  // Nothing that is compressed is asked for; what comes all the same cannot be read without it.
+  'content-encoding',
   'content-disposition',
   'content-language',
   'cache-control',

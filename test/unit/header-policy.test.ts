@@ -160,7 +160,14 @@ describe('request headers', () => {
 });
 
 describe('reply headers', () => {
-  const PASS = ['content-type', 'retry-after', 'x-request-id', 'x-ratelimit-remaining-tokens', 'openai-processing-ms'];
+  const PASS = [
+    'content-type',
+    'content-encoding',
+    'retry-after',
+    'x-request-id',
+    'x-ratelimit-remaining-tokens',
+    'openai-processing-ms',
+  ];
   const OWN = ['x-service-execution-id', 'content-length', 'transfer-encoding', 'connection', 'server'];
   const SECRET = ['openai-organization', 'set-cookie', 'authorization', 'x-api-key'];
 

@@ -1,6 +1,6 @@
 // Worker task: counts the tokens of a request and of its reply with the model's tokenizer, where the provider reported
-// no usage (DESIGN 4). It runs off the event loop because a tokenizer takes 100 ms to load and milliseconds to run. It
-// never throws: what cannot be counted is null.
+// no usage. It runs off the event loop because a tokenizer takes 100 ms to load and milliseconds to run. It never
+// throws: what cannot be counted is null.
 
 import type { CountTokensInput, CountTokensOutput } from '../src/domain/usage/count-tokens-task.ts';
 import { COUNTABLE_APIS } from '../src/domain/usage/countable-apis.ts';

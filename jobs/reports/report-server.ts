@@ -1,5 +1,5 @@
-// Serves the reports that gateways forward (DESIGN 5): checks the delegation token, answers in the platform envelope
-// and streams long answers. It listens on a socket of this installation, or on REPORTS_LISTEN.
+// Serves the reports that gateways forward: checks the delegation token, answers in the platform envelope and streams
+// long answers. It listens on a socket of this installation, or on REPORTS_LISTEN.
 
 import { rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';

@@ -40,7 +40,7 @@ export interface ShippingLimits {
   readonly bytesMax: number;
   /**
    * The pause after everything was posted. A transaction costs as much as a dozen records, so records are collected
-   * meanwhile. A look-up waits for its record (DESIGN 4), so the pause stays well below 100 ms.
+   * meanwhile. A look-up waits for its record, so the pause stays well below 100 ms.
    */
   readonly pollMs: number;
   /**

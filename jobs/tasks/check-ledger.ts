@@ -1,4 +1,4 @@
-// Job: checks the ledger (DESIGN 4). It changes nothing; its findings are for a person.
+// Job: checks the ledger. It changes nothing; its findings are for a person.
 
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';

@@ -1,5 +1,5 @@
 // The one timer of a gateway process for everything that is not urgent. A timer for each request would wake the process
-// every time (PERFORMANCE 11).
+// every time.
 
 import type { Log } from '../platform/log.ts';
 

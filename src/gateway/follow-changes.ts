@@ -1,5 +1,5 @@
 // Keeps a gateway process in step with the database: catalog changes, revoked keys and revoked leases are pushed and
-// arrive within a second (DESIGN 2, 5).
+// arrive within a second.
 
 import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { Authenticator } from '../generation/identity/authenticate.ts';

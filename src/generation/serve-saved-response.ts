@@ -29,7 +29,7 @@ export function serveSavedResponse(
     const saved = await plane.savedResponses.find(principal, responseId);
     if (exchange.closed) return;
     if (saved === 'busy') return exchange.refuse({ kind: 'billing_unavailable' });
-    // Foreign and absent look the same (DESIGN 5).
+    // Foreign and absent look the same.
     if (typeof saved === 'string') return exchange.refuse({ kind: 'response_not_found' });
     const provider = plane.catalog().providers.get(saved.provider);
     if (provider === undefined) return exchange.refuse({ kind: 'response_not_found' });

@@ -115,7 +115,7 @@ export class Exchange extends RequestHead implements BodyOwner {
     for (let index = 0; index < headers.length; index += 2) {
       const name = headers[index] as string;
       const value = headers[index + 1] as string;
-      // It does not check: response splitting is ours to prevent (DESIGN 3).
+      // It does not check: response splitting is ours to prevent.
       if (!mayStandInHeader(value)) continue;
       first ??= name;
       lines = withHeader(lines, name, value);
@@ -198,7 +198,7 @@ export class Exchange extends RequestHead implements BodyOwner {
     this.response.end(body, closes);
   }
 
-  /** Cuts the connection: the client must not take what it has for a complete response (DESIGN 3). */
+  /** Cuts the connection: the client must not take what it has for a complete response. */
   cut(): void {
     if (this.closed) return;
     this.close();

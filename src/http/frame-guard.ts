@@ -1,6 +1,6 @@
-// Refuses requests whose framing is ambiguous, before a handler sees them (DESIGN 3). The pinned uWebSockets.js reads a
-// chunk extension as part of the size, skips unchecked bytes after the last chunk, and uses the first of two
-// Content-Lengths. So a client or a careless proxy could turn one request into two.
+// Refuses requests whose framing is ambiguous, before a handler sees them. The pinned uWebSockets.js reads a chunk
+// extension as part of the size, skips unchecked bytes after the last chunk, and uses the first of two Content-Lengths.
+// So a client or a careless proxy could turn one request into two.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from './exchange.ts';

@@ -1,8 +1,8 @@
 // Loads uWebSockets.js, after setting what it reads from the environment at load time; nothing else in the project
 // imports it.
 
-// Coding agents send more than the 4 KB of header that uWebSockets.js allows by default (DESIGN 3). It reads this once,
-// when the addon loads. oxlint-disable-next-line no-restricted-properties -- the addon has no other way to be told
+// Coding agents send more than the 4 KB of header that uWebSockets.js allows by default. It reads this once, when the
+// addon loads. oxlint-disable-next-line no-restricted-properties -- the addon has no other way to be told
 process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= '16384';
 
 const uws = await import('uWebSockets.js');

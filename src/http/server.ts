@@ -140,7 +140,7 @@ export class Server {
       const wrongMethod: Route = { method: 'GET', anyMethod: true, path, envelope, handle: refuse };
       this.app.any(path, (response, request) => this.accept(response, request, wrongMethod));
     }
-    // A route that is not in the table does not exist (DESIGN 5).
+    // A route that is not in the table does not exist.
     this.app.any('/*', (response, request) => {
       const { envelope, hint } = explainUnknownPath(request.getUrl(), routes, this.context.renderContext.publicUrl);
       const handle = (exchange: Exchange): void => exchange.refuse({ kind: 'unknown_path', path: exchange.path, hint });

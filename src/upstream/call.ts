@@ -13,7 +13,8 @@ import type { UpstreamOrigin } from './origin.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 
 /**
- * Whoever counts what calls to one provider meet. It is told before the handler, and of each connection that failed.
+ * Counts the results of calls to one provider. It is notified before the handler, and also of each connection that
+ * failed.
  */
 export interface CallObserver {
   onFault(fault: UpstreamFault): void;
@@ -22,18 +23,18 @@ export interface CallObserver {
 
 const UNOBSERVED: CallObserver = { onFault: () => undefined, onKeyRefused: () => undefined };
 
-/** What is read of a reply that nobody hears, and for how long, so that its connection can be kept. */
+/** How much of a discarded reply is read, and for how long, so that its connection can be kept. */
 const DISCARDED_BYTES_MAX = 65_536;
 const DISCARDING_MS = 2_000;
 
 export class UpstreamCall implements ExchangeListener, ExaminedCall {
-  /** False once the call was aborted or discarded: its handler hears nothing more. */
+  /** False once the call was aborted or discarded: its handler is not called any more. */
   isHeard = true;
   private connection: Connection | null = null;
   private readonly origin: UpstreamOrigin;
   private readonly observer: CallObserver;
   private handler: ReplyHandler;
-  /** null: the reply has begun, and the request cannot be needed again. */
+  /** null: the reply has begun, so the request cannot be needed again. */
   private request: UpstreamRequest | null;
   private mayResend = true;
   private done = false;
@@ -53,7 +54,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     if (request === null) return;
     const head = requestHead(request, origin.host);
     if (head === null) {
-      // A credential with a line break in it, say: the provider cannot be called with it.
+      // For example, a credential with a line break: the provider cannot be called with it.
       queueMicrotask(() => this.onFault('connect_failed'));
       return;
     }
@@ -121,22 +122,22 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     this.handler.onReplyFault(fault);
   }
 
-  /** The request has begun to go out. */
+  /** Whether the request has begun to be sent. */
   get sent(): boolean {
     return this.connection?.sent ?? false;
   }
 
-  /** Its reply has ended, or failed, or nobody wants it any more. */
+  /** Whether its reply has ended or failed, or was aborted or discarded. */
   get isOver(): boolean {
     return this.done;
   }
 
-  /** The client has left: a request that was not answered is not sent once more. */
+  /** To be called when the client has disconnected: a request without a reply is then not sent again. */
   neverResend(): void {
     this.mayResend = false;
   }
 
-  /** False when the call has ended before. */
+  /** False when the call had ended before. */
   private settle(): boolean {
     if (this.done) return false;
     this.done = true;
@@ -155,8 +156,8 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   }
 
   /**
-   * Lets the reply come to its end unheard, so that the connection can be kept; a long or a late one is cut, and one
-   * whose request is not written.
+   * Reads the reply to its end without passing it on, so that the connection can be kept. A long or late reply is cut,
+   * as is one whose request is not completely written.
    */
   discard(): void {
     if (!this.isHeard) return;
@@ -164,7 +165,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     this.connection?.endWithin(this, DISCARDING_MS);
   }
 
-  /** Cuts the call: the provider sees its connection close. The handler hears nothing more. */
+  /** Cuts the call: the provider sees its connection close. The handler is not called any more. */
   abort(): void {
     this.isHeard = false;
     if (this.settle()) this.connection?.abort();

@@ -7,7 +7,7 @@ import { HeaderLines } from './http1/request-head.ts';
 /** The headers that every call with one key has: the key itself, and no compression. */
 export type Credential = HeaderLines;
 
-/** Where nothing is called. */
+/** For executions that call no provider. */
 export const NO_CREDENTIAL: Credential = new HeaderLines([]);
 
 const ofProviders = new WeakMap<Provider, Credential>();

@@ -1,6 +1,5 @@
-// Which headers pass, in both directions: an allowlist (DESIGN 3). Credentials, cookies, hop-by-hop fields, brand
-// headers and client labels are not on it, so they never reach a provider, and no provider credential or account name
-// comes back.
+// Which headers pass, in both directions: an allowlist. Credentials, cookies, hop-by-hop fields, brand headers and
+// client labels are not on it, so they never reach a provider, and no provider credential or account name comes back.
 
 import { Buffer } from 'node:buffer';
 import type { Refusal } from '../domain/refusals/refusal.ts';
@@ -8,7 +7,7 @@ import { HeaderLines } from './http1/request-head.ts';
 
 const REQUEST_NAMES = new Set(['accept', 'accept-language', 'content-type', 'user-agent', 'idempotency-key']);
 const REQUEST_PREFIXES = ['openai-', 'anthropic-', 'x-stainless-'];
-// These choose an account of the caller's own credential, which is not the one the provider sees.
+// These select an account of the client's own credential, which the provider does not see.
 const REQUEST_NAMES_REFUSED = new Set(['openai-organization', 'openai-project']);
 
 const REPLY_NAMES = new Set([
@@ -75,12 +74,12 @@ let oldestRecent = 0;
 const UNIQUE_NAME = 'idempotency-key';
 
 /**
- * The client's headers that go along to the provider: names and values, alternating, or the lines that were written
- * from the same headers for a recent request.
+ * The client's headers to forward: names and values, alternating, or the lines that were written from the same headers
+ * for a recent request.
  */
 export type ForwardedHeaders = readonly string[] | HeaderLines;
 
-/** A refusal names a header that would go along and cannot be written. */
+/** A refusal names a header that should be forwarded but cannot be written. */
 export function forwardedHeaders(clientHeaders: readonly string[]): ForwardedHeaders | Refusal {
   for (const known of recent) if (matches(known.pattern, clientHeaders)) return known.lines;
   let isUnique = false;
@@ -107,15 +106,15 @@ export function forwardedHeaders(clientHeaders: readonly string[]): ForwardedHea
 
 const PLAIN_VALUE = /^[\t\x20-\x7e]*$/;
 /**
- * Control characters, and what uWebSockets.js puts for bytes that are no UTF-8: what was sent there is not known any
- * more.
+ * Control characters, and the replacement that uWebSockets.js writes for bytes that are not UTF-8: the original bytes
+ * are lost.
  */
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const UNSENDABLE = /[\x00-\x08\x0a-\x1f\x7f\ufffd]/;
 
 /**
- * The bytes that the client sent, one character each, as a head is written; uWebSockets.js has read them as UTF-8.
- * null: they cannot be written.
+ * The bytes that the client sent, one character per byte, as a head is written; uWebSockets.js has decoded them as
+ * UTF-8. null: they cannot be written.
  */
 function writtenValue(value: string): string | null {
   if (PLAIN_VALUE.test(value)) return value;
@@ -132,7 +131,7 @@ function matches(pattern: readonly (string | null)[], headers: readonly string[]
   return true;
 }
 
-/** Whether a header of the provider's reply goes along to the client. */
+/** Whether a header of the provider's reply is passed to the client. */
 export function passesToClient(name: string): boolean {
   return decide(name, replyDecisions, REPLY_NAMES, REPLY_PREFIXES, REPLY_NAMES_REFUSED);
 }

@@ -66,7 +66,7 @@ export class KeyRefusal extends ReplyStage {
     if (this.decideAtEnd()) this.next.onReplyFault(fault);
   }
 
-  /** Whether the handler is still to hear of the end. Nobody hears more of the call after a fault of ours here. */
+  /** Whether the handler should still be notified of the end. After a fault of ours here, the call is not passed on. */
   private decideAtEnd(): boolean {
     try {
       this.decide();
@@ -78,7 +78,9 @@ export class KeyRefusal extends ReplyStage {
     return this.call.isHeard;
   }
 
-  /** By what is here of the reply: it refuses the key, or all of it goes on to the handler. */
+  /**
+   * Decides by the part of the reply that has arrived: it refuses the key, or all of it is passed on to the handler.
+   */
   private decide(): void {
     if (this.isDecided) return;
     this.isDecided = true;
@@ -93,7 +95,7 @@ export class KeyRefusal extends ReplyStage {
     if (body.length > 0 && this.call.isHeard) this.next.onReplyData(body);
   }
 
-  /** The rest of the reply has not come in time. */
+  /** Decides when the rest of the reply has not come in time. */
   private decideLate(): void {
     if (!this.call.isHeard) return;
     try {

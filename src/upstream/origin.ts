@@ -1,5 +1,5 @@
 // The connections to one provider's address: a free list of kept ones, from which each call takes one or opens a new
-// one. No cap and no pipelining: a stream that queues behind another has its first byte seconds late (PERFORMANCE 3).
+// one. No cap and no pipelining: a stream that queues behind another has its first byte seconds late.
 
 import type { ProviderTimeouts } from '../domain/models/catalog.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
@@ -12,7 +12,7 @@ import type { ReplyHandler } from './reply-handler.ts';
 
 export type UpstreamTimeouts = Readonly<Required<ProviderTimeouts>>;
 
-/** What holds where a provider's configuration does not say otherwise. */
+/** The timeouts that apply unless a provider's configuration sets others. */
 export const UPSTREAM_TIMEOUTS: UpstreamTimeouts = {
   connectMs: 5_000,
   firstByteMs: 120_000,
@@ -22,16 +22,16 @@ export const UPSTREAM_TIMEOUTS: UpstreamTimeouts = {
 
 export class UpstreamOrigin implements ConnectionOwner {
   readonly origin: string;
-  /** Calls whose reply has not ended. */
+  /** The number of calls whose reply has not ended. */
   openCalls = 0;
   readonly timeouts: UpstreamTimeouts;
   readonly clock: Clock;
   readonly peer: Peer;
-  /** As the `host` header has it: without the scheme's own port. */
+  /** The value of the `host` header: without the scheme's default port. */
   readonly host: string;
   /** Every connection that is not closed, in no order. */
   private readonly connections: Connection[] = [];
-  /** Those that wait for a call, the last used on top; some may have been closed since. */
+  /** The idle connections, the last used on top; some may have been closed since. */
   private readonly free: Connection[] = [];
   private closing = false;
 
@@ -57,7 +57,7 @@ export class UpstreamOrigin implements ConnectionOwner {
     try {
       call.send(false);
     } catch (fault) {
-      // A connection that was given the request would still hold its body.
+      // Otherwise the connection that got the request would keep its body.
       call.abort();
       throw fault;
     }
@@ -98,19 +98,19 @@ export class UpstreamOrigin implements ConnectionOwner {
   }
 
   /**
-   * Ends calls and idle connections that are out of time. To be called from the process's coarse clock: without it
+   * Ends calls and idle connections that have run out of time. The process's coarse clock must call this: without it
    * there are no timeouts.
    */
   trim(): void {
     const nowMs = this.clock.monotonicMs();
-    // One that is closed is replaced by the last, which has been looked at.
+    // A closed connection is replaced by the last one, which was checked already.
     for (let index = this.connections.length - 1; index >= 0; index--) this.connections[index]?.checkTime(nowMs);
     let kept = 0;
     for (const connection of this.free) if (!connection.closed) this.free[kept++] = connection;
     this.free.length = kept;
   }
 
-  /** Closes what is idle now, and what carries a call when that has ended. */
+  /** Closes idle connections now, and others when their call has ended. */
   async close(): Promise<void> {
     this.closing = true;
     for (const connection of this.free) connection.close();

@@ -25,9 +25,9 @@ export interface ProviderRequest {
   readonly body: Buffer | OutgoingBody | null;
 }
 
-/** What all who call providers work with. */
+/** The interface through which providers are called. */
 export interface Providers {
-  /** Starts a call, of which the handler hears; never before this returns. */
+  /** Starts a call and passes its reply to the handler, never before this returns. */
   call(provider: Provider, request: ProviderRequest, handler: ReplyHandler): UpstreamCall;
   timeoutsOf(provider: Provider): UpstreamTimeouts;
 }

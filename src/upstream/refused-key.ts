@@ -1,22 +1,22 @@
-// Tells by a provider's reply that it does not accept the key it was called with: the operator's own, which is none of
-// the client's business. A 401 says so by itself, and a 402 that the account is out of credit; a 400 or 403 only in
-// words that are known. They are looked for where the provider speaks, never in what it may quote of a request.
+// Tells from a provider's reply that it does not accept the key of the call, which is the operator's and no concern of
+// the client. A 401 says so by itself, and a 402 that the account is out of credit; a 400 or 403 only in known words.
+// Those are searched for only where the provider itself speaks, never in text that it may quote from a request.
 
 import type { Buffer } from 'node:buffer';
 
-/** Of a reply that may say so; a longer one is no complaint about a key. */
+/** The limit of a reply that is examined; a longer one is not a complaint about a key. */
 export const EXAMINED_BYTES_MAX = 16_384;
 
 interface Wording {
   readonly status: 400 | 403;
-  /** `word`: the whole of a code, type, status or reason. `message`: how it begins. */
+  /** `word`: a complete code, type, status or reason. `message`: its beginning. */
   readonly in: 'word' | 'message';
   readonly text: string;
 }
 
 const WORDINGS: readonly Wording[] = [
-  // Gemini: a key that is unknown, expired, reported as leaked, suspended, or kept from the API or from this address.
-  // Some messages have the key in them.
+  // Gemini: the key is unknown, expired, reported as leaked, suspended, or not allowed for the API or from this
+  // address. Some messages contain the key.
   { status: 400, in: 'word', text: 'API_KEY_INVALID' },
   { status: 400, in: 'message', text: 'API key not valid' },
   { status: 400, in: 'message', text: 'API key not found' },
@@ -44,10 +44,10 @@ const WORDINGS: readonly Wording[] = [
   { status: 403, in: 'word', text: 'invalid_api_key' },
   // OpenRouter.
   { status: 403, in: 'message', text: 'Key limit exceeded' },
-  // AWS, whose second message has the account and the role in it.
+  // AWS; the second message contains the account and the role.
   { status: 403, in: 'message', text: 'The security token included in the request' },
   { status: 403, in: 'message', text: 'User: arn:' },
-  // As many others put it.
+  // Many other providers.
   { status: 400, in: 'word', text: 'invalid_api_key' },
   { status: 400, in: 'message', text: 'Invalid API key' },
   { status: 403, in: 'message', text: 'Invalid API key' },
@@ -56,7 +56,7 @@ const WORDINGS: readonly Wording[] = [
   { status: 403, in: 'message', text: 'The API key' },
 ];
 
-/** `body`: all of it. */
+/** `body` must be complete. */
 export function refusesKey(status: number, body: Buffer): boolean {
   if (status === 401 || status === 402) return true;
   if ((status !== 400 && status !== 403) || body.length > EXAMINED_BYTES_MAX) return false;
@@ -75,8 +75,8 @@ interface Complaint {
 }
 
 /**
- * What an error body says in the shapes that providers have: `{error: {...}}`, `[{error: {...}}]`, `{code, error:
- * "..."}`, `{code, message}`, `{detail}`.
+ * Reads the complaint of an error body in the shapes that providers use: `{error: {...}}`, `[{error: {...}}]`, `{code,
+ * error: "..."}`, `{code, message}`, `{detail}`.
  */
 function readComplaint(body: Buffer): Complaint {
   const words: string[] = [];
@@ -101,7 +101,7 @@ function parse(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'));
   } catch {
-    // Whatever it is, it says nothing about a key that would be known.
+    // Other bodies say nothing of a key that could be recognized.
     return null;
   }
 }

@@ -1,24 +1,24 @@
-// The one contract by which a provider's reply travels: from its call, through stages, to whoever takes it.
+// The interface through which a provider's reply passes: from its call, through stages, to its last receiver.
 
 import type { Buffer } from 'node:buffer';
 import type { UpstreamFault } from './http1/connection.ts';
 import type { ReplyHeaders } from './http1/reply-head.ts';
 
-/** Hears of one reply. After `onReplyEnd`, `onKeyRefused` or `onReplyFault` it hears nothing more. */
+/** Receives one reply. After `onReplyEnd`, `onKeyRefused` or `onReplyFault` nothing more is called. */
 export interface ReplyHandler {
   onReplyStart(status: number, headers: ReplyHeaders): void;
-  /** From a call, the chunk is a view on memory that the next read uses again: who keeps it copies it. */
+  /** A chunk from a call is a view of memory that the next read overwrites: whoever keeps it must copy it. */
   onReplyData(chunk: Buffer): void;
-  /** All that one read of the socket brought has been told, and the reply goes on. */
+  /** Everything from one read of the socket was passed on, and the reply continues. */
   onReplyPause(): void;
   onReplyEnd(): void;
-  /** The provider does not accept the credential of the call. Told instead of `onReplyStart`. */
+  /** The provider does not accept the credential of the call. Called instead of `onReplyStart`. */
   onKeyRefused(status: number): void;
-  /** The reply broke off, or there is none. */
+  /** The reply broke off, or there was none. */
   onReplyFault(fault: UpstreamFault): void;
 }
 
-/** A handler before another one: it passes on all that it hears, and each stage overrides what it changes. */
+/** A handler in front of another one. It passes everything on; each stage overrides what it changes. */
 export class ReplyStage implements ReplyHandler {
   protected readonly next: ReplyHandler;
 

@@ -1,4 +1,4 @@
-// Spec 4.4, DESIGN 6: the usage summary, its days and the recorded requests, over real facts: shapes, parameters right
+// Spec 4.4: the usage summary, its days and the recorded requests, over real facts: shapes, parameters right
 // and wrong, pages, CSV.
 
 import assert from 'node:assert/strict';

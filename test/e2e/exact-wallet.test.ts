@@ -1,5 +1,5 @@
-// A few rounds of the exact wallet (DESIGN 4): 500 parallel requests over 4 processes on one that affords 7. Many
-// rounds are exact-wallet-run.ts by hand.
+// A few rounds of the exact wallet: 500 parallel requests over 4 processes on one that affords 7. Many rounds are
+// exact-wallet-run.ts by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// A short kill run (DESIGN 4): what a client saw complete survives `kill -9` of gateways, jobs and Postgres and is
+// A short kill run: what a client saw complete survives `kill -9` of gateways, jobs and Postgres and is
 // charged exactly once, and no limit is passed. The long one is kill-run.ts by hand.
 
 import assert from 'node:assert/strict';

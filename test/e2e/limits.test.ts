@@ -1,5 +1,5 @@
 // Limits over four gateway processes under unequal load: never above, and hardly below; money that lies in another
-// process is not refused (DESIGN 4).
+// process is not refused.
 
 import assert from 'node:assert/strict';
 import { Agent, request as httpRequest } from 'node:http';

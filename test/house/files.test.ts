@@ -46,6 +46,15 @@ describe('files', () => {
     }
   });
 
+  test('none names a document that is not in the repository', () => {
+    const sources = ALL_SOURCES.filter(({ path }) => !path.startsWith('test/house/'));
+    const page = /\b(DESIGN|STYLE|ATTACK|PERFORMANCE)(\.md| \d)/;
+    assert.deepEqual(
+      listBreaches(sources, ({ text }) => page.exec(text)?.[0] ?? null),
+      [],
+    );
+  });
+
   test(`no line is longer than ${LINE_CHARACTERS_MAX} characters`, () => {
     const widest = ({ text }: SourceFile, counts: (line: string) => boolean) => {
       const index = text.split('\n').findIndex((line) => line.length > LINE_CHARACTERS_MAX && counts(line));

@@ -1,6 +1,6 @@
-// One intended request never becomes two handler calls (DESIGN 3): requests whose framing can be read in two ways, on
-// raw sockets, whole, byte by byte and in two packets. What would be smuggled names a model of its own, so that a call
-// of it cannot be missed.
+// One intended request never becomes two handler calls: requests whose framing can be read in two ways, on raw sockets,
+// whole, byte by byte and in two packets. What would be smuggled names a model of its own, so that a call of it cannot
+// be missed.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,6 +1,6 @@
-// The outcome matrix produced cell by cell (DESIGN 4): every way an execution can end, in every dialect, billed and
-// not, by what a provider, a client or the death of the process really does, and what is posted for it. The rules alone
-// are tested in contract/3.1-outcome-matrix.test.ts.
+// The outcome matrix produced cell by cell: every way an execution can end, in every dialect, billed and not, by what a
+// provider, a client or the death of the process really does, and what is posted for it. The rules alone are tested in
+// contract/3.1-outcome-matrix.test.ts.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';

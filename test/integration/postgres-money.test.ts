@@ -1,4 +1,4 @@
-// Money in Postgres: leases never overspend, each execution is posted once, and the books always agree (DESIGN 4).
+// Money in Postgres: leases never overspend, each execution is posted once, and the books always agree.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

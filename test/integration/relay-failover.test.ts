@@ -1,5 +1,5 @@
-// Who serves when the first provider cannot (DESIGN 3): the next one, before a byte of a reply; a provider that asks
-// for a pause gets it; the body that reaches whoever serves is the client's but for the model.
+// Who serves when the first provider cannot: the next one, before a byte of a reply; a provider that asks for a pause
+// gets it; the body that reaches whoever serves is the client's but for the model.
 
 import assert from 'node:assert/strict';
 import { type AddressInfo, createServer, type Socket } from 'node:net';

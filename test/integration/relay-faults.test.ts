@@ -1,6 +1,5 @@
-// Providers that misbehave: what the client gets, how often the provider was called, and what the execution cost
-// (DESIGN 3 and 4). A stream that did not finish never looks finished, and no report of a provider ever becomes a
-// credit.
+// Providers that misbehave: what the client gets, how often the provider was called, and what the execution cost.
+// A stream that did not finish never looks finished, and no report of a provider ever becomes a credit.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
@@ -237,8 +236,7 @@ describe('a provider that misbehaves', () => {
       });
       assert.equal(answer.status, item.status, answer.body.toString('utf8').slice(0, 500));
       assert.equal(answer.complete, item.complete);
-      // A kept connection that dies before a reply byte may have been dead already: then the request goes once more
-      // (DESIGN 3).
+      // A kept connection that dies before a reply byte may have been dead already: then the request goes once more.
       const callsMax = item.outcome === 'no_reply' ? 2 : 1;
       assert.ok(
         provider.starts().length - callsBefore <= callsMax,

@@ -1,5 +1,5 @@
 // JSON parsing cases through the HTTP endpoint, each as the value of an unknown field: what is JSON passes byte-equal,
-// what is not gets 400 and costs nothing, and a control field may stand only once however it is spelt (DESIGN 3).
+// what is not gets 400 and costs nothing, and a control field may stand only once however it is spelt.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// A provider that does not accept the service's own key (DESIGN 3): the next one serves, else 502 without a word of the
+// A provider that does not accept the service's own key: the next one serves, else 502 without a word of the
 // provider's; the operator is told. Any other refusal is relayed as it came. And headers that are no ASCII.
 
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// Promise of DESIGN 3 for images: recorded generations and edits as JSON, and edits as forms, go through a whole
+// Byte for byte, for images: recorded generations and edits as JSON, and edits as forms, go through a whole
 // gateway in pieces down to one byte; only the model's name changes, in a form the bytes of its part, and every image
 // of the reply costs its price.
 

@@ -1,4 +1,4 @@
-// Promise of DESIGN 3 for the Messages dialect: every recorded exchange and token count goes through a whole gateway in
+// Byte for byte, for the Messages dialect: every recorded exchange and token count goes through a whole gateway in
 // pieces down to one byte; only `model` changes on the way in, nothing on the way back, and the bill is the recording's
 // to the last digit.
 

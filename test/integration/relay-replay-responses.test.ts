@@ -1,4 +1,4 @@
-// Promise of DESIGN 3 for the Responses dialect and its saved responses: every recorded exchange goes through a whole
+// Byte for byte, for the Responses dialect and its saved responses: every recorded exchange goes through a whole
 // gateway in pieces down to one byte; only `model` changes on the way in, nothing on the way back, and the bill is the
 // recording's to the last digit.
 

@@ -1,4 +1,4 @@
-// Promise of DESIGN 3: only `model` changes. Every recorded chat exchange, and what coding agents sent, goes through a
+// The promise that only `model` changes. Every recorded chat exchange, and what coding agents sent, goes through a
 // whole gateway, split at random down to one byte; the provider must get the request and the client the response
 // exactly, and the usage found must be the recording's.
 

@@ -1,6 +1,6 @@
-// A disk that takes no more of the spool while replies are under way (DESIGN 3, 4): what cannot be recorded is never
-// shown as complete, nothing more is admitted or sent, the process lives on, and the money that it cannot account for
-// stays held until the epoch is closed.
+// A disk that takes no more of the spool while replies are under way: what cannot be recorded is never shown as
+// complete, nothing more is admitted or sent, the process lives on, and the money that it cannot account for stays held
+// until the epoch is closed.
 
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';

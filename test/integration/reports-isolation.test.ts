@@ -75,7 +75,7 @@ const CALLERS = Object.keys(PRINCIPALS) as Caller[];
 const TEAMS = { own: ownTeam, sibling: siblingTeam, foreign: foreignTeam, absent: randomUUID() } as const;
 type TeamName = keyof typeof TEAMS;
 
-/** What a caller may see on the routes of an audience; text: the refusal instead. Written from spec 5 and DESIGN 5. */
+/** What a caller may see on the routes of an audience; text: the refusal instead. Written from spec 5. */
 type Sees = { readonly scope: ReportScope; readonly key?: string } | string;
 
 function seesOwn(caller: Caller): Sees {

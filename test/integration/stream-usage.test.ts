@@ -1,5 +1,5 @@
-// `stream_usage: request` (DESIGN 3) through a whole gateway: what the provider is asked, what the client gets, and
-// what is billed, also when it leaves.
+// `stream_usage: request` through a whole gateway: what the provider is asked, what the client gets, and what is
+// billed, also when it leaves.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';

@@ -1,5 +1,5 @@
 // Connections to providers on real sockets: what goes over the wire, when a connection is used again and when never,
-// each fault told once, backpressure, and TLS (DESIGN 3; failures ST4, ST5, S12).
+// each fault told once, backpressure, and TLS (failures ST4, ST5, S12).
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// What reports must say, computed from the facts in plain TypeScript by the words of spec 2.4, 2.5 and DESIGN 6. It
+// What reports must say, computed from the facts in plain TypeScript by the words of spec 2.4 and 2.5. It
 // shares no definition with the SQL: only the shapes are the reports' own. Money is bigint pico-dollars.
 
 import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';

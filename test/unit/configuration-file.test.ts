@@ -1,4 +1,4 @@
-// The configuration file: what it becomes, and how each mistake is reported with its line (DESIGN 2).
+// The configuration file: what it becomes, and how each mistake is reported with its line.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import type { Configuration } from '../../src/domain/configuration/configuration.ts';
 import { parseConfigurationFile } from '../../src/domain/configuration/parse-configuration-file.ts';
 
-/** The example of DESIGN 2, as it stands there. */
+/** A configuration file that uses every part of the format. */
 const EXAMPLE = `providers:
   - id: openai
     base_url: https://api.openai.com          # paths of the dialects are appended to it

@@ -1,4 +1,4 @@
-// The header allowlist in both directions (DESIGN 3): what passes, and above all what must not.
+// The header allowlist in both directions: what passes, and above all what must not.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,5 +1,5 @@
 // Admits a request to a provider, or refuses it: what it can use and cost is bounded and held from this process's quota
-// leases (spec 7.4, 8; DESIGN 4). All or nothing: a refused request consumes nothing.
+// leases (spec 7.4, 8). All or nothing: a refused request consumes nothing.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { CountableApi } from '../../domain/usage/countable-apis.ts';

@@ -1,5 +1,5 @@
-// Which deployments are in cooldown after a provider's 429, for which organizations and until when (DESIGN 3). Each
-// process learns this from the refusals that it relays itself.
+// Which deployments are in cooldown after a provider's 429, for which organizations and until when. Each process learns
+// this from the refusals that it relays itself.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';

@@ -1,5 +1,4 @@
-// The exact count of a request's input, made where the bound by its bytes exceeds what is left of a wallet or limit
-// (DESIGN 4: near the edge).
+// The exact count of a request's input, made where the bound by its bytes exceeds what is left of a wallet or limit.
 
 import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
 import type { CountableApi } from '../../domain/usage/countable-apis.ts';

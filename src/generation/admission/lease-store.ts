@@ -1,4 +1,4 @@
-// The store from which all processes lease quotas: credit of wallets and room under limits (DESIGN 4).
+// The store from which all processes lease quotas: credit of wallets and room under limits.
 
 import type { PrincipalLimit } from '../../domain/identity/principal.ts';
 

@@ -1,5 +1,5 @@
 // What a request must hold: a place among the open requests, one request, its tokens and its price under each limit
-// that applies to it, and the price from the wallet that pays (spec 8; DESIGN 4). Refuses a request without a bound.
+// that applies to it, and the price from the wallet that pays (spec 8). Refuses a request without a bound.
 
 import type { Principal, PrincipalLimit } from '../../domain/identity/principal.ts';
 import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';

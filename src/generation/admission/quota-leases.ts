@@ -1,5 +1,5 @@
 // All leases of this process, of wallets and limits alike: requests hold what they need in memory, and the store is
-// asked only where that does not suffice (DESIGN 4). A request holds all that it needs at one instant or nothing at
+// asked only where that does not suffice. A request holds all that it needs at one instant or nothing at
 // all, so a request that waits holds nothing.
 //
 //   try to hold all ──► admitted            for each wallet or limit one call to the store at a time:

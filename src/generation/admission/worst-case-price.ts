@@ -1,4 +1,4 @@
-// The most a request can cost: what is held before a byte goes upstream (DESIGN 4).
+// The most a request can cost: what is held before a byte goes upstream.
 
 import type { Model } from '../../domain/models/catalog.ts';
 import type { WorstPrice } from '../catalog/serving-catalog.ts';

@@ -147,7 +147,7 @@ export interface Dialect {
   watchStreamEnd(): StreamEnd;
   /**
    * Whether a stream that the provider ended without the dialect's last event is whole all the same, by its last bytes.
-   * Absent: never. Popular clients take a clean end for success, so one that is not whole must not have one (DESIGN 3).
+   * Absent: never. Popular clients take a clean end for success, so one that is not whole must not have one.
    */
   readonly isWholeWithoutEnd?: (end: Buffer) => boolean;
   /** Where more than a stream's end is to be watched: instead of `watchStreamEnd`, for whole replies too. */

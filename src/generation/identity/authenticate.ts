@@ -15,7 +15,7 @@ import { idsOf, KnownPrincipals } from './known-principals.ts';
  */
 export type FindPrincipal = (credential: string) => Promise<Principal | null>;
 
-/** Revocations are pushed; this is only the backstop for a lost notification (DESIGN 5). */
+/** Revocations are pushed; this is only the backstop for a lost notification. */
 const TIME_TO_LIVE_MS = 30_000;
 /** While the store is away, nobody can be revoked in it. Known principals stay valid this long. */
 const AWAY_TIME_TO_LIVE_MS = 900_000;
@@ -139,7 +139,7 @@ export class Authenticator {
     return 'kind' in remembered ? asking : remembered;
   }
 
-  /** A store that fails neither adds a principal nor removes one (DESIGN 5). */
+  /** A store that fails neither adds a principal nor removes one. */
   private rememberedOf(credential: string, nowMs: number): Principal | Refusal {
     const known = this.known.get(credential);
     const counts = known !== undefined && known.state !== 'changed' && nowMs - known.askedAtMs < AWAY_TIME_TO_LIVE_MS;

@@ -1,6 +1,5 @@
 // Makes one reply of the attempts at several deployments: the next one is called where a provider cannot be reached,
-// refuses, or does not accept its key, as long as nothing of a reply was relayed (DESIGN 3). Cooldowns begin and end
-// here.
+// refuses, or does not accept its key, as long as nothing of a reply was relayed. Cooldowns begin and end here.
 
 import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/http1/connection.ts';

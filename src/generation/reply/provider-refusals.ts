@@ -1,4 +1,4 @@
-// Which of a provider's refusals send a request on to the next deployment, and which begin a cooldown (DESIGN 3).
+// Which of a provider's refusals send a request on to the next deployment, and which begin a cooldown.
 
 import type { Clock } from '../../platform/clock.ts';
 import { type ReplyHeaders, replyHeader } from '../../upstream/http1/reply-head.ts';

@@ -6,7 +6,7 @@
 //      |                 |                       ^
 //      +--no reply-------+--cut / client left----+   (usage as reported, else counted in the worker pool)
 //
-// The terminal record is written before the bytes that show the client the end (DESIGN 4).
+// The terminal record is written before the bytes that show the client the end.
 
 import type { ClientWatch } from '../../http/exchange.ts';
 import type { ExecutionOwner } from '../execution/execution.ts';

@@ -1,6 +1,5 @@
 // Withholds what shows the client the end of a reply until the record of that end is written: the last bytes of a
-// stream, and the end itself, be it a clean end, a cut or a refusal. What a client saw complete survives our death
-// (DESIGN 4).
+// stream, and the end itself, be it a clean end, a cut or a refusal. What a client saw complete survives our death.
 
 import type { Buffer } from 'node:buffer';
 import type { UpstreamFault } from '../../upstream/http1/connection.ts';

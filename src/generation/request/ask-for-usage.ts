@@ -1,5 +1,5 @@
 // Finds what to write into the body of a Chat Completions stream so that its provider tells the usage, whatever the
-// client says of it: what `stream_usage: request` adds to a request (DESIGN 3).
+// client says of it: what `stream_usage: request` adds to a request.
 
 import { Buffer } from 'node:buffer';
 import { stringEnd } from '../sse/json-depth.ts';

@@ -1,6 +1,6 @@
 // The body that goes to a provider: the client's own bytes and a sorted list of edits. Each attempt begins with the
 // client's bytes again, and nothing is copied or written over: what goes out is the pieces between the edits and the
-// replacements, in order (DESIGN 3).
+// replacements, in order.
 
 import { Buffer } from 'node:buffer';
 import type { OutgoingBody } from '../../upstream/http1/request-head.ts';

@@ -1,6 +1,6 @@
 // Asks the classifier of a policy about a turn: one attempt with a hard deadline, over the evaluation model's own
-// provider path (spec 4.11, DESIGN 7). An evaluation provider is asked all questions in one call; a chat model that
-// tells log-probabilities one question a call, all at once.
+// provider path (spec 4.11). An evaluation provider is asked all questions in one call; a chat model that tells
+// log-probabilities one question a call, all at once.
 
 import {
   answerIn,

@@ -1,4 +1,4 @@
-// Finds the end of a Chat Completions stream, `data: [DONE]`, where ordinary chunks cost next to nothing.
+// Finds the end of a Chat Completions stream, `data: [DONE]`, at almost no cost for ordinary chunks.
 
 import { EventStreamEnd, type StreamEnd, type StreamProgress } from './stream-end.ts';
 import { LINE_FEED, TerminalEvents } from './terminal-events.ts';
@@ -14,7 +14,8 @@ export class ChatStreamEnd implements StreamEnd {
   }
 
   /**
-   * Nearly every chunk is whole events, the last of them JSON. `[DONE]` stands at the end, so such a chunk holds none.
+   * Nearly every chunk consists of whole events and ends in JSON. `[DONE]` is always at the end, so such a chunk does
+   * not contain it.
    */
   feed(chunk: Buffer): StreamProgress {
     const last = chunk.length - 1;

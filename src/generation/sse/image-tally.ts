@@ -1,18 +1,17 @@
-// Counts the images in a reply while its bytes pass: images are billed each (spec 8), and a reply is far too long to
+// Counts the images in a reply while its bytes pass: images are billed one by one (spec 8), and a reply is too long to
 // keep or to parse.
 //
-// Base64 is passed over by native searches; only what stands between strings, or at the beginning of a line, is looked
-// at. The count is of what the reply holds, so the number that was asked for is never needed in its place; it only
-// bounds the hold.
+// Native searches skip the base64, so that only what is between strings, or at the beginning of a line, is looked at.
+// The images of the reply itself are counted; the number that was requested only bounds the hold.
 
 import { Buffer } from 'node:buffer';
 import type { StreamEnd, StreamProgress } from './stream-end.ts';
 
 export interface ImageTally {
   feed(chunk: Buffer): unknown;
-  /** Images of which the reply has shown a part at least. */
+  /** Images of which the reply has contained at least a part. */
   readonly begun: number;
-  /** Images that the reply holds whole. */
+  /** Images that the reply contains completely. */
   readonly finished: number;
 }
 
@@ -26,19 +25,19 @@ const CLOSE_BRACKET = 0x5d;
 const LINE_FEED = 0x0a;
 
 const DATA_KEY = 'data';
-/** A key of the outermost object is kept up to here, which tells `data` from everything longer. */
+/** A key of the outermost object is kept up to this length, which is enough to recognize `data`. */
 const KEY_BYTES_MAX = 8;
 
-/** The images of a JSON reply: the objects in its outermost `data` array. */
+/** Counts the images of a JSON reply: the objects in its outermost `data` array. */
 export class ImageDocumentTally implements ImageTally {
   begun = 0;
   finished = 0;
   #depth = 0;
   #insideString = false;
-  /** The piece that a chunk ended with closed on an odd number of backslashes: the next byte is escaped. */
+  /** The string at the end of the last chunk ended with an odd number of backslashes, so the next byte is escaped. */
   #escaped = false;
   #insideData = false;
-  /** The last string at the top level, and the key whose value is being passed. */
+  /** The last string at the top level, and the key whose value is passing. */
   #text = '';
   #key = '';
 
@@ -69,7 +68,7 @@ export class ImageDocumentTally implements ImageTally {
     return quote + 1;
   }
 
-  /** Up to the next string. */
+  /** Passes everything up to the next string. */
   #passStructure(chunk: Buffer, start: number): number {
     for (let at = start; at < chunk.length; at++) {
       const byte = chunk[at] as number;
@@ -113,28 +112,31 @@ function backslashesBefore(chunk: Buffer, end: number, start: number): number {
 const EVENT_NAME = /^event:[ \t]*([\w.]+)\s*$/;
 const EVENT_TYPE = /^data:[ \t]*\{\s*"type"\s*:\s*"([\w.]+)"/;
 const DONE = /^data:[ \t]*\[DONE\]/;
-/** What a line is lies within this many bytes of its beginning. */
+/** The kind of a line can be told from this many bytes at its beginning. */
 const LINE_BYTES_KEPT = 128;
 
-/** The images of an event stream, and its end: one `completed` event an image, `partial_image` events before it. */
+/**
+ * Counts the images of an event stream and finds its end: one `completed` event per image, `partial_image` events
+ * before it.
+ */
 export class ImageStreamTally implements ImageTally, StreamEnd {
   endedBy: string | null = null;
   readonly #answers: number;
   #progress: StreamProgress = 'open';
-  /** Images whose event has come whole. */
+  /** Images whose event is complete. */
   #whole = 0;
-  /** The event of a finished image has begun, and its data has not come to its end. */
+  /** The event of a finished image has begun and its data has not ended. */
   #completing = false;
   /** Partial images have come since the last finished one. */
   #partial = false;
-  /** The event under way has been told by its name or its type. */
+  /** The kind of the present event is known from its name or its type. */
   #known = false;
-  /** The beginning of the line under way. */
+  /** The beginning of the present line. */
   #line = '';
   #lineIsLong = false;
   #lastByte = 0;
 
-  /** `answers`: how many images were asked for; the stream is over with the last of them. */
+  /** `answers` is the number of requested images; the stream ends with the last of them. */
   constructor(answers: number) {
     this.#answers = answers;
   }
@@ -143,7 +145,7 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
     return this.#whole + (this.#partial || this.#completing ? 1 : 0);
   }
 
-  /** Data without a line end is whole where it ends with its brace: a provider may leave out what follows. */
+  /** Data without a line end is complete if it ends with its brace: a provider may leave out what follows. */
   get finished(): number {
     return this.#whole + (this.#completing && this.#isData && this.#lastByte === CLOSE_BRACE ? 1 : 0);
   }
@@ -178,7 +180,7 @@ export class ImageStreamTally implements ImageTally, StreamEnd {
       if (this.#progress === 'ending') this.#progress = 'ended';
       return;
     }
-    // An event's name may have more to come as long as its line has; a type ends with its quote.
+    // An event's name may continue while its line does; a type ends with its quote.
     const name = EVENT_TYPE.exec(line)?.[1] ?? (isWhole ? EVENT_NAME.exec(line)?.[1] : undefined);
     if (name !== undefined && !this.#known) this.#take(name);
     else if (DONE.test(line)) this.#end('[DONE]', 'ended');

@@ -1,6 +1,6 @@
-// How deep inside a JSON document a place lies, told from its beginning or from its end without parsing it. A usage
-// object is known by its place: what models and callers write (tool arguments, schemas, metadata) comes back in replies
-// and may hold keys of the same name further inside.
+// Computes how deep inside a JSON document a position is, from its beginning or from its end, without parsing it. A
+// usage object is recognized by its depth: what models and callers write (tool arguments, schemas, metadata) appears in
+// replies and may contain keys of the same name further inside.
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -9,10 +9,10 @@ const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-/** The answer where the bytes are no JSON, or are cut. */
+/** Returned when the bytes are not JSON, or are cut. */
 export const NO_DEPTH = -1;
 
-/** Depths seen from the beginning of a document: right even when its end is missing. */
+/** Computes depths from the beginning of a document, which works even when its end is missing. */
 export class DepthFromStart {
   readonly #bytes: Buffer;
   #at: number;
@@ -23,10 +23,7 @@ export class DepthFromStart {
     this.#at = start;
   }
 
-  /**
-   * How many objects and arrays are open where the key at `keyStart` stands. Keys are asked for in the order they stand
-   * in.
-   */
+  /** How many objects and arrays are open at the key at `keyStart`. Must be called for keys in their order. */
   at(keyStart: number): number {
     const bytes = this.#bytes;
     let at = this.#at;
@@ -44,7 +41,7 @@ export class DepthFromStart {
   }
 }
 
-/** Depths seen from the end of a complete document: its beginning may be missing, and need not be looked at. */
+/** Computes depths from the end of a complete document; its beginning may be missing and is not looked at. */
 export class DepthFromEnd {
   readonly #bytes: Buffer;
   #end: number;
@@ -56,7 +53,7 @@ export class DepthFromEnd {
     this.#end = end;
   }
 
-  /** As in `DepthFromStart`, but keys are asked for in the opposite order. */
+  /** Like `DepthFromStart`, but must be called for keys in reverse order. */
   at(keyStart: number): number {
     const bytes = this.#bytes;
     let at = this.#end - 1;
@@ -74,7 +71,7 @@ export class DepthFromEnd {
   }
 }
 
-/** Names and most values are shorter, and a native search costs more than so many bytes do. */
+/** Most names and values are shorter, and a native search costs more than so many bytes. */
 const NEAR_BYTES = 32;
 
 /** Offset of the quote that closes the string opened at `open`, or -1. */

@@ -7,13 +7,10 @@ const ID_KEY = Buffer.from('"id"');
 const DATA_FIELD = Buffer.from('data:');
 const LINE_FEED = 0x0a;
 const ID_BYTES_MAX = 512;
-/** Providers name the id first, or after a few fields. */
+/** Providers write the id first, or after a few fields. */
 const SEARCH_BYTES_MAX = 65_536;
 
-/**
- * The `id` of a JSON body, or of the `response` in a stream's first event; null where there is none, as in an error's
- * body.
- */
+/** The `id` of a JSON body, or of the `response` in a stream's first event; null without one, as in an error body. */
 export function readResponseId(beginning: Buffer): string | null {
   const bytes = beginning.subarray(0, SEARCH_BYTES_MAX);
   if (isDocument(bytes)) return idAtDepth(bytes, 0, 1);
@@ -35,7 +32,7 @@ function idAtDepth(bytes: Buffer, start: number, wantedDepth: number): string | 
   return null;
 }
 
-/** The string value after a key; null where it is no string, or the bytes are no key. */
+/** The string value after a key; null if it is not a string, or the bytes are not a key. */
 function stringAfter(bytes: Buffer, afterKey: number): string | null {
   const colon = skipSpace(bytes, afterKey);
   const open = bytes[colon] === 0x3a ? skipSpace(bytes, colon + 1) : colon;

@@ -1,6 +1,6 @@
-// Reads the ids of a Responses reply and of the items that it consists of, by which its caller may refer to them later
-// (spec 4.2). A stream tells each in an event of its own when the item begins, and all of them in its last event, which
-// also repeats instructions and tools and may be longer than what is kept.
+// Reads the ids of a Responses reply and of its items, by which the caller may refer to them later (spec 4.2). A stream
+// has an event for each item when it begins, and all items in its last event, which also repeats instructions and tools
+// and may be longer than what is kept.
 
 import { Buffer } from 'node:buffer';
 import type { KeptReply, StoredReplyIds, StoredReplyWatch } from '../dialects/dialect.ts';
@@ -11,13 +11,13 @@ import { isDocument, skipSpace } from './usage-window.ts';
 
 const ITEMS_MAX = 64;
 const ID_BYTES_MAX = 128;
-/** The id stands at the beginning of an event, or behind what is empty while the item begins. */
+/** The id is at the beginning of an event, or after fields that are empty when the item begins. */
 const EVENT_BYTES_MAX = 4_096;
 
 const MARK = Buffer.from('response.output_item.');
 /**
- * How a line begins that has the mark. JSON holds no raw line end, so nothing that a model or a caller writes can begin
- * a line.
+ * The beginnings of lines that contain the mark. JSON has no raw line ends, so nothing that a model or a caller writes
+ * can begin a line.
  */
 const LINE_BEGINNINGS = ['event: ', 'event:', 'data: {"type":"', 'data:{"type":"', 'data: {"type": "'].map((before) =>
   Buffer.concat([Buffer.from(before), MARK]),
@@ -37,7 +37,7 @@ const OPEN_BRACE = 0x7b;
 export class StoredReply implements StoredReplyWatch {
   readonly #ids = new Set<string>();
   #atLineStart = true;
-  /** The beginning of a line that goes on in the next chunk. */
+  /** The beginning of a line that continues in the next chunk. */
   #carry: Buffer | null = null;
 
   feed(chunk: Buffer): void {
@@ -56,7 +56,7 @@ export class StoredReply implements StoredReplyWatch {
     this.#carry = unfinishedBeginning(bytes, atLineStart);
   }
 
-  /** False: the id may be in the next chunk, for which the event is kept. */
+  /** False: the id may be in the next chunk, so the event is kept. */
   #takeEvent(bytes: Buffer, line: number): boolean {
     const lineEnd = bytes.indexOf(LINE_FEED, line);
     const data = bytes[line] === DATA[0] ? line : lineEnd === -1 ? bytes.length : lineEnd + 1;
@@ -70,7 +70,7 @@ export class StoredReply implements StoredReplyWatch {
     return false;
   }
 
-  /** Whether its id could be read. */
+  /** Whether the item's id could be read. */
   #takeItem(bytes: Buffer, item: number): boolean {
     const at = memberAt(bytes, item, ID);
     const id = at === NOT_THERE ? null : readId(bytes, at);
@@ -94,7 +94,7 @@ export class StoredReply implements StoredReplyWatch {
   }
 }
 
-/** Where the line begins in which the mark stands; NOT_THERE where it stands elsewhere. */
+/** Where the line with the mark begins; NOT_THERE if the mark is in the wrong place. */
 function lineBeginning(bytes: Buffer, mark: number, atLineStart: boolean): number {
   for (const beginning of LINE_BEGINNINGS) {
     const start = mark + MARK.length - beginning.length;
@@ -104,7 +104,7 @@ function lineBeginning(bytes: Buffer, mark: number, atLineStart: boolean): numbe
   return NOT_THERE;
 }
 
-/** The last line where a longer one of its beginning could have the mark. */
+/** The last, unfinished line, if more of it could turn out to contain the mark. */
 function unfinishedBeginning(bytes: Buffer, atLineStart: boolean): Buffer | null {
   const lineFeed = bytes.lastIndexOf(LINE_FEED);
   const start = lineFeed + 1;
@@ -115,7 +115,7 @@ function unfinishedBeginning(bytes: Buffer, atLineStart: boolean): Buffer | null
   return mayGoOn ? Buffer.from(line) : null;
 }
 
-/** Where the data of the stream's last event begins, if it is kept whole. */
+/** Where the data of the stream's last event begins, if all of it is kept. */
 function lastEvent(end: Buffer): number {
   for (let line = end.lastIndexOf(DATA_LINE); line > 0; line = end.lastIndexOf(DATA_LINE, line - 1)) {
     const data = skipSpace(end, line + DATA_LINE.length);
@@ -129,7 +129,7 @@ function isAt(bytes: Buffer, start: number, word: Buffer): boolean {
   return end <= bytes.length && bytes.compare(word, 0, word.length, start, end) === 0;
 }
 
-/** null: it is no string of visible ASCII characters, or too long. */
+/** null: it is not a string of visible ASCII characters, or is too long. */
 function readId(bytes: Buffer, open: number): string | null {
   const close = bytes[open] === QUOTE ? stringEnd(bytes, open) : -1;
   if (close === -1 || close === open + 1 || close - open - 1 > ID_BYTES_MAX) return null;

@@ -23,18 +23,18 @@ import { parseObject } from './usage-window.ts';
  */
 export type StreamProgress = 'open' | 'ending' | 'ended';
 
-/** Watches one stream. */
+/** Finds the end of one stream. */
 export interface StreamEnd {
   /**
-   * The next bytes of the stream. Everything before this chunk may be shown to the client as long as the answer is
-   * `open`.
+   * Takes the next bytes of the stream. While the answer is `open`, everything up to their end may be shown to the
+   * client.
    */
   feed(chunk: Buffer): StreamProgress;
-  /** The event that ends the stream, once it has begun: tells a reply that failed from one that is whole. */
+  /** The event that ends the stream, once it has begun; it tells a failed reply from a complete one. */
   readonly endedBy: string | null;
 }
 
-/** Of an endpoint without streams; should a provider answer with one, it is over when the provider ends it. */
+/** For an endpoint without streams. If a provider streams nevertheless, the stream ends when the provider ends it. */
 export const NO_STREAM: StreamEnd = { feed: () => 'open', endedBy: null };
 
 const EVENT = Buffer.from('event:');
@@ -42,8 +42,8 @@ const DATA = Buffer.from('data:');
 const CLOSE_BRACE = 0x7d;
 
 /**
- * Whether a stream is not broken off within its last event, by its last bytes. That event's data may lack its line end:
- * then it is whole where it can be read; of data that is not kept from its beginning, the last brace has to do.
+ * Whether a stream did not break off within its last event, judged by its last bytes. The last event's data may lack
+ * its line end: it is complete if it parses, or, if its beginning is not kept, if it ends with a brace.
  */
 export function endsWithWholeEvent(end: Buffer): boolean {
   let to = end.length;
@@ -58,13 +58,13 @@ export function endsWithWholeEvent(end: Buffer): boolean {
 }
 
 /**
- * What decides a line lies within this many bytes of its beginning; a line padded further is taken for an ordinary one.
+ * The kind of a line can be told from this many bytes at its beginning; a line with more padding counts as ordinary.
  */
 const CARRY_BYTES_MAX = 128;
-/** Of a line that goes on in the next chunk so much is kept: more than `"type": "response.incomplete"}` and CR. */
+/** How much of the end of an unfinished line is kept: more than `"type": "response.incomplete"}` and CR. */
 const TAIL_BYTES = 48;
 
-/** Where the next byte falls. */
+/** The place of the next byte. */
 const AT_LINE_START = 0;
 const INSIDE_LINE = 1;
 const BEFORE_DECISION = 2;
@@ -74,10 +74,10 @@ export class EventStreamEnd implements StreamEnd {
   readonly #terminal: TerminalEvents;
   #progress: StreamProgress = 'open';
   #place = AT_LINE_START;
-  /** The beginning of a line that a split has parted before it could be told. */
+  /** The beginning of a line that was split before its kind could be told. */
   #carry: Buffer | null = null;
   #carryLength = 0;
-  /** The last bytes of a line that goes on in the next chunk. */
+  /** The last bytes of a line that continues in the next chunk. */
   #tail: Buffer | null = null;
   #tailLength = 0;
 
@@ -96,14 +96,14 @@ export class EventStreamEnd implements StreamEnd {
     return this.#progress;
   }
 
-  /** Takes what there is of the line that begins at `at`; returns where the next one begins. */
+  /** Takes the bytes of the line that begins at `at`; returns where the next line begins. */
   #takeLine(chunk: Buffer, at: number): number {
     const first = chunk[at];
     if (first === LINE_FEED) {
       if (this.#progress === 'ending') this.#progress = 'ended';
       return at + 1;
     }
-    // Of an empty line's CRLF: the line feed that follows makes it one.
+    // This is the CR of an empty line's CRLF; the following line feed ends it.
     if (first === CARRIAGE_RETURN) return at + 1;
     if (chunk.length - at < SURE_BYTES || !this.#terminal.isSurelyPlain(chunk, at)) {
       const verdict = this.#terminal.classify(chunk, at, chunk.length);
@@ -121,7 +121,7 @@ export class EventStreamEnd implements StreamEnd {
     if (this.#terminal.names.length === 0) return chunk.length;
     this.#tail ??= Buffer.allocUnsafe(TAIL_BYTES * 2);
     const kept = Math.max(from, chunk.length - TAIL_BYTES);
-    // Of what was kept before, only as much as there is room for stays.
+    // Keeps as much of the earlier bytes as there is room for.
     const excess = this.#tailLength + chunk.length - kept - TAIL_BYTES * 2;
     if (excess > 0) {
       const stays = Math.min(this.#tailLength, TAIL_BYTES);
@@ -132,7 +132,7 @@ export class EventStreamEnd implements StreamEnd {
     return chunk.length;
   }
 
-  /** `bytes` up to `lineEnd` are the line, or enough of its end. */
+  /** `bytes` up to `lineEnd` are the line, or a sufficient part of its end. */
   #closeLine(bytes: Buffer, lineEnd: number): void {
     this.#place = AT_LINE_START;
     this.#tailLength = 0;
@@ -158,7 +158,7 @@ export class EventStreamEnd implements StreamEnd {
     return chunk.length;
   }
 
-  /** Goes on with a line begun in an earlier chunk; returns where the next one begins. */
+  /** Continues a line that began in an earlier chunk; returns where the next line begins. */
   #continueLine(chunk: Buffer): number {
     if (this.#place === BEFORE_DECISION) {
       this.#keep(chunk, 0);

@@ -32,19 +32,19 @@ const TYPE_KEY = Buffer.from('"type"');
 export const DONE_NAME = '[DONE]';
 const DONE = Buffer.from(DONE_NAME);
 
-/** Long enough for a terminal event's name to end in it. */
+/** Long enough to contain a terminal event's whole name. */
 export const SURE_BYTES = 40;
 
 /**
- * What a line is: one that ends the stream by the name at this index, `[DONE]`, any other, or not to be told from the
- * bytes so far.
+ * The kind of a line: the index of the terminal event's name, `[DONE]`, any other line, or undecided from the bytes so
+ * far.
  */
 export const PLAIN = -1;
 export const DONE_LINE = -2;
 export const UNDECIDED = -3;
 
 /**
- * The names of a dialect's terminal events, as they stand in an `event:` line or as the `type` that begins an event's
+ * The names of a dialect's terminal events, in the forms of an `event:` line and of the `type` that begins an event's
  * data; made once per dialect.
  */
 export class TerminalEvents {
@@ -65,9 +65,8 @@ export class TerminalEvents {
   }
 
   /**
-   * Whether the line at `start` is of no interest for certain: the few bytes that settle it for lines as providers
-   * write them, without spaces in unusual places. Where it says no, `classify` decides. Needs `SURE_BYTES` bytes from
-   * `start` on.
+   * Whether the line at `start` is certainly of no interest, by the few bytes that decide it for lines as providers
+   * write them, without spaces in unusual places. If not, `classify` decides. Needs `SURE_BYTES` bytes from `start` on.
    */
   isSurelyPlain(bytes: Buffer, start: number): boolean {
     const first = bytes[start];
@@ -82,7 +81,7 @@ export class TerminalEvents {
     return first !== LETTER_E || (bytes[start + 6] === SPACE && !this.#endsName(bytes, start + 7));
   }
 
-  /** Whether a name that begins at `start` could end where one of ours would. */
+  /** Whether a name that begins at `start` could end like a terminal event's name. */
   #endsName(bytes: Buffer, start: number): boolean {
     const lengths = this.#lengths;
     for (let index = 0; index < lengths.length; index++) {
@@ -92,10 +91,10 @@ export class TerminalEvents {
     return false;
   }
 
-  /** Classifies the line that begins at `start`, as far as the bytes up to `end` tell. */
+  /** Classifies the line that begins at `start`, as far as the bytes up to `end` allow. */
   classify(bytes: Buffer, start: number, end: number): number {
     const first = bytes[start];
-    // Most lines are one of these two, or a comment.
+    // Most lines are data or event lines, or a comment.
     if (first === DATA_FIELD[0]) return this.#classifyData(bytes, start, end);
     if (first !== EVENT_FIELD[0]) return PLAIN;
     const matched = matchWord(bytes, start, end, EVENT_FIELD);
@@ -104,7 +103,7 @@ export class TerminalEvents {
     return this.#classifyName(bytes, name, end, false);
   }
 
-  /** `data: [DONE]`, or `data: {"type":"<name>"`: some providers leave the event line out. */
+  /** `data: [DONE]`, or `data: {"type":"<name>"`, since some providers leave out the event line. */
   #classifyData(bytes: Buffer, start: number, end: number): number {
     const field = matchWord(bytes, start, end, DATA_FIELD);
     if (field !== MATCHED) return field;
@@ -129,8 +128,8 @@ export class TerminalEvents {
   }
 
   /**
-   * Whether these bytes end with `"type":"<name>"}`: the brace that ends a line of JSON closes its outermost object, so
-   * this `type` is the event's.
+   * Whether these bytes end with `"type":"<name>"}`. The brace at the end of a line of JSON closes its outermost
+   * object, so this `type` is the event's.
    */
   classifyEnding(bytes: Buffer, end: number): number {
     const brace = bytes[end - 1] === CARRIAGE_RETURN ? end - 2 : end - 1;
@@ -185,7 +184,7 @@ function skipBlanks(bytes: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** Where the value of the key at `key` begins. Keys that are written with escapes are none of ours. */
+/** Where the value of the key at `key` begins. Keys with escapes are not among those searched for. */
 function valueAfter(bytes: Buffer, key: number, end: number): number {
   if (key >= end) return UNDECIDED;
   if (bytes[key] !== QUOTE) return PLAIN;
@@ -204,7 +203,7 @@ function isKeyByte(byte: number): boolean {
   return byte === UNDERSCORE || (byte >= LETTER_A && byte <= LETTER_Z);
 }
 
-/** Where a number ends, or the word true, false or null; at once where the value is none of these. */
+/** Where a number or the word true, false or null ends; immediately if the value is none of these. */
 function endOfScalar(bytes: Buffer, start: number, end: number): number {
   let at = start;
   while (

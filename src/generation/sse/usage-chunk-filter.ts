@@ -1,5 +1,5 @@
 // Leaves one thing out of a Chat Completions stream: the chunk that tells its usage and nothing else, where it was the
-// gateway that asked for it (`stream_usage: request`, DESIGN 3). Every other byte passes as it came, however the stream
+// gateway that asked for it (`stream_usage: request`). Every other byte passes as it came, however the stream
 // is split.
 //
 //   line start --usage chunk----> behind it --blank line--> line start
@@ -9,7 +9,7 @@ import { Buffer } from 'node:buffer';
 import { CARRIAGE_RETURN, LINE_FEED } from './terminal-events.ts';
 import { EventLine, namesUsageObject } from './usage-window.ts';
 
-/** A line that is longer is no usage chunk; what is kept back of one that a split has parted stays small. */
+/** A longer line is not a usage chunk, so little is held back when a chunk is split. */
 const HELD_BYTES_MAX = 16_384;
 const EMPTY = Buffer.alloc(0);
 
@@ -19,21 +19,21 @@ const SPACE = 0x20;
 const TAB = 0x09;
 const BRACE = 0x7b;
 
-/** Where the next byte falls. */
+/** The place of the next byte. */
 const AT_LINE_START = 0;
 const INSIDE_LINE = 1;
 const BEHIND_CHUNK = 2;
 
-/** What a line is; any other answer is where the usage chunk that begins with it ends. */
+/** The result for a line that does not begin a usage chunk; any other result is where the usage chunk ends. */
 const PLAIN = -1;
 const UNDECIDED = -2;
 
 export class UsageChunkFilter {
   #place = AT_LINE_START;
-  /** What cannot be told yet: the beginning of a line, and the fields of its event before it. */
+  /** Bytes that cannot be judged yet: the beginning of a line, and the fields of its event before it. */
   #held: Buffer = EMPTY;
 
-  /** What the client gets of the stream so far; a view of `chunk` itself, nearly always. */
+  /** Returns what the client gets; almost always a view of `chunk` itself. */
   feed(chunk: Buffer): Buffer {
     if (
       this.#place === AT_LINE_START &&
@@ -47,7 +47,10 @@ export class UsageChunkFilter {
     return this.#take(bytes);
   }
 
-  /** The stream is over: what was kept back of it, unless it is a usage chunk that only lacks its line end. */
+  /**
+   * Called at the end of the stream: returns what was held back, unless it is a usage chunk that only lacks its line
+   * end.
+   */
   end(): Buffer {
     const held = this.#held;
     this.#held = EMPTY;
@@ -91,7 +94,7 @@ function join(pieces: readonly Buffer[]): Buffer {
   return some.length === 1 ? (some[0] as Buffer) : Buffer.concat(some);
 }
 
-/** Of the lines from `start` on: whether they begin with a usage chunk, and then where it ends. */
+/** Judges the lines from `start` on: whether they begin with a usage chunk, and where that ends. */
 function judge(bytes: Buffer, start: number): number {
   let line = start;
   for (;;) {
@@ -99,7 +102,7 @@ function judge(bytes: Buffer, start: number): number {
     if ((lineEnd === -1 ? bytes.length : lineEnd) - start > HELD_BYTES_MAX) return PLAIN;
     if (lineEnd === -1) return mayBeChunk(bytes, line) ? UNDECIDED : PLAIN;
     if (startsWithData(bytes, line)) return isUsageChunk(bytes, line, lineEnd) ? lineEnd + 1 : PLAIN;
-    // A blank line or a comment; any other line is a field of the event that the data belongs to.
+    // A blank line or a comment ends the event's fields; any other line is a field of the same event.
     if (bytes[line] === LINE_FEED || bytes[line] === CARRIAGE_RETURN || bytes[line] === COLON) return PLAIN;
     line = lineEnd + 1;
   }
@@ -113,8 +116,8 @@ function endOfBlankLine(bytes: Buffer, at: number): number {
 }
 
 /**
- * Of the beginning of a line. `data: [DONE]` passes at its bracket: once a stream has ended, nothing of it is kept
- * back.
+ * Whether the beginning of a line could become a usage chunk. `data: [DONE]` is decided at its bracket, since nothing
+ * may be held back after a stream has ended.
  */
 function mayBeChunk(bytes: Buffer, line: number): boolean {
   const first = bytes[line];
@@ -137,8 +140,8 @@ function endsWithBlankLine(bytes: Buffer): boolean {
 }
 
 /**
- * No choices and a usage object: chunks that tell usage beside a choice are the provider's own, and so is the
- * `"usage":null` of all the others.
+ * A usage chunk has no choices and a usage object. Chunks that report usage beside a choice are the provider's own, as
+ * is the `"usage":null` of all other chunks.
  */
 function isUsageChunk(bytes: Buffer, line: number, lineEnd: number): boolean {
   if (!namesUsageObject(bytes.subarray(line, lineEnd))) return false;

@@ -1,17 +1,17 @@
-// Finds the provider's usage object in what was kept of a reply, without parsing the reply (PERFORMANCE 6): a native
-// search for the key, then a look at how deep it lies. Only the object itself is parsed.
+// Finds the provider's usage object in the kept part of a reply without parsing the reply: a native search for the key,
+// then a check of its depth. Only the object itself is parsed.
 
 import type { KeptReply } from '../dialects/dialect.ts';
 import type { UsageObject } from '../dialects/usage/reported-counts.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from './json-depth.ts';
 
 const USAGE_KEY = Buffer.from('"usage"');
-/** Usage objects that list their parts (Anthropic's iterations) are the longest. */
+/** The longest usage objects are those that list their parts (Anthropic's iterations). */
 export const OBJECT_BYTES_MAX = 65_536;
 const LINE_FEED = 0x0a;
 const NOT_FOUND = -1;
 
-/** A reply is one JSON document or a stream of events, whatever its content type says. */
+/** Whether a reply is one JSON document and not a stream of events, whatever its content type says. */
 export function isDocument(beginning: Buffer): boolean {
   let at = skipSpace(beginning, 0);
   if (beginning[at] === 0xef && beginning[at + 1] === 0xbb && beginning[at + 2] === 0xbf)
@@ -20,8 +20,8 @@ export function isDocument(beginning: Buffer): boolean {
 }
 
 /**
- * The `"usage": {...}` at the top level of a document. Most providers name it near the end; Mistral begins with it, and
- * a document that was cut has no end to count depths from.
+ * The `"usage": {...}` at the top level of a document. Most providers write it near the end; Mistral begins with it,
+ * and a document that was cut has no end from which to compute depths.
  */
 export function documentUsage(reply: KeptReply): UsageObject | null {
   if (!reply.cut) {
@@ -52,7 +52,7 @@ function firstUsage(beginning: Buffer): UsageObject | null {
   return null;
 }
 
-/** Asks `pick` for each complete event that holds a usage object, the last one first, until it finds one. */
+/** Calls `pick` for each complete event with a usage object, the last one first, until it returns one. */
 export function lastEventUsage(reply: KeptReply, pick: (event: EventLine) => UsageObject | null): UsageObject | null {
   const bytes = reply.end;
   let key = bytes.lastIndexOf(USAGE_KEY);
@@ -66,17 +66,14 @@ export function lastEventUsage(reply: KeptReply, pick: (event: EventLine) => Usa
   return null;
 }
 
-/** The first event that speaks of usage. */
+/** The first event with a usage object. */
 export function firstEventWithUsage(reply: KeptReply): EventLine | null {
   const { beginning } = reply;
   const key = beginning.indexOf(USAGE_KEY);
   return key === NOT_FOUND ? null : eventAround(beginning, key, reply.cut || reply.end.length !== beginning.length);
 }
 
-/**
- * null where the line is not complete. JSON holds no raw line end, so the data of an event is the line its keys stand
- * in.
- */
+/** null: the line is not complete. JSON has no raw line ends, so the data of an event is the line of its keys. */
 function eventAround(bytes: Buffer, key: number, cut: boolean): EventLine | null {
   const lineEnd = bytes.indexOf(LINE_FEED, key);
   if (lineEnd === NOT_FOUND && cut) return null;
@@ -87,9 +84,9 @@ const EVENT_NAME = /^event:[ \t]*([\w.]{1,64})/;
 const EVENT_TYPE = /^data:[ \t]*\{[ \t]*"type"[ \t]*:[ \t]*"([\w.]{1,64})"/;
 const TYPE_BYTES_MAX = 160;
 
-/** The data line of one event. The kept bytes of a long reply may begin inside it. */
+/** The data line of one event. The kept part of a long reply may begin inside it. */
 export class EventLine {
-  /** Whether `usageAt` has met a usage object at all. */
+  /** Whether `usageAt` has found a usage object at any depth. */
   hasUsage = false;
   readonly #bytes: Buffer;
   readonly #start: number;
@@ -101,9 +98,9 @@ export class EventLine {
     this.#end = end;
   }
 
-  /** The last usage object that lies no deeper than this. */
+  /** The last usage object that is not deeper than this. */
   usageAt(deepest: number): UsageObject | null {
-    // A view of its own, since a search does not stop at the line's beginning.
+    // A view of the line alone, since a search would not stop at its beginning.
     const line = this.#bytes.subarray(this.#start, this.#end);
     const depths = new DepthFromEnd(line, line.length);
     for (let key = line.lastIndexOf(USAGE_KEY); key !== NOT_FOUND; key = keyBefore(line, key)) {
@@ -118,7 +115,7 @@ export class EventLine {
     return null;
   }
 
-  /** What the event is called, in its own line or by the `type` its data begins with; null where neither is kept. */
+  /** The event's name from its own line or from the `type` at the beginning of its data; null if neither is kept. */
   get type(): string | null {
     const line = this.#bytes.toString('latin1', this.#start, Math.min(this.#end, this.#start + TYPE_BYTES_MAX));
     const before = this.#start === 0 ? 0 : this.#bytes.lastIndexOf(LINE_FEED, Math.max(0, this.#start - 2)) + 1;
@@ -133,7 +130,7 @@ export class EventLine {
   }
 }
 
-/** Whether a usage object begins somewhere in these bytes, however deep. */
+/** Whether a usage object begins anywhere in these bytes, at any depth. */
 export function namesUsageObject(bytes: Buffer): boolean {
   for (let key = bytes.indexOf(USAGE_KEY); key !== NOT_FOUND; key = bytes.indexOf(USAGE_KEY, key + USAGE_KEY.length)) {
     if (objectStart(bytes, key + USAGE_KEY.length) !== NOT_FOUND) return true;
@@ -145,7 +142,7 @@ function keyBefore(bytes: Buffer, key: number): number {
   return key === 0 ? NOT_FOUND : bytes.lastIndexOf(USAGE_KEY, key - 1);
 }
 
-/** Offset of the `{` after a key's colon, or -1: `"usage": null` stands in every event of a stream but the last. */
+/** Offset of the `{` after a key's colon, or -1: all events of a stream but the last have `"usage": null`. */
 function objectStart(bytes: Buffer, afterKey: number): number {
   let offset = skipSpace(bytes, afterKey);
   if (bytes[offset] !== 0x3a) return NOT_FOUND;
@@ -164,7 +161,7 @@ function readObject(bytes: Buffer, start: number): UsageObject | null {
   return end === NOT_FOUND ? null : parseObject(bytes.toString('latin1', start, end));
 }
 
-/** Offset after the `}` that closes the object at `start`, or -1 when it is cut or too long to be a usage object. */
+/** Offset after the `}` that closes the object at `start`, or -1 if it is cut or too long for a usage object. */
 export function objectEnd(bytes: Buffer, start: number): number {
   const limit = Math.min(bytes.length, start + OBJECT_BYTES_MAX);
   let depth = 0;

@@ -1,10 +1,10 @@
-// Takes the chunks of a reply apart (RFC 9112 7.1), wherever the reads cut them. Extensions and trailers are checked,
-// bounded and dropped.
+// Decodes the chunked body of a reply (RFC 9112, 7.1), however the reads split it. Extensions and trailers are checked,
+// limited and dropped.
 
 import type { Buffer } from 'node:buffer';
 import type { ReplyFault } from './reply-head.ts';
 
-/** Size, extensions, CR: what no honest server comes near. */
+/** The limit of a size line with its extensions; no honest server comes near it. */
 const SIZE_LINE_BYTES_MAX = 4_096;
 const SIZE_DIGITS_MAX = 16;
 const CHUNK_BYTES_MAX = 2 ** 48;
@@ -18,7 +18,7 @@ const COLON = 0x3a;
 const SEMICOLON = 0x3b;
 const DELETE = 0x7f;
 
-/** What the next byte belongs to. */
+/** The part of the body to which the next byte belongs. */
 type Place =
   | 'size'
   | 'before_extension'
@@ -37,29 +37,29 @@ for (let digit = 0; digit < 16; digit++) {
   HEX_DIGITS[digit.toString(16).toUpperCase().charCodeAt(0)] = digit;
 }
 
-/** What a trailer's name may consist of (RFC 9110 5.6.2). */
+/** The characters of a trailer's name (RFC 9110, 5.6.2). */
 const IS_TOKEN = new Uint8Array(256);
 for (const character of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
   IS_TOKEN[character.charCodeAt(0)] = 1;
 
 export class ChunkedBody {
-  /** The last chunk and the trailers have come. */
+  /** The last chunk and the trailers were read. */
   over = false;
   fault: ReplyFault | null = null;
   private place: Place = 'size';
-  /** Of the present chunk: its size so far, then what is missing of it. */
+  /** The present chunk's size while its size line is read, then how many of its bytes are missing. */
   private left = 0;
   private sizeDigits = 0;
-  /** Of the size line, of the trailers: so far. */
+  /** The number of bytes so far of the size line, or of all trailers. */
   private lineBytes = 0;
-  /** Of the present trailer line: its bytes so far, and whether its name is over. */
+  /** The number of bytes so far of the present trailer line, and whether its name has ended. */
   private trailerLineBytes = 0;
   private trailerNamed = false;
 
   /**
-   * Takes `bytes` from `start` to `end`; returns where the body ended, or `end`. What they hold of it is moved together
-   * where the first of it lies, and `content` is a view on that; also what came before a fault. In place, because
-   * memory made for each read kept the collector busy.
+   * Decodes `bytes` from `start` to `end`; returns where the body ended, or `end`. The content is moved together in
+   * place, and `content` is a view of it; before a fault it has what came before. In place, because allocating for each
+   * read kept the garbage collector busy.
    */
   read(bytes: Buffer, start: number, end: number): { readonly at: number; readonly content: Buffer | null } {
     let contentStart = 0;
@@ -148,7 +148,7 @@ export class ChunkedBody {
     if (this.lineBytes > SIZE_LINE_BYTES_MAX) {
       this.fault = 'a chunk extension beyond all measure';
     } else if (this.place === 'before_extension') {
-      // Blanks are for an extension to follow (RFC 9112 7.1.1), not for the end of the line.
+      // Blanks may precede an extension (RFC 9112, 7.1.1), but not the end of the line.
       if (byte === SEMICOLON) this.place = 'extension';
       else if (byte !== SPACE && byte !== TAB) this.fault = 'a chunk size that is no number';
     } else if (byte === CR) {
@@ -186,7 +186,7 @@ export class ChunkedBody {
     }
   }
 
-  /** False when the byte can be no part of a name, or ends one that is empty. */
+  /** False when the byte is not allowed in a name, or ends an empty one. */
   private readTrailerName(byte: number): boolean {
     if (byte !== COLON) return IS_TOKEN[byte] === 1;
     this.trailerNamed = true;

@@ -1,7 +1,6 @@
-// Looks up the names of providers for their connections. The system's resolver (getaddrinfo, with /etc/hosts) works in
-// libuv's few threads, where the spool is synced too: so answers are remembered for a few seconds, a name is asked for
-// once at a time, and only two names at once. Where the resolver fails or hangs, the last answer still serves for a
-// while.
+// Looks up the host names of providers. The system's resolver (getaddrinfo, with /etc/hosts) runs in libuv's few
+// threads, which also sync the spool. So answers are cached for a few seconds, each name is looked up once at a time,
+// and at most two names at once. If the resolver fails or hangs, the last answer is used for a while.
 
 import { type LookupAddress, type LookupAllOptions, lookup as lookupBySystem } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -11,9 +10,9 @@ import type { Clock } from '../../platform/clock.ts';
 const FRESH_MS = 5_000;
 const STALE_MS_MAX = 600_000;
 const LOOKUPS_MAX = 2;
-/** So long connections wait for a new answer while there is an old one; after that they get the old one at once. */
+/** How long a connection waits for a new answer when there is an old one; then it gets the old one. */
 const STALE_AFTER_WAIT_MS = 1_000;
-/** There are few names in all catalogs; what is beyond that is forgotten, the oldest first. */
+/** A limit for safety, since catalogs have few names; beyond it the oldest is forgotten. */
 const NAMES_MAX = 1_000;
 
 type Answer = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
@@ -23,9 +22,9 @@ interface Name {
   readonly host: string;
   addresses: LookupAddress[];
   answeredAtMs: number;
-  /** Its look-up is queued or under way. */
+  /** Whether its look-up is queued or running. */
   isAskedFor: boolean;
-  /** It has been for too long. */
+  /** Whether that has lasted too long. */
   isLate: boolean;
   waiting: Answer[];
 }
@@ -34,7 +33,7 @@ export class NameLookups {
   private readonly clock: Clock;
   private readonly resolve: Resolve;
   private readonly names = new BoundedMap<string, Name>(NAMES_MAX);
-  /** Names to be asked for, once one of those under way is answered. */
+  /** Names that wait until one of the running look-ups ends. */
   private readonly queue: { readonly name: Name; readonly timer: NodeJS.Timeout }[] = [];
   private underWay = 0;
 
@@ -43,11 +42,11 @@ export class NameLookups {
     this.resolve = resolve;
   }
 
-  /** For a socket's `lookup`. Never calls back before it returns. */
+  /** The `lookup` option of a socket. Never calls back before it returns. */
   readonly lookup: LookupFunction = (host, options, callback) => {
     const tell: Answer = (error, addresses) => {
       const [first] = addresses;
-      // Happy eyeballs (`autoSelectFamily`) ask for all addresses.
+      // With happy eyeballs (`autoSelectFamily`) all addresses are requested.
       if (options.all === true) callback(error, addresses);
       else callback(error, first?.address ?? '', first?.family ?? 0);
     };

@@ -1,14 +1,13 @@
-// Reads the replies of one connection from what its socket brings, one exchange at a time. It calls nobody: after each
-// read its owner looks what came, so that a listener may do as it likes, even begin another call, without a reader in
-// the middle of its work.
+// Reads the replies of one connection, one exchange at a time. It calls nobody: after each read its owner looks at the
+// result, so a listener may do anything, even begin another call, while no reader is in the middle of its work.
 
 import { Buffer } from 'node:buffer';
 import { ChunkedBody } from './chunked-body.ts';
 import { type ReplyFault, type ReplyHead, readReplyHead } from './reply-head.ts';
 
-/** Of one head, the empty line at its end included. */
+/** The limit of a head, including the empty line at its end. */
 export const HEAD_BYTES_MAX = 65_536;
-/** 103 and its kin before one reply. */
+/** The limit of interim replies (1xx, such as 103) before a reply. */
 const INTERIM_HEADS_MAX = 32;
 const HELD_BYTES_MIN = 1_024;
 
@@ -16,24 +15,24 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 const NOTHING = Buffer.alloc(0);
 
 export class ReplyReader {
-  /** The head of the present reply, once it has come whole. */
+  /** The head of the present reply, once it is complete. */
   head: ReplyHead | null = null;
-  /** What the last read brought of the body: a view on that read's memory. */
+  /** The part of the body in the last read: a view of that read's memory. */
   body: Buffer | null = null;
   /** The reply is complete. */
   ended = false;
   fault: ReplyFault | null = null;
-  /** Interim heads (1xx) before the present reply: signs of life, nothing else. */
+  /** The number of interim replies (1xx) before the present reply; they only show that the provider is alive. */
   interimHeads = 0;
-  /** Bytes came after the end of the reply: nobody asked for them. */
+  /** Unrequested bytes came after the end of the reply. */
   private excess = false;
-  /** The beginning of a head that is not whole. */
+  /** The beginning of an incomplete head. */
   private held: Buffer = NOTHING;
   private heldBytes = 0;
   private left = 0;
   private chunks: ChunkedBody | null = null;
 
-  /** What comes next is the reply to a new request. */
+  /** To be called when a new request is sent: what comes next is the reply to it. */
   begin(): void {
     this.head = null;
     this.body = null;
@@ -44,16 +43,16 @@ export class ReplyReader {
   }
 
   /**
-   * The connection may carry another exchange: the reply was complete, nothing followed it, and both sides mean to go
-   * on.
+   * Whether the connection can be used for another exchange: the reply is complete, nothing followed it, and both sides
+   * keep the connection.
    */
   get reusable(): boolean {
     return this.ended && !this.excess && this.fault === null && this.head !== null && this.head.keepAlive;
   }
 
   /**
-   * Takes the first `length` bytes of `read` and may move them about; its memory is used again once `body` was looked
-   * at.
+   * Reads the first `length` bytes of `read`, which may be moved about. The memory may be used again once `body` was
+   * looked at.
    */
   read(read: Buffer, length: number): void {
     this.body = null;
@@ -64,16 +63,16 @@ export class ReplyReader {
     else if (at < length) this.excess = true;
   }
 
-  /** The other side has sent its last byte. */
+  /** To be called when the other side has sent its last byte. */
   endOfConnection(): void {
     this.body = null;
     if (this.ended) return;
-    // Without a declared length the end of the connection is the end of the body: a cut looks no different.
+    // Without a declared length the end of the connection ends the body, and a cut looks the same.
     if (this.head?.framing === 'until_close') this.ended = true;
     else this.fault ??= 'the connection ended before the reply';
   }
 
-  /** Up to the head of a reply; returns where in `read` its body begins. */
+  /** Reads up to the head of a reply; returns where in `read` its body begins. */
   private readHeads(read: Buffer, length: number): number {
     let at = 0;
     while (this.head === null && this.fault === null && at < length) at = this.readOneHead(read, at, length);
@@ -91,7 +90,7 @@ export class ReplyReader {
     return length;
   }
 
-  /** The rest of a head whose beginning an earlier read brought. */
+  /** Reads the rest of a head that began in an earlier read. */
   private readHeldHead(read: Buffer, start: number, length: number): number {
     const before = this.heldBytes;
     this.hold(read, start, length);
@@ -133,7 +132,7 @@ export class ReplyReader {
     else this.startBody(head);
   }
 
-  /** RFC 9110 15.2: an interim reply may come unasked. */
+  /** RFC 9110, 15.2: interim replies may come unrequested. */
   private passOver(): void {
     this.interimHeads += 1;
     if (this.interimHeads > INTERIM_HEADS_MAX) this.fault = 'interim replies beyond all measure';

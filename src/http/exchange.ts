@@ -49,16 +49,14 @@ export class Exchange extends RequestHead implements BodyOwner {
   private clientWatch: ClientWatch | null = null;
   private writableListener: (() => void) | null = null;
   private watchingWritable = false;
-  /** An answer of ours is chosen; it goes out once it is known whether the body came with its head. */
-  private isEarlyAnswerChosen = false;
+  /** An answer of ours is chosen; it goes out once the body is seen, or dropped. */
+  private isAnswerChosen = false;
 
   constructor(response: HttpResponse, request: HttpRequest, route: Route, context: ExchangeContext) {
     super(request, route);
     this.response = response;
     this.context = context;
-    // What has a transfer-encoding is refused and not read: its end cannot be trusted, and uWebSockets.js must not be
-    // closed between two chunks.
-    const isBodyDeclared = this.contentLength > 0 && !this.transferEncoded;
+    const isBodyDeclared = this.contentLength > 0 || this.transferEncoded;
     this.body = new RequestBody(isBodyDeclared, response, this, context);
     response.onAborted(() => this.abort());
     context.onOpen();
@@ -207,16 +205,18 @@ export class Exchange extends RequestHead implements BodyOwner {
 
   /** Answers with a complete response of ours. The client can read it also while it still sends its body. */
   answer(status: number, headers: HeaderList, body: string, closeConnection = false): void {
-    if (this.closed || this.isEarlyAnswerChosen) return;
+    if (this.closed || this.isAnswerChosen) return;
     const answer: Answer = { status, headers, body };
     // Not from within the handler: once it is answered, uWebSockets.js would go on to read what follows in the same
     // packet as a next request. While the answer is pending, a "next request" makes it close the connection without
     // calling a handler.
-    if (closeConnection) {
+    if (!this.isFramingTrusted && !this.body.isComplete) {
+      this.answerBehindBody(answer);
+    } else if (closeConnection) {
       this.body.watch();
       setImmediate(() => this.answerNow(answer, true));
     } else if (this.body.state === 'unseen') {
-      this.isEarlyAnswerChosen = true;
+      this.isAnswerChosen = true;
       this.body.letCome();
       this.body.receive({ take: () => this.answerNow(answer, false) });
     } else {
@@ -226,7 +226,7 @@ export class Exchange extends RequestHead implements BodyOwner {
 
   private answerNow(answer: Answer, closeConnection: boolean): void {
     if (this.closed) return;
-    if (!this.body.isComplete && this.repeatedHeader === null) this.answerBeforeBody(answer);
+    if (!this.body.isComplete) this.answerBeforeBody(answer);
     else this.response.cork(() => this.answerWhole(answer, closeConnection));
   }
 
@@ -254,11 +254,20 @@ export class Exchange extends RequestHead implements BodyOwner {
    */
   private answerBeforeBody(answer: Answer): void {
     this.close();
-    this.body.drop();
+    this.body.drop(ANSWERED_BODY_TIMEOUT_MS, () => this.response.close());
     this.status = answer.status;
     const { text, bodyBytes } = answerText(answer, this.method === 'head');
     this.responseBytes += bodyBytes;
     this.response.cork(() => this.response.writeStatus(statusLine(answer.status)).writeHeader('connection', text));
+  }
+
+  /**
+   * Where the body's end is not sure, what uWebSockets.js takes for the body is read and dropped first: it may answer
+   * what it cannot read by itself and close, and there is to be one response.
+   */
+  private answerBehindBody(answer: Answer): void {
+    this.isAnswerChosen = true;
+    this.body.drop(UNTRUSTED_BODY_TIMEOUT_MS, () => this.response.cork(() => this.answerWhole(answer, true)));
   }
 
   /** Answers with a JSON value of ours; the text is written as given. */
@@ -268,7 +277,7 @@ export class Exchange extends RequestHead implements BodyOwner {
 
   /** Renders a refusal in this route's envelope; the one way a refusal leaves the product. */
   refuse(refusal: Refusal, extraHeaders: HeaderList = []): void {
-    if (this.closed || this.isEarlyAnswerChosen) return;
+    if (this.closed || this.isAnswerChosen) return;
     const { envelope, admissionForm = 'flat' } = this.route;
     const rendered = renderRefusal(refusal, envelope, { ...this.context.renderContext, admissionForm });
     this.context.onRefusal(refusal.kind);
@@ -311,5 +320,9 @@ export class Exchange extends RequestHead implements BodyOwner {
   }
 }
 
+/** How long a body may continue behind its answer: a client on a slow line reads its answer only then. */
+const ANSWERED_BODY_TIMEOUT_MS = 30_000;
+/** How long an answer waits for a body: less than the time after which uWebSockets.js closes one that stands still. */
+const UNTRUSTED_BODY_TIMEOUT_MS = 5_000;
 const NONE = (): boolean => false;
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];

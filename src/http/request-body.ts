@@ -1,13 +1,13 @@
-// The body of a request while it comes in: who receives it, when it is left waiting with the client, and how what comes
-// behind an early answer is read and dropped. The rules of uWebSockets.js stand at the head of exchange.ts.
+// The body of a request while it comes in: who receives it, when it is left waiting with the client, and how one that
+// nobody wants is read and dropped. The rules of uWebSockets.js stand at the head of exchange.ts.
 //
-//   absent                           none is declared, or its end cannot be trusted
+//   absent                           none is declared
 //   unseen ──► arriving ──► whole    right after the handler uWebSockets.js hands on what came with the head, if only
 //      │          │                  an empty piece; then more is to come (`arriving`), or all is here (`whole`)
-//      └──────────┴──► dropping      answered before it was whole: the rest is read, so that the client comes to read
-//                                    its answer, and not kept
+//      └──────────┴──► dropping      answered before it was whole, or refused without looking at it: the rest is read,
+//                                    so that the client comes to read its answer, and not kept
 //
-// Each becomes `closed` when its exchange is, and `dropping` when the connection is.
+// Each becomes `closed` when its exchange is; one that is dropped behind its answer, when the connection is.
 
 import type { HttpResponse } from './native-server.ts';
 
@@ -28,20 +28,20 @@ export interface BodyOwner {
 
 /** What a body needs of the server. */
 export interface BodyContext {
-  /** How many bytes of a body are read after its answer was sent. */
+  /** The time for a whole body from its first packet. */
+  readonly bodyTimeoutMs: number;
+  /** How many bytes are dropped of a body. */
   readonly droppedBytesMax: number;
-  /** The body did not arrive completely with its head, or continues after its answer. */
+  /** The body did not arrive completely with its head, or is dropped: from now on it is to be told the time. */
   onBodyArriving(body: RequestBody): void;
   onBodySettled(body: RequestBody): void;
 }
 
 /** Where a body comes from: uWebSockets.js has it on the response. */
-type BodySource = Pick<HttpResponse, 'onData' | 'pause' | 'resume' | 'close'>;
+type BodySource = Pick<HttpResponse, 'onData' | 'pause' | 'resume'>;
 
 export class RequestBody {
   state: BodyState;
-  /** When a body that arrives or is dropped has taken too long; 0: not known yet. The server's to set and check. */
-  dueMs = 0;
   private readonly source: BodySource;
   private readonly owner: BodyOwner;
   private readonly context: BodyContext;
@@ -49,7 +49,12 @@ export class RequestBody {
   private sink: BodySink | null = null;
   private isHeld = false;
   private isPaused = false;
+  /** For how long a body that arrives or is dropped may, and until when; 0: that is not known yet. */
+  private timeoutMs = 0;
+  private dueMs = 0;
   private droppedBytes = 0;
+  /** What follows when nothing more is dropped. */
+  private afterDropping: (() => void) | null = null;
 
   constructor(isDeclared: boolean, source: BodySource, owner: BodyOwner, context: BodyContext) {
     this.state = isDeclared ? 'unseen' : 'absent';
@@ -108,7 +113,7 @@ export class RequestBody {
   }
 
   private awaitMore(leavesRest: boolean): void {
-    if (this.state !== 'arriving') this.become('arriving');
+    if (this.state !== 'arriving') this.become('arriving', this.context.bodyTimeoutMs);
     if (!leavesRest || this.isPaused) return;
     this.isPaused = true;
     this.source.pause();
@@ -120,9 +125,10 @@ export class RequestBody {
     this.resume();
   }
 
-  /** From here on the server watches that it does not take too long. */
-  private become(state: 'arriving' | 'dropping'): void {
+  private become(state: 'arriving' | 'dropping', timeoutMs: number): void {
     this.state = state;
+    this.timeoutMs = timeoutMs;
+    this.dueMs = 0;
     this.context.onBodyArriving(this);
   }
 
@@ -137,9 +143,14 @@ export class RequestBody {
     this.settle('closed');
   }
 
-  /** Behind `close`, when the response has been written and the rest of the body is still to come. */
-  drop(): void {
-    this.become('dropping');
+  /**
+   * Nobody wants what is still to come. `then` follows when all of it has come, and at the latest after this time or
+   * when too many bytes have.
+   */
+  drop(timeoutMs: number, then: () => void): void {
+    this.watch();
+    this.afterDropping = then;
+    this.become('dropping', timeoutMs);
     this.resume();
   }
 
@@ -151,11 +162,16 @@ export class RequestBody {
   }
 
   private endDropping(): void {
-    if (this.state === 'dropping') this.source.close();
+    if (this.state === 'dropping') this.afterDropping?.();
   }
 
-  /** The body has taken as long as it may. */
-  endLate(): void {
+  /** To be called every now and then while the body arrives or is dropped. */
+  tick(nowMs: number): void {
+    if (this.dueMs === 0) this.dueMs = nowMs + this.timeoutMs;
+    else if (nowMs >= this.dueMs) this.endLate();
+  }
+
+  private endLate(): void {
     if (this.state === 'dropping') return this.endDropping();
     this.sink = LEFT_ALONE;
     this.owner.onBodyLate();

@@ -96,6 +96,11 @@ export class RequestHead {
     this.seen |= bit;
   }
 
+  /** Whether it is sure where the body ends. Otherwise the request is refused (frame-guard.ts). */
+  get isFramingTrusted(): boolean {
+    return !this.transferEncoded && this.repeatedHeader === null;
+  }
+
   /** First path parameter, when the route has one. */
   get parameter(): string | undefined {
     return this.parameters[0];

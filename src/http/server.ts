@@ -34,7 +34,7 @@ export interface HttpLimits extends ConnectionLimits {
    * second.
    */
   readonly bodyTimeoutMs: number;
-  /** How many bytes are read of a body whose answer was sent early. */
+  /** How many bytes are read of a body that is dropped because its request is refused. */
   readonly droppedBytesMax: number;
 }
 
@@ -46,9 +46,6 @@ const NO_LIMITS: HttpLimits = {
   droppedBytesMax: Number.POSITIVE_INFINITY,
 };
 
-/** How long a body may continue after its answer: a client on a slow line reads its answer only then. */
-const DROP_TIMEOUT_MS = 30_000;
-
 const NATIVE_METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const;
 
 export class Server {
@@ -58,7 +55,7 @@ export class Server {
   private readonly context: ExchangeContext;
   private readonly limits: HttpLimits;
   private readonly connections: Connections;
-  /** Bodies that arrive, or are dropped after their answer, oldest first. */
+  /** Bodies that arrive or are dropped, oldest first. */
   private readonly arriving = new Set<RequestBody>();
   private listenSocket: ListenSocket | null = null;
   /** No new connection is accepted, and open exchanges should end. */
@@ -71,6 +68,7 @@ export class Server {
     this.connections = new Connections(limits);
     this.context = {
       renderContext: options.renderContext,
+      bodyTimeoutMs: limits.bodyTimeoutMs,
       droppedBytesMax: limits.droppedBytesMax,
       closing: (isKnown) => this.draining || !this.connections.keeps(isKnown),
       onOpen: () => {
@@ -80,10 +78,7 @@ export class Server {
         this.openExchanges -= 1;
         if (this.openExchanges === 0) this.onIdle?.();
       },
-      onBodyArriving: (body) => {
-        body.dueMs = 0;
-        this.arriving.add(body);
-      },
+      onBodyArriving: (body) => this.arriving.add(body),
       onBodySettled: (body) => this.arriving.delete(body),
       sourceOf: (address, forwardedFor) => this.connections.sourceOf(new Uint8Array(address), forwardedFor),
       onRefusal: options.onRefusal,
@@ -108,7 +103,7 @@ export class Server {
     return this.connections.open;
   }
 
-  /** Requests whose body is arriving, including bodies that are dropped after their answer. */
+  /** Requests whose body is arriving, including bodies that are dropped. */
   get arrivingBodies(): number {
     return this.arriving.size;
   }
@@ -116,11 +111,7 @@ export class Server {
   /** Ends what takes too long. To be called about every second. */
   tick(nowMs: number): void {
     this.connections.tick(nowMs);
-    for (const body of this.arriving) {
-      if (body.dueMs === 0)
-        body.dueMs = nowMs + (body.state === 'dropping' ? DROP_TIMEOUT_MS : this.limits.bodyTimeoutMs);
-      else if (nowMs >= body.dueMs) body.endLate();
-    }
+    for (const body of this.arriving) body.tick(nowMs);
   }
 
   private register(routes: readonly Route[]): void {

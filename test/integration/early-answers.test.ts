@@ -31,6 +31,8 @@ const run = promisify(execFile);
 
 interface Upload {
   readonly url: string;
+  /** With a Transfer-Encoding instead of a length. */
+  readonly isChunked: boolean;
   readonly key: string;
   readonly type: string;
   /** A file with the body. */
@@ -45,8 +47,9 @@ interface Answer {
 
 const URLLIB = `
 import sys, urllib.request, urllib.error
-url, key, type, path = sys.argv[1:]
-request = urllib.request.Request(url, data=open(path, 'rb').read(), headers={'Authorization': 'Bearer ' + key, 'Content-Type': type})
+url, key, type, path, chunked = sys.argv[1:]
+data = open(path, 'rb') if chunked else open(path, 'rb').read()
+request = urllib.request.Request(url, data=data, headers={'Authorization': 'Bearer ' + key, 'Content-Type': type})
 try:
     answer = urllib.request.urlopen(request)
 except urllib.error.HTTPError as error:
@@ -55,15 +58,17 @@ sys.stdout.write(str(answer.status) + ' ' + answer.read().decode())
 `;
 const REQUESTS = `
 import sys, requests
-url, key, type, path = sys.argv[1:]
-answer = requests.post(url, data=open(path, 'rb').read(), headers={'Authorization': 'Bearer ' + key, 'Content-Type': type})
+url, key, type, path, chunked = sys.argv[1:]
+body = open(path, 'rb').read()
+data = (body[at:at + 65536] for at in range(0, len(body), 65536)) if chunked else body
+answer = requests.post(url, data=data, headers={'Authorization': 'Bearer ' + key, 'Content-Type': type})
 sys.stdout.write(str(answer.status_code) + ' ' + answer.text)
 `;
 
 const python =
   (program: string) =>
-  async ({ url, key, type, path }: Upload): Promise<Answer> => {
-    const { stdout } = await run('python3', ['-c', program, url, key, type, path]);
+  async ({ url, key, type, path, isChunked }: Upload): Promise<Answer> => {
+    const { stdout } = await run('python3', ['-c', program, url, key, type, path, isChunked ? 'chunked' : '']);
     return { status: Number(stdout.slice(0, 3)), text: stdout.slice(4) };
   };
 
@@ -74,19 +79,21 @@ const CLIENTS: Readonly<
   >
 > = {
   'Node fetch': {
-    post: async ({ url, key, type, body }) => {
+    post: async ({ url, key, type, body, isChunked }) => {
       // oxlint-disable-next-line no-restricted-globals -- this is a client under test, not a call to a provider
       const answer = await fetch(url, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}`, 'content-type': type },
-        body: new Uint8Array(body),
+        body: isChunked ? new Blob([new Uint8Array(body)]).stream() : new Uint8Array(body),
+        ...(isChunked ? { duplex: 'half' } : {}),
       });
       return { status: answer.status, text: await answer.text() };
     },
   },
   'node:http': {
-    post: async ({ url, key, type, body }) => {
-      const answer = await httpCall(url, { headers: { authorization: `Bearer ${key}`, 'content-type': type }, body });
+    post: async ({ url, key, type, body, isChunked }) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': type };
+      const answer = await httpCall(url, { headers, body, isChunked });
       return { status: answer.status, text: answer.body.toString() };
     },
   },
@@ -94,8 +101,9 @@ const CLIENTS: Readonly<
   'Python requests': { probe: ['python3', '-c', 'import requests'], post: python(REQUESTS) },
   curl: {
     probe: ['curl', '--version'],
-    post: async ({ url, key, type, path }) => {
+    post: async ({ url, key, type, path, isChunked }) => {
       const headers = ['-H', `authorization: Bearer ${key}`, '-H', `content-type: ${type}`];
+      if (isChunked) headers.push('-H', 'transfer-encoding: chunked');
       const { stdout } = await run('curl', ['-sS', '-w', '%{http_code}', ...headers, '--data-binary', `@${path}`, url]);
       return { status: Number(stdout.slice(-3)), text: stdout.slice(0, -3) };
     },
@@ -109,6 +117,7 @@ const REFUSALS: readonly {
   readonly path?: string;
   readonly key: string;
   readonly type?: string;
+  readonly isChunked?: true;
   readonly bytes: number;
 }[] = [
   { name: 'a body over the limit', status: 413, key: WARM_KEY, bytes: BODY_LIMIT_BYTES + 500_000 },
@@ -116,6 +125,7 @@ const REFUSALS: readonly {
   { name: 'a key that is looked up and unknown', status: 401, key: COLD_KEY, bytes: 8_000_000 },
   { name: 'another media type', status: 415, key: WARM_KEY, type: 'text/plain', bytes: 8_000_000 },
   { name: 'no memory for it', status: 503, key: WARM_KEY, bytes: 8_000_000 },
+  { name: 'a body in chunks', status: 411, key: WARM_KEY, isChunked: true, bytes: 8_000_000 },
   { name: 'an unknown path', status: 404, path: '/v1/nothing', key: WARM_KEY, bytes: 8_000_000 },
 ];
 
@@ -153,6 +163,7 @@ describe('a client that is answered while it sends', () => {
           url: `${front.url}${refusal.path ?? INTAKE_PATH}`,
           key: refusal.key,
           type: refusal.type ?? JSON_TYPE,
+          isChunked: refusal.isChunked ?? false,
           ...made,
         });
         assert.equal(answer.status, refusal.status, `${refusal.name}: ${answer.text}`);
@@ -266,6 +277,116 @@ describe('what follows an early answer on its connection', () => {
       () => front.server.arrivingBodies,
       (bodies) => bodies === 0,
     );
+  });
+});
+
+describe('a refused request whose framing cannot be trusted', () => {
+  let front: IntakeFront;
+  before(async () => {
+    front = await startIntakeFront({ limits: { droppedBytesMax: 1 << 20 } });
+  });
+  after(() => front?.stop());
+
+  const PIECE = bodyOf(1000).toString();
+  const chunkOf = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
+  const IN_CHUNKS = {
+    name: 'in chunks',
+    status: 411,
+    head: headOf(WARM_KEY, 1).replace('Content-Length: 1', 'Transfer-Encoding: chunked'),
+    piece: chunkOf(PIECE),
+    end: '0\r\n\r\n',
+  };
+  const REPEATED = {
+    name: 'with a header twice',
+    status: 400,
+    head: headOf(WARM_KEY, 5001).replace('Host:', 'Host: another\r\nHost:'),
+    piece: PIECE,
+    end: '.',
+  };
+
+  /** The server has done what it had to do on other connections before. */
+  const serveAnother = (): Promise<unknown> => httpCall(`${front.url}/v1/nothing`);
+  const untilSettled = (): Promise<unknown> =>
+    waitFor(
+      'nothing to arrive',
+      () => front.server.arrivingBodies,
+      (bodies) => bodies === 0,
+    );
+
+  for (const { name, status, head, piece, end } of [IN_CHUNKS, REPEATED]) {
+    test(`whoever still sends it ${name} reads why`, async () => {
+      const client = await RawClient.open(front.port);
+      await client.write(head);
+      for (let pieces = 0; pieces < 5; pieces += 1) {
+        await serveAnother();
+        assert.ok(!client.isClosed, 'who is cut off while sending may not read the answer');
+        await client.write(piece);
+      }
+      await client.write(end);
+      await client.untilClosed();
+      assert.deepEqual(finalStatuses(client.received), [status]);
+      assert.match(client.received, /\r\nconnection: close\r\n/i);
+      await untilSettled();
+    });
+
+    test(`who stops sending it ${name} is answered after a while`, async () => {
+      const client = await RawClient.open(front.port);
+      await client.write(head + piece);
+      await waitFor(
+        'the body',
+        () => front.server.arrivingBodies,
+        (bodies) => bodies === 1,
+      );
+      front.server.tick(1000);
+      await serveAnother();
+      assert.equal(client.received, '');
+      front.server.tick(6000);
+      await client.untilClosed();
+      assert.deepEqual(finalStatuses(client.received), [status]);
+      await untilSettled();
+    });
+
+    test(`who leaves while sending it ${name} is forgotten`, async () => {
+      const client = await RawClient.open(front.port);
+      await client.write(head + piece);
+      await waitFor(
+        'the body',
+        () => front.server.arrivingBodies,
+        (bodies) => bodies === 1,
+      );
+      client.leave();
+      await untilSettled();
+    });
+
+    test(`a request in the packet that ends it ${name} reaches no handler`, async () => {
+      const client = await RawClient.open(front.port);
+      const smuggled = bodyOf(60, 'smuggled');
+      await client.write(head + piece);
+      await serveAnother();
+      await client.write(piece.repeat(4) + end + headOf(WARM_KEY, smuggled.length) + smuggled.toString());
+      await client.untilClosed();
+      assert.ok(finalStatuses(client.received).every((answered) => answered === status));
+      assert.deepEqual(front.received, []);
+    });
+  }
+
+  test('it is read for so many bytes and no more', async () => {
+    const client = await RawClient.open(front.port);
+    await client.write(IN_CHUNKS.head);
+    const pieces = IN_CHUNKS.piece.repeat(100);
+    for (let round = 0; round < 1000 && !client.isClosed; round += 1) await client.write(pieces);
+    await client.untilClosed();
+    await untilSettled();
+  });
+
+  test('chunks that are none get one response, whoever writes it', async () => {
+    const client = await RawClient.open(front.port);
+    await client.write(IN_CHUNKS.head + IN_CHUNKS.piece);
+    await serveAnother();
+    await client.write('none\r\n');
+    await client.untilClosed();
+    assert.equal(finalStatuses(client.received).length, 1);
+    await untilSettled();
   });
 });
 

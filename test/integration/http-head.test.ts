@@ -23,9 +23,9 @@ test('a HEAD is answered with a head alone, and the connection goes on', async (
   socket.on('data', (chunk: Buffer) => {
     received += chunk.toString('latin1');
   });
-  const exchange = async (head: string, isDone: (answer: string) => boolean): Promise<string> => {
+  const exchange = async (head: string, isDone: (answer: string) => boolean, body = ''): Promise<string> => {
     received = '';
-    socket.write(`${head}\r\nHost: gate.test\r\n\r\n`);
+    socket.write(`${head}\r\nHost: gate.test\r\n\r\n${body}`);
     return waitFor(`the answer to ${head}`, () => received, isDone, 5_000);
   };
   try {
@@ -44,6 +44,7 @@ test('a HEAD is answered with a head alone, and the connection goes on', async (
     const last = await exchange(
       'HEAD / HTTP/1.1\r\nTransfer-Encoding: chunked',
       (text) => socket.closed && text !== '',
+      '0\r\n\r\n',
     );
     assert.match(last, /^HTTP\/1\.1 411 [^]*\r\n\r\n$/, 'also where the connection ends with it');
   } finally {

@@ -7,6 +7,8 @@ export interface HttpCall {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly body?: Buffer | string;
+  /** The body is sent with a Transfer-Encoding instead of its length. */
+  readonly isChunked?: boolean;
 }
 
 export interface HttpAnswer {
@@ -21,7 +23,7 @@ export interface HttpAnswer {
 export function httpCall(url: string, call: HttpCall = {}): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     const body = call.body === undefined ? null : Buffer.from(call.body);
-    const headers = { ...call.headers, ...(body === null ? {} : { 'content-length': String(body.length) }) };
+    const headers = { ...call.headers, ...framingOf(body, call.isChunked === true) };
     const request = httpRequest(url, {
       method: call.method ?? (body === null ? 'GET' : 'POST'),
       headers,
@@ -38,4 +40,9 @@ export function httpCall(url: string, call: HttpCall = {}): Promise<HttpAnswer> 
     });
     request.end(body ?? undefined);
   });
+}
+
+function framingOf(body: Buffer | null, isChunked: boolean): Record<string, string> {
+  if (isChunked) return { 'transfer-encoding': 'chunked' };
+  return body === null ? {} : { 'content-length': String(body.length) };
 }

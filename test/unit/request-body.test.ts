@@ -29,11 +29,19 @@ class BodyInHand {
       },
       pause: note('pause'),
       resume: note('resume'),
-      close: note('close'),
     };
     const owner = { onBodyFault: note('fault'), onBodyLate: note('late') };
-    const context: BodyContext = { droppedBytesMax: 5, onBodyArriving: note('watch'), onBodySettled: note('settled') };
+    const context: BodyContext = {
+      bodyTimeoutMs: 100,
+      droppedBytesMax: 5,
+      onBodyArriving: note('watch'),
+      onBodySettled: note('settled'),
+    };
     this.body = new RequestBody(isDeclared, source as never, owner, context);
+  }
+
+  drop(): void {
+    this.body.drop(50, () => this.events.push('dropped'));
   }
 
   come(text: string, isLast: boolean): void {
@@ -153,54 +161,76 @@ describe('a request body', () => {
 });
 
 describe('a body that is dropped', () => {
-  test('is read to its end, and then the connection closes', async () => {
+  test('behind its answer is read to its end', async () => {
     const inHand = new BodyInHand();
     inHand.body.hold();
     inHand.body.receive(inHand.sink);
     inHand.come('be', false);
     inHand.body.close();
-    inHand.body.drop();
+    inHand.drop();
     inHand.come('gun', false);
     inHand.come('', true);
     const before = ['receive', 'watch', 'pause', 'settled', 'watch', 'resume'];
     inHand.assertIs('dropping', ...before);
     await endOfTick();
-    inHand.assertIs('dropping', ...before, 'close');
+    inHand.assertIs('dropping', ...before, 'dropped');
     inHand.body.close();
-    inHand.assertIs('closed', ...before, 'close', 'settled');
+    inHand.assertIs('closed', ...before, 'dropped', 'settled');
     assert.equal(inHand.taken, 'be');
+  });
+
+  test('before anything of it was seen is asked for, and read to its end', async () => {
+    const inHand = new BodyInHand();
+    inHand.drop();
+    inHand.come('be', false);
+    inHand.come('gun', true);
+    await endOfTick();
+    inHand.assertIs('dropping', 'receive', 'watch', 'dropped');
   });
 
   test('is read for so many bytes and no more', async () => {
     const inHand = arriving();
     inHand.body.close();
-    inHand.body.drop();
+    inHand.drop();
     inHand.come('12345', false);
     await endOfTick();
     const before = ['receive', 'watch', 'settled', 'watch'];
     inHand.assertIs('dropping', ...before);
     inHand.come('6', false);
     await endOfTick();
-    inHand.assertIs('dropping', ...before, 'close');
+    inHand.assertIs('dropping', ...before, 'dropped');
   });
 
-  test('whose client left meanwhile is not closed again', async () => {
+  test('whose client left meanwhile is forgotten', async () => {
     const inHand = arriving();
     inHand.body.close();
-    inHand.body.drop();
+    inHand.drop();
     inHand.come('', true);
     inHand.body.close();
     await endOfTick();
     inHand.assertIs('closed', 'receive', 'watch', 'settled', 'watch', 'settled');
   });
+});
 
-  test('closes its connection when it takes too long; one that arrives is said to be late', () => {
-    const late = arriving();
-    late.body.endLate();
-    late.assertIs('arriving', 'receive', 'watch', 'late');
-    late.body.close();
-    late.body.drop();
-    late.body.endLate();
-    late.assertIs('dropping', 'receive', 'watch', 'late', 'settled', 'watch', 'close');
+describe('the time of a body', () => {
+  test('that arrives is counted from when it is first told, and one that takes too long is said to be late', () => {
+    const { body, events } = arriving();
+    body.tick(1000);
+    body.tick(1099);
+    assert.ok(!events.includes('late'));
+    body.tick(1100);
+    assert.ok(events.includes('late'));
+  });
+
+  test('that is dropped is counted anew', () => {
+    const inHand = arriving();
+    inHand.body.tick(1000);
+    inHand.body.close();
+    inHand.drop();
+    inHand.body.tick(1200);
+    inHand.body.tick(1249);
+    assert.ok(!inHand.events.includes('dropped'));
+    inHand.body.tick(1250);
+    inHand.assertIs('dropping', 'receive', 'watch', 'settled', 'watch', 'dropped');
   });
 });

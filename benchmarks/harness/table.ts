@@ -6,7 +6,7 @@ const COLUMNS = ['nginx', 'bare', 'front', 'tollgate', 'portkey', 'direct'];
 
 export function renderTable(rows: readonly Row[]): string {
   const columns = COLUMNS.filter((name) => rows.some((row) => row.values[name] !== undefined));
-  const header = ['', 'measure', 'unit', ...columns, 'figure', 'first', ''];
+  const header = ['', 'measure', 'unit', ...columns, 'figure', 'limit', ''];
   const lines = rows.map((row) => [
     row.id,
     row.note === undefined ? row.what : `${row.what} (${row.note})`,

@@ -1,4 +1,4 @@
-// Our own HTTP front and upstream client with every feature of the product off: what P9 divides by. No keys, no scan,
+// Our own HTTP front and upstream client with every feature of the product off, to compare with. No keys, no scan,
 // no splice, no metering. Run: node benchmarks/relays/front-only.ts <upstream origin> [port]. It prints the port it
 // listens on and ends when its parent does.
 

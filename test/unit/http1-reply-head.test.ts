@@ -50,6 +50,12 @@ describe('the head of a reply', () => {
     assert.equal(replyHeader(found.headers, 'one'), undefined);
   });
 
+  test('a value that is UTF-8 is read as that, so that who writes it writes the bytes that came', () => {
+    const value = 'attachment; filename="d\u00e9j\u00e0 \u{1f600}.png"';
+    const found = head(OK, `content-disposition: ${Buffer.from(value).toString('latin1')}`, 'plain: a');
+    assert.deepEqual(found.headers, ['content-disposition', value, 'plain', 'a']);
+  });
+
   test('a status line without a reason, with an odd one, with an odd code', () => {
     for (const line of ['HTTP/1.1 204', 'HTTP/1.1 204 ', 'HTTP/1.1 204 No  Content: \xfe', 'HTTP/1.0 204 x'])
       assert.equal(head(line).status, 204);

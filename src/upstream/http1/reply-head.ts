@@ -1,7 +1,7 @@
 // Reads the head of an HTTP/1.1 reply (RFC 9112 4 to 6). Strict: what follows a reply on a kept connection is taken for
 // the next one, so whatever could be framed in two ways is a fault, never a guess.
 
-import { Buffer } from 'node:buffer';
+import { Buffer, isUtf8 } from 'node:buffer';
 import { readContentLength } from '../../platform/content-length.ts';
 
 /** Names in lower case and values, alternating, in the order in which they came. */
@@ -36,6 +36,8 @@ const KEEP_ALIVE_TIMEOUT = /(?:^|,)[\t ]*timeout=(\d{1,6})/i;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)[ \r]/;
 /** Lines without control characters, where no CR or LF stands but in a CRLF at their ends. */
 const LINES = /^(?:[\t\x20-\x7e\x80-\xff]*\r\n)*$/;
+/** The same where all characters are ASCII, as nearly always. */
+const ASCII_LINES = /^(?:[\t\x20-\x7e]*\r\n)*$/;
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const SPACE = 0x20;
 const TAB = 0x09;
@@ -82,7 +84,8 @@ class FramingFields {
 /** The head lies from `start` to `end`, with the CRLF of its last line and without the empty line behind it. */
 export function readReplyHead(bytes: Buffer, start: number, end: number): ReplyHead | ReplyFault {
   const text = bytes.toString('latin1', start, end);
-  if (!LINES.test(text)) return 'a control character in the head';
+  const isAscii = ASCII_LINES.test(text);
+  if (!isAscii && !LINES.test(text)) return 'a control character in the head';
   const statusLine = STATUS_LINE.exec(text);
   if (statusLine === null) return 'no HTTP/1.1 status line';
   // Each CR is the beginning of a line's end, and one character is looked for much faster than two.
@@ -98,7 +101,7 @@ export function readReplyHead(bytes: Buffer, start: number, end: number): ReplyH
     const value = withoutBlanksAround(text, colon + 1, lineEnd);
     const fault = fields.read(name, value);
     if (fault !== null) return fault;
-    headers.push(name, value);
+    headers.push(name, isAscii ? value : readUtf8(value));
   }
   return frame(Number(statusLine[2]), headers, fields, statusLine[1] === '1');
 }
@@ -129,6 +132,12 @@ function withoutBlanksAround(text: string, from: number, to: number): string {
   while (start < end && isBlank(text.charCodeAt(start))) start += 1;
   while (end > start && isBlank(text.charCodeAt(end - 1))) end -= 1;
   return text.slice(start, end);
+}
+
+/** Whoever writes the text writes it as UTF-8: of a value that is UTF-8 these are the bytes that came. */
+function readUtf8(value: string): string {
+  const bytes = Buffer.from(value, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : value;
 }
 
 function isBlank(character: number): boolean {

@@ -15,9 +15,9 @@ import { migrateClickHouse } from '../src/storage/clickhouse/migrate.ts';
 import { holdingAdvisoryLock } from '../src/storage/postgres/advisory-lock.ts';
 import {
   claimFactsHome,
-  type EmbeddedHold,
+  type EmbeddedLock,
   FactsElsewhere,
-  holdEmbedded,
+  lockEmbedded,
 } from '../src/storage/postgres/ledger/facts-home.ts';
 import type { Postgres } from '../src/storage/postgres/pool.ts';
 import { SchemaTooNew } from '../src/storage/schema-too-new.ts';
@@ -42,7 +42,7 @@ export class ClickHouseLink implements FactSink {
   readonly #options: ClickHouseLinkOptions;
   readonly #sleep = new StoppableSleep();
   #client: ClickHouseClient | null = null;
-  #hold: EmbeddedHold | null = null;
+  #embeddedLock: EmbeddedLock | null = null;
   #closed = false;
   readonly #opening: Promise<void>;
   /** Settles with the first attempt, successful or not. Rejects if this ClickHouse must not be used at all. */
@@ -75,7 +75,7 @@ export class ClickHouseLink implements FactSink {
     await this.#opening;
     await this.#client?.close();
     this.#client = null;
-    await this.#hold?.release();
+    await this.#embeddedLock?.release();
   }
 
   async #openUntilItWorks(tried: PromiseWithResolvers<void>): Promise<void> {
@@ -108,7 +108,7 @@ export class ClickHouseLink implements FactSink {
           kind,
           machine: hostname(),
         });
-        if (kind === 'embedded') this.#hold ??= await holdEmbedded({ url: databaseUrl, log });
+        if (kind === 'embedded') this.#embeddedLock ??= await lockEmbedded({ url: databaseUrl, log });
         if (claim === 'moved')
           log.warn(
             'facts are kept in the ClickHouse of CLICKHOUSE_URL from now on; those of the embedded one are in no ' +
@@ -118,8 +118,8 @@ export class ClickHouseLink implements FactSink {
       return client;
     } catch (error) {
       await client.close();
-      await this.#hold?.release();
-      this.#hold = null;
+      await this.#embeddedLock?.release();
+      this.#embeddedLock = null;
       throw error;
     }
   }

@@ -18,13 +18,13 @@ import { daysCsv, summaryCsv } from './usage-csv.ts';
 const PAGE_ENTRIES_DEFAULT = 50;
 
 /** Runs a statement when the semaphore has room. */
-interface Turn {
+interface StatementRunner {
   run<T>(work: () => Promise<T>): Promise<T>;
 }
 
 export interface ReportSource {
   readonly client: ClickHouseReader;
-  readonly semaphore: Turn;
+  readonly semaphore: StatementRunner;
   /** Signs cursors. */
   readonly delegationKey: Buffer;
   /** The invoice issuer that cost exports name. */
@@ -48,7 +48,7 @@ export interface ReportAnswer {
 }
 
 /** A report request, read and checked. */
-interface Asked {
+interface CheckedRequest {
   readonly query: ReportQuery;
   readonly params: ReportParams;
   readonly asked: AskedWindow;
@@ -92,7 +92,7 @@ export async function answerReport(
 
 async function answerUsage(
   { client, semaphore }: ReportSource,
-  { params, asked }: Asked,
+  { params, asked }: CheckedRequest,
   format: 'json' | 'csv',
 ): Promise<ReportAnswer> {
   const { currency, ...usage } = await semaphore.run(() => usageSummary(client, params));
@@ -103,7 +103,7 @@ async function answerUsage(
 
 async function answerDaily(
   { client, semaphore }: ReportSource,
-  { params, asked }: Asked,
+  { params, asked }: CheckedRequest,
   format: 'json' | 'csv',
 ): Promise<ReportAnswer> {
   const days = await semaphore.run(() => usageDaily(client, params));
@@ -112,7 +112,7 @@ async function answerDaily(
 
 async function answerRequests(
   { client, semaphore, delegationKey }: ReportSource,
-  { query, params, scope }: Asked,
+  { query, params, scope }: CheckedRequest,
 ): Promise<ReportAnswer | Refusal> {
   const { limit = PAGE_ENTRIES_DEFAULT, cursor: signed } = query;
   const cursor = signed === undefined ? null : openCursor(delegationKey, scope, signed);
@@ -125,7 +125,10 @@ async function answerRequests(
   });
 }
 
-function exportRequests({ client, semaphore }: ReportSource, { query, params, asked }: Asked): ReportAnswer | Refusal {
+function exportRequests(
+  { client, semaphore }: ReportSource,
+  { query, params, asked }: CheckedRequest,
+): ReportAnswer | Refusal {
   for (const field of ['limit', 'cursor'] as const) {
     if (query[field] !== undefined)
       return { kind: 'invalid_field', field, reason: 'CSV is the whole listing and has no pages' };
@@ -134,7 +137,7 @@ function exportRequests({ client, semaphore }: ReportSource, { query, params, as
 }
 
 /** Takes the semaphore for each piece and not between them, so that a slow reader delays nobody. */
-async function* throughSemaphore(semaphore: Turn, pieces: AsyncGenerator<string>): AsyncGenerator<string> {
+async function* throughSemaphore(semaphore: StatementRunner, pieces: AsyncGenerator<string>): AsyncGenerator<string> {
   try {
     for (;;) {
       const next = await semaphore.run(() => pieces.next());

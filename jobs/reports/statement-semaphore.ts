@@ -19,10 +19,10 @@ export class StatementSemaphore {
   }
 
   /** First come, first served. A reader that disconnects leaves the queue. */
-  async run<T>(left: AbortSignal, work: () => Promise<T>): Promise<T> {
-    left.throwIfAborted();
+  async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;
-    else await this.#wait(left);
+    else await this.#wait(signal);
     try {
       return await work();
     } finally {
@@ -32,19 +32,19 @@ export class StatementSemaphore {
     }
   }
 
-  #wait(left: AbortSignal): Promise<void> {
+  #wait(signal: AbortSignal): Promise<void> {
     if (this.#waiting.length >= this.#waitingMax) throw new SemaphoreFull();
     return new Promise((resolve, reject) => {
       const enter = (): void => {
-        left.removeEventListener('abort', leave);
+        signal.removeEventListener('abort', leave);
         resolve();
       };
       const leave = (): void => {
         this.#waiting.splice(this.#waiting.indexOf(enter), 1);
-        reject(left.reason as Error);
+        reject(signal.reason as Error);
       };
       this.#waiting.push(enter);
-      left.addEventListener('abort', leave, { once: true });
+      signal.addEventListener('abort', leave, { once: true });
     });
   }
 }

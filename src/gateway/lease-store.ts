@@ -5,7 +5,7 @@ import type { LeaseStore, LeaseTime, NotDone } from '../generation/admission/lea
 import type { Clock } from '../platform/clock.ts';
 import type { MetricsRegistry } from '../platform/metrics.ts';
 import { returnLease, revokeLeases, takeLease } from '../storage/postgres/ledger/wallets.ts';
-import { giveBackLimitLease, takeLimitLease } from '../storage/postgres/limits/limit-leases.ts';
+import { returnLimitLease, takeLimitLease } from '../storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../storage/postgres/pool.ts';
 
 export function createLeaseStore(postgres: Postgres, epoch: number, metrics: MetricsRegistry): LeaseStore {
@@ -25,7 +25,7 @@ export function createLeaseStore(postgres: Postgres, epoch: number, metrics: Met
       const given =
         kind === 'credit'
           ? returnLease(postgres, { epoch, walletId: key, amount })
-          : giveBackLimitLease(postgres, { epoch, limitId: key, grantId, amount });
+          : returnLimitLease(postgres, { epoch, limitId: key, grantId, amount });
       return given.then(() => 'done' as const, notDone);
     },
     revoke({ kind, key }) {

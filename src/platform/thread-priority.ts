@@ -9,7 +9,7 @@ const THREADS = '/proc/self/task';
  * Threads that they start later inherit the priority. Only Linux has priorities per thread; elsewhere this does
  * nothing.
  */
-export function haveThreadsGiveWay(niceness: number): void {
+export function lowerPriorityOfOtherThreads(niceness: number): void {
   if (process.platform !== 'linux') return;
   for (const thread of readdirSync(THREADS).map(Number)) {
     if (thread === process.pid) continue;

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { identifyClickHouse } from '../../src/storage/clickhouse/identity.ts';
 import {
   claimFactsHome,
-  holdEmbedded,
+  lockEmbedded,
   readFactsHome,
   releaseFactsHome,
 } from '../../src/storage/postgres/ledger/facts-home.ts';
@@ -61,9 +61,9 @@ describe('where the facts are', () => {
   test(
     'a server takes over from an embedded one only once that has stopped; then the embedded one is ' + 'refused',
     async () => {
-      const hold = await holdEmbedded({ url, log: silentLog });
+      const lock = await lockEmbedded({ url, log: silentLog });
       await assert.rejects(claimFactsHome(postgres, cluster), ELSEWHERE);
-      await hold.release();
+      await lock.release();
       assert.equal(await claimFactsHome(postgres, cluster), 'moved');
       await assert.rejects(claimFactsHome(postgres, embedded), ELSEWHERE);
       assert.equal(await claimFactsHome(postgres, { ...cluster, machine: 'two' }), 'known');

@@ -7,8 +7,8 @@ import { after, before, describe, test } from 'node:test';
 import { closeDeadEpoch } from '../../src/storage/postgres/ledger/epochs.ts';
 import { registerEpoch } from '../../src/storage/postgres/ledger/wallets.ts';
 import {
-  giveBackLimitLease,
   type LimitLeaseAnswer,
+  returnLimitLease,
   takeLimitLease,
 } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
@@ -213,14 +213,14 @@ describe('grants', () => {
     await begin();
     const first = await take(100n);
     assert.equal((await take(1n, { epoch: other })).leasedElsewhere, 100n);
-    await giveBackLimitLease(postgres, { epoch, limitId, grantId: first.grantId, amount: 70n });
+    await returnLimitLease(postgres, { epoch, limitId, grantId: first.grantId, amount: 70n });
     const second = await take(70n, { epoch: other });
     assert.deepEqual([second.granted, second.leasedElsewhere], [70n, 30n]);
     assert.equal((await take(100n, { atMs: atMs + 90_000 })).granted, 100n);
-    await giveBackLimitLease(postgres, { epoch, limitId, grantId: first.grantId, amount: 30n });
+    await returnLimitLease(postgres, { epoch, limitId, grantId: first.grantId, amount: 30n });
     assert.equal((await take(1n, { atMs: atMs + 90_000 })).granted, 0n);
     await assert.rejects(
-      giveBackLimitLease(postgres, { epoch, limitId, grantId: first.grantId, amount: -1n }),
+      returnLimitLease(postgres, { epoch, limitId, grantId: first.grantId, amount: -1n }),
       /negative/,
     );
   });

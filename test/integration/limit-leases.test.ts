@@ -5,11 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { closeDeadEpoch, fenceEpoch, resolvePending } from '../../src/storage/postgres/ledger/epochs.ts';
 import { findBrokenInvariants } from '../../src/storage/postgres/ledger/ledger-invariants.ts';
-import {
-  forgetLimitPools,
-  giveBackLimitLease,
-  takeLimitLease,
-} from '../../src/storage/postgres/limits/limit-leases.ts';
+import { forgetLimitPools, returnLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { admittedRecord, terminalRecord } from '../support/executions.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -80,13 +76,13 @@ describe('a budget', () => {
       [0n, 39n, 61n, 60_000],
     );
     assert.equal((await tenant.take(other, limitId, 60n, { minimum: 39n, atMs })).granted, 39n);
-    await giveBackLimitLease(postgres, { epoch, limitId, grantId, amount: 61n });
+    await returnLimitLease(postgres, { epoch, limitId, grantId, amount: 61n });
     await assert.rejects(
-      giveBackLimitLease(postgres, { epoch, limitId, grantId, amount: 1n }),
+      returnLimitLease(postgres, { epoch, limitId, grantId, amount: 1n }),
       /violates check constraint/,
     );
     await assert.rejects(
-      giveBackLimitLease(postgres, { epoch: await tenant.newEpoch(), limitId, grantId, amount: 1n }),
+      returnLimitLease(postgres, { epoch: await tenant.newEpoch(), limitId, grantId, amount: 1n }),
       /violates check|holds nothing/,
     );
     assert.deepEqual(await readPool(grantId), { used: 0n, leased: 39n });
@@ -112,7 +108,7 @@ describe('a budget', () => {
     await tenant.post(epoch, ...ended);
     await tenant.post(epoch, ...ended, ...ended);
     for (const { grantId } of grants) assert.deepEqual(await readPool(grantId), { used: 740n, leased: 4_260n });
-    await giveBackLimitLease(postgres, { epoch, limitId: day, grantId: budgets[0] ?? '', amount: 4_260n });
+    await returnLimitLease(postgres, { epoch, limitId: day, grantId: budgets[0] ?? '', amount: 4_260n });
     assert.equal((await tenant.take(epoch, day, 1n)).available, 10_000n - 740n - 1n);
     await tenant.assertBooksAgree();
   });
@@ -161,7 +157,7 @@ describe('a budget', () => {
         for (const [position, { granted, grantId }] of grants.entries()) {
           const left = granted === 0n || grants.some((grant) => grant.granted === 0n) ? granted : granted - 700n;
           if (round % 3 !== 0)
-            await giveBackLimitLease(postgres, { epoch, limitId: pools[position] ?? '', grantId, amount: left }).catch(
+            await returnLimitLease(postgres, { epoch, limitId: pools[position] ?? '', grantId, amount: left }).catch(
               ignoreNothingHeld,
             );
         }
@@ -244,7 +240,7 @@ describe('the period of a budget', () => {
     });
     assert.deepEqual([saturday.granted, saturday.presentMoved], [100n, false]);
     assert.notEqual(saturday.grantId, friday.grantId);
-    await giveBackLimitLease(postgres, { epoch, limitId, grantId: friday.grantId, amount: 40n });
+    await returnLimitLease(postgres, { epoch, limitId, grantId: friday.grantId, amount: 40n });
     await tenant.post(
       epoch,
       terminalRecord(admittedRecord(tenant.owner, { budgets: [friday.grantId] }), { budgetUse: '60', charge: '60' }),
@@ -266,8 +262,8 @@ describe('the period of a budget', () => {
       return [(await readPool(grantId)).leased, (await readPool(open)).leased];
     };
     assert.deepEqual(await forget(), [100n, 1n]);
-    await giveBackLimitLease(postgres, { epoch, limitId: byDay, grantId, amount: 100n });
-    await giveBackLimitLease(postgres, { epoch, limitId: open, grantId: open, amount: 1n });
+    await returnLimitLease(postgres, { epoch, limitId: byDay, grantId, amount: 100n });
+    await returnLimitLease(postgres, { epoch, limitId: open, grantId: open, amount: 1n });
     assert.deepEqual(await forget(), [-1n, 0n]);
     await tenant.setLimits(tenant.scope);
     assert.deepEqual(await forget(), [-1n, -1n]);
@@ -287,7 +283,7 @@ describe('open requests', () => {
     assert.equal(answers.filter(({ granted }) => granted === 1n).length, 50);
     const full = await tenant.take(first, limitId, 1n);
     assert.deepEqual([full.grantId, full.validForMs, full.retryAfterMs, full.ceiling], [limitId, null, null, 50n]);
-    await giveBackLimitLease(postgres, { epoch: first, limitId, grantId: limitId, amount: 1n });
+    await returnLimitLease(postgres, { epoch: first, limitId, grantId: limitId, amount: 1n });
     assert.equal((await tenant.take(second, limitId, 1n)).granted, 1n);
     const { rows } = await postgres.query<{ outstanding: string }>(
       'SELECT outstanding FROM limit_leases WHERE epoch = $1',

@@ -13,7 +13,7 @@ import {
   readSpoolCursors,
 } from '../../src/storage/postgres/ledger/spool-cursors.ts';
 import { registerEpoch, returnLease, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
-import { giveBackLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
+import { returnLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createPostgres, type Postgres, type PostgresClient, type Statement } from '../../src/storage/postgres/pool.ts';
 import { ModelBooks } from '../simulation/model-books.ts';
 import type { UsageLimitRow } from '../simulation/model-limits.ts';
@@ -288,7 +288,7 @@ class Sequence {
       act: async ({ postgres, epochs, grants }) => {
         const grantId = grants.get(place);
         if (grantId !== undefined)
-          await giveBackLimitLease(postgres, { epoch: epochs[index] as number, limitId: limit.id, grantId, amount });
+          await returnLimitLease(postgres, { epoch: epochs[index] as number, limitId: limit.id, grantId, amount });
       },
     };
   }

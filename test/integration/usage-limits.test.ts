@@ -8,7 +8,7 @@ import type { Principal } from '../../src/domain/identity/principal.ts';
 import { findPrincipalByCredentialHash } from '../../src/storage/postgres/catalog/credentials.ts';
 import { replaceLimits } from '../../src/storage/postgres/identity/limits.ts';
 import { readCurrentLimits } from '../../src/storage/postgres/limits/current-limits.ts';
-import { giveBackLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
+import { returnLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import { createListener } from '../../src/storage/postgres/listen.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { admittedRecord, terminalRecord } from '../support/executions.ts';
@@ -53,7 +53,7 @@ describe('changing limits', () => {
       assert.deepEqual(await tenant.limitIds(), [id]);
       const short = await tenant.take(epoch, id, 1n);
       assert.deepEqual([short.granted, short.available, short.ceiling], [0n, 0n, 500n]);
-      await giveBackLimitLease(postgres, { epoch, limitId: id, grantId, amount: 200n });
+      await returnLimitLease(postgres, { epoch, limitId: id, grantId, amount: 200n });
       assert.deepEqual(
         [(await tenant.take(epoch, id, 101n)).granted, (await tenant.take(epoch, id, 100n)).granted],
         [0n, 100n],
@@ -65,7 +65,7 @@ describe('changing limits', () => {
         (count) => count === 3,
       );
       assert.equal((await tenant.take(epoch, id, 1n)).gone, true);
-      await giveBackLimitLease(postgres, { epoch, limitId: id, grantId, amount: 500n });
+      await returnLimitLease(postgres, { epoch, limitId: id, grantId, amount: 500n });
       await tenant.assertBooksAgree();
     } finally {
       await listener.close();

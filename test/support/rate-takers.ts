@@ -2,8 +2,8 @@
 // Postgres in seconds. Everything they use is kept with its moment, so that a test can look at every 60 seconds of it.
 
 import {
-  giveBackLimitLease,
   type LimitLeaseAnswer,
+  returnLimitLease,
   takeLimitLease,
 } from '../../src/storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
@@ -121,7 +121,7 @@ export class RateTaker {
   }
 
   private async giveBack(grantId: string, amount: bigint): Promise<void> {
-    await giveBackLimitLease(this.postgres, { epoch: this.epoch, limitId: this.limitId, grantId, amount });
+    await returnLimitLease(this.postgres, { epoch: this.epoch, limitId: this.limitId, grantId, amount });
   }
 }
 

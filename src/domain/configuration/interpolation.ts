@@ -1,35 +1,35 @@
 // `${NAME}` in a configuration file reads the environment. What a variable holds is a value and never YAML: it cannot
 // add a key or a list item. A `{` ends a plain word inside `[...]` and `{...}`, so before the file is read as YAML each
-// `${NAME}` is veiled by characters of the private use area, as many as it has itself: lines and columns stay true.
-// Afterwards the veiled names in values are exchanged.
+// `${NAME}` is replaced by a placeholder of equal length, marked by characters of the private use area: lines and
+// columns stay true. Afterwards the placeholders in values are exchanged for what the environment says.
 
-const VEIL_START = '\uE000\uE001';
-const VEIL_END = '\uE002';
+const PLACEHOLDER_START = '\uE000\uE001';
+const PLACEHOLDER_END = '\uE002';
 const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
-const VEILED = /\uE000\uE001([A-Za-z_][A-Za-z0-9_]*)\uE002/g;
+const PLACEHOLDER = /\uE000\uE001([A-Za-z_][A-Za-z0-9_]*)\uE002/g;
 
-export function containsVeil(text: string): boolean {
+export function containsPlaceholder(text: string): boolean {
   return /[\uE000-\uE002]/.test(text);
 }
 
-export function veilReferences(text: string): string {
-  return text.replace(REFERENCE, `${VEIL_START}$1${VEIL_END}`);
+export function referencesToPlaceholders(text: string): string {
+  return text.replace(REFERENCE, `${PLACEHOLDER_START}$1${PLACEHOLDER_END}`);
 }
 
-export function unveil(text: string): string {
-  return text.replace(VEILED, '${$1}');
+export function placeholdersToReferences(text: string): string {
+  return text.replace(PLACEHOLDER, '${$1}');
 }
 
-/** A veiled value with the environment's, and the names it asked for in vain. */
+/** A value whose placeholders are exchanged, and the names of the variables that are not set. */
 export function interpolate(
-  veiled: string,
+  value: string,
   environment: Readonly<Record<string, string | undefined>>,
 ): { text: string; missing: string[] } {
   const missing: string[] = [];
-  const text = veiled.replace(VEILED, (_, name: string) => {
-    const value = environment[name];
-    if (value === undefined || value === '') missing.push(name);
-    return value ?? '';
+  const text = value.replace(PLACEHOLDER, (_, name: string) => {
+    const found = environment[name];
+    if (found === undefined || found === '') missing.push(name);
+    return found ?? '';
   });
   return { text, missing };
 }

@@ -15,7 +15,12 @@ import type { z } from 'zod';
 import { checkReferences } from './check-references.ts';
 import type { Configuration } from './configuration.ts';
 import { configurationSchema } from './configuration-schema.ts';
-import { containsVeil, interpolate, unveil, veilReferences } from './interpolation.ts';
+import {
+  containsPlaceholder,
+  interpolate,
+  placeholdersToReferences,
+  referencesToPlaceholders,
+} from './interpolation.ts';
 import type { Place, Problem } from './problem.ts';
 
 export type ParsedConfiguration =
@@ -33,13 +38,13 @@ export function parseConfigurationFile(
   environment: Readonly<Record<string, string | undefined>>,
   fileName = 'tollgate.yaml',
 ): ParsedConfiguration {
-  if (containsVeil(text))
+  if (containsPlaceholder(text))
     return { ok: false, errors: [`${fileName}: holds characters of the private use area (U+E000 to U+E002)`] };
   const lines = new LineCounter();
-  const document = parseDocument(veilReferences(text), { lineCounter: lines, prettyErrors: false });
+  const document = parseDocument(referencesToPlaceholders(text), { lineCounter: lines, prettyErrors: false });
   const complaints: Complaint[] = document.errors.map((error) => ({
     offset: error.pos[0],
-    text: unveil(error.message),
+    text: placeholdersToReferences(error.message),
   }));
   if (complaints.length === 0) {
     const unset = interpolateValues(document, environment);

@@ -4,7 +4,7 @@
 //   open --terminal line begins--> ending --blank line--> ended          open --data: [DONE]--> ended
 
 import { Buffer } from 'node:buffer';
-import { holdsAt } from '../../platform/holds-at.ts';
+import { matchesAt } from '../../platform/matches-at.ts';
 import {
   CARRIAGE_RETURN,
   DONE_LINE,
@@ -50,9 +50,9 @@ export function endsWithWholeEvent(end: Buffer): boolean {
   while (to > 0 && (end[to - 1] === LINE_FEED || end[to - 1] === CARRIAGE_RETURN)) to -= 1;
   if (to === 0) return true;
   const line = end.subarray(end.lastIndexOf(LINE_FEED, to - 1) + 1, to);
-  if (holdsAt(line, 0, EVENT)) return false;
+  if (matchesAt(line, 0, EVENT)) return false;
   if (to < end.length) return true;
-  if (!holdsAt(line, 0, DATA)) return line.at(-1) === CLOSE_BRACE;
+  if (!matchesAt(line, 0, DATA)) return line.at(-1) === CLOSE_BRACE;
   const text = line.toString('utf8', DATA.length);
   return text.trim() === DONE_NAME || parseObject(text) !== null;
 }

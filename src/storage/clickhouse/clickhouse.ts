@@ -47,13 +47,13 @@ export const SERVER_READ_SETTINGS: ClickHouseSettings = {
  */
 export function readingFor(
   client: ClickHouseReader,
-  left: AbortSignal,
+  signal: AbortSignal,
   settings: ClickHouseSettings,
 ): ClickHouseReader {
   return {
     query: async (params) => {
-      left.throwIfAborted();
-      return client.query({ ...params, abort_signal: left, clickhouse_settings: settings });
+      signal.throwIfAborted();
+      return client.query({ ...params, abort_signal: signal, clickhouse_settings: settings });
     },
   };
 }

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ClickHouseClient, type ClickHouseClientConfigOptions, createClient } from '@clickhouse/client';
 import { type ChdbConnection, createChdbConnection } from 'chdb/connection';
 import type { Clock } from '../../platform/clock.ts';
-import { haveThreadsGiveWay } from '../../platform/thread-priority.ts';
+import { lowerPriorityOfOtherThreads } from '../../platform/thread-priority.ts';
 
 /**
  * A killed predecessor keeps the kernel's lock on the directory until all its memory is released, which takes a moment.
@@ -45,7 +45,7 @@ export async function openEmbeddedClickHouse(options: { directory: string; clock
   for (const [name, value] of Object.entries(SESSION_SETTINGS))
     await client.command({ query: `SET ${name} = ${value}` });
   // The statements above have started the threads that will run all others.
-  haveThreadsGiveWay(NICENESS);
+  lowerPriorityOfOtherThreads(NICENESS);
   return client;
 }
 

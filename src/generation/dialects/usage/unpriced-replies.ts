@@ -3,7 +3,7 @@
 // without parsing the reply: only what has no price is looked at twice.
 
 import { Buffer } from 'node:buffer';
-import { holdsAt } from '../../../platform/holds-at.ts';
+import { matchesAt } from '../../../platform/matches-at.ts';
 import { DepthFromEnd, DepthFromStart } from '../../sse/json-depth.ts';
 import { isDocument, OBJECT_BYTES_MAX, objectEnd, parseObject, skipSpace } from '../../sse/usage-window.ts';
 import type { KeptReply, ReportedUsage } from '../dialect.ts';
@@ -135,7 +135,7 @@ class ReplyPlace {
   /** The first such key at or behind `from`; -1: there is none. */
   find({ key, probe, probeAt }: SoughtKey, from: number): number {
     for (let at = this.bytes.indexOf(probe, from + probeAt); at !== -1; at = this.bytes.indexOf(probe, at + 1)) {
-      if (holdsAt(this.bytes, at - probeAt, key)) return at - probeAt;
+      if (matchesAt(this.bytes, at - probeAt, key)) return at - probeAt;
     }
     return -1;
   }

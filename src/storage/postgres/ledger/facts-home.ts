@@ -94,7 +94,7 @@ function explain(present: FactsHome, home: FactsHome): string {
   );
 }
 
-export interface EmbeddedHold {
+export interface EmbeddedLock {
   release(): Promise<void>;
 }
 
@@ -106,9 +106,9 @@ const CONNECT_TIMEOUT_MS = 5_000;
  * Holds the lock of the embedded ClickHouse for the life of this process, on a connection of its own. The connection of
  * a killed predecessor takes a moment to end. Throws FactsElsewhere when another process has the lock.
  */
-export async function holdEmbedded({ url, log }: { readonly url: string; readonly log: Log }): Promise<EmbeddedHold> {
+export async function lockEmbedded({ url, log }: { readonly url: string; readonly log: Log }): Promise<EmbeddedLock> {
   let closed = false;
-  let client = await connectHolding(url, ATTEMPTS);
+  let client = await connectAndLock(url, ATTEMPTS);
   const keep = (): void => {
     client.once('end', () => {
       if (!closed) void again();
@@ -117,7 +117,7 @@ export async function holdEmbedded({ url, log }: { readonly url: string; readonl
   const again = async (): Promise<void> => {
     while (!closed) {
       try {
-        client = await connectHolding(url, ATTEMPTS);
+        client = await connectAndLock(url, ATTEMPTS);
         if (closed) await client.end();
         else keep();
         return;
@@ -136,7 +136,7 @@ export async function holdEmbedded({ url, log }: { readonly url: string; readonl
   };
 }
 
-async function connectHolding(url: string, attempts: number): Promise<pg.Client> {
+async function connectAndLock(url: string, attempts: number): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'tollgate facts',

@@ -100,7 +100,7 @@ export async function takeLimitLease(postgres: PostgresClient, request: LimitLea
  * comes back when the epoch is closed, or ages out. The grant is the one under which the amount was taken: for a rate,
  * an amount taken under an earlier label is not available under the present one.
  */
-export async function giveBackLimitLease(
+export async function returnLimitLease(
   postgres: PostgresClient,
   lease: { readonly epoch: number; readonly limitId: string; readonly grantId: string; readonly amount: bigint },
 ): Promise<void> {

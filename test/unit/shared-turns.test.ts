@@ -258,7 +258,7 @@ describe('a turn whose claimer leaves', () => {
     const { shared, turns } = process(store);
     const gone = new Decider('gone', { takesMs: 30 });
     const left = shared.routeOf(key('t'), gone);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    while (gone.asked === 0) await new Promise((resolve) => setImmediate(resolve));
     gone.isGone = true;
     assert.deepEqual(await turns.routeOf(key('t'), new Decider('next')), { decision: decision('gone'), cached: true });
     assert.notEqual(await left, null);

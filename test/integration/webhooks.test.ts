@@ -285,8 +285,11 @@ describe('webhooks', () => {
       () => new WebhookDeliverer({ ...parts, metrics: new MetricsRegistry() }),
     );
     for (const one of deliverers) one.start();
-    await counted(0, 0);
-    for (const one of deliverers) await one.stop();
+    try {
+      await counted(0, 0);
+    } finally {
+      for (const one of deliverers) await one.stop();
+    }
     assert.equal(receiver.messages.length, records.length);
     assert.deepEqual(
       new Set(receiver.messages.map(({ headers }) => headers['webhook-id'])),

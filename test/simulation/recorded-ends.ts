@@ -9,6 +9,6 @@ export function hasEnd(texts: string, id: string): boolean {
   return false;
 }
 
-/** Of a start, behind its id: instant (told from the frame's own), hold, bytes, tags, label; then the number of an ending. */
+/** Of a start, behind its id: instant, told from the frame's own, hold, bytes, tags, label; the number of an ending. */
 const START_AND_ENDING = /^-?\d+,(?:null|"\d+"),\d+,\[\],null,\d+,-?\d+,/;
 const BEHIND_ID_LENGTH = 160;

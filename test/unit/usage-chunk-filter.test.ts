@@ -98,6 +98,22 @@ describe('the usage chunk', () => {
     for (const line of others) assertFiltered(`${line}\n\n${line}\r\n\r\n${DONE}`, `${line}\n\n${line}\r\n\r\n${DONE}`);
   });
 
+  test('looks at each line once, however many stand before an event that never comes', (context) => {
+    const lines = 30_000;
+    for (const pieceBytes of [1, 65_536]) {
+      const bytes = Buffer.from('a\n'.repeat(pieceBytes === 1 ? lines / 10 : lines));
+      const filter = new UsageChunkFilter();
+      const lookUps = context.mock.method(Buffer.prototype, 'indexOf');
+      let passed = 0;
+      for (let at = 0; at < bytes.length; at += pieceBytes)
+        passed += filter.feed(bytes.subarray(at, at + pieceBytes)).length;
+      const count = lookUps.mock.callCount();
+      lookUps.mock.restore();
+      assert.equal(passed + filter.end().length, bytes.length);
+      assert.ok(count <= 4 * bytes.length, `${count} look-ups in ${bytes.length} bytes`);
+    }
+  });
+
   test('never keeps back the end, or a line that is too long to be one', () => {
     const filter = new UsageChunkFilter();
     assert.equal(filter.feed(Buffer.from(`data: ${USAGE}\n\ndata: [`)).toString(), 'data: [');

@@ -32,6 +32,8 @@ export class UsageChunkFilter {
   #place = AT_LINE_START;
   /** Bytes that cannot be judged yet: the beginning of a line, and the fields of its event before it. */
   #held: Buffer = EMPTY;
+  /** How much of what is judged, and then held back, is whole lines of fields: they are not looked at again. */
+  #fieldBytes = 0;
 
   /** Returns what the client gets; almost always a view of `chunk` itself. */
   feed(chunk: Buffer): Buffer {
@@ -70,9 +72,11 @@ export class UsageChunkFilter {
         this.#place = AT_LINE_START;
         continue;
       }
-      const end = this.#place === BEHIND_CHUNK ? endOfBlankLine(bytes, at) : judge(bytes, at);
+      const end = this.#place === BEHIND_CHUNK ? endOfBlankLine(bytes, at) : this.#judge(bytes, at);
       if (end === PLAIN) {
         this.#place = INSIDE_LINE;
+        at += this.#fieldBytes;
+        this.#fieldBytes = 0;
         continue;
       }
       passed.push(bytes.subarray(from, at));
@@ -87,25 +91,29 @@ export class UsageChunkFilter {
     passed.push(bytes.subarray(from));
     return join(passed);
   }
+
+  /** Judges the lines from `start` on: whether they begin with a usage chunk, and where that ends. */
+  #judge(bytes: Buffer, start: number): number {
+    for (;;) {
+      const line = start + this.#fieldBytes;
+      const lineEnd = bytes.indexOf(LINE_FEED, line);
+      if ((lineEnd === -1 ? bytes.length : lineEnd) - start > HELD_BYTES_MAX) return PLAIN;
+      if (lineEnd === -1) return mayBeChunk(bytes, line) ? UNDECIDED : PLAIN;
+      if (startsWithData(bytes, line)) {
+        if (!isUsageChunk(bytes, line, lineEnd)) return PLAIN;
+        this.#fieldBytes = 0;
+        return lineEnd + 1;
+      }
+      // A blank line or a comment ends the event's fields; any other line is a field of the same event.
+      if (bytes[line] === LINE_FEED || bytes[line] === CARRIAGE_RETURN || bytes[line] === COLON) return PLAIN;
+      this.#fieldBytes = lineEnd + 1 - start;
+    }
+  }
 }
 
 function join(pieces: readonly Buffer[]): Buffer {
   const some = pieces.filter((piece) => piece.length > 0);
   return some.length === 1 ? (some[0] as Buffer) : Buffer.concat(some);
-}
-
-/** Judges the lines from `start` on: whether they begin with a usage chunk, and where that ends. */
-function judge(bytes: Buffer, start: number): number {
-  let line = start;
-  for (;;) {
-    const lineEnd = bytes.indexOf(LINE_FEED, line);
-    if ((lineEnd === -1 ? bytes.length : lineEnd) - start > HELD_BYTES_MAX) return PLAIN;
-    if (lineEnd === -1) return mayBeChunk(bytes, line) ? UNDECIDED : PLAIN;
-    if (startsWithData(bytes, line)) return isUsageChunk(bytes, line, lineEnd) ? lineEnd + 1 : PLAIN;
-    // A blank line or a comment ends the event's fields; any other line is a field of the same event.
-    if (bytes[line] === LINE_FEED || bytes[line] === CARRIAGE_RETURN || bytes[line] === COLON) return PLAIN;
-    line = lineEnd + 1;
-  }
 }
 
 function endOfBlankLine(bytes: Buffer, at: number): number {

@@ -30,7 +30,7 @@ async function serve(plane: DataPlane, dialect: Dialect, exchange: Exchange): Pr
   const identified = plane.authenticator.authenticateKey(exchange.authorization, exchange.apiKey, atMs, exchange);
   // A refusal that needs no look-up is answered before a byte of the body is taken in.
   if ('kind' in identified) return exchange.refuse(identified);
-  const receiving = receiveRequest(exchange, identified, plane.intake, dialect.readForm !== undefined);
+  const receiving = receiveRequest(exchange, identified, plane.intake, dialect.form ?? null);
   const received = receiving instanceof Promise ? await receiving : receiving;
   if (received === null) return;
   if ('kind' in received) return exchange.refuse(received);

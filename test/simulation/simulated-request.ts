@@ -22,15 +22,17 @@ import type { Expected, Watch } from './watch.ts';
 const INPUT_PRICE = 1_009n;
 const OUTPUT_PRICE = 4_001n;
 
+/** No process of the simulation counts tokens. */
+const API = 'systemone';
+
 const DIALECT = {
-  api: 'chat_completions',
+  api: API,
   upstreamPath: '/chat/completions',
   outputLimitField: 'max_tokens',
   inputField: 'messages',
   charged: true,
   unit: 'tokens',
   overheadTokens: 3,
-  countable: false,
 } as unknown as Dialect;
 
 const SERVED = {
@@ -43,7 +45,7 @@ const SERVED = {
   },
   deployments: new Map([
     [
-      'chat_completions',
+      API,
       [
         {
           provider: { id: 'provider' },
@@ -60,9 +62,7 @@ const SERVED = {
       ],
     ],
   ]),
-  worstPrice: new Map([
-    ['chat_completions', { input: picoUsd(INPUT_PRICE), output: picoUsd(OUTPUT_PRICE), image: null }],
-  ]),
+  worstPrice: new Map([[API, { input: picoUsd(INPUT_PRICE), output: picoUsd(OUTPUT_PRICE), image: null }]]),
 } as unknown as ServedModel;
 
 const BODY = Buffer.alloc(4_096, 'x');

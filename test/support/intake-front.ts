@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
+import { imageEdits } from '../../src/generation/dialects/images.ts';
 import { type Intake, receiveRequest, type Sender } from '../../src/generation/request/receive.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
@@ -50,7 +51,7 @@ export async function startIntakeFront(
   const handle = async (exchange: Exchange): Promise<void> => {
     const identified = identify(exchange.authorization.replace('Bearer ', ''));
     if ('kind' in identified) return exchange.refuse(identified);
-    const receiving = receiveRequest(exchange, identified, intake, true);
+    const receiving = receiveRequest(exchange, identified, intake, imageEdits.form ?? null);
     const found = receiving instanceof Promise ? await receiving : receiving;
     if (found === null) return;
     if ('kind' in found) return exchange.refuse(found);

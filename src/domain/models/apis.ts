@@ -34,21 +34,31 @@ interface ApiRow {
    * 7.4).
    */
   readonly hasOwnRefusalForm: boolean;
+  /** The tokens that a provider does not report can be counted: COUNTABLE_APIS says where its texts are. */
+  readonly isCountable: boolean;
 }
 
 /** One upstream API a row; the catalog says which of them a provider serves for a model. */
 export const APIS = {
-  chat_completions: { kind: 'text', family: 'openai', hasOwnRefusalForm: true },
-  responses: { kind: 'text', family: 'openai', hasOwnRefusalForm: true },
-  messages: { kind: 'text', family: 'anthropic', hasOwnRefusalForm: true },
-  count_tokens: { kind: 'text', family: 'anthropic', hasOwnRefusalForm: true },
-  images: { kind: 'image', family: null, hasOwnRefusalForm: true },
-  embeddings: { kind: 'embedding', family: null, hasOwnRefusalForm: true },
-  systemone: { kind: 'evaluation', family: null, hasOwnRefusalForm: false },
+  chat_completions: { kind: 'text', family: 'openai', hasOwnRefusalForm: true, isCountable: true },
+  responses: { kind: 'text', family: 'openai', hasOwnRefusalForm: true, isCountable: true },
+  messages: { kind: 'text', family: 'anthropic', hasOwnRefusalForm: true, isCountable: true },
+  count_tokens: { kind: 'text', family: 'anthropic', hasOwnRefusalForm: true, isCountable: false },
+  images: { kind: 'image', family: null, hasOwnRefusalForm: true, isCountable: false },
+  embeddings: { kind: 'embedding', family: null, hasOwnRefusalForm: true, isCountable: true },
+  systemone: { kind: 'evaluation', family: null, hasOwnRefusalForm: false, isCountable: false },
 } as const satisfies Record<string, ApiRow>;
 
 export type ApiName = keyof typeof APIS;
 export const API_NAMES = Object.keys(APIS) as ApiName[];
+
+export type CountableApi = {
+  [Name in ApiName]: (typeof APIS)[Name]['isCountable'] extends true ? Name : never;
+}[ApiName];
+
+export function isCountable(api: ApiName): api is CountableApi {
+  return APIS[api].isCountable;
+}
 
 /** The prices of a call on this API, from the prices of the model's deployment. */
 export function priceOn(api: ApiName, price: Price): Price {

@@ -1,6 +1,6 @@
 // The input and output of the worker task count-tokens (workers/count-tokens.ts).
 
-import type { CountableApi } from './countable-apis.ts';
+import type { CountableApi } from '../models/apis.ts';
 
 export interface CountTokensInput {
   readonly api: CountableApi;

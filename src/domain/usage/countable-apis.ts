@@ -1,6 +1,6 @@
-// The APIs whose tokens can be counted where a provider reported none, and where each keeps its texts.
+// Where each API whose tokens can be counted has its texts, for what a provider did not report.
 
-import type { ApiName } from '../models/apis.ts';
+import type { CountableApi } from '../models/apis.ts';
 import { chatCompletionsText } from './chat-completions-text.ts';
 import { type CountableDialect, type CountableText, parseObject } from './countable-text.ts';
 import { messagesText } from './messages-text.ts';
@@ -14,9 +14,7 @@ export const COUNTABLE_APIS = {
   responses: responsesText,
   messages: messagesText,
   embeddings: { requestText: textToEmbed, responseText: () => NO_TOKENS, streamText: () => NO_TOKENS },
-} as const satisfies Partial<Record<ApiName, CountableDialect>>;
-
-export type CountableApi = keyof typeof COUNTABLE_APIS;
+} as const satisfies Record<CountableApi, CountableDialect>;
 
 /** `input` is a text, a list of texts, the tokens of one text, or a list of such lists. null: it is none of these. */
 function textToEmbed(body: string): CountableText | null {

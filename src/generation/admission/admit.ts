@@ -1,8 +1,9 @@
 // Admits a request to a provider, or refuses it: what it can use and cost is bounded and held from this process's quota
 // leases (spec 7.4, 8). All or nothing: a refused request consumes nothing.
 
+import { isCountable } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
-import type { CountableApi } from '../../domain/usage/countable-apis.ts';
+import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import { Admission } from './admission.ts';
@@ -62,8 +63,9 @@ async function admitByCount(
   refusal: Refusal,
 ): Promise<Admission | Refusal> {
   const { principal, dialect, served, measure, request } = params;
-  const count = () =>
-    countInputAtMost(dialect.api as CountableApi, served.model.tokenizer, request.body, parts.workers);
+  const { api } = dialect;
+  assert(isCountable(api), 'what fits by its count can be counted');
+  const count = () => countInputAtMost(api, served.model.tokenizer, request.body, parts.workers);
   const counted = await parts.counts.run(principal.organizationId, count, null);
   if (counted === null || counted >= measure.bytes) return refusal;
   const plan = planHolds(params, { ...measure, bytes: counted });
@@ -74,7 +76,7 @@ async function admitByCount(
 
 /** Whether the request could be admitted if its input were next to nothing: else it is not worth counting. */
 function mayFitByCount(params: AdmissionParams, shortage: Shortage | null): boolean {
-  if (!params.dialect.countable) return false;
+  if (!isCountable(params.dialect.api)) return false;
   if (shortage !== null && (shortage.reason !== 'short' || !DEPENDING_ON_INPUT.has(shortage.quota.kind))) return false;
   const floor = planHolds(params, { ...params.measure, bytes: 0 });
   if ('kind' in floor) return false;

@@ -1,7 +1,7 @@
 // The exact count of a request's input, made where the bound by its bytes exceeds what is left of a wallet or limit.
 
+import type { CountableApi } from '../../domain/models/apis.ts';
 import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/count-tokens-task.ts';
-import type { CountableApi } from '../../domain/usage/countable-apis.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 
 /** A tokenizer takes half a second to load; a request should not wait much longer for its count. */

@@ -38,7 +38,6 @@ export const chatCompletions: Dialect = {
   charged: true,
   unit: 'tokens',
   overheadTokens: 0,
-  countable: true,
   readBounds,
   readUsage,
   readUnpriced: (reply) => unpricedTier(reply, 1, LAST_CHUNKS_BYTES),

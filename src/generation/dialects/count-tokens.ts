@@ -13,7 +13,6 @@ export const countTokens: Dialect = {
   charged: false,
   unit: 'tokens',
   overheadTokens: 0,
-  countable: false,
   readBounds: () => ({ streamed: false, outputTokensMax: 0, answers: 1 }),
   readUsage: () => NO_TOKENS_USED,
   watchStreamEnd: () => messages.watchStreamEnd(),

@@ -5,7 +5,7 @@ import type { ApiName } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
-import type { ScannedForm } from '../request/multipart-scan.ts';
+import type { FormFault, ScannedForm } from '../request/multipart-scan.ts';
 import type { ScannedBody } from '../request/read-request.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import type { StreamEnd, StreamProgress } from '../sse/stream-end.ts';
@@ -99,6 +99,13 @@ export interface ReadRequest {
   readonly bounds: RequestBounds;
 }
 
+/** Reads requests that come as multipart/form-data. */
+export interface FormReader {
+  read(form: ScannedForm, body: Buffer): ReadRequest | Refusal;
+  /** How a form that cannot be read is refused. */
+  refuse(fault: FormFault): Refusal;
+}
+
 export interface Dialect {
   readonly api: ApiName;
   /** Path on the provider, appended to its base URL. */
@@ -113,10 +120,8 @@ export interface Dialect {
   readonly unit: 'tokens' | 'images';
   /** Input tokens that a provider adds to what the body says; part of the hold's bound. */
   readonly overheadTokens: number;
-  /** We can count the tokens of a reply that reported none. */
-  readonly countable: boolean;
-  /** Reads a request that came as a form; absent where only JSON is accepted. */
-  readonly readForm?: (form: ScannedForm, body: Buffer) => ReadRequest | Refusal;
+  /** Absent where only JSON is accepted. */
+  readonly form?: FormReader;
   /** A look at the body before anything is held, where the dialect checks more than its control fields. */
   readonly check?: (body: Buffer, workers: WorkerPool) => Refusal | null | Promise<Refusal | null>;
   /** Under a limit on tokens: a request that has no bound for another reason than its output limit (spec 7.5). */

@@ -25,7 +25,6 @@ export const embeddings: Dialect = {
   charged: true,
   unit: 'tokens',
   overheadTokens: 0,
-  countable: true,
   readBounds,
   readUsage,
   watchStreamEnd: () => NO_STREAM,

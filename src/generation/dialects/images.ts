@@ -23,7 +23,10 @@ export interface ImageBounds extends RequestBounds {
 export const imageGenerations: Dialect = imageDialect(IMAGE_PATHS.generations);
 
 /** Images made from others: as a form, and from several clients as JSON with `images: [{image_url}]`. */
-export const imageEdits: Dialect = { ...imageDialect(IMAGE_PATHS.edits), readForm: readImageForm };
+export const imageEdits: Dialect = {
+  ...imageDialect(IMAGE_PATHS.edits),
+  form: { read: readImageForm, refuse: refuseImageForm },
+};
 
 function imageDialect(upstreamPath: string): Dialect {
   return {
@@ -34,7 +37,6 @@ function imageDialect(upstreamPath: string): Dialect {
     charged: true,
     unit: 'images',
     overheadTokens: 0,
-    countable: false,
     readBounds: readImageBounds,
     readUsage: (reply, watch, clientLeft) =>
       readImageUsage(reply, watch as ImageStreamTally | ImageDocumentTally, clientLeft === true),

@@ -63,7 +63,6 @@ export const messages: Dialect = {
   charged: true,
   unit: 'tokens',
   overheadTokens: 0,
-  countable: true,
   readBounds,
   readUsage,
   readHeaders,

@@ -46,7 +46,6 @@ export const responses: Dialect = {
   charged: true,
   unit: 'tokens',
   overheadTokens: 0,
-  countable: true,
   readBounds,
   readUsage,
   readUnpriced: (reply, { maySearch }) => unpricedTier(reply, 2) ?? unpricedTools(reply, maySearch === true),

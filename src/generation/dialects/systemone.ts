@@ -24,7 +24,6 @@ export const systemone: Dialect = {
   charged: true,
   unit: 'tokens',
   overheadTokens: SYSTEMONE_OVERHEAD_TOKENS,
-  countable: false,
   check: validateQuestions,
   refuseUnbounded: ({ scanned, body }) => (scanned === null ? null : refuseWithoutQuestions(scanned, body)),
   // Output costs nothing and so needs no bound.

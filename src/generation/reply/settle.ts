@@ -1,6 +1,7 @@
 // Ends the execution of a reply: how it ended, and what it used by the provider's report or by our own count.
 
 import type { Buffer } from 'node:buffer';
+import { type CountableApi, isCountable } from '../../domain/models/apis.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
 import { OUTCOME_MATRIX } from '../../domain/settlement/outcome-matrix.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
@@ -34,7 +35,7 @@ function settleWithoutReply(end: ReplyEnd, { params: { execution } }: SettlePart
 }
 
 function settleReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): void {
-  const { reply, params, request, workers } = parts;
+  const { reply, params, workers } = parts;
   const { dialect, exchange } = params;
   const how = end !== 'clean' && end !== 'client_left' ? 'cut' : exchange.closed ? 'client_left' : 'clean';
   const report = reply.status >= 300 ? NO_USAGE : reportOf(how, parts);
@@ -46,9 +47,9 @@ function settleReply(end: ReplyEnd, parts: SettleParts, owner: ExecutionOwner): 
     relayedBytes: reply.bytes.totalBytes,
   });
   if (OUTCOME_MATRIX[outcome].chargeRule === 'nothing') record(outcome, NO_USAGE, how, parts, owner);
-  else if (report.usage !== null || !dialect.countable) record(outcome, report, how, parts, owner);
+  else if (report.usage !== null || !isCountable(dialect.api)) record(outcome, report, how, parts, owner);
   else
-    countUsage(countParams(params, request, reply), workers, report)
+    countUsage(countParams(dialect.api, parts), workers, report)
       .then((measured) => record(outcome, measured, how, parts, owner))
       .catch((fault: unknown) => owner.onUnrecorded(fault));
 }
@@ -63,14 +64,12 @@ function reportOf(how: HowItEnded, { reply, params: { dialect, read } }: SettleP
   });
 }
 
-function countParams(
-  { dialect, execution, tokenizer }: RelayParams,
-  request: Buffer,
-  { bytes, isStream }: CapturedReply,
-): CountParams {
+function countParams(api: CountableApi, { reply, params, request }: SettleParts): CountParams {
+  const { execution, tokenizer } = params;
+  const { bytes, isStream } = reply;
   const bounds = execution.admission.tokenBounds;
   return {
-    api: dialect.api as CountParams['api'],
+    api,
     encoding: tokenizer,
     request,
     relayed: bytes,

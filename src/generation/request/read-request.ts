@@ -13,7 +13,7 @@ export interface ScannedBody {
 }
 
 export function readRequest(dialect: Dialect, { body, scanned, form }: ScannedBody): ReadRequest | Refusal {
-  if (form !== null && dialect.readForm !== undefined) return dialect.readForm(form, body);
+  if (form !== null && dialect.form !== undefined) return dialect.form.read(form, body);
   if (scanned === null) return { kind: 'unsupported_media_type' };
   const modelAt = scanned.valueOf('model');
   if (modelAt === null) return { kind: 'missing_model' };

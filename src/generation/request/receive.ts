@@ -7,7 +7,7 @@ import type { ClientWatch, Exchange } from '../../http/exchange.ts';
 import type { BodySink } from '../../http/request-body.ts';
 import type { BufferPool, PooledBuffer } from '../../platform/buffer-pool.ts';
 import { socketsRead } from '../../platform/tick.ts';
-import { refuseImageForm } from '../dialects/images.ts';
+import type { FormReader } from '../dialects/dialect.ts';
 import { scanMultipart } from './multipart-scan.ts';
 import { refuseScan, type ScannedBody } from './read-request.ts';
 import type { RequestScanner, Scan, ScannedRequest } from './scan/request-scanner.ts';
@@ -38,19 +38,19 @@ export type Reception<S extends Sender> = ReceivedFrom<S> | Refusal | null;
 
 /**
  * Attaches to the exchange at once. `identified`: who asks; a promise of it, or of the refusal, while that is being
- * looked up. `acceptsForm`: multipart/form-data besides JSON.
+ * looked up. `forms`: of a dialect that takes multipart/form-data besides JSON.
  */
 export function receiveRequest<S extends Sender>(
   exchange: Exchange,
   identified: S | Promise<S | Refusal>,
   intake: Intake,
-  acceptsForm: boolean,
+  forms: FormReader | null,
 ): Promise<Reception<S>> | Refusal {
-  const isForm = acceptsForm && FORM_TYPE.test(exchange.contentType);
-  const refusal = refuseHead(exchange, intake.bodyLimitBytes, isForm);
+  const form = forms !== null && FORM_TYPE.test(exchange.contentType) ? forms : null;
+  const refusal = refuseHead(exchange, intake.bodyLimitBytes, form !== null);
   if (refusal !== null) return refusal;
   return new Promise((resolve, reject) => {
-    new IncomingRequest(exchange, intake, isForm, { resolve, reject }).begin(identified);
+    new IncomingRequest(exchange, intake, form, { resolve, reject }).begin(identified);
   });
 }
 
@@ -74,7 +74,8 @@ interface Settle<S extends Sender> {
 class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   private readonly exchange: Exchange;
   private readonly intake: Intake;
-  private readonly isForm: boolean;
+  /** null: the body is JSON. */
+  private readonly form: FormReader | null;
   private readonly settle: Settle<S>;
   /**
    * null: whose the request is, is still being looked up. What came with the head is kept as it is until then, and the
@@ -91,10 +92,10 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   /** Refused, or the client left. */
   private isOver = false;
 
-  constructor(exchange: Exchange, intake: Intake, isForm: boolean, settle: Settle<S>) {
+  constructor(exchange: Exchange, intake: Intake, form: FormReader | null, settle: Settle<S>) {
     this.exchange = exchange;
     this.intake = intake;
-    this.isForm = isForm;
+    this.form = form;
     this.settle = settle;
   }
 
@@ -146,7 +147,7 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   }
 
   private feed(bytes: Uint8Array): void {
-    if (this.isForm || bytes.length === 0) return;
+    if (this.form !== null || bytes.length === 0) return;
     this.scan ??= this.intake.scanner.begin();
     this.scan.feed(bytes);
   }
@@ -183,7 +184,8 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
     if (this.isOver || pooled === null || sender === null) return;
     exchange.watchClient(null);
     const body = pooled.buffer.subarray(0, this.bodyBytes);
-    const read = this.isForm ? readForm(body, exchange.contentType) : readJson(body, this.finishScan(body));
+    const { form } = this;
+    const read = form === null ? readJson(body, this.finishScan(body)) : readForm(form, body, exchange.contentType);
     if ('kind' in read) return this.refuse(read);
     this.pooled = null;
     this.settle.resolve({ ...read, pooled, sender });
@@ -236,9 +238,9 @@ function refuseHead(exchange: Exchange, bodyLimitBytes: number, isForm: boolean)
   return null;
 }
 
-function readForm(body: Buffer, contentType: string): ScannedBody | Refusal {
+function readForm(forms: FormReader, body: Buffer, contentType: string): ScannedBody | Refusal {
   const form = scanMultipart(body, contentType);
-  return 'fault' in form ? refuseImageForm(form) : { body, scanned: null, form };
+  return 'fault' in form ? forms.refuse(form) : { body, scanned: null, form };
 }
 
 function readJson(body: Buffer, scanned: ScannedRequest): ScannedBody | Refusal {

@@ -10,37 +10,7 @@ import { cutLongRuns } from '../../src/domain/usage/long-runs.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createExecutionIdSource } from '../../src/platform/execution-id.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
-
-const ROUNDS = 15;
-const ROUND_MS = 40;
-
-/** Keeps results alive, so that nothing measured is optimised away; a string is flattened, as writing it out would. */
-const sink = Buffer.alloc(4096);
-let kept = 0;
-
-function measure(name: string, work: () => unknown): void {
-  let iterations = 1;
-  let elapsedMs = 0;
-  while (elapsedMs < ROUND_MS) {
-    iterations *= 2;
-    elapsedMs = timeOf(work, iterations);
-  }
-  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, iterations) * 1e6) / iterations).sort(
-    (one, other) => one - other,
-  );
-  const median = rounds[ROUNDS >> 1] as number;
-  const least = rounds[0] as number;
-  console.log(`${name.padEnd(58)} ${median.toFixed(0).padStart(9)} ns   (least ${least.toFixed(0)})`);
-}
-
-function timeOf(work: () => unknown, iterations: number): number {
-  const startMs = systemClock.monotonicMs();
-  for (let index = 0; index < iterations; index++) {
-    const result = work();
-    kept ^= typeof result === 'string' ? sink.write(result, 'latin1') : 1;
-  }
-  return systemClock.monotonicMs() - startMs;
-}
+import { measureNs } from './measure-ns.ts';
 
 const makeExecutionId = createExecutionIdSource(systemClock);
 const registry = new MetricsRegistry();
@@ -62,12 +32,12 @@ const checked = checkUsage(raw, NO_USAGE_BOUNDS);
 if (!checked.ok) throw new Error('the sample usage is good');
 const text64k = 'The quick brown fox jumps over 13 lazy dogs, again and again.\n'.repeat(1024);
 
-measure('loop and an empty call (floor)', () => kept);
-measure('execution id', makeExecutionId);
-measure('counter increment', () => counter.increment());
-measure('histogram observe, 12 buckets', () => latency.observe(0.02));
-measure('check usage', () => checkUsage(raw, NO_USAGE_BOUNDS));
-measure('settle', () =>
+measureNs('loop and an empty call (floor)', () => 0);
+measureNs('execution id', makeExecutionId);
+measureNs('counter increment', () => counter.increment());
+measureNs('histogram observe, 12 buckets', () => latency.observe(0.02));
+measureNs('check usage', () => checkUsage(raw, NO_USAGE_BOUNDS));
+measureNs('settle', () =>
   settle({
     outcome: 'completed',
     usage: checked.usage,
@@ -77,20 +47,20 @@ measure('settle', () =>
     authorizedAmount: picoUsd(10n ** 12n),
   }),
 );
-measure('format money', () => formatUsdJsonNumber(18_750_000n));
-measure('render refusal: unauthorized', () => renderRefusal({ kind: 'unauthorized' }, 'openai', context).body);
-measure(
+measureNs('format money', () => formatUsdJsonNumber(18_750_000n));
+measureNs('render refusal: unauthorized', () => renderRefusal({ kind: 'unauthorized' }, 'openai', context).body);
+measureNs(
   'render refusal: unknown model',
   () => renderRefusal({ kind: 'unknown_model', model: 'no/such-model' }, 'openai', context).body,
 );
-measure(
+measureNs(
   'render refusal: insufficient credit, flat',
   () => renderRefusal({ kind: 'insufficient_credit' }, 'openai', context).body,
 );
-measure(
+measureNs(
   'render refusal: rate limit, dialect',
   () =>
     renderRefusal({ kind: 'rate_limit', retryAfterMs: 1500 }, 'openai', { ...context, admissionForm: 'dialect' }).body,
 );
-measure('cut long runs, 64 KB of prose', () => cutLongRuns(text64k));
-measure('metrics text of this registry', () => registry.render());
+measureNs('cut long runs, 64 KB of prose', () => cutLongRuns(text64k));
+measureNs('metrics text of this registry', () => registry.render());

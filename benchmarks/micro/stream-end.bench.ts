@@ -6,31 +6,9 @@ import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
 import { CaptureBuffer } from '../../src/generation/reply/capture-buffer.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { measureNs } from './measure-ns.ts';
 
-const ROUNDS = 21;
-const ROUND_MS = 30;
 const COPIES = 64;
-
-let kept = 0;
-
-function measure(name: string, work: (round: number) => unknown): void {
-  let iterations = 1;
-  while (timeOf(work, iterations) < ROUND_MS) iterations *= 2;
-  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, iterations) * 1e6) / iterations).sort(
-    (one, other) => one - other,
-  );
-  console.log(
-    `${name.padEnd(66)} ${(rounds[ROUNDS >> 1] as number).toFixed(0).padStart(8)} ns   ` +
-      `(least ${(rounds[0] as number).toFixed(0)})`,
-  );
-}
-
-function timeOf(work: (round: number) => unknown, iterations: number): number {
-  const startMs = systemClock.monotonicMs();
-  for (let index = 0; index < iterations; index++) if (work(index) === 'ended') kept += 1;
-  return systemClock.monotonicMs() - startMs;
-}
 
 const event = (name: string, data: object): string =>
   `event: ${name}\ndata: ${JSON.stringify({ type: name, ...data })}\n\n`;
@@ -59,7 +37,7 @@ function measureChunks(name: string, dialect: Dialect, texts: readonly string[])
   const watcher = dialect.watchStreamEnd();
   const chunks = Array.from({ length: COPIES }, () => texts.map((text) => Buffer.from(text))).flat();
   const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0) / chunks.length;
-  measure(`${name} (${bytes.toFixed(0)} bytes)`, (round) => watcher.feed(chunks[round % chunks.length] as Buffer));
+  measureNs(`${name} (${bytes.toFixed(0)} bytes)`, (round) => watcher.feed(chunks[round % chunks.length] as Buffer));
 }
 
 function halves(text: string): string[] {
@@ -80,7 +58,7 @@ measureChunks('responses: 64 KB of one event', responses, ['x'.repeat(65_536)]);
 function measureUsage(name: string, dialect: Dialect, reply: string): void {
   const relayed = new CaptureBuffer();
   relayed.append(Buffer.from(reply));
-  measure(`${name} (${reply.length} bytes)`, () =>
+  measureNs(`${name} (${reply.length} bytes)`, () =>
     dialect.readUsage({ beginning: relayed.beginning(), end: relayed.end(), cut: false }),
   );
 }
@@ -132,4 +110,3 @@ measureUsage(
     event('message_delta', { usage: { output_tokens: 2 } }) +
     event('message_stop', {}),
 );
-if (kept > 0) console.log(`${kept} streams ended`);

@@ -1,39 +1,17 @@
 // Measures our HTTP/1.1 client: what the reading of a reply costs (nanoseconds), and a whole call on a kept connection
 // (microseconds of this process's CPU), with the body in one piece and in the three of a model's edit.
 
-import { systemClock } from '../../src/platform/clock.ts';
 import { forwardedHeaders } from '../../src/upstream/header-policy.ts';
 import { ReplyReader } from '../../src/upstream/http1/reply-reader.ts';
 import { type OutgoingBody, requestHead, type UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
 import { UpstreamOrigin } from '../../src/upstream/origin.ts';
 import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 import { startNodeServer } from '../harness/child-server.ts';
+import { measureNs } from './measure-ns.ts';
 
-const ROUNDS = 15;
-const ROUND_MS = 30;
 const CALLS = 8_000;
 const CALLS_AT_ONCE = 64;
 const STUB_CORE = 1;
-
-let kept = 0;
-
-function measure(name: string, work: () => number): void {
-  let iterations = 1;
-  while (timeOf(work, iterations) < ROUND_MS) iterations *= 2;
-  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, iterations) * 1e6) / iterations).sort(
-    (one, other) => one - other,
-  );
-  console.log(
-    `${name.padEnd(66)} ${(rounds[ROUNDS >> 1] as number).toFixed(0).padStart(8)} ns   ` +
-      `(least ${(rounds[0] as number).toFixed(0)})`,
-  );
-}
-
-function timeOf(work: () => number, iterations: number): number {
-  const startMs = systemClock.monotonicMs();
-  for (let index = 0; index < iterations; index++) kept += work();
-  return systemClock.monotonicMs() - startMs;
-}
 
 const HEADERS =
   'date: Fri, 20 Nov 2026 15:32:20 GMT\r\ncontent-type: application/json\r\nx-request-id: ' +
@@ -46,7 +24,7 @@ const READ = Buffer.alloc(65_536);
 function measureReply(name: string, reply: string): void {
   const reader = new ReplyReader();
   const length = READ.write(reply, 'latin1');
-  measure(`${name} (${length} bytes)`, () => {
+  measureNs(`${name} (${length} bytes)`, () => {
     reader.begin();
     reader.read(READ, length);
     return reader.ended ? 1 : 0;
@@ -60,7 +38,7 @@ function measureChunks(name: string, chunks: string): void {
   reader.begin();
   reader.read(Buffer.from(head), head.length);
   const length = READ.write(chunks, 'latin1');
-  measure(`${name} (${length} bytes)`, () => {
+  measureNs(`${name} (${length} bytes)`, () => {
     reader.read(READ, length);
     return reader.body?.length ?? 0;
   });
@@ -101,7 +79,7 @@ const REQUEST: UpstreamRequest = {
   headers: CLIENT_HEADERS,
   body: Buffer.alloc(1_000),
 };
-measure('the head of a request', () => requestHead(REQUEST, 'api.provider.example')?.length ?? 0);
+measureNs('the head of a request', () => requestHead(REQUEST, 'api.provider.example')?.length ?? 0);
 
 /**
  * As the OpenAI client of JavaScript sends them; in one text, of which each request cuts its own strings as the front
@@ -129,7 +107,7 @@ function cutHeaders(): string[] {
   return headers;
 }
 
-measure("the headers of an SDK's request cut out, which the next row has too", () => cutHeaders().length);
+measureNs("the headers of an SDK's request cut out, which the next row has too", () => cutHeaders().length);
 function writeHead(clientHeaders: string[]): number {
   const headers = forwardedHeaders(clientHeaders);
   if ('kind' in headers) throw new Error(headers.kind);
@@ -138,8 +116,8 @@ function writeHead(clientHeaders: string[]): number {
 }
 
 let keys = 0;
-measure("the head of an SDK's request from its headers, written", () => writeHead(cutHeaders()));
-measure('the same with an idempotency key, another each time', () =>
+measureNs("the head of an SDK's request from its headers, written", () => writeHead(cutHeaders()));
+measureNs('the same with an idempotency key, another each time', () =>
   writeHead([...cutHeaders(), 'idempotency-key', `stainless-node-retry-${keys++}`]),
 );
 
@@ -199,4 +177,3 @@ for (const bodyBytes of [1_000, 16_000, 256_000]) {
 }
 await origin.close();
 await stub.stop();
-if (kept < 0) console.log(kept);

@@ -12,7 +12,7 @@ import { createPostgres } from '../../src/storage/postgres/pool.ts';
 import type { FakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
-import { ask } from '../support/identity-world.ts';
+import { ask, organizationIdOf } from '../support/identity-world.ts';
 import {
   type LimitedOrganization,
   limitedConfiguration,
@@ -153,7 +153,7 @@ describe('admission refusals as they are raised', () => {
     'billing_frozen: soon after the wallet is, also where its money was at hand; and served again ' + 'afterwards',
     async () => {
       assert.equal((await call('frozen', CHAT)).status, 200);
-      const id = await organizationId('frozen');
+      const id = await organizationIdOf(tollgate.url, adminToken, 'frozen');
       await ask(tollgate.url, adminToken, 'PATCH', `/v1/admin/organizations/${id}`, { frozen: true });
       await waitForStatus('frozen', 403);
       await expectOnAllRoutes('frozen', {
@@ -169,7 +169,7 @@ describe('admission refusals as they are raised', () => {
   );
 
   test('principal_provisioning', async () => {
-    const id = await organizationId('unready');
+    const id = await organizationIdOf(tollgate.url, adminToken, 'unready');
     const database = createPostgres({ url: postgres.url, log: silentLog, max: 1 });
     await database.query('ALTER TABLE ledger_entries DISABLE TRIGGER USER');
     await database.query(
@@ -363,16 +363,6 @@ describe('admission refusals as they are raised', () => {
       );
     },
   );
-
-  async function organizationId(slug: string): Promise<string> {
-    const organizations = (await ask(
-      tollgate.url,
-      adminToken,
-      'GET',
-      '/v1/admin/organizations',
-    )) as unknown as readonly { id: string; slug: string }[];
-    return String(organizations.find((organization) => organization.slug === slug)?.id);
-  }
 
   async function waitForStatus(slug: string, wanted: number): Promise<void> {
     await waitFor(

@@ -2,7 +2,7 @@
 // when to come again (spec 7.1).
 
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
-import { ADMIN_TOKEN, ask, Tenant } from '../support/identity-world.ts';
+import { ADMIN_TOKEN, organizationIdOf, Tenant } from '../support/identity-world.ts';
 import { KEYS } from '../support/test-configuration.ts';
 import { pause } from '../support/waiting.ts';
 
@@ -11,7 +11,7 @@ const RETRY_MS = 250;
 const STUCK_MS = 120_000;
 
 /** By whom and what: a credential and a path each. */
-export type ReportParamss = Readonly<Record<string, { readonly token: string; readonly path: string }>>;
+export type ReportQuestions = Readonly<Record<string, { readonly token: string; readonly path: string }>>;
 
 export interface RefusedReports {
   readonly reports: Readonly<Record<string, { readonly statuses: Record<string, number>; longestMs: number }>>;
@@ -21,12 +21,8 @@ export interface RefusedReports {
 }
 
 /** Of every audience that acme and the platform have, and of every kind. */
-export async function openReportQuestions(url: string): Promise<ReportParamss> {
-  const organizations = (await ask(url, ADMIN_TOKEN, 'GET', '/v1/admin/organizations')) as unknown as readonly {
-    id: string;
-    slug: string;
-  }[];
-  const acme = await Tenant.adopt(url, organizations.find(({ slug }) => slug === 'acme')?.id ?? '');
+export async function openReportQuestions(url: string): Promise<ReportQuestions> {
+  const acme = await Tenant.adopt(url, await organizationIdOf(url, ADMIN_TOKEN, 'acme'));
   const { token } = acme.owner;
   return {
     'usage of a key': { token: KEYS.acme, path: '/v1/usage/me' },
@@ -40,7 +36,7 @@ export async function openReportQuestions(url: string): Promise<ReportParamss> {
 }
 
 /** All of them, every few seconds, until it is stopped. */
-export function askWhileAway(url: string, questions: ReportParamss): { stop(): Promise<RefusedReports> } {
+export function askWhileAway(url: string, questions: ReportQuestions): { stop(): Promise<RefusedReports> } {
   const reports: Record<string, { statuses: Record<string, number>; longestMs: number }> = {};
   const problems = new Map<string, number>();
   let example: RefusedReports['example'] = null;
@@ -87,7 +83,7 @@ export function askWhileAway(url: string, questions: ReportParamss): { stop(): P
  * Until each of them is answered, and after how many milliseconds that was; an export is answered when it is there to
  * its end.
  */
-export async function waitForReports(url: string, questions: ReportParamss): Promise<Record<string, number>> {
+export async function waitForReports(url: string, questions: ReportQuestions): Promise<Record<string, number>> {
   const startedMs = performance.now();
   const waitFor = async (name: string): Promise<[string, number]> => {
     for (;;) {
@@ -104,7 +100,7 @@ export async function waitForReports(url: string, questions: ReportParamss): Pro
   return Object.fromEntries(await Promise.all(Object.keys(questions).map(waitFor)));
 }
 
-function getReport(url: string, questions: ReportParamss, name: string): Promise<HttpAnswer | null> {
+function getReport(url: string, questions: ReportQuestions, name: string): Promise<HttpAnswer | null> {
   const { path = '', token = '' } = questions[name] ?? {};
   return httpCall(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } }).catch(() => null);
 }

@@ -21,10 +21,11 @@ import {
   askWhileAway,
   openReportQuestions,
   type RefusedReports,
-  type ReportParamss,
+  type ReportQuestions,
   waitForReports,
 } from './ask-reports.ts';
 import { compareLedgerWithFacts, type GenerationRow, selectFacts } from './kill-accounts.ts';
+import { UNLIMITED } from './kill-world.ts';
 import { settleAccounts } from './settle-accounts.ts';
 import { type Answers, type Sent, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
 
@@ -100,14 +101,7 @@ export interface ClickHouseAwayReport {
 
 type Phase = 'warm' | 'away' | 'back';
 
-const PLAIN = {
-  clients: 0,
-  budgetPico: null,
-  requestsPerMinute: null,
-  tokensPerMinute: null,
-  openMax: null,
-  delayMsMax: 2,
-} as const;
+const PLAIN = { ...UNLIMITED, clients: 0, delayMsMax: 2 } as const;
 const ASKERS: readonly SteadyAsker[] = [
   { ...PLAIN, slug: 'acme', key: KEYS.acme, creditPico: OPENING_CREDIT_PICO, share: 0.6 },
   { ...PLAIN, slug: 'calm', key: limitedKey('calm'), creditPico: 10_000n * 10n ** 12n, share: 0.2 },
@@ -122,7 +116,7 @@ interface Scene {
   readonly tollgate: Tollgate;
   readonly ledger: LedgerView;
   readonly load: SteadyLoad<Phase>;
-  readonly questions: ReportParamss;
+  readonly questions: ReportQuestions;
 }
 
 export async function runClickHouseAway(options: ClickHouseAwayOptions): Promise<ClickHouseAwayReport> {

@@ -19,6 +19,7 @@ import { type SimulatedProvider, startSimulatedProvider } from '../support/simul
 import { KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 import { compareLedgerWithFacts, readFacts } from './kill-accounts.ts';
+import { UNLIMITED } from './kill-world.ts';
 import { settleAccounts } from './settle-accounts.ts';
 import { type Answers, type Sent, type SteadyAsker, SteadyLoad, summarizeAnswers } from './steady-load.ts';
 
@@ -56,19 +57,10 @@ interface Asker extends SteadyAsker {
   readonly refusedBy: string | null;
 }
 
-const RICH_PICO = 1_000n * 10n ** 12n;
 const MODELS = [
   { id: 'sim/small', providerModel: 'sim-small', outputCap: 16_384, apis: ['chat_completions', 'responses'] },
 ] as const;
-const PLAIN = {
-  clients: 0,
-  creditPico: RICH_PICO,
-  budgetPico: null,
-  requestsPerMinute: null,
-  tokensPerMinute: null,
-  openMax: null,
-  delayMsMax: 2,
-} as const;
+const PLAIN = { ...UNLIMITED, clients: 0, delayMsMax: 2 } as const;
 const ASKERS: readonly Asker[] = [
   // What it has leased lasts for a minute or so of this.
   {

@@ -29,14 +29,15 @@ const REQUEST_PICO = 330_000_000n;
 const AFFORDED_PERCENT = 40n;
 const RICH_PICO = 1_000n * 10n ** 12n;
 
-const PLAIN = {
+/** Rich, and without a limit. */
+export const UNLIMITED = {
   creditPico: RICH_PICO,
   budgetPico: null,
   requestsPerMinute: null,
   tokensPerMinute: null,
   openMax: null,
-  delayMsMax: 3,
 } as const;
+const PLAIN = { ...UNLIMITED, delayMsMax: 3 } as const;
 const CLIENTS = { acme: 35, thin: 4, budgeted: 4, unbilled: 3, rated: 2, wordy: 2, crowded: 6 } as const;
 const CLIENTS_TOTAL = Object.values(CLIENTS).reduce((sum, count) => sum + count, 0);
 

@@ -9,7 +9,7 @@ import { howMany } from '../support/at-length.ts';
 import { seededRandom } from '../support/byte-splits.ts';
 import type { FakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
-import { ADMIN_TOKEN, ask } from '../support/identity-world.ts';
+import { ADMIN_TOKEN, ask, organizationIdOf } from '../support/identity-world.ts';
 import {
   chatBody,
   limitedConfiguration,
@@ -232,13 +232,7 @@ describe('limits over several processes', { concurrency: true, timeout: 400_000 
   });
 
   test('a frozen wallet is refused by every process, also where its money was at hand', async () => {
-    const organizations = (await ask(
-      tollgate.url,
-      ADMIN_TOKEN,
-      'GET',
-      '/v1/admin/organizations',
-    )) as unknown as readonly { id: string; slug: string }[];
-    const path = `/v1/admin/organizations/${organizations.find(({ slug }) => slug === 'frozen')?.id}`;
+    const path = `/v1/admin/organizations/${await organizationIdOf(tollgate.url, ADMIN_TOKEN, 'frozen')}`;
     await withClients('frozen', 24, async (clients) => {
       const askAll = () => Promise.all(clients.map((client) => client.chat(1)));
       assert.deepEqual(new Set(await askAll()), new Set([200]));

@@ -10,7 +10,7 @@ import { selectRows } from '../../src/storage/clickhouse/clickhouse.ts';
 import { openTestClickHouse, type TestClickHouse } from '../support/clickhouse.ts';
 import { type ClickHouseServer, startClickHouseServer } from '../support/clickhouse-server.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
-import { ask as askApi } from '../support/identity-world.ts';
+import { ask as askApi, organizationIdOf } from '../support/identity-world.ts';
 import {
   ROUTING_ADMIN_TOKEN,
   ROUTING_KEYS,
@@ -80,8 +80,7 @@ describe('reports through the real path', { timeout: 280_000 }, () => {
     engine = await openTestClickHouse();
     clickhouse = await startClickHouseServer(engine.client);
     routing = await startRoutingInstallation({ gatewayProcesses: 2, clickhouseUrl: clickhouse.url });
-    const organizations = (await json(platform, '/v1/admin/organizations'))['data'] as { id: string; slug: string }[];
-    const acme = organizations.find(({ slug }) => slug === 'acme')?.id ?? '';
+    const acme = await organizationIdOf(routing.tollgate.url, platform.token, 'acme');
     const [first] = (await json(platform, `/v1/admin/organizations/${acme}/members`))['data'] as { user_id: string }[];
     const tokens = `/v1/admin/organizations/${acme}/members/${first?.user_id ?? ''}/tokens`;
     owner = {

@@ -11,7 +11,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/
 import { type FakeUpstream, startFakeUpstream } from '../support/fake-upstream.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, type HttpCall, httpCall } from '../support/http-call.ts';
-import { ask } from '../support/identity-world.ts';
+import { ask, organizationIdOf } from '../support/identity-world.ts';
 import { silentLog } from '../support/postgres.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
@@ -57,13 +57,7 @@ describe('while Postgres is away', { timeout: 4 * HANG_MS }, () => {
   });
 
   async function issueOwnerToken(): Promise<string> {
-    const organizations = (await ask(
-      tollgate.url,
-      adminToken,
-      'GET',
-      '/v1/admin/organizations',
-    )) as unknown as readonly { id: string; slug: string }[];
-    const members = `/v1/admin/organizations/${organizations.find(({ slug }) => slug === 'acme')?.id}/members`;
+    const members = `/v1/admin/organizations/${await organizationIdOf(tollgate.url, adminToken, 'acme')}/members`;
     const [owner] = (await ask(tollgate.url, adminToken, 'GET', members)) as unknown as readonly { user_id: string }[];
     return String(
       (await ask(tollgate.url, adminToken, 'POST', `${members}/${owner?.user_id}/tokens`, { name: 'test' }, 201))[

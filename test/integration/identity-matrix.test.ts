@@ -12,7 +12,7 @@ import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { settledGeneration } from '../support/generation-lookup.ts';
 import { GENERATION_ROUTES } from '../support/generation-routes.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';
-import { ADMIN_TOKEN, ask, issueToken, type Person, Tenant } from '../support/identity-world.ts';
+import { ADMIN_TOKEN, ask, issueToken, organizationIdOf, type Person, Tenant } from '../support/identity-world.ts';
 import { nameOf, routeTable } from '../support/route-table.ts';
 import { KEYS, testConfiguration } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
@@ -615,11 +615,7 @@ async function callCell(
 
 async function makeWorld(tollgate: Tollgate): Promise<World> {
   const { url } = tollgate;
-  const organizations = (await ask(url, ADMIN_TOKEN, 'GET', '/v1/admin/organizations')) as unknown as readonly {
-    id: string;
-    slug: string;
-  }[];
-  const first = await Tenant.adopt(url, organizations.find(({ slug }) => slug === 'acme')?.id ?? '');
+  const first = await Tenant.adopt(url, await organizationIdOf(url, ADMIN_TOKEN, 'acme'));
   const second = await Tenant.create(url, 'matrix-foreign', 'prepaid');
   const [ownTeam, siblingTeam, foreignTeam] = [await first.addTeam(), await first.addTeam(), await second.addTeam()];
 

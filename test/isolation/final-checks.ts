@@ -2,6 +2,7 @@
 // responses finds only his own.
 
 import { SeededRandom } from '../simulation/seeded-random.ts';
+import { GAUGES } from '../support/gateway-gauges.ts';
 import { httpCall } from '../support/http-call.ts';
 import { readMetrics } from '../support/metric-values.ts';
 import { waitFor } from '../support/waiting.ts';
@@ -12,12 +13,6 @@ import { buildExchange, type Exchange } from './plan.ts';
 import type { Watch } from './watch.ts';
 import { TENANTS, warmKey } from './world.ts';
 
-const GAUGES = [
-  'tollgate_inflight',
-  'tollgate_upstream_open',
-  'tollgate_relays_open',
-  'tollgate_lease_held_usd',
-] as const;
 const LOOKED_UP = 5;
 /** Numbers of these exchanges begin here. */
 const FIRST_INDEX = 70_000_000_000;

@@ -6,7 +6,8 @@ import type { Tollgate } from './gateway.ts';
 import { readMetrics } from './metric-values.ts';
 import { waitFor } from './waiting.ts';
 
-const GAUGES = [
+/** Each is 0 when nothing is under way. */
+export const GAUGES = [
   'tollgate_inflight',
   'tollgate_upstream_open',
   'tollgate_relays_open',

@@ -1,0 +1,31 @@
+// Measures a small piece of work: nanoseconds a call, the median and the least of several rounds.
+
+import { systemClock } from '../../src/platform/clock.ts';
+
+const ROUNDS = 15;
+const ROUND_MS = 40;
+
+/** Keeps results alive, so that nothing measured is optimised away; a string is flattened, as writing it out would. */
+const sink = Buffer.alloc(4096);
+let kept = 0;
+
+/** Prints a row; `work` is told how many calls of its round came before. */
+export function measureNs(name: string, work: (call: number) => unknown): void {
+  let calls = 1;
+  while (timeOf(work, calls) < ROUND_MS) calls *= 2;
+  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, calls) * 1e6) / calls).sort(
+    (one, other) => one - other,
+  );
+  const [least = 0] = rounds;
+  const median = rounds[ROUNDS >> 1] ?? 0;
+  console.log(`${name.padEnd(66)} ${median.toFixed(0).padStart(9)} ns   (least ${least.toFixed(0)})`);
+}
+
+function timeOf(work: (call: number) => unknown, calls: number): number {
+  const startMs = systemClock.monotonicMs();
+  for (let call = 0; call < calls; call++) {
+    const result = work(call);
+    kept ^= typeof result === 'string' ? sink.write(result, 'latin1') : 1;
+  }
+  return systemClock.monotonicMs() - startMs;
+}

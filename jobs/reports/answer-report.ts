@@ -3,7 +3,7 @@
 import { readQuery } from '../../src/domain/refusals/read-query.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import type { DelegatedScope, ReportDelegation } from '../../src/domain/reports/report-delegation.ts';
-import { REPORT_PARAMETERS, type ReportQuery, reportQuerySchema } from '../../src/domain/reports/report-query.ts';
+import { type ReportQuery, reportQuerySchema } from '../../src/domain/reports/report-query.ts';
 import type { ClickHouseReader } from '../../src/storage/clickhouse/clickhouse.ts';
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
 import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
@@ -61,7 +61,7 @@ export async function answerReport(
   { delegation, query: text, accept, nowMs }: ReportRequest,
 ): Promise<ReportAnswer | Refusal> {
   const { report, audience, scope } = delegation;
-  const read = readQuery(reportQuerySchema(report, audience), text, REPORT_PARAMETERS);
+  const read = readQuery(reportQuerySchema(report, audience), text);
   if ('kind' in read) return read;
   const query = read.value as ReportQuery;
   const asked = readWindow(query, nowMs);

@@ -11,9 +11,11 @@ import {
   LIST_MODEL_PROVIDERS,
   LIST_MODELS,
 } from '../control-plane/openapi/read-descriptions.ts';
-import type { OperationDescription } from '../control-plane/operation.ts';
+import type { Authorize, OperationDescription } from '../control-plane/operation.ts';
 import type { OrganizationPermission } from '../domain/identity/permit.ts';
-import type { ScopedPrincipal } from '../domain/identity/principal.ts';
+import type { Principal, ScopedPrincipal } from '../domain/identity/principal.ts';
+import { refuseUnknownParameter } from '../domain/refusals/read-query.ts';
+import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { authorizeBy, meterChanges } from './authorize.ts';
 import { billingRows } from './billing-routes.ts';
@@ -36,12 +38,22 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
 }
 
 function routeOf({ operation, ...row }: ControlPlaneRow, { authenticator, changeMeter }: RouteParts): DescribedRoute {
-  const isMetered = row.method !== 'GET' && row.method !== 'DELETE';
   const handle = (exchange: Exchange) => {
     const authorize = authorizeBy(authenticator, row, exchange);
-    return operation.serve(exchange, isMetered ? meterChanges(authorize, changeMeter) : authorize);
+    if (row.method === 'GET') return operation.serve(exchange, checkParameters(authorize, operation, exchange));
+    return operation.serve(exchange, row.method === 'DELETE' ? authorize : meterChanges(authorize, changeMeter));
   };
   return { ...row, plane: 'control', envelope: 'platform', description: operation, handle };
+}
+
+/** Lets through only parameters that the route describes, once it is known that the principal may ask at all. */
+function checkParameters(authorize: Authorize, { query }: OperationDescription, exchange: Exchange): Authorize {
+  const check = (found: Principal | Refusal) =>
+    'kind' in found ? found : (refuseUnknownParameter(query, exchange.query) ?? found);
+  return () => {
+    const found = authorize();
+    return found instanceof Promise ? found.then(check) : check(found);
+  };
 }
 
 /** Routes that write their JSON text themselves. */
@@ -69,6 +81,8 @@ function readingRoutes(parts: RouteParts): DescribedRoute[] {
         exchange,
       );
       if ('kind' in identified) return exchange.refuse(identified);
+      const unknown = refuseUnknownParameter(description.query, exchange.query);
+      if (unknown !== null) return exchange.refuse(unknown);
       await handle(exchange, identified);
     },
   });

@@ -212,7 +212,6 @@ describe('GET /v1/usage/me/requests', () => {
       ['start_date=2026-11-19T18:00:00Z&end_date=2026-11-20T17:00:00Z', [1]],
       ['start_date=2026-10-01&end_date=2026-10-31', [3]],
       ['model=sim/small&status=success', [0]],
-      ['utm_source=elsewhere', [0, 1, 2]],
     ] as const) {
       const found = await idsAt('ann', `/v1/usage/me/requests?${query}`);
       assert.deepEqual(found, ids(expected.map((index) => ANNS[index] as TerminalRecord)), query);
@@ -322,6 +321,7 @@ describe('parameters that mean nothing are refused by name', () => {
     ['format=xml', 'it must be json or csv'],
     ['limit=5&limit=6', 'it appears more than once'],
     ['granularity=hour', 'it is not a parameter of this endpoint'],
+    ['utm_source=elsewhere', 'it is not a parameter of this endpoint'],
     [`user_id=${bob}`, 'it is not a parameter of this endpoint'],
     [`organization_id=${organizationId}`, 'it is not a parameter of this endpoint'],
     ['format=csv&limit=5', 'CSV is the whole listing and has no pages'],

@@ -160,7 +160,7 @@ describe('the delegation token', () => {
       response.end('{}');
     });
     const front = await startFront(context, { address: jobs });
-    await front.get('ann', '/v1/usage/me?model=%C3%A9&x="', {
+    await front.get('ann', '/v1/usage/me?model=%C3%A9"', {
       cookie: 'a=b',
       'x-api-key': 'secret',
       'x-forwarded-for': '1.2.3.4',

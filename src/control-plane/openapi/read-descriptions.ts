@@ -38,10 +38,21 @@ export const LIST_GENERATIONS = reading(
   z.object({ client_request_id: z.string() }),
   z.object({ data: z.array(generation) }),
 );
+/**
+ * What clients send to model lists: Anthropic's SDKs and Claude Code ask for pages (`limit`, `after_id`, `before_id`)
+ * and name their beta API (`beta`), Codex names its version. The list is one page, so none of them changes it.
+ */
+export const MODEL_LIST_QUERY = z.object({
+  limit: z.string().optional(),
+  after_id: z.string().optional(),
+  before_id: z.string().optional(),
+  beta: z.string().optional(),
+  client_version: z.string().optional(),
+});
 export const LIST_MODELS = reading(
   'listModels',
-  'Lists the models that can be called.',
-  null,
+  'Lists the models that can be called, on one page whatever the parameters say.',
+  MODEL_LIST_QUERY,
   z.looseObject({ object: z.literal('list'), data: z.array(model) }),
 );
 export const LIST_MODEL_PROVIDERS = reading(

@@ -4,24 +4,28 @@ import type { z } from 'zod';
 import { checkAgainst } from './check-against.ts';
 import type { Refusal } from './refusal.ts';
 
-/**
- * Unknown parameters are ignored: they belong to other programs, such as trackers and caches. Those in `misplaced` are
- * refused: they mean something on other endpoints, and ignoring one would answer another question than was asked.
- */
+/** Unknown parameters are skipped: where they are refused, `refuseUnknownParameter` has done so. */
 export function readQuery<Schema extends z.ZodObject>(
   schema: Schema,
   text: string,
-  misplaced: readonly string[] = [],
 ): { readonly value: z.output<Schema> } | Refusal {
   const fields: Record<string, string> = {};
   for (const [name, value] of new URLSearchParams(text)) {
-    if (Object.hasOwn(schema.shape, name)) {
-      if (Object.hasOwn(fields, name))
-        return { kind: 'invalid_field', field: name, reason: 'it appears more than once' };
-      fields[name] = value;
-    } else if (misplaced.includes(name)) {
-      return { kind: 'invalid_field', field: name, reason: 'it is not a parameter of this endpoint' };
-    }
+    if (!Object.hasOwn(schema.shape, name)) continue;
+    if (Object.hasOwn(fields, name)) return { kind: 'invalid_field', field: name, reason: 'it appears more than once' };
+    fields[name] = value;
   }
   return checkAgainst(schema, fields);
+}
+
+/**
+ * Spec 4.4: names the first parameter that an endpoint does not have. Skipping one would answer another question than
+ * was asked. `schema` null: the endpoint has no parameters. null: all are known.
+ */
+export function refuseUnknownParameter(schema: z.ZodObject | null, text: string): Refusal | null {
+  for (const name of new URLSearchParams(text).keys()) {
+    if (schema === null || !Object.hasOwn(schema.shape, name))
+      return { kind: 'invalid_field', field: name, reason: 'it is not a parameter of this endpoint' };
+  }
+  return null;
 }

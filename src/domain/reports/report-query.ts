@@ -121,13 +121,10 @@ const FIELDS = {
   focus: { ...windowFields, ...commonFilters },
 } as const satisfies Readonly<Record<Report, z.ZodRawShape>>;
 
-const EVERY_FIELD = { ...FIELDS.requests, ...FIELDS.routing, ...ofPlatform } as const;
-
-/** Every parameter that any report takes. */
-export const REPORT_PARAMETERS: readonly string[] = Object.keys(EVERY_FIELD);
-
 /** The query after parsing; a parameter that the report or audience does not have is absent. */
-export type ReportQuery = Partial<z.output<z.ZodObject<typeof EVERY_FIELD>>>;
+export type ReportQuery = Partial<
+  z.output<z.ZodObject<typeof FIELDS.requests & typeof FIELDS.routing & typeof ofPlatform>>
+>;
 
 export function reportQuerySchema(report: Report, audience: Audience): z.ZodObject {
   return z.object({ ...FIELDS[report], ...AUDIENCE_FILTERS[audience] });

@@ -42,7 +42,7 @@ export const LIST_GENERATIONS = reading(
  * What clients send to model lists: Anthropic's SDKs and Claude Code ask for pages (`limit`, `after_id`, `before_id`)
  * and name their beta API (`beta`), Codex names its version. The list is one page, so none of them changes it.
  */
-export const MODEL_LIST_QUERY = z.object({
+const MODEL_LIST_QUERY = z.object({
   limit: z.string().optional(),
   after_id: z.string().optional(),
   before_id: z.string().optional(),

@@ -5,11 +5,11 @@
 // the pooled buffer of the body for itself until its own write has called back. Nothing in it is changed in between.
 
 import type { Buffer } from 'node:buffer';
+import type { Clock } from '../platform/clock.ts';
 import type { Connection, ExchangeListener, UpstreamFault } from './http1/connection.ts';
 import type { ReplyHead } from './http1/reply-head.ts';
 import { requestHead, type UpstreamRequest } from './http1/request-head.ts';
 import { type ExaminedCall, KeyRefusal, mayRefuseKey } from './key-refusal.ts';
-import type { UpstreamOrigin } from './origin.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 
 /**
@@ -23,6 +23,16 @@ export interface CallObserver {
 
 const UNOBSERVED: CallObserver = { onFault: () => undefined, onKeyRefused: () => undefined };
 
+/** What a call needs of the address it goes to (origin.ts). */
+export interface CallOrigin {
+  /** The value of the `host` header. */
+  readonly host: string;
+  readonly clock: Clock;
+  /** The number of calls whose reply has not ended: each call counts itself. */
+  openCalls: number;
+  connect(nowMs: number, onNewConnection: boolean): Connection;
+}
+
 /** How much of a discarded reply is read, and for how long, so that its connection can be kept. */
 const DISCARDED_BYTES_MAX = 65_536;
 const DISCARDING_MS = 2_000;
@@ -31,7 +41,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   /** False once the call was aborted or discarded: its handler is not called any more. */
   isHeard = true;
   private connection: Connection | null = null;
-  private readonly origin: UpstreamOrigin;
+  private readonly origin: CallOrigin;
   private readonly observer: CallObserver;
   private handler: ReplyHandler;
   /** null: the reply has begun, so the request cannot be needed again. */
@@ -40,7 +50,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
   private done = false;
   private discardedBytes = 0;
 
-  constructor(origin: UpstreamOrigin, request: UpstreamRequest, handler: ReplyHandler, observer = UNOBSERVED) {
+  constructor(origin: CallOrigin, request: UpstreamRequest, handler: ReplyHandler, observer = UNOBSERVED) {
     this.origin = origin;
     this.request = request;
     this.handler = handler;

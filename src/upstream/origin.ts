@@ -3,7 +3,7 @@
 
 import type { ProviderTimeouts } from '../domain/models/catalog.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
-import { type CallObserver, UpstreamCall } from './call.ts';
+import { type CallObserver, type CallOrigin, UpstreamCall } from './call.ts';
 import { Connection, type ConnectionOwner } from './http1/connection.ts';
 import { NameLookups } from './http1/name-lookups.ts';
 import type { Peer } from './http1/open-socket.ts';
@@ -20,7 +20,7 @@ export const UPSTREAM_TIMEOUTS: UpstreamTimeouts = {
   totalMs: 3_600_000,
 };
 
-export class UpstreamOrigin implements ConnectionOwner {
+export class UpstreamOrigin implements ConnectionOwner, CallOrigin {
   readonly origin: string;
   /** The number of calls whose reply has not ended. */
   openCalls = 0;

@@ -273,8 +273,8 @@ function createServer(
     },
     onConnectionRefused: (cap) => connectionsRefused.labels(cap).increment(),
     onRefusal: (kind) => refusals.labels(kind).increment(),
-    onFault: (fault, exchange) =>
-      log.error({ err: fault, method: exchange.method, path: exchange.route.path }, 'fault while serving a request'),
+    onFault: (fault, request) =>
+      log.error({ err: fault, method: request.method, path: request.route.path }, 'fault while serving a request'),
   });
   metrics.gauge('tollgate_inflight', 'Exchanges whose response is not complete', { read: () => server.openExchanges });
   metrics.gauge('tollgate_connections_open', 'Connections of clients', { read: () => server.openConnections });

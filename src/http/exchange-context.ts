@@ -2,8 +2,8 @@
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { RenderContext } from '../domain/refusals/render.ts';
-import type { Exchange } from './exchange.ts';
 import type { BodyContext } from './request-body.ts';
+import type { RequestHead } from './request-head.ts';
 
 export interface ExchangeContext extends BodyContext {
   readonly renderContext: RenderContext;
@@ -17,5 +17,5 @@ export interface ExchangeContext extends BodyContext {
   /** The source of a connection. `address` is uWebSockets.js's value, `forwardedFor` the header of proxies in front. */
   sourceOf(address: ArrayBuffer, forwardedFor: string | null): string;
   onRefusal(kind: Refusal['kind']): void;
-  onFault(fault: unknown, exchange: Exchange): void;
+  onFault(fault: unknown, request: RequestHead): void;
 }

@@ -14,12 +14,12 @@ import type { Refusal } from '../domain/refusals/refusal.ts';
 import { renderRefusal } from '../domain/refusals/render.ts';
 import { statusLine } from '../domain/refusals/status-line.ts';
 import { StoreBusy } from '../platform/store-busy.ts';
+import type { Endpoint } from './endpoint.ts';
 import type { ExchangeContext } from './exchange-context.ts';
 import type { HttpRequest, HttpResponse } from './native-server.ts';
 import { type BodyOwner, RequestBody } from './request-body.ts';
 import { RequestHead } from './request-head.ts';
 import { type Answer, answerText, mayStandInHeader, withHeader } from './response-headers.ts';
-import type { Route } from './route.ts';
 
 /** Whoever is told that the client left before its response was complete. */
 export interface ClientWatch {
@@ -52,7 +52,7 @@ export class Exchange extends RequestHead implements BodyOwner {
   /** An answer of ours is chosen; it goes out once the body is seen, or dropped. */
   private isAnswerChosen = false;
 
-  constructor(response: HttpResponse, request: HttpRequest, route: Route, context: ExchangeContext) {
+  constructor(response: HttpResponse, request: HttpRequest, route: Endpoint, context: ExchangeContext) {
     super(request, route);
     this.response = response;
     this.context = context;

@@ -1,8 +1,8 @@
 // The head of a request, copied while the route handler runs, because uWebSockets.js drops it afterwards.
 
 import { readContentLength } from '../platform/content-length.ts';
+import type { Endpoint } from './endpoint.ts';
 import type { HttpRequest } from './native-server.ts';
-import type { Route } from './route.ts';
 
 const METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
 
@@ -13,7 +13,7 @@ const SEEN_CONTENT_LENGTH = 8;
 const SEEN_API_KEY = 16;
 
 export class RequestHead {
-  readonly route: Route;
+  readonly route: Endpoint;
   /** In lower case. */
   readonly method: string;
   /** The path as sent if the route has parameters or a wildcard, otherwise the route's. */
@@ -37,7 +37,7 @@ export class RequestHead {
   /** One bit for each length of a name, so that most look-ups of absent headers end at once. */
   private nameLengths = 0;
 
-  constructor(request: HttpRequest, route: Route) {
+  constructor(request: HttpRequest, route: Endpoint) {
     this.route = route;
     // Each call of uWebSockets.js makes a string, so what the route tells is not asked for.
     this.method = route.anyMethod === true ? request.getMethod() : METHODS[route.method];

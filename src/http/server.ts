@@ -16,6 +16,7 @@ import {
   type TemplatedApp,
 } from './native-server.ts';
 import type { RequestBody } from './request-body.ts';
+import type { RequestHead } from './request-head.ts';
 import type { Route } from './route.ts';
 import { explainUnknownPath } from './unknown-path.ts';
 
@@ -23,7 +24,7 @@ export interface ServerOptions {
   readonly routes: readonly Route[];
   readonly renderContext: RenderContext;
   readonly onRefusal: (kind: Refusal['kind']) => void;
-  readonly onFault: (fault: unknown, exchange: Exchange) => void;
+  readonly onFault: (fault: unknown, request: RequestHead) => void;
   readonly onConnectionRefused?: (cap: ConnectionCap) => void;
   readonly limits?: HttpLimits;
 }

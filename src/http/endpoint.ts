@@ -1,0 +1,15 @@
+// An endpoint as its requests need to know it: how its path and method are matched, and how refusals on it are written.
+
+import type { AdmissionForm, EnvelopeName } from '../domain/refusals/render.ts';
+
+export interface Endpoint {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** It serves all methods that no other endpoint of its path has. `method` is then unused. */
+  readonly anyMethod?: true;
+  /** uWebSockets.js pattern: literal segments, `:name`, and at its end `*`. */
+  readonly path: string;
+  /** How refusals on this endpoint are written (spec 7). */
+  readonly envelope: EnvelopeName;
+  /** How admission refusals are; flat unless the operator switched the endpoint (spec 7.4). */
+  readonly admissionForm?: AdmissionForm;
+}

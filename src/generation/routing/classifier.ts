@@ -17,7 +17,6 @@ import { chatCompletions } from '../dialects/chat-completions.ts';
 import { systemone } from '../dialects/systemone.ts';
 import { askProvider, type ProviderPath } from './ask-provider.ts';
 import { Breaker } from './breaker.ts';
-import type { RoutingMetrics } from './routing-metrics.ts';
 
 /**
  * `answered`, or why there is no answer. `refused`: the provider refused this request (4xx). `uncallable`: no provider
@@ -41,7 +40,13 @@ export interface Classification {
 }
 
 export interface ClassifierParts extends ProviderPath {
-  readonly metrics: RoutingMetrics;
+  readonly metrics: ClassifierMetrics;
+}
+
+/** Counts what came of a turn's questions. */
+export interface ClassifierMetrics {
+  /** `latencyMs` null: nobody was asked. */
+  classified(result: ClassifierResult, latencyMs: number | null): void;
 }
 
 export interface ClassifierParams {

@@ -2,11 +2,11 @@
 
 import type { RouteReason } from '../../domain/routing/decide-route.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
-import type { ClassifierResult } from './classifier.ts';
+import type { ClassifierMetrics, ClassifierResult } from './classifier.ts';
 
 const CLASSIFIER_BUCKETS_SECONDS = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2, 5];
 
-export class RoutingMetrics {
+export class RoutingMetrics implements ClassifierMetrics {
   private readonly routes;
   private readonly results;
   private readonly seconds;
@@ -38,7 +38,6 @@ export class RoutingMetrics {
     this.routes.labels(reason, String(cached)).increment();
   }
 
-  /** `latencyMs` null: nobody was asked. */
   classified(result: ClassifierResult, latencyMs: number | null): void {
     this.results.labels(result).increment();
     if (latencyMs !== null) this.seconds.observe(latencyMs / 1_000);

@@ -7,7 +7,7 @@ import { chatCompletions } from '../../src/generation/dialects/chat-completions.
 import { CaptureBuffer } from '../../src/generation/reply/capture-buffer.ts';
 import { Failover } from '../../src/generation/reply/failover.ts';
 import { OpenRelays } from '../../src/generation/reply/open-relays.ts';
-import { OutgoingRequest } from '../../src/generation/request/edits.ts';
+import { OutgoingRequest } from '../../src/generation/request/outgoing-request.ts';
 import { Exchange } from '../../src/http/exchange.ts';
 import { WorkerPool } from '../../src/platform/worker-pool.ts';
 import { RecordBatch } from '../../src/records/record-batch.ts';

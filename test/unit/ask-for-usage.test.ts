@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Deployment } from '../../src/generation/catalog/serving-catalog.ts';
+import { type Deployment, jsonModelId } from '../../src/generation/catalog/serving-catalog.ts';
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import type { ReadRequest } from '../../src/generation/dialects/dialect.ts';
 import { askForUsage } from '../../src/generation/request/ask-for-usage.ts';
-import { jsonModelId, OutgoingRequest } from '../../src/generation/request/edits.ts';
+import { OutgoingRequest } from '../../src/generation/request/outgoing-request.ts';
 import { readRequest } from '../../src/generation/request/read-request.ts';
 import type { ReceivedRequest } from '../../src/generation/request/receive.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';

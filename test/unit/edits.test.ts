@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { applyEdits, jsonModelId } from '../../src/generation/request/edits.ts';
+import { jsonModelId } from '../../src/generation/catalog/serving-catalog.ts';
+import { applyEdits } from '../../src/generation/request/edits.ts';
 import { RequestScanner } from '../../src/generation/request/scan/request-scanner.ts';
 import { BufferPool } from '../../src/platform/buffer-pool.ts';
 

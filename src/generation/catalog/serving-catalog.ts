@@ -6,7 +6,6 @@ import type { Catalog, Model, Price, Provider, ServedBy } from '../../domain/mod
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../domain/routing/routing-table.ts';
 import { type Credential, providerCredential } from '../../upstream/credential.ts';
-import { jsonModelId } from '../request/edits.ts';
 
 /** One provider's deployment of a model on one API, ready to be called. */
 export interface Deployment {
@@ -111,6 +110,11 @@ function prepareDeployment({ provider, providerModel, price, streamUsage, via }:
     asksForUsage: streamUsage === 'request' && api === 'chat_completions',
     credential: providerCredential(provider),
   };
+}
+
+/** The model id as JSON, quotes included: made once per catalog entry. */
+export function jsonModelId(modelId: string): Buffer {
+  return Buffer.from(JSON.stringify(modelId));
 }
 
 function worstOf(deployments: readonly Deployment[]): WorstPrice | null {

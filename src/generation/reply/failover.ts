@@ -6,7 +6,7 @@ import type { UpstreamFault } from '../../upstream/http1/connection.ts';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
-import type { OutgoingRequest } from '../request/edits.ts';
+import type { OutgoingRequest } from '../request/outgoing-request.ts';
 import { beginCooldown, FAILOVER_STATUSES } from './provider-refusals.ts';
 import type { RelayContext, RelayParams } from './relay-params.ts';
 

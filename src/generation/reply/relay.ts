@@ -10,7 +10,7 @@
 
 import type { ClientWatch } from '../../http/exchange.ts';
 import type { ExecutionOwner } from '../execution/execution.ts';
-import { OutgoingRequest } from '../request/edits.ts';
+import { OutgoingRequest } from '../request/outgoing-request.ts';
 import { Capture, CapturedReply } from './capture.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
 import { Coalesce } from './coalesce.ts';

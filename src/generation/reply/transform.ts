@@ -4,7 +4,7 @@
 import { Buffer } from 'node:buffer';
 import type { ReplyHeaders } from '../../upstream/http1/reply-head.ts';
 import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
-import type { OutgoingRequest } from '../request/edits.ts';
+import type { OutgoingRequest } from '../request/outgoing-request.ts';
 import { UsageChunkFilter } from '../sse/usage-chunk-filter.ts';
 import type { CapturedReply } from './capture.ts';
 

@@ -1,0 +1,46 @@
+// The body that goes to a provider: the client's own bytes and the edits that an attempt needs. Each attempt begins
+// with the client's bytes again.
+
+import type { Buffer } from 'node:buffer';
+import type { OutgoingBody } from '../../upstream/http1/request-head.ts';
+import type { Deployment } from '../catalog/serving-catalog.ts';
+import type { ReadRequest } from '../dialects/dialect.ts';
+import { askForUsage } from './ask-for-usage.ts';
+import { applyEdits, type BodyEdit } from './edits.ts';
+import type { ReceivedRequest } from './receive.ts';
+
+/** A client's request on its way to providers: `bodyFor` gives each attempt its body. */
+export class OutgoingRequest {
+  /**
+   * The present attempt asks for usage where the client did not: the client must not see the reply's chunk that tells
+   * it.
+   */
+  asksForUsage = false;
+  private readonly request: ReceivedRequest;
+  private readonly read: ReadRequest;
+
+  constructor(request: ReceivedRequest, read: ReadRequest) {
+    this.request = request;
+    this.read = read;
+  }
+
+  /** As the client sent it. */
+  get body(): Buffer {
+    return this.request.body;
+  }
+
+  /** The body for an attempt at this deployment. */
+  bodyFor({ modelJson, modelText, asksForUsage }: Deployment): OutgoingBody {
+    const { request, read } = this;
+    const { start, end } = read.modelAt;
+    const model: BodyEdit = { start, end, replacement: request.form === null ? modelJson : modelText };
+    const usage = asksForUsage && read.bounds.streamed ? usageEdit(request) : null;
+    this.asksForUsage = usage !== null;
+    const edits = usage === null ? [model] : usage.start < start ? [usage, model] : [model, usage];
+    return { pieces: applyEdits(request.body, edits), pooled: request.pooled };
+  }
+}
+
+function usageEdit({ body, scanned }: ReceivedRequest): BodyEdit | null {
+  return askForUsage(body, scanned?.valueOf('stream_options') ?? null);
+}

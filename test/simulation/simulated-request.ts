@@ -8,12 +8,8 @@ import type { Outcome } from '../../src/domain/settlement/outcome.ts';
 import type { AdmissionParams } from '../../src/generation/admission/plan-holds.ts';
 import type { ServedModel } from '../../src/generation/catalog/serving-catalog.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
-import {
-  type Execution,
-  type ExecutionOwner,
-  type MeasuredUsage,
-  NO_USAGE,
-} from '../../src/generation/execution/execution.ts';
+import type { Execution, ExecutionOwner } from '../../src/generation/execution/execution.ts';
+import { type MeasuredUsage, NO_USAGE } from '../../src/generation/execution/observed-end.ts';
 import type { SimulatedGateway } from './simulated-gateway.ts';
 import type { World } from './virtual-world.ts';
 import type { Expected, Watch } from './watch.ts';

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
-import { NO_USAGE, type ObservedEnd } from '../../src/generation/execution/execution.ts';
 import { GenerationMetrics } from '../../src/generation/execution/generation-metrics.ts';
+import { NO_USAGE, type ObservedEnd } from '../../src/generation/execution/observed-end.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 
 test('charges and suspense of less than a micro-dollar are counted', () => {

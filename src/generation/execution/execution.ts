@@ -7,8 +7,6 @@ import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Baseline } from '../../domain/routing/baseline-cost.ts';
 import type { ModelRoute } from '../../domain/routing/model-route.ts';
-import type { Outcome } from '../../domain/settlement/outcome.ts';
-import type { Usage, UsageSource } from '../../domain/usage/usage.ts';
 import { assert } from '../../platform/assert.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ExecutionStart } from '../../records/execution-record.ts';
@@ -16,6 +14,7 @@ import type { Admission } from '../admission/admission.ts';
 import type { SavedResponses } from '../catalog/saved-responses.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { GenerationMetrics } from './generation-metrics.ts';
+import { NO_USAGE, type ObservedEnd } from './observed-end.ts';
 import { lostEnd, type RatedEnd, rateEnd } from './rate-end.ts';
 import type { RecordJournal, RecordOwner } from './record-journal.ts';
 
@@ -25,32 +24,6 @@ export interface Metering {
   readonly metrics: GenerationMetrics;
   readonly savedResponses: SavedResponses;
 }
-
-/** The usage to charge by, and where it comes from. */
-export interface MeasuredUsage {
-  readonly usage: Usage | null;
-  /** null exactly when there is no usage. */
-  readonly source: UsageSource | null;
-  /** What a report that could not be trusted claimed; goes to suspense, never to the wallet. */
-  readonly claimed: Usage | null;
-  /** Why the provider's report was set aside; null when it was not. */
-  readonly distrust: string | null;
-  /** A good report of the input alone: the reply broke off before its output was told. */
-  readonly inputReport: Usage | null;
-  /** The reply says that it ended at its limit on output tokens (spec 2.5). */
-  readonly truncated: boolean;
-  /** What the reply says it was served with and that has no price; null: nothing. */
-  readonly unpriced?: string | null;
-}
-
-export const NO_USAGE: MeasuredUsage = {
-  usage: null,
-  source: null,
-  claimed: null,
-  distrust: null,
-  inputReport: null,
-  truncated: false,
-};
 
 /** What is known of a request when it is admitted. */
 export interface AdmittedRequest {
@@ -69,19 +42,6 @@ export interface AdmittedRequest {
   /** Why this model serves a request that named none (spec 2.4). */
   readonly route: ModelRoute | null;
   readonly requestBytes: number;
-}
-
-/** How an execution ended, as the relay saw it. */
-export interface ObservedEnd {
-  readonly outcome: Outcome;
-  readonly status: number | null;
-  readonly errorCode: string | null;
-  readonly measured: MeasuredUsage;
-  readonly responseBytes: number;
-  /** Under which the provider keeps the reply; null where it does not. */
-  readonly responseId: string | null;
-  /** By which its caller may refer to the items of a reply that the provider keeps. */
-  readonly itemIds?: readonly string[];
 }
 
 const GIVEN_UP: ObservedEnd = {

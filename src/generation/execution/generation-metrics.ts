@@ -4,7 +4,7 @@
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Settlement } from '../../domain/settlement/settle.ts';
 import type { CounterCell, HistogramCell, MetricsRegistry } from '../../platform/metrics.ts';
-import type { ObservedEnd } from './execution.ts';
+import type { ObservedEnd } from './observed-end.ts';
 
 const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];

@@ -6,7 +6,7 @@ import type { CountTokensInput, CountTokensOutput } from '../../domain/usage/cou
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { Dialect, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
-import { type MeasuredUsage, NO_USAGE } from './execution.ts';
+import { type MeasuredUsage, NO_USAGE } from './observed-end.ts';
 
 /**
  * A tokenizer takes half a second to load, more on a busy machine, and the longest text a few seconds. Past this the

@@ -7,7 +7,7 @@ import { lacksPrice } from '../../domain/settlement/rate-usage.ts';
 import { type Settlement, settle } from '../../domain/settlement/settle.ts';
 import type { ExecutionEnd } from '../../records/execution-record.ts';
 import { type Admission, type AdmissionUse, tokensUsed } from '../admission/admission.ts';
-import type { MeasuredUsage, ObservedEnd } from './execution.ts';
+import type { MeasuredUsage, ObservedEnd } from './observed-end.ts';
 
 /** An end with its cost: what is recorded of it, and what is done once it is recorded. */
 export interface RatedEnd {

@@ -1,7 +1,7 @@
 // How an execution ended, from what its relay saw.
 
 import type { Outcome } from '../../domain/settlement/outcome.ts';
-import type { MeasuredUsage } from '../execution/execution.ts';
+import type { MeasuredUsage } from '../execution/observed-end.ts';
 import type { ReplyEnd } from './withhold-end.ts';
 
 /** `clean`: whole. `cut`: the provider broke off. */

@@ -4,6 +4,7 @@
 //   open --terminal line begins--> ending --blank line--> ended          open --data: [DONE]--> ended
 
 import { Buffer } from 'node:buffer';
+import { parseObject } from '../../domain/usage/countable-text.ts';
 import { matchesAt } from '../../platform/matches-at.ts';
 import {
   CARRIAGE_RETURN,
@@ -15,7 +16,6 @@ import {
   type TerminalEvents,
   UNDECIDED,
 } from './terminal-events.ts';
-import { parseObject } from './usage-window.ts';
 
 /**
  * `ending`: the terminal event has begun and may not be shown to the client before the execution's end is recorded.

@@ -1,6 +1,7 @@
 // Finds the provider's usage object in the kept part of a reply without parsing the reply: a native search for the key,
 // then a check of its depth. Only the object itself is parsed.
 
+import { parseObject } from '../../domain/usage/countable-text.ts';
 import type { KeptReply } from '../dialects/dialect.ts';
 import type { UsageObject } from '../dialects/usage/reported-counts.ts';
 import { DepthFromEnd, DepthFromStart, NO_DEPTH } from './json-depth.ts';
@@ -179,13 +180,4 @@ export function objectEnd(bytes: Buffer, start: number): number {
     }
   }
   return NOT_FOUND;
-}
-
-export function parseObject(text: string): UsageObject | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as UsageObject) : null;
-  } catch {
-    return null;
-  }
 }

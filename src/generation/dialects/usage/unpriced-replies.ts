@@ -3,9 +3,10 @@
 // without parsing the reply: only what has no price is looked at twice.
 
 import { Buffer } from 'node:buffer';
+import { parseObject } from '../../../domain/usage/countable-text.ts';
 import { matchesAt } from '../../../platform/matches-at.ts';
 import { DepthFromEnd, DepthFromStart } from '../../sse/json-depth.ts';
-import { isDocument, OBJECT_BYTES_MAX, objectEnd, parseObject, skipSpace } from '../../sse/usage-window.ts';
+import { isDocument, OBJECT_BYTES_MAX, objectEnd, skipSpace } from '../../sse/usage-window.ts';
 import type { KeptReply, ReportedUsage } from '../dialect.ts';
 import { objectOf, type UsageObject } from './reported-counts.ts';
 

@@ -6,7 +6,7 @@ import { type PicoUsd, picoUsd, ZERO_PICO_USD } from '../../domain/money/pico-us
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ServedModel } from '../catalog/serving-catalog.ts';
 import type { Dialect, RequestBounds } from '../dialects/dialect.ts';
-import type { ScannedBody } from '../request/read-request.ts';
+import type { ScannedBody } from '../request/scanned-body.ts';
 import { HOUR_CACHE_UNPRICED } from '../request/unpriced-fields.ts';
 import type { HoldRequest } from './quota-leases.ts';
 import { showLimit } from './refuse-shortage.ts';

@@ -6,7 +6,7 @@ import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { RequestBounds } from '../dialects/dialect.ts';
-import type { ScannedBody } from '../request/read-request.ts';
+import type { ScannedBody } from '../request/scanned-body.ts';
 import type { SavedItem, SavedResponses } from './saved-responses.ts';
 import type { Deployment } from './serving-catalog.ts';
 import {

@@ -4,9 +4,9 @@
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { findStoredObjects, type StoredObjectsFound } from '../../domain/stored-objects/find-stored-objects.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
-import type { ScannedBody } from '../request/read-request.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import type { ControlKey } from '../request/scan/scanned-keys.ts';
+import type { ScannedBody } from '../request/scanned-body.ts';
 import type { Deployment } from './serving-catalog.ts';
 
 /** The part of the worker pool that is needed here. */

@@ -6,8 +6,8 @@ import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Usage } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { FormFault, ScannedForm } from '../request/multipart-scan.ts';
-import type { ScannedBody } from '../request/read-request.ts';
 import type { ScannedRequest } from '../request/scan/request-scanner.ts';
+import type { ScannedBody } from '../request/scanned-body.ts';
 import type { StreamEnd, StreamProgress } from '../sse/stream-end.ts';
 
 /** What betas in a header let a model read and write. In tokens; 0: not named. */

@@ -2,15 +2,8 @@
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Dialect, ReadRequest } from '../dialects/dialect.ts';
-import type { ScannedForm } from './multipart-scan.ts';
 import { readString, type ScannedRequest } from './scan/request-scanner.ts';
-
-/** Exactly one of `scanned` and `form` is there: what the body is. */
-export interface ScannedBody {
-  readonly body: Buffer;
-  readonly scanned: ScannedRequest | null;
-  readonly form: ScannedForm | null;
-}
+import type { ScannedBody } from './scanned-body.ts';
 
 export function readRequest(dialect: Dialect, { body, scanned, form }: ScannedBody): ReadRequest | Refusal {
   if (form !== null && dialect.form !== undefined) return dialect.form.read(form, body);

@@ -9,8 +9,9 @@ import type { BufferPool, PooledBuffer } from '../../platform/buffer-pool.ts';
 import { socketsRead } from '../../platform/tick.ts';
 import type { FormReader } from '../dialects/dialect.ts';
 import { scanMultipart } from './multipart-scan.ts';
-import { refuseScan, type ScannedBody } from './read-request.ts';
+import { refuseScan } from './read-request.ts';
 import type { RequestScanner, Scan, ScannedRequest } from './scan/request-scanner.ts';
+import type { ScannedBody } from './scanned-body.ts';
 
 /** A whole, well-formed body within its pooled buffer. */
 export interface ReceivedRequest extends ScannedBody {

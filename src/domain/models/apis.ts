@@ -1,9 +1,6 @@
 // The table of provider APIs that this gateway speaks, and of the kinds of models that serve them. A new dialect is a
 // row here, its file in src/generation/dialects and its row in the route table.
 
-import { ZERO_PICO_USD } from '../money/pico-usd.ts';
-import type { Price } from './catalog.ts';
-
 interface ModelKindRow {
   /** Without these prices the usage of such a model cannot be rated. */
   readonly neededPrices: readonly ('input' | 'output' | 'image')[];
@@ -58,9 +55,4 @@ export type CountableApi = {
 
 export function isCountable(api: ApiName): api is CountableApi {
   return APIS[api].isCountable;
-}
-
-/** The prices of a call on this API, from the prices of the model's deployment. */
-export function priceOn(api: ApiName, price: Price): Price {
-  return MODEL_KINDS[APIS[api].kind].outputIsFree ? { ...price, output: ZERO_PICO_USD } : price;
 }

@@ -1,8 +1,15 @@
 // The catalog in the form that the data plane reads: names resolved, and body edits and upstream paths prepared once
 // for each change of the catalog.
 
-import { type ApiName, priceOn } from '../../domain/models/apis.ts';
-import type { Catalog, Model, Price, Provider, ServedBy } from '../../domain/models/catalog.ts';
+import type { ApiName } from '../../domain/models/apis.ts';
+import {
+  type Catalog,
+  type Model,
+  type Price,
+  type Provider,
+  priceOn,
+  type ServedBy,
+} from '../../domain/models/catalog.ts';
 import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import type { RoutingTable } from '../../domain/routing/routing-table.ts';
 import { type Credential, providerCredential } from '../../upstream/credential.ts';

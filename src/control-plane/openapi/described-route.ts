@@ -1,6 +1,6 @@
 // What one row of the route table says about itself to readers: its plane, who may call it, and what goes in and out.
 
-import type { Permission } from '../../domain/identity/principal.ts';
+import type { Permission } from '../../domain/identity/roles.ts';
 import type { Route } from '../../http/route.ts';
 import type { OperationDescription } from '../operation.ts';
 

@@ -1,7 +1,8 @@
 // Whether a principal may do what a route requires; the refusals are the gateway envelope's (spec 7.6).
 
 import type { Refusal } from '../refusals/refusal.ts';
-import type { Permission, Principal, ScopedPrincipal } from './principal.ts';
+import type { Principal, ScopedPrincipal } from './principal.ts';
+import type { Permission } from './roles.ts';
 
 /** Permissions that exist only within an organization. */
 export type OrganizationPermission = Exclude<Permission, 'platform.admin'>;

@@ -1,16 +1,7 @@
 // The principal: whom a valid credential stands for, with all that the data plane needs to know of it (spec 5).
 
-import type { Role } from './roles.ts';
+import type { Permission, Role } from './roles.ts';
 import type { SetBy } from './set-by.ts';
-
-/** Permissions by name; roles grant them, routes require them. */
-export type Permission =
-  | 'inference'
-  | 'usage.read'
-  | 'team.usage.read'
-  | 'org.usage.read'
-  | 'org.admin'
-  | 'platform.admin';
 
 /** A usage limit that applies to a principal's requests: the key's own, or its user's, team's or organization's. */
 export interface PrincipalLimit {

@@ -1,6 +1,13 @@
 // What a role permits, in an organization and in a team.
 
-import type { Permission } from './principal.ts';
+/** Permissions by name; roles grant them, routes require them. */
+export type Permission =
+  | 'inference'
+  | 'usage.read'
+  | 'team.usage.read'
+  | 'org.usage.read'
+  | 'org.admin'
+  | 'platform.admin';
 
 export const ROLES = ['owner', 'admin', 'member'] as const;
 export type Role = (typeof ROLES)[number];

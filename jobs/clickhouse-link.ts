@@ -22,7 +22,7 @@ import {
 import type { Postgres } from '../src/storage/postgres/pool.ts';
 import { SchemaTooNew } from '../src/storage/schema-too-new.ts';
 import { Backoff } from './shipping/backoff.ts';
-import type { FactSink } from './shipping/ship-spool.ts';
+import type { FactSink } from './shipping/fact-shipping.ts';
 import { StoppableSleep } from './shipping/stoppable-sleep.ts';
 
 /** Any number that no other advisory lock uses. */

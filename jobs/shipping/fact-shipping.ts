@@ -2,14 +2,19 @@
 // moves their cursors.
 
 import type { Clock } from '../../src/platform/clock.ts';
-import { factOf } from '../../src/storage/clickhouse/facts.ts';
+import { factOf, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import { readKilledExecutions } from '../../src/storage/postgres/ledger/generation-facts.ts';
 import { advanceFactsOffsets } from '../../src/storage/postgres/ledger/spool-cursors.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
-import type { FactSink, ShippingLimits } from './ship-spool.ts';
 import type { FactRange, ShippedEpoch } from './shipped-epoch.ts';
+import type { ShippingLimits } from './shipping-limits.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';
 import type { SpoolFleet } from './spool-fleet.ts';
+
+/** The destination of facts. Throws while ClickHouse is away. */
+export interface FactSink {
+  insert(facts: readonly RequestFact[], batch: string): Promise<void>;
+}
 
 export interface FactShippingOptions {
   readonly postgres: Postgres;

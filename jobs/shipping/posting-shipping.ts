@@ -9,8 +9,8 @@ import { postExecutions } from '../../src/storage/postgres/ledger/post-execution
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { quarantine } from '../../src/storage/spool/spool-directory.ts';
 import { Backoff } from './backoff.ts';
-import type { ShippingLimits } from './ship-spool.ts';
 import type { PostingBatch, ShippedEpoch } from './shipped-epoch.ts';
+import type { ShippingLimits } from './shipping-limits.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';
 import type { SpoolFleet } from './spool-fleet.ts';
 

@@ -10,19 +10,14 @@
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { MetricsRegistry } from '../../src/platform/metrics.ts';
-import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { Backoff } from './backoff.ts';
-import { FactShipping } from './fact-shipping.ts';
+import { FactShipping, type FactSink } from './fact-shipping.ts';
 import { PostingShipping } from './posting-shipping.ts';
+import { DEFAULT_LIMITS, type ShippingLimits } from './shipping-limits.ts';
 import { createShippingMetrics } from './shipping-metrics.ts';
 import { SpoolFleet } from './spool-fleet.ts';
 import { StoppableSleep } from './stoppable-sleep.ts';
-
-/** The destination of facts. Throws while ClickHouse is away. */
-export interface FactSink {
-  insert(facts: readonly RequestFact[], batch: string): Promise<void>;
-}
 
 export interface ShipperOptions {
   readonly spoolDirectory: string;
@@ -33,39 +28,6 @@ export interface ShipperOptions {
   readonly metrics: MetricsRegistry;
   readonly limits?: Partial<ShippingLimits>;
 }
-
-export interface ShippingLimits {
-  /** The bounds of one Postgres transaction. */
-  readonly recordsMax: number;
-  readonly bytesMax: number;
-  /**
-   * The pause after everything was posted. A transaction costs as much as a dozen records, so records are collected
-   * meanwhile. A look-up waits for its record, so the pause stays well below 100 ms.
-   */
-  readonly pollMs: number;
-  /**
-   * A batch of admissions alone waits this long for the first terminal record, since most executions need not be posted
-   * twice then.
-   */
-  readonly admittedWaitMs: number;
-  /**
-   * An insert costs ClickHouse about as much as a thousand facts, so facts are collected for this time or up to this
-   * number.
-   */
-  readonly factsIntervalMs: number;
-  readonly factsWanted: number;
-  readonly factsMax: number;
-}
-
-const DEFAULT_LIMITS: ShippingLimits = {
-  recordsMax: 2_000,
-  bytesMax: 1 << 20,
-  pollMs: 60,
-  admittedWaitMs: 1_000,
-  factsIntervalMs: 2_000,
-  factsWanted: 4_000,
-  factsMax: 10_000,
-};
 
 export interface Shipper {
   start(): void;

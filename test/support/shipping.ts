@@ -2,7 +2,9 @@
 // charge it, and a fact sink.
 
 import { randomUUID } from 'node:crypto';
-import { createShipper, type FactSink, type Shipper, type ShippingLimits } from '../../jobs/shipping/ship-spool.ts';
+import type { FactSink } from '../../jobs/shipping/fact-shipping.ts';
+import { createShipper, type Shipper } from '../../jobs/shipping/ship-spool.ts';
+import type { ShippingLimits } from '../../jobs/shipping/shipping-limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { ExecutionStart, TerminalRecord } from '../../src/records/execution-record.ts';

@@ -1,0 +1,34 @@
+// The bounds and pauses of shipping, and what they are unless somebody sets others.
+
+export interface ShippingLimits {
+  /** The bounds of one Postgres transaction. */
+  readonly recordsMax: number;
+  readonly bytesMax: number;
+  /**
+   * The pause after everything was posted. A transaction costs as much as a dozen records, so records are collected
+   * meanwhile. A look-up waits for its record, so the pause stays well below 100 ms.
+   */
+  readonly pollMs: number;
+  /**
+   * A batch of admissions alone waits this long for the first terminal record, since most executions need not be posted
+   * twice then.
+   */
+  readonly admittedWaitMs: number;
+  /**
+   * An insert costs ClickHouse about as much as a thousand facts, so facts are collected for this time or up to this
+   * number.
+   */
+  readonly factsIntervalMs: number;
+  readonly factsWanted: number;
+  readonly factsMax: number;
+}
+
+export const DEFAULT_LIMITS: ShippingLimits = {
+  recordsMax: 2_000,
+  bytesMax: 1 << 20,
+  pollMs: 60,
+  admittedWaitMs: 1_000,
+  factsIntervalMs: 2_000,
+  factsWanted: 4_000,
+  factsMax: 10_000,
+};

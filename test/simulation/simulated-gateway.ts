@@ -18,7 +18,6 @@ import { logOf } from './simulated-log.ts';
 import type { SimulatedNetwork } from './simulated-network.ts';
 import { PostgresOfProcess, type SimulatedPostgres } from './simulated-postgres.ts';
 import { SimulatedProcess, type World } from './virtual-world.ts';
-import type { Watch } from './watch.ts';
 
 export const SPOOL_DIRECTORY = '/data/spool';
 const COARSE_INTERVAL_MS = 1_000;
@@ -31,6 +30,14 @@ const leaseMetrics = {
 } as unknown as MetricsRegistry;
 /** Responses have no ids here, so that nothing is remembered. */
 const NO_SAVED_RESPONSES = { remember: () => undefined } as unknown as SavedResponses;
+
+/** Who is told what becomes of a gateway and of its executions (watch.ts). */
+export interface GatewayWatch {
+  gatewayOpened(gateway: SimulatedGateway): void;
+  gatewayDied(gateway: SimulatedGateway): void;
+  admitted(gateway: SimulatedGateway, execution: Execution, params: AdmissionParams): void;
+  unadmitted(execution: Execution): void;
+}
 
 export interface SpoolSettings {
   readonly segmentBytesMax: number;
@@ -53,7 +60,7 @@ export class SimulatedGateway {
   readonly postgres: PostgresOfProcess;
   private readonly world: World;
   private readonly server: SimulatedPostgres;
-  private readonly watch: Watch;
+  private readonly watch: GatewayWatch;
   private nextId: () => string = () => '';
 
   constructor(parts: {
@@ -61,7 +68,7 @@ export class SimulatedGateway {
     name: string;
     server: SimulatedPostgres;
     network: SimulatedNetwork;
-    watch: Watch;
+    watch: GatewayWatch;
     onDeath: () => void;
   }) {
     this.world = parts.world;

@@ -7,7 +7,7 @@ import type { Hold } from '../../src/generation/admission/quota-lease.ts';
 import type { Execution } from '../../src/generation/execution/execution.ts';
 import { hasEnd } from './recorded-ends.ts';
 import type { SimulatedDisk } from './simulated-disk.ts';
-import { type SimulatedGateway, SPOOL_DIRECTORY } from './simulated-gateway.ts';
+import { type GatewayWatch, type SimulatedGateway, SPOOL_DIRECTORY } from './simulated-gateway.ts';
 import type { SimulatedFacts } from './simulated-jobs.ts';
 import type { SimulatedPostgres } from './simulated-postgres.ts';
 import type { SimulatedProcess, World } from './virtual-world.ts';
@@ -56,7 +56,7 @@ interface Use {
 const SYNC_HORIZON_MS = 700;
 const RATE_WINDOW_MS = 60_000;
 
-export class Watch {
+export class Watch implements GatewayWatch {
   readonly truths = new Map<string, Truth>();
   readonly gateways = new Set<SimulatedGateway>();
   /** The highest that each limit was. */

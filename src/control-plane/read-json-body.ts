@@ -16,15 +16,21 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 export function readJsonBody(exchange: Exchange): Promise<{ readonly object: JsonObject } | Refusal | null> {
   const refusal = refuseHead(exchange);
   if (refusal !== null) return Promise.resolve(refusal);
-  if (exchange.contentLength <= 0) return Promise.resolve({ object: {} });
+  if (exchange.contentLength <= 0 && !exchange.isChunked) return Promise.resolve({ object: {} });
+  const bytesMax = exchange.isChunked ? BODY_BYTES_MAX : exchange.contentLength;
   return new Promise((resolve) => {
     // Memory grows with what has arrived, not with what the head declares.
     let body = Buffer.alloc(0);
     let received = 0;
     exchange.watchClient({ onClientLeft: () => resolve(null) });
     const take = (bytes: Uint8Array, isLast: boolean): void => {
+      if (received + bytes.length > bytesMax) {
+        exchange.watchClient(null);
+        exchange.body.receive({ take: () => undefined });
+        return resolve({ kind: 'body_too_large', limitBytes: bytesMax });
+      }
       if (received + bytes.length > body.length) {
-        const larger = Buffer.allocUnsafe(Math.min(exchange.contentLength, 2 * (received + bytes.length)));
+        const larger = Buffer.allocUnsafe(Math.min(bytesMax, 2 * (received + bytes.length)));
         body.copy(larger, 0, 0, received);
         body = larger;
       }
@@ -32,14 +38,13 @@ export function readJsonBody(exchange: Exchange): Promise<{ readonly object: Jso
       received += bytes.length;
       if (!isLast) return;
       exchange.watchClient(null);
-      resolve(parseObject(body.subarray(0, received)));
+      resolve(received === 0 ? { object: {} } : parseObject(body.subarray(0, received)));
     };
     exchange.body.receive({ take });
   });
 }
 
 function refuseHead(exchange: Exchange): Refusal | null {
-  // A request without a length has no body: chunked requests have been refused already.
   if (exchange.contentLength > BODY_BYTES_MAX) return { kind: 'body_too_large', limitBytes: BODY_BYTES_MAX };
   if (exchange.header('content-length') !== null && exchange.contentLength === -1) return { kind: 'length_required' };
   const encoding = exchange.header('content-encoding');

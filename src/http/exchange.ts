@@ -56,8 +56,8 @@ export class Exchange extends RequestHead implements BodyOwner {
     super(request, route);
     this.response = response;
     this.context = context;
-    const isBodyDeclared = this.contentLength > 0 || this.transferEncoded;
-    this.body = new RequestBody(isBodyDeclared, response, this, context);
+    const ofLength = this.contentLength > 0 ? 'of_length' : 'absent';
+    this.body = new RequestBody(this.transferEncoding === null ? ofLength : 'in_chunks', response, this, context);
     response.onAborted(() => this.abort());
     context.onOpen();
   }
@@ -129,12 +129,17 @@ export class Exchange extends RequestHead implements BodyOwner {
 
   /** Writes body bytes with chunked framing; false asks the caller to wait for `onWritable`. Call inside `cork`. */
   write(chunk: Uint8Array): boolean {
+    if (this.isLastOfConnection && this.responseBytes === 0) this.response.writeHeader('connection', 'close');
     this.responseBytes += chunk.byteLength;
     return this.response.write(chunk);
   }
 
-  /** Writes body bytes of a response whose whole length is declared; false asks the caller to wait for `onWritable`. */
+  /**
+   * Writes body bytes of a response whose whole length is declared; false asks the caller to wait for `onWritable`. The
+   * last byte ends it, or else `end`.
+   */
   writeOfTotal(chunk: Uint8Array, totalBytes: number): boolean {
+    if (this.isLastOfConnection) return this.writeLastOfTotal(chunk, totalBytes);
     const offset = this.response.getWriteOffset();
     const [taken, complete] = this.response.tryEnd(chunk, totalBytes);
     this.responseBytes += chunk.byteLength;
@@ -149,6 +154,14 @@ export class Exchange extends RequestHead implements BodyOwner {
     this.watchWritable();
     return false;
   }
+
+  /** uWebSockets.js would keep the connection behind a length, unless all is written at once. */
+  private writeLastOfTotal(chunk: Uint8Array, totalBytes: number): boolean {
+    if (this.responseBytes > 0 || chunk.byteLength !== totalBytes) return this.write(chunk);
+    this.end(chunk);
+    return true;
+  }
+
   private unsent: { bytes: Uint8Array; totalBytes: number } | null = null;
 
   /** Called once after a write returned false, when the socket has room again, or has taken the last of the reply. */
@@ -188,12 +201,36 @@ export class Exchange extends RequestHead implements BodyOwner {
    * `cork`.
    */
   end(body?: Uint8Array | string): void {
+    if (this.isLastOfConnection && this.responseBytes > 0) return this.endConnection(body);
     // What follows a half-read body cannot be told from it. Behind chunks uWebSockets.js would write the header into
     // the body.
-    const closes = this.responseBytes === 0 && (this.context.closing(this.isKnown) || !this.body.isComplete);
+    const closes =
+      this.responseBytes === 0 &&
+      (this.isLastOfConnection || this.context.closing(this.isKnown) || !this.body.isComplete);
     this.responseBytes += body?.length ?? 0;
     this.close(); // First: uWS may call back into us while it ends.
     this.response.end(body, closes);
+  }
+
+  /**
+   * Ends a response in chunks behind which nothing of the connection may be read. uWebSockets.js would take what
+   * follows for a next request once it has ended the response, so that stays pending, and the last chunk is written by
+   * hand: its trailer is what takes up the `: ` that stands between a header's name and its value. The client closes;
+   * one that does not is waited for a while, since what the socket has not taken yet would be lost.
+   */
+  private endConnection(body?: Uint8Array | string): void {
+    if (body !== undefined && body.length > 0) this.write(Buffer.from(body));
+    this.response.writeHeader('\r\n0\r\nx-complete', 'true\r\n');
+    this.close();
+    this.body.drop(LEFT_OPEN_TIMEOUT_MS, () => this.response.close());
+  }
+
+  /**
+   * Nothing that follows this request on its connection may become one. The chunks of a request are read laxly
+   * (frame-guard.ts), so what follows them may be a part of it.
+   */
+  private get isLastOfConnection(): boolean {
+    return this.transferEncoding !== null;
   }
 
   /** Cuts the connection: the client must not take what it has for a complete response. */
@@ -210,9 +247,9 @@ export class Exchange extends RequestHead implements BodyOwner {
     // Not from within the handler: once it is answered, uWebSockets.js would go on to read what follows in the same
     // packet as a next request. While the answer is pending, a "next request" makes it close the connection without
     // calling a handler.
-    if (!this.isFramingTrusted && !this.body.isComplete) {
+    if (!this.body.isComplete && (this.isLastOfConnection || !this.isFramingTrusted)) {
       this.answerBehindBody(answer);
-    } else if (closeConnection) {
+    } else if (closeConnection || this.isLastOfConnection) {
       this.body.watch();
       setImmediate(() => this.answerNow(answer, true));
     } else if (this.body.state === 'unseen') {
@@ -263,11 +300,15 @@ export class Exchange extends RequestHead implements BodyOwner {
 
   /**
    * Where the body's end is not sure, what uWebSockets.js takes for the body is read and dropped first: it may answer
-   * what it cannot read by itself and close, and there is to be one response.
+   * what it cannot read by itself and close, and there is to be one response. Chunks that go on for long are taken for
+   * a large body, whose sender is to read the answer.
    */
   private answerBehindBody(answer: Answer): void {
     this.isAnswerChosen = true;
-    this.body.drop(UNTRUSTED_BODY_TIMEOUT_MS, () => this.response.cork(() => this.answerWhole(answer, true)));
+    this.body.drop(UNTRUSTED_BODY_TIMEOUT_MS, (isWhole) => {
+      if (this.isChunked && !isWhole) this.answerBeforeBody(answer);
+      else this.response.cork(() => this.answerWhole(answer, true));
+    });
   }
 
   /** Answers with a JSON value of ours; the text is written as given. */
@@ -324,5 +365,7 @@ export class Exchange extends RequestHead implements BodyOwner {
 const ANSWERED_BODY_TIMEOUT_MS = 30_000;
 /** How long an answer waits for a body: less than the time after which uWebSockets.js closes one that stands still. */
 const UNTRUSTED_BODY_TIMEOUT_MS = 5_000;
+/** How long a connection that is over is left to its client to close. */
+const LEFT_OPEN_TIMEOUT_MS = 5_000;
 const NONE = (): boolean => false;
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];

@@ -7,9 +7,14 @@
 //      └──────────┴──► dropping      answered before it was whole, or refused without looking at it: the rest is read,
 //                                    so that the client comes to read its answer, and not kept
 //
+// Of one in chunks it hands nothing on before a chunk comes, so it is `arriving` as soon as somebody receives it.
+//
 // Each becomes `closed` when its exchange is; one that is dropped behind its answer, when the connection is.
 
 import type { HttpResponse } from './native-server.ts';
+
+/** What the head says of a body. */
+export type DeclaredBody = 'absent' | 'of_length' | 'in_chunks';
 
 export type BodyState = 'absent' | 'unseen' | 'arriving' | 'whole' | 'dropping' | 'closed';
 
@@ -45,6 +50,7 @@ export class RequestBody {
   private readonly source: BodySource;
   private readonly owner: BodyOwner;
   private readonly context: BodyContext;
+  private readonly isInChunks: boolean;
   /** null: uWebSockets.js has not been told to hand the body on. */
   private sink: BodySink | null = null;
   private isHeld = false;
@@ -54,10 +60,11 @@ export class RequestBody {
   private dueMs = 0;
   private droppedBytes = 0;
   /** What follows when nothing more is dropped. */
-  private afterDropping: (() => void) | null = null;
+  private afterDropping: ((isWhole: boolean) => void) | null = null;
 
-  constructor(isDeclared: boolean, source: BodySource, owner: BodyOwner, context: BodyContext) {
-    this.state = isDeclared ? 'unseen' : 'absent';
+  constructor(declared: DeclaredBody, source: BodySource, owner: BodyOwner, context: BodyContext) {
+    this.state = declared === 'absent' ? 'absent' : 'unseen';
+    this.isInChunks = declared === 'in_chunks';
     this.source = source;
     this.owner = owner;
     this.context = context;
@@ -75,7 +82,9 @@ export class RequestBody {
   receive(sink: BodySink): void {
     const isFirst = this.sink === null;
     this.sink = sink;
-    if (isFirst) this.source.onData((chunk, isLast) => this.take(chunk, isLast));
+    if (!isFirst) return;
+    this.source.onData((chunk, isLast) => this.take(chunk, isLast));
+    if (this.isInChunks) this.become('arriving', this.context.bodyTimeoutMs);
   }
 
   /** To be called before the route handler returns: a body that nobody receives is left where it is. */
@@ -144,10 +153,10 @@ export class RequestBody {
   }
 
   /**
-   * Nobody wants what is still to come. `then` follows when all of it has come, and at the latest after this time or
-   * when too many bytes have.
+   * Nobody wants what is still to come. `then` follows when all of it has come (`isWhole`), and at the latest after
+   * this time or when too many bytes have.
    */
-  drop(timeoutMs: number, then: () => void): void {
+  drop(timeoutMs: number, then: (isWhole: boolean) => void): void {
     this.watch();
     this.afterDropping = then;
     this.become('dropping', timeoutMs);
@@ -158,11 +167,11 @@ export class RequestBody {
     this.droppedBytes += bytes;
     // Not from within: the parser of uWebSockets.js does not look everywhere whether what it calls has closed the
     // connection.
-    if (isLast || this.droppedBytes > this.context.droppedBytesMax) setImmediate(() => this.endDropping());
+    if (isLast || this.droppedBytes > this.context.droppedBytesMax) setImmediate(() => this.endDropping(isLast));
   }
 
-  private endDropping(): void {
-    if (this.state === 'dropping') this.afterDropping?.();
+  private endDropping(isWhole: boolean): void {
+    if (this.state === 'dropping') this.afterDropping?.(isWhole);
   }
 
   /** To be called every now and then while the body arrives or is dropped. */
@@ -172,7 +181,7 @@ export class RequestBody {
   }
 
   private endLate(): void {
-    if (this.state === 'dropping') return this.endDropping();
+    if (this.state === 'dropping') return this.endDropping(false);
     this.sink = LEFT_ALONE;
     this.owner.onBodyLate();
   }

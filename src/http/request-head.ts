@@ -11,6 +11,7 @@ const SEEN_CONTENT_TYPE = 2;
 const SEEN_HOST = 4;
 const SEEN_CONTENT_LENGTH = 8;
 const SEEN_API_KEY = 16;
+const SEEN_TRANSFER_ENCODING = 32;
 
 export class RequestHead {
   readonly route: Endpoint;
@@ -22,8 +23,8 @@ export class RequestHead {
   readonly headers: string[] = [];
   /** Path parameters in the order of the route's path, not decoded. */
   readonly parameters: readonly string[];
-  /** The request declared a transfer-encoding: its framing cannot be trusted (frame-guard.ts). */
-  transferEncoded = false;
+  /** Value of the header; null without one. */
+  transferEncoding: string | null = null;
   /** The name of a header that was repeated and must not be. */
   repeatedHeader: string | null = null;
   /** Declared body length; -1 when the header is absent or no plain number. */
@@ -66,7 +67,8 @@ export class RequestHead {
     this.nameLengths |= 1 << name.length;
     switch (name) {
       case 'transfer-encoding':
-        this.transferEncoded = true;
+        this.seeOnce(SEEN_TRANSFER_ENCODING, name);
+        this.transferEncoding = value;
         break;
       case 'content-length':
         this.seeOnce(SEEN_CONTENT_LENGTH, name);
@@ -96,9 +98,17 @@ export class RequestHead {
     this.seen |= bit;
   }
 
-  /** Whether it is sure where the body ends. Otherwise the request is refused (frame-guard.ts). */
+  /** The body comes in chunks, and nothing else is said of its length. */
+  get isChunked(): boolean {
+    const { transferEncoding, seen } = this;
+    return (
+      transferEncoding !== null && (seen & SEEN_CONTENT_LENGTH) === 0 && transferEncoding.toLowerCase() === 'chunked'
+    );
+  }
+
+  /** Whether the request says in one way only where its body ends. Otherwise it is refused (frame-guard.ts). */
   get isFramingTrusted(): boolean {
-    return !this.transferEncoded && this.repeatedHeader === null;
+    return this.repeatedHeader === null && (this.transferEncoding === null || this.isChunked);
   }
 
   /** First path parameter, when the route has one. */

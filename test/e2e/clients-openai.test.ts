@@ -4,6 +4,9 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { createReadStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import OpenAI, { APIUserAbortError, toFile } from 'openai';
 import { makePng, wholeImageKind } from '../../src/simulator/image-files.ts';
@@ -375,6 +378,31 @@ describe('the openai client', () => {
         arrived.sort(),
         [`image[] ${sha256(first)}`, `image[] ${sha256(second)}`, `mask ${sha256(mask)}`].sort(),
       );
+    });
+
+    // The client does not know how long the form will be, and sends it in chunks.
+    test('edits a file that it reads as it sends', async () => {
+      const directory = mkdtempSync(join(tmpdir(), 'tollgate-images-'));
+      const bytes = makePng(2, 700_000);
+      const path = join(directory, 'large.png');
+      writeFileSync(path, bytes);
+      try {
+        for (const stream of [false, true] as const) {
+          const answer = await acme().images.edit({
+            model: 'sim/image',
+            prompt: 'Make it blue',
+            image: createReadStream(path),
+            stream,
+          });
+          if (Symbol.asyncIterator in answer) assert.ok((await consume(answer)) > 0);
+          else assert.equal(answer.data?.length, 1);
+          const end = await installation.provider.lastEnd();
+          const part = end.parts?.find(({ name }) => name === 'image');
+          assert.equal(part?.sha256, createHash('sha256').update(bytes).digest('hex'));
+        }
+      } finally {
+        rmSync(directory, { recursive: true });
+      }
     });
 
     test('leaves the provider', async () => {

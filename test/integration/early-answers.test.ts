@@ -125,7 +125,9 @@ const REFUSALS: readonly {
   { name: 'a key that is looked up and unknown', status: 401, key: COLD_KEY, bytes: 8_000_000 },
   { name: 'another media type', status: 415, key: WARM_KEY, type: 'text/plain', bytes: 8_000_000 },
   { name: 'no memory for it', status: 503, key: WARM_KEY, bytes: 8_000_000 },
-  { name: 'a body in chunks', status: 411, key: WARM_KEY, isChunked: true, bytes: 8_000_000 },
+  { name: 'a body in chunks, no memory for it', status: 503, key: WARM_KEY, isChunked: true, bytes: 8_000_000 },
+  { name: 'a body in chunks, refused at once', status: 401, key: REFUSED_KEY, isChunked: true, bytes: 8_000_000 },
+  { name: 'a body in chunks, looked up', status: 401, key: COLD_KEY, isChunked: true, bytes: 8_000_000 },
   { name: 'an unknown path', status: 404, path: '/v1/nothing', key: WARM_KEY, bytes: 8_000_000 },
 ];
 
@@ -290,9 +292,9 @@ describe('a refused request whose framing cannot be trusted', () => {
   const PIECE = bodyOf(1000).toString();
   const chunkOf = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
   const IN_CHUNKS = {
-    name: 'in chunks',
+    name: 'in a coding beside chunks',
     status: 411,
-    head: headOf(WARM_KEY, 1).replace('Content-Length: 1', 'Transfer-Encoding: chunked'),
+    head: headOf(WARM_KEY, 1).replace('Content-Length: 1', 'Transfer-Encoding: gzip, chunked'),
     piece: chunkOf(PIECE),
     end: '0\r\n\r\n',
   };

@@ -88,7 +88,8 @@ describe('the frame guard', () => {
       `${calls.length} calls at the provider: ${calls.join(' ')}; ${shown}`,
     );
     for (const call of calls) assert.ok(call.includes('sim-intended'), call);
-    assert.ok(statuses.length <= 1, `${statuses.length} responses to one request: ${shown}`);
+    const responsesMax = attack.mayBeBrokenOff === true && closedByServer ? 2 : 1;
+    assert.ok(statuses.length <= responsesMax, `${statuses.length} responses to one request: ${shown}`);
     for (const status of statuses) assert.ok(attack.statuses.includes(status), shown);
     if (attack.closes && statuses.length > 0)
       assert.ok(closedByServer, `the connection must not be used again: ${shown}`);

@@ -46,7 +46,7 @@ test('a HEAD is answered with a head alone, and the connection goes on', async (
       (text) => socket.closed && text !== '',
       '0\r\n\r\n',
     );
-    assert.match(last, /^HTTP\/1\.1 411 [^]*\r\n\r\n$/, 'also where the connection ends with it');
+    assert.match(last, /^HTTP\/1\.1 404 [^]*\r\n\r\n$/, 'also where the connection ends with it');
   } finally {
     socket.destroy();
     await front.stop();

@@ -17,6 +17,8 @@ export interface FramingAttack {
   readonly statuses: readonly number[];
   /** The framing cannot be trusted, so nothing more may be read from the connection. */
   readonly closes: boolean;
+  /** uWebSockets.js may break the response off with one of its own. */
+  readonly mayBeBrokenOff?: boolean;
   /** The provider may be called, once, with the intended body. */
   readonly mayServe?: boolean;
 }
@@ -51,36 +53,64 @@ function chunked(
 
 // 505 is what uWebSockets.js says of a request line, and of what follows a request, when it cannot read it.
 const REFUSED = { statuses: [400, 411, 505], closes: true } as const;
+/** Served or not: a body in chunks is the last thing that is read of its connection. */
+const LAST = { statuses: [200, 400, 505], closes: true, mayServe: true } as const;
+/**
+ * As that, and what follows is no request, which uWebSockets.js may say in the middle of the response that is on its
+ * way: it looks for a request where the trailers of a body in chunks stand.
+ */
+const LAST_BEFORE_NONE = { ...LAST, mayBeBrokenOff: true } as const;
 
 export const FRAMING_ATTACKS: readonly FramingAttack[] = [
-  { name: 'a chunked body', bytes: chunked(), ...REFUSED },
-  { name: 'a chunk extension', bytes: chunked({ size: (bytes) => `${bytes.toString(16)};` }) + SMUGGLED, ...REFUSED },
+  { name: 'a chunked body', bytes: chunked(), statuses: [200], closes: true, mayServe: true },
+  { name: 'a chunked body, then a request', bytes: chunked() + SMUGGLED, ...LAST },
+  { name: 'a chunked body, then a chunked one', bytes: chunked() + chunked({ body: SMUGGLED_BODY }), ...LAST },
+  { name: 'a chunked body, then half a request', bytes: chunked() + SMUGGLED.slice(0, 40), ...LAST },
+  { name: 'a chunked body, then blank lines', bytes: `${chunked()}\r\n\r\n`, ...LAST },
+  { name: 'a chunked body without its end', bytes: chunked({ lastChunk: '' }) + SMUGGLED, ...REFUSED },
+  {
+    name: 'a chunked body without a key, then a request',
+    bytes: chunked().replace(AUTHORIZATION, 'X-None: 1') + SMUGGLED,
+    statuses: [401],
+    closes: true,
+  },
+  {
+    name: 'a chunked body on an unknown path, then a request',
+    bytes: chunked().replace('/v1/chat/completions', '/v1/nothing') + SMUGGLED,
+    statuses: [404],
+    closes: true,
+  },
+  { name: 'a chunk extension', bytes: chunked({ size: (bytes) => `${bytes.toString(16)};` }) + SMUGGLED, ...LAST },
   {
     name: 'a chunk size of five and an extension',
     bytes: chunked({ size: () => '5;', body: '{"a":' }) + SMUGGLED,
-    ...REFUSED,
+    ...LAST,
   },
   {
     name: 'a named chunk extension',
     bytes: chunked({ size: (bytes) => `${bytes.toString(16)};a=b` }) + SMUGGLED,
-    ...REFUSED,
+    ...LAST,
   },
-  { name: 'bytes after the last chunk', bytes: chunked({ lastChunk: `0\r\nXX` }) + SMUGGLED, ...REFUSED },
-  { name: 'a request in the place of the trailer', bytes: chunked({ lastChunk: '0\r\n' }) + SMUGGLED, ...REFUSED },
-  { name: 'a trailer', bytes: chunked({ lastChunk: '0\r\nX-Trailer: 1\r\n\r\n' }), ...REFUSED },
-  { name: 'a chunk size that is not hexadecimal', bytes: chunked({ size: () => 'g' }) + SMUGGLED, ...REFUSED },
+  { name: 'bytes after the last chunk', bytes: chunked({ lastChunk: `0\r\nXX` }) + SMUGGLED, ...LAST_BEFORE_NONE },
+  {
+    name: 'a request in the place of the trailer',
+    bytes: chunked({ lastChunk: '0\r\n' }) + SMUGGLED,
+    ...LAST_BEFORE_NONE,
+  },
+  { name: 'a trailer', bytes: chunked({ lastChunk: '0\r\nX-Trailer: 1\r\n\r\n' }), ...LAST_BEFORE_NONE },
+  { name: 'a chunk size that is not hexadecimal', bytes: chunked({ size: () => 'g' }) + SMUGGLED, ...LAST },
   {
     name: 'a chunk size with a sign',
     bytes: chunked({ size: (bytes) => `+${bytes.toString(16)}` }) + SMUGGLED,
-    ...REFUSED,
+    ...LAST,
   },
-  { name: 'a chunk size beyond 64 bits', bytes: chunked({ size: () => '10000000000000026' }) + SMUGGLED, ...REFUSED },
+  { name: 'a chunk size beyond 64 bits', bytes: chunked({ size: () => '10000000000000026' }) + SMUGGLED, ...LAST },
   {
     name: 'chunks ended by bare LF',
     bytes:
       intendedPost({ headers: ['Transfer-Encoding: chunked'], length: false, body: `26\n${INTENDED_BODY}\n0\n\n` }) +
       SMUGGLED,
-    ...REFUSED,
+    ...LAST,
   },
   {
     name: 'two equal Content-Lengths',
@@ -173,9 +203,29 @@ export const FRAMING_ATTACKS: readonly FramingAttack[] = [
     ...REFUSED,
   },
   {
-    name: 'Transfer-Encoding with odd spelling',
-    bytes: chunked({ headers: ['tRANSFER-eNCODING:\tChunked'] }),
+    name: 'Transfer-Encoding: chunked twice',
+    bytes: chunked({ headers: ['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'] }) + SMUGGLED,
     ...REFUSED,
+  },
+  {
+    name: 'Transfer-Encoding: chunked, chunked',
+    bytes: chunked({ headers: ['Transfer-Encoding: chunked, chunked'] }) + SMUGGLED,
+    ...REFUSED,
+  },
+  {
+    name: 'Transfer-Encoding: chunked with a parameter',
+    bytes: chunked({ headers: ['Transfer-Encoding: chunked;a=b'] }) + SMUGGLED,
+    ...REFUSED,
+  },
+  {
+    name: 'Transfer-Encoding and an empty Content-Length',
+    bytes: chunked({ headers: ['Content-Length:', 'Transfer-Encoding: chunked'] }) + SMUGGLED,
+    ...REFUSED,
+  },
+  {
+    name: 'Transfer-Encoding with odd spelling',
+    bytes: chunked({ headers: ['tRANSFER-eNCODING:\tChunked'] }) + SMUGGLED,
+    ...LAST,
   },
   {
     name: 'Transfer-Encoding with a space before the colon',
@@ -254,7 +304,8 @@ export const FRAMING_ATTACKS: readonly FramingAttack[] = [
     bytes:
       `GET /v1/models HTTP/1.1\r\nHost: gateway\r\n${AUTHORIZATION}\r\nTransfer-Encoding: ` +
       `chunked\r\n\r\n5;\r\nhello\r\n0\r\n\r\n${SMUGGLED}`,
-    ...REFUSED,
+    statuses: [200, 400, 505],
+    closes: true,
   },
   {
     name: 'a refused request whose body is a request',

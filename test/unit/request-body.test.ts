@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type BodyContext, type BodyState, RequestBody } from '../../src/http/request-body.ts';
+import { type BodyContext, type BodyState, type DeclaredBody, RequestBody } from '../../src/http/request-body.ts';
 
 /** A body whose pieces come when the test says so. */
 class BodyInHand {
@@ -20,7 +20,7 @@ class BodyInHand {
   };
   private onData: (chunk: ArrayBuffer, isLast: boolean) => void = () => assert.fail('nobody receives the body');
 
-  constructor(isDeclared = true) {
+  constructor(declared: DeclaredBody = 'of_length') {
     const note = (event: string) => (): void => void this.events.push(event);
     const source = {
       onData: (handler: (chunk: ArrayBuffer, isLast: boolean) => void): void => {
@@ -37,7 +37,7 @@ class BodyInHand {
       onBodyArriving: note('watch'),
       onBodySettled: note('settled'),
     };
-    this.body = new RequestBody(isDeclared, source as never, owner, context);
+    this.body = new RequestBody(declared, source as never, owner, context);
   }
 
   drop(): void {
@@ -77,7 +77,7 @@ describe('a request body', () => {
   });
 
   test('that is not declared is complete, and its end is handed on all the same', () => {
-    const inHand = new BodyInHand(false);
+    const inHand = new BodyInHand('absent');
     assert.equal(inHand.body.isComplete, true);
     inHand.body.watch();
     inHand.assertIs('absent');
@@ -85,6 +85,16 @@ describe('a request body', () => {
     inHand.come('', true);
     inHand.assertIs('whole', 'receive');
     assert.equal(inHand.taken, '!');
+  });
+
+  test('in chunks is watched before anything of it comes', () => {
+    const inHand = new BodyInHand('in_chunks');
+    inHand.body.receive(inHand.sink);
+    inHand.assertIs('arriving', 'receive', 'watch');
+    inHand.come('body', false);
+    inHand.come('', true);
+    inHand.assertIs('whole', 'receive', 'watch', 'settled');
+    assert.equal(inHand.taken, 'body!');
   });
 
   test('that comes in pieces is watched until it is whole', () => {

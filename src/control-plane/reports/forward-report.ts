@@ -161,8 +161,6 @@ function relay(response: IncomingMessage, exchange: Exchange): void {
       exchange.onWritable(() => response.resume());
     });
   });
-  response.on('end', () => {
-    // With a content length the last byte ends the answer.
-    if (totalBytes === null) exchange.cork(() => exchange.end());
-  });
+  // With a content length the last byte may have ended the answer already.
+  response.on('end', () => exchange.cork(() => exchange.end()));
 }

@@ -89,6 +89,8 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
   private pooled: PooledBuffer | null = null;
   private scan: Scan | null = null;
   private bodyBytes = 0;
+  /** The declared length, or as much as a body without one may have. */
+  private readonly bytesMax: number;
   private isWhole = false;
   /** Refused, or the client left. */
   private isOver = false;
@@ -98,6 +100,7 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
     this.intake = intake;
     this.form = form;
     this.settle = settle;
+    this.bytesMax = exchange.isChunked ? intake.bodyLimitBytes : exchange.contentLength;
   }
 
   /** Attaches to the exchange. */
@@ -116,6 +119,8 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
 
   take(bytes: Uint8Array, isLast: boolean): void {
     if (this.isOver) return;
+    if (this.bodyBytes + bytes.length > this.bytesMax)
+      return this.refuse({ kind: 'body_too_large', limitBytes: this.bytesMax });
     if (bytes.length > 0 || isLast) {
       const pooled = this.makeRoom(bytes.length);
       if (pooled === null) return this.refuse({ kind: 'overloaded' });
@@ -136,7 +141,7 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
     if (pooled !== null && needed <= pooled.buffer.length) return pooled;
     const ahead = this.sender === null ? needed : Math.max(FIRST_BYTES, needed * GROWTH);
     const owner = this.sender?.organizationId ?? UNKNOWN_OWNER;
-    const larger = buffers.tryAcquire(Math.min(ahead, this.exchange.contentLength), owner, pooled);
+    const larger = buffers.tryAcquire(Math.min(ahead, this.bytesMax), owner, pooled);
     if (larger === null || pooled === null) {
       if (larger !== null) this.pooled = larger;
       return larger;
@@ -227,7 +232,7 @@ class IncomingRequest<S extends Sender> implements BodySink, ClientWatch {
 const FORM_TYPE = /^[ \t]*multipart\/form-data[ \t]*(;|$)/i;
 
 function refuseHead(exchange: Exchange, bodyLimitBytes: number, isForm: boolean): Refusal | null {
-  if (exchange.contentLength === -1) return { kind: 'length_required' };
+  if (exchange.contentLength === -1 && !exchange.isChunked) return { kind: 'length_required' };
   if (exchange.contentLength > bodyLimitBytes) return { kind: 'body_too_large', limitBytes: bodyLimitBytes };
   const encoding = exchange.header('content-encoding');
   if (encoding !== null && encoding !== 'identity') return { kind: 'unsupported_media_type' };

@@ -4,13 +4,18 @@ import type { SavedResponseStore } from '../generation/catalog/saved-responses.t
 import type { Postgres } from '../storage/postgres/pool.ts';
 import { findSavedItems } from '../storage/postgres/saved/saved-items.ts';
 import { findSavedResponse, isSavedResponse } from '../storage/postgres/saved/saved-responses.ts';
+import type { PostingFence } from './posting-fence.ts';
 
-export function savedResponsesIn(postgres: Postgres): SavedResponseStore {
+export function savedResponsesIn(postgres: Postgres, fence: PostingFence): SavedResponseStore {
   return {
+    postingPassed: (limitMs) => fence.passed(limitMs),
     async findResponse({ organizationId, walletId }, responseId) {
-      const saved = await findSavedResponse(postgres, { organizationId, walletId, responseId });
+      const find = () => findSavedResponse(postgres, { organizationId, walletId, responseId });
+      const saved = await find();
       if (saved !== null) return saved;
-      return (await isSavedResponse(postgres, responseId)) ? 'foreign' : 'unknown';
+      if (!(await isSavedResponse(postgres, responseId))) return 'unknown';
+      // It may have been posted between the two statements, and be the owner's.
+      return (await find()) ?? 'foreign';
     },
     findItems: ({ organizationId, walletId }, itemIds) =>
       findSavedItems(postgres, { organizationId, walletId, itemIds }),

@@ -5,9 +5,11 @@ import type { QuotaLeases } from '../generation/admission/quota-leases.ts';
 import type { Authenticator } from '../generation/identity/authenticate.ts';
 import type { Log } from '../platform/log.ts';
 import { CHANGES_CHANNEL, readChange } from '../storage/postgres/changes.ts';
+import { SPOOLS_ASKED_CHANNEL, SPOOLS_TOLD_CHANNEL } from '../storage/postgres/ledger/open-spools.ts';
 import { createListener, type Listener } from '../storage/postgres/listen.ts';
 import type { HeldCatalog } from './held-catalog.ts';
 import { readRevocation } from './lease-store.ts';
+import type { PostingFence } from './posting-fence.ts';
 
 export interface Followed {
   readonly url: string;
@@ -15,12 +17,14 @@ export interface Followed {
   readonly catalog: HeldCatalog;
   readonly authenticator: Authenticator;
   readonly leases: QuotaLeases;
+  readonly postingFence: PostingFence;
   /** This process's. */
   readonly epoch: number;
 }
 
 /** Resolves once it listens. */
-export async function followChanges({ url, log, catalog, authenticator, leases, epoch }: Followed): Promise<Listener> {
+export async function followChanges(followed: Followed): Promise<Listener> {
+  const { url, log, catalog, authenticator, leases, postingFence, epoch } = followed;
   const reload = () => {
     catalog
       .reload()
@@ -43,6 +47,8 @@ export async function followChanges({ url, log, catalog, authenticator, leases, 
         const { key, byEpoch } = readRevocation(payload);
         if (byEpoch !== epoch) leases.revoke(key);
       },
+      [SPOOLS_ASKED_CHANNEL]: (payload) => postingFence.answer(payload),
+      [SPOOLS_TOLD_CHANNEL]: (payload) => postingFence.hear(payload),
     },
     // Notifications that were sent while the connection was away are lost, so everything they could concern is looked
     // up.

@@ -33,10 +33,12 @@ import { WorkerPool } from '../platform/worker-pool.ts';
 import { createRoutes } from '../routes/routes.ts';
 import { findPrincipalByCredentialHash } from '../storage/postgres/catalog/credentials.ts';
 import { findGeneration, listGenerationsByClientRequestId } from '../storage/postgres/ledger/generations.ts';
+import { listOpenSpools, notifyAboutSpools } from '../storage/postgres/ledger/open-spools.ts';
 import { registerEpoch } from '../storage/postgres/ledger/wallets.ts';
 import type { Listener } from '../storage/postgres/listen.ts';
 import { refuseNewerSchema } from '../storage/postgres/migrate.ts';
 import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
+import { readSpoolEnds } from '../storage/spool/spool-directory.ts';
 import { SpoolWriter } from '../storage/spool/spool-writer.ts';
 import { ProviderCalls } from '../upstream/providers.ts';
 import { createBillingStore } from './billing-store.ts';
@@ -49,6 +51,7 @@ import { HeldCatalog } from './held-catalog.ts';
 import { createIdentityStore } from './identity-store.ts';
 import { registerLeaseMetrics } from './lease-metrics.ts';
 import { createLeaseStore, createLeaseTime } from './lease-store.ts';
+import { PostingFence } from './posting-fence.ts';
 import { RefusedKeys } from './refused-keys.ts';
 import { createRoutingStore } from './routing-store.ts';
 import { watchEventLoop } from './watch-event-loop.ts';
@@ -89,6 +92,7 @@ interface Held {
   readonly buffers: BufferPool;
   readonly providers: ProviderCalls;
   readonly refusedKeys: RefusedKeys;
+  readonly postingFence: PostingFence;
   readonly savedResponses: SavedResponses;
 }
 
@@ -113,6 +117,7 @@ export async function runGateway(parts: GatewayParts): Promise<GatewayInService>
     catalog,
     authenticator,
     leases,
+    postingFence: held.postingFence,
     epoch: held.epoch,
   });
   const clocks = [
@@ -148,9 +153,17 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
   const epoch = await registerEpoch(postgres, { machine: hostname(), pid: process.pid, kind: 'gateway' });
   const directory = join(config.dataDirectory, 'spool');
   const refusedKeys = new RefusedKeys({ metrics, log, clock });
+  const controlPostgres = createPostgres({ ...connections, max: CONTROL_PLANE_CONNECTIONS_MAX });
+  const postingFence = new PostingFence({
+    epoch,
+    readSpoolEnds: () => readSpoolEnds(directory),
+    listOpenSpools: () => listOpenSpools(controlPostgres),
+    notify: (channel, payload) => notifyAboutSpools(controlPostgres, channel, payload),
+    clock,
+  });
   return {
     postgres,
-    controlPostgres: createPostgres({ ...connections, max: CONTROL_PLANE_CONNECTIONS_MAX }),
+    controlPostgres,
     epoch,
     records: SpoolWriter.open({
       directory,
@@ -171,7 +184,8 @@ async function open({ config, log, clock, metrics }: GatewayParts): Promise<Held
     buffers: new BufferPool({ lentBytesMax: config.bodyMemoryBytes }),
     providers: new ProviderCalls(metrics, clock, (provider, status) => refusedKeys.add(provider, status)),
     refusedKeys,
-    savedResponses: new SavedResponses(savedResponsesIn(postgres), clock),
+    postingFence,
+    savedResponses: new SavedResponses(savedResponsesIn(postgres, postingFence)),
   };
 }
 
@@ -249,6 +263,7 @@ function createServer(
       virtualModel: virtualModelOf(config.brand),
       lookup: {
         findGeneration: (params) => findGeneration(postgres, params),
+        postingPassed: (limitMs) => held.postingFence.passed(limitMs),
         clock,
         isDraining: () => server.draining,
       },

@@ -88,7 +88,12 @@ function readingRoutes(parts: RouteParts): DescribedRoute[] {
   });
   return [
     reading('/v1/generation', 'usage.read', GET_GENERATION, getGeneration(parts.lookup)),
-    reading('/v1/generations', 'usage.read', LIST_GENERATIONS, listGenerations(parts.findGenerations)),
+    reading(
+      '/v1/generations',
+      'usage.read',
+      LIST_GENERATIONS,
+      listGenerations(parts.findGenerations, (limitMs) => parts.lookup.postingPassed(limitMs)),
+    ),
     reading('/v1/models', 'inference', LIST_MODELS, listModels(parts.catalog, parts.virtualModel)),
     reading('/v1/models/providers', 'inference', LIST_MODEL_PROVIDERS, listModelProviders(parts.catalog)),
   ];

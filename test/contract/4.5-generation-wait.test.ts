@@ -34,11 +34,13 @@ describe('GET /v1/generation?wait=', () => {
   let draining = false;
   const stored = new Map<string, Generation>();
   let questions = 0;
+  let postings: Promise<boolean> = Promise.resolve(true);
   const lookup: GenerationLookup = {
     findGeneration: async ({ id }) => {
       questions += 1;
       return stored.get(id) ?? null;
     },
+    postingPassed: () => postings,
     clock: systemClock,
     isDraining: () => draining,
   };
@@ -54,6 +56,7 @@ describe('GET /v1/generation?wait=', () => {
   beforeEach(() => {
     questions = 0;
     draining = false;
+    postings = Promise.resolve(true);
   });
 
   const ask = (id: string, wait?: string) =>
@@ -84,18 +87,33 @@ describe('GET /v1/generation?wait=', () => {
     assert.ok(questions < 15, `${questions} questions`);
   });
 
-  test('what has never been is not waited for; what may be on its way is', async () => {
-    assert.equal((await ask(nextOldId(), '30')).status, 404);
-    assert.equal(questions, 1);
+  test('what is not there when everything is posted has never been', async () => {
+    assert.equal((await ask(nextId(), '30')).status, 404);
+    assert.equal((await ask(nextOldId())).status, 404);
+    assert.equal(questions, 4);
+  });
+
+  test('what is not posted yet is waited for', async () => {
+    const { promise, resolve: post } = Promise.withResolvers<boolean>();
+    postings = promise;
     const id = nextId();
-    const answer = ask(id, '30');
+    const answer = ask(id);
     await waitFor(
-      'a few questions',
+      'the first question',
       () => questions,
-      (count) => count >= 4,
+      (count) => count === 1,
     );
     stored.set(id, { ...pending(id), billingStatus: 'cancelled', charge: '0' });
+    post(true);
     assert.equal((await answer).data['billing_status'], 'cancelled');
+  });
+
+  test('where postings take too long it is not said that there is nothing: 503, to be asked again', async () => {
+    postings = Promise.resolve(false);
+    for (const id of [nextId(), nextOldId()]) {
+      const { status, text } = await ask(id, '30');
+      assert.equal(status, 503, text);
+    }
   });
 
   test('a process that ends lets nobody wait', async () => {

@@ -9,6 +9,7 @@ import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash
 import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';
 import { followChanges } from '../../src/gateway/follow-changes.ts';
 import type { HeldCatalog } from '../../src/gateway/held-catalog.ts';
+import type { PostingFence } from '../../src/gateway/posting-fence.ts';
 import type { QuotaLeases } from '../../src/generation/admission/quota-leases.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -83,6 +84,7 @@ describe('what a change makes gateways ask again', () => {
       catalog,
       authenticator,
       leases: {} as QuotaLeases,
+      postingFence: {} as PostingFence,
       epoch: 1,
     });
 

@@ -81,6 +81,7 @@ export async function startBillingFront(
     webhookTargets: PUBLIC_TARGETS,
     lookup: {
       findGeneration: (params: Parameters<typeof findGeneration>[1]) => findGeneration(postgres, params),
+      postingPassed: async () => true,
       clock: systemClock,
       isDraining: () => false,
       ...lookup,

@@ -20,6 +20,7 @@ const BY_KIND: { readonly [K in RefusalKind]: Extract<Refusal, { readonly kind: 
   method_not_allowed: { kind: 'method_not_allowed', allow: ['GET', 'POST'] },
   not_found: { kind: 'not_found' },
   response_not_found: { kind: 'response_not_found' },
+  not_posted_yet: { kind: 'not_posted_yet' },
   websocket_not_supported: { kind: 'websocket_not_supported' },
   invalid_json: { kind: 'invalid_json', offset: 7 },
   invalid_utf8: { kind: 'invalid_utf8' },

@@ -215,7 +215,11 @@ export class PlaneInProcess {
       await gates.continuation.pass();
       return this.savedResponse;
     };
-    const savedResponses = new SavedResponses({ findResponse, findItems: async () => new Map() }, clock);
+    const savedResponses = new SavedResponses({
+      findResponse,
+      findItems: async () => new Map(),
+      postingPassed: async () => true,
+    });
     const relay: RelayContext = {
       buffers: this.buffers,
       workers,

@@ -16,15 +16,20 @@ export interface GenerationParams {
 
 export interface GenerationLookup {
   readonly findGeneration: (params: GenerationParams) => Promise<Generation | null>;
+  /** True once everything that any process recorded before the call can be found; false: not in this time. */
+  readonly postingPassed: (limitMs: number) => Promise<boolean>;
   readonly clock: Clock;
   /** Whether the process is shutting down, so that look-ups stop waiting. */
   readonly isDraining: () => boolean;
 }
 
-/** A record this young may still be in the spool, so the look-up waits for it instead of answering 404. */
-const ON_ITS_WAY_MS = 15_000;
-const WAIT_ABSENT_MAX_MS = 3_000;
-/** A pending execution may run for long. Without `wait` its end is awaited only as long as posting a record takes. */
+/** What is not found may be in a spool. The look-up waits for what was recorded before it instead of answering 404. */
+export const POSTING_WAIT_MS = 3_000;
+/**
+ * A pending execution may run for long. Without `wait` the end of a young one is awaited, only as long as posting a
+ * record takes.
+ */
+const YOUNG_MS = 15_000;
 const WAIT_PENDING_MAX_MS = 500;
 const WAIT_SECONDS_MAX = 30;
 /** When this many look-ups wait in this process, further ones do not wait. */
@@ -56,10 +61,14 @@ export function getGeneration(
     const params = { id: id.toLowerCase(), organizationId: principal.organizationId, walletId: principal.walletId };
     waiting += 1;
     try {
-      const waitMs = waiting > WAITING_MAX ? 0 : waitSeconds * 1_000;
-      const generation = await findSoon(lookup, params, { createdAtMs, waitMs }, exchange);
-      if (generation === null) exchange.refuse({ kind: 'not_found' });
-      else exchange.answerJson(200, `{"data":${renderGeneration(generation)}}`);
+      const mayWait = waiting <= WAITING_MAX;
+      const waitMs = mayWait ? waitSeconds * 1_000 : 0;
+      const postingWaitMs = mayWait && !lookup.isDraining() ? POSTING_WAIT_MS : 0;
+      const found = await findPosted(lookup, params, postingWaitMs);
+      if (found === null || found === 'unposted')
+        return exchange.refuse({ kind: found === null ? 'not_found' : 'not_posted_yet' });
+      const generation = await findFinal(lookup, params, { found, createdAtMs, waitMs }, exchange);
+      exchange.answerJson(200, `{"data":${renderGeneration(generation)}}`);
     } finally {
       waiting -= 1;
     }
@@ -71,25 +80,32 @@ function readWait(text: string | null): number | null {
   return /^\d{1,2}$/.test(text) && Number(text) <= WAIT_SECONDS_MAX ? Number(text) : null;
 }
 
-/** Looks up again and again, with growing pauses. */
-async function findSoon(
+async function findPosted(
+  { findGeneration, postingPassed }: GenerationLookup,
+  params: GenerationParams,
+  limitMs: number,
+): Promise<Generation | null | 'unposted'> {
+  const found = await findGeneration(params);
+  if (found !== null) return found;
+  return (await postingPassed(limitMs)) ? findGeneration(params) : 'unposted';
+}
+
+/** Looks up a pending execution again and again, with growing pauses. */
+async function findFinal(
   { findGeneration, clock, isDraining }: GenerationLookup,
   params: GenerationParams,
-  { createdAtMs, waitMs }: { createdAtMs: number; waitMs: number },
+  { found, createdAtMs, waitMs }: { found: Generation; createdAtMs: number; waitMs: number },
   exchange: Exchange,
-): Promise<Generation | null> {
+): Promise<Generation> {
   const startedAtMs = clock.monotonicMs();
-  let pauseMs = ASK_AGAIN_FIRST_MS;
-  for (;;) {
-    const generation = await findGeneration(params);
-    if (generation !== null && generation.billingStatus !== 'pending') return generation;
-    const young = clock.nowMs() - createdAtMs < ON_ITS_WAY_MS;
-    const ownMs = generation === null ? WAIT_ABSENT_MAX_MS : WAIT_PENDING_MAX_MS;
-    // An execution that is absent and not young does not exist.
-    const limitMs = young ? Math.max(ownMs, waitMs) : generation === null ? 0 : waitMs;
+  let generation = found;
+  for (let pauseMs = ASK_AGAIN_FIRST_MS; ; pauseMs = Math.min(ASK_AGAIN_MAX_MS, pauseMs * ASK_AGAIN_GROWTH)) {
+    if (generation.billingStatus !== 'pending') return generation;
+    const young = clock.nowMs() - createdAtMs < YOUNG_MS;
+    const limitMs = young ? Math.max(WAIT_PENDING_MAX_MS, waitMs) : waitMs;
     const leftMs = limitMs - (clock.monotonicMs() - startedAtMs);
     if (leftMs <= 0 || exchange.closed || isDraining()) return generation;
     await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, leftMs)));
-    pauseMs = Math.min(ASK_AGAIN_MAX_MS, pauseMs * ASK_AGAIN_GROWTH);
+    generation = (await findGeneration(params)) ?? generation;
   }
 }

@@ -1,8 +1,10 @@
 // GET /v1/generations?client_request_id=: the executions that carried a correlation value; always an array (spec 4.5).
+// An empty one is given only when everything that was recorded before is posted.
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { type Generation, renderGeneration } from '../../records/generation.ts';
+import { type GenerationLookup, POSTING_WAIT_MS } from './get-generation.ts';
 
 export interface GenerationsParams {
   readonly clientRequestId: string;
@@ -15,6 +17,7 @@ export type FindGenerations = (params: GenerationsParams) => Promise<readonly Ge
 
 export function listGenerations(
   findGenerations: FindGenerations,
+  postingPassed: GenerationLookup['postingPassed'],
 ): (exchange: Exchange, principal: ScopedPrincipal) => Promise<void> {
   return async (exchange, principal) => {
     const clientRequestId = new URLSearchParams(exchange.query).get('client_request_id');
@@ -26,7 +29,12 @@ export function listGenerations(
       });
     }
     const { organizationId, walletId } = principal;
-    const found = await findGenerations({ clientRequestId, organizationId, walletId });
+    const params = { clientRequestId, organizationId, walletId };
+    let found = await findGenerations(params);
+    if (found.length === 0) {
+      if (!(await postingPassed(POSTING_WAIT_MS))) return exchange.refuse({ kind: 'not_posted_yet' });
+      found = await findGenerations(params);
+    }
     exchange.answerJson(200, `{"data":[${found.map(renderGeneration).join(',')}]}`);
   };
 }

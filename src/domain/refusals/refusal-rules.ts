@@ -114,6 +114,14 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     summary: 'There is no saved response under this id that this credential may use.',
     advice: 'Check the id, and that the key belongs to the organization and payer that created the response.',
   },
+  not_posted_yet: {
+    status: 503,
+    family: 'service',
+    retryable: true,
+    retryAfterMs: 2 * SECOND_MS,
+    summary: 'What was answered a moment ago is still being recorded, so it is not known yet what is under this id.',
+    advice: RETRY_LATER,
+  },
   websocket_not_supported: {
     status: 426,
     family: 'request',

@@ -44,6 +44,7 @@ export type Refusal =
   | { readonly kind: 'method_not_allowed'; readonly allow?: readonly string[] }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'response_not_found' }
+  | ({ readonly kind: 'not_posted_yet' } & Later)
   | { readonly kind: 'websocket_not_supported' }
   // What is wrong with the body or the model that it names.
   | { readonly kind: 'invalid_json'; readonly offset?: number }

@@ -72,6 +72,7 @@ async function continueItems(
 ): Promise<Continuation | Refusal> {
   const items = await savedResponses.findItems(principal, itemIds).catch(() => 'unavailable' as const);
   if (items === 'unavailable' || items === 'busy') return { kind: 'billing_unavailable' };
+  if (items === 'unposted') return { kind: 'not_posted_yet' };
   const provider = items === 'unknown' ? undefined : items[0]?.provider;
   // All items must be stored at the same provider.
   if (items === 'unknown' || items.some((item) => item.provider !== provider)) {
@@ -100,6 +101,7 @@ async function continueResponse(
   const saved = await savedResponses.find(principal, responseId).catch(() => 'unavailable' as const);
   // Nothing is sent before the owner of the response and its token count are known.
   if (saved === 'unavailable' || saved === 'busy') return { kind: 'billing_unavailable' };
+  if (saved === 'unposted') return { kind: 'not_posted_yet' };
   // All organizations share the operator's account at the provider. Without this check, knowing an id would be enough
   // to continue another organization's conversation.
   if (saved === 'foreign') return { kind: 'response_not_found' };

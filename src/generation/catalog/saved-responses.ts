@@ -2,7 +2,6 @@
 // continuations (spec 4.2, 5.4).
 
 import { BoundedMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { withDeadline } from '../../platform/deadline.ts';
 import { socketsRead } from '../../platform/tick.ts';
 import { OrganizationQueues } from '../admission/organization-queues.ts';
@@ -33,36 +32,38 @@ export interface ResponseOwner {
 /** `foreign`: somebody else's. `unknown`: not created through this installation, as far as it remembers. */
 export type SavedResponseAnswer = SavedResponse | 'foreign' | 'unknown';
 
+/** Why nothing can be said of an id at the moment. */
+export type NotAnswered = 'busy' | 'unposted';
+
 export interface SavedResponseStore {
   findResponse(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer>;
   /** The owner's items among these, by their ids. */
   findItems(owner: ResponseOwner, itemIds: readonly string[]): Promise<ReadonlyMap<string, SavedItem>>;
+  /** True once everything that any process recorded before the call can be found; false: not in this time. */
+  postingPassed(limitMs: number): Promise<boolean>;
 }
 
 const REMEMBERED_MAX = 20_000;
 /** A response has only a few items. */
 const ITEMS_REMEMBERED_MAX = 40_000;
 /** A response that another process relayed a moment ago may not be posted yet. */
-const WAIT_MAX_MS = 400;
-const ASK_AGAIN_MS = 60;
+const POSTING_WAIT_MS = 3_000;
 /** A store that does not answer in this time is away: a request must not wait for the timeouts of a connection. */
 const STORE_DEADLINE_MS = 2_000;
 /**
- * An unknown id is looked up repeatedly until WAIT_MAX_MS. These limits keep made-up ids from taking the store's
- * connections from other requests. An id that exists is found in about a millisecond.
+ * These limits keep made-up ids from taking the store's connections from other requests. Nobody waits for postings in
+ * this queue, and an id that exists is found in about a millisecond.
  */
 const LOOK_UPS = { underWayMax: 8, waitingMax: 100, waitMsMax: STORE_DEADLINE_MS } as const;
 
 export class SavedResponses {
   private readonly store: SavedResponseStore;
-  private readonly clock: Clock;
   private readonly remembered = new BoundedMap<string, SavedResponse>(REMEMBERED_MAX);
   private readonly rememberedItems = new BoundedMap<string, SavedItem>(ITEMS_REMEMBERED_MAX);
   private readonly lookUps = new OrganizationQueues(LOOK_UPS);
 
-  constructor(store: SavedResponseStore, clock: Clock) {
+  constructor(store: SavedResponseStore) {
     this.store = store;
-    this.clock = clock;
   }
 
   /** Remembers a response that this process has just relayed. */
@@ -74,37 +75,26 @@ export class SavedResponses {
     this.rememberedItems.set(keyOf(owner, itemId), item);
   }
 
-  /** Throws when the store cannot be asked. `busy`: the organization has too many look-ups under way. */
-  async find(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer | 'busy'> {
+  /**
+   * Throws when the store cannot be asked. `busy`: the organization has too many look-ups under way. `unposted`: not
+   * found, and what processes have recorded is not all posted yet.
+   */
+  async find(owner: ResponseOwner, responseId: string): Promise<SavedResponseAnswer | NotAnswered> {
     const key = keyOf(owner, responseId);
     const known = (): SavedResponse | undefined => this.remembered.get(key);
-    return (
-      known() ??
-      this.lookUps.run(
-        owner.organizationId,
-        () => this.findInStore(known, () => this.store.findResponse(owner, responseId)),
-        'busy',
-      )
-    );
+    return known() ?? this.findInStore(owner, known, () => this.store.findResponse(owner, responseId));
   }
 
   /** As `find`, for several items. `unknown`: at least one of them is not known to be the owner's. */
   async findItems(
     owner: ResponseOwner,
     itemIds: readonly string[],
-  ): Promise<readonly SavedItem[] | 'unknown' | 'busy'> {
+  ): Promise<readonly SavedItem[] | 'unknown' | NotAnswered> {
     const known = (): readonly SavedItem[] | undefined => {
       const items = itemIds.flatMap((itemId) => this.rememberedItems.get(keyOf(owner, itemId)) ?? []);
       return items.length === itemIds.length ? items : undefined;
     };
-    return (
-      known() ??
-      this.lookUps.run(
-        owner.organizationId,
-        () => this.findInStore(known, () => this.askForItems(owner, itemIds)),
-        'busy',
-      )
-    );
+    return known() ?? this.findInStore(owner, known, () => this.askForItems(owner, itemIds));
   }
 
   private async askForItems(
@@ -123,22 +113,22 @@ export class SavedResponses {
     return items;
   }
 
+  /** What is not found is looked up once more when everything that was recorded before is posted. */
   private async findInStore<Found, Answer>(
+    owner: ResponseOwner,
     known: () => Found | undefined,
     ask: () => Promise<Answer>,
-  ): Promise<Found | Answer> {
-    const startedAtMs = this.clock.monotonicMs();
-    for (;;) {
-      const found = known();
-      if (found !== undefined) return found;
-      const answer = await withDeadline(ask(), STORE_DEADLINE_MS);
-      if (answer !== 'unknown' || this.clock.monotonicMs() - startedAtMs >= WAIT_MAX_MS) {
-        // Whoever left meanwhile is known to have left before anybody is called for them.
-        await socketsRead();
-        return answer;
-      }
-      await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+  ): Promise<Found | Answer | NotAnswered> {
+    const askOnce = (): Promise<Found | Answer | 'busy'> =>
+      this.lookUps.run(owner.organizationId, async () => known() ?? withDeadline(ask(), STORE_DEADLINE_MS), 'busy');
+    let answer: Found | Answer | NotAnswered = await askOnce();
+    if (answer === 'unknown') {
+      const passed = await withDeadline(this.store.postingPassed(POSTING_WAIT_MS), POSTING_WAIT_MS + STORE_DEADLINE_MS);
+      answer = passed ? await askOnce() : (known() ?? 'unposted');
     }
+    // Whoever left meanwhile is known to have left before anybody is called for them.
+    await socketsRead();
+    return answer;
   }
 }
 

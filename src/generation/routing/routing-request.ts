@@ -58,6 +58,7 @@ export async function findContinuation(
     return { kind: 'routing_unavailable' };
   }
   if (saved === 'busy') return { kind: 'routing_unavailable' };
+  if (saved === 'unposted') return { kind: 'not_posted_yet' };
   if (saved === 'foreign') return { kind: 'response_not_found' };
   if (saved === 'unknown') return null;
   return continueRoute(policy, new RouteCandidates(candidateParams(request, policy, null)), {

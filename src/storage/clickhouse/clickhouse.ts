@@ -16,6 +16,8 @@ const REQUEST_TIMEOUT_MS = 30_000;
 export async function createClickHouse(location: ClickHouseLocation, clock: Clock): Promise<ClickHouseClient> {
   if ('directory' in location) {
     // The engine is a library of several hundred megabytes, so it is loaded only when it is used.
+    const { readEngineLibrary } = await import('./read-engine-library.ts');
+    await readEngineLibrary();
     const { openEmbeddedClickHouse } = await import('./embedded-clickhouse.ts');
     return openEmbeddedClickHouse({ directory: location.directory, clock });
   }

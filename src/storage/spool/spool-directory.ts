@@ -1,7 +1,7 @@
 // The spools on this machine as a reader finds them: epochs with their owners, segments in order, quarantine, and
 // removal after everything was shipped.
 
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, unlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeDirectoryDurably, syncDirectory, writeFileDurably } from './durable-file.ts';
 import { isAlive, type ProcessIdentity } from './process-identity.ts';
@@ -56,6 +56,26 @@ export function listSegments(directory: string): number[] {
     .flatMap((name) => SEGMENT_NAME.exec(name)?.[1] ?? [])
     .map(Number)
     .sort((a, b) => a - b);
+}
+
+/** How far a spool has been written. */
+export interface SpoolEnd {
+  readonly segment: number;
+  readonly bytes: number;
+}
+
+/** The ends of all spools here, by epoch; null: nothing is in it that was not shipped and removed. */
+export function readSpoolEnds(spoolDirectory: string): Map<number, SpoolEnd | null> {
+  return new Map(listEpochs(spoolDirectory).map((epoch) => [epoch, readEnd(join(spoolDirectory, String(epoch)))]));
+}
+
+function readEnd(directory: string): SpoolEnd | null {
+  for (const segment of listSegments(directory).reverse()) {
+    // A segment that was removed after it was listed has been shipped.
+    const bytes = statSync(join(directory, segmentFileName(segment)), { throwIfNoEntry: false })?.size ?? 0;
+    if (bytes > 0) return { segment, bytes };
+  }
+  return null;
 }
 
 function readOwner(directory: string): SpoolOwner {
